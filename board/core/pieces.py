@@ -1,0 +1,148 @@
+"""Tokenizer pieces as text a reader can follow, one string per token.
+
+A tokenizer's vocabulary holds pieces, not text. Byte-level BPE (GPT-2, Llama 3, Qwen) writes every
+byte as one printable character, so " the" is stored as "Ġthe" and one Chinese character may lie on
+three tokens. SentencePiece (Llama 2, Mistral, Gemma) writes a space as "▁" and bytes outside its
+vocabulary as "<0xE4>". Loggers write either of these, or text that was decoded before.
+
+The byte-level alphabet is that of GPT-2's `bytes_to_unicode`
+(https://github.com/openai/gpt-2/blob/master/src/encoder.py).
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Literal
+
+Coding = Literal["byte_level", "metaspace", "text"]
+
+PLACEHOLDER = "·"
+"""Stands on a token whose bytes are the beginning of a character that a later token completes."""
+
+UNKNOWN_PIECE = "⟨?⟩"
+"""Stands on a token whose piece is not known (None)."""
+
+_METASPACE = "▁"
+_BYTE_FALLBACK = re.compile(r"<0x([0-9A-Fa-f]{2})>")
+_SPECIAL = re.compile(r"<\|[^|<>]*\|>|<｜[^｜<>]*｜>|</?(?:s|pad|eos|bos|unk)>|\[(?:PAD|EOS|BOS)\]")
+
+
+def display_pieces(pieces: Sequence[str | None], coding: Coding) -> list[str]:
+    """Text to show for each token, in order.
+
+    Args:
+        pieces: one entry per token; None where the piece is not known.
+        coding: how the pieces are written. "byte_level": GPT-2's byte alphabet. "metaspace":
+            SentencePiece with byte fallback. "text": already text, shown as it is.
+
+    Returns:
+        As many strings as pieces. A character whose bytes lie on several tokens is shown on the
+        token that completes it and the tokens before it hold `PLACEHOLDER`; bytes that never become
+        a character show as U+FFFD. Special tokens show as they are written.
+
+    Raises:
+        ValueError: coding is none of the three.
+    """
+    exact = _decoded(pieces, coding)
+    return [
+        PLACEHOLDER if piece and not text else text
+        for piece, text in zip(pieces, exact, strict=True)
+    ]
+
+
+def detect_coding(pieces: Sequence[str | None], text: str | None) -> Coding:
+    """How the pieces of a log are written, judged by the response text beside them.
+
+    A log's `response_tokens` may be raw pieces or decoded text, and "Ġ" or "▁" alone prove nothing:
+    a model may have written those very characters. Raw is said only where decoding the pieces gives
+    the response text and the pieces as they stand do not; special tokens and blanks at the ends,
+    which many writers drop from the text, are left out of the comparison.
+
+    Args:
+        pieces: the response's tokens.
+        text: the response as text; None where it was not recorded.
+
+    Returns:
+        "byte_level" or "metaspace" where it is known, else "text".
+    """
+    if not text:
+        return "text"
+    known = ["" if piece is None else piece for piece in pieces]
+    target = _bare(text)
+    if _bare("".join(known)) == target:
+        return "text"
+    for coding in ("byte_level", "metaspace"):
+        if _bare("".join(_decoded(known, coding))) == target:
+            return coding
+    return "text"
+
+
+def _decoded(pieces: Sequence[str | None], coding: Coding) -> list[str]:
+    """Each token's part of the whole text; empty where a later token completes the character."""
+    if coding == "text":
+        return [UNKNOWN_PIECE if piece is None else piece for piece in pieces]
+    if coding == "byte_level":
+        return _join_bytes(pieces, _byte_level_bytes, literal=str)
+    if coding == "metaspace":
+        return _join_bytes(pieces, _fallback_byte, literal=_without_metaspace)
+    raise ValueError(
+        f"coding is {coding!r}; expected 'byte_level', 'metaspace' or 'text' (see detect_coding)"
+    )
+
+
+@cache
+def _byte_alphabet() -> dict[str, int]:
+    """GPT-2's alphabet: printable Latin-1 bytes stand for themselves, the rest from U+0100 on."""
+    printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
+    shifted = (byte for byte in range(256) if byte not in printable)
+    alphabet = {chr(byte): byte for byte in printable}
+    alphabet.update({chr(0x100 + rank): byte for rank, byte in enumerate(shifted)})
+    return alphabet
+
+
+def _byte_level_bytes(piece: str) -> bytes | None:
+    alphabet = _byte_alphabet()
+    try:
+        return bytes([alphabet[char] for char in piece])
+    except KeyError:
+        return None
+
+
+def _fallback_byte(piece: str) -> bytes | None:
+    match = _BYTE_FALLBACK.fullmatch(piece)
+    return bytes([int(match[1], 16)]) if match else None
+
+
+def _without_metaspace(piece: str) -> str:
+    return piece.replace(_METASPACE, " ")
+
+
+def _join_bytes(
+    pieces: Sequence[str | None],
+    to_bytes: Callable[[str], bytes | None],
+    literal: Callable[[str], str],
+) -> list[str]:
+    """Decode runs of byte pieces as one UTF-8 stream; a piece without bytes ends the run."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    texts: list[str] = []
+
+    def end_run() -> None:
+        if rest := decoder.decode(b"", final=True):
+            texts[-1] += rest
+
+    for piece in pieces:
+        raw = None if piece is None else to_bytes(piece)
+        if raw is not None:
+            texts.append(decoder.decode(raw))
+            continue
+        end_run()
+        texts.append(UNKNOWN_PIECE if piece is None else literal(piece))
+    end_run()
+    return texts
+
+
+def _bare(text: str) -> str:
+    return _SPECIAL.sub("", text).strip().rstrip("\ufffd").rstrip()

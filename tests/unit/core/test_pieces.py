@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from board.core.pieces import PLACEHOLDER, UNKNOWN_PIECE, detect_coding, display_pieces
+
+
+def byte_alphabet() -> dict[int, str]:
+    """GPT-2's bytes_to_unicode, written the way its authors wrote it."""
+    kept = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1)]
+    kept += range(ord("®"), ord("ÿ") + 1)
+    chars = kept[:]
+    shift = 0
+    for byte in range(256):
+        if byte not in kept:
+            kept.append(byte)
+            chars.append(256 + shift)
+            shift += 1
+    return dict(zip(kept, map(chr, chars), strict=True))
+
+
+ALPHABET = byte_alphabet()
+
+
+def as_pieces(raw: bytes, cuts: list[int]) -> list[str]:
+    edges = sorted({0, len(raw), *(cut % (len(raw) + 1) for cut in cuts)})
+    spelled = [ALPHABET[byte] for byte in raw]
+    return ["".join(spelled[a:b]) for a, b in zip(edges, edges[1:], strict=False)]
+
+
+cuts = st.lists(st.integers(0, 400), max_size=40)
+texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters=PLACEHOLDER))
+
+
+@given(texts, cuts)
+def test_byte_level_pieces_spell_the_text_however_it_was_cut(text: str, cuts: list[int]) -> None:
+    shown = display_pieces(as_pieces(text.encode(), cuts), "byte_level")
+    assert "".join(shown).replace(PLACEHOLDER, "") == text
+
+
+@given(st.binary(max_size=40), cuts)
+def test_any_bytes_decode_as_a_whole_decode_does(raw: bytes, cuts: list[int]) -> None:
+    shown = display_pieces(as_pieces(raw, cuts), "byte_level")
+    whole = raw.decode("utf-8", "replace")
+    assert "".join(shown).replace(PLACEHOLDER, "") == whole.replace(PLACEHOLDER, "")
+
+
+@given(st.lists(st.none() | st.text(max_size=6)), st.sampled_from(["byte_level", "metaspace"]))
+def test_every_piece_gets_one_text(pieces: list[str | None], coding: str) -> None:
+    shown = display_pieces(pieces, coding)  # pyright: ignore[reportArgumentType] sampled literal
+    assert len(shown) == len(pieces)
+    assert all(text for text, piece in zip(shown, pieces, strict=True) if piece != "")
+
+
+@given(st.lists(st.text(max_size=6)))
+def test_text_passes_through(pieces: list[str]) -> None:
+    assert display_pieces(pieces, "text") == pieces
+
+
+@given(st.text())
+def test_metaspace_is_a_space(text: str) -> None:
+    assert display_pieces([text], "metaspace") == [text.replace("▁", " ")]
+
+
+def test_a_split_character_stands_on_the_token_that_completes_it() -> None:
+    assert display_pieces(["Ġthe", "ä", "½", "ł", "!"], "byte_level") == [" the", "·", "·", "你", "!"]
+    assert display_pieces(["▁a", "<0xE4>", "<0xBD>", "<0xA0>", "b"], "metaspace") == [
+        " a", "·", "·", "你", "b",
+    ]  # fmt: skip
+
+
+def test_byte_fallback_newline_is_a_newline() -> None:
+    assert display_pieces(["<0x0A>", "▁x"], "metaspace") == ["\n", " x"]
+
+
+def test_bytes_that_never_become_a_character_show_as_replacement() -> None:
+    assert display_pieces(["a", "ä½"], "byte_level") == ["a", "\ufffd"]
+    assert display_pieces(["aä½", "<｜end▁of▁sentence｜>"], "byte_level") == [
+        "a\ufffd", "<｜end▁of▁sentence｜>",
+    ]  # fmt: skip
+
+
+def test_an_unknown_piece_is_said_to_be_unknown() -> None:
+    for coding in ("byte_level", "metaspace", "text"):
+        assert display_pieces(["a", None], coding) == ["a", UNKNOWN_PIECE]
+
+
+def test_a_wrong_coding_is_refused_by_name() -> None:
+    with pytest.raises(ValueError, match="coding is 'bpe'; expected 'byte_level'"):
+        display_pieces(["a"], "bpe")  # pyright: ignore[reportArgumentType] wrong on purpose
+
+
+@given(texts, cuts)
+def test_raw_pieces_are_known_by_the_text_they_spell(text: str, cuts: list[int]) -> None:
+    pieces = as_pieces(text.encode(), cuts)
+    coding = detect_coding(pieces, text)
+    as_is = "".join(pieces).strip() == text.strip()
+    assert coding == "text" if as_is else coding in ("byte_level", "text")
+    if " the " in text:
+        assert coding == "byte_level"
+
+
+@given(st.lists(st.text(alphabet="aĠ▁ é", max_size=4)))
+def test_decoded_tokens_are_never_taken_for_raw(tokens: list[str]) -> None:
+    assert detect_coding(tokens, "".join(tokens)) == "text"
+
+
+def test_special_tokens_missing_from_the_text_do_not_hide_raw_pieces() -> None:
+    assert detect_coding(["ĠA", "Ġb", "<|im_end|>"], " A b") == "byte_level"
+    assert detect_coding(["▁A", "▁b", "</s>"], "A b") == "metaspace"
+    assert detect_coding(["A", " b", "<|im_end|>"], "A b") == "text"
+
+
+def test_what_cannot_be_known_is_text() -> None:
+    assert detect_coding(["ĠA"], None) == "text"
+    assert detect_coding(["ĠA"], "something else") == "text"
+    assert detect_coding([], "A") == "text"
