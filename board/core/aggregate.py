@@ -1,0 +1,141 @@
+"""From token arrays to one number per rollout, many rollouts at a time.
+
+A scan meets rollouts one by one, but a dozen numpy calls per rollout cost more than parsing it. So
+arrays are collected, and rollouts that recorded the same arrays are reduced together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from board.core.kl import FloatArray
+from board.core.metrics import DERIVED
+
+NEEDED: Final = ("logprobs", "ref_logprobs", "old_logprobs", "sampling_logprobs", "entropy")
+"""Token arrays that enter per-rollout aggregates; loss_mask selects the tokens."""
+
+Reduction = Literal["mean", "max"]
+
+REDUCTIONS: Final[tuple[tuple[str, str, Reduction], ...]] = (
+    ("k1_mean", "k1", "mean"),
+    ("k2_mean", "k2", "mean"),
+    ("k3_mean", "k3", "mean"),
+    ("k1_max", "k1", "max"),
+    ("k3_max", "k3", "max"),
+    ("mismatch_kl_mean", "mismatch_kl", "mean"),
+    ("mismatch_kl_max", "mismatch_kl", "max"),
+    ("mismatch_ratio_mean", "mismatch_ratio", "mean"),
+    ("importance_ratio_mean", "importance_ratio", "mean"),
+    ("entropy_mean", "entropy", "mean"),
+    ("logprobs_mean", "logprobs", "mean"),
+)
+"""(column, token metric, reduction) of every per-rollout aggregate."""
+
+COLUMNS: Final = (*(column for column, _, _ in REDUCTIONS), "loss_tokens", "missing_values")
+
+_MAX_PENDING_TOKENS: Final = 1 << 19
+"""Tokens collected before they are reduced: 4 MB per array, whatever the length of a rollout."""
+
+
+@dataclass(slots=True)
+class _Alike:
+    """Rollouts that recorded the same arrays, all of one length within a rollout."""
+
+    rows: list[int] = field(default_factory=list[int])
+    lengths: list[int] = field(default_factory=list[int])
+    arrays: dict[str, list[FloatArray]] = field(default_factory=dict[str, list[FloatArray]])
+
+
+class Aggregator:
+    """Turns the token arrays of successive rollouts into the columns named in `COLUMNS`."""
+
+    def __init__(self) -> None:
+        self._rows = 0
+        self._pending = 0
+        self._alike: dict[tuple[str, ...], _Alike] = {}
+        self._results: list[tuple[npt.NDArray[np.intp], dict[str, FloatArray]]] = []
+
+    def add(self, arrays: Mapping[str, FloatArray]) -> None:
+        """Adds one rollout: those of `NEEDED` and loss_mask that it has, all of the same length."""
+        row, self._rows = self._rows, self._rows + 1
+        length = len(next(iter(arrays.values()))) if arrays else 0
+        if length == 0:
+            return
+        names = tuple(arrays)
+        alike = self._alike.get(names)
+        if alike is None:
+            alike = self._alike[names] = _Alike(arrays={name: [] for name in names})
+        alike.rows.append(row)
+        alike.lengths.append(length)
+        for name, values in arrays.items():
+            alike.arrays[name].append(values)
+        self._pending += length
+        if self._pending >= _MAX_PENDING_TOKENS:
+            self._reduce_pending()
+
+    def finish(self) -> dict[str, FloatArray]:
+        """Columns of `COLUMNS`, each float64 [rollouts added], NaN where not recorded."""
+        self._reduce_pending()
+        columns = {name: np.full(self._rows, np.nan) for name in COLUMNS}
+        for rows, reduced in self._results:
+            for name, values in reduced.items():
+                columns[name][rows] = values
+        return columns
+
+    def _reduce_pending(self) -> None:
+        for alike in self._alike.values():
+            self._results.append((np.asarray(alike.rows, np.intp), _reduce(alike)))
+        self._alike = {}
+        self._pending = 0
+
+
+def _reduce(alike: _Alike) -> dict[str, FloatArray]:
+    arrays = {name: np.concatenate(parts) for name, parts in alike.arrays.items()}
+    mask = arrays.pop("loss_mask", None)
+    starts = np.concatenate(([0], np.cumsum(alike.lengths)[:-1]))
+    in_loss = np.ones(sum(alike.lengths), bool) if mask is None else mask > 0
+    columns: dict[str, FloatArray] = {}
+    for column, metric, reduction in REDUCTIONS:
+        derived = DERIVED.get(metric)
+        if derived and metric not in arrays and all(need in arrays for need in derived.needs):
+            arrays[metric] = derived.compute(*(arrays[need] for need in derived.needs))
+        if metric in arrays:
+            columns[column] = _reduce_segments(arrays[metric], in_loss, starts, reduction)
+    if mask is not None:
+        columns["loss_tokens"] = np.add.reduceat(in_loss, starts, dtype=np.float64)
+    columns["missing_values"] = _count_missing(arrays, in_loss, starts)
+    return columns
+
+
+def _reduce_segments(
+    values: FloatArray,
+    in_loss: npt.NDArray[np.bool_],
+    starts: npt.NDArray[np.intp],
+    reduction: Reduction,
+) -> FloatArray:
+    """One number per segment over its finite tokens in the loss; NaN where there is none."""
+    keep = in_loss & np.isfinite(values)
+    if reduction == "max":
+        largest = np.maximum.reduceat(np.where(keep, values, -np.inf), starts)
+        return np.where(np.isneginf(largest), np.nan, largest)
+    totals = np.add.reduceat(np.where(keep, values, 0.0), starts)
+    counts = np.add.reduceat(keep, starts, dtype=np.float64)
+    return np.divide(totals, counts, out=np.full(len(starts), np.nan), where=counts > 0)
+
+
+def _count_missing(
+    arrays: Mapping[str, FloatArray],
+    in_loss: npt.NDArray[np.bool_],
+    starts: npt.NDArray[np.intp],
+) -> FloatArray:
+    """Recorded entries in the loss that are null, NaN or infinite, per segment."""
+    missing = np.zeros(len(in_loss))
+    for name in NEEDED:
+        if name in arrays:
+            missing += in_loss & ~np.isfinite(arrays[name])
+    return np.add.reduceat(missing, starts)

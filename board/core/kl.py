@@ -1,0 +1,87 @@
+"""Estimators that compare two policies token by token, each with its definition and direction.
+
+All inputs are natural-log probabilities of the sampled tokens, float arrays of any one shape; all
+results are float64 of that shape, in nats where they have a unit. NaN in either input gives NaN:
+a missing value is never treated as zero.
+
+Source of k1, k2, k3: J. Schulman, "Approximating KL Divergence" (2020),
+http://joschu.net/blog/kl-approx.html. With tokens sampled from the policy p and r = q(x)/p(x), all
+three estimate KL(p‖q): k1 = -log r, k2 = (log r)²/2, k3 = (r - 1) - log r.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+
+MAX_LOG_RATIO = 80.0
+"""exp() of more than this is not a ratio anybody can use; it is clamped so that one broken token
+gives a huge finite number rather than an infinity that blanks every mean it enters."""
+
+
+def _difference(a: npt.ArrayLike, b: npt.ArrayLike) -> FloatArray:
+    left, right = np.asarray(a, np.float64), np.asarray(b, np.float64)
+    if left.shape != right.shape:
+        raise ValueError(f"log-probabilities of unequal shapes: {left.shape} and {right.shape}")
+    with np.errstate(invalid="ignore"):
+        return left - right
+
+
+def _excess(log_ratio: FloatArray) -> FloatArray:
+    """exp(x) - 1 - x, exact near zero: expm1 keeps the digits that exp(x) - 1 loses."""
+    clamped = np.minimum(log_ratio, MAX_LOG_RATIO)
+    with np.errstate(invalid="ignore"):
+        return np.expm1(clamped) - log_ratio
+
+
+def k1(logprobs: npt.ArrayLike, ref_logprobs: npt.ArrayLike) -> FloatArray:
+    """KL(policy‖reference), estimator k1 = logprobs - ref_logprobs, in nats.
+
+    Unbiased under tokens sampled from the policy; single tokens may be negative.
+    """
+    return _difference(logprobs, ref_logprobs)
+
+
+def k2(logprobs: npt.ArrayLike, ref_logprobs: npt.ArrayLike) -> FloatArray:
+    """KL(policy‖reference), estimator k2 = (logprobs - ref_logprobs)² / 2, in nats.
+
+    Biased, never negative, symmetric in the two policies.
+    """
+    return 0.5 * _difference(logprobs, ref_logprobs) ** 2
+
+
+def k3(logprobs: npt.ArrayLike, ref_logprobs: npt.ArrayLike) -> FloatArray:
+    """KL(policy‖reference), estimator k3 = exp(-d) - 1 + d with d = logprobs - ref_logprobs, in nats.
+
+    Unbiased under tokens sampled from the policy, never negative, low variance. RLLoggingBoard's
+    own `kl` is exp(d) - 1 - d: this with the sign of d reversed, hence a different quantity.
+    """
+    return _excess(-_difference(logprobs, ref_logprobs))
+
+
+def importance_ratio(logprobs: npt.ArrayLike, old_logprobs: npt.ArrayLike) -> FloatArray:
+    """exp(logprobs - old_logprobs), the ratio that PPO and GRPO clip; no unit.
+
+    Above 1: the update has made the token more likely. Source: PPO, arXiv 1707.06347, eq. 6.
+    """
+    return np.exp(np.minimum(_difference(logprobs, old_logprobs), MAX_LOG_RATIO))
+
+
+def mismatch_ratio(logprobs: npt.ArrayLike, sampling_logprobs: npt.ArrayLike) -> FloatArray:
+    """exp(logprobs - sampling_logprobs), trainer over sampler; no unit. 1 when the engines agree."""
+    return np.exp(np.minimum(_difference(logprobs, sampling_logprobs), MAX_LOG_RATIO))
+
+
+def mismatch_kl(logprobs: npt.ArrayLike, sampling_logprobs: npt.ArrayLike) -> FloatArray:
+    """KL(sampler‖trainer), r - 1 - log r with r = exp(logprobs - sampling_logprobs), in nats.
+
+    This is k3 with the sampling engine as the policy that drew the tokens, as prime-rl logs it.
+    """
+    return _excess(_difference(logprobs, sampling_logprobs))
+
+
+def probability(logprobs: npt.ArrayLike) -> FloatArray:
+    """exp(logprobs), the probability that the policy gave the sampled token, 0 to 1."""
+    return np.exp(np.asarray(logprobs, np.float64))

@@ -1,0 +1,83 @@
+"""What was wrong with a log, as data: every line that could not be used, and every value left out.
+
+Problems of one kind in one file are folded into one entry with a count, so that a log with a million
+bad lines costs one entry and still says how many there were and where the first one is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+Severity = Literal["lost", "partial", "note"]
+"""lost: the line or file is not shown. partial: the rollout is shown, a value of it is left out.
+note: everything is shown, and the user should know how it was read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One kind of trouble in one file.
+
+    path: file, relative to the run's folder where possible.
+    line: 1-based number of the first line concerned; None when the whole file is meant.
+    field: key of the record concerned; None when the whole line is.
+    reason: what was found. hint: what was expected, or what to do.
+    count: how many lines.
+    """
+
+    path: str
+    line: int | None
+    field: str | None
+    reason: str
+    hint: str = ""
+    severity: Severity = "lost"
+    count: int = 1
+
+    @property
+    def where(self) -> str:
+        """`path:line`, or the path alone."""
+        return self.path if self.line is None else f"{self.path}:{self.line}"
+
+
+class ProblemLog:
+    """Collects problems, folding those with the same file, field and reason into one with a count."""
+
+    def __init__(self, problems: Iterable[Problem] = ()) -> None:
+        self._by_kind: dict[tuple[str, str | None, str], Problem] = {}
+        for problem in problems:
+            self.add(problem)
+
+    def add(self, problem: Problem) -> None:
+        """Adds one problem; the first line of a kind is kept, its count grows."""
+        kind = (problem.path, problem.field, problem.reason)
+        known = self._by_kind.get(kind)
+        if known is None:
+            self._by_kind[kind] = problem
+            return
+        lines = [n for n in (known.line, problem.line) if n is not None]
+        first = min(lines) if lines else None
+        self._by_kind[kind] = replace(known, count=known.count + problem.count, line=first)
+
+    def extend(self, problems: Iterable[Problem]) -> None:
+        """Adds several problems."""
+        for problem in problems:
+            self.add(problem)
+
+    def __iter__(self) -> Iterator[Problem]:
+        order = {"lost": 0, "partial": 1, "note": 2}
+        return iter(
+            sorted(self._by_kind.values(), key=lambda p: (order[p.severity], p.path, p.line or 0))
+        )
+
+    def __len__(self) -> int:
+        return len(self._by_kind)
+
+    def as_tuple(self) -> tuple[Problem, ...]:
+        """All problems, the worst first, then by file and line."""
+        return tuple(self)
+
+
+def count_of(problems: Iterable[Problem], severity: Severity) -> int:
+    """Number of lines concerned by the problems of one severity."""
+    return sum(p.count for p in problems if p.severity == severity)

@@ -1,0 +1,117 @@
+"""A rollout in memory, the same whichever framework wrote it.
+
+Readers make a `Record` from one line of a log and check it there, once; everything after that may
+trust its types. Token arrays stay unparsed until somebody asks for their values, so that a scan that
+needs three of twelve arrays pays for three.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from board.core.problems import Severity
+
+FloatArray = npt.NDArray[np.float64]
+
+
+class NumberArray(Protocol):
+    """A one-dimensional array of numbers whose values may not have been parsed yet."""
+
+    def __len__(self) -> int:
+        """Number of entries; cheap, without parsing the values."""
+        ...
+
+    def values(self) -> FloatArray:
+        """float64 [len(self)]; null and NaN are NaN. Raises RecordError on anything but numbers."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """A NumberArray whose values are at hand."""
+
+    array: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def values(self) -> FloatArray:
+        """float64 [len(self)]."""
+        return self.array
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A NumberArray that was written as one number because all its entries are equal."""
+
+    value: float
+    length: int
+
+    def __len__(self) -> int:
+        return self.length
+
+    def values(self) -> FloatArray:
+        """float64 [length], every entry `value`."""
+        return np.full(self.length, self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """Something about one record that the user should know; becomes a Problem with its location."""
+
+    field: str | None
+    reason: str
+    hint: str = ""
+    severity: Severity = "partial"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One rollout. What the log does not hold is absent from the mappings or None, never zero.
+
+    step: trainer step, as the trainer counts.
+    ids: micro_step, rank, rollout_id, group_id, env, split, policy_version, timestamp.
+    texts: prompt, response, ref_response, ground_truth, finish_reason.
+    scores: reward, ref_reward, valid_reward, ref_valid_reward, advantage, is_truncated (0 or 1) and
+        the named parts as `rewards.NAME`; finite floats.
+    tokens: aligned with the response, by the names of `schema.TOKEN_ARRAY_FIELDS` and, for arrays that
+        a framework adds, their own name; lengths as recorded, which may differ from each other.
+    prompt_ids, response_ids: token ids, [P] and [R].
+    response_tokens: pieces of the response, [R]; as the log has them, possibly undecoded.
+    messages: chat messages {role, content, ...} as recorded.
+    segments: which stretch of response tokens is of which role, {start, end, role, name?}.
+    extras: every other key of the line, as recorded.
+    pad_tokens: padding tokens that were left out at both ends of the response.
+    remarks: what of the line was left out, and how unusual values were read.
+    """
+
+    step: int
+    ids: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    texts: Mapping[str, str] = field(default_factory=dict[str, str])
+    scores: Mapping[str, float] = field(default_factory=dict[str, float])
+    tokens: Mapping[str, NumberArray] = field(default_factory=dict[str, NumberArray])
+    prompt_ids: NumberArray | None = None
+    response_ids: NumberArray | None = None
+    response_tokens: Sequence[str] | None = None
+    messages: Sequence[Mapping[str, Any]] = ()
+    segments: Sequence[Mapping[str, Any]] = ()
+    extras: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    pad_tokens: int = 0
+    remarks: Sequence[Remark] = ()
+
+    @property
+    def response_length(self) -> int | None:
+        """Response tokens R: of the ids, else of the pieces, else of the longest token array.
+
+        None when the record holds no token at all: the length in characters is another quantity.
+        """
+        if self.response_ids is not None:
+            return len(self.response_ids)
+        if self.response_tokens is not None:
+            return len(self.response_tokens)
+        return max((len(a) for a in self.tokens.values()), default=None)

@@ -1,0 +1,48 @@
+"""Token ids -> text, from the vocabulary that the exporter wrote beside the log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from board.core.pieces import Coding, display_pieces
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """pieces: raw tokenizer pieces by id, None where the id has none. coding: how they are written."""
+
+    pieces: Sequence[str | None]
+    coding: Coding
+    special_ids: frozenset[int] = frozenset()
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Vocabulary:
+        """From the content of vocab.json. Raises ValueError when it is not of that form."""
+        pieces, coding = data.get("pieces"), data.get("coding")
+        if not isinstance(pieces, list) or coding not in ("byte_level", "metaspace", "text"):
+            raise ValueError("vocab.json: pieces (a list) and coding (byte_level, metaspace, text)")
+        special = cast("list[int]", data.get("special_ids") or [])
+        return cls(cast("list[str | None]", pieces), coding, frozenset(special))
+
+    def texts(self, ids: npt.NDArray[np.float64]) -> list[str]:
+        """Display text of each id [n]; an id without a piece is shown as ⟨id⟩."""
+        numbers = [int(i) if np.isfinite(i) else -1 for i in ids]
+        raw = [self._piece(i) for i in numbers]
+        shown = display_pieces(raw, self.coding)
+        return [
+            f"⟨{i}⟩" if piece is None else text
+            for i, piece, text in zip(numbers, raw, shown, strict=True)
+        ]
+
+    def _piece(self, token_id: int) -> str | None:
+        return self.pieces[token_id] if 0 <= token_id < len(self.pieces) else None
+
+
+def id_texts(ids: npt.NDArray[np.float64]) -> list[str]:
+    """What is shown for ids [n] when no vocabulary is known: the ids themselves."""
+    return [f"⟨{int(i)}⟩" if np.isfinite(i) else "⟨?⟩" for i in ids]

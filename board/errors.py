@@ -1,0 +1,43 @@
+"""Every error that Rollout Board raises on purpose.
+
+    BoardError                 anything below; `str(error)` is fit to be shown to a user
+    ├── NotFoundError          a folder, run, step or rollout that does not exist
+    ├── OutsideRootError       a path outside the folder that the server was started with
+    ├── UnreadableError        a file or folder that exists and can't be read
+    ├── RecordError            one line that can't be used (becomes a Problem, never reaches a page)
+    └── ChoiceError            a choice (URL parameter, command line option) that is not on offer
+
+Each message says what was found, where, what was expected, and what to do about it.
+"""
+
+from __future__ import annotations
+
+
+class BoardError(Exception):
+    """Base of all errors raised on purpose; its message is written for the user."""
+
+
+class NotFoundError(BoardError):
+    """A folder, run, step or rollout that does not exist."""
+
+
+class OutsideRootError(BoardError):
+    """A path that leaves the folder the server was started with."""
+
+
+class UnreadableError(BoardError):
+    """A file or folder that exists and can't be read."""
+
+
+class ChoiceError(BoardError):
+    """A choice that is not on offer, such as a sort column the run does not have."""
+
+
+class RecordError(BoardError):
+    """One line of a log that can't be used. Readers turn it into a Problem."""
+
+    def __init__(self, reason: str, *, field: str | None = None, hint: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.field = field
+        self.hint = hint

@@ -1,0 +1,316 @@
+"""From the keys of one line to the fields of a Record: the checks that every format shares.
+
+A value of the wrong type costs that value, never the rollout, and leaves a remark. Only a missing or
+unusable step makes a line unusable: a rollout has to stand somewhere.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, cast
+
+from board.core import schema
+from board.core.records import Constant, NumberArray, Parsed, Record, Remark
+from board.errors import RecordError
+from board.readers.base import ReadOptions
+from board.readers.parse import RawNumbers, as_numbers
+
+_INTEGER_IDS: Final = frozenset({"micro_step", "rank", "policy_version"})
+_STEP_IN_TEXT: Final = re.compile(r"^\D*?(-?\d+)$")
+_TOKEN_ARRAYS: Final = frozenset(schema.TOKEN_ARRAY_FIELDS)
+_SCORES: Final = frozenset(schema.SCORE_FIELDS) - {"rewards"}
+_IDS: Final = frozenset(schema.ID_FIELDS) - {"step", "index"}
+_TEXTS: Final = frozenset({"prompt", "response", "ref_response", "ground_truth", "finish_reason"})
+_HANDLED_APART: Final = frozenset(
+    {"step", "index", "type", "messages", "segments", "topk_ids", "topk_logprobs"}
+)
+TRUNCATED_REASONS: Final = frozenset({"length", "max_tokens", "max_length", "truncated"})
+
+
+def read_step(value: object) -> int:
+    """The step as an int. Takes 3, 3.0, "3" and "step_3"; raises RecordError on anything else."""
+    if isinstance(value, bool) or value is None:
+        found = "missing" if value is None else "true or false"
+    elif isinstance(value, int):
+        return value
+    elif isinstance(value, float) and value.is_integer():
+        return int(value)
+    elif isinstance(value, str) and (match := _STEP_IN_TEXT.match(value.strip())):
+        return int(match.group(1))
+    else:
+        found = repr(value)[:40]
+    hint = "a whole number; the line can't be placed without it"
+    raise RecordError(f"step is {found}", field="step", hint=hint)
+
+
+def read_number(value: object) -> float | None:
+    """A finite or NaN number; None for null. Takes numbers written as text ("0.5", "True").
+
+    Raises RecordError on anything else, infinities included.
+    """
+    if value is None or value == "":
+        return None
+    if isinstance(value, str):
+        written = {"true": 1.0, "false": 0.0, "none": None, "null": None}.get(
+            value.strip().lower(), value
+        )
+        if not isinstance(written, str):
+            return written
+        try:
+            value = float(written)
+        except ValueError:
+            raise RecordError(f"is the text {written[:40]!r}", hint="a number") from None
+    if not isinstance(value, int | float):
+        raise RecordError(f"is a {type(value).__name__}", hint="a number")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if math.isinf(number):
+        raise RecordError("is infinite", hint="it is left out of tables and means")
+    return number
+
+
+def message_text(message: Mapping[str, Any]) -> str:
+    """The text of a chat message; parts that are no text are named in brackets."""
+    content = message.get("content")
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        return ""
+    parts: list[str] = []
+    for part in cast("list[object]", content):
+        fields = cast("dict[str, Any]", part) if isinstance(part, dict) else {"text": part}
+        text = fields.get("text")
+        parts.append(text if isinstance(text, str) else f"[{fields.get('type', 'part')}]")
+    return "".join(parts)
+
+
+def conversation_text(messages: Sequence[Mapping[str, Any]]) -> str:
+    """Messages in reading order, each under its role."""
+    return "\n\n".join(f"[{m.get('role', '?')}]\n{message_text(m)}" for m in messages)
+
+
+def _is_messages(value: object) -> bool:
+    if not isinstance(value, list) or not value:
+        return False
+    entries = cast("list[object]", value)
+    return all(isinstance(entry, dict) and "role" in entry for entry in entries)
+
+
+def _is_flat_numbers(value: object) -> bool:
+    if isinstance(value, RawNumbers):
+        return True
+    if not isinstance(value, list) or not value:
+        return False
+    return all(isinstance(v, int | float | None) for v in cast("list[object]", value))
+
+
+@dataclass(slots=True)
+class RecordBuilder:
+    """Takes the keys of one line, checks each, and builds the Record."""
+
+    options: ReadOptions
+    ids: dict[str, Any] = field(default_factory=dict[str, Any])
+    texts: dict[str, str] = field(default_factory=dict[str, str])
+    scores: dict[str, float] = field(default_factory=dict[str, float])
+    tokens: dict[str, NumberArray] = field(default_factory=dict[str, NumberArray])
+    constants: dict[str, float] = field(default_factory=dict[str, float])
+    extras: dict[str, Any] = field(default_factory=dict[str, Any])
+    remarks: list[Remark] = field(default_factory=list[Remark])
+    prompt_ids: NumberArray | None = None
+    response_ids: NumberArray | None = None
+    response_tokens: list[str] | None = None
+    messages: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    segments: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    lengths_explained: bool = False
+    """Whether a remark already says why arrays and tokens differ in length."""
+
+    def take(self, key: str, value: Any) -> None:
+        """Takes one key of the line by the record's own name for it."""
+        if value is None or key in _HANDLED_APART:
+            if value is not None and key in ("messages", "segments"):
+                self._take_objects(key, value)
+            elif value is not None and key in schema.TOPK_FIELDS:
+                self.extras[key] = value
+            return
+        try:
+            self._take_known(key, value)
+        except RecordError as error:
+            self.remarks.append(Remark(key, f"{key} {error.reason}", f"expected: {error.hint}"))
+
+    def _take_known(self, key: str, value: Any) -> None:
+        if key in _TOKEN_ARRAYS:
+            self._take_array(key, value)
+        elif key in _TEXTS:
+            self._take_text(key, value)
+        elif key in _SCORES or key == "is_truncated":
+            self.take_score(key, value)
+        elif key in _IDS:
+            self._take_id(key, value)
+        elif key == "rewards":
+            self._take_reward_parts(value)
+        elif key == "prompt_ids":
+            self.prompt_ids = as_numbers(value)
+        elif key == "response_ids":
+            self.response_ids = as_numbers(value)
+        elif key == "response_tokens":
+            self._take_pieces(value)
+        elif _is_flat_numbers(value):
+            self._take_array(key, value)
+        else:
+            self.extras[key] = value
+
+    def take_score(self, key: str, value: Any) -> None:
+        """Takes a scalar score; NaN is measured, hence a remark, and has no value in the table."""
+        number = read_number(value)
+        if number is None:
+            return
+        if math.isnan(number):
+            raise RecordError("is NaN", hint="a number; it is left out of tables and means")
+        self.scores[key] = number
+
+    def _take_array(self, key: str, value: Any) -> None:
+        if isinstance(value, bool | int | float):
+            self.constants[key] = float(value)
+            return
+        array = as_numbers(value)
+        if array is not None:
+            self.tokens[key] = array
+
+    def _take_text(self, key: str, value: Any) -> None:
+        if isinstance(value, str):
+            self.texts[key] = value
+        elif _is_messages(value):
+            self.texts[key] = conversation_text(cast("list[dict[str, Any]]", value))
+        elif key == "ground_truth":
+            self.texts[key] = str(value)
+        else:
+            raise RecordError(
+                f"is a {type(value).__name__}", hint="text, or a list of chat messages"
+            )
+
+    def _take_id(self, key: str, value: Any) -> None:
+        if key in _INTEGER_IDS or key == "timestamp":
+            number = read_number(value)
+            if number is not None and not math.isnan(number):
+                self.ids[key] = number if key == "timestamp" else int(number)
+        elif isinstance(value, str | int | float):
+            self.ids[key] = str(value)
+        else:
+            raise RecordError(f"is a {type(value).__name__}", hint="text or a number")
+
+    def _take_reward_parts(self, value: Any) -> None:
+        if not isinstance(value, dict):
+            raise RecordError(f"is a {type(value).__name__}", hint="an object {name: number}")
+        for name, part in cast("dict[str, Any]", value).items():
+            column = f"rewards.{name}"
+            try:
+                self.take_score(column, part)
+            except RecordError as error:
+                self.remarks.append(
+                    Remark(column, f"{column} {error.reason}", f"expected: {error.hint}")
+                )
+
+    def _take_pieces(self, value: Any) -> None:
+        pieces = cast("list[Any]", value) if isinstance(value, list) else None
+        if pieces is None or not set(map(type, pieces)) <= {str}:
+            raise RecordError("is no list of texts", hint="one piece of text per response token")
+        self.response_tokens = pieces
+
+    def _take_objects(self, key: str, value: Any) -> None:
+        entries = cast("list[Any]", value) if isinstance(value, list) else [None]
+        if not all(isinstance(entry, dict) for entry in entries):
+            reason = f"{key} is no list of objects"
+            self.remarks.append(Remark(key, reason, f"expected: a list of {key}"))
+        elif key == "messages":
+            self.messages = cast("list[dict[str, Any]]", entries)
+        else:
+            self.segments = cast("list[dict[str, Any]]", entries)
+
+    def build(self, step: object) -> Record:
+        """The Record. Raises RecordError when the step can't be used."""
+        number = read_step(step)
+        if isinstance(step, str) and not step.strip().lstrip("-").isdigit():
+            self.remarks.append(
+                Remark("step", f"step is text such as {step[:40]!r}", f"read as {number}", "note")
+            )
+        self._derive_truncation()
+        self._drop_system_prompt()
+        pad_tokens = self._drop_padding()
+        record = self._record(number, pad_tokens)
+        length = record.response_length or 0
+        self._keep_aligned_extras(length)
+        if not self.lengths_explained:
+            self._note_lengths(length)
+        for key, value in self.constants.items():
+            self.tokens[key] = Constant(value, length)
+        return record
+
+    def _keep_aligned_extras(self, length: int) -> None:
+        """An array under an unknown key is a token metric only where it has the response's length."""
+        for key in [key for key in self.tokens if key not in _TOKEN_ARRAYS]:
+            if len(self.tokens[key]) != length:
+                self.extras[key] = self.tokens.pop(key)
+
+    def _note_lengths(self, length: int) -> None:
+        for key, array in self.tokens.items():
+            if len(array) != length:
+                reason = f"{key} is not as long as the response"
+                hint = f"e.g. {len(array)} entries for {length} tokens; nothing is shifted or cut"
+                self.remarks.append(Remark(key, reason, hint))
+
+    def _record(self, step: int, pad_tokens: int) -> Record:
+        return Record(
+            step=step,
+            ids=self.ids,
+            texts=self.texts,
+            scores=self.scores,
+            tokens=self.tokens,
+            prompt_ids=self.prompt_ids,
+            response_ids=self.response_ids,
+            response_tokens=self.response_tokens,
+            messages=self.messages,
+            segments=self.segments,
+            extras=self.extras,
+            pad_tokens=pad_tokens,
+            remarks=self.remarks,
+        )
+
+    def _derive_truncation(self) -> None:
+        """A finish reason of "length" says by definition that the limit ended the response."""
+        reason = self.texts.get("finish_reason")
+        if reason is not None and "is_truncated" not in self.scores:
+            self.scores["is_truncated"] = float(reason in TRUNCATED_REASONS)
+
+    def _drop_system_prompt(self) -> None:
+        marker, prompt = self.options.system_prompt_end, self.texts.get("prompt")
+        if marker and prompt and marker in prompt:
+            self.texts["prompt"] = prompt.split(marker, 1)[1].lstrip("\n")
+
+    def _drop_padding(self) -> int:
+        """Cuts padding off both ends of the pieces and of every array as long as they are."""
+        pieces = self.response_tokens
+        markers = self.options.pad_markers
+        if not pieces or not markers or (pieces[0] not in markers and pieces[-1] not in markers):
+            return 0
+        start, end = 0, len(pieces)
+        while start < end and pieces[start] in markers:
+            start += 1
+        while end > start and pieces[end - 1] in markers:
+            end -= 1
+        for key, array in list(self.tokens.items()):
+            if len(array) == len(pieces):
+                self._cut_array(key, array, start, end)
+        self.response_tokens = pieces[start:end]
+        return len(pieces) - (end - start)
+
+    def _cut_array(self, key: str, array: NumberArray, start: int, end: int) -> None:
+        try:
+            self.tokens[key] = Parsed(array.values()[start:end])
+        except RecordError as error:
+            del self.tokens[key]
+            self.remarks.append(Remark(key, f"{key} {error.reason}", f"expected: {error.hint}"))

@@ -1,0 +1,64 @@
+"""Rollout Board's own format, written by `exporters.RolloutExporter`: DESIGN.md section 4.
+
+A folder of `{attempt}-rank{R}-{uid}.jsonl` files whose lines carry a `type`, beside
+`run-{attempt}.json` (what the run is) and `vocab.json` (token id -> piece).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from board.core import schema
+from board.core.records import Record
+from board.errors import RecordError
+from board.readers.base import Event, Head, ReadOptions
+from board.readers.fields import RecordBuilder
+
+_ONLY_NATIVE: Final = frozenset(
+    {
+        "response_ids",
+        "old_logprobs",
+        "sampling_logprobs",
+        "rewards",
+        "loss_mask",
+        "rollout_id",
+        "group_id",
+        "messages",
+        "segments",
+    }
+)
+"""Keys of the record that RLLoggingBoard's format does not have."""
+
+
+class NativeReader:
+    """Reads the files of `exporters.RolloutExporter`."""
+
+    name = "native"
+    title = "Rollout Board"
+
+    def recognises(self, head: Head) -> bool:
+        """A typed line, or a rollout with a key that only this format has."""
+        return any(
+            (record.get("type") == "header" and "schema" in record)
+            or (record.get("type") == "sample" and "step" in record)
+            or (
+                "step" in record
+                and "token_ids" not in record
+                and not _ONLY_NATIVE.isdisjoint(record)
+            )
+            for record in head.records
+        )
+
+    def read(self, line: Mapping[str, Any], options: ReadOptions) -> Record | Event:
+        """A `sample` line (or one without a type) as a Record, any other typed line as an Event."""
+        kind = line.get("type", "sample")
+        if kind not in schema.LINE_TYPES:
+            hint = f"one of {', '.join(schema.LINE_TYPES)}"
+            raise RecordError(f"type is {str(kind)[:40]!r}", field="type", hint=hint)
+        if kind != "sample":
+            return Event(kind, line)
+        builder = RecordBuilder(options)
+        for key, value in line.items():
+            builder.take(key, value)
+        return builder.build(line.get("step"))

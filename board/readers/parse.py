@@ -1,0 +1,222 @@
+"""One line of JSON -> a dict in which flat arrays of numbers are not parsed until asked for.
+
+Most bytes of a rollout log are arrays of numbers, and a scan needs few of them. From one whole parse
+the parser learns which top-level keys hold such arrays and in which order they come; in the next lines
+it finds each by its key, cuts it out, and parses the small rest. Each cut leaves a placeholder behind:
+if the key does not hold that placeholder in the parsed rest, then something else was cut (a nested
+object of the same key, say), and the line is parsed whole. So a wrong guess costs time, never a value.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, Final, cast
+
+import numpy as np
+import orjson
+import ujson
+
+from board.core.records import FloatArray, NumberArray, Parsed
+from board.errors import RecordError
+
+try:
+    import simdjson  # pyright: ignore[reportMissingImports]
+except ImportError:  # pysimdjson has no wheel for every platform; orjson then does the work
+    simdjson = None
+
+_PLACEHOLDER: Final = b"-7.0313e-301"
+_PLACEHOLDER_VALUE: Final = float(_PLACEHOLDER)
+_MAX_PLANS: Final = 4
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+
+_number_parser: Any = simdjson.Parser() if simdjson is not None else None
+
+
+class RawNumbers:
+    """A flat JSON array of numbers that is still bytes. A NumberArray."""
+
+    __slots__ = ("_length", "_raw")
+
+    def __init__(self, raw: bytes) -> None:
+        self._raw = raw
+        self._length = -1
+
+    def __len__(self) -> int:
+        if self._length < 0:
+            commas = self._raw.count(b",")
+            self._length = commas + 1 if commas or self._raw[1:-1].strip() else 0
+        return self._length
+
+    def only_nulls(self) -> bool:
+        """Whether there are entries and all of them are null: an array that was not recorded."""
+        return self._raw.startswith(b"[null") and self._raw.count(b"null") == len(self)
+
+    def values(self) -> FloatArray:
+        """float64 [len(self)]; null and NaN are NaN. Raises RecordError on anything but numbers."""
+        if _number_parser is not None:
+            try:
+                buffer = _number_parser.parse(self._raw).as_buffer(of_type="d")
+                return np.frombuffer(buffer, np.float64)
+            except (ValueError, TypeError, RuntimeError):
+                pass  # null, true, false, NaN: legal here, and not for as_buffer
+        return numbers_from_list(_tolerant_list(self._raw))
+
+
+def numbers_from_list(entries: list[Any]) -> FloatArray:
+    """float64 [len(entries)]; None is NaN. Raises RecordError on text, objects or nested lists."""
+    try:
+        array = np.array(entries, np.float64)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise RecordError(
+            "holds something that is no number", hint="a flat list of numbers"
+        ) from error
+    if array.ndim != 1:
+        raise RecordError("is a list of lists", hint="a flat list of numbers")
+    return array
+
+
+def as_numbers(value: object) -> NumberArray | None:
+    """The NumberArray in a parsed value; None for null and for lists of nulls (not recorded).
+
+    Raises RecordError for anything that is neither a list of numbers nor null.
+    """
+    if isinstance(value, RawNumbers):
+        return None if value.only_nulls() else value
+    if value is None:
+        return None
+    if not isinstance(value, list):
+        raise RecordError(f"is {_kind(value)}", hint="a list of numbers")
+    entries = cast("list[Any]", value)
+    if entries and all(entry is None for entry in entries):
+        return None
+    return Parsed(numbers_from_list(entries))
+
+
+def _kind(value: object) -> str:
+    names = {"str": "text", "bool": "true or false", "dict": "an object", "NoneType": "null"}
+    name = type(value).__name__
+    return names.get(name, "a list" if name == "list" else "a number")
+
+
+def _tolerant_list(raw: bytes) -> list[Any]:
+    for parse in (orjson.loads, ujson.loads, json.loads):
+        try:
+            return cast("list[Any]", parse(raw))
+        except (ValueError, RecursionError):
+            continue
+    raise RecordError("is no JSON array", hint="a list of numbers")
+
+
+def parse_whole(line: bytes) -> tuple[dict[str, Any], bool]:
+    """The record of a line with every value parsed, and whether broken text had to be mended.
+
+    Takes what Python's json writes: NaN, Infinity. Bytes that are not UTF-8 and lone surrogates
+    become U+FFFD, and the second result says so. Raises RecordError when the line is no JSON object.
+    """
+    try:
+        parsed: object = orjson.loads(line)
+        mended = False
+    except orjson.JSONDecodeError as error:
+        parsed, mended = _parse_tolerantly(line, str(error))
+    if not isinstance(parsed, dict):
+        raise RecordError(f"the line is {_kind(parsed)}", hint="one JSON object per line")
+    return cast("dict[str, Any]", parsed), mended
+
+
+def _parse_tolerantly(line: bytes, strict_reason: str) -> tuple[object, bool]:
+    text = line.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace")
+    try:
+        parsed: object = ujson.loads(text)
+    except (ValueError, RecursionError):
+        try:
+            parsed = json.loads(text)
+        except (ValueError, RecursionError):
+            hint = "one JSON object per line"
+            raise RecordError(f"the line is no JSON ({strict_reason})", hint=hint) from None
+    mended = "\ufffd" in text and b"\xef\xbf\xbd" not in line
+    return _without_surrogates(parsed) if "\\ud" in text.lower() else (parsed, mended)
+
+
+def _without_surrogates(value: object) -> tuple[object, bool]:
+    """The value with lone surrogates as U+FFFD: nothing that follows could encode them."""
+    if isinstance(value, str):
+        mended = _SURROGATE.sub("\ufffd", value)
+        return mended, mended != value
+    if isinstance(value, list):
+        pairs = [_without_surrogates(entry) for entry in cast("list[object]", value)]
+        return [entry for entry, _ in pairs], any(changed for _, changed in pairs)
+    if isinstance(value, dict):
+        entries = {
+            _without_surrogates(key)[0]: _without_surrogates(entry)
+            for key, entry in cast("dict[str, object]", value).items()
+        }
+        changed = any(entry[1] for entry in entries.values())
+        return {key: entry[0] for key, entry in entries.items()}, changed
+    return value, False
+
+
+class LineParser:
+    """Parses the lines of one file; keeps what it learned about their layout."""
+
+    def __init__(self) -> None:
+        self._plans: list[tuple[tuple[str, bytes], ...]] = []
+
+    def parse(self, line: bytes) -> tuple[dict[str, Any], bool]:
+        """The record of a line, long flat arrays as RawNumbers; else as `parse_whole`."""
+        for i, plan in enumerate(self._plans):
+            record = _seek(line, plan)
+            if record is not None:
+                if i:
+                    self._plans.insert(0, self._plans.pop(i))
+                return record, False
+        record, mended = parse_whole(line)
+        plan = tuple(_flat_arrays(line, record))
+        if plan and plan not in self._plans:
+            self._plans = [plan, *self._plans][:_MAX_PLANS]
+        return record, mended
+
+
+def _flat_arrays(line: bytes, record: dict[str, Any]) -> Iterator[tuple[str, bytes]]:
+    """Top-level keys that hold flat arrays of numbers, with the exact bytes that introduce them."""
+    for key, value in record.items():
+        if not isinstance(value, list) or not value or isinstance(value[0], str | list | dict):
+            continue
+        for separator in (b":[", b": [", b" : ["):
+            introduction = orjson.dumps(key) + separator
+            if line.count(introduction) == 1:
+                yield key, introduction
+                break
+
+
+def _seek(line: bytes, plan: tuple[tuple[str, bytes], ...]) -> dict[str, Any] | None:
+    """The record, its arrays cut out by `plan`; None when the line does not fit the plan."""
+    rest: list[bytes] = []
+    cuts: list[bytes] = []
+    position = 0
+    for _, introduction in plan:
+        found = line.find(introduction, position)
+        begin = found + len(introduction) - 1
+        end = line.find(b"]", begin) + 1
+        if found < 0 or end <= 0:
+            return None
+        cut = line[begin:end]
+        if b'"' in cut or cut.rfind(b"[") > 0:
+            return None
+        rest += (line[position:begin], _PLACEHOLDER)
+        cuts.append(cut)
+        position = end
+    rest.append(line[position:])
+    try:
+        record = orjson.loads(b"".join(rest))
+    except orjson.JSONDecodeError:
+        return None
+    if not isinstance(record, dict):
+        return None
+    fields = cast("dict[str, Any]", record)
+    for (key, _), cut in zip(plan, cuts, strict=True):
+        if fields.get(key) != _PLACEHOLDER_VALUE:
+            return None
+        fields[key] = RawNumbers(cut)
+    return fields

@@ -1,0 +1,1 @@
+"""Runs on disk: which there are, what is in them, and one rollout whole. No Streamlit here."""

@@ -1,0 +1,195 @@
+"""Which runs lie under a folder: files are recognised by what is in them, never by a folder's name.
+
+A run is a folder that holds log files. Folders called step_N belong to the run of the folder above
+them: some frameworks write one folder per step.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from board.core.problems import Problem
+from board.errors import NotFoundError, OutsideRootError, UnreadableError
+from board.readers import recognise
+
+LOG_SUFFIXES: Final = (".jsonl", ".ndjson")
+_NOT_READ: Final = (".jsonl.gz", ".jsonl.zst", ".jsonl.zip", ".ndjson.gz", ".ndjson.zst")
+_STEP_FOLDER: Final = re.compile(r"^(global_)?step[_-]?\d+$")
+_DIGITS: Final = re.compile(r"(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """A log file as it stood when it was looked at. size in bytes, mtime_ns as os.stat gives it."""
+
+    path: Path
+    reader: str
+    size: int
+    mtime_ns: int
+    inode: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunInfo:
+    """A run that was found. name: its path below the root, the way users tell runs apart.
+
+    files are in natural order (rank_2 before rank_10). left_out: what else lay in its folder.
+    """
+
+    name: str
+    path: Path
+    files: tuple[LogFile, ...]
+    left_out: tuple[Problem, ...] = ()
+
+    @property
+    def bytes(self) -> int:
+        """Size of all log files."""
+        return sum(file.size for file in self.files)
+
+    @property
+    def mtime(self) -> float:
+        """Unix seconds of the newest change of any log file."""
+        return max(file.mtime_ns for file in self.files) / 1e9
+
+    @property
+    def formats(self) -> tuple[str, ...]:
+        """Names of the readers of its files, without repeats."""
+        return tuple(dict.fromkeys(file.reader for file in self.files))
+
+
+@dataclass(frozen=True, slots=True)
+class Discovery:
+    """All runs under a root, newest first, and the files that are none, each with the reason."""
+
+    root: Path
+    runs: tuple[RunInfo, ...]
+    left_out: tuple[Problem, ...]
+
+    def run(self, name: str) -> RunInfo:
+        """The run of that name; raises NotFoundError naming what there is."""
+        for run in self.runs:
+            if run.name == name:
+                return run
+        known = ", ".join(run.name for run in self.runs[:5]) or "none"
+        raise NotFoundError(f"no run {name!r} under {self.root}; runs found: {known}")
+
+
+def natural_order(text: str) -> tuple[tuple[int, int, str], ...]:
+    """Sort key under which rank_2 comes before rank_10."""
+    parts = _DIGITS.split(text)
+    return tuple((1, int(p), "") if p.isdigit() else (0, 0, p) for p in parts)
+
+
+def resolve_inside(root: Path, wanted: str) -> Path:
+    """`wanted`, relative to `root` or absolute, with links resolved.
+
+    Raises OutsideRootError when it leaves `root` and NotFoundError when it does not exist.
+    """
+    base = root.resolve()
+    target = (base / wanted).resolve()
+    if not target.is_relative_to(base):
+        raise OutsideRootError(
+            f"{wanted} is outside {base}, the folder this server shows; "
+            "start rollout-board on another folder, or with --allow-any-path"
+        )
+    if not target.exists():
+        raise NotFoundError(f"{target} does not exist; give a folder below {base}")
+    return target
+
+
+def discover(root: Path) -> Discovery:
+    """All runs under `root`, which may be a folder of runs, one run, or one log file.
+
+    Raises NotFoundError when `root` does not exist and UnreadableError when it can't be listed.
+    """
+    if not root.exists():
+        raise NotFoundError(f"{root} does not exist; give a folder of runs, a run, or a log file")
+    if not root.is_dir():
+        return _single_file(root)
+    if not os.access(root, os.R_OK | os.X_OK):
+        raise UnreadableError(f"{root} can't be read: permission denied")
+    folders: dict[Path, list[Path]] = {}
+    for path in _candidates(root):
+        folders.setdefault(_run_folder(path, root), []).append(path)
+    runs: list[RunInfo] = []
+    others: list[Problem] = []
+    for folder, paths in folders.items():
+        files, left_out = _sort_out(paths, folder, root)
+        if files:
+            runs.append(RunInfo(_name(folder, root), folder, files, left_out))
+        else:
+            others += (_moved(problem, folder, root) for problem in left_out)
+    runs.sort(key=lambda run: (-run.mtime, natural_order(run.name)))
+    return Discovery(root, tuple(runs), tuple(others))
+
+
+def _single_file(path: Path) -> Discovery:
+    files, left_out = _sort_out([path], path.parent, path.parent)
+    runs = (RunInfo(path.name, path.parent, files, ()),) if files else ()
+    return Discovery(path, runs, left_out)
+
+
+def _name(folder: Path, root: Path) -> str:
+    return folder.name or str(folder) if folder == root else folder.relative_to(root).as_posix()
+
+
+def _moved(problem: Problem, folder: Path, root: Path) -> Problem:
+    """The problem with its path told from the root instead of from its folder."""
+    path = (folder / problem.path).relative_to(root).as_posix()
+    return Problem(path, problem.line, None, problem.reason, problem.hint, problem.severity)
+
+
+def _candidates(root: Path) -> Iterator[Path]:
+    """Files whose names say that they may be logs; hidden folders and links to folders are passed by."""
+    for folder, subfolders, names in os.walk(root):
+        subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
+        for name in names:
+            if not name.startswith(".") and name.lower().endswith((*LOG_SUFFIXES, *_NOT_READ)):
+                yield Path(folder, name)
+
+
+def _run_folder(path: Path, root: Path) -> Path:
+    folder = path.parent
+    while folder != root and _STEP_FOLDER.match(folder.name):
+        folder = folder.parent
+    return folder
+
+
+def _sort_out(
+    paths: list[Path], folder: Path, root: Path
+) -> tuple[tuple[LogFile, ...], tuple[Problem, ...]]:
+    files: list[LogFile] = []
+    left_out: list[Problem] = []
+    for path in sorted(paths, key=lambda p: natural_order(p.relative_to(folder).as_posix())):
+        found = _look_at(path, path.relative_to(folder).as_posix(), root)
+        if isinstance(found, LogFile):
+            files.append(found)
+        else:
+            left_out.append(found)
+    return tuple(files), tuple(left_out)
+
+
+def _look_at(path: Path, shown: str, root: Path) -> LogFile | Problem:
+    """The log file, or why it is none."""
+    if path.is_symlink() and not path.resolve().is_relative_to(root.resolve()):
+        return Problem(shown, None, None, "it is a link that leads outside the root", "", "note")
+    if path.name.lower().endswith(_NOT_READ):
+        return Problem(shown, None, None, "compressed logs are not read", "decompress it", "note")
+    if not path.is_file():
+        return Problem(shown, None, None, "it is no regular file", "a log file", "note")
+    try:
+        reader, reason = recognise(path)
+        stat = path.stat()
+    except OSError as error:
+        hint = "check its permissions"
+        return Problem(shown, None, None, f"can't be read: {error.strerror}", hint)
+    if reader is None:
+        other_json = reason.startswith("its records") or reason == "the file is empty"
+        severity = "note" if other_json else "lost"
+        return Problem(shown, None, None, f"left out: {reason}", "", severity)
+    return LogFile(path, reader.name, stat.st_size, stat.st_mtime_ns, stat.st_ino)

@@ -1,0 +1,313 @@
+"""A byte range of a log file -> one table row per rollout, with where its line stands in the file.
+
+`index_shard` is a plain function of plain data: what it returns for a range does not depend on any
+other range, so that ranges can be read in any process and put together afterwards.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pandas as pd
+
+from board.core.aggregate import NEEDED, Aggregator
+from board.core.metrics import ROLLOUT_METRICS
+from board.core.problems import Problem, ProblemLog
+from board.core.records import FloatArray, Record, Remark
+from board.core.vocabulary import Vocabulary, id_texts
+from board.errors import RecordError
+from board.readers import reader_named
+from board.readers.base import Event, Reader, ReadOptions
+from board.readers.fields import message_text
+from board.readers.lines import MAX_LINE_BYTES, Line, read_lines
+from board.readers.parse import LineParser
+
+PREVIEW_CHARS: Final = 240
+_PREVIEW_TOKENS: Final = 80
+AT_REST_SECONDS: Final = 60.0
+"""A file unchanged for so long is taken to be finished: its torn last line will not be completed."""
+
+_CHUNK_ROWS: Final = 4096
+_LOCATION: Final = ("line", "offset", "size")
+_TEXT_COLUMNS: Final = (
+    "rollout_id",
+    "group_id",
+    "env",
+    "split",
+    "finish_reason",
+    "prompt",
+    "response",
+)
+_RESERVED: Final = frozenset(ROLLOUT_METRICS) | frozenset(
+    (*_LOCATION, *_TEXT_COLUMNS, "step", "index", "file", "rank", "pad_tokens", "missing_values")
+)
+"""Columns the board fills itself; a key of the log with such a name becomes `logged.NAME`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """Lines of `path` that begin in [start, end), to be read by the reader of that name.
+
+    first_line: 1-based number of the line at `start`. shown: the path as problems name it.
+    """
+
+    path: Path
+    shown: str
+    reader: str
+    start: int = 0
+    end: int | None = None
+    first_line: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ShardIndex:
+    """What a shard holds.
+
+    rows: one per rollout, in file order. events: header, step_end and close lines. consumed: offset
+    after the last line that was used or given up; a torn last line may still grow and is not consumed.
+    lines: how many lines were consumed.
+    """
+
+    shard: Shard
+    rows: pd.DataFrame
+    events: tuple[Event, ...]
+    problems: tuple[Problem, ...]
+    consumed: int
+    lines: int
+
+
+def index_shard(
+    shard: Shard, options: ReadOptions | None = None, vocabulary: Vocabulary | None = None
+) -> ShardIndex:
+    """Reads every line of a shard. Raises OSError when the file can't be read."""
+    scan = _Scan(shard, options or ReadOptions(), vocabulary)
+    for line in read_lines(shard.path, shard.start, shard.end):
+        scan.take(line)
+    return scan.result()
+
+
+def index_in_pieces(
+    shard: Shard,
+    options: ReadOptions,
+    vocabulary: Vocabulary | None,
+    every_bytes: int,
+) -> Iterator[int | ShardIndex]:
+    """As index_shard, yielding the offset reached every so many bytes; the ShardIndex comes last."""
+    scan = _Scan(shard, options, vocabulary)
+    announced = shard.start
+    for line in read_lines(shard.path, shard.start, shard.end):
+        scan.take(line)
+        if line.offset - announced >= every_bytes:
+            announced = line.offset
+            yield announced
+    yield scan.result()
+
+
+class _Scan:
+    """The state of reading one shard."""
+
+    def __init__(self, shard: Shard, options: ReadOptions, vocabulary: Vocabulary | None) -> None:
+        self._shard = shard
+        self._options = options
+        self._vocabulary = vocabulary
+        self._reader: Reader = reader_named(shard.reader)
+        self._parser = LineParser()
+        self._aggregator = Aggregator()
+        self._rows: list[dict[str, Any]] = []
+        self._chunks: list[pd.DataFrame] = []
+        self._events: list[Event] = []
+        self._problems = ProblemLog()
+        self._number = shard.first_line - 1
+        self._consumed = shard.start
+
+    def take(self, line: Line) -> None:
+        """Reads one line: a row, an event, or a problem."""
+        self._number += 1
+        try:
+            found = self._read(line)
+        except RecordError as error:
+            if not line.ended and not self._give_up_on_torn_line():
+                self._number -= 1
+                return
+            self._lose(error)
+        else:
+            if isinstance(found, Record):
+                self._add_row(found, line)
+            elif found is not None:
+                self._events.append(found)
+        self._consumed = line.offset + line.size
+
+    def _read(self, line: Line) -> Record | Event | None:
+        if line.text is None:
+            raise RecordError(
+                f"the line is longer than {MAX_LINE_BYTES >> 20} MB", hint="one rollout per line"
+            )
+        if not line.text or line.text.isspace():
+            return None
+        record, mended = self._parser.parse(line.text)
+        found = self._reader.read(record, self._options)
+        if mended:
+            reason = "text that is not valid UTF-8 is shown with the sign U+FFFD"
+            self._remark(Remark(None, reason, "write UTF-8", "partial"))
+        return found
+
+    def _give_up_on_torn_line(self) -> bool:
+        """Whether the file has been at rest so long that a torn last line is there to stay."""
+        return time.time() - self._shard.path.stat().st_mtime >= AT_REST_SECONDS
+
+    def _lose(self, error: RecordError) -> None:
+        hint = f"expected: {error.hint}" if error.hint else ""
+        self._problems.add(
+            Problem(self._shard.shown, self._number, error.field, error.reason, hint, "lost")
+        )
+
+    def _remark(self, remark: Remark) -> None:
+        self._problems.add(
+            Problem(
+                self._shard.shown,
+                self._number,
+                remark.field,
+                remark.reason,
+                remark.hint,
+                remark.severity,
+            )
+        )
+
+    def _add_row(self, record: Record, line: Line) -> None:
+        for remark in record.remarks:
+            self._remark(remark)
+        row = _row(record, self._vocabulary)
+        self._aggregator.add(self._arrays_for_aggregates(record))
+        row["line"], row["offset"], row["size"] = self._number, line.offset, line.size
+        self._rows.append(row)
+        if len(self._rows) >= _CHUNK_ROWS:
+            self._close_chunk()
+
+    def _arrays_for_aggregates(self, record: Record) -> dict[str, FloatArray]:
+        """The needed arrays, all of one length; those of another length are left out and named."""
+        lengths = {name: len(record.tokens[name]) for name in NEEDED if name in record.tokens}
+        if not lengths:
+            return {}
+        length = next(iter(lengths.values()))
+        arrays: dict[str, FloatArray] = {}
+        for name in ("loss_mask", *lengths):
+            array = record.tokens.get(name)
+            if array is None:
+                continue
+            if len(array) != length:
+                self._remark(_unequal(name, len(array), next(iter(lengths)), length))
+                if name == "loss_mask":
+                    return {}
+                continue
+            try:
+                arrays[name] = array.values()
+            except RecordError as error:
+                self._remark(Remark(name, f"{name} {error.reason}", f"expected: {error.hint}"))
+        self._note_missing(arrays)
+        return arrays
+
+    def _note_missing(self, arrays: Mapping[str, FloatArray]) -> None:
+        for name, values in arrays.items():
+            # A sum is finite only if every entry is, and costs a third of testing each.
+            if name != "loss_mask" and not math.isfinite(values.sum()):
+                reason = f"{name} has null, NaN or infinite entries"
+                self._remark(Remark(name, reason, "they are left out of means and counted", "note"))
+
+    def _close_chunk(self) -> None:
+        if self._rows:
+            self._chunks.append(pd.DataFrame.from_records(self._rows))
+            self._rows = []
+
+    def result(self) -> ShardIndex:
+        """What was read so far, as the shard's index."""
+        self._close_chunk()
+        rows = pd.concat(self._chunks, ignore_index=True) if self._chunks else pd.DataFrame()
+        for name, values in self._aggregator.finish().items():
+            rows[name] = values
+        return ShardIndex(
+            self._shard,
+            rows,
+            tuple(self._events),
+            self._problems.as_tuple(),
+            self._consumed,
+            self._number - self._shard.first_line + 1,
+        )
+
+
+def _unequal(name: str, found: int, other: str, length: int) -> Remark:
+    # The lengths themselves go into the hint: every line has its own, and a reason is what problems
+    # are folded by.
+    reason = f"{name} and {other} are of unequal length"
+    hint = (
+        f"e.g. {found} and {length} entries; metrics that need both are left out for these rollouts"
+    )
+    return Remark(name, reason, hint)
+
+
+def _row(record: Record, vocabulary: Vocabulary | None) -> dict[str, Any]:
+    """The table row of a rollout, without location and aggregates."""
+    row: dict[str, Any] = {"step": record.step, **record.ids, **record.scores}
+    length = record.response_length
+    if length is not None:
+        row["response_tokens"] = length
+    if record.prompt_ids is not None:
+        row["prompt_tokens"] = len(record.prompt_ids)
+    if record.pad_tokens:
+        row["pad_tokens"] = record.pad_tokens
+    response = record.texts.get("response")
+    if response is not None:
+        row["response_chars"] = len(response)
+    if "finish_reason" in record.texts:
+        row["finish_reason"] = record.texts["finish_reason"]
+    row["prompt"], row["response"] = previews(record, vocabulary)
+    for key, value in record.extras.items():
+        cell = _cell(value)
+        if cell is not None:
+            row[f"logged.{key}" if key in _RESERVED else key] = cell
+    return row
+
+
+def _cell(value: object) -> float | str | None:
+    """A number or short text of an extra key; None for what has no place in a table."""
+    if isinstance(value, bool | int | float):
+        try:
+            number = float(value)
+        except OverflowError:
+            return None
+        return number if math.isfinite(number) else None
+    return value[:PREVIEW_CHARS] if isinstance(value, str) else None
+
+
+def previews(record: Record, vocabulary: Vocabulary | None) -> tuple[str | None, str | None]:
+    """The first characters of prompt and response; decoded from ids where there is no text."""
+    prompt = record.texts.get("prompt")
+    response = record.texts.get("response")
+    if prompt is None and record.messages:
+        prompt = next((message_text(m) for m in record.messages if m.get("role") == "user"), None)
+    if response is None and record.messages:
+        spoken = (
+            message_text(m) for m in reversed(record.messages) if m.get("role") == "assistant"
+        )
+        response = next(spoken, None)
+    if response is None and record.response_tokens is not None:
+        response = "".join(record.response_tokens[:_PREVIEW_TOKENS])
+    if prompt is None and record.prompt_ids is not None:
+        prompt = _decoded(record.prompt_ids.values()[-_PREVIEW_TOKENS:], vocabulary)
+    if response is None and record.response_ids is not None:
+        response = _decoded(record.response_ids.values()[:_PREVIEW_TOKENS], vocabulary)
+    return _cut(prompt), _cut(response)
+
+
+def _decoded(ids: FloatArray, vocabulary: Vocabulary | None) -> str:
+    return "".join(vocabulary.texts(ids) if vocabulary else id_texts(ids))
+
+
+def _cut(text: str | None) -> str | None:
+    if text is None or len(text) <= PREVIEW_CHARS:
+        return text
+    return text[: PREVIEW_CHARS - 1] + "…"
