@@ -12,24 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from board.core.options import ReadOptions
 from board.core.records import Record
-
-DEFAULT_PAD_MARKERS = ("<pad>", "<PAD>", "[PAD]", "<|pad|>")
-
-
-@dataclass(frozen=True, slots=True)
-class ReadOptions:
-    """How texts and tokens are read; the same for every file of a run.
-
-    pad_markers: response pieces that are padding. Runs of them at either end of a response are left
-        out, with the values that belong to them; the number is kept in `Record.pad_tokens`.
-    system_prompt_end: text that ends the system prompt; what stands before and including its first
-        occurrence is left out of the prompt. Empty: nothing is left out.
-    """
-
-    pad_markers: tuple[str, ...] = DEFAULT_PAD_MARKERS
-    system_prompt_end: str = ""
-
 
 @dataclass(frozen=True, slots=True)
 class Event:

@@ -15,7 +15,7 @@ from typing import Any, Final, cast
 from board.core import schema
 from board.core.records import Constant, NumberArray, Parsed, Record, Remark
 from board.errors import RecordError
-from board.readers.base import ReadOptions
+from board.core.options import ReadOptions
 from board.readers.parse import RawNumbers, as_numbers
 
 _INTEGER_IDS: Final = frozenset({"micro_step", "rank", "policy_version"})

@@ -12,7 +12,8 @@ from typing import Any, Final
 from board.core import schema
 from board.core.records import Record
 from board.errors import RecordError
-from board.readers.base import Event, Head, ReadOptions
+from board.core.options import ReadOptions
+from board.readers.base import Event, Head
 from board.readers.fields import RecordBuilder
 
 _ONLY_NATIVE: Final = frozenset(

@@ -15,7 +15,8 @@ import numpy as np
 
 from board.core.records import FloatArray, NumberArray, Parsed, Record, Remark
 from board.errors import RecordError
-from board.readers.base import Event, Head, ReadOptions
+from board.core.options import ReadOptions
+from board.readers.base import Event, Head
 from board.readers.fields import RecordBuilder
 from board.readers.parse import RawNumbers, as_numbers
 

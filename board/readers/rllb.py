@@ -15,7 +15,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from board.core.records import Record, Remark
-from board.readers.base import Event, Head, ReadOptions
+from board.core.options import ReadOptions
+from board.readers.base import Event, Head
 from board.readers.fields import RecordBuilder
 
 _ROLLOUT_KEYS: Final = frozenset({"prompt", "response", "response_tokens"})

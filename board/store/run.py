@@ -17,7 +17,7 @@ from board.core.problems import Problem, ProblemLog
 from board.core.vocabulary import Vocabulary
 from board.errors import NotFoundError
 from board.readers import reader_named
-from board.readers.base import ReadOptions
+from board.core.options import ReadOptions
 from board.store.attempts import (
     Attempt,
     attempts_of,

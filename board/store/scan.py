@@ -22,7 +22,8 @@ from board.core.records import FloatArray, Record, Remark
 from board.core.vocabulary import Vocabulary, id_texts
 from board.errors import RecordError
 from board.readers import reader_named
-from board.readers.base import Event, Reader, ReadOptions
+from board.core.options import ReadOptions
+from board.readers.base import Event, Reader
 from board.readers.fields import message_text
 from board.readers.lines import MAX_LINE_BYTES, Line, read_lines
 from board.readers.parse import LineParser
