@@ -1,0 +1,99 @@
+"""The files of a run: one append-only JSONL per rank and process start, one run document, one vocabulary."""
+
+from __future__ import annotations
+
+import os
+import re
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from exporters.record import encode_document
+
+
+class RankFile:
+    """One rank's JSONL file. A line is in it whole or not at all, as long as the process lives to cut a torn one back."""
+
+    def __init__(self, folder: Path, attempt: str, rank: int) -> None:
+        """Creates the file. Raises OSError where the folder cannot be made or written to."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self.path = folder / f"{attempt}-rank{rank:05d}-{uuid.uuid4().hex[:8]}.jsonl"
+        flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
+        self._descriptor = os.open(self.path, flags, 0o644)
+        self._size = 0
+        self._torn = False
+
+    @property
+    def size(self) -> int:
+        """Bytes of whole lines written."""
+        return self._size
+
+    def append(self, line: bytes) -> None:
+        """Writes one line. Raises OSError after cutting the file back to its last whole line."""
+        # Behind a torn line that could not be cut off, a newline of its own keeps this one readable.
+        line = b"\n" + line if self._torn else line
+        try:
+            rest = memoryview(line)
+            while rest:
+                rest = rest[os.write(self._descriptor, rest) :]
+        except OSError:
+            self._cut_back()
+            raise
+        self._torn = False
+        self._size += len(line)
+
+    def close(self) -> None:
+        """Closes the file; a second call does nothing."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def _cut_back(self) -> None:
+        try:
+            os.ftruncate(self._descriptor, self._size)
+        except OSError:
+            self._torn = True
+
+
+def write_run(folder: Path, attempt: str, document: Mapping[str, Any]) -> None:
+    """Writes `run-{attempt}.json` whole or not at all."""
+    _replace(folder / f"run-{attempt}.json", document)
+
+
+def write_vocabulary(folder: Path, document: Mapping[str, Any]) -> None:
+    """Writes `vocab.json` unless an earlier attempt already did."""
+    path = folder / "vocab.json"
+    if not path.exists():
+        _replace(path, document)
+
+
+def default_attempt(world_size: int, now: str) -> str:
+    """A name for this launch that all of its ranks agree on and no other launch has: from the launcher, else the time.
+
+    `now` is used for a single process. Raises ValueError for several ranks whose launcher gives them nothing to agree on.
+    """
+    env = os.environ
+    elastic = env.get("TORCHELASTIC_RUN_ID", "none")
+    if elastic != "none":  # what torchrun sets for every launch that was given no --rdzv-id
+        return file_part(f"{elastic}.{env.get('TORCHELASTIC_RESTART_COUNT', '0')}")
+    if "SLURM_JOB_ID" in env:
+        step, restart = env.get("SLURM_STEP_ID", "0"), env.get("SLURM_RESTART_COUNT", "0")
+        return file_part(f"{env['SLURM_JOB_ID']}.{step}.{restart}")
+    if world_size == 1:
+        return now
+    raise ValueError(
+        f"attempt: {world_size} ranks must share one name for this launch and the launcher gives none. Pass the same "
+        "new attempt=... on every rank (e.g. a time stamp that rank 0 broadcasts), or start torchrun with --rdzv-id."
+    )
+
+
+def file_part(name: str) -> str:
+    """`name` with everything replaced by `_` that does not belong in a file name."""
+    return re.sub(r"[^A-Za-z0-9._-]", "_", name)
+
+
+def _replace(path: Path, document: Mapping[str, Any]) -> None:
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
+    temporary.write_bytes(encode_document(document))
+    os.replace(temporary, path)

@@ -1,0 +1,100 @@
+"""The record: its field names as data, the rounding of its floats, and the encoding of one rollout to one JSON line.
+
+The names are the contract with every reader of the format; `board.core.schema` names the same ones and a test compares.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+
+SCHEMA_VERSION = 1
+
+LINE_TYPES = ("header", "sample", "step_end", "close")
+
+ID_FIELDS = (
+    "step",
+    "micro_step",
+    "rank",
+    "index",
+    "rollout_id",
+    "group_id",
+    "env",
+    "split",
+    "policy_version",
+    "timestamp",
+)
+TEXT_FIELDS = (
+    "prompt",
+    "response",
+    "ref_response",
+    "ground_truth",
+    "messages",
+    "finish_reason",
+    "is_truncated",
+)
+SCORE_FIELDS = ("reward", "ref_reward", "valid_reward", "ref_valid_reward", "rewards", "advantage")
+TOKEN_ID_FIELDS = ("prompt_ids", "response_ids", "response_tokens")
+TOKEN_FLOAT_FIELDS = (
+    "logprobs",
+    "old_logprobs",
+    "sampling_logprobs",
+    "ref_logprobs",
+    "entropy",
+    "values",
+    "returns",
+    "advantages",
+    "token_rewards",
+)
+TOKEN_FLAG_FIELDS = ("loss_mask", "is_masked", "is_masked_high", "is_masked_low", "sft_mask")
+TOPK_FIELDS = ("topk_ids", "topk_logprobs")
+STRUCTURE_FIELDS = ("segments",)
+
+# The writer fills these itself; a caller's column of the same name would make two truths of one fact.
+WRITER_FIELDS = ("type", "step", "micro_step", "rank", "index")
+
+_FULL_DIGITS = 9  # float32 needs no more to come back bit for bit
+_OPTIONS = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
+
+
+def round_significant(values: npt.NDArray[Any], digits: int) -> npt.NDArray[np.float32]:
+    """`values` (any shape) rounded to `digits` significant decimal digits, as float32. NaN and Inf pass through.
+
+    Significant digits rather than decimals: four decimals turn a KL of 1e-5 nats into zero. The result is float32 so that
+    its shortest decimal form is the rounded one.
+    """
+    exact = np.asarray(values, dtype=np.float64)
+    if digits >= _FULL_DIGITS:
+        return exact.astype(np.float32)
+    usable = np.isfinite(exact) & (exact != 0)
+    decade = np.floor(np.log10(np.abs(exact), where=usable, out=np.zeros_like(exact)))
+    shift = digits - 1 - decade
+    # Scaling by a positive power of ten only: 10**-k is not exact in binary and would shift the last digit.
+    up, down = 10.0 ** np.maximum(shift, 0), 10.0 ** np.maximum(-shift, 0)
+    with np.errstate(invalid="ignore", over="ignore"):
+        rounded = np.rint(exact * up / down) * down / up
+        return np.where(usable, rounded, exact).astype(np.float32)
+
+
+def round_score(value: float, digits: int) -> float | None:
+    """One score rounded to `digits` significant digits; None where it is NaN or infinite."""
+    number = float(value)
+    return float(f"{number:.{digits}g}") if math.isfinite(number) else None
+
+
+def encode_line(fields: Mapping[str, Any]) -> bytes:
+    """One JSON line with its newline. Arrays must be contiguous; NaN and Inf become null.
+
+    Raises TypeError (orjson's) on what JSON cannot hold, e.g. a string with a lone surrogate.
+    """
+    return orjson.dumps(fields, default=str, option=_OPTIONS) + b"\n"
+
+
+def encode_document(fields: Mapping[str, Any]) -> bytes:
+    """A whole JSON file, indented for people."""
+    return orjson.dumps(fields, default=str, option=_OPTIONS | orjson.OPT_INDENT_2) + b"\n"

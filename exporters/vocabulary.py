@@ -1,0 +1,54 @@
+"""The vocabulary file: token id -> piece, so that ids are read as text on a machine without the tokenizer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from exporters.record import SCHEMA_VERSION
+
+# What each coding means for the text of a token:
+BYTE_LEVEL = "byte_level"  # every character stands for one byte (GPT-2's table); bytes join, then decode as UTF-8
+METASPACE = "metaspace"  # U+2581 stands for a space; a piece <0xNN> is one byte
+TEXT = "text"  # the piece is the text
+
+
+def describe_vocabulary(tokenizer: Any) -> dict[str, Any]:
+    """The document of `vocab.json`: raw pieces by id (null where an id has none), how to decode them, special ids.
+
+    `tokenizer` is any object with `len`, `convert_ids_to_tokens` and `all_special_ids`, as Transformers' have.
+    """
+    pieces: list[str | None] = list(tokenizer.convert_ids_to_tokens(list(range(len(tokenizer)))))
+    return {
+        "schema": SCHEMA_VERSION,
+        "coding": detect_coding(tokenizer, pieces),
+        "pieces": pieces,
+        "special_ids": sorted(int(i) for i in tokenizer.all_special_ids),
+    }
+
+
+def detect_coding(tokenizer: Any, pieces: Sequence[str | None]) -> str:
+    """BYTE_LEVEL, METASPACE or TEXT: from the decoder of a fast tokenizer, from its pieces where there is none."""
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is not None:
+        parts = list(_parts(json.loads(backend.to_str()).get("decoder")))
+        kinds = {part.get("type") for part in parts}
+        if "ByteLevel" in kinds:
+            return BYTE_LEVEL
+        if "Metaspace" in kinds or any("\u2581" in str(part.get("pattern")) for part in parts):
+            return METASPACE
+        return TEXT
+    known = [piece for piece in pieces if piece]
+    if any(piece.startswith("\u2581") for piece in known):
+        return METASPACE
+    return BYTE_LEVEL if any(piece.startswith("\u0120") for piece in known) else TEXT
+
+
+def _parts(node: Any) -> Iterator[dict[str, Any]]:
+    """Every component of a serialized decoder, sequences opened."""
+    if not isinstance(node, dict):
+        return
+    yield node
+    for child in node.get("decoders", ()):
+        yield from _parts(child)

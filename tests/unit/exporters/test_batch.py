@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from exporters.batch import cut_records, snapshot, take_batch
+from exporters.record import encode_line
+
+IDS = [[1, 2, 3, 0], [4, 5, 0, 0]]
+MASK = [[1, 1, 1, 0], [1, 1, 0, 0]]
+
+
+def records(frame: dict[str, Any] | None = None, **arrays: Any) -> list[dict[str, Any]]:
+    base = {
+        "prompt_ids": [[7, 8], [9, 9]],
+        "prompt_mask": None,
+        "response_ids": IDS,
+        "response_mask": MASK,
+    }
+    columns = arrays.pop("columns", {})
+    batch = take_batch(3, 0, 10, base | (frame or {}), arrays, columns)
+    return [json.loads(encode_line(record)) for record in cut_records(batch, rank=1, digits=5)]
+
+
+def test_right_padding_is_cut_from_ids_and_arrays_alike() -> None:
+    first, second = records(logprobs=[[-1.0, -2.0, -3.0, 0.0], [-4.0, -5.0, 0.0, 0.0]])
+    assert first["response_ids"] == [1, 2, 3] and first["logprobs"] == [-1, -2, -3]
+    assert second["response_ids"] == [4, 5] and second["logprobs"] == [-4, -5]
+
+
+def test_left_padding_is_cut_from_ids_and_arrays_alike() -> None:
+    frame = {
+        "prompt_ids": [[0, 7], [8, 9]],
+        "prompt_mask": [[0, 1], [1, 1]],
+        "response_ids": [[0, 1, 2, 3], [0, 0, 4, 5]],
+        "response_mask": [[0, 1, 1, 1], [0, 0, 1, 1]],
+    }
+    first, second = records(frame, logprobs=[[0.0, -1.0, -2.0, -3.0], [0.0, 0.0, -4.0, -5.0]])
+    assert first["prompt_ids"] == [7] and second["prompt_ids"] == [8, 9]
+    assert first["response_ids"] == [1, 2, 3] and first["logprobs"] == [-1, -2, -3]
+    assert second["response_ids"] == [4, 5] and second["logprobs"] == [-4, -5]
+
+
+def test_a_hole_in_the_response_mask_stays_in_place_and_out_of_the_loss() -> None:
+    mask = [[1, 0, 1, 0], [1, 1, 0, 0]]
+    first, second = records({"response_mask": mask}, loss_mask=np.ones((2, 4), int))
+    assert first["response_ids"] == [1, 2, 3] and first["loss_mask"] == [1, 0, 1]
+    assert "loss_mask" not in second
+
+
+def test_a_loss_mask_of_ones_is_left_out() -> None:
+    assert all("loss_mask" not in record for record in records(loss_mask=MASK))
+
+
+def test_no_mask_means_no_padding() -> None:
+    assert records({"response_mask": None})[1]["response_ids"] == [4, 5, 0, 0]
+
+
+def test_an_empty_response_is_a_record_with_empty_arrays() -> None:
+    first, _ = records({"response_mask": [[0] * 4, [1] * 4]}, logprobs=np.zeros((2, 4)))
+    assert first["response_ids"] == [] and first["logprobs"] == [] and "loss_mask" not in first
+
+
+def test_one_number_a_rollout_is_a_scalar() -> None:
+    first, second = records(advantage=[0.5, -0.5], reward=[1.0, float("nan")])
+    assert (first["advantage"], second["advantage"]) == (0.5, -0.5)
+    assert (first["reward"], second["reward"]) == (1, None)
+
+
+def test_a_constant_float_array_is_a_scalar_but_unmeasured_stays_an_array() -> None:
+    first, second = records(values=[[2.0] * 4, [float("nan")] * 4])
+    assert first["values"] == 2 and second["values"] == [None, None]
+
+
+def test_flags_are_zero_and_one() -> None:
+    first, _ = records(is_masked=torch.tensor(MASK).bool())
+    assert first["is_masked"] == [1, 1, 1]
+
+
+def test_topk_is_cut_along_tokens() -> None:
+    first, second = records(topk_ids=np.arange(24).reshape(2, 4, 3))
+    assert np.shape(first["topk_ids"]) == (3, 3) and second["topk_ids"] == [
+        [12, 13, 14],
+        [15, 16, 17],
+    ]
+
+
+def test_every_record_says_where_it_belongs() -> None:
+    first, second = records()
+    assert [first[k] for k in ("type", "step", "micro_step", "rank")] == ["sample", 3, 0, 1]
+    assert (first["index"], second["index"]) == (10, 11)
+
+
+def test_columns_ride_along_and_missing_values_are_left_out() -> None:
+    first, second = records(columns={"env": ["add", None], "own": [{"a": 1}, 2]})
+    assert first["env"] == "add" and first["own"] == {"a": 1}
+    assert "env" not in second and second["own"] == 2
+
+
+def test_reward_parts_are_rounded_and_not_a_number_is_null() -> None:
+    first, _ = records(columns={"rewards": [{"correct": 0.123456789, "format": float("nan")}, {}]})
+    assert first["rewards"] == {"correct": 0.12346, "format": None}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("logprobs", np.zeros((2, 3))),
+        ("logprobs", np.zeros((3, 4))),
+        ("entropy", "text"),
+        ("values", [[1.0], [1.0, 2.0]]),
+        ("rank", [1, 2]),
+    ],
+)
+def test_an_array_that_does_not_fit_is_refused_by_name(name: str, value: Any) -> None:
+    frame = {"prompt_ids": IDS, "prompt_mask": None, "response_ids": IDS, "response_mask": MASK}
+    batch = take_batch(1, 0, 0, frame, {name: value}, {})
+    assert batch.refused == (name,) and not batch.arrays
+
+
+def test_a_column_of_another_length_is_refused_rather_than_shifted() -> None:
+    frame = {"prompt_ids": IDS, "prompt_mask": None, "response_ids": IDS, "response_mask": MASK}
+    batch = take_batch(1, 0, 0, frame, {}, {"env": ["one"], "step": [1, 2], "group_id": ["a", "b"]})
+    assert batch.refused == ("env", "step") and set(batch.columns) == {"group_id"}
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        {"response_mask": [[1, 1], [1, 1]]},
+        {"prompt_ids": [[1, 2]]},
+        {"response_ids": [1, 2], "response_mask": None},
+        {"response_ids": [[0.5], [1.5]], "response_mask": None},
+    ],
+)
+def test_a_frame_that_disagrees_with_itself_is_an_error(frame: dict[str, Any]) -> None:
+    with pytest.raises(ValueError):
+        records(frame)
+
+
+def test_a_snapshot_does_not_see_what_happens_to_the_tensor_later() -> None:
+    tensor = torch.ones(2, requires_grad=True)
+    array = np.ones(2, dtype=np.float32)
+    copies = [snapshot(tensor), snapshot(array)]
+    with torch.no_grad():
+        tensor.zero_()
+    array[:] = 0
+    assert all(copy.tolist() == [1, 1] for copy in copies)
+
+
+def test_a_snapshot_takes_any_float_type_as_float32() -> None:
+    values = [torch.ones(1, dtype=torch.bfloat16), torch.ones(1).double(), np.ones(1), [1.0]]
+    assert all(snapshot(value).dtype == np.float32 for value in values)

@@ -1,0 +1,305 @@
+from __future__ import annotations
+
+import json
+import logging
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from exporters import SCHEMA_VERSION, RolloutExporter
+from exporters.files import RankFile, default_attempt
+
+
+def rows(size: int = 2) -> dict[str, Any]:
+    return {"prompt_ids": [[1, 2]] * size, "response_ids": [[3, 4, 5]] * size}
+
+
+def lines(exporter: RolloutExporter) -> list[dict[str, Any]]:
+    assert exporter.path is not None
+    return [json.loads(line) for line in exporter.path.read_text().splitlines()]
+
+
+def lines_of_type(exporter: RolloutExporter, kind: str) -> list[dict[str, Any]]:
+    return [line for line in lines(exporter) if line["type"] == kind]
+
+
+@pytest.fixture(params=["thread", "sync"])
+def exporter(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    with RolloutExporter(tmp_path, mode=request.param, start_step=1) as opened:
+        yield opened
+
+
+def test_lines_come_as_header_samples_step_end_close(exporter: RolloutExporter) -> None:
+    exporter.log(1, **rows(), rewards=[1.0, 0.0])
+    exporter.end_step(1, loss=0.123456789)
+    exporter.close()
+    found = lines(exporter)
+    assert [line["type"] for line in found] == ["header", "sample", "sample", "step_end", "close"]
+    header, _, _, end, close = found
+    assert header["schema"] == SCHEMA_VERSION and header["start_step"] == 1 and header["part"] == 0
+    assert (end["step"], end["rank"], end["records"], end["dropped"]) == (1, 0, 2, 0)
+    assert end["metrics"] == {"loss": 0.12346}
+    assert (close["records"], close["lost"]) == (2, 0)
+
+
+def test_index_counts_on_over_the_micro_batches_of_a_step(exporter: RolloutExporter) -> None:
+    exporter.log(1, micro_step=0, **rows(2))
+    exporter.log(1, micro_step=1, **rows(3))
+    exporter.log(2, **rows(1))
+    exporter.close()
+    samples = lines_of_type(exporter, "sample")
+    assert [(s["step"], s["index"]) for s in samples] == [
+        (1, 0),
+        (1, 1),
+        (1, 2),
+        (1, 3),
+        (1, 4),
+        (2, 0),
+    ]
+
+
+def test_file_names_say_attempt_and_rank(tmp_path: Path) -> None:
+    with RolloutExporter(tmp_path, rank=3, world_size=4, attempt="job 7/a") as exporter:
+        assert exporter.path is not None
+    prefix, unique = exporter.path.stem.rsplit("-", 1)
+    assert prefix == "job_7_a-rank00003" and len(unique) == 8
+    assert not list(tmp_path.glob("run-*.json")), "only rank 0 describes the run"
+
+
+def test_rank_zero_describes_the_run_without_naming_the_machine(tmp_path: Path) -> None:
+    with RolloutExporter(tmp_path / "mine", attempt="a", start_step=5, run={"config": {"lr": 1}}):
+        pass
+    text = (tmp_path / "mine" / "run-a.json").read_text()
+    run = json.loads(text)
+    assert (run["name"], run["attempt"], run["start_step"], run["config"]) == (
+        "mine",
+        "a",
+        5,
+        {"lr": 1},
+    )
+    assert run["schema"] == SCHEMA_VERSION and "created" in run and str(tmp_path) not in text
+
+
+def test_two_exporters_of_one_process_write_two_files(tmp_path: Path) -> None:
+    with RolloutExporter(tmp_path) as one, RolloutExporter(tmp_path) as two:
+        one.log(1, **rows(1))
+        two.log(1, **rows(2))
+    assert one.path != two.path
+    assert len(lines_of_type(one, "sample")) == 1 and len(lines_of_type(two, "sample")) == 2
+
+
+def test_bad_shapes_are_counted_and_never_raise(exporter: RolloutExporter) -> None:
+    exporter.log(1, prompt_ids=[[1]], response_ids=[[1], [2]])
+    exporter.log(1, prompt_ids=None, response_ids=None)
+    exporter.log("no step", **rows())  # type: ignore[arg-type]  # what a careless caller may do
+    exporter.log(1, **rows(), logprobs=[[0.0]])
+    exporter.end_step(1)
+    exporter.close()
+    counts = exporter.counts
+    assert counts["errors:log"] == 3 and counts["refused:logprobs"] == 1
+    assert counts["records"] == 2 and counts["lost"] == 4
+    assert lines_of_type(exporter, "step_end")[0]["dropped"] == 2
+
+
+def test_text_that_is_no_unicode_loses_that_rollout_only(exporter: RolloutExporter) -> None:
+    exporter.log(1, **rows(), meta={"response": ["\ud800", "fine"]})
+    exporter.close()
+    assert [s["response"] for s in lines_of_type(exporter, "sample")] == ["fine"]
+    assert exporter.counts["lost"] == 1 and exporter.counts["errors:write"] == 1
+
+
+def test_a_failing_disk_is_counted_warned_of_once_and_never_raises(
+    exporter: RolloutExporter, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def full(self: RankFile, line: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    with caplog.at_level(logging.WARNING), monkeypatch.context() as patch:
+        patch.setattr(RankFile, "append", full)
+        for step in (1, 2, 3):
+            exporter.log(step, **rows())
+            exporter.end_step(step)
+        assert exporter.flush()
+    exporter.log(4, **rows())
+    exporter.close()
+    assert exporter.counts["lost"] == 6 and exporter.counts["records"] == 2
+    assert [s["step"] for s in lines_of_type(exporter, "sample")] == [4, 4]
+    assert len(caplog.records) == 1 and "No space left" in caplog.text
+
+
+def test_a_torn_write_is_cut_back_to_the_last_whole_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = RankFile(tmp_path, "a", 0)
+    file.append(b"whole\n")
+    real = os.write
+    pieces = iter([3])
+
+    def torn(descriptor: int, data: Any) -> int:
+        for size in pieces:
+            return real(descriptor, data[:size])
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", torn)
+        with pytest.raises(OSError):
+            file.append(b"too long\n")
+    file.append(b"next\n")
+    file.close()
+    assert file.path.read_bytes() == b"whole\nnext\n" and file.size == 11
+
+
+def test_behind_a_torn_line_that_cannot_be_cut_the_next_line_is_readable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = RankFile(tmp_path, "a", 0)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", lambda *_: (_ for _ in ()).throw(OSError(5, "I/O error")))
+        patch.setattr(os, "ftruncate", lambda *_: (_ for _ in ()).throw(OSError(5, "I/O error")))
+        with pytest.raises(OSError):
+            file.append(b"lost\n")
+    file.append(b"next\n")
+    assert file.path.read_bytes().splitlines()[-1] == b"next"
+    file.close()
+
+
+def test_a_closed_or_disabled_exporter_ignores_calls(tmp_path: Path) -> None:
+    closed = RolloutExporter(tmp_path)
+    closed.close()
+    disabled = RolloutExporter(tmp_path / "none", enabled=False)
+    for exporter in (closed, disabled):
+        exporter.log(1, **rows())
+        exporter.end_step(1)
+        exporter.close()
+        assert not exporter.wants(1) and exporter.flush() and exporter.counts["records"] == 0
+    assert not (tmp_path / "none").exists()
+
+
+def test_only_every_nth_step_is_written(tmp_path: Path) -> None:
+    with RolloutExporter(tmp_path, every_n_steps=3) as exporter:
+        for step in range(1, 8):
+            exporter.log(step, **rows(1))
+            exporter.end_step(step)
+    assert [s["step"] for s in lines_of_type(exporter, "sample")] == [3, 6]
+    assert [s["step"] for s in lines_of_type(exporter, "step_end")] == [3, 6]
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [
+        ("rank", 2),
+        ("rank", -1),
+        ("world_size", 0),
+        ("digits", 0),
+        ("digits", 10),
+        ("every_n_steps", 0),
+        ("mode", "process"),
+        ("on_full", "wait"),
+        ("queue_bytes", 0),
+        ("full_timeout", -1),
+        ("temperature", 0),
+        ("logprobs_mode", "top"),
+    ],
+)
+def test_an_argument_that_cannot_work_is_an_error_that_names_it(
+    tmp_path: Path, argument: str, value: Any
+) -> None:
+    with pytest.raises(ValueError, match=argument):
+        RolloutExporter(tmp_path, **{argument: value})
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError):
+        RolloutExporter(tmp_path / "file")
+
+
+def test_ranks_that_cannot_agree_on_an_attempt_are_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("TORCHELASTIC_RUN_ID", "SLURM_JOB_ID"):
+        monkeypatch.delenv(name, raising=False)
+    assert default_attempt(1, "now") == "now"
+    with pytest.raises(ValueError, match="attempt"):
+        default_attempt(2, "now")
+    # torchrun without --rdzv-id calls every launch the same.
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
+    with pytest.raises(ValueError, match="attempt"):
+        default_attempt(2, "now")
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "job")
+    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "2")
+    assert default_attempt(2, "now") == "job.2"
+
+
+def test_rank_and_world_size_come_from_the_launcher(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with RolloutExporter(tmp_path, attempt="a") as exporter:
+        pass
+    assert (exporter.rank, exporter.world_size) == (1, 2)
+
+
+def test_a_full_queue_drops_and_counts_when_told_not_to_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = RankFile.append
+
+    def slow(self: RankFile, line: bytes) -> None:
+        time.sleep(0.02)
+        real(self, line)
+
+    exporter = RolloutExporter(tmp_path, queue_bytes=1, on_full="drop")
+    monkeypatch.setattr(RankFile, "append", slow)
+    for _ in range(20):
+        exporter.log(1, **rows(2))
+    exporter.end_step(1)
+    exporter.close()
+    end = lines_of_type(exporter, "step_end")[0]
+    assert end["dropped"] > 0 and end["records"] + end["dropped"] == 40
+    assert exporter.counts["lost"] == end["dropped"]
+
+
+def run_python(code: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-W", "error", "-c", code]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_what_is_queued_is_written_when_the_program_ends_without_close(tmp_path: Path) -> None:
+    done = run_python(
+        "from exporters import RolloutExporter\n"
+        f"x = RolloutExporter({str(tmp_path)!r})\n"
+        "for s in range(50): x.log(s, prompt_ids=[[1]], response_ids=[[2, 3]])\n"
+        "raise SystemExit(3)\n"
+    )
+    assert done.returncode == 3, done.stderr
+    (file,) = tmp_path.glob("*.jsonl")
+    kinds = [json.loads(line)["type"] for line in file.read_text().splitlines()]
+    assert kinds == ["header", *["sample"] * 50, "close"]
+
+
+def test_a_forked_child_writes_nothing(tmp_path: Path) -> None:
+    done = run_python(
+        "import os\n"
+        "from exporters import RolloutExporter\n"
+        f"x = RolloutExporter({str(tmp_path)!r}, mode='sync')\n"
+        "x.log(1, prompt_ids=[[1]], response_ids=[[2]])\n"
+        "child = os.fork()\n"
+        "x.log(2, prompt_ids=[[1]], response_ids=[[2]]); x.end_step(2); x.close()\n"
+        "if child: os.waitpid(child, 0)\n"
+    )
+    assert done.returncode == 0, done.stderr
+    (file,) = tmp_path.glob("*.jsonl")
+    kinds = [json.loads(line)["type"] for line in file.read_text().splitlines()]
+    assert kinds == ["header", "sample", "sample", "step_end", "close"]
+
+
+def test_importing_exporters_imports_no_framework_and_no_board() -> None:
+    heavy = "{'torch', 'transformers', 'trl', 'streamlit', 'pandas', 'plotly', 'board'}"
+    done = run_python(f"import sys, exporters\nassert not {heavy} & set(sys.modules)")
+    assert done.returncode == 0, done.stderr
