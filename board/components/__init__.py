@@ -1,0 +1,1 @@
+"""Custom Streamlit components: a typed Python call beside the script and styles it runs."""

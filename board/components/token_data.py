@@ -1,0 +1,180 @@
+"""What the token view is given: words for each metric, segments, and the Arrow tables it reads.
+
+Nothing here imports Streamlit, so that views, tests and exports can prepare data without it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from board.core.metrics import Kind, Metric
+
+TokenValues = npt.NDArray[np.floating] | npt.NDArray[np.integer] | npt.NDArray[np.bool_]
+"""[R] numbers, one per response token. NaN = measured and not a number; an entry that was not
+recorded is masked (np.ma.MaskedArray)."""
+
+_LOW_IS_NOTABLE: Final = frozenset(
+    {"logprobs", "old_logprobs", "sampling_logprobs", "ref_logprobs", "prob", "ref_prob"}
+)
+_CENTRED_ON_ONE: Final = frozenset({"importance_ratio", "mismatch_ratio"})
+_LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class TokenMetricSpec:
+    """How the token view names and colours one metric.
+
+    label, unit, formula: words on screen; unit and formula may be empty.
+    kind: "diverging" is blue below `centre` and orange above it; "sequential" is strong at the
+        `notable` end; "flag" is 0 or 1.
+    centre: the neutral value of a diverging metric, in the metric's unit (1 for a ratio).
+    notable: the end of a sequential metric that peaks, ranks and strong colour are for: "high" for a
+        divergence, "low" for a log-probability, where the rare token is the one to look at.
+    """
+
+    label: str
+    unit: str = ""
+    formula: str = ""
+    kind: Kind = "sequential"
+    centre: float = 0.0
+    notable: Literal["high", "low"] = "high"
+
+
+@dataclass(frozen=True, slots=True)
+class TokenSegment:
+    """Response tokens start..end-1 are of one role ("assistant", "tool", ...), `name` for a tool."""
+
+    start: int
+    end: int
+    role: str
+    name: str = ""
+
+
+def spec_of(metric: Metric) -> TokenMetricSpec:
+    """The spec of a metric that the board knows. Ratios diverge around 1."""
+    ratio = metric.name in _CENTRED_ON_ONE
+    return TokenMetricSpec(
+        label=metric.label,
+        unit=metric.unit,
+        formula=metric.formula,
+        kind="diverging" if ratio else metric.kind,
+        centre=1.0 if ratio else 0.0,
+        notable="low" if metric.name in _LOW_IS_NOTABLE else "high",
+    )
+
+
+def spec_for_unknown(name: str, values: TokenValues | None) -> TokenMetricSpec:
+    """A spec for an array the board has no words for: diverging where both signs occur."""
+    finite = _finite(values)
+    both_signs = bool(finite.size and finite.min() < 0 < finite.max())
+    return TokenMetricSpec(label=name, kind="diverging" if both_signs else "sequential")
+
+
+def token_table(tokens: Sequence[str], loss_mask: TokenValues | None = None) -> pa.Table:
+    """Arrow table with one row per token.
+
+    Args:
+        tokens: [R] display text of the tokens.
+        loss_mask: [R], 0 = outside the loss; None where no mask was recorded: all are in the loss.
+
+    Returns:
+        Columns `text` (string; lone surrogates, which UTF-8 cannot carry, as ⟨D800⟩) and `in_loss`
+        (bool; null where the mask has no entry for the token).
+
+    Raises:
+        ValueError: loss_mask is not as long as tokens.
+    """
+    text = pa.array([_encodable(token) for token in tokens], pa.string())
+    if loss_mask is None:
+        return pa.table({"text": text, "in_loss": pa.array(np.ones(len(tokens), dtype=bool))})
+    mask = _checked("loss_mask", loss_mask, len(tokens))
+    inside = np.ma.getdata(mask).astype(np.float32)
+    unknown = np.ma.getmaskarray(mask) | np.isnan(inside)
+    return pa.table({"text": text, "in_loss": pa.array(inside != 0, mask=unknown)})
+
+
+def metric_table(metrics: Mapping[str, TokenValues | None], length: int) -> pa.Table:
+    """Arrow table with one float32 column per metric and one row per token.
+
+    Args:
+        metrics: name -> [length] numbers, or None for a metric that was not recorded.
+        length: number of response tokens.
+
+    Returns:
+        A column per metric. NaN and infinities stay what they are; masked entries and the whole
+        column of a metric that is None are null. No metrics at all give a table without columns.
+
+    Raises:
+        ValueError: an array is not one-dimensional or not `length` long; the message names it.
+    """
+    columns = {name: _float_column(name, values, length) for name, values in metrics.items()}
+    return pa.table(columns)
+
+
+def prompt_table(prompt: Sequence[str]) -> pa.Table:
+    """Arrow table with the prompt's tokens (or its whole text as one entry) in column `text`."""
+    return pa.table({"text": pa.array([_encodable(token) for token in prompt], pa.string())})
+
+
+def cover(segments: Sequence[TokenSegment], length: int) -> list[TokenSegment]:
+    """Segments in order that cover all tokens; a stretch no segment claims gets the role "".
+
+    Raises:
+        ValueError: a segment is empty, leaves 0..length, or overlaps the one before it.
+    """
+    covered: list[TokenSegment] = []
+    position = 0
+    for segment in sorted(segments, key=lambda s: (s.start, s.end)):
+        if not position <= segment.start < segment.end <= length:
+            raise ValueError(
+                f"segment {segment.role!r} spans tokens {segment.start} to {segment.end}; expected a "
+                f"span of at least one token within {position} to {length}, without overlap. "
+                "Leave this rollout's segments out to show it as one block."
+            )
+        if segment.start > position:
+            covered.append(TokenSegment(position, segment.start, ""))
+        covered.append(segment)
+        position = segment.end
+    if position < length:
+        covered.append(TokenSegment(position, length, ""))
+    return covered
+
+
+def _float_column(name: str, values: TokenValues | None, length: int) -> pa.Array:
+    if values is None:
+        return pa.nulls(length, pa.float32())
+    checked = _checked(name, values, length)
+    numbers = np.ascontiguousarray(np.ma.getdata(checked), dtype=np.float32)
+    # from_pandas=False: with pandas' rules NaN (measured) would become null (not recorded).
+    return pa.array(numbers, mask=_null_mask(checked), from_pandas=False)
+
+
+def _null_mask(values: TokenValues) -> npt.NDArray[np.bool_] | None:
+    return np.ma.getmaskarray(values) if np.ma.isMaskedArray(values) else None
+
+
+def _checked(name: str, values: TokenValues, length: int) -> TokenValues:
+    if values.shape != (length,):
+        raise ValueError(
+            f"{name} has shape {values.shape}, expected ({length},): one number per response token. "
+            "Pad it with masked entries or cut it before the call, and tell the user."
+        )
+    return values
+
+
+def _finite(values: TokenValues | None) -> npt.NDArray[np.float64]:
+    if values is None:
+        return np.empty(0)
+    known = np.ma.masked_invalid(np.ma.asarray(values, dtype=np.float64))
+    return np.asarray(known.compressed(), dtype=np.float64)
+
+
+def _encodable(text: str) -> str:
+    return _LONE_SURROGATE.sub(lambda found: f"⟨{ord(found[0]):04X}⟩", text)

@@ -1,0 +1,173 @@
+"""The token view in a real browser: what it shows, what it never does, and what it reports."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+from token_view_cases import HOSTILE, PEAK
+
+pytestmark = pytest.mark.browser
+
+Serve = Callable[[Path], str]
+
+READY = "[data-test-script-state=notRunning]"
+SCRIPT = Path(__file__).with_name("token_view_page.py")
+# Runs in one task of the page, so that no message from the server can come between.
+SWITCH_METRIC = """(select, rank) => {
+  const token = select.getRootNode().querySelectorAll(".flow .token")[19];
+  const before = token.className;
+  select.value = rank;
+  select.dispatchEvent(new Event("change"));
+  return [before, token.className];
+}"""
+
+
+def open_case(page: Page, serve: Serve, case: str, **choices: object) -> Locator:
+    query = "&".join(f"{name}={value}" for name, value in {"case": case, **choices}.items())
+    page.goto(f"{serve(SCRIPT)}/?{query}")
+    page.wait_for_selector(READY)
+    view = page.locator(".token-view")
+    expect(view).to_be_visible()
+    return view
+
+
+def expect_report(page: Page, words: str) -> None:
+    expect(page.get_by_test_id("stText")).to_contain_text(words)
+
+
+def test_hostile_tokens_are_text_and_nothing_else(page: Page, serve: Serve) -> None:
+    fetched: list[str] = []
+    page.on("request", lambda request: fetched.append(request.url))
+    view = open_case(page, serve, "hostile")
+    view.get_by_role("button", name="show all").click()
+    shown = view.locator(".flow .token").all_text_contents()
+    assert [text for text, token in zip(shown, HOSTILE, strict=True) if text != token] == [
+        "⟨202E⟩abc",
+        "⟨200B⟩",
+        "⟨0007⟩",
+    ]
+    expect(view.locator(".flow .prompt").last).to_contain_text("<script>window.hacked=3</script>")
+    expect(view.locator(".role", has_text="tool <b>search</b>")).to_be_visible()
+    assert view.locator("script, img, iframe, a, .flow b:not(.mark)").count() == 0
+    assert page.evaluate("window.hacked") is None
+    assert [url for url in fetched if "x.png" in url or url.endswith("/x")] == []
+
+
+def test_invisible_characters_are_visible(page: Page, serve: Serve) -> None:
+    view = open_case(page, serve, "hostile")
+    shown = view.locator(".flow .token")
+    for token, text in (("\u202eabc", "⟨202E⟩abc"), ("\u200b", "⟨200B⟩"), ("\x07", "⟨0007⟩")):
+        expect(shown.nth(HOSTILE.index(token))).to_have_text(text)
+    for token, mark in (("", "void"), ("\n", "newline"), ("\ttab", "tab")):
+        assert shown.nth(HOSTILE.index(token)).locator(f".mark.{mark}").count() == 1
+
+
+def test_a_click_pins_the_token_and_tells_python(page: Page, serve: Serve) -> None:
+    view = open_case(page, serve, "hostile")
+    view.locator(".flow .token").nth(PEAK).click()
+    expect(view.locator(".pinned-index")).to_have_text(f"Token {PEAK}")
+    expect(view.locator(".panel tr.chosen .value")).to_have_text("2.5")
+    expect_report(page, f"pinned={PEAK} ")
+    page.keyboard.press("Escape")
+    expect_report(page, "pinned=None ")
+
+
+def test_a_metric_switch_recolours_before_any_rerun(page: Page, serve: Serve) -> None:
+    view = open_case(page, serve, "hostile")
+    before, after = view.locator("select.metric").evaluate(SWITCH_METRIC, 1)
+    assert "high15" in before
+    assert "high15" not in after
+    assert "high" in after
+    expect_report(page, "metric=entropy")
+    expect(view.locator(".range")).to_contain_text("nats")
+
+
+def test_missing_values_outside_tokens_and_nan_look_different(page: Page, serve: Serve) -> None:
+    view = open_case(page, serve, "hostile", metric="entropy")
+    shown = view.locator(".flow .token")
+    expect(shown.nth(5)).to_have_class(re.compile(r"\babsent\b"))
+    expect(shown.nth(3)).to_have_class(re.compile(r"\bnan\b"))
+    expect(shown.nth(1)).to_have_class(re.compile(r"\boutside\b"))
+    expect(shown.nth(6)).not_to_have_class(re.compile(r"\b(absent|nan|outside)\b"))
+
+
+def test_a_metric_without_any_value_says_so(page: Page, serve: Serve) -> None:
+    view = open_case(page, serve, "hostile", metric="values")
+    expect(view.locator(".range")).to_have_text("not recorded for this rollout")
+    expect(view.locator(".peak-count")).to_have_text("no peaks")
+    expect(view.locator(".histogram")).to_be_hidden()
+
+
+def test_hover_tells_every_metric_with_its_percentile(page: Page, serve: Serve) -> None:
+    view = open_case(page, serve, "hostile")
+    view.locator(".flow .token").nth(PEAK).hover()
+    tip = view.locator(".tip")
+    expect(tip.locator(".label")).to_have_text(["KL(policy‖ref), k1", "Entropy, policy", "Value"])
+    expect(tip.locator(".value")).to_have_text(["2.5", "0.76", "not recorded"])
+    expect(tip.locator(".rank")).to_have_count(2)
+
+
+def test_keys_jump_to_peaks_move_find_and_clear(page: Page, serve: Serve) -> None:
+    view = open_case(page, serve, "2000")
+    pinned = view.locator(".pinned-index")
+    view.locator(".flow").focus()
+    page.keyboard.press("n")
+    expect(pinned).to_have_text("Token 1,000")
+    expect(view.locator(".token.pinned")).to_be_in_viewport()
+    expect(view.locator(".peak-count")).to_have_text("#1 of 20")
+    page.keyboard.press("ArrowRight")
+    expect(pinned).to_have_text("Token 1,001")
+    page.keyboard.press("p")
+    expect(pinned).to_have_text("Token 1,000")
+    page.keyboard.press("ArrowDown")
+    expect(pinned).not_to_have_text("Token 1,000")
+    page.keyboard.press("/")
+    expect(view.locator("input.find")).to_be_focused()
+
+
+def test_find_sees_across_token_borders(page: Page, serve: Serve) -> None:
+    view = open_case(page, serve, "hostile")
+    view.locator("input.find").fill("<SCRIPT>window")
+    expect(view.locator(".find-count")).to_have_text("1")
+    expect(view.locator(".flow .hit")).to_have_text(["<script>", "window.hacked=1"])
+    page.keyboard.press("Enter")
+    expect(view.locator(".flow .hit.current")).to_have_count(2)
+    page.keyboard.press("Escape")
+    expect(view.locator(".flow .hit")).to_have_count(0)
+
+
+def test_a_link_opens_on_its_metric_and_token(page: Page, serve: Serve) -> None:
+    view = open_case(page, serve, "2000", metric="entropy", pinned=1700)
+    expect(view.locator(".pinned-index")).to_have_text("Token 1,700")
+    expect(view.locator(".token.pinned")).to_be_in_viewport()
+    assert chosen_label(view) == "Entropy, policy"
+
+
+def test_keys_typed_into_the_view_do_not_reach_the_page(page: Page, serve: Serve) -> None:
+    view = open_case(page, serve, "hostile")
+    page.evaluate("document.addEventListener('keydown', () => (window.leaked = true))")
+    view.locator("input.find").press("c")
+    view.locator(".flow").press("r")
+    assert page.evaluate("window.leaked") is None
+
+
+def test_no_tokens_is_an_empty_state(page: Page, serve: Serve) -> None:
+    view = open_case(page, serve, "empty")
+    expect(view.locator(".empty")).to_have_text("This response has no tokens.")
+
+
+def test_a_token_of_10_kb_wraps_and_small_values_are_not_zero(page: Page, serve: Serve) -> None:
+    view = open_case(page, serve, "long")
+    flow = view.locator(".flow")
+    assert flow.evaluate("e => e.scrollWidth <= e.clientWidth")
+    view.locator(".flow .token").nth(2).hover()
+    expect(view.locator(".tip .value")).to_have_text("-1e-5")
+
+
+def chosen_label(view: Locator) -> Any:
+    return view.locator("select.metric").evaluate("s => s.selectedOptions[0].textContent")

@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from board.components.token_data import (
+    TokenSegment,
+    cover,
+    metric_table,
+    prompt_table,
+    spec_for_unknown,
+    spec_of,
+    token_table,
+)
+from board.core.metrics import TOKEN_METRICS
+
+
+def test_nan_stays_nan_and_is_not_null() -> None:
+    column = metric_table({"k3": np.array([0.5, math.nan, 0.0])}, 3)["k3"]
+    assert column.null_count == 0
+    assert math.isnan(column[1].as_py())
+    assert column[2].as_py() == 0.0
+
+
+def test_a_masked_entry_is_null() -> None:
+    values = np.ma.MaskedArray([1.0, math.nan, 3.0], mask=[False, False, True])
+    column = metric_table({"entropy": values}, 3)["entropy"]
+    assert column.null_count == 1
+    assert column[2].as_py() is None
+    assert math.isnan(column[1].as_py())
+
+
+def test_a_metric_that_was_not_recorded_is_all_null() -> None:
+    assert metric_table({"values": None}, 4)["values"].null_count == 4
+
+
+def test_infinities_stay_infinite() -> None:
+    column = metric_table({"logprobs": np.array([-math.inf, 0.0])}, 2)["logprobs"]
+    assert column[0].as_py() == -math.inf
+
+
+@pytest.mark.parametrize("length", [2, 4])
+def test_an_array_of_another_length_is_refused_by_name(length: int) -> None:
+    with pytest.raises(ValueError, match=rf"k3 has shape \(3,\), expected \({length},\)"):
+        metric_table({"k3": np.zeros(3)}, length)
+
+
+def test_a_loss_mask_of_another_length_is_refused_by_name() -> None:
+    with pytest.raises(ValueError, match=r"loss_mask has shape \(1,\), expected \(2,\)"):
+        token_table(["a", "b"], np.ones(1))
+
+
+def test_zero_tokens_and_no_metrics_give_empty_tables() -> None:
+    assert token_table([]).num_rows == 0
+    assert metric_table({}, 0).num_columns == 0
+    assert metric_table({"k3": np.empty(0)}, 0).num_rows == 0
+    assert prompt_table([]).num_rows == 0
+
+
+def test_without_a_mask_every_token_is_in_the_loss() -> None:
+    assert token_table(["a", "b"])["in_loss"].to_pylist() == [True, True]
+
+
+def test_a_missing_mask_entry_is_unknown_and_not_outside() -> None:
+    mask = np.ma.MaskedArray([1, 0, 0], mask=[False, False, True])
+    assert token_table(["a", "b", "c"], mask)["in_loss"].to_pylist() == [True, False, None]
+    assert token_table(["a"], np.array([math.nan]))["in_loss"].to_pylist() == [None]
+
+
+def test_a_lone_surrogate_is_shown_by_its_code_point() -> None:
+    assert token_table(["a\ud800b"])["text"].to_pylist() == ["a⟨D800⟩b"]
+    assert prompt_table(["\udfff"])["text"].to_pylist() == ["⟨DFFF⟩"]
+
+
+def test_gaps_between_segments_are_covered() -> None:
+    covered = cover([TokenSegment(4, 6, "tool", "search"), TokenSegment(0, 2, "assistant")], 8)
+    assert [(s.start, s.end, s.role) for s in covered] == [
+        (0, 2, "assistant"),
+        (2, 4, ""),
+        (4, 6, "tool"),
+        (6, 8, ""),
+    ]
+    assert cover([], 0) == []
+    assert cover([], 3) == [TokenSegment(0, 3, "")]
+
+
+@pytest.mark.parametrize("bad", [(0, 9), (-1, 2), (2, 2), (1, 3)])
+def test_a_segment_that_does_not_fit_is_refused(bad: tuple[int, int]) -> None:
+    with pytest.raises(ValueError, match="segment 'tool' spans tokens"):
+        cover([TokenSegment(0, 2, "user"), TokenSegment(*bad, "tool")], 8)
+
+
+def test_ratios_diverge_around_one_and_rare_tokens_are_notable() -> None:
+    assert spec_of(TOKEN_METRICS["importance_ratio"]).centre == 1.0
+    assert spec_of(TOKEN_METRICS["importance_ratio"]).kind == "diverging"
+    assert spec_of(TOKEN_METRICS["logprobs"]).notable == "low"
+    assert spec_of(TOKEN_METRICS["k3"]).notable == "high"
+    assert spec_of(TOKEN_METRICS["k3"]).formula == TOKEN_METRICS["k3"].formula
+
+
+def test_an_unknown_array_diverges_only_where_both_signs_occur() -> None:
+    assert spec_for_unknown("x", np.array([-1.0, math.nan, 2.0])).kind == "diverging"
+    assert spec_for_unknown("x", np.array([0.0, 2.0])).kind == "sequential"
+    assert spec_for_unknown("x", None).kind == "sequential"
