@@ -1,0 +1,407 @@
+"""Curves over the steps of a run: the mean of a metric and how it is spread over the rollouts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import plotly.graph_objects as go
+
+from board.charts.downsample import keep_extremes
+from board.charts.layout import fit_tick_labels, new_figure, set_notes, show_legend_above
+from board.charts.palette import colour, colour_key, dash, faded
+from board.charts.text import number, safe_name, unit_suffix
+from board.core.metrics import rollout_metric
+
+Floats = npt.NDArray[np.float64]
+Band = Literal["std", "quantiles", "minmax", "none"]
+
+MAX_POINTS: Final = 1500
+"""Above this many steps a curve is thinned out to its extremes: plotly's SVG stays quick."""
+
+_EDGES: Final[dict[str, tuple[tuple[str, str, str], ...]]] = {
+    "quantiles": (("q05", "q95", "5–95 %"), ("q25", "q75", "25–75 %")),
+    "minmax": (("q00", "q100", "min–max"),),
+}
+_FEW_STEPS: Final = 8
+_LOG_HEADROOM: Final = 0.25
+_OPACITY: Final = 0.17
+_PEN_UP: Final = np.full((2, 1), np.nan)
+
+
+@dataclass(frozen=True, slots=True)
+class CurveOptions:
+    """How curves are drawn; every choice applies to the mean and to its band alike.
+
+    band: "std" is mean ± std_scale * standard deviation; "quantiles" 5-95 % and 25-75 %; "minmax"
+        the smallest and largest rollout of each step. All are over the rollouts of one step.
+    smoothing: s in 0..0.99, see `smoothed`.
+    shift_to_zero: the first recorded mean is subtracted. log: logarithmic value axis.
+    """
+
+    band: Band = "std"
+    std_scale: float = 1.0
+    smoothing: float = 0.0
+    shift_to_zero: bool = False
+    log: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.smoothing <= 0.99:
+            raise ValueError(f"smoothing is {self.smoothing:g}; expected 0 to 0.99")
+        if not self.std_scale > 0:
+            raise ValueError(f"std_scale is {self.std_scale:g}; expected a number above 0")
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One curve. stem: of its columns in the step table ("k3" for k3_mean, k3_std, ...).
+
+    label: words for legend and hover, from a log perhaps: it is made safe here. colour: a key of
+    `palette.SERIES`. unit: "nats", "" for none.
+    """
+
+    stem: str
+    label: str
+    colour: str = "reference"
+    unit: str = ""
+
+    @classmethod
+    def of(cls, column: str) -> Series:
+        """The series of a column of `Run.metrics`, in the words and unit of the metric registry."""
+        metric, stem = rollout_metric(column), column.removesuffix("_mean")
+        return cls(stem, metric.label, colour_key(stem), metric.unit)
+
+
+class Change(NamedTuple):
+    """A value, how it differs from an earlier one, and how many steps lie between the two."""
+
+    value: float | None
+    delta: float | None
+    back: int | None
+
+
+@dataclass(slots=True)
+class _Drawn:
+    """A series ready to draw; all arrays are [rows drawn], `rows` are their places in the table."""
+
+    series: Series
+    rows: npt.NDArray[np.int64]
+    steps: npt.NDArray[np.int64]
+    mean: Floats
+    bands: list[tuple[Floats, Floats]]
+    recorded: Floats
+    hover: list[str] = field(default_factory=list[str])
+    left_out: int = 0
+
+
+def smoothed(values: Floats, smoothing: float) -> Floats:
+    """Exponential moving average over the recorded entries of `values` [n], first entry unbiased.
+
+    y_t = Σ_k s^k x_(t-k) / Σ_k s^k, the sums over recorded entries up to t, s = smoothing: what
+    TensorBoard draws (its debiased EMA). Entries that are not recorded (NaN) stay NaN and neither
+    count as zero nor age the others, so the curve goes on behind a gap where it was. A constant
+    series stays as it is, and s = 0 changes nothing.
+    """
+    result = np.full(len(values), np.nan)
+    total = weight = 0.0
+    for i in np.flatnonzero(np.isfinite(values)):
+        total = smoothing * total + values[i]
+        weight = smoothing * weight + 1
+        result[i] = total / weight
+    return result
+
+
+def curve(
+    steps: pd.DataFrame,
+    series: Sequence[Series],
+    options: CurveOptions | None = None,
+    *,
+    dark: bool,
+    selected_step: int | None = None,
+    height: int = 250,
+) -> go.Figure:
+    """Mean and band of each series over the steps; a click on a point carries x = the step.
+
+    steps: the step table, ascending. Series without a column in it are left out. Steps at which a
+    series is not recorded are gaps; a recorded step between two gaps is a visible point. Above
+    MAX_POINTS steps the extremes of mean and band are kept. layout.meta holds `notes` (see
+    `layout.notes_of`), `log_left_out` and `steps_drawn`, `steps_recorded`.
+    """
+    options = options or CurveOptions()
+    figure = new_figure(dark=dark, height=height)
+    found = [one for one in series if _mean_column(steps, one.stem) is not None]
+    selected = _row_of(steps, selected_step)
+    drawn = [_thinned(_prepared(steps, one, options), selected) for one in found]
+    for one in drawn:
+        one.hover = _hover_texts(one, steps.iloc[one.rows], options)
+    if options.log:
+        _fit_log_axis(figure, drawn)
+    for group, one in enumerate(drawn):
+        figure.add_traces(list(_traces(one, options, dark, several=len(drawn) > 1, group=group)))
+    if len(drawn) > 1:
+        show_legend_above(figure)
+    _finish_axes(figure, steps["step"].to_numpy(np.int64), options)
+    fit_tick_labels(figure, "y", np.concatenate([np.array([]), *(one.mean for one in drawn)]))
+    if selected_step is not None:
+        line = faded(colour(drawn[0].series.colour if drawn else "reference", dark=dark), 0.9)
+        figure.add_vline(x=selected_step, line={"color": line, "dash": "dot", "width": 1.4})
+    _add_notes(figure, drawn, len(steps))
+    return figure
+
+
+def sparkline(steps: pd.DataFrame, stem: str, upto_step: int, n: int = 60) -> list[float]:
+    """The last `n` recorded means up to and with `upto_step`; what is not recorded is left out."""
+    column = _mean_column(steps, stem)
+    if column is None:
+        return []
+    values = column[steps["step"].to_numpy() <= upto_step]
+    return values[np.isfinite(values)][-n:].tolist()
+
+
+def change(steps: pd.DataFrame, stem: str, step: int, back: int = 20) -> Change:
+    """The mean at `step` and its difference to the newest recorded one at least `back` steps before.
+
+    Where the run is not that old, to its first recorded one. Steps are counted as the trainer
+    counts, so `Change.back` is 100 for a run that logs every 100 steps. None: not recorded, or
+    nothing earlier to compare with.
+    """
+    column = _mean_column(steps, stem)
+    if column is None:
+        return Change(None, None, None)
+    known = np.isfinite(column)
+    at, values = steps["step"].to_numpy(np.int64)[known], column[known]
+    here = np.flatnonzero(at == step)
+    if len(here) == 0:
+        return Change(None, None, None)
+    value = float(values[here[0]])
+    if here[0] == 0:
+        return Change(value, None, None)
+    old_enough = np.flatnonzero(at <= step - back)
+    then = int(old_enough[-1]) if len(old_enough) else 0
+    return Change(value, value - float(values[then]), int(step - at[then]))
+
+
+def _mean_column(steps: pd.DataFrame, stem: str) -> Floats | None:
+    """The means of a stem [steps]; a column of that very name where it has no spread over rollouts."""
+    for name in (f"{stem}_mean", stem):
+        if name in steps:
+            values = steps[name].to_numpy(np.float64, na_value=np.nan)
+            return np.where(np.isfinite(values), values, np.nan)
+    return None
+
+
+def _column(steps: pd.DataFrame, name: str) -> Floats:
+    if name not in steps:
+        return np.full(len(steps), np.nan)
+    return steps[name].to_numpy(np.float64, na_value=np.nan)
+
+
+def _row_of(steps: pd.DataFrame, step: int | None) -> int | None:
+    rows = np.flatnonzero(steps["step"].to_numpy() == step)
+    return int(rows[0]) if len(rows) else None
+
+
+def _prepared(steps: pd.DataFrame, series: Series, options: CurveOptions) -> _Drawn:
+    """The series with its band, smoothed and shifted, at every row of the table."""
+    mean = _mean_column(steps, series.stem)
+    assert mean is not None, "the caller leaves out series without a column"
+    edges = _band_edges(steps, series.stem, mean, options)
+    recorded_at = np.flatnonzero(~np.isnan(mean))
+    first = mean[recorded_at[0]] if options.shift_to_zero and len(recorded_at) else 0.0
+
+    def as_drawn(values: Floats) -> Floats:
+        return smoothed(values, options.smoothing) - first if options.smoothing else values - first
+
+    return _Drawn(
+        series,
+        np.arange(len(steps)),
+        steps["step"].to_numpy(np.int64),
+        as_drawn(mean),
+        [(as_drawn(low), as_drawn(high)) for low, high, _ in edges],
+        mean - first,
+    )
+
+
+def _band_edges(
+    steps: pd.DataFrame, stem: str, mean: Floats, options: CurveOptions
+) -> list[tuple[Floats, Floats, str]]:
+    """(lower, upper, words) of each band, the widest first; edges are NaN where the mean is."""
+    if options.band == "std" and f"{stem}_std" in steps:
+        reach = options.std_scale * _column(steps, f"{stem}_std")
+        return [(mean - reach, mean + reach, f"± {options.std_scale:g} std")]
+    return [
+        (_column(steps, f"{stem}_{low}"), _column(steps, f"{stem}_{high}"), words)
+        for low, high, words in _EDGES.get(options.band, ())
+        if f"{stem}_{low}" in steps
+    ]
+
+
+def _hover_texts(one: _Drawn, steps: pd.DataFrame, options: CurveOptions) -> list[str]:
+    """What is recorded at each of the rows drawn, and where it is drawn if that differs."""
+    mean = _mean_column(steps, one.series.stem)
+    assert mean is not None, "the caller leaves out series without a column"
+    edges = _band_edges(steps, one.series.stem, mean, options)
+    rollouts = _column(steps, f"{one.series.stem}_n")
+    name, unit = safe_name(one.series.label), unit_suffix(one.series.unit)
+    texts: list[str] = []
+    for i, value in enumerate(mean):
+        facts = [
+            f"{number(low[i])} to {number(high[i])} ({words})"
+            for low, high, words in edges
+            if np.isfinite(low[i]) and np.isfinite(high[i])
+        ]
+        # The step is named: plotly shows the nearest point of each curve, of other steps too.
+        counted = f", {rollouts[i]:.0f} rollout" if rollouts[i] > 0 else ""
+        facts.append(f"step {one.steps[i]}{counted}{'s' if rollouts[i] > 1 else ''}")
+        if one.mean[i] != value and np.isfinite(one.mean[i]):
+            facts.append(f"drawn at {number(one.mean[i])}")
+        texts.append("<br>".join([f"{name} <b>{number(value)}</b>{unit}", *facts]))
+    return texts
+
+
+def _thinned(one: _Drawn, selected: int | None) -> _Drawn:
+    outer = one.bands[:1]
+    rows = keep_extremes(
+        [one.mean, *(low for low, _ in outer)],
+        [one.mean, *(high for _, high in outer)],
+        MAX_POINTS,
+        () if selected is None else (selected,),
+    )
+    if len(rows) == len(one.mean):
+        return one
+    return _Drawn(
+        one.series,
+        rows,
+        one.steps[rows],
+        one.mean[rows],
+        [(low[rows], high[rows]) for low, high in one.bands],
+        one.recorded[rows],
+    )
+
+
+def _fit_log_axis(figure: go.Figure, drawn: Sequence[_Drawn]) -> None:
+    """Leaves out and counts means of 0 or less; band edges down there go off the axis instead."""
+    for one in drawn:
+        one.left_out = int(np.count_nonzero(one.mean <= 0))
+        one.mean = np.where(one.mean > 0, one.mean, np.nan)
+        one.recorded = np.where(one.recorded > 0, one.recorded, np.nan)
+    positive = [one.mean[~np.isnan(one.mean)] for one in drawn]
+    means = np.concatenate(positive) if positive else np.array([])
+    if len(means) == 0:
+        return
+    tops = [high[np.isfinite(high)] for one in drawn for _, high in one.bands]
+    floor = float(means.min()) * 10**-_LOG_HEADROOM
+    top = float(np.concatenate([means, *tops]).max()) * 10 ** (_LOG_HEADROOM / 3)
+    for one in drawn:
+        one.bands = [_above(floor, low, high) for low, high in one.bands]
+    figure.update_yaxes(range=[np.log10(floor), np.log10(top)])
+
+
+def _above(floor: float, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    shown = high > floor
+    return np.where(shown, np.maximum(low, floor), np.nan), np.where(shown, high, np.nan)
+
+
+def _segments(low: Floats, high: Floats) -> list[npt.NDArray[np.int64]]:
+    """Rows of each stretch without a gap."""
+    rows = np.flatnonzero(np.isfinite(low) & np.isfinite(high))
+    return np.split(rows, np.flatnonzero(np.diff(rows) > 1) + 1) if len(rows) else []
+
+
+def _traces(
+    one: _Drawn, options: CurveOptions, dark: bool, *, several: bool, group: int
+) -> Iterator[go.Scatter]:
+    """Bands below, then the recorded values where the line is smoothed, then the line."""
+    key = one.series.colour
+    ink, legend = colour(key, dark=dark), {"legendgroup": str(group)}
+    opacity = _OPACITY if not several else _OPACITY * 0.65
+    for low, high in one.bands:
+        yield from _band_traces(one.steps, low, high, faded(ink, opacity), legend)
+    if options.smoothing:
+        yield go.Scatter(
+            x=one.steps,
+            y=one.recorded,
+            mode="lines",
+            line={"color": faded(ink, 0.3), "width": 1},
+            hoverinfo="skip",
+            showlegend=False,
+            **legend,
+        )
+    yield _line_trace(one, ink, legend)
+
+
+def _band_traces(
+    steps: npt.NDArray[np.int64], low: Floats, high: Floats, fill: str, legend: dict[str, str]
+) -> Iterator[go.Scatter]:
+    """A closed shape for each stretch without a gap, an upright bar for a step between two gaps.
+
+    One shape each, not fill="tonexty", which paints across gaps.
+    """
+    shapes: list[Floats] = []
+    bars: list[Floats] = []
+    for rows in _segments(low, high):
+        there = np.stack([steps[rows], high[rows]])
+        back = np.stack([steps[rows], low[rows]])[:, ::-1]
+        (bars if len(rows) == 1 else shapes).append(np.hstack([there, back, _PEN_UP]))
+    quiet: dict[str, Any] = {"mode": "lines", "hoverinfo": "skip", "showlegend": False, **legend}
+    if shapes:
+        x, y = np.hstack(shapes)
+        yield go.Scatter(x=x, y=y, fill="toself", fillcolor=fill, line={"width": 0}, **quiet)
+    if bars:
+        x, y = np.hstack(bars)
+        yield go.Scatter(x=x, y=y, line={"width": 7, "color": fill}, **quiet)
+
+
+def _line_trace(one: _Drawn, ink: str, legend: dict[str, str]) -> go.Scatter:
+    """The mean. Markers make its points clickable; only those without neighbours are visible."""
+    known = np.isfinite(one.mean)
+    before, after = np.r_[False, known[:-1]], np.r_[known[1:], False]
+    lone = known & ~before & ~after
+    return go.Scatter(
+        x=one.steps,
+        y=one.mean,
+        mode="lines+markers",
+        name=safe_name(one.series.label),
+        line={"color": ink, "width": 2.1, "dash": dash(one.series.colour)},
+        marker={"size": 7, "color": ink, "opacity": lone.astype(np.uint8) if lone.any() else 0},
+        selected={"marker": {"opacity": 1}},
+        connectgaps=False,
+        text=one.hover,
+        hovertemplate="%{text}<extra></extra>",
+        **legend,
+    )
+
+
+def _finish_axes(figure: go.Figure, steps: npt.NDArray[np.int64], options: CurveOptions) -> None:
+    figure.update_layout(hovermode="x", dragmode="zoom", hoverdistance=40)
+    figure.update_xaxes(tickformat="d", hoverformat="d", nticks=8)
+    if len(steps):
+        first, last = int(steps.min()), int(steps.max())
+        margin = max((last - first) * 0.015, 0.5 if len(steps) <= _FEW_STEPS else 0.0)
+        figure.update_xaxes(range=[first - margin, last + margin])
+    if 0 < len(steps) <= _FEW_STEPS:
+        figure.update_xaxes(tickmode="array", tickvals=np.unique(steps).tolist())
+    if options.log:
+        figure.update_yaxes(type="log", tickformat="~g")
+    elif options.shift_to_zero:
+        figure.update_yaxes(zeroline=True)
+
+
+def _add_notes(figure: go.Figure, drawn: Sequence[_Drawn], recorded: int) -> None:
+    left_out = sum(one.left_out for one in drawn)
+    shown = max((len(one.steps) for one in drawn), default=0)
+    notes: list[str] = []
+    if not any(np.isfinite(one.mean).any() for one in drawn):
+        notes.append("Nothing that can be drawn is recorded.")
+    if left_out:
+        words = "1 value" if left_out == 1 else f"{left_out:,} values"
+        notes.append(f"{words} of 0 or less left out: a log scale has no place for them.")
+    if shown < recorded and drawn:
+        notes.append(
+            f"{recorded:,} steps drawn with {shown:,} points: the extremes of every stretch are kept."
+        )
+    set_notes(figure, notes, log_left_out=left_out, steps_drawn=shown, steps_recorded=recorded)

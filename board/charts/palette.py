@@ -1,0 +1,140 @@
+"""Colours of the charts, for a light and a dark page.
+
+A family of metrics has one colour wherever it is drawn. Series that share a chart are told apart by
+their dash as well, and their colours stay apart for the three kinds of colour blindness (tested).
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from board.core.metrics import REWARD_PART
+
+
+@dataclass(frozen=True, slots=True)
+class Ink:
+    """Colours of everything that is not data. All are CSS hex colours.
+
+    surface: background of hover labels. neutral: the middle of a diverging colour scale.
+    above, below: the ends of a diverging scale, and signed bars.
+    """
+
+    background: str
+    surface: str
+    text: str
+    muted: str
+    grid: str
+    zero: str
+    neutral: str
+    above: str
+    below: str
+
+
+_LIGHT: Final = Ink(
+    background="#ffffff",
+    surface="#ffffff",
+    text="#161b2c",
+    muted="#667085",
+    grid="#e8eaf2",
+    zero="#c5cad8",
+    neutral="#eef0f6",
+    above="#ea580c",
+    below="#2563eb",
+)
+_DARK: Final = Ink(
+    background="#0e1220",
+    surface="#1b2136",
+    text="#e6e9f5",
+    muted="#98a2b9",
+    grid="#262d43",
+    zero="#465070",
+    neutral="#1e2436",
+    above="#fb923c",
+    below="#60a5fa",
+)
+
+SERIES: Final[Mapping[str, tuple[str, str]]] = {
+    "reward": ("#4f46e5", "#818cf8"),
+    "reference": ("#64748b", "#a3aec2"),
+    "validation": ("#0d9488", "#2dd4bf"),
+    "validation_reference": ("#a16207", "#fbbf24"),
+    "gap": ("#7c3aed", "#a78bfa"),
+    "kl": ("#ea580c", "#fb923c"),
+    "length": ("#0d9488", "#2dd4bf"),
+    "entropy": ("#c026d3", "#e879f9"),
+    "mismatch": ("#e11d48", "#fb7185"),
+    "truncation": ("#4d7c0f", "#a3e635"),
+    "groups": ("#a16207", "#fbbf24"),
+    "ratio": ("#0284c7", "#38bdf8"),
+    "logprob": ("#0369a1", "#7dd3fc"),
+    "advantage": ("#7c3aed", "#a78bfa"),
+}
+"""Colour key -> (on a light page, on a dark page)."""
+
+_DASHES: Final = {"reference": "dash", "validation": "dot", "validation_reference": "dashdot"}
+
+_KEYS: Final = {
+    "reward": "reward",
+    "ref_reward": "reference",
+    "valid_reward": "validation",
+    "ref_valid_reward": "validation_reference",
+    "reward_gap": "gap",
+    "advantage": "advantage",
+    "returns": "advantage",
+    "values": "advantage",
+    "zero_std_group_fraction": "groups",
+    "importance_ratio": "ratio",
+    "is_truncated": "truncation",
+}
+_KEY_OF_BEGINNING: Final = (
+    ("k1", "kl"),
+    ("k2", "kl"),
+    ("k3", "kl"),
+    ("mismatch", "mismatch"),
+    ("entropy", "entropy"),
+    ("response_", "length"),
+    ("prompt_", "length"),
+    ("loss_tokens", "length"),
+    ("logprobs", "logprob"),
+)
+_OTHERS: Final = ("ratio", "gap", "groups", "length", "entropy", "truncation", "mismatch", "kl")
+
+
+def ink(dark: bool) -> Ink:
+    """Colours of text, grid and surfaces."""
+    return _DARK if dark else _LIGHT
+
+
+def colour_key(stem: str) -> str:
+    """The colour key of a metric's family.
+
+    Names the board does not know, reward parts among them, get one that stays the same from run to
+    run; two of them may share it.
+    """
+    known = _KEYS.get(stem)
+    if known is not None:
+        return known
+    if not stem.startswith(REWARD_PART):
+        for beginning, key in _KEY_OF_BEGINNING:
+            if stem.startswith(beginning):
+                return key
+    return _OTHERS[zlib.crc32(stem.encode("utf-8", "replace")) % len(_OTHERS)]
+
+
+def colour(key: str, *, dark: bool) -> str:
+    """The hex colour of a colour key; that of "reference", a grey, for a key that does not exist."""
+    return SERIES.get(key, SERIES["reference"])[dark]
+
+
+def dash(key: str) -> str:
+    """Plotly's dash of a line: solid but for series that lie beside the main one."""
+    return _DASHES.get(key, "solid")
+
+
+def faded(hex_colour: str, opacity: float) -> str:
+    """`#rrggbb` as a CSS rgba() of that opacity."""
+    red, green, blue = (int(hex_colour[i : i + 2], 16) for i in (1, 3, 5))
+    return f"rgba({red},{green},{blue},{opacity:g})"

@@ -1,0 +1,279 @@
+"""Charts of one step's rollouts. Every point and bar carries customdata [index of its rollout]."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import plotly.graph_objects as go
+
+from board.charts.downsample import keep_extremes
+from board.charts.layout import fit_tick_labels, new_figure, set_notes, show_legend_above
+from board.charts.palette import colour, faded, ink
+from board.charts.text import number, safe_name
+
+Floats = npt.NDArray[np.float64]
+
+MAX_MARKS: Final = 1500
+"""Above this many rollouts a chart keeps the extremes and says so."""
+
+_MANY_ROLLOUTS: Final = 150
+_MOST_VALUES: Final = 12
+_MOST_BINS: Final = 40
+
+
+def reward_by_rollout(
+    rollouts: pd.DataFrame, *, dark: bool, selected_index: int | None = None, height: int = 260
+) -> go.Figure | None:
+    """A point at each rollout's reward, joined to its reference reward where that is recorded.
+
+    rollouts: rows of one step with `index` and `reward`; `ref_reward`, `group_id` and `env` are used
+    where present. x = index within the step. None when no reward is recorded.
+    """
+    reward = _values(rollouts, "reward")
+    if not np.isfinite(reward).any():
+        return None
+    reference = _values(rollouts, "ref_reward")
+    rows = keep_extremes(
+        [reward, reference], [reward, reference], MAX_MARKS, _rows_of(rollouts, selected_index)
+    )
+    shown, reward, reference = rollouts.iloc[rows], reward[rows], reference[rows]
+    figure = new_figure(dark=dark, height=height)
+    hover = _rollout_texts(shown, reward, reference)
+    if np.isfinite(reference).any():
+        figure.add_trace(_links(_index(shown), reward, reference, dark))
+        figure.add_trace(_points(shown, reference, "reference", "Reference reward", hover, dark))
+    figure.add_trace(_points(shown, reward, "reward", "Reward", hover, dark))
+    mean = float(np.mean(_values(rollouts, "reward", finite=True)))
+    _add_mean_line(figure, mean, dark)
+    if selected_index is not None:
+        figure.add_vline(x=selected_index, line={"color": ink(dark).muted, "width": 1})
+    _finish(figure, "rollout")
+    figure.update_layout(legend={"traceorder": "reversed"})
+    figure.update_xaxes(range=_index_range(rollouts), tickformat="d")
+    fit_tick_labels(figure, "y", np.concatenate([reward, reference]))
+    _say_thinned(figure, len(rows), len(rollouts))
+    return figure
+
+
+def gap_to_reference(
+    rollouts: pd.DataFrame, *, dark: bool, selected_index: int | None = None, height: int = 260
+) -> go.Figure | None:
+    """Bars of reward - ref_reward, sorted from the largest loss to the largest win.
+
+    rollouts: rows of one step with `index` and `reward_gap`. x = rank in that order. None when no
+    gap is recorded.
+    """
+    gap = _values(rollouts, "reward_gap")
+    order = np.argsort(gap, kind="stable")[: np.count_nonzero(~np.isnan(gap))]
+    if len(order) == 0:
+        return None
+    ranks = _evenly(len(order), MAX_MARKS)
+    shown = rollouts.iloc[order[ranks]]
+    values = gap[order[ranks]]
+    colours = ink(dark)
+    marked = _index(shown) == (-1 if selected_index is None else selected_index)
+    figure = new_figure(dark=dark, height=height)
+    figure.add_bar(
+        x=ranks,
+        y=values,
+        marker={
+            "color": np.where(values < 0, colours.below, colours.above).tolist(),
+            "line": {"width": np.where(marked, 2.0, 0.0), "color": colours.text},
+        },
+        customdata=_index(shown)[:, None],
+        text=_rollout_texts(shown, _values(shown, "reward"), _values(shown, "ref_reward"), values),
+        textposition="none",
+        hovertemplate="%{text}<extra></extra>",
+    )
+    better, worse, equal = (int(n.sum()) for n in (gap > 0, gap < 0, gap == 0))
+    _finish(figure, f"{better:,} above the reference, {worse:,} below, {equal:,} equal")
+    figure.update_layout(bargap=0.15 if len(order) <= _MANY_ROLLOUTS else 0)
+    figure.update_xaxes(showticklabels=False)
+    figure.update_yaxes(zeroline=True)
+    _say_thinned(figure, len(ranks), len(order))
+    return figure
+
+
+def reward_distribution(
+    rollouts: pd.DataFrame, *, dark: bool, height: int = 260
+) -> go.Figure | None:
+    """Histogram of reward, and of ref_reward as an outline over the same bins.
+
+    A few distinct, well separated values get a bar each, at the value. None when no reward is
+    recorded; entries that are not recorded are in no bar.
+    """
+    reward = _values(rollouts, "reward", finite=True)
+    if len(reward) == 0:
+        return None
+    reference = _values(rollouts, "ref_reward", finite=True)
+    both = np.concatenate([reward, reference])
+    edges = _bin_edges(both)
+    figure = new_figure(dark=dark, height=height)
+    figure.add_trace(_histogram(reward, edges, "reward", "Reward", dark))
+    if len(reference):
+        figure.add_trace(_histogram(reference, edges, "reference", "Reference reward", dark))
+    _finish(figure, "reward")
+    figure.update_layout(barmode="overlay", hovermode="x")
+    figure.update_yaxes(title_text="rollouts", rangemode="tozero", tickformat="d")
+    margin = (edges[-1] - edges[0]) * (0.03 if len(edges) > 2 else 2)
+    figure.update_xaxes(range=[edges[0] - margin, edges[-1] + margin], nticks=7)
+    fit_tick_labels(figure, "x", both)
+    set_notes(figure, ())
+    return figure
+
+
+def _values(rollouts: pd.DataFrame, name: str, *, finite: bool = False) -> Floats:
+    """A column [n], NaN where it holds no finite number; with `finite` only the finite ones."""
+    if name not in rollouts:
+        return np.array([]) if finite else np.full(len(rollouts), np.nan)
+    values = rollouts[name].to_numpy(np.float64, na_value=np.nan)
+    kept = np.isfinite(values)
+    return values[kept] if finite else np.where(kept, values, np.nan)
+
+
+def _index(rollouts: pd.DataFrame) -> npt.NDArray[np.int64]:
+    return rollouts["index"].to_numpy(np.int64)
+
+
+def _rows_of(rollouts: pd.DataFrame, index: int | None) -> list[int]:
+    return np.flatnonzero(_index(rollouts) == index).tolist() if index is not None else []
+
+
+def _index_range(rollouts: pd.DataFrame) -> list[float]:
+    index = _index(rollouts)
+    margin = max(0.7, (index.max() - index.min()) * 0.015)
+    return [float(index.min() - margin), float(index.max() + margin)]
+
+
+def _evenly(size: int, limit: int) -> npt.NDArray[np.int64]:
+    """Up to `limit` places of `size`, evenly apart, the first and the last among them."""
+    return np.unique(np.linspace(0, size - 1, min(size, limit)).round().astype(np.int64))
+
+
+def _rollout_texts(
+    rollouts: pd.DataFrame, reward: Floats, reference: Floats, gap: Floats | None = None
+) -> list[str]:
+    """Hover text of each rollout: who it is, then its recorded scores."""
+    scores = [("reward", reward), ("reference", reference)]
+    scores += [("gap", gap)] if gap is not None else []
+    known = [(name, values) for name, values in scores if np.isfinite(values).any()]
+    named = [(word, rollouts[c].tolist()) for c, word in _WHO.items() if c in rollouts]
+    texts: list[str] = []
+    for i, index in enumerate(_index(rollouts)):
+        lines = [f"rollout {index}"]
+        lines += [f"{word} {safe_name(str(v[i]), 40)}" for word, v in named if not pd.isna(v[i])]
+        lines += [f"{name} <b>{number(values[i])}</b>" for name, values in known]
+        texts.append("<br>".join(lines))
+    return texts
+
+
+_WHO: Final = {"group_id": "group", "env": "env"}
+
+
+def _points(
+    rollouts: pd.DataFrame, values: Floats, key: str, name: str, hover: list[str], dark: bool
+) -> go.Scatter:
+    many = len(rollouts) > _MANY_ROLLOUTS
+    plain = key == "reference"
+    shade = colour(key, dark=dark)
+    return go.Scatter(
+        x=_index(rollouts),
+        y=values,
+        mode="markers",
+        name=name,
+        marker={
+            "size": 5 if many else 8,
+            "symbol": "line-ew-open" if plain else "circle",
+            "color": shade,
+            "line": {"width": 2 if plain else 0, "color": shade},
+        },
+        customdata=_index(rollouts)[:, None],
+        text=hover,
+        hovertemplate="%{text}<extra></extra>",
+    )
+
+
+def _add_mean_line(figure: go.Figure, mean: float, dark: bool) -> None:
+    figure.add_hline(
+        y=mean,
+        line={"color": ink(dark).zero, "dash": "dot", "width": 1.2},
+        annotation={
+            "text": f"mean {number(mean)}",
+            "font": {"size": 11, "color": ink(dark).muted},
+            "showarrow": False,
+            "bgcolor": faded(ink(dark).background, 0.7),
+        },
+        annotation_position="top right",
+    )
+
+
+def _links(index: npt.NDArray[np.int64], reward: Floats, reference: Floats, dark: bool) -> Any:
+    both = np.isfinite(reward) & np.isfinite(reference)
+    gap = np.full(int(both.sum()), np.nan)
+    return go.Scatter(
+        x=np.repeat(index[both], 3),
+        y=np.column_stack([reference[both], reward[both], gap]).ravel(),
+        mode="lines",
+        line={"width": 1.4, "color": faded(colour("reference", dark=dark), 0.5)},
+        hoverinfo="skip",
+        showlegend=False,
+    )
+
+
+def _bin_edges(values: Floats) -> Floats:
+    """Edges of the bins: around each value where there are few, of equal width otherwise.
+
+    Falls back to one bin where the values are too close for floating point to cut between them.
+    """
+    distinct = np.unique(values)
+    spread = distinct[-1] - distinct[0]
+    if spread <= np.abs(distinct).max() * 1e-12:
+        half = abs(distinct[0]) * 0.05 or 0.05
+        return np.array([distinct[0] - half, distinct[-1] + half])
+    nearest = np.diff(distinct).min()
+    if len(distinct) <= _MOST_VALUES and nearest >= spread / _MOST_BINS:
+        half = min(nearest * 0.45, spread * 0.07)
+        return np.sort(np.concatenate([distinct - half, distinct + half]))
+    bins = int(np.clip(2 * np.sqrt(len(values)), 10, _MOST_BINS))
+    edges = np.linspace(distinct[0], distinct[-1], bins + 1)
+    return edges if (np.diff(edges) > 0).all() else edges[[0, -1]]
+
+
+def _histogram(values: Floats, edges: Floats, key: str, name: str, dark: bool) -> go.Bar:
+    counts, _ = np.histogram(values, edges)
+    used = counts > 0
+    low, high = edges[:-1][used], edges[1:][used]
+    shade = colour(key, dark=dark)
+    plain = key == "reference"
+    texts = [
+        f"{name} {number(a)} to {number(b)}<br><b>{n:,}</b> of {len(values):,} rollouts"
+        for a, b, n in zip(low, high, counts[used], strict=True)
+    ]
+    return go.Bar(
+        x=(low + high) / 2,
+        y=counts[used],
+        width=(high - low) * 0.92,
+        name=f"{name}, mean {number(float(values.mean()))}",
+        marker={
+            "color": "rgba(0,0,0,0)" if plain else faded(shade, 0.75),
+            "line": {"width": 1.8 if plain else 0, "color": shade},
+        },
+        text=texts,
+        textposition="none",
+        hovertemplate="%{text}<extra></extra>",
+    )
+
+
+def _finish(figure: go.Figure, x_title: str) -> None:
+    figure.update_layout(hovermode="closest", dragmode="zoom")
+    figure.update_xaxes(title_text=x_title)
+    if sum(bool(trace.name) for trace in figure.data) > 1:
+        show_legend_above(figure)
+
+
+def _say_thinned(figure: go.Figure, shown: int, recorded: int) -> None:
+    notes = [f"{recorded:,} rollouts drawn with {shown:,} marks."] if shown < recorded else []
+    set_notes(figure, notes, marks=shown, rollouts=recorded)
