@@ -3,77 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import plotly.graph_objects as go
 
-from board.charts.downsample import keep_extremes
+from board.charts.curve_data import (
+    MAX_POINTS,
+    Band,
+    CurveOptions,
+    Drawn,
+    Series,
+    hover_texts,
+    mean_column,
+    prepared,
+    thinned,
+)
 from board.charts.layout import fit_tick_labels, new_figure, set_notes, show_legend_above
-from board.charts.palette import colour, colour_key, dash, faded
-from board.charts.text import number, safe_name, unit_suffix
-from board.core.metrics import rollout_metric
+from board.charts.palette import colour, dash, faded
+from board.charts.text import safe_name
+
+__all__ = ["MAX_POINTS", "Band", "Change", "CurveOptions", "Series", "change", "curve", "sparkline"]
 
 Floats = npt.NDArray[np.float64]
-Band = Literal["std", "quantiles", "minmax", "none"]
 
-MAX_POINTS: Final = 1500
-"""Above this many steps a curve is thinned out to its extremes: plotly's SVG stays quick."""
-
-_EDGES: Final[dict[str, tuple[tuple[str, str, str], ...]]] = {
-    "quantiles": (("q05", "q95", "5–95 %"), ("q25", "q75", "25–75 %")),
-    "minmax": (("q00", "q100", "min–max"),),
-}
 _FEW_STEPS: Final = 8
 _LOG_HEADROOM: Final = 0.25
 _OPACITY: Final = 0.17
 _PEN_UP: Final = np.full((2, 1), np.nan)
-
-
-@dataclass(frozen=True, slots=True)
-class CurveOptions:
-    """How curves are drawn; every choice applies to the mean and to its band alike.
-
-    band: "std" is mean ± std_scale * standard deviation; "quantiles" 5-95 % and 25-75 %; "minmax"
-        the smallest and largest rollout of each step. All are over the rollouts of one step.
-    smoothing: s in 0..0.99, see `smoothed`.
-    shift_to_zero: the first recorded mean is subtracted. log: logarithmic value axis.
-    """
-
-    band: Band = "std"
-    std_scale: float = 1.0
-    smoothing: float = 0.0
-    shift_to_zero: bool = False
-    log: bool = False
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.smoothing <= 0.99:
-            raise ValueError(f"smoothing is {self.smoothing:g}; expected 0 to 0.99")
-        if not self.std_scale > 0:
-            raise ValueError(f"std_scale is {self.std_scale:g}; expected a number above 0")
-
-
-@dataclass(frozen=True, slots=True)
-class Series:
-    """One curve. stem: of its columns in the step table ("k3" for k3_mean, k3_std, ...).
-
-    label: words for legend and hover, from a log perhaps: it is made safe here. colour: a key of
-    `palette.SERIES`. unit: "nats", "" for none.
-    """
-
-    stem: str
-    label: str
-    colour: str = "reference"
-    unit: str = ""
-
-    @classmethod
-    def of(cls, column: str) -> Series:
-        """The series of a column of `Run.metrics`, in the words and unit of the metric registry."""
-        metric, stem = rollout_metric(column), column.removesuffix("_mean")
-        return cls(stem, metric.label, colour_key(stem), metric.unit)
 
 
 class Change(NamedTuple):
@@ -82,37 +41,6 @@ class Change(NamedTuple):
     value: float | None
     delta: float | None
     back: int | None
-
-
-@dataclass(slots=True)
-class _Drawn:
-    """A series ready to draw; all arrays are [rows drawn], `rows` are their places in the table."""
-
-    series: Series
-    rows: npt.NDArray[np.int64]
-    steps: npt.NDArray[np.int64]
-    mean: Floats
-    bands: list[tuple[Floats, Floats]]
-    recorded: Floats
-    hover: list[str] = field(default_factory=list[str])
-    left_out: int = 0
-
-
-def smoothed(values: Floats, smoothing: float) -> Floats:
-    """Exponential moving average over the recorded entries of `values` [n], first entry unbiased.
-
-    y_t = Σ_k s^k x_(t-k) / Σ_k s^k, the sums over recorded entries up to t, s = smoothing: what
-    TensorBoard draws (its debiased EMA). Entries that are not recorded (NaN) stay NaN and neither
-    count as zero nor age the others, so the curve goes on behind a gap where it was. A constant
-    series stays as it is, and s = 0 changes nothing.
-    """
-    result = np.full(len(values), np.nan)
-    total = weight = 0.0
-    for i in np.flatnonzero(np.isfinite(values)):
-        total = smoothing * total + values[i]
-        weight = smoothing * weight + 1
-        result[i] = total / weight
-    return result
 
 
 def curve(
@@ -133,13 +61,14 @@ def curve(
     """
     options = options or CurveOptions()
     figure = new_figure(dark=dark, height=height)
-    found = [one for one in series if _mean_column(steps, one.stem) is not None]
+    found = [one for one in series if mean_column(steps, one.stem) is not None]
     selected = _row_of(steps, selected_step)
-    drawn = [_thinned(_prepared(steps, one, options), selected) for one in found]
-    for one in drawn:
-        one.hover = _hover_texts(one, steps.iloc[one.rows], options)
+    drawn = [prepared(steps, one, options) for one in found]
     if options.log:
         _fit_log_axis(figure, drawn)
+    drawn = [thinned(one, selected) for one in drawn]
+    for one in drawn:
+        one.hover = hover_texts(one, steps.iloc[one.rows], options)
     for group, one in enumerate(drawn):
         figure.add_traces(list(_traces(one, options, dark, several=len(drawn) > 1, group=group)))
     if len(drawn) > 1:
@@ -155,7 +84,7 @@ def curve(
 
 def sparkline(steps: pd.DataFrame, stem: str, upto_step: int, n: int = 60) -> list[float]:
     """The last `n` recorded means up to and with `upto_step`; what is not recorded is left out."""
-    column = _mean_column(steps, stem)
+    column = mean_column(steps, stem)
     if column is None:
         return []
     values = column[steps["step"].to_numpy() <= upto_step]
@@ -169,7 +98,7 @@ def change(steps: pd.DataFrame, stem: str, step: int, back: int = 20) -> Change:
     counts, so `Change.back` is 100 for a run that logs every 100 steps. None: not recorded, or
     nothing earlier to compare with.
     """
-    column = _mean_column(steps, stem)
+    column = mean_column(steps, stem)
     if column is None:
         return Change(None, None, None)
     known = np.isfinite(column)
@@ -185,105 +114,12 @@ def change(steps: pd.DataFrame, stem: str, step: int, back: int = 20) -> Change:
     return Change(value, value - float(values[then]), int(step - at[then]))
 
 
-def _mean_column(steps: pd.DataFrame, stem: str) -> Floats | None:
-    """The means of a stem [steps]; a column of that very name where it has no spread over rollouts."""
-    for name in (f"{stem}_mean", stem):
-        if name in steps:
-            values = steps[name].to_numpy(np.float64, na_value=np.nan)
-            return np.where(np.isfinite(values), values, np.nan)
-    return None
-
-
-def _column(steps: pd.DataFrame, name: str) -> Floats:
-    if name not in steps:
-        return np.full(len(steps), np.nan)
-    return steps[name].to_numpy(np.float64, na_value=np.nan)
-
-
 def _row_of(steps: pd.DataFrame, step: int | None) -> int | None:
     rows = np.flatnonzero(steps["step"].to_numpy() == step)
     return int(rows[0]) if len(rows) else None
 
 
-def _prepared(steps: pd.DataFrame, series: Series, options: CurveOptions) -> _Drawn:
-    """The series with its band, smoothed and shifted, at every row of the table."""
-    mean = _mean_column(steps, series.stem)
-    assert mean is not None, "the caller leaves out series without a column"
-    edges = _band_edges(steps, series.stem, mean, options)
-    recorded_at = np.flatnonzero(~np.isnan(mean))
-    first = mean[recorded_at[0]] if options.shift_to_zero and len(recorded_at) else 0.0
-
-    def as_drawn(values: Floats) -> Floats:
-        return smoothed(values, options.smoothing) - first if options.smoothing else values - first
-
-    return _Drawn(
-        series,
-        np.arange(len(steps)),
-        steps["step"].to_numpy(np.int64),
-        as_drawn(mean),
-        [(as_drawn(low), as_drawn(high)) for low, high, _ in edges],
-        mean - first,
-    )
-
-
-def _band_edges(
-    steps: pd.DataFrame, stem: str, mean: Floats, options: CurveOptions
-) -> list[tuple[Floats, Floats, str]]:
-    """(lower, upper, words) of each band, the widest first; edges are NaN where the mean is."""
-    if options.band == "std" and f"{stem}_std" in steps:
-        reach = options.std_scale * _column(steps, f"{stem}_std")
-        return [(mean - reach, mean + reach, f"± {options.std_scale:g} std")]
-    return [
-        (_column(steps, f"{stem}_{low}"), _column(steps, f"{stem}_{high}"), words)
-        for low, high, words in _EDGES.get(options.band, ())
-        if f"{stem}_{low}" in steps
-    ]
-
-
-def _hover_texts(one: _Drawn, steps: pd.DataFrame, options: CurveOptions) -> list[str]:
-    """What is recorded at each of the rows drawn, and where it is drawn if that differs."""
-    mean = _mean_column(steps, one.series.stem)
-    assert mean is not None, "the caller leaves out series without a column"
-    edges = _band_edges(steps, one.series.stem, mean, options)
-    rollouts = _column(steps, f"{one.series.stem}_n")
-    name, unit = safe_name(one.series.label), unit_suffix(one.series.unit)
-    texts: list[str] = []
-    for i, value in enumerate(mean):
-        facts = [
-            f"{number(low[i])} to {number(high[i])} ({words})"
-            for low, high, words in edges
-            if np.isfinite(low[i]) and np.isfinite(high[i])
-        ]
-        # The step is named: plotly shows the nearest point of each curve, of other steps too.
-        counted = f", {rollouts[i]:.0f} rollout" if rollouts[i] > 0 else ""
-        facts.append(f"step {one.steps[i]}{counted}{'s' if rollouts[i] > 1 else ''}")
-        if one.mean[i] != value and np.isfinite(one.mean[i]):
-            facts.append(f"drawn at {number(one.mean[i])}")
-        texts.append("<br>".join([f"{name} <b>{number(value)}</b>{unit}", *facts]))
-    return texts
-
-
-def _thinned(one: _Drawn, selected: int | None) -> _Drawn:
-    outer = one.bands[:1]
-    rows = keep_extremes(
-        [one.mean, *(low for low, _ in outer)],
-        [one.mean, *(high for _, high in outer)],
-        MAX_POINTS,
-        () if selected is None else (selected,),
-    )
-    if len(rows) == len(one.mean):
-        return one
-    return _Drawn(
-        one.series,
-        rows,
-        one.steps[rows],
-        one.mean[rows],
-        [(low[rows], high[rows]) for low, high in one.bands],
-        one.recorded[rows],
-    )
-
-
-def _fit_log_axis(figure: go.Figure, drawn: Sequence[_Drawn]) -> None:
+def _fit_log_axis(figure: go.Figure, drawn: Sequence[Drawn]) -> None:
     """Leaves out and counts means of 0 or less; band edges down there go off the axis instead."""
     for one in drawn:
         one.left_out = int(np.count_nonzero(one.mean <= 0))
@@ -306,14 +142,8 @@ def _above(floor: float, low: Floats, high: Floats) -> tuple[Floats, Floats]:
     return np.where(shown, np.maximum(low, floor), np.nan), np.where(shown, high, np.nan)
 
 
-def _segments(low: Floats, high: Floats) -> list[npt.NDArray[np.int64]]:
-    """Rows of each stretch without a gap."""
-    rows = np.flatnonzero(np.isfinite(low) & np.isfinite(high))
-    return np.split(rows, np.flatnonzero(np.diff(rows) > 1) + 1) if len(rows) else []
-
-
 def _traces(
-    one: _Drawn, options: CurveOptions, dark: bool, *, several: bool, group: int
+    one: Drawn, options: CurveOptions, dark: bool, *, several: bool, group: int
 ) -> Iterator[go.Scatter]:
     """Bands below, then the recorded values where the line is smoothed, then the line."""
     key = one.series.colour
@@ -356,7 +186,13 @@ def _band_traces(
         yield go.Scatter(x=x, y=y, line={"width": 7, "color": fill}, **quiet)
 
 
-def _line_trace(one: _Drawn, ink: str, legend: dict[str, str]) -> go.Scatter:
+def _segments(low: Floats, high: Floats) -> list[npt.NDArray[np.int64]]:
+    """Rows of each stretch without a gap."""
+    rows = np.flatnonzero(np.isfinite(low) & np.isfinite(high))
+    return np.split(rows, np.flatnonzero(np.diff(rows) > 1) + 1) if len(rows) else []
+
+
+def _line_trace(one: Drawn, ink: str, legend: dict[str, str]) -> go.Scatter:
     """The mean. Markers make its points clickable; only those without neighbours are visible."""
     known = np.isfinite(one.mean)
     before, after = np.r_[False, known[:-1]], np.r_[known[1:], False]
@@ -391,7 +227,7 @@ def _finish_axes(figure: go.Figure, steps: npt.NDArray[np.int64], options: Curve
         figure.update_yaxes(zeroline=True)
 
 
-def _add_notes(figure: go.Figure, drawn: Sequence[_Drawn], recorded: int) -> None:
+def _add_notes(figure: go.Figure, drawn: Sequence[Drawn], recorded: int) -> None:
     left_out = sum(one.left_out for one in drawn)
     shown = max((len(one.steps) for one in drawn), default=0)
     notes: list[str] = []

@@ -44,10 +44,12 @@ def reward_by_rollout(
     hover = _rollout_texts(shown, reward, reference)
     if np.isfinite(reference).any():
         figure.add_trace(_links(_index(shown), reward, reference, dark))
-        figure.add_trace(_points(shown, reference, "reference", "Reference reward", hover, dark))
-    figure.add_trace(_points(shown, reward, "reward", "Reward", hover, dark))
-    mean = float(np.mean(_values(rollouts, "reward", finite=True)))
-    _add_mean_line(figure, mean, dark)
+        name = _with_mean("Reference reward", _values(rollouts, "ref_reward", finite=True))
+        figure.add_trace(_points(shown, reference, "reference", name, hover, dark))
+    all_rewards = _values(rollouts, "reward", finite=True)
+    name, mean = _with_mean("Reward", all_rewards), float(all_rewards.mean())
+    figure.add_trace(_points(shown, reward, "reward", name, hover, dark))
+    figure.add_hline(y=mean, line={"color": ink(dark).zero, "dash": "dot", "width": 1.2})
     if selected_index is not None:
         figure.add_vline(x=selected_index, line={"color": ink(dark).muted, "width": 1})
     _finish(figure, "rollout")
@@ -173,6 +175,10 @@ def _rollout_texts(
 _WHO: Final = {"group_id": "group", "env": "env"}
 
 
+def _with_mean(name: str, values: Floats) -> str:
+    return f"{name}, mean {number(float(values.mean()))}"
+
+
 def _points(
     rollouts: pd.DataFrame, values: Floats, key: str, name: str, hover: list[str], dark: bool
 ) -> go.Scatter:
@@ -193,20 +199,6 @@ def _points(
         customdata=_index(rollouts)[:, None],
         text=hover,
         hovertemplate="%{text}<extra></extra>",
-    )
-
-
-def _add_mean_line(figure: go.Figure, mean: float, dark: bool) -> None:
-    figure.add_hline(
-        y=mean,
-        line={"color": ink(dark).zero, "dash": "dot", "width": 1.2},
-        annotation={
-            "text": f"mean {number(mean)}",
-            "font": {"size": 11, "color": ink(dark).muted},
-            "showarrow": False,
-            "bgcolor": faded(ink(dark).background, 0.7),
-        },
-        annotation_position="top right",
     )
 
 
@@ -256,7 +248,7 @@ def _histogram(values: Floats, edges: Floats, key: str, name: str, dark: bool) -
         x=(low + high) / 2,
         y=counts[used],
         width=(high - low) * 0.92,
-        name=f"{name}, mean {number(float(values.mean()))}",
+        name=_with_mean(name, values),
         marker={
             "color": "rgba(0,0,0,0)" if plain else faded(shade, 0.75),
             "line": {"width": 1.8 if plain else 0, "color": shade},
@@ -270,7 +262,7 @@ def _histogram(values: Floats, edges: Floats, key: str, name: str, dark: bool) -
 def _finish(figure: go.Figure, x_title: str) -> None:
     figure.update_layout(hovermode="closest", dragmode="zoom")
     figure.update_xaxes(title_text=x_title)
-    if sum(bool(trace.name) for trace in figure.data) > 1:
+    if any(trace.name for trace in figure.data):
         show_legend_above(figure)
 
 
