@@ -148,6 +148,40 @@ def test_a_link_opens_on_its_metric_and_token(page: Page, serve: Serve) -> None:
     assert chosen_label(view) == "Entropy, policy"
 
 
+def test_another_rollout_replaces_the_tokens_and_the_pin(page: Page, serve: Serve) -> None:
+    view = open_case(page, serve, "hostile")
+    view.locator(".flow .token").nth(3).click()
+    expect_report(page, "pinned=3 ")
+    page.get_by_role("button", name="ask for another rollout").click()
+    expect(view.locator(".flow .token")).to_have_count(2000)
+    expect(view.locator(".token.pinned")).to_have_count(0)
+    expect_report(page, "pinned=None ")
+
+
+def test_a_wish_of_python_s_is_followed_after_the_user_s_choice(page: Page, serve: Serve) -> None:
+    view = open_case(page, serve, "hostile")
+    view.locator(".flow .token").nth(3).click()
+    expect_report(page, "pinned=3 metric=k1")
+    page.get_by_role("button", name="ask for entropy and token 7").click()
+    expect(view.locator(".pinned-index")).to_have_text("Token 7")
+    assert chosen_label(view) == "Entropy, policy"
+    expect_report(page, "pinned=7 metric=entropy")
+    view.locator(".flow .token").nth(4).click()
+    expect_report(page, "pinned=4 metric=entropy")
+    expect(view.locator(".pinned-index")).to_have_text("Token 4")
+
+
+@pytest.mark.parametrize("theme", ["dark", "light"])
+def test_colours_follow_the_theme(page: Page, serve: Serve, theme: Any) -> None:
+    page.emulate_media(color_scheme=theme)
+    view = open_case(page, serve, "hostile")
+    expect(view).to_have_attribute("data-theme", theme)
+    colour = (
+        view.locator(".flow .token").nth(PEAK).evaluate("e => getComputedStyle(e).backgroundColor")
+    )
+    assert colour == {"dark": "rgba(255, 145, 60, 0.55)", "light": "rgba(230, 97, 0, 0.8)"}[theme]
+
+
 def test_keys_typed_into_the_view_do_not_reach_the_page(page: Page, serve: Serve) -> None:
     view = open_case(page, serve, "hostile")
     page.evaluate("document.addEventListener('keydown', () => (window.leaked = true))")

@@ -8,15 +8,25 @@ from token_view_cases import SPECS, content_of
 from board.components.token_view import token_view
 
 st.set_page_config(layout="wide")
-case = st.query_params.get("case", "hostile")
-st.session_state["runs"] = st.session_state.get("runs", 0) + 1
+wish = st.session_state.setdefault(
+    "wish",
+    {
+        "case": st.query_params.get("case", "hostile"),
+        "metric": st.query_params.get("metric"),
+        "pinned": int(st.query_params.get("pinned", -1)),
+    },
+)
+if st.button("ask for another rollout"):
+    wish.update(case="2000", pinned=-1)
+if st.button("ask for entropy and token 7"):
+    wish.update(metric="entropy", pinned=7)
 event = token_view(
-    **content_of(case),
+    **content_of(wish["case"]),
     key="tokens",
-    signature=case,
+    signature=wish["case"],
     specs=SPECS,
-    metric=st.query_params.get("metric"),
-    pinned=int(st.query_params.get("pinned", -1)),
+    metric=wish["metric"],
+    pinned=wish["pinned"],
     height=480,
 )
-st.text(f"pinned={event.pinned} metric={event.metric} runs={st.session_state['runs']}")
+st.text(f"pinned={event.pinned} metric={event.metric}")

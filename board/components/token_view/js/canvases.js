@@ -1,9 +1,11 @@
 // The legend's histogram and the map of the whole response.
 
-const BINS = 60;
+const BINS = 50;
 const BAND = 8;
-const LEGEND_WIDTH = 180;
+const LEGEND_WIDTH = 150;
 const LEGEND_HEIGHT = 30;
+// No text lies on the map, so its colours may be stronger than a token's.
+const MAP_CAP = 0.95;
 const MOST_PIXELS_PER_TOKEN = 4;
 
 /** A context in CSS pixels, sharp on every screen. */
@@ -75,7 +77,7 @@ function drawMapRows(view, context, width) {
       context.fillStyle = view.faintColour;
       context.fillRect(0, y, 4, 1);
     }
-    context.fillStyle = shade(view.palette, strongest);
+    context.fillStyle = shade(view.palette, strongest, MAP_CAP);
     context.fillRect(7, y, width - 12, 1);
   }
 }

@@ -7,22 +7,25 @@ function readable(x) {
   if (Number.isNaN(x)) return "NaN";
   if (!Number.isFinite(x)) return x > 0 ? "∞" : "-∞";
   if (x === 0) return "0";
-  const size = Math.abs(x);
-  if (size >= 1e6 || size < 1e-3) {
+  if (!isPlain(x)) {
     const [digits, exponent] = x.toExponential(SIGNIFICANT - 1).split("e");
     return `${Number(digits)}e${Number(exponent)}`;
   }
-  return size >= 1000 ? String(Math.round(x)) : String(Number(x.toPrecision(SIGNIFICANT)));
+  return Math.abs(x) >= 1000 ? String(Math.round(x)) : String(Number(x.toPrecision(SIGNIFICANT)));
 }
 
 /** The shortest decimal that is this float32 and no other. */
 function exact(x) {
   if (x === 0 || !Number.isFinite(x)) return readable(x);
-  for (let digits = 1; digits < 9; digits++) {
-    const candidate = Number(x.toPrecision(digits));
-    if (Math.fround(candidate) === x) return String(candidate);
-  }
-  return String(Number(x.toPrecision(9)));
+  let digits = 1;
+  while (digits < 9 && Math.fround(Number(x.toPrecision(digits))) !== x) digits++;
+  const decimal = Number(x.toPrecision(digits));
+  return isPlain(x) ? String(decimal) : decimal.toExponential().replace("e+", "e");
+}
+
+/** Whether people would write this number without an exponent. */
+function isPlain(x) {
+  return Math.abs(x) >= 1e-3 && Math.abs(x) < 1e6;
 }
 
 function withThousands(n) {

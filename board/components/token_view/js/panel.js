@@ -58,17 +58,19 @@ function fillTip(view, i) {
   view.ui.tip.replaceChildren(head, metricTable(view, i, readable));
 }
 
-/** Beside the pointer and over the text, flipped to the side that has room. */
+/** Beside the pointer and over the text, flipped to the side of the window that has room. */
 function placeTip(view, event) {
   const { tip, root, flow } = view.ui;
   const frame = root.getBoundingClientRect();
-  const limit = flow.getBoundingClientRect().right - frame.left;
-  const [x, y] = [event.clientX - frame.left, event.clientY - frame.top];
+  const limit = flow.getBoundingClientRect().right;
+  const [x, y] = [event.clientX, event.clientY];
   const [width, height] = [tip.offsetWidth, tip.offsetHeight];
   const left = x + 16 + width <= limit ? x + 16 : Math.min(x - 16, limit) - width;
-  const top = y + 20 + height <= frame.height ? y + 20 : y - height - 14;
-  tip.style.left = `${Math.max(0, left)}px`;
-  tip.style.top = `${top >= 0 ? top : Math.max(0, frame.height - height)}px`;
+  const below = y + 20 + height <= window.innerHeight;
+  const above = y - 14 - height >= 0;
+  const top = below ? y + 20 : above ? y - 14 - height : Math.max(0, window.innerHeight - height);
+  tip.style.left = `${Math.max(0, left - frame.left)}px`;
+  tip.style.top = `${top - frame.top}px`;
 }
 
 function fillPanel(view) {

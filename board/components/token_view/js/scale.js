@@ -5,15 +5,15 @@ const ABSENT = LEVELS + 1;
 const NOT_A_NUMBER = LEVELS + 2;
 
 // Blue against orange stays apart for every common colour blindness. `cap` is the opacity of the
-// strongest level: above it the text on dark backgrounds falls below a contrast of 4.5.
+// strongest level: above it text in the theme’s own colour falls below a contrast of 4.5.
 const PALETTES = {
-  light: { high: [230, 97, 0], low: [26, 115, 232], cap: 0.8 },
+  light: { high: [230, 97, 0], low: [52, 132, 240], cap: 0.8 },
   dark: { high: [255, 145, 60], low: [80, 155, 255], cap: 0.55 },
 };
 
-function shade(palette, level) {
+function shade(palette, level, cap = palette.cap) {
   const [r, g, b] = level < 0 ? palette.low : palette.high;
-  const alpha = (palette.cap * Math.abs(level)) / LEVELS;
+  const alpha = (cap * Math.abs(level)) / LEVELS;
   return `rgb(${r} ${g} ${b} / ${alpha.toFixed(3)})`;
 }
 
