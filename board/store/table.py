@@ -1,0 +1,49 @@
+"""Filtering and sorting the table of rollouts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pandas as pd
+
+from board.errors import ChoiceError
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """What a row must meet.
+
+    one_of: column -> values, one of which it must have. bounds: column -> (lowest, highest), both
+    included; -inf and inf are no bound. A row without a value meets no condition on it.
+    """
+
+    one_of: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    bounds: Mapping[str, tuple[float, float]] = field(
+        default_factory=dict[str, tuple[float, float]]
+    )
+
+
+def filtered(rows: pd.DataFrame, wanted: Filter) -> pd.DataFrame:
+    """The rows that meet every condition. Raises ChoiceError for a column that is not there."""
+    keep = pd.Series(True, index=rows.index)
+    for column, values in wanted.one_of.items():
+        keep &= _column(rows, column).astype(str).isin(values)
+    for column, (low, high) in wanted.bounds.items():
+        keep &= _column(rows, column).between(low, high)
+    return rows[keep]
+
+
+def ordered(rows: pd.DataFrame, column: str, *, descending: bool = False) -> pd.DataFrame:
+    """The rows sorted by a column, ties in their order, rows without a value last either way."""
+    values = _column(rows, column)
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        values = values.astype(object)
+    order = values.sort_values(ascending=not descending, kind="stable", na_position="last")
+    return rows.loc[order.index]
+
+
+def _column(rows: pd.DataFrame, column: str) -> pd.Series:
+    if column not in rows:
+        raise ChoiceError(f"there is no column {column!r}; there are {', '.join(rows.columns)}")
+    return rows[column]

@@ -1,0 +1,92 @@
+"""Everything the pages keep between reruns, with a bound on how much.
+
+Runs are kept once for all browser tabs, by the state of their files: a log that grew is another key.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pandas as pd
+import streamlit as st
+
+from board.store import discovery
+from board.store.discovery import Discovery, LogFile, RunInfo
+from board.store.rollout import OpenRollout, open_rollout, search
+from board.store.run import OpenOptions, Run, open_run
+from board.views._text import plain, size
+
+_SHOW_PROGRESS_BYTES = 8 << 20
+"""Smaller runs are read before a progress bar could be seen."""
+
+
+@st.cache_resource(ttl=5, max_entries=16, show_spinner=False)
+def discovered(root: str) -> Discovery:
+    """The runs under a folder, looked for at most every 5 seconds. Raises BoardError."""
+    return discovery.discover(Path(root))
+
+
+@dataclass(slots=True)
+class _Slot:
+    """Where an opened run is kept; the lock lets only one tab read it."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    run: Run | None = None
+
+
+@st.cache_resource(max_entries=3, show_spinner=False)
+def _slot(files: tuple[LogFile, ...], options: OpenOptions) -> _Slot:
+    """The slot of a run as it stands; filled outside, since progress can't be drawn in here."""
+    return _Slot()
+
+
+def run(info: RunInfo, options: OpenOptions) -> Run:
+    """The run, read with a progress bar the first time and whenever its files changed."""
+    slot = _slot(info.files, options)
+    with slot.lock:
+        if slot.run is None:
+            slot.run = _open_with_progress(info, options)
+        return slot.run
+
+
+def _open_with_progress(info: RunInfo, options: OpenOptions) -> Run:
+    if info.bytes < _SHOW_PROGRESS_BYTES:
+        return open_run(info, options)
+    label = f"Reading {plain(info.name)}"
+    bar = st.progress(0.0, text=label)
+
+    def report(done: int, total: int) -> None:
+        share = min(done / total, 1.0) if total else 1.0
+        bar.progress(share, text=f"{label}: {plain(size(done))} of {plain(size(total))}")
+
+    try:
+        return open_run(info, options, report)
+    finally:
+        bar.empty()
+
+
+@st.cache_resource(max_entries=32, show_spinner=False)
+def _rollout(
+    files: tuple[LogFile, ...], options: OpenOptions, step: int, index: int, _run: Run
+) -> OpenRollout:
+    return open_rollout(_run, step, index)
+
+
+def rollout(of: Run, step: int, index: int) -> OpenRollout:
+    """One rollout whole. Raises BoardError."""
+    return _rollout(of.info.files, of.options, step, index, of)
+
+
+@st.cache_resource(max_entries=16, show_spinner="Searching the texts …")
+def _found(
+    files: tuple[LogFile, ...], options: OpenOptions, step: int | None, text: str, _run: Run
+) -> pd.Series[bool]:
+    rows = _run.rollouts if step is None else _run.rollouts[_run.rollouts["step"] == step]
+    return search(_run, rows, text)
+
+
+def found(of: Run, step: int | None, text: str) -> pd.Series[bool]:
+    """Which rollouts of a step (None: of the run) hold `text`, by their row label."""
+    return _found(of.info.files, of.options, step, text, of)

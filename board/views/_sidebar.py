@@ -1,0 +1,246 @@
+"""What is chosen on every page: the folder, the run, the step, and how logs are read."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Final
+
+import streamlit as st
+
+from board.core.options import ReadOptions
+from board.core.problems import count_of
+from board.errors import BoardError
+from board.store.discovery import Discovery, RunInfo, resolve_inside
+from board.store.run import OpenOptions, Run, reader_titles
+from board.views import _cached, _state
+from board.views._text import ago, one_line, plain, size
+
+BUNDLED: Final = Path(__file__).parents[2] / "rollout_samples"
+_LIVE_SECONDS: Final = 2.0
+_RUN: Final = "_run"
+
+
+def start_root() -> Path:
+    """The folder the server was started on; it never shows anything outside of it."""
+    return Path(os.environ.get("ROLLOUT_BOARD_ROOT") or BUNDLED)
+
+
+def current() -> Run:
+    """The run that was opened for this run of the script."""
+    return st.session_state[_RUN]
+
+
+def render() -> bool:
+    """Draws the sidebar and opens the chosen run. False when there is nothing to show a page of."""
+    with st.sidebar:
+        st.markdown("### :material/stacked_line_chart: Rollout Board")
+        st.text_input(
+            "Log folder",
+            key="root",
+            placeholder=str(start_root()),
+            help="A folder of runs, below the folder the server was started on.",
+            persist_state="session",
+        )
+    try:
+        found = _cached.discovered(str(_chosen_root()))
+    except BoardError as error:
+        _show_nothing(str(error))
+        return False
+    if not found.runs:
+        _show_no_runs(found)
+        return False
+    info = _choose_run(found)
+    run = _cached.run(info, _choose_options())
+    st.session_state[_RUN] = run
+    if len(run.rollouts) == 0:
+        _show_empty_run(run)
+        return False
+    with st.sidebar:
+        _choose_step(run)
+        _live_toggle(info)
+        _summary(run)
+    return True
+
+
+def _chosen_root() -> Path:
+    root, wanted = start_root(), str(_state.get("root")).strip()
+    if not wanted:
+        return root
+    if os.environ.get("ROLLOUT_BOARD_ALLOW_ANY_PATH") == "1":
+        return root / Path(wanted).expanduser()
+    return resolve_inside(root, wanted)
+
+
+def _choose_run(found: Discovery) -> RunInfo:
+    names = [run.name for run in found.runs]
+    _state.ensure("run", names, names[0])
+    by_name = {run.name: run for run in found.runs}
+
+    def label(name: str) -> str:
+        run = by_name[name]
+        return f"{one_line(name)} · {size(run.bytes)} · {reader_titles(run)}"
+
+    with st.sidebar:
+        name = st.selectbox(
+            "Run",
+            names,
+            key="run",
+            format_func=label,
+            help="Newest first. Type to search.",
+            persist_state="session",
+        )
+    return by_name[name or names[0]]
+
+
+def _choose_options() -> OpenOptions:
+    with st.sidebar, st.popover("Reading options", icon=":material/tune:", width="stretch"):
+        st.text_input(
+            "Padding tokens",
+            key="pads",
+            help="Pieces, separated by commas, that are left out at both ends of a response together "
+            "with their values, so that they add neither length nor KL. Empty: nothing is left out.",
+            persist_state="session",
+        )
+        st.text_input(
+            "System prompt ends with",
+            key="sysend",
+            placeholder="nothing is left out",
+            help="The prompt is shown from after the first place where this text stands.",
+            persist_state="session",
+        )
+        st.number_input(
+            "Rollouts a step, at most",
+            min_value=0,
+            key="cap",
+            help="0: all. The first so many of each step are kept, in tables and in curves.",
+            persist_state="session",
+        )
+    pads = tuple(part.strip() for part in str(_state.get("pads")).split(",") if part.strip())
+    read = ReadOptions(pads, str(_state.get("sysend")))
+    return OpenOptions(read, max(int(_state.get("cap") or 0), 0) or None)
+
+
+def _choose_step(run: Run) -> None:
+    steps = [int(step) for step in run.steps["step"]]
+    chosen = _state.ensure("step", steps, steps[-1])
+    st.selectbox("Step", steps, key="step", help="Type to jump.", persist_state="session")
+    place = steps.index(chosen)
+    moves = (
+        ("first_page", "First step", 0, None),
+        ("chevron_left", "Previous step", place - 1, "Left"),
+        ("chevron_right", "Next step", place + 1, "Right"),
+        ("last_page", "Last step", len(steps) - 1, None),
+    )
+    with st.container(horizontal=True, gap="xsmall"):
+        for icon, text, target, shortcut in moves:
+            st.button(
+                "",
+                icon=f":material/{icon}:",
+                help=text,
+                key=f"step_{icon}",
+                shortcut=shortcut,
+                disabled=target == place or not 0 <= target < len(steps),
+                on_click=_state.put,
+                kwargs={
+                    "step": steps[min(max(target, 0), len(steps) - 1)],
+                    "index": 0,
+                    "token": None,
+                },
+            )
+
+
+def _live_toggle(info: RunInfo) -> None:
+    st.toggle(
+        "Live",
+        key="live",
+        help=f"Looks every {_LIVE_SECONDS:g} s whether the log grew, and reads it again if so.",
+        persist_state="session",
+    )
+    if _state.get("live"):
+        _watch(info)
+
+
+@st.fragment(run_every=_LIVE_SECONDS)
+def _watch(info: RunInfo) -> None:
+    """Reruns the page when the size or the time of a log file, or the set of files, has changed."""
+    seen = {file.path: (file.size, file.mtime_ns) for file in info.files}
+    now = {path: _state_of(path) for path in info.path.rglob("*.jsonl")}
+    known = {path: now.get(path) for path in seen}
+    fresh = [path for path in now if path not in seen and path.name not in _left_out(info)]
+    if known != seen or fresh:
+        _cached.discovered.clear()
+        st.rerun()
+
+
+def _left_out(info: RunInfo) -> set[str]:
+    return {Path(problem.path).name for problem in info.left_out}
+
+
+def _state_of(path: Path) -> tuple[int, int] | None:
+    try:
+        stat = path.stat()
+    except OSError:
+        return None
+    return stat.st_size, stat.st_mtime_ns
+
+
+def _summary(run: Run) -> None:
+    updated = ago(max(time.time() - run.info.mtime, 0.0))
+    st.caption(
+        f"{plain(size(run.info.bytes))} · {len(run.rollouts):,} rollouts · {len(run.steps):,} steps"
+        f"  \nchanged {updated} ago"
+    )
+    lost, partial = count_of(run.problems, "lost"), count_of(run.problems, "partial")
+    told = [
+        (lost, "lines not used", "error"),
+        (partial, "values left out", "warning"),
+        (run.superseded, "rollouts superseded by a resume", "restart_alt"),
+        (run.over_cap, "rollouts beyond the cap", "filter_alt"),
+        (_padding(run), "padding tokens left out", "space_bar"),
+    ]
+    lines = [f":material/{icon}: {count:,} {text}" for count, text, icon in told if count]
+    if lines:
+        st.caption("  \n".join(lines))
+        st.page_link(
+            _state.VIEWS / "health.py",
+            label="What and where",
+            icon=":material/arrow_forward:",
+            query_params=_state.encoded(),
+        )
+
+
+def _padding(run: Run) -> int:
+    return int(run.rollouts["pad_tokens"].sum()) if "pad_tokens" in run.rollouts else 0
+
+
+def _show_nothing(message: str) -> None:
+    st.error(plain(message, 600), icon=":material/folder_off:")
+    st.caption(
+        "Change the log folder in the sidebar, or leave it empty to go back to where you began."
+    )
+
+
+def _show_no_runs(found: Discovery) -> None:
+    st.info(
+        f"No rollout log was found under {plain(found.root)}. A run is a folder with .jsonl files of "
+        "the formats named in the README.",
+        icon=":material/search_off:",
+    )
+    if found.left_out:
+        st.caption("These files were looked at and left out:")
+        rows = [{"file": p.path, "why": p.reason, "what to do": p.hint} for p in found.left_out]
+        st.dataframe(rows, hide_index=True)
+
+
+def _show_empty_run(run: Run) -> None:
+    st.warning(
+        f"{plain(run.info.name)} holds no usable rollout yet.", icon=":material/hourglass_empty:"
+    )
+    rows = [
+        {"where": p.where, "why": p.reason, "what to do": p.hint, "lines": p.count}
+        for p in run.problems
+    ]
+    if rows:
+        st.dataframe(rows, hide_index=True)

@@ -1,0 +1,214 @@
+"""Every choice a user can make, kept in the URL: copy it, open it elsewhere, see the same thing.
+
+A choice is a value in st.session_state under its own key, so that a widget with that key shows and
+changes it. `pull` takes the URL's values over when the URL was changed from outside (a link, the back
+button); `push` writes what was chosen into the URL. Values at their default stay out of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from board.core.options import DEFAULT_PAD_MARKERS
+from board.views._text import plain
+
+VIEWS: Final = Path(__file__).parent
+_PUSHED: Final = "_pushed"
+_NOTICES: Final = "_notices"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A choice: its default, and how its value is written in a URL. parse raises ValueError."""
+
+    default: Any
+    parse: Callable[[str], Any] = str
+    format: Callable[[Any], str] = str
+
+
+def _whole(text: str) -> int:
+    return int(text)
+
+
+def _decimal(low: float, high: float) -> Callable[[str], float]:
+    def parse(text: str) -> float:
+        value = float(text)
+        if not low <= value <= high:
+            raise ValueError(f"not between {low:g} and {high:g}")
+        return value
+
+    return parse
+
+
+def _one_of(*allowed: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text not in allowed:
+            raise ValueError(f"not one of {', '.join(allowed)}")
+        return text
+
+    return parse
+
+
+def _yes(text: str) -> bool:
+    if text not in ("0", "1"):
+        raise ValueError("not 0 or 1")
+    return text == "1"
+
+
+def _listed(text: str) -> list[str]:
+    return [part.replace("%2C", ",") for part in text.split(",") if part]
+
+
+def _list_text(values: Collection[str]) -> str:
+    return ",".join(str(value).replace(",", "%2C") for value in values)
+
+
+def _flag(value: Any) -> str:
+    return "1" if value else "0"
+
+
+def _bounds(text: str) -> dict[str, tuple[float, float]]:
+    """`reward:0.5..1,k3_mean:..0.1` -> {"reward": (0.5, 1.0), "k3_mean": (-inf, 0.1)}."""
+    found: dict[str, tuple[float, float]] = {}
+    for part in _listed(text):
+        name, _, limits = part.rpartition(":")
+        low, separator, high = limits.partition("..")
+        if not name or not separator:
+            raise ValueError("not of the form column:low..high")
+        found[name] = (float(low or -math.inf), float(high or math.inf))
+    return found
+
+
+def _bounds_text(bounds: Mapping[str, tuple[float, float]]) -> str:
+    def limit(value: float) -> str:
+        return "" if math.isinf(value) else repr(value)
+
+    return _list_text(
+        [f"{name}:{limit(low)}..{limit(high)}" for name, (low, high) in bounds.items()]
+    )
+
+
+_FLAG: Final = Choice(False, _yes, _flag)
+_LIST: Final = Choice([], _listed, _list_text)
+
+CHOICES: Final[Mapping[str, Choice]] = {
+    # what is looked at
+    "root": Choice(""),
+    "run": Choice(""),
+    "step": Choice(None, _whole),
+    "index": Choice(0, _whole),
+    # how it is read
+    "pads": Choice(",".join(DEFAULT_PAD_MARKERS)),
+    "sysend": Choice(""),
+    "cap": Choice(0, _whole),
+    "live": _FLAG,
+    # Overview
+    "kl": Choice("k3", _one_of("k1", "k2", "k3")),
+    "band": Choice("std", _one_of("std", "quantiles", "minmax", "none")),
+    "scale": Choice(1.0, _decimal(0.1, 3.0), lambda v: f"{v:g}"),
+    "smooth": Choice(0.0, _decimal(0.0, 0.99), lambda v: f"{v:g}"),
+    "shift": _FLAG,
+    "log": _FLAG,
+    # Rollouts
+    "scope": Choice("step", _one_of("step", "run")),
+    "q": Choice(""),
+    "sort": Choice("index"),
+    "desc": _FLAG,
+    "group": _LIST,
+    "env": _LIST,
+    "finish": _LIST,
+    "range": Choice({}, _bounds, _bounds_text),
+    "cols": _LIST,
+    # Rollout
+    "metric": Choice(""),
+    "token": Choice(None, _whole),
+    "heat": Choice(True, _yes, _flag),
+    "raw": _FLAG,
+}
+
+
+def get(name: str) -> Any:
+    """The chosen value, or the default."""
+    return st.session_state.get(name, CHOICES[name].default)
+
+
+def put(**values: Any) -> None:
+    """Chooses values; only before the widgets of the same keys are drawn, or in a callback."""
+    for name, value in values.items():
+        st.session_state[name] = value
+
+
+def ensure(name: str, allowed: Collection[Any], fallback: Any) -> Any:
+    """The chosen value if it is on offer, else the fallback, which is then chosen and announced."""
+    value = get(name)
+    if value in allowed:
+        return value
+    if value != CHOICES[name].default:
+        notice(f"{name} = {value!r} is not on offer here; showing {fallback!r} instead.")
+    put(**{name: fallback})
+    return fallback
+
+
+def notice(text: str) -> None:
+    """Something to tell above the page in this run of the script."""
+    st.session_state.setdefault(_NOTICES, []).append(text)
+
+
+def show_notices(place: DeltaGenerator) -> None:
+    """Draws what `notice` collected into a container above the page, and forgets it."""
+    for text in dict.fromkeys(st.session_state.pop(_NOTICES, [])):
+        place.warning(plain(text, 400), icon=":material/info:")
+
+
+def pull() -> None:
+    """Takes the choices over from the URL when it was changed from outside the page."""
+    url = st.query_params.to_dict()
+    pushed = st.session_state.get(_PUSHED)
+    # Streamlit's own navigation empties the URL: that is no wish to forget every choice.
+    if url == pushed or (not url and pushed is not None):
+        return
+    for name, choice in CHOICES.items():
+        value = choice.default
+        if name in url:
+            try:
+                value = choice.parse(url[name])
+            except ValueError as error:
+                shown = choice.format(value) if value is not None else "the default"
+                notice(
+                    f"{name}={url[name]} in the URL is wrong ({error}); showing {shown} instead."
+                )
+        st.session_state[name] = value
+
+
+def encoded(**changes: Any) -> dict[str, str]:
+    """The URL's parameters for what is chosen now, but for `changes`."""
+    found: dict[str, str] = {}
+    for name, choice in CHOICES.items():
+        value = changes[name] if name in changes else get(name)
+        if value is not None and (value != choice.default or name == "run") and value != "":
+            found[name] = choice.format(value)
+    return found
+
+
+def push() -> None:
+    """Writes what is chosen into the URL."""
+    wanted = encoded()
+    if wanted != st.query_params.to_dict():
+        st.query_params.from_dict(wanted)
+    st.session_state[_PUSHED] = wanted
+
+
+def go(page: str, **changes: Any) -> NoReturn:
+    """Opens a page (`rollouts`, say) with some choices changed; does not return.
+
+    The changes travel in the URL and are pulled from it there: the widgets of this run of the script
+    are drawn, and their values can't be set any more.
+    """
+    st.switch_page(VIEWS / f"{page}.py", query_params=encoded(**changes))

@@ -1,0 +1,53 @@
+"""Text from logs and file names, on its way to the screen.
+
+Streamlit renders Markdown in most places: labels, captions, table cells of st.table, messages. Text
+that a model or a file name brought must be escaped there, or shown with st.text, st.code,
+st.dataframe or a component, which show it as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_SPECIAL: Final = re.compile(r"([\\`*_{}\[\]()#+\-.!$:~|<>&^=])")
+_UNSEEN: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
+
+
+def one_line(text: object, limit: int = 80) -> str:
+    """The text for a place that shows it as it is (options of a select box): on one line, cut."""
+    shown = _UNSEEN.sub("�", str(text))
+    return shown if len(shown) <= limit else shown[: limit - 1] + "…"
+
+
+def plain(text: object, limit: int = 200) -> str:
+    """The text for a place that renders Markdown: on one line, cut, every special sign escaped."""
+    return _SPECIAL.sub(r"\\\1", one_line(text, limit))
+
+
+def size(n_bytes: float) -> str:
+    """A number of bytes as people read it: 1.2 GB."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if n_bytes < 1000:
+            return f"{n_bytes:.0f} {unit}" if unit == "B" else f"{n_bytes:.3g} {unit}"
+        n_bytes /= 1000
+    return f"{n_bytes:.3g} TB"
+
+
+def ago(seconds: float) -> str:
+    """A time span in words: 14 s, 3 min, 5 h, 2 days."""
+    for unit, length in (("s", 60.0), ("min", 60.0), ("h", 48.0)):
+        if seconds < length:
+            return f"{seconds:.0f} {unit}"
+        seconds /= 24.0 if unit == "h" else length
+    return f"{seconds:.0f} days"
+
+
+def number(value: float | None, unit: str = "") -> str:
+    """A number at four significant digits with its unit; "not recorded" for None and NaN."""
+    if value is None or value != value:
+        return "not recorded"
+    if unit == "share":
+        return f"{value:.1%}"
+    shown = f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.4g}"
+    return "0" if float(shown.replace(",", "")) == 0 else shown

@@ -1,0 +1,115 @@
+"""Log health: what was read, what was not, and where it stands."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from board.core.problems import count_of
+from board.store.run import Run
+from board.views import _page, _sidebar
+from board.views._text import plain, size
+
+_WORDS = {
+    "lost": "not shown",
+    "partial": "shown, a value left out",
+    "note": "shown, for your information",
+}
+
+
+def _verdict(run: Run) -> None:
+    lost, partial = count_of(run.problems, "lost"), count_of(run.problems, "partial")
+    if not lost and not partial:
+        st.success("Every line of the log was read.", icon=":material/check_circle:")
+        return
+    st.warning(
+        f"{lost:,} lines or files are not shown; {partial:,} rollouts are shown with a value left out.",
+        icon=":material/warning:",
+    )
+
+
+def _problems(run: Run) -> None:
+    if not run.problems:
+        return
+    rows = [
+        {
+            "effect": _WORDS[problem.severity],
+            "where (first)": problem.where,
+            "field": problem.field,
+            "what was found": problem.reason,
+            "expected, or what to do": problem.hint,
+            "lines": problem.count,
+        }
+        for problem in run.problems
+    ]
+    st.markdown("#### What was found")
+    st.dataframe(
+        pd.DataFrame(rows),
+        hide_index=True,
+        placeholder="–",
+        column_config={
+            "what was found": st.column_config.TextColumn(width="large"),
+            "expected, or what to do": st.column_config.TextColumn(width="large"),
+        },
+    )
+
+
+def _left_out(run: Run) -> None:
+    told = []
+    if run.superseded:
+        told.append(
+            f"{run.superseded:,} rollouts were written again after a resume; the later are shown."
+        )
+    if run.over_cap:
+        told.append(
+            f"{run.over_cap:,} rollouts are beyond the cap of {run.options.max_per_step} a step."
+        )
+    if "pad_tokens" in run.rollouts:
+        told.append(f"{int(run.rollouts['pad_tokens'].sum()):,} padding tokens were left out.")
+    if "missing_values" in run.rollouts and run.rollouts["missing_values"].sum():
+        missing = int(run.rollouts["missing_values"].sum())
+        told.append(f"{missing:,} token values are null, NaN or infinite and enter no mean.")
+    for text in told:
+        st.text(text)
+
+
+def _files(run: Run) -> None:
+    counts = run.rollouts.groupby("file").agg(
+        rollouts=("step", "size"), first=("step", "min"), last=("step", "max")
+    )
+    rows = [
+        {
+            "file": file.path.relative_to(run.info.path).as_posix(),
+            "format": file.reader,
+            "size": size(file.size),
+            "rollouts shown": int(counts["rollouts"].get(number, 0)),
+            "first step": counts["first"].get(number),
+            "last step": counts["last"].get(number),
+        }
+        for number, file in enumerate(run.info.files)
+    ]
+    st.markdown("#### Files")
+    st.text(str(run.info.path))
+    st.dataframe(pd.DataFrame(rows), hide_index=True, placeholder="–")
+
+
+def _settings(run: Run) -> None:
+    if not run.settings:
+        return
+    st.markdown("#### Settings of the run, as the exporter wrote them")
+    for name, content in run.settings.items():
+        with st.expander(plain(name)):
+            st.json(dict(content), expanded=1)
+
+
+def _render() -> None:
+    run = _sidebar.current()
+    _page.header(run)
+    _verdict(run)
+    _left_out(run)
+    _problems(run)
+    _files(run)
+    _settings(run)
+
+
+_render()

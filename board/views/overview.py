@@ -1,0 +1,228 @@
+"""Overview: how the run went. Cards for the chosen step, curves over all steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import streamlit as st
+
+from board.charts.curves import CurveOptions, Series, change, curve, sparkline
+from board.charts.layout import notes_of
+from board.core.metrics import REWARD_PART, Metric, rollout_metric
+from board.store.run import Run
+from board.store.steps import base_name
+from board.views import _page, _sidebar, _state
+from board.views._text import number, plain
+
+_BACK: Final = 20
+_PER_STEP: Final = "zero_std_group_fraction"
+_KL: Final = {"k1": "k1_mean", "k2": "k2_mean", "k3": "k3_mean"}
+_BANDS: Final = {
+    "std": "mean ± std",
+    "quantiles": "5–95 % and 25–75 %",
+    "minmax": "min–max",
+    "none": "no band",
+}
+_MAIN: Final = (
+    "response_tokens",
+    "response_chars",
+    "entropy_mean",
+    "mismatch_kl_mean",
+    "is_truncated",
+    _PER_STEP,
+    "reward_gap",
+)
+_REWARDS: Final = ("reward", "ref_reward", "valid_reward", "ref_valid_reward")
+# Main metric -> what a log must hold for it.
+_NEEDS: Final = {
+    "reward": "reward",
+    "k3_mean": "logprobs and ref_logprobs",
+    "response_tokens": "response_ids, response_tokens or token arrays",
+    "entropy_mean": "entropy",
+    "mismatch_kl_mean": "logprobs and sampling_logprobs",
+    "is_truncated": "is_truncated or finish_reason",
+    _PER_STEP: "group_id and reward",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Chart:
+    """One chart: the metric it is named by, and the columns it draws."""
+
+    metric: Metric
+    columns: tuple[str, ...]
+
+
+def _has(run: Run, column: str) -> bool:
+    return column in (run.steps if column == _PER_STEP else run.rollouts)
+
+
+def _charts(run: Run) -> tuple[list[_Chart], list[_Chart]]:
+    """The charts of the metrics the board knows, and those of what else the run logs."""
+    rewards = tuple(name for name in _REWARDS if _has(run, name))
+    wanted: list[tuple[str, ...]] = [rewards] if rewards else []
+    wanted.append((_KL[_state.get("kl")],))
+    wanted += [(name,) for name in _MAIN]
+    parts = [name for name in run.metrics if name.startswith(REWARD_PART)]
+    wanted += [(name,) for name in parts]
+    known = [_Chart(rollout_metric(c[0]), c) for c in wanted if _has(run, c[0])]
+    shown = {column for chart in known for column in chart.columns} | set(_KL.values())
+    others = [_Chart(rollout_metric(c), (c,)) for c in run.metrics if c not in shown]
+    return known, others
+
+
+def _cards(run: Run) -> None:
+    columns = ["reward", _KL[_state.get("kl")], *_MAIN]
+    held = [column for column in columns if _has(run, column)][:6]
+    if not held:
+        return
+    with st.grid(max(len(held), 4), min_column_width=150, gap="small"):
+        for column in held:
+            _card(run, rollout_metric(column))
+
+
+def _card(run: Run, metric: Metric) -> None:
+    stem, step = base_name(metric.name), int(_state.get("step"))
+    value, delta, back = change(run.steps, stem, step, _BACK)
+    history = sparkline(run.steps, stem, step)
+    colour = {"up": "normal", "down": "inverse", "neither": "off"}[metric.better]
+    st.metric(
+        plain(metric.label),
+        number(value, metric.unit),
+        None if delta is None else _signed(delta, metric.unit),
+        delta_color=colour,  # type: ignore[arg-type]
+        delta_arrow="off" if not delta else "auto",
+        delta_description=f"in {back} steps" if back else None,
+        help=plain(f"{metric.formula} Mean over the rollouts of step {step}.", 600),
+        chart_data=history if len(history) > 1 else None,
+        chart_type="area",
+        border=True,
+        height="stretch",
+    )
+
+
+def _signed(delta: float, unit: str) -> str:
+    shown = number(abs(delta), unit)
+    return "no change" if delta == 0 else f"{'-' if delta < 0 else '+'}{shown}"
+
+
+def _controls(run: Run) -> CurveOptions:
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        if _has(run, "k3_mean"):
+            st.segmented_control(
+                "KL estimator",
+                list(_KL),
+                key="kl",
+                required=True,
+                help="KL(policy‖reference). k1 = d, k2 = d²/2, k3 = exp(-d) - 1 + d, with "
+                "d = logprobs - ref_logprobs (Schulman 2020).",
+                persist_state="session",
+            )
+        st.selectbox(
+            "Band",
+            list(_BANDS),
+            key="band",
+            format_func=lambda name: _BANDS[name],
+            width=190,
+            help="Spread over the rollouts of a step.",
+            persist_state="session",
+        )
+        st.number_input(
+            "Band, × std",
+            0.1,
+            3.0,
+            step=0.1,
+            key="scale",
+            width=120,
+            disabled=_state.get("band") != "std",
+            persist_state="session",
+        )
+        st.slider(
+            "Smoothing",
+            0.0,
+            0.99,
+            step=0.01,
+            key="smooth",
+            width=180,
+            help="Exponential moving average: each step keeps this share of the one before.",
+            persist_state="session",
+        )
+        st.toggle(
+            "Start at zero",
+            key="shift",
+            help="Subtracts the first recorded mean from every curve.",
+            persist_state="session",
+        )
+        st.toggle(
+            "Log scale",
+            key="log",
+            help="Values at or below zero have no place on it; how many is said at the chart.",
+            persist_state="session",
+        )
+    return CurveOptions(
+        band=_state.get("band"),
+        std_scale=float(_state.get("scale")),
+        smoothing=float(_state.get("smooth")),
+        shift_to_zero=bool(_state.get("shift")),
+        log=bool(_state.get("log")),
+    )
+
+
+def _draw(run: Run, charts: list[_Chart], options: CurveOptions) -> None:
+    for left in range(0, len(charts), 2):
+        pair = charts[left : left + 2]
+        for column, chart in zip(st.columns(2, gap="small"), pair, strict=False):
+            with column, st.container(border=True, height="stretch"):
+                _draw_one(run, chart, options)
+
+
+def _draw_one(run: Run, chart: _Chart, options: CurveOptions) -> None:
+    metric = chart.metric
+    title = f"**{plain(metric.label)}**"
+    st.markdown(f"{title} :gray[{plain(metric.unit)}]" if metric.unit else title, help=_help(chart))
+    series = [Series.of(column) for column in chart.columns]
+    figure = curve(
+        run.steps, series, options, dark=_page.dark(), selected_step=int(_state.get("step"))
+    )
+    _page.clickable(figure, key=f"curve_{metric.name}", on_step=_open_step)
+    for note in notes_of(figure):
+        st.caption(plain(note))
+
+
+def _help(chart: _Chart) -> str:
+    told = [
+        f"{plain(m.label)}: {plain(m.formula, 400)}" for m in map(rollout_metric, chart.columns)
+    ]
+    source = f"  \n{plain(chart.metric.source)}" if chart.metric.source else ""
+    return "  \n".join(told) + source + "  \nClick a step to see its rollouts."
+
+
+def _open_step(step: int) -> None:
+    _state.go("rollouts", step=step, index=0, token=None, scope="step")
+
+
+def _not_recorded(run: Run) -> None:
+    missing = [
+        f"{rollout_metric(name).label} (needs {needs})"
+        for name, needs in _NEEDS.items()
+        if not _has(run, name)
+    ]
+    if missing:
+        st.caption(plain("Not recorded in this run: " + "; ".join(missing) + ".", 900))
+
+
+def _render() -> None:
+    run = _sidebar.current()
+    _page.header(run)
+    _cards(run)
+    options = _controls(run)
+    known, others = _charts(run)
+    _draw(run, known, options)
+    if others:
+        st.markdown("#### More curves")
+        _draw(run, others, options)
+    _not_recorded(run)
+
+
+_render()

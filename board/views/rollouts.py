@@ -1,0 +1,331 @@
+"""Rollouts: the table of a step or of the whole run, filtered and sorted on the server."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, Final
+
+import pandas as pd
+import streamlit as st
+
+from board.charts import step_charts
+from board.core.metrics import REWARD_PART, rollout_metric
+from board.errors import BoardError
+from board.store.run import Run
+from board.store.table import Filter, filtered, ordered
+from board.views import _cached, _page, _sidebar, _state
+from board.views._text import one_line, plain
+
+# Rows sent to the browser, so that it stays fluid; sorting and filtering happen before the cut.
+_SHOWN_ROWS: Final = 2000
+_CUT: Final = 140
+_DEFAULT: Final = (
+    "step",
+    "index",
+    "reward",
+    "ref_reward",
+    "reward_gap",
+    "advantage",
+    "k1_mean",
+    "k3_mean",
+    "k3_max",
+    "mismatch_kl_mean",
+    "response_tokens",
+    "entropy_mean",
+    "group_id",
+    "env",
+    "finish_reason",
+    "is_truncated",
+    "prompt",
+    "response",
+)
+_HIDDEN: Final = frozenset({"file", "line", "offset", "size"})
+_BARS: Final = frozenset({"reward", "response_tokens", "response_chars"})
+
+
+def _rows_in_scope(run: Run) -> pd.DataFrame:
+    if _state.get("scope") == "run":
+        return run.rollouts
+    return run.rollouts[run.rollouts["step"] == int(_state.get("step"))]
+
+
+def _controls(run: Run, rows: pd.DataFrame) -> None:
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        st.segmented_control(
+            "Rollouts of",
+            ["step", "run"],
+            key="scope",
+            required=True,
+            format_func=lambda scope: {"step": "this step", "run": "whole run"}[scope],
+            persist_state="session",
+        )
+        st.text_input(
+            "Search prompt, response, ground truth",
+            key="q",
+            placeholder="any part of the whole text",
+            icon=":material/search:",
+            width=250,
+            persist_state="session",
+        )
+        for key, column in (("env", "env"), ("finish", "finish_reason"), ("group", "group_id")):
+            _category(rows, key, column)
+        _sorting(run)
+        _range_filters(run)
+        _columns(run)
+
+
+def _category(rows: pd.DataFrame, key: str, column: str) -> None:
+    if column not in rows:
+        return
+    values = sorted(str(value) for value in rows[column].dropna().unique())
+    chosen = [value for value in _state.get(key) if value in values]
+    if chosen != _state.get(key):
+        _state.put(**{key: chosen})
+    if len(values) < 2:
+        return
+    label = {"env": "Environment", "finish": "Finish reason", "group": "Group"}[key]
+    st.multiselect(
+        label,
+        values,
+        key=key,
+        placeholder="all",
+        width=170,
+        format_func=one_line,
+        persist_state="session",
+    )
+
+
+def _sorting(run: Run) -> None:
+    columns = [
+        c for c in run.rollouts.columns if c not in _HIDDEN and c not in ("prompt", "response")
+    ]
+    _state.ensure("sort", columns, "index")
+    st.selectbox(
+        "Sort by",
+        columns,
+        key="sort",
+        width=165,
+        format_func=one_line,
+        help="Sorts all rollouts in scope, not only those in view.",
+        persist_state="session",
+    )
+    st.toggle("Descending", key="desc", persist_state="session")
+
+
+def _range_filters(run: Run) -> None:
+    bounds: dict[str, tuple[float, float]] = {
+        name: limits for name, limits in _state.get("range").items() if name in run.metrics
+    }
+    if len(bounds) != len(_state.get("range")):
+        unknown = ", ".join(sorted(set(_state.get("range")) - set(bounds)))
+        _state.notice(f"This run has no column {unknown}; that filter is left out.")
+        _state.put(range=bounds)
+    label = f"Ranges ({len(bounds)})" if bounds else "Ranges"
+    with st.popover(label, icon=":material/filter_alt:"):
+        names = st.multiselect("Columns", run.metrics, default=list(bounds), format_func=one_line)
+        chosen = {name: _range_of(run, name, bounds.get(name)) for name in names}
+        if chosen != bounds:
+            _state.put(range=chosen)
+            st.rerun()
+
+
+def _range_of(run: Run, name: str, limits: tuple[float, float] | None) -> tuple[float, float]:
+    """Two number fields; empty is unbounded. Rollouts without a value pass no bound."""
+    low, high = limits or (float("-inf"), float("inf"))
+    values = run.rollouts[name]
+    st.text(f"{rollout_metric(name).label}: {values.min():.4g} to {values.max():.4g}")
+    left, right = st.columns(2)
+    below = left.number_input(
+        "at least", value=None if low == float("-inf") else low, key=f"low_{name}", format="%g"
+    )
+    above = right.number_input(
+        "at most", value=None if high == float("inf") else high, key=f"high_{name}", format="%g"
+    )
+    return (
+        float("-inf") if below is None else float(below),
+        float("inf") if above is None else float(above),
+    )
+
+
+def _columns(run: Run) -> None:
+    with st.popover("Columns", icon=":material/view_column:"):
+        offered = [c for c in run.rollouts.columns if c not in _HIDDEN]
+        chosen = [c for c in _state.get("cols") if c in offered]
+        if chosen != _state.get("cols"):
+            _state.put(cols=chosen)
+        st.multiselect(
+            "Columns shown",
+            offered,
+            key="cols",
+            format_func=one_line,
+            placeholder="the usual ones",
+            help="Empty: the usual ones.",
+            persist_state="session",
+        )
+
+
+def _shown_columns(run: Run) -> list[str]:
+    chosen = _state.get("cols")
+    if chosen:
+        return list(chosen)
+    parts = [c for c in run.metrics if c.startswith(REWARD_PART)]
+    usual = [c for c in _DEFAULT if c in run.rollouts]
+    place = usual.index("reward") + 1 if "reward" in usual else 0
+    usual[place:place] = parts[:4]
+    return usual if _state.get("scope") == "run" else [c for c in usual if c != "step"]
+
+
+def _select(run: Run, rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows that pass every filter, in the chosen order."""
+    text = str(_state.get("q"))
+    if text:
+        step = None if _state.get("scope") == "run" else int(_state.get("step"))
+        hits = _cached.found(run, step, text)
+        rows = rows[hits.reindex(rows.index, fill_value=False)]
+    chosen = Filter(
+        one_of={
+            column: tuple(_state.get(key))
+            for key, column in (("env", "env"), ("finish", "finish_reason"), ("group", "group_id"))
+            if column in rows and _state.get(key)
+        },
+        bounds=_state.get("range"),
+    )
+    return ordered(filtered(rows, chosen), _state.get("sort"), descending=bool(_state.get("desc")))
+
+
+def _table(run: Run, rows: pd.DataFrame) -> None:
+    columns = _shown_columns(run)
+    view = rows.head(_SHOWN_ROWS)
+    frame = view[columns].copy()
+    for name in ("prompt", "response"):
+        if name in frame:
+            frame[name] = frame[name].str.slice(0, _CUT)
+    event: Any = st.dataframe(
+        frame,
+        key=f"table_{_table_identity(run, columns)}",
+        height=min(36 * (len(frame) + 1) + 3, 420),
+        hide_index=True,
+        on_select="rerun",
+        selection_mode="single-cell",
+        row_height=36,
+        column_config={name: _column(name, run.rollouts[name]) for name in columns},
+    )
+    cells = event.selection.cells
+    if cells:
+        row = view.iloc[int(cells[0][0])]
+        _state.go("rollout", step=int(row["step"]), index=int(row["index"]), token=None)
+
+
+def _table_identity(run: Run, columns: list[str]) -> str:
+    """A selection is a position: another set of rows must be another table to Streamlit."""
+    chosen = [run.info.name, run.info.mtime, columns]
+    chosen += [_state.get(key) for key in ("step", "scope", "q", "sort", "desc", "range")]
+    chosen += [_state.get(key) for key in ("env", "finish", "group", "cap", "pads", "sysend")]
+    return hashlib.blake2b(repr(chosen).encode(), digest_size=8).hexdigest()
+
+
+def _column(name: str, values: pd.Series[Any]) -> Any:
+    metric = rollout_metric(name)
+    # Column labels and their help are plain text in the table's canvas, never Markdown.
+    help_text = plain(f"{metric.label}. {metric.formula}", 500)
+    if name in ("prompt", "response"):
+        return st.column_config.TextColumn(name, width=330)
+    if not pd.api.types.is_numeric_dtype(values.dtype):
+        return st.column_config.TextColumn(name, width="small")
+    if name in _BARS and values.notna().any() and values.max() > min(0.0, values.min()):
+        low = float(min(0.0, values.min()))
+        bar_format = "%d" if name != "reward" else "%.3g"
+        return st.column_config.ProgressColumn(
+            name,
+            help=help_text,
+            min_value=low,
+            max_value=float(values.max()),
+            format=bar_format,
+            width=120,
+        )
+    whole = pd.api.types.is_integer_dtype(values.dtype) or metric.unit in ("tokens", "characters")
+    number_format = "%d" if whole else "%.4g"
+    return st.column_config.NumberColumn(
+        name,
+        help=help_text,
+        format=number_format,
+        width=max(75, 9 * len(name) + 16),
+        pinned=True if name == "index" else None,
+    )
+
+
+def _below_table(run: Run, rows: pd.DataFrame, in_scope: int) -> None:
+    shown = min(len(rows), _SHOWN_ROWS)
+    cut = f", the first {shown:,} shown" if shown < len(rows) else ""
+    where = "in the run" if _state.get("scope") == "run" else f"at step {_state.get('step')}"
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.caption(
+            f"{len(rows):,} of {in_scope:,} rollouts {where}{cut} · click a row to open the rollout"
+        )
+        st.space("stretch")
+        st.download_button(
+            "CSV",
+            data=lambda: _csv(run, rows),
+            file_name="rollouts.csv",
+            mime="text/csv",
+            icon=":material/download:",
+            on_click="ignore",
+            help="All rollouts that pass the filters, all columns.",
+        )
+
+
+def _csv(run: Run, rows: pd.DataFrame) -> bytes:
+    columns = [c for c in run.rollouts.columns if c not in ("offset", "size", "file")]
+    return rows[columns].map(_harmless).to_csv(index=False).encode()
+
+
+def _harmless(cell: Any) -> Any:
+    """Spreadsheets run cells that begin like a formula; a quote in front keeps them text."""
+    return (
+        f"'{cell}"
+        if isinstance(cell, str) and cell[:1] in ("=", "+", "-", "@", "\t", "\r")
+        else cell
+    )
+
+
+def _charts(run: Run) -> None:
+    rows = run.rollouts[run.rollouts["step"] == int(_state.get("step"))]
+    figures = [
+        ("Reward by rollout", step_charts.reward_by_rollout(rows, dark=_page.dark())),
+        ("Gap to the reference", step_charts.gap_to_reference(rows, dark=_page.dark())),
+        ("Distribution of the reward", step_charts.reward_distribution(rows, dark=_page.dark())),
+    ]
+    drawn = [(title, figure) for title, figure in figures if figure is not None]
+    if not drawn:
+        st.caption("No reward is recorded at this step, so there is nothing to draw of it.")
+        return
+    for column, (title, figure) in zip(st.columns(len(drawn), gap="small"), drawn, strict=True):
+        with column, st.container(border=True, height="stretch"):
+            st.markdown(f"**{title}** :gray[step {_state.get('step')}]")
+            st.plotly_chart(figure, key=f"step_{title}", config=_page.CHART_CONFIG)
+
+
+def _render() -> None:
+    run = _sidebar.current()
+    _page.header(run)
+    scope = _rows_in_scope(run)
+    _controls(run, scope)
+    try:
+        rows = _select(run, scope)
+    except BoardError as error:
+        st.error(plain(error, 400))
+        return
+    if len(rows) == 0:
+        st.info("No rollout passes the search and the filters.", icon=":material/filter_alt_off:")
+        st.button("Clear search and filters", on_click=_clear)
+    else:
+        _table(run, rows)
+    _below_table(run, rows, len(scope))
+    _charts(run)
+
+
+def _clear() -> None:
+    _state.put(q="", env=[], finish=[], group=[], range={})
+
+
+_render()
