@@ -1,7 +1,7 @@
-"""What runs inside a training job: write every rollout with its scores and per-token arrays to step-tagged JSONL.
+"""What runs inside a training job: every rollout, to step-tagged JSONL.
 
-Needs orjson and numpy only. Tensors of any framework that knows `detach` and `numpy` are accepted, so torch is used when
-it is there and never imported from here.
+Needs orjson and numpy only. Arrays, nested lists and torch tensors are accepted; torch itself is
+never imported from here.
 """
 
 from exporters.record import SCHEMA_VERSION

@@ -24,7 +24,10 @@ _FRAME = ("prompt_ids", "prompt_mask", "response_ids", "response_mask")
 
 @dataclass(frozen=True)
 class Batch:
-    """The rollouts of one `log` call. Arrays are private copies: training may overwrite its tensors afterwards."""
+    """The rollouts of one `log` call.
+
+    Arrays are private copies: training may overwrite its tensors afterwards.
+    """
 
     step: int
     micro_step: int
@@ -44,16 +47,17 @@ class Batch:
 
     @property
     def nbytes(self) -> int:
-        """Memory held while the batch waits in the queue, in bytes; text is counted by its characters."""
+        """Memory held while the batch waits, in bytes; text is counted by its characters."""
         frame = sum(getattr(self, name).nbytes for name in _FRAME)
         text = sum(len(v) for column in self.columns.values() for v in column if isinstance(v, str))
         return frame + sum(a.nbytes for a in self.arrays.values()) + text
 
 
 def snapshot(value: Any) -> Array:
-    """A private copy of a tensor, array or nested list as numpy: floats as float32, bools as uint8, integers as they are.
+    """A private copy as numpy: floats as float32, bools as uint8, integers as they are.
 
-    A tensor on a device is copied to the host before this returns.
+    A tensor on a device is copied to the host before this returns. Raises TypeError or ValueError
+    on what is no rectangle of numbers.
     """
     if hasattr(value, "detach"):
         tensor = value.detach()
@@ -86,8 +90,9 @@ def take_batch(
 ) -> Batch:
     """Copies and checks the arguments of one `log` call.
 
-    Raises ValueError where prompt or response and their masks disagree in shape: nothing of such a batch can be trusted.
-    Any other array or column that does not fit is left out and named in `refused`.
+    Raises ValueError where prompt or response and their masks disagree in shape: nothing of such a
+    batch can be trusted. Any other array or column that does not fit is left out and named in
+    `refused`.
     """
     prompt, prompt_mask = _ids_and_mask("prompt", frame)
     response, response_mask = _ids_and_mask("response", frame)
@@ -123,7 +128,7 @@ def take_batch(
 
 
 def cut_records(batch: Batch, rank: int, digits: int) -> Iterator[dict[str, Any]]:
-    """The records of a batch, in order, padding cut away: what stands outside the masks is in none of them."""
+    """The records of a batch, in order, with everything outside the masks cut away."""
     rounded = {name: _rounded(name, array, digits) for name, array in batch.arrays.items()}
     for row in range(batch.size):
         record: dict[str, Any] = {
@@ -160,7 +165,7 @@ def _ids_and_mask(name: str, frame: Mapping[str, Any]) -> tuple[Array, Array]:
 
 
 def _fitting(name: str, value: Any, shape: tuple[int, ...]) -> Array | None:
-    """`value` copied, or None where it is neither one number a rollout nor one (or k) a response token."""
+    """`value` copied; None where it is neither a number a rollout nor one (or k) a token."""
     try:
         array = snapshot(value)
     except (TypeError, ValueError):
@@ -177,7 +182,7 @@ def _rounded(name: str, array: Array, digits: int) -> Array:
 
 
 def _span(mask: Array) -> slice:
-    """From the first to the last token of the mask: works for padding on either side and keeps holes in place."""
+    """From the first to the last token of the mask: padding goes, holes stay in place."""
     inside = np.flatnonzero(mask)
     return slice(int(inside[0]), int(inside[-1]) + 1) if len(inside) else slice(0, 0)
 
@@ -215,7 +220,10 @@ def _add_arrays(
 
 
 def _is_constant(tokens: Array) -> bool:
-    """True where one number says it all. NaN equals nothing, so an array that was not measured stays an array."""
+    """True where one number says it all.
+
+    NaN equals nothing, so an array that was not measured stays an array.
+    """
     return (
         tokens.ndim == 1
         and tokens.dtype.kind == "f"

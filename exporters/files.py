@@ -1,4 +1,4 @@
-"""The files of a run: one append-only JSONL per rank and process start, one run document, one vocabulary."""
+"""The files of a run: a JSONL per rank and process start, a run document, a vocabulary."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from exporters.record import encode_document
 
 
 class RankFile:
-    """One rank's JSONL file. A line is in it whole or not at all, as long as the process lives to cut a torn one back."""
+    """One rank's JSONL file.
+
+    A line is in it whole or not at all, as long as the process lives to cut a torn one back.
+    """
 
     def __init__(self, folder: Path, attempt: str, rank: int) -> None:
         """Creates the file. Raises OSError where the folder cannot be made or written to."""
@@ -31,7 +34,7 @@ class RankFile:
 
     def append(self, line: bytes) -> None:
         """Writes one line. Raises OSError after cutting the file back to its last whole line."""
-        # Behind a torn line that could not be cut off, a newline of its own keeps this one readable.
+        # Behind a torn line that could not be cut off, a newline of its own saves this one.
         line = b"\n" + line if self._torn else line
         try:
             rest = memoryview(line)
@@ -69,9 +72,10 @@ def write_vocabulary(folder: Path, document: Mapping[str, Any]) -> None:
 
 
 def default_attempt(world_size: int, now: str) -> str:
-    """A name for this launch that all of its ranks agree on and no other launch has: from the launcher, else the time.
+    """A name for this launch that all of its ranks agree on and no other launch has.
 
-    `now` is used for a single process. Raises ValueError for several ranks whose launcher gives them nothing to agree on.
+    It comes from torchrun or Slurm; a single process takes `now`. Raises ValueError for several
+    ranks whose launcher gives them nothing to agree on.
     """
     env = os.environ
     elastic = env.get("TORCHELASTIC_RUN_ID", "none")
@@ -83,8 +87,9 @@ def default_attempt(world_size: int, now: str) -> str:
     if world_size == 1:
         return now
     raise ValueError(
-        f"attempt: {world_size} ranks must share one name for this launch and the launcher gives none. Pass the same "
-        "new attempt=... on every rank (e.g. a time stamp that rank 0 broadcasts), or start torchrun with --rdzv-id."
+        f"attempt: {world_size} ranks must share one name for this launch and the launcher gives "
+        "none. Pass the same new attempt=... on every rank (e.g. a time stamp that rank 0 "
+        "broadcasts), or start torchrun with a new --rdzv-id each time."
     )
 
 
@@ -96,4 +101,4 @@ def file_part(name: str) -> str:
 def _replace(path: Path, document: Mapping[str, Any]) -> None:
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
     temporary.write_bytes(encode_document(document))
-    os.replace(temporary, path)
+    temporary.replace(path)

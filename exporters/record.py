@@ -1,6 +1,6 @@
-"""The record: its field names as data, the rounding of its floats, and the encoding of one rollout to one JSON line.
+"""The record: its field names as data, the rounding of its floats, its encoding to a JSON line.
 
-The names are the contract with every reader of the format; `board.core.schema` names the same ones and a test compares.
+The names are the contract with every reader of the format.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ TOKEN_FLAG_FIELDS = ("loss_mask", "is_masked", "is_masked_high", "is_masked_low"
 TOPK_FIELDS = ("topk_ids", "topk_logprobs")
 STRUCTURE_FIELDS = ("segments",)
 
-# The writer fills these itself; a caller's column of the same name would make two truths of one fact.
+# The writer fills these itself: a caller's column of that name would be a second truth.
 WRITER_FIELDS = ("type", "step", "micro_step", "rank", "index")
 
 _FULL_DIGITS = 9  # float32 needs no more to come back bit for bit
@@ -63,10 +63,10 @@ _OPTIONS = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
 
 
 def round_significant(values: npt.NDArray[Any], digits: int) -> npt.NDArray[np.float32]:
-    """`values` (any shape) rounded to `digits` significant decimal digits, as float32. NaN and Inf pass through.
+    """`values` (any shape) rounded to `digits` significant decimal digits; NaN and Inf pass through.
 
-    Significant digits rather than decimals: four decimals turn a KL of 1e-5 nats into zero. The result is float32 so that
-    its shortest decimal form is the rounded one.
+    Significant digits rather than decimals: four decimals turn a KL of 1e-5 nats into zero. The
+    result is float32, so that its shortest decimal form is the rounded one.
     """
     exact = np.asarray(values, dtype=np.float64)
     if digits >= _FULL_DIGITS:
@@ -74,7 +74,7 @@ def round_significant(values: npt.NDArray[Any], digits: int) -> npt.NDArray[np.f
     usable = np.isfinite(exact) & (exact != 0)
     decade = np.floor(np.log10(np.abs(exact), where=usable, out=np.zeros_like(exact)))
     shift = digits - 1 - decade
-    # Scaling by a positive power of ten only: 10**-k is not exact in binary and would shift the last digit.
+    # Only positive powers of ten: 10**-k is not exact in binary and would shift the last digit.
     up, down = 10.0 ** np.maximum(shift, 0), 10.0 ** np.maximum(-shift, 0)
     with np.errstate(invalid="ignore", over="ignore"):
         rounded = np.rint(exact * up / down) * down / up

@@ -1,4 +1,4 @@
-"""The vocabulary file: token id -> piece, so that ids are read as text on a machine without the tokenizer."""
+"""The vocabulary file: token id -> piece, so that ids are readable without the tokenizer."""
 
 from __future__ import annotations
 
@@ -9,15 +9,18 @@ from typing import Any
 from exporters.record import SCHEMA_VERSION
 
 # What each coding means for the text of a token:
-BYTE_LEVEL = "byte_level"  # every character stands for one byte (GPT-2's table); bytes join, then decode as UTF-8
+BYTE_LEVEL = (
+    "byte_level"  # each character stands for a byte (GPT-2's table); joined, they are UTF-8
+)
 METASPACE = "metaspace"  # U+2581 stands for a space; a piece <0xNN> is one byte
 TEXT = "text"  # the piece is the text
 
 
 def describe_vocabulary(tokenizer: Any) -> dict[str, Any]:
-    """The document of `vocab.json`: raw pieces by id (null where an id has none), how to decode them, special ids.
+    """The document of `vocab.json`: raw pieces by id, how to decode them, special ids.
 
-    `tokenizer` is any object with `len`, `convert_ids_to_tokens` and `all_special_ids`, as Transformers' have.
+    An id without a piece has null. `tokenizer` is any object with `len`, `convert_ids_to_tokens`
+    and `all_special_ids`, as Transformers' have.
     """
     pieces: list[str | None] = list(tokenizer.convert_ids_to_tokens(list(range(len(tokenizer)))))
     return {
@@ -29,7 +32,10 @@ def describe_vocabulary(tokenizer: Any) -> dict[str, Any]:
 
 
 def detect_coding(tokenizer: Any, pieces: Sequence[str | None]) -> str:
-    """BYTE_LEVEL, METASPACE or TEXT: from the decoder of a fast tokenizer, from its pieces where there is none."""
+    """BYTE_LEVEL, METASPACE or TEXT.
+
+    A fast tokenizer says so in its decoder; of any other the pieces are looked at.
+    """
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is not None:
         parts = list(_parts(json.loads(backend.to_str()).get("decoder")))

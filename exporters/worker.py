@@ -49,7 +49,7 @@ class Worker(Generic[Item]):
             )
 
     def stop(self, timeout: float) -> bool:
-        """Handles what is queued, then ends the thread; False where that took longer than `timeout` seconds."""
+        """Handles what is queued, then ends the thread; False where `timeout` seconds did not do."""
         deadline = time.monotonic() + timeout
         drained = self.flush(timeout)
         with self._changed:

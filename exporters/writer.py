@@ -1,7 +1,7 @@
 """RolloutExporter: what a training loop calls.
 
-The constructor raises on arguments that cannot work. After that nothing raises into training: what goes wrong is counted
-in `counts` and written to the log at most once a minute.
+The constructor raises on arguments that cannot work. After that nothing raises into training: what
+goes wrong is counted in `counts` and written to the log at most once a minute.
 """
 
 from __future__ import annotations
@@ -46,10 +46,12 @@ class RolloutExporter:
     Args:
         out_dir: the run's folder, the same on all ranks; made if missing.
         rank, world_size: default to the launcher's RANK and WORLD_SIZE, else 0 and 1.
-        attempt: one name for this launch, shared by its ranks and new at every restart; an attempt replaces all earlier
-            ones from `start_step` on. Default: from torchrun or Slurm, or the time for a single process.
+        attempt: one name for this launch, shared by its ranks and new at every restart; an attempt
+            replaces all earlier ones from `start_step` on. Default: from torchrun or Slurm, or the
+            time for a single process.
         start_step: first step this launch trains.
-        run: what belongs to the whole run (name, config, git commit, thresholds); rank 0 writes it to `run-{attempt}.json`.
+        run: what belongs to the whole run (name, config, git commit, thresholds); rank 0 writes it
+            to `run-{attempt}.json`.
         tokenizer: rank 0 writes its pieces to `vocab.json`, so that ids are read without it.
         temperature: the sampling temperature that the logged logprobs include.
         logprobs_mode: "processed" where logprobs are after temperature and filters, else "raw".
@@ -57,7 +59,8 @@ class RolloutExporter:
         every_n_steps: only steps divisible by this are written.
         mode: "thread" writes in the background, "sync" within the call.
         queue_bytes: memory that waiting rollouts may take.
-        on_full: "block" waits up to `full_timeout` seconds for room, then drops and counts; "drop" does not wait.
+        on_full: "block" waits up to `full_timeout` seconds for room, then drops and counts; "drop"
+            does not wait.
         enabled: False makes every call a no-op, so that the training loop needs no condition.
 
     Raises:
@@ -140,7 +143,7 @@ class RolloutExporter:
 
     @property
     def counts(self) -> dict[str, int]:
-        """What happened so far: `records` written, `lost` (not written, for whatever reason), `errors:WHERE`, `refused:NAME`."""
+        """So far: `records` written, `lost` (for whatever reason), `errors:WHERE`, `refused:NAME`."""
         return {"records": 0, "lost": 0, **self._counts}
 
     def wants(self, step: int) -> bool:
@@ -161,18 +164,22 @@ class RolloutExporter:
         meta: Mapping[str, Sequence[Any]] | None = None,
         **arrays: Any,
     ) -> None:
-        """Logs the rollouts of one micro batch of B rows. Never raises; copies everything before it returns.
+        """Logs the B rollouts of one micro batch. Never raises; all is copied when it returns.
 
         Args:
-            step: the step as the trainer counts. micro_step: which micro batch of it.
-            prompt_ids, prompt_mask: [B, P], padded on either side; 1 = a token. No mask = no padding.
-            response_ids, response_mask: [B, R], likewise.
+            step: the step as the trainer counts.
+            micro_step: which micro batch of it.
+            prompt_ids: [B, P], padded on either side.
+            prompt_mask: [B, P], 1 = a token; default: no padding.
+            response_ids: [B, R], padded on either side.
+            response_mask: [B, R], 1 = a token; default: no padding.
             loss_mask: [B, R], 1 = the token enters the loss; default all response tokens.
             rewards: [B], the total. Its parts go into `meta["rewards"]`, one dict a rollout.
-            meta: column -> B values: prompt, response, group_id, env, ground_truth, ... Unknown names are kept.
-            arrays: [B, R] per response token (logprobs in nats, entropy, ...), aligned with `response_ids` without a
-                shift, or [B] for one number a rollout (advantage). A name whose shape does not fit is left out and
-                counted as `refused:NAME`.
+            meta: column -> B values: prompt, response, group_id, env, ground_truth, ... Unknown names
+                are kept.
+            **arrays: [B, R] per response token (logprobs in nats, entropy, ...), aligned with
+                `response_ids` without a shift, or [B] for one number a rollout (advantage). A name
+                whose shape does not fit is left out and counted as `refused:NAME`.
         """
         try:
             step = int(step)
@@ -193,7 +200,7 @@ class RolloutExporter:
             self._fail("log", error)
 
     def end_step(self, step: int, **metrics: Any) -> None:
-        """Says that all of this rank's rollouts of `step` were logged; `metrics` are kept with the step. Never raises."""
+        """Says that this rank logged all of `step`; `metrics` are kept with it. Never raises."""
         try:
             if self.wants(int(step)):
                 self._put(StepEnd(int(step), dict(metrics)), 0)
@@ -201,12 +208,12 @@ class RolloutExporter:
             self._fail("end_step", error)
 
     def flush(self, timeout: float = 30.0) -> bool:
-        """Waits until all that was logged is in the file; False where that took longer than `timeout` seconds."""
+        """Waits until all is in the file; False where `timeout` seconds did not do."""
         worker = self._worker
         return worker.flush(timeout) if worker and os.getpid() == self._process else True
 
     def close(self, timeout: float = 30.0) -> None:
-        """Writes what is queued and the closing line. Later calls do nothing; so does a forked child."""
+        """Writes what is queued and the closing line. A second call and a forked child do nothing."""
         if not self._open or os.getpid() != self._process:
             return
         self._open = False
@@ -351,7 +358,8 @@ class RolloutExporter:
                 "%s (training goes on; %d rollouts lost so far)", message, self._counts["lost"]
             )
 
-    def _disable_in_child(self) -> None:
+    def disable_in_child(self) -> None:
+        """Called in a forked process: the file belongs to the parent."""
         self._open = False
         self._worker = None
 
@@ -361,7 +369,7 @@ _live: weakref.WeakSet[RolloutExporter] = weakref.WeakSet()
 
 def _disable_all() -> None:
     for exporter in list(_live):
-        exporter._disable_in_child()
+        exporter.disable_in_child()
 
 
 os.register_at_fork(after_in_child=_disable_all)

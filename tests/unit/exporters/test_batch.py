@@ -28,8 +28,10 @@ def records(frame: dict[str, Any] | None = None, **arrays: Any) -> list[dict[str
 
 def test_right_padding_is_cut_from_ids_and_arrays_alike() -> None:
     first, second = records(logprobs=[[-1.0, -2.0, -3.0, 0.0], [-4.0, -5.0, 0.0, 0.0]])
-    assert first["response_ids"] == [1, 2, 3] and first["logprobs"] == [-1, -2, -3]
-    assert second["response_ids"] == [4, 5] and second["logprobs"] == [-4, -5]
+    assert first["response_ids"] == [1, 2, 3]
+    assert first["logprobs"] == [-1, -2, -3]
+    assert second["response_ids"] == [4, 5]
+    assert second["logprobs"] == [-4, -5]
 
 
 def test_left_padding_is_cut_from_ids_and_arrays_alike() -> None:
@@ -40,15 +42,19 @@ def test_left_padding_is_cut_from_ids_and_arrays_alike() -> None:
         "response_mask": [[0, 1, 1, 1], [0, 0, 1, 1]],
     }
     first, second = records(frame, logprobs=[[0.0, -1.0, -2.0, -3.0], [0.0, 0.0, -4.0, -5.0]])
-    assert first["prompt_ids"] == [7] and second["prompt_ids"] == [8, 9]
-    assert first["response_ids"] == [1, 2, 3] and first["logprobs"] == [-1, -2, -3]
-    assert second["response_ids"] == [4, 5] and second["logprobs"] == [-4, -5]
+    assert first["prompt_ids"] == [7]
+    assert second["prompt_ids"] == [8, 9]
+    assert first["response_ids"] == [1, 2, 3]
+    assert first["logprobs"] == [-1, -2, -3]
+    assert second["response_ids"] == [4, 5]
+    assert second["logprobs"] == [-4, -5]
 
 
 def test_a_hole_in_the_response_mask_stays_in_place_and_out_of_the_loss() -> None:
     mask = [[1, 0, 1, 0], [1, 1, 0, 0]]
     first, second = records({"response_mask": mask}, loss_mask=np.ones((2, 4), int))
-    assert first["response_ids"] == [1, 2, 3] and first["loss_mask"] == [1, 0, 1]
+    assert first["response_ids"] == [1, 2, 3]
+    assert first["loss_mask"] == [1, 0, 1]
     assert "loss_mask" not in second
 
 
@@ -62,7 +68,9 @@ def test_no_mask_means_no_padding() -> None:
 
 def test_an_empty_response_is_a_record_with_empty_arrays() -> None:
     first, _ = records({"response_mask": [[0] * 4, [1] * 4]}, logprobs=np.zeros((2, 4)))
-    assert first["response_ids"] == [] and first["logprobs"] == [] and "loss_mask" not in first
+    assert first["response_ids"] == []
+    assert first["logprobs"] == []
+    assert "loss_mask" not in first
 
 
 def test_one_number_a_rollout_is_a_scalar() -> None:
@@ -73,7 +81,8 @@ def test_one_number_a_rollout_is_a_scalar() -> None:
 
 def test_a_constant_float_array_is_a_scalar_but_unmeasured_stays_an_array() -> None:
     first, second = records(values=[[2.0] * 4, [float("nan")] * 4])
-    assert first["values"] == 2 and second["values"] == [None, None]
+    assert first["values"] == 2
+    assert second["values"] == [None, None]
 
 
 def test_flags_are_zero_and_one() -> None:
@@ -83,7 +92,8 @@ def test_flags_are_zero_and_one() -> None:
 
 def test_topk_is_cut_along_tokens() -> None:
     first, second = records(topk_ids=np.arange(24).reshape(2, 4, 3))
-    assert np.shape(first["topk_ids"]) == (3, 3) and second["topk_ids"] == [
+    assert np.shape(first["topk_ids"]) == (3, 3)
+    assert second["topk_ids"] == [
         [12, 13, 14],
         [15, 16, 17],
     ]
@@ -97,8 +107,10 @@ def test_every_record_says_where_it_belongs() -> None:
 
 def test_columns_ride_along_and_missing_values_are_left_out() -> None:
     first, second = records(columns={"env": ["add", None], "own": [{"a": 1}, 2]})
-    assert first["env"] == "add" and first["own"] == {"a": 1}
-    assert "env" not in second and second["own"] == 2
+    assert first["env"] == "add"
+    assert first["own"] == {"a": 1}
+    assert "env" not in second
+    assert second["own"] == 2
 
 
 def test_reward_parts_are_rounded_and_not_a_number_is_null() -> None:
@@ -119,13 +131,15 @@ def test_reward_parts_are_rounded_and_not_a_number_is_null() -> None:
 def test_an_array_that_does_not_fit_is_refused_by_name(name: str, value: Any) -> None:
     frame = {"prompt_ids": IDS, "prompt_mask": None, "response_ids": IDS, "response_mask": MASK}
     batch = take_batch(1, 0, 0, frame, {name: value}, {})
-    assert batch.refused == (name,) and not batch.arrays
+    assert batch.refused == (name,)
+    assert not batch.arrays
 
 
 def test_a_column_of_another_length_is_refused_rather_than_shifted() -> None:
     frame = {"prompt_ids": IDS, "prompt_mask": None, "response_ids": IDS, "response_mask": MASK}
     batch = take_batch(1, 0, 0, frame, {}, {"env": ["one"], "step": [1, 2], "group_id": ["a", "b"]})
-    assert batch.refused == ("env", "step") and set(batch.columns) == {"group_id"}
+    assert batch.refused == ("env", "step")
+    assert set(batch.columns) == {"group_id"}
 
 
 @pytest.mark.parametrize(
@@ -138,7 +152,7 @@ def test_a_column_of_another_length_is_refused_rather_than_shifted() -> None:
     ],
 )
 def test_a_frame_that_disagrees_with_itself_is_an_error(frame: dict[str, Any]) -> None:
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="prompt|response"):
         records(frame)
 
 

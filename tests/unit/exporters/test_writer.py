@@ -41,7 +41,9 @@ def test_lines_come_as_header_samples_step_end_close(exporter: RolloutExporter) 
     found = lines(exporter)
     assert [line["type"] for line in found] == ["header", "sample", "sample", "step_end", "close"]
     header, _, _, end, close = found
-    assert header["schema"] == SCHEMA_VERSION and header["start_step"] == 1 and header["part"] == 0
+    assert header["schema"] == SCHEMA_VERSION
+    assert header["start_step"] == 1
+    assert header["part"] == 0
     assert (end["step"], end["rank"], end["records"], end["dropped"]) == (1, 0, 2, 0)
     assert end["metrics"] == {"loss": 0.12346}
     assert (close["records"], close["lost"]) == (2, 0)
@@ -67,7 +69,8 @@ def test_file_names_say_attempt_and_rank(tmp_path: Path) -> None:
     with RolloutExporter(tmp_path, rank=3, world_size=4, attempt="job 7/a") as exporter:
         assert exporter.path is not None
     prefix, unique = exporter.path.stem.rsplit("-", 1)
-    assert prefix == "job_7_a-rank00003" and len(unique) == 8
+    assert prefix == "job_7_a-rank00003"
+    assert len(unique) == 8
     assert not list(tmp_path.glob("run-*.json")), "only rank 0 describes the run"
 
 
@@ -82,7 +85,9 @@ def test_rank_zero_describes_the_run_without_naming_the_machine(tmp_path: Path) 
         5,
         {"lr": 1},
     )
-    assert run["schema"] == SCHEMA_VERSION and "created" in run and str(tmp_path) not in text
+    assert run["schema"] == SCHEMA_VERSION
+    assert "created" in run
+    assert str(tmp_path) not in text
 
 
 def test_two_exporters_of_one_process_write_two_files(tmp_path: Path) -> None:
@@ -90,7 +95,8 @@ def test_two_exporters_of_one_process_write_two_files(tmp_path: Path) -> None:
         one.log(1, **rows(1))
         two.log(1, **rows(2))
     assert one.path != two.path
-    assert len(lines_of_type(one, "sample")) == 1 and len(lines_of_type(two, "sample")) == 2
+    assert len(lines_of_type(one, "sample")) == 1
+    assert len(lines_of_type(two, "sample")) == 2
 
 
 def test_bad_shapes_are_counted_and_never_raise(exporter: RolloutExporter) -> None:
@@ -101,8 +107,10 @@ def test_bad_shapes_are_counted_and_never_raise(exporter: RolloutExporter) -> No
     exporter.end_step(1)
     exporter.close()
     counts = exporter.counts
-    assert counts["errors:log"] == 3 and counts["refused:logprobs"] == 1
-    assert counts["records"] == 2 and counts["lost"] == 4
+    assert counts["errors:log"] == 3
+    assert counts["refused:logprobs"] == 1
+    assert counts["records"] == 2
+    assert counts["lost"] == 4
     assert lines_of_type(exporter, "step_end")[0]["dropped"] == 2
 
 
@@ -110,7 +118,8 @@ def test_text_that_is_no_unicode_loses_that_rollout_only(exporter: RolloutExport
     exporter.log(1, **rows(), meta={"response": ["\ud800", "fine"]})
     exporter.close()
     assert [s["response"] for s in lines_of_type(exporter, "sample")] == ["fine"]
-    assert exporter.counts["lost"] == 1 and exporter.counts["errors:write"] == 1
+    assert exporter.counts["lost"] == 1
+    assert exporter.counts["errors:write"] == 1
 
 
 def test_a_failing_disk_is_counted_warned_of_once_and_never_raises(
@@ -127,9 +136,11 @@ def test_a_failing_disk_is_counted_warned_of_once_and_never_raises(
         assert exporter.flush()
     exporter.log(4, **rows())
     exporter.close()
-    assert exporter.counts["lost"] == 6 and exporter.counts["records"] == 2
+    assert exporter.counts["lost"] == 6
+    assert exporter.counts["records"] == 2
     assert [s["step"] for s in lines_of_type(exporter, "sample")] == [4, 4]
-    assert len(caplog.records) == 1 and "No space left" in caplog.text
+    assert len(caplog.records) == 1
+    assert "No space left" in caplog.text
 
 
 def test_a_torn_write_is_cut_back_to_the_last_whole_line(
@@ -147,11 +158,12 @@ def test_a_torn_write_is_cut_back_to_the_last_whole_line(
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "write", torn)
-        with pytest.raises(OSError):
+        with pytest.raises(OSError, match="space|I/O"):
             file.append(b"too long\n")
     file.append(b"next\n")
     file.close()
-    assert file.path.read_bytes() == b"whole\nnext\n" and file.size == 11
+    assert file.path.read_bytes() == b"whole\nnext\n"
+    assert file.size == 11
 
 
 def test_behind_a_torn_line_that_cannot_be_cut_the_next_line_is_readable(
@@ -161,7 +173,7 @@ def test_behind_a_torn_line_that_cannot_be_cut_the_next_line_is_readable(
     with monkeypatch.context() as patch:
         patch.setattr(os, "write", lambda *_: (_ for _ in ()).throw(OSError(5, "I/O error")))
         patch.setattr(os, "ftruncate", lambda *_: (_ for _ in ()).throw(OSError(5, "I/O error")))
-        with pytest.raises(OSError):
+        with pytest.raises(OSError, match="space|I/O"):
             file.append(b"lost\n")
     file.append(b"next\n")
     assert file.path.read_bytes().splitlines()[-1] == b"next"
@@ -176,7 +188,9 @@ def test_a_closed_or_disabled_exporter_ignores_calls(tmp_path: Path) -> None:
         exporter.log(1, **rows())
         exporter.end_step(1)
         exporter.close()
-        assert not exporter.wants(1) and exporter.flush() and exporter.counts["records"] == 0
+        assert not exporter.wants(1)
+        assert exporter.flush()
+        assert exporter.counts["records"] == 0
     assert not (tmp_path / "none").exists()
 
 
@@ -216,7 +230,7 @@ def test_an_argument_that_cannot_work_is_an_error_that_names_it(
 
 def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(OSError):
+    with pytest.raises(FileExistsError):
         RolloutExporter(tmp_path / "file")
 
 
@@ -261,7 +275,8 @@ def test_a_full_queue_drops_and_counts_when_told_not_to_wait(
     exporter.end_step(1)
     exporter.close()
     end = lines_of_type(exporter, "step_end")[0]
-    assert end["dropped"] > 0 and end["records"] + end["dropped"] == 40
+    assert end["dropped"] > 0
+    assert end["records"] + end["dropped"] == 40
     assert exporter.counts["lost"] == end["dropped"]
 
 

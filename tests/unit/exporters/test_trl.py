@@ -1,0 +1,284 @@
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+torch = pytest.importorskip("torch")
+trl = pytest.importorskip("trl")
+
+from datasets import Dataset
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
+
+from exporters.trl import ExportGRPOTrainer
+from exporters.trl_rollouts import describe_rollouts, token_arrays, total_rewards
+
+pytestmark = pytest.mark.filterwarnings(
+    # Transformers warns of a renaming that its own and TRL's code has yet to follow.
+    "ignore:.*activation_checkpointing:FutureWarning",
+)
+
+PROMPTS = ["the sea", "a tree", "even here", "green"]
+
+
+def count_e(completions: list[str], **_: Any) -> list[float]:
+    return [float(text.count("e")) for text in completions]
+
+
+def short(completions: list[str], **_: Any) -> list[float | None]:
+    return [None if "a" in text else -0.1 * len(text) for text in completions]
+
+
+@dataclass
+class Run:
+    folder: Path
+    lines: list[dict[str, Any]]
+    first_model: Any
+
+    def samples(self) -> list[dict[str, Any]]:
+        return [line for line in self.lines if line["type"] == "sample"]
+
+
+def tokenizer() -> PreTrainedTokenizerFast:
+    bpe = Tokenizer(models.BPE())
+    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    bpe.decoder = decoders.ByteLevel()
+    bpe.train_from_iterator(
+        PROMPTS,
+        trainers.BpeTrainer(vocab_size=40, special_tokens=["<pad>", "<eos>"], show_progress=False),
+    )
+    return PreTrainedTokenizerFast(tokenizer_object=bpe, pad_token="<pad>", eos_token="<eos>")
+
+
+def train(folder: Path, **settings: Any) -> Run:
+    torch.manual_seed(0)
+    pieces = tokenizer()
+    sizes = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1}
+    heads = {"num_attention_heads": 2, "num_key_value_heads": 2}
+    special = {"bos_token_id": None, "eos_token_id": 1, "pad_token_id": 0}
+    config = Qwen2Config(vocab_size=len(pieces), **sizes, **heads, **special)
+    Qwen2ForCausalLM(config).save_pretrained(folder / "model")
+    rows = [{"prompt": p, "ground_truth": p.upper(), "env": "text"} for p in PROMPTS * 4]
+    trainer = ExportGRPOTrainer(
+        model=Qwen2ForCausalLM.from_pretrained(folder / "model"),
+        processing_class=pieces,
+        reward_funcs=[count_e, short],
+        train_dataset=Dataset.from_list(rows),
+        eval_dataset=Dataset.from_list(rows[:4]),
+        rollout_dir=str(folder / "run"),
+        rollout_run={"name": "test"},
+        args=trl.GRPOConfig(
+            output_dir=str(folder / "out"),
+            use_cpu=True,
+            bf16=False,
+            gradient_checkpointing=False,
+            per_device_train_batch_size=8,
+            num_generations=4,
+            max_completion_length=8,
+            beta=0.1,
+            learning_rate=1e-2,
+            reward_weights=[1.0, 2.0],
+            logging_steps=1,
+            report_to=[],
+            save_strategy="no",
+            disable_tqdm=True,
+            dataloader_pin_memory=False,
+            seed=1,
+            **settings,
+        ),
+    )
+    trainer.train()
+    (file,) = (folder / "run").glob("*.jsonl")
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    return Run(folder / "run", lines, Qwen2ForCausalLM.from_pretrained(folder / "model").eval())
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Two micro batches a step, one use of each rollout, evaluation after every step."""
+    return train(
+        tmp_path_factory.mktemp("plain"),
+        max_steps=2,
+        gradient_accumulation_steps=2,
+        eval_strategy="steps",
+        eval_steps=1,
+        per_device_eval_batch_size=4,
+    )
+
+
+@pytest.fixture(scope="module")
+def reused(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Each rollout is used twice within its step, and truncated ones do not enter the loss."""
+    return train(
+        tmp_path_factory.mktemp("reused"),
+        max_steps=2,
+        gradient_accumulation_steps=4,
+        steps_per_generation=2,
+        num_iterations=2,
+        mask_truncated_completions=True,
+    )
+
+
+both = pytest.mark.parametrize("which", ["run", "reused"])
+
+
+@pytest.fixture
+def chosen(request: pytest.FixtureRequest, which: str) -> Run:
+    return request.getfixturevalue(which)
+
+
+@both
+def test_every_rollout_is_exported_once_under_its_step(chosen: Run) -> None:
+    steps = Counter(sample["step"] for sample in chosen.samples())
+    names = [(sample["step"], sample["rollout_id"]) for sample in chosen.samples()]
+    assert steps == {1: 16, 2: 16}
+    assert len(set(names)) == len(names)
+
+
+@both
+def test_rewards_belong_to_the_text_they_stand_beside(chosen: Run) -> None:
+    for sample in chosen.samples():
+        text = [sample["response"]]
+        assert sample["rewards"]["count_e"] == count_e(text)[0]
+        penalty = short(text)[0]
+        assert sample["rewards"]["short"] == pytest.approx(penalty)
+        assert sample["reward"] == pytest.approx(count_e(text)[0] + 2 * (penalty or 0), rel=1e-4)
+
+
+def test_a_reward_without_a_value_is_null(run: Run) -> None:
+    assert any(sample["rewards"]["short"] is None for sample in run.samples())
+
+
+@both
+def test_ids_prompt_and_ground_truth_belong_to_the_text_they_stand_beside(chosen: Run) -> None:
+    decode = tokenizer().decode
+    for sample in chosen.samples():
+        assert decode(sample["prompt_ids"]) == sample["prompt"]
+        assert decode(sample["response_ids"], skip_special_tokens=True) == sample["response"]
+        assert sample["ground_truth"] == sample["prompt"].upper()
+        assert sample["env"] == "text"
+
+
+@both
+def test_groups_hold_the_rollouts_of_one_prompt(chosen: Run) -> None:
+    groups: dict[tuple[int, str], list[str]] = {}
+    for sample in chosen.samples():
+        groups.setdefault((sample["step"], sample["group_id"]), []).append(sample["prompt"])
+    assert {len(prompts) for prompts in groups.values()} == {4}
+    assert all(len(set(prompts)) == 1 for prompts in groups.values())
+
+
+def test_advantages_of_a_group_sum_to_zero(run: Run) -> None:
+    sums: dict[tuple[int, str], float] = {}
+    for sample in run.samples():
+        key = (sample["step"], sample["group_id"])
+        sums[key] = sums.get(key, 0.0) + sample["advantage"]
+    assert all(abs(total) < 1e-3 for total in sums.values())
+
+
+@both
+def test_truncation_is_read_off_the_last_token(chosen: Run) -> None:
+    for sample in chosen.samples():
+        stopped = sample["response_ids"][-1] in (0, 1)  # a sampled <pad> ends a response for TRL
+        assert sample["is_truncated"] is not stopped
+        assert sample["finish_reason"] == ("stop" if stopped else "length")
+        assert stopped or len(sample["response_ids"]) == 8
+
+
+def test_truncated_rollouts_left_out_of_the_loss_keep_their_tokens(reused: Run) -> None:
+    truncated = [sample for sample in reused.samples() if sample["is_truncated"]]
+    assert truncated
+    for sample in truncated:
+        assert sample["loss_mask"] == [0] * 8
+        assert sample["logprobs"] == sample["ref_logprobs"] == sample["entropy"] == [None] * 8
+    assert any("loss_mask" not in sample for sample in reused.samples())
+
+
+def fresh_forward(run: Run, sample: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+    ids = torch.tensor([sample["prompt_ids"] + sample["response_ids"]])
+    size = len(sample["response_ids"])
+    with torch.no_grad():
+        logits = run.first_model(ids).logits[0, -size - 1 : -1].double()
+    spread = logits.log_softmax(-1)
+    chosen = spread.gather(1, torch.tensor(sample["response_ids"])[:, None])[:, 0]
+    return chosen.numpy(), -(spread.exp() * spread).sum(-1).numpy()
+
+
+def test_logprobs_and_entropy_of_the_first_step_equal_a_fresh_forward(run: Run) -> None:
+    for sample in run.samples():
+        if sample["step"] == 1:
+            logprobs, entropy = fresh_forward(run, sample)
+            assert sample["logprobs"] == pytest.approx(logprobs, rel=2e-4)
+            assert sample["entropy"] == pytest.approx(entropy, rel=2e-4)
+
+
+def test_reference_logprobs_stay_those_of_the_first_model(run: Run) -> None:
+    for sample in run.samples():
+        logprobs, _ = fresh_forward(run, sample)
+        assert sample["ref_logprobs"] == pytest.approx(logprobs, rel=2e-4)
+
+
+def test_policy_logprobs_move_away_from_the_reference(run: Run) -> None:
+    last = [sample for sample in run.samples() if sample["step"] == 2]
+    assert any(sample["logprobs"] != sample["ref_logprobs"] for sample in last)
+
+
+def test_exported_k3_is_the_kl_that_trl_logs(run: Run) -> None:
+    for step, end in ((s["step"], s) for s in run.lines if s["type"] == "step_end"):
+        lr = [
+            np.subtract(s["logprobs"], s["ref_logprobs"])
+            for s in run.samples()
+            if s["step"] == step
+        ]
+        per_micro_batch = [np.concatenate(lr[i : i + 8]) for i in (0, 8)]
+        k3 = np.mean([np.mean(np.expm1(-x) + x) for x in per_micro_batch])
+        assert end["metrics"]["kl"] == pytest.approx(k3, rel=1e-2, abs=1e-6)
+
+
+@both
+def test_each_step_ends_once_after_its_rollouts(chosen: Run) -> None:
+    kinds = [(line["type"], line.get("step")) for line in chosen.lines]
+    expected = [("sample", 1)] * 16 + [("step_end", 1)] + [("sample", 2)] * 16 + [("step_end", 2)]
+    assert kinds == [("header", None), *expected, ("close", None)]
+
+
+def test_the_run_is_described_without_paths(run: Run) -> None:
+    (file,) = run.folder.glob("run-*.json")
+    text = file.read_text()
+    described = json.loads(text)
+    assert described["name"] == "test"
+    assert described["start_step"] == 1
+    assert described["config"]["beta"] == 0.1
+    assert str(run.folder.parent) not in text
+
+
+def test_total_reward_skips_parts_without_a_value() -> None:
+    nan = float("nan")
+    parts = torch.tensor([[1.0, 2.0], [nan, 2.0], [nan, nan]])
+    totals = total_rewards(parts, torch.tensor([1.0, 0.5])).tolist()
+    assert totals[:2] == [2.0, 1.0]
+    assert np.isnan(totals[2])
+
+
+def test_a_conversation_is_kept_as_messages_and_as_text() -> None:
+    prompt = [{"role": "user", "content": "hi"}]
+    completion = [{"role": "assistant", "content": "hello"}]
+    (row,) = describe_rollouts(3, [5], 4, [prompt], [completion], [[7, 1]], {1})
+    assert (row["prompt"], row["response"]) == ("hi", "hello")
+    assert row["messages"] == prompt + completion
+    assert (row["group_id"], row["rollout_id"]) == ("s3g1", "s3g1r1")
+
+
+def test_what_trl_did_not_compute_is_not_recorded_as_zero() -> None:
+    mask = torch.tensor([[1, 1], [0, 0]])
+    arrays = token_arrays({"completion_mask": mask}, torch.zeros(2, 2), None)
+    assert set(arrays) == {"logprobs"}
+    assert arrays["logprobs"].isnan().tolist() == [[False, False], [True, True]]
