@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import plotly.graph_objects as go
 
-from board.charts.palette import ink
+from board.charts.palette import faded, ink
 
 Floats = npt.NDArray[np.float64]
 
@@ -52,6 +52,11 @@ def new_figure(*, dark: bool, height: int) -> go.Figure:
             "bordercolor": colours.zero,
             "font": {"family": FONT, "size": 12.5, "color": colours.text},
             "align": "left",
+        },
+        modebar={
+            "bgcolor": "rgba(0,0,0,0)",
+            "color": faded(colours.muted, 0.6),
+            "activecolor": colours.text,
         },
         legend={
             "orientation": "h",

@@ -1,4 +1,4 @@
-"""Charts of one step's rollouts. Every point and bar carries customdata [index of its rollout]."""
+"""Charts of one step's rollouts. The customdata of every point and bar is its rollout's index."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def gap_to_reference(
             "color": np.where(values < 0, colours.below, colours.above).tolist(),
             "line": {"width": np.where(marked, 2.0, 0.0), "color": colours.text},
         },
-        customdata=_index(shown)[:, None],
+        customdata=_index(shown),
         text=_rollout_texts(shown, _values(shown, "reward"), _values(shown, "ref_reward"), values),
         textposition="none",
         hovertemplate="%{text}<extra></extra>",
@@ -196,7 +196,7 @@ def _points(
             "color": shade,
             "line": {"width": 2 if plain else 0, "color": shade},
         },
-        customdata=_index(rollouts)[:, None],
+        customdata=_index(rollouts),
         text=hover,
         hovertemplate="%{text}<extra></extra>",
     )

@@ -37,7 +37,7 @@ def token_heatmap(
     metrics: arrays by name, entry i of token i; NaN and masked entries are gaps. tokens: as shown to
     a reader; where an array is longer than `tokens`, its last entries stand without a token.
     A row's colours span its 1st to 99th percentile; metrics that diverge are centred on 0, ratios
-    on 1. Hover shows the exact value. A click carries customdata [token position].
+    on 1. Hover shows position, token and exact value.
     layout.meta: `notes`, `tokens`, `tokens_per_column`.
     """
     rows = {name: _as_floats(values) for name, values in metrics.items()}
@@ -81,7 +81,6 @@ def _row(
         hoverongaps=False,
         ygap=3,
         text=[[f"{i:,} &nbsp;{words[i]}" for i in at]],
-        customdata=at[None, :, None],
         hovertemplate="token %{text}<br>%{fullData.name}: <b>%{z:.6~g}</b>"
         + unit_suffix(metric.unit)
         + "<extra></extra>",

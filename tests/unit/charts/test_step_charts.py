@@ -38,7 +38,7 @@ def test_reward_by_rollout_has_a_point_at_each_index_zero_included() -> None:
     (points,) = figure.data
     assert list(points.x) == [0, 1, 2]
     np.testing.assert_array_equal(points.y, [1.0, 0.0, NAN])
-    np.testing.assert_array_equal(points.customdata, [[0], [1], [2]])
+    assert list(points.customdata) == [0, 1, 2]
     assert points.name == "Reward, mean 0.5"
 
 
@@ -63,7 +63,7 @@ def test_gaps_are_sorted_and_missing_ones_left_out() -> None:
     figure = gap_to_reference(frame([1.0, 0.0, 5.0, 2.0], [0.0, 3.0, NAN, 2.0]), dark=False)
     (bars,) = figure.data
     assert list(bars.y) == [-3.0, 0.0, 1.0]
-    np.testing.assert_array_equal(bars.customdata, [[1], [3], [0]])
+    assert list(bars.customdata) == [1, 3, 0]
     assert figure.layout.xaxis.title.text == "1 above the reference, 1 below, 1 equal"
 
 
