@@ -38,8 +38,8 @@ REDUCTIONS: Final[tuple[tuple[str, str, Reduction], ...]] = (
 
 COLUMNS: Final = (*(column for column, _, _ in REDUCTIONS), "loss_tokens", "missing_values")
 
-_MAX_PENDING_TOKENS: Final = 1 << 19
-"""Tokens collected before they are reduced: 4 MB per array, whatever the length of a rollout."""
+_MAX_PENDING_TOKENS: Final = 1 << 16
+"""Tokens collected before they are reduced: 512 KB per array stay in the processor's cache."""
 
 
 @dataclass(slots=True)
@@ -94,6 +94,7 @@ class Aggregator:
         self._pending = 0
 
 
+@np.errstate(over="ignore")
 def _reduce(alike: _Alike) -> dict[str, FloatArray]:
     arrays = {name: np.concatenate(parts) for name, parts in alike.arrays.items()}
     mask = arrays.pop("loss_mask", None)

@@ -17,8 +17,9 @@ import numpy.typing as npt
 FloatArray = npt.NDArray[np.float64]
 
 MAX_LOG_RATIO = 80.0
-"""exp() of more than this is not a ratio anybody can use; it is clamped so that one broken token
-gives a huge finite number rather than an infinity that blanks every mean it enters."""
+"""Log-ratios are clamped here before exp(): a masked-out -3.4e38 among the log-probabilities then gives
+a huge finite number instead of an overflow. An infinite log-ratio gives an infinity: means leave it out
+and count it as missing."""
 
 
 def _difference(a: npt.ArrayLike, b: npt.ArrayLike) -> FloatArray:
@@ -32,8 +33,14 @@ def _difference(a: npt.ArrayLike, b: npt.ArrayLike) -> FloatArray:
 def _excess(log_ratio: FloatArray) -> FloatArray:
     """exp(x) - 1 - x, exact near zero: expm1 keeps the digits that exp(x) - 1 loses."""
     clamped = np.minimum(log_ratio, MAX_LOG_RATIO)
-    with np.errstate(invalid="ignore"):
-        return np.expm1(clamped) - log_ratio
+    # Never negative, and the last bit of expm1 must not make it so.
+    excess = np.maximum(np.expm1(clamped) - clamped, 0.0)
+    return np.where(np.isposinf(log_ratio), np.inf, excess)
+
+
+def _ratio(log_ratio: FloatArray) -> FloatArray:
+    clamped = np.exp(np.minimum(log_ratio, MAX_LOG_RATIO))
+    return np.where(np.isposinf(log_ratio), np.inf, clamped)
 
 
 def k1(logprobs: npt.ArrayLike, ref_logprobs: npt.ArrayLike) -> FloatArray:
@@ -49,7 +56,9 @@ def k2(logprobs: npt.ArrayLike, ref_logprobs: npt.ArrayLike) -> FloatArray:
 
     Biased, never negative, symmetric in the two policies.
     """
-    return 0.5 * _difference(logprobs, ref_logprobs) ** 2
+    difference = _difference(logprobs, ref_logprobs)
+    with np.errstate(over="ignore"):
+        return 0.5 * difference**2
 
 
 def k3(logprobs: npt.ArrayLike, ref_logprobs: npt.ArrayLike) -> FloatArray:
@@ -66,12 +75,12 @@ def importance_ratio(logprobs: npt.ArrayLike, old_logprobs: npt.ArrayLike) -> Fl
 
     Above 1: the update has made the token more likely. Source: PPO, arXiv 1707.06347, eq. 6.
     """
-    return np.exp(np.minimum(_difference(logprobs, old_logprobs), MAX_LOG_RATIO))
+    return _ratio(_difference(logprobs, old_logprobs))
 
 
 def mismatch_ratio(logprobs: npt.ArrayLike, sampling_logprobs: npt.ArrayLike) -> FloatArray:
     """exp(logprobs - sampling_logprobs), trainer over sampler; no unit. 1 when the engines agree."""
-    return np.exp(np.minimum(_difference(logprobs, sampling_logprobs), MAX_LOG_RATIO))
+    return _ratio(_difference(logprobs, sampling_logprobs))
 
 
 def mismatch_kl(logprobs: npt.ArrayLike, sampling_logprobs: npt.ArrayLike) -> FloatArray:
@@ -84,4 +93,5 @@ def mismatch_kl(logprobs: npt.ArrayLike, sampling_logprobs: npt.ArrayLike) -> Fl
 
 def probability(logprobs: npt.ArrayLike) -> FloatArray:
     """exp(logprobs), the probability that the policy gave the sampled token, 0 to 1."""
-    return np.exp(np.asarray(logprobs, np.float64))
+    with np.errstate(over="ignore"):  # a positive log-probability is no probability at all
+        return np.exp(np.asarray(logprobs, np.float64))

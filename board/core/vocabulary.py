@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from board.core.pieces import Coding, display_pieces
+from board.core.pieces import UNKNOWN_PIECE, Coding, display_pieces
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,18 +24,22 @@ class Vocabulary:
     def from_json(cls, data: Mapping[str, Any]) -> Vocabulary:
         """From the content of vocab.json. Raises ValueError when it is not of that form."""
         pieces, coding = data.get("pieces"), data.get("coding")
-        if not isinstance(pieces, list) or coding not in ("byte_level", "metaspace", "text"):
-            raise ValueError("vocab.json: pieces (a list) and coding (byte_level, metaspace, text)")
-        special = cast("list[int]", data.get("special_ids") or [])
-        return cls(cast("list[str | None]", pieces), coding, frozenset(special))
+        special: Any = data.get("special_ids") or []
+        if not _holds_only(pieces, {str, type(None)}):
+            raise ValueError("pieces is no list of texts and nulls, one per token id")
+        if coding not in ("byte_level", "metaspace", "text"):
+            raise ValueError(f"coding is {coding!r}, not byte_level, metaspace or text")
+        if not _holds_only(special, {int}):
+            raise ValueError("special_ids is no list of token ids")
+        return cls(cast("list[str | None]", pieces), coding, frozenset(cast("list[int]", special)))
 
     def texts(self, ids: npt.NDArray[np.float64]) -> list[str]:
-        """Display text of each id [n]; an id without a piece is shown as ⟨id⟩."""
+        """Display text of each id [n]; an id without a piece is shown as ⟨id⟩, null as ⟨?⟩."""
         numbers = [int(i) if np.isfinite(i) else -1 for i in ids]
         raw = [self._piece(i) for i in numbers]
         shown = display_pieces(raw, self.coding)
         return [
-            f"⟨{i}⟩" if piece is None else text
+            (f"⟨{i}⟩" if i >= 0 else UNKNOWN_PIECE) if piece is None else text
             for i, piece, text in zip(numbers, raw, shown, strict=True)
         ]
 
@@ -45,4 +49,8 @@ class Vocabulary:
 
 def id_texts(ids: npt.NDArray[np.float64]) -> list[str]:
     """What is shown for ids [n] when no vocabulary is known: the ids themselves."""
-    return [f"⟨{int(i)}⟩" if np.isfinite(i) else "⟨?⟩" for i in ids]
+    return [f"⟨{int(i)}⟩" if np.isfinite(i) else UNKNOWN_PIECE for i in ids]
+
+
+def _holds_only(value: object, types: set[type]) -> bool:
+    return isinstance(value, list) and set(map(type, cast("list[object]", value))) <= types

@@ -1,0 +1,161 @@
+"""Many rollouts reduced at once give what one loop per rollout gives."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from board.core import aggregate
+from board.core.aggregate import COLUMNS, Aggregator
+from board.core.metrics import masked_mean
+
+NAN = float("nan")
+SIGNATURES = (
+    ("loss_mask", "logprobs", "ref_logprobs", "old_logprobs", "sampling_logprobs", "entropy"),
+    ("logprobs", "ref_logprobs"),
+    ("loss_mask", "entropy"),
+    ("logprobs",),
+    ("loss_mask", "ref_logprobs", "logprobs"),
+    (),
+)
+
+
+def reference(arrays: dict[str, np.ndarray]) -> dict[str, float]:
+    """The columns of one rollout, token by token in plain Python."""
+
+    def per_token(needs, formula):
+        if not all(need in arrays for need in needs):
+            return None
+        return np.array(
+            [formula(*values) for values in zip(*(arrays[n].tolist() for n in needs), strict=True)]
+        )
+
+    def excess(x):
+        return math.exp(x) - 1 - x if math.isfinite(x) else abs(x)
+
+    policies = ("logprobs", "ref_logprobs")
+    engines = ("logprobs", "sampling_logprobs")
+    metrics = {
+        "k1": per_token(policies, lambda p, q: p - q),
+        "k2": per_token(policies, lambda p, q: (p - q) ** 2 / 2),
+        "k3": per_token(policies, lambda p, q: excess(q - p)),
+        "mismatch_kl": per_token(engines, lambda p, q: excess(p - q)),
+        "mismatch_ratio": per_token(engines, lambda p, q: math.exp(p - q)),
+        "importance_ratio": per_token(("logprobs", "old_logprobs"), lambda p, q: math.exp(p - q)),
+        "entropy": per_token(("entropy",), lambda e: e),
+        "logprobs": per_token(("logprobs",), lambda p: p),
+    }
+    mask = arrays.get("loss_mask")
+    row = dict.fromkeys(COLUMNS, NAN)
+    for column, metric, reduction in aggregate.REDUCTIONS:
+        values = metrics[metric]
+        if values is None or len(values) == 0:
+            continue
+        if reduction == "mean":
+            row[column] = masked_mean(values, mask)
+        else:
+            kept = [
+                v
+                for i, v in enumerate(values)
+                if math.isfinite(v) and (mask is None or mask[i] > 0)
+            ]
+            row[column] = max(kept, default=NAN)
+    length = len(next(iter(arrays.values()), []))
+    if length:
+        in_loss = np.ones(length) if mask is None else mask
+        if mask is not None:
+            row["loss_tokens"] = float((mask > 0).sum())
+        row["missing_values"] = float(
+            sum(
+                in_loss[i] > 0 and not math.isfinite(values[i])
+                for name, values in arrays.items()
+                if name != "loss_mask"
+                for i in range(length)
+            )
+        )
+    return row
+
+
+def random_rollout(random: np.random.Generator) -> dict[str, np.ndarray]:
+    length = int(random.choice([0, 1, 2, 7, 40]))
+    arrays = {}
+    for name in SIGNATURES[random.integers(len(SIGNATURES))]:
+        if name == "loss_mask":
+            arrays[name] = (random.random(length) < random.choice([0.0, 0.5, 1.0])).astype(float)
+            continue
+        values = random.normal(-1, 1, length)
+        values[random.random(length) < 0.1] = random.choice([NAN, -math.inf])
+        arrays[name] = values
+    return arrays
+
+
+@pytest.mark.parametrize("max_pending", [1, 10, 64, 1 << 19])
+def test_rollouts_reduced_together_equal_rollouts_reduced_one_by_one(monkeypatch, max_pending):
+    monkeypatch.setattr(aggregate, "_MAX_PENDING_TOKENS", max_pending)
+    random = np.random.default_rng(max_pending)
+    rollouts = [random_rollout(random) for _ in range(300)]
+    aggregator = Aggregator()
+    for arrays in rollouts:
+        aggregator.add(arrays)
+    columns = aggregator.finish()
+    assert tuple(columns) == COLUMNS
+    expected = [reference(arrays) for arrays in rollouts]
+    for name in COLUMNS:
+        wanted = np.array([row[name] for row in expected])
+        np.testing.assert_allclose(columns[name], wanted, rtol=1e-9, atol=1e-12, err_msg=name)
+
+
+def one(**arrays: list[float]) -> dict[str, float]:
+    aggregator = Aggregator()
+    aggregator.add({name: np.array(values, float) for name, values in arrays.items()})
+    return {name: float(values[0]) for name, values in aggregator.finish().items()}
+
+
+def test_without_rollouts_the_columns_are_empty():
+    assert {len(values) for values in Aggregator().finish().values()} == {0}
+
+
+def test_a_rollout_without_arrays_is_a_row_of_missing_values():
+    assert all(math.isnan(value) for value in one().values())
+
+
+def test_a_mean_log_ratio_of_exactly_zero_is_a_zero_and_not_missing():
+    assert one(logprobs=[-1, -2], ref_logprobs=[-2, -1])["k1_mean"] == 0
+
+
+def test_an_infinity_does_not_blank_the_rollout():
+    row = one(logprobs=[-1, -math.inf, -2], ref_logprobs=[-1.5, -1, -2.5])
+    assert row["k1_mean"] == 0.5
+    assert math.isfinite(row["k3_mean"])
+    assert row["missing_values"] == 1
+
+
+def test_a_masked_out_float_minimum_does_not_make_k3_negative():
+    row = one(logprobs=[-3.4e38, -1], ref_logprobs=[-1, -1])
+    assert row["k3_mean"] >= 0
+    assert row["k3_max"] >= 0
+
+
+def test_tokens_outside_the_loss_do_not_enter_and_are_not_counted_as_missing():
+    row = one(loss_mask=[0, 1, 1], entropy=[NAN, 1, 3])
+    assert row["entropy_mean"] == 2
+    assert row["missing_values"] == 0
+    assert row["loss_tokens"] == 2
+
+
+def test_a_mask_of_zeros_leaves_nothing_to_average():
+    row = one(loss_mask=[0, 0], entropy=[1, 3])
+    assert math.isnan(row["entropy_mean"])
+    assert row["loss_tokens"] == 0
+
+
+def test_what_is_not_recorded_stays_missing():
+    row = one(entropy=[1, 3])
+    assert math.isnan(row["k1_mean"])
+    assert math.isnan(row["loss_tokens"])
+
+
+def test_the_largest_of_negative_values_is_negative():
+    assert one(logprobs=[-3, -2], ref_logprobs=[-1, -1])["k1_max"] == -1

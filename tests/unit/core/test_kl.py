@@ -1,0 +1,132 @@
+"""The estimators against their closed forms, at ordinary, tiny and broken inputs."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from board.core import kl
+
+PAIRWISE = (
+    kl.k1,
+    kl.k2,
+    kl.k3,
+    kl.importance_ratio,
+    kl.mismatch_ratio,
+    kl.mismatch_kl,
+)
+logprob = st.floats(-50, 0)
+
+
+@pytest.mark.parametrize("estimator", [kl.k1, kl.k2, kl.k3, kl.mismatch_kl])
+def test_every_divergence_is_zero_when_policies_match(estimator):
+    assert estimator([-1.5, -0.25, 0.0], [-1.5, -0.25, 0.0]).tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("ratio", [kl.importance_ratio, kl.mismatch_ratio])
+def test_every_ratio_is_one_when_policies_match(ratio):
+    assert ratio([-1.5, -0.25], [-1.5, -0.25]).tolist() == [1, 1]
+
+
+@given(logprob, logprob)
+def test_estimators_meet_their_closed_forms(p, q):
+    d = p - q
+    assert kl.k1([p], [q])[0] == d
+    assert kl.k2([p], [q])[0] == pytest.approx(d * d / 2, rel=1e-15)
+    assert kl.k3([p], [q])[0] == pytest.approx(math.exp(-d) - 1 + d, rel=1e-9, abs=1e-12)
+    assert kl.importance_ratio([p], [q])[0] == pytest.approx(math.exp(d))
+    assert kl.mismatch_ratio([p], [q])[0] == pytest.approx(math.exp(d))
+    r = math.exp(d)
+    assert kl.mismatch_kl([p], [q])[0] == pytest.approx(r - 1 - math.log(r), rel=1e-9, abs=1e-12)
+    assert kl.probability([p])[0] == math.exp(p)
+
+
+def test_k1_is_positive_where_the_policy_likes_the_token_more_than_the_reference():
+    assert kl.k1([-0.5], [-2.0])[0] == 1.5
+    assert kl.k1([-2.0], [-0.5])[0] == -1.5
+
+
+def test_k3_is_not_rlloggingboards_kl_which_reverses_the_difference():
+    d = 1.0
+    assert kl.k3([-1.0], [-2.0])[0] == pytest.approx(math.exp(-d) - 1 + d)
+    assert kl.k3([-1.0], [-2.0])[0] != pytest.approx(math.exp(d) - 1 - d)
+
+
+def test_importance_ratio_is_above_one_where_the_update_made_the_token_likelier():
+    assert kl.importance_ratio([-1.0], [-2.0])[0] == pytest.approx(math.e)
+
+
+def test_mismatch_kl_is_k3_seen_from_the_sampler():
+    trainer, sampler = [-1.0, -3.0], [-2.0, -0.5]
+    assert kl.mismatch_kl(trainer, sampler) == pytest.approx(kl.k3(sampler, trainer))
+
+
+@given(st.floats(allow_nan=False), st.floats(allow_nan=False))
+def test_k3_and_mismatch_kl_are_never_negative(p, q):
+    for estimator in (kl.k3, kl.mismatch_kl, kl.k2):
+        value = estimator([p], [q])[0]
+        assert math.isnan(value) or value >= 0
+
+
+@pytest.mark.parametrize("d", [1e-3, 1e-5, 1e-6, -1e-6, 1e-7])
+def test_tiny_differences_keep_their_digits(d):
+    # exp(-d) - 1 + d in plain floats has lost every digit at 1e-8 and half of them at 1e-6.
+    exact = d * d / 2 - d**3 / 6 + d**4 / 24
+    assert kl.k3([d], [0.0])[0] == pytest.approx(exact, rel=1e-8)
+
+
+def test_expected_k3_is_the_divergence_of_the_two_distributions():
+    p, q = np.array([0.7, 0.2, 0.1]), np.array([0.5, 0.3, 0.2])
+    divergence = float((p * np.log(p / q)).sum())
+    for estimator in (kl.k1, kl.k3):
+        assert float((p * estimator(np.log(p), np.log(q))).sum()) == pytest.approx(divergence)
+
+
+@pytest.mark.parametrize("estimator", PAIRWISE)
+def test_a_missing_value_stays_missing(estimator):
+    assert np.isnan(estimator([np.nan, -1.0], [-1.0, np.nan])).all()
+
+
+@pytest.mark.parametrize("estimator", PAIRWISE)
+def test_unequal_shapes_are_refused(estimator):
+    with pytest.raises(ValueError, match="unequal shapes"):
+        estimator([-1.0, -2.0], [-1.0])
+
+
+@pytest.mark.parametrize("estimator", PAIRWISE)
+def test_no_shape_is_broadcast_to_another(estimator):
+    with pytest.raises(ValueError, match="unequal shapes"):
+        estimator(np.zeros((2, 2)), np.zeros(2))
+
+
+@pytest.mark.parametrize("estimator", PAIRWISE)
+def test_empty_arrays_give_empty_arrays(estimator):
+    assert estimator([], []).shape == (0,)
+
+
+@pytest.mark.parametrize("estimator", PAIRWISE)
+@pytest.mark.parametrize("p", [-np.inf, np.inf, -3.4e38, 3.4e38, 1e300])
+def test_huge_and_infinite_inputs_give_no_nan_and_no_warning(estimator, p):
+    for pair in ([p], [-1.0]), ([-1.0], [p]):
+        value = estimator(*pair)[0]
+        assert not math.isnan(value)
+
+
+@pytest.mark.parametrize("estimator", [kl.k3, kl.mismatch_kl])
+def test_a_log_probability_of_minus_float_max_does_not_turn_the_divergence_negative(estimator):
+    for pair in ([-3.4e38], [-1.0]), ([-1.0], [-3.4e38]):
+        assert 0 < estimator(*pair)[0] < np.inf
+
+
+def test_an_infinite_log_ratio_gives_an_infinity_that_means_can_leave_out():
+    assert kl.k3([-np.inf], [-1.0])[0] == np.inf
+    assert kl.importance_ratio([-1.0], [-np.inf])[0] == np.inf
+    assert kl.importance_ratio([-np.inf], [-1.0])[0] == 0
+
+
+def test_both_infinite_is_not_a_number():
+    assert np.isnan(kl.k1([-np.inf], [-np.inf])[0])

@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from board.core import metrics
+from board.core.aggregate import COLUMNS, NEEDED, REDUCTIONS
+from board.core.metrics import is_zero_std, masked_mean, token_metrics
+
+NAN = float("nan")
+
+
+def test_masked_mean_is_over_the_tokens_in_the_loss():
+    assert masked_mean(np.array([1.0, 2, 30]), np.array([1.0, 1, 0])) == 1.5
+
+
+def test_masked_mean_is_over_all_tokens_where_no_mask_is_recorded():
+    assert masked_mean(np.array([1.0, 2, 6])) == 3
+
+
+@pytest.mark.parametrize("broken", [NAN, math.inf, -math.inf])
+def test_masked_mean_leaves_out_what_is_not_finite(broken):
+    assert masked_mean(np.array([1.0, broken, 3])) == 2
+
+
+@pytest.mark.parametrize(
+    ("values", "mask"),
+    [([], None), ([NAN], None), ([1.0], [0.0]), ([1.0], [NAN]), ([], [])],
+)
+def test_masked_mean_of_nothing_is_missing_and_not_zero(values, mask):
+    mask = None if mask is None else np.array(mask, float)
+    assert math.isnan(masked_mean(np.array(values, float), mask))
+
+
+def test_masked_mean_refuses_a_mask_of_another_length():
+    with pytest.raises(ValueError, match="mask of 1 entries for 2 values"):
+        masked_mean(np.array([1.0, 2]), np.array([1.0]))
+
+
+def test_masked_mean_of_values_without_any_is_a_real_zero():
+    assert masked_mean(np.array([-1.0, 1.0])) == 0
+
+
+@pytest.mark.parametrize(
+    ("rewards", "expected"),
+    [
+        ([1, 1, 1], True),
+        ([1, 0, 1], False),
+        ([NAN, 1, 1], True),
+        ([NAN, 1, 2], False),
+        ([1], None),
+        ([], None),
+        ([NAN, NAN], None),
+        ([NAN, 1], None),
+        ([0.1 + 0.2, 0.3], False),
+        ([1e5, 1e5 + 1e-6], False),
+    ],
+)
+def test_a_group_has_no_gradient_when_all_its_scores_are_equal(rewards, expected):
+    assert is_zero_std(np.array(rewards, float)) is expected
+
+
+def test_a_derived_metric_needs_all_its_inputs():
+    assert set(token_metrics({"logprobs": np.array([-1.0])})) == {"logprobs", "prob"}
+
+
+def test_arrays_of_unequal_length_are_kept_and_never_combined():
+    found = token_metrics({"logprobs": np.array([-1.0, -2]), "ref_logprobs": np.array([-1.0])})
+    assert "k1" not in found
+    assert "k3" not in found
+    assert found["logprobs"].tolist() == [-1, -2]
+    assert found["ref_logprobs"].tolist() == [-1]
+
+
+def test_a_recorded_array_is_shown_as_recorded_even_under_a_derived_name():
+    recorded = {
+        "k1": np.array([9.0]),
+        "logprobs": np.array([-1.0]),
+        "ref_logprobs": np.array([-2.0]),
+    }
+    assert token_metrics(recorded)["k1"].tolist() == [9]
+
+
+def test_unknown_arrays_come_after_the_known_ones():
+    assert list(token_metrics({"mine": np.array([1.0]), "entropy": np.array([1.0])}))[-1] == "mine"
+
+
+@pytest.mark.parametrize("name", [*metrics.TOKEN_METRICS, *metrics.ROLLOUT_METRICS])
+def test_no_label_is_a_bare_kl_or_ratio(name):
+    known = metrics.TOKEN_METRICS.get(name) or metrics.ROLLOUT_METRICS[name]
+    assert known.label.strip().lower() not in ("kl", "ratio", "importance ratio")
+    if "KL" in known.label:
+        assert "‖" in known.label
+
+
+@pytest.mark.parametrize("name", ["k1", "k2", "k3", "mismatch_kl", "importance_ratio"])
+def test_every_derived_metric_says_its_formula_and_its_source(name):
+    assert metrics.TOKEN_METRICS[name].formula
+    assert metrics.TOKEN_METRICS[name].source
+
+
+@pytest.mark.parametrize("name", metrics.DERIVED)
+def test_every_derived_metric_is_a_known_token_metric(name):
+    assert name in metrics.TOKEN_METRICS
+
+
+def test_every_aggregate_is_of_a_metric_that_a_scan_can_have():
+    for column, metric, _ in REDUCTIONS:
+        assert column in COLUMNS
+        derived = metrics.DERIVED.get(metric)
+        assert set(derived.needs if derived else (metric,)) <= set(NEEDED)
+
+
+def test_a_metric_the_board_does_not_know_is_called_what_the_framework_calls_it():
+    assert metrics.rollout_metric("verify_score").label == "verify_score"
+    assert metrics.token_metric("my_stream").label == "my_stream"
+    assert "format" in metrics.rollout_metric("rewards.format").label

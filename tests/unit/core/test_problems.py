@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+from board.core.problems import Problem, ProblemLog, count_of
+
+
+def test_problems_of_one_kind_fold_into_one_with_its_first_line_and_a_count():
+    log = ProblemLog(Problem("a", line, "step", "step is missing") for line in (7, 3, 9))
+    assert log.as_tuple() == (Problem("a", 3, "step", "step is missing", count=3),)
+
+
+def test_problems_of_other_files_fields_or_reasons_stay_apart():
+    log = ProblemLog(
+        [
+            Problem("a", 1, "step", "x"),
+            Problem("b", 1, "step", "x"),
+            Problem("a", 1, None, "x"),
+            Problem("a", 1, "step", "y"),
+        ]
+    )
+    assert len(log) == 4
+
+
+def test_a_folded_problem_of_a_whole_file_keeps_no_line():
+    log = ProblemLog([Problem("a", None, None, "x"), Problem("a", None, None, "x")])
+    assert log.as_tuple()[0].line is None
+    assert log.as_tuple()[0].where == "a"
+
+
+def test_counts_of_folded_problems_add_up():
+    log = ProblemLog([Problem("a", 4, None, "x", count=5), Problem("a", 2, None, "x", count=2)])
+    assert log.as_tuple()[0].count == 7
+    assert log.as_tuple()[0].where == "a:2"
+
+
+def test_the_worst_problems_come_first():
+    log = ProblemLog(
+        [
+            Problem("a", 1, None, "n", severity="note"),
+            Problem("a", 9, None, "p", severity="partial"),
+            Problem("b", 1, None, "l"),
+        ]
+    )
+    assert [p.reason for p in log] == ["l", "p", "n"]
+
+
+def test_count_of_counts_lines_of_one_severity():
+    problems = [Problem("a", 1, None, "x", count=3), Problem("a", 1, None, "y", severity="note")]
+    assert count_of(problems, "lost") == 3
+    assert count_of(problems, "partial") == 0
