@@ -1,8 +1,8 @@
 """The token view: a response token by token, coloured by a metric, read in place.
 
-The script and styles lie beside this file: `token_view.html`, `token_view.css` and `js/*.js`, whose
-parts are joined into one module (no build step). Model text goes to the browser in Arrow tables and
-onto the page as text nodes only.
+The markup, the styles and the script lie beside this file: `token_view.html`, two style sheets, and
+`js/*.js`, whose parts are joined into one module (no build step). Model text goes to the browser in
+Arrow tables and onto the page as text nodes only.
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ def _read(name: str) -> str:
 _COMPONENT = component(
     "rollout_board_token_view",
     html=_read("token_view.html"),
-    css=_read("token_view.css"),
+    # The rules for narrow places end token_view.css and override the panel's.
+    css=_read("panel.css") + _read("token_view.css"),
     js="\n".join(_read(f"js/{part}.js") for part in _SCRIPT_PARTS),
     isolate_styles=True,
 )

@@ -115,14 +115,7 @@ function tokensInSight(view) {
 }
 
 function tokenAtHeight(view, y) {
-  let low = 0;
-  let high = view.blocks.length - 1;
-  while (low < high) {
-    const middle = (low + high + 1) >> 1;
-    if (view.blocks[middle].element.getBoundingClientRect().top <= y) low = middle;
-    else high = middle - 1;
-  }
-  const { element, first, last } = view.blocks[low];
+  const { element, first, last } = view.blocks[blockAtHeight(view, y)];
   const box = element.getBoundingClientRect();
   const share = Math.max(0, Math.min(1, (y - box.top) / (box.height || 1)));
   return first + share * (last - first);

@@ -5,6 +5,7 @@ const BLOCK_TOKENS = 256;
 const LONGEST_BLOCK = 2048;
 const LINE_HEIGHT = 26;
 const LINE_CHARACTERS = 90;
+const PAINT_BUDGET_MS = 6;
 const FOLDED_CHARACTERS = 500;
 const FOLDED_LINES = 6;
 
@@ -59,6 +60,7 @@ function tokenBlock(view, first, last) {
     fillText(span, texts[i]);
     view.spans[i] = span;
     view.base[i] = inLoss[i] === OUTSIDE ? "token outside" : "token";
+    span.className = view.base[i];
     block.append(span);
     characters += texts[i].length;
     if (texts[i].includes("\n")) lines += 1;
@@ -93,17 +95,53 @@ function foldButton(body, text) {
   return button;
 }
 
-/** Recolour every token by the chosen metric; a token whose colour stays is not touched. */
+/** Recolour by the chosen metric: what is in sight now, the rest a few blocks a frame. */
 function paintTokens(view) {
-  const { rollout, spans, base, levels, metric } = view;
-  for (let i = 0; i < spans.length; i++) {
-    const level = metric ? levelOf(metric, metric.scale, i) : 0;
-    if (level === levels[i]) continue;
-    levels[i] = level;
-    spans[i].className = `${base[i]} ${levelClass(level)}`;
+  const { rollout, metric, levels, blocks, ui } = view;
+  for (let i = 0; i < levels.length; i++) {
+    levels[i] = metric ? levelOf(metric, metric.scale, i) : 0;
   }
+  cancelAnimationFrame(view.painting);
+  if (!rollout.texts.length) return;
+  const top = ui.flow.getBoundingClientRect().top;
+  const [first, last] = [blockAtHeight(view, top), blockAtHeight(view, top + ui.flow.clientHeight)];
+  blocks.slice(first, last + 1).forEach((block) => paintBlock(view, block));
   markHits(view);
-  if (view.pin !== null && rollout.texts.length) spans[view.pin].classList.add("pinned");
+  paintLater(view, [...blocks.slice(last + 1), ...blocks.slice(0, first)]);
+}
+
+function paintLater(view, blocks) {
+  if (!blocks.length) return;
+  view.painting = requestAnimationFrame(() => {
+    const until = performance.now() + PAINT_BUDGET_MS;
+    let done = 0;
+    while (done < blocks.length && performance.now() < until) paintBlock(view, blocks[done++]);
+    markHits(view);
+    paintLater(view, blocks.slice(done));
+  });
+}
+
+/** A token whose colour stays is not touched. */
+function paintBlock(view, { first, last }) {
+  const { spans, base, levels, painted } = view;
+  for (let i = first; i < last; i++) {
+    if (levels[i] === painted[i]) continue;
+    painted[i] = levels[i];
+    spans[i].className = `${base[i]} ${levelClass(levels[i])}`;
+  }
+  if (view.pin !== null && first <= view.pin && view.pin < last) spans[view.pin].classList.add("pinned");
+}
+
+/** Which block lies at a height of the window, by bisection. */
+function blockAtHeight(view, y) {
+  let low = 0;
+  let high = view.blocks.length - 1;
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (view.blocks[middle].element.getBoundingClientRect().top <= y) low = middle;
+    else high = middle - 1;
+  }
+  return low;
 }
 
 function tokenAt(target) {

@@ -14,6 +14,7 @@ export default function ({ data, parentElement, setStateValue }) {
   else honour(view, data.view, themed);
   return () => {
     clearTimeout(view.reporting);
+    cancelAnimationFrame(view.painting);
     view.resized.disconnect();
     VIEWS.delete(root);
   };
@@ -78,7 +79,9 @@ function load(view, data) {
   const rollout = readRollout(data);
   const count = rollout.texts.length;
   Object.assign(view, { rollout, pin: null, hits: [], hit: -1, metric: null });
-  Object.assign(view, { base: new Array(count), levels: new Int8Array(count).fill(127) });
+  cancelAnimationFrame(view.painting);
+  Object.assign(view, { base: new Array(count), levels: new Int8Array(count) });
+  view.painted = new Int8Array(count);
   view.asked = { metric: data.view.metric, pinned: data.view.pinned };
   view.sent = { metric: [], pinned: [] };
   clearTimeout(view.reporting);
