@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pandas as pd
+import plotly.graph_objects as go
 import streamlit as st
 
+from board.charts.curves import CurveOptions, Series, curve
 from board.store import discovery
 from board.store.discovery import Discovery, LogFile, RunInfo
 from board.store.rollout import OpenRollout, open_rollout, search
@@ -77,6 +79,27 @@ def _rollout(
 def rollout(of: Run, step: int, index: int) -> OpenRollout:
     """One rollout whole. Raises BoardError."""
     return _rollout(of.info.files, of.options, step, index, of)
+
+
+@st.cache_resource(max_entries=256, show_spinner=False)
+def _curve(
+    files: tuple[LogFile, ...],
+    options: OpenOptions,
+    columns: tuple[str, ...],
+    look: CurveOptions,
+    dark: bool,
+    step: int,
+    _run: Run,
+) -> go.Figure:
+    series = [Series.of(column) for column in columns]
+    return curve(_run.steps, series, look, dark=dark, selected_step=step)
+
+
+def curve_figure(
+    of: Run, columns: tuple[str, ...], look: CurveOptions, *, dark: bool, step: int
+) -> go.Figure:
+    """The figure of these columns over the run's steps; the caller must not change it."""
+    return _curve(of.info.files, of.options, columns, look, dark, step, of)
 
 
 @st.cache_resource(max_entries=16, show_spinner="Searching the texts …")

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 import plotly.graph_objects as go
 import streamlit as st
 
+from board.charts.layout import PLOTLY_CONFIG
 from board.errors import BoardError
 from board.store.run import Run, reader_titles
 from board.views import _state
 from board.views._text import plain
-
-CHART_CONFIG: Final = {
-    "displaylogo": False,
-    "modeBarButtonsToRemove": ["lasso2d", "select2d", "autoScale2d"],
-}
 
 
 def run(page: st.Page) -> None:
@@ -46,15 +42,20 @@ def header(run: Run) -> None:
                 st.badge("step still growing", icon=":material/hourglass_top:", color="orange")
 
 
-def clickable(figure: go.Figure, *, key: str, on_step: Callable[[int], None]) -> None:
-    """Draws a figure over steps; a click on it calls `on_step` with the step clicked."""
+def clickable(figure: go.Figure, *, key: str, field: str, on_pick: Callable[[int], object]) -> None:
+    """Draws a figure; a click on a point calls `on_pick` with the whole number in its `field`."""
     event: Any = st.plotly_chart(
         figure,
+        # Another run or step is another chart to Streamlit: a selection is of one figure only.
         key=f"{key}_{_state.get('run')}_{_state.get('step')}",
+        theme=None,
         on_select="rerun",
         selection_mode="points",
-        config=CHART_CONFIG,
+        config=dict(PLOTLY_CONFIG),
     )
     points = event.selection.points
-    if points and isinstance(points[0].get("x"), int | float):
-        on_step(int(points[0]["x"]))
+    picked = points[0].get(field) if points else None
+    if isinstance(picked, list):
+        picked = picked[0] if picked else None
+    if isinstance(picked, int | float):
+        on_pick(int(picked))

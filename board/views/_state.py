@@ -151,7 +151,8 @@ def ensure(name: str, allowed: Collection[Any], fallback: Any) -> Any:
     if value in allowed:
         return value
     if value != CHOICES[name].default:
-        notice(f"{name} = {value!r} is not on offer here; showing {fallback!r} instead.")
+        shown = repr(fallback) if fallback != "" else "the default"
+        notice(f"{name} = {value!r} is not on offer here; showing {shown} instead.")
     put(**{name: fallback})
     return fallback
 

@@ -7,12 +7,12 @@ from typing import Final
 
 import streamlit as st
 
-from board.charts.curves import CurveOptions, Series, change, curve, sparkline
+from board.charts.curves import CurveOptions, change, sparkline
 from board.charts.layout import notes_of
 from board.core.metrics import REWARD_PART, Metric, rollout_metric
 from board.store.run import Run
 from board.store.steps import base_name
-from board.views import _page, _sidebar, _state
+from board.views import _cached, _page, _sidebar, _state
 from board.views._text import number, plain
 
 _BACK: Final = 20
@@ -181,11 +181,10 @@ def _draw_one(run: Run, chart: _Chart, options: CurveOptions) -> None:
     metric = chart.metric
     title = f"**{plain(metric.label)}**"
     st.markdown(f"{title} :gray[{plain(metric.unit)}]" if metric.unit else title, help=_help(chart))
-    series = [Series.of(column) for column in chart.columns]
-    figure = curve(
-        run.steps, series, options, dark=_page.dark(), selected_step=int(_state.get("step"))
+    figure = _cached.curve_figure(
+        run, chart.columns, options, dark=_page.dark(), step=int(_state.get("step"))
     )
-    _page.clickable(figure, key=f"curve_{metric.name}", on_step=_open_step)
+    _page.clickable(figure, key=f"curve_{metric.name}", field="x", on_pick=_open_step)
     for note in notes_of(figure):
         st.caption(plain(note))
 

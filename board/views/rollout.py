@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 import streamlit as st
 
+from board.charts.layout import PLOTLY_CONFIG, notes_of
 from board.charts.token_heatmap import token_heatmap
 from board.components.token_data import TokenSegment, spec_of
 from board.components.token_view import token_view
@@ -229,7 +230,9 @@ def _heat_map(opened: OpenRollout, metrics: Mapping[str, Any]) -> None:
     if _state.get("heat"):
         filled = {name: values.filled(np.nan) for name, values in metrics.items()}
         figure = token_heatmap(filled, opened.tokens, dark=_page.dark())
-        st.plotly_chart(figure, key="heat_map", config=_page.CHART_CONFIG)
+        st.plotly_chart(figure, key="heat_map", theme=None, config=dict(PLOTLY_CONFIG))
+        for note in notes_of(figure):
+            st.caption(plain(note))
 
 
 def _raw(run: Run, opened: OpenRollout, row: pd.Series[Any]) -> None:

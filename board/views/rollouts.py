@@ -9,6 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from board.charts import step_charts
+from board.charts.layout import notes_of
 from board.core.metrics import REWARD_PART, rollout_metric
 from board.errors import BoardError
 from board.store.run import Run
@@ -290,10 +291,11 @@ def _harmless(cell: Any) -> Any:
 
 def _charts(run: Run) -> None:
     rows = run.rollouts[run.rollouts["step"] == int(_state.get("step"))]
+    dark = _page.dark()
     figures = [
-        ("Reward by rollout", step_charts.reward_by_rollout(rows, dark=_page.dark())),
-        ("Gap to the reference", step_charts.gap_to_reference(rows, dark=_page.dark())),
-        ("Distribution of the reward", step_charts.reward_distribution(rows, dark=_page.dark())),
+        ("Reward by rollout", step_charts.reward_by_rollout(rows, dark=dark)),
+        ("Gap to the reference", step_charts.gap_to_reference(rows, dark=dark)),
+        ("Distribution of the reward", step_charts.reward_distribution(rows, dark=dark)),
     ]
     drawn = [(title, figure) for title, figure in figures if figure is not None]
     if not drawn:
@@ -302,7 +304,13 @@ def _charts(run: Run) -> None:
     for column, (title, figure) in zip(st.columns(len(drawn), gap="small"), drawn, strict=True):
         with column, st.container(border=True, height="stretch"):
             st.markdown(f"**{title}** :gray[step {_state.get('step')}]")
-            st.plotly_chart(figure, key=f"step_{title}", config=_page.CHART_CONFIG)
+            _page.clickable(figure, key=f"step_{title}", field="customdata", on_pick=_open_rollout)
+            for note in notes_of(figure):
+                st.caption(plain(note))
+
+
+def _open_rollout(index: int) -> None:
+    _state.go("rollout", index=index, token=None)
 
 
 def _render() -> None:
