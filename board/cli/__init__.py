@@ -1,0 +1,166 @@
+"""The `rollout-board` command: everything the pages show, without a browser.
+
+Data goes to stdout, progress and errors to stderr. Exit codes: 0 done; 1 `check` found lines or values
+that could not be used; 2 the command could not be done as given; 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from board import __version__
+from board.errors import BoardError
+
+_COMMANDS: Final = ("serve", "runs", "steps", "rollouts", "show", "check")
+_BROKEN_PIPE: Final = 141  # what a shell reports for a program that SIGPIPE ended
+
+_WHERE_HELP: Final = """\
+conditions of the form COLUMN OP VALUE, joined by `and`. OP is one of == != < <= > >= contains; text with
+spaces goes in quotes, e.g. 'reward < 0.5 and response contains "I think"'. Case matters to == and !=, not
+to contains. A rollout without a value in the column does not match. Conditions on prompt and response
+read the whole text."""
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of all commands."""
+    parser = argparse.ArgumentParser(
+        prog="rollout-board",
+        description="Rollout logs of RL training, in a browser (serve, the default) or on the terminal.",
+        epilog="`rollout-board PATH` is short for `rollout-board serve PATH`.",
+    )
+    parser.add_argument("--version", action="version", version=f"rollout-board {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _add_serve(commands.add_parser("serve", help="open the dashboard in a browser"))
+    _add_runs(commands.add_parser("runs", help="list the runs under a folder"))
+    _add_steps(commands.add_parser("steps", help="the metrics of each step of a run"))
+    _add_rollouts(
+        commands.add_parser("rollouts", help="the rollouts of a run, sorted and filtered")
+    )
+    _add_show(commands.add_parser("show", help="one rollout whole, token by token"))
+    _add_check(commands.add_parser("check", help="every line and value that could not be used"))
+    return parser
+
+
+def _add_serve(parser: argparse.ArgumentParser) -> None:
+    _add_path(parser)
+    parser.add_argument("--port", type=int, help="default: the first free port from 8501 on")
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (%(default)s)")
+    parser.add_argument(
+        "--allow-any-path", action="store_true", help="let users of the page open any folder"
+    )
+    parser.add_argument("--no-browser", action="store_true", help="print the address, open nothing")
+
+
+def _add_runs(parser: argparse.ArgumentParser) -> None:
+    _add_path(parser)
+    _add_json(parser)
+
+
+def _add_steps(parser: argparse.ArgumentParser) -> None:
+    _add_run(parser)
+    _add_json(parser)
+
+
+def _add_rollouts(parser: argparse.ArgumentParser) -> None:
+    _add_run(parser)
+    parser.add_argument("--step", type=int, help="rollouts of this step only")
+    parser.add_argument("--sort", metavar="COLUMN", help="by this column; missing values come last")
+    parser.add_argument("--desc", action="store_true", help="largest first")
+    parser.add_argument("--where", metavar="EXPR", help=_WHERE_HELP)
+    parser.add_argument("--limit", type=_count, metavar="N", help="at most N rollouts")
+    _add_json(parser)
+
+
+def _add_show(parser: argparse.ArgumentParser) -> None:
+    _add_run(parser)
+    parser.add_argument("--step", type=int, required=True, help="trainer step")
+    parser.add_argument("--index", type=int, required=True, help="position within the step, from 0")
+    _add_json(parser)
+
+
+def _add_check(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Lists every problem with its file, line, field and reason. Severity lost: a line or file is "
+        "not shown. partial: a value of a rollout is not shown. note: all is shown, and it is said how "
+        "it was read. Exits 1 when anything is lost or partial; notes alone exit 0."
+    )
+    _add_run(parser)
+    _add_json(parser)
+
+
+def _add_path(parser: argparse.ArgumentParser) -> None:
+    help_text = "a folder of runs, a run or a log file (default: the bundled rollout_samples)"
+    parser.add_argument("path", nargs="?", type=Path, metavar="PATH", help=help_text)
+
+
+def _add_run(parser: argparse.ArgumentParser) -> None:
+    help_text = "a run's folder, a log file, or the name of a run in the bundled rollout_samples"
+    parser.add_argument("run", metavar="RUN", help=help_text)
+
+
+def _add_json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--json", action="store_true", help="one JSON document; null where not recorded"
+    )
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError("expected 0 or more")
+    return number
+
+
+def _with_command(arguments: Sequence[str]) -> list[str]:
+    """The arguments with `serve` put in front where no command is named."""
+    named = bool(arguments) and arguments[0] in (*_COMMANDS, "-h", "--help", "--version")
+    return [*arguments] if named else ["serve", *arguments]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command and returns its exit code. Raises SystemExit on arguments it can't parse."""
+    args = build_parser().parse_args(
+        _with_command(sys.argv[1:] if arguments is None else arguments)
+    )
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8")  # JSON is, whatever the locale says
+    try:
+        code = _run(args)
+        sys.stdout.flush()
+    except BoardError as error:
+        print(f"rollout-board: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # Whoever read the output has left; what is still buffered must not fail at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _BROKEN_PIPE
+    return code
+
+
+def _run(args: argparse.Namespace) -> int:
+    try:
+        # Imported late: a training node has the exporter without what the dashboard needs.
+        from board.cli import commands, serve
+
+        if args.command == "serve":
+            browser = not args.no_browser
+            return serve.serve(args.path, args.host, args.port, args.allow_any_path, browser)
+        return commands.COMMANDS[args.command](args)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] in ("board", "app"):
+            raise
+        raise _not_installed(error.name) from error
+
+
+def _not_installed(name: str) -> BoardError:
+    return BoardError(
+        f'the dashboard needs {name}, which is not installed: pip install "rollout-board[board]"'
+    )

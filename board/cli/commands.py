@@ -1,0 +1,302 @@
+"""The commands that print data: runs, steps, rollouts, show, check."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, Final
+
+import pandas as pd
+
+from board.cli import output
+from board.cli.runs import default_root, find_run, no_runs, only_run, opened
+from board.cli.where import Condition, known_column, matches, parse_where
+from board.core.problems import Problem, count_of
+from board.errors import ChoiceError, NotFoundError
+from board.store.discovery import Discovery, RunInfo, discover
+from board.store.rollout import OpenRollout, open_rollout, search
+from board.store.run import Run
+from board.store.table import ordered
+
+FIXED_STEP_KEYS: Final = (
+    *("step", "rollouts", "reward_mean", "reward_std", "ref_reward_mean", "response_tokens_mean"),
+    *("k1_mean", "k3_mean", "mismatch_kl_mean", "entropy_mean", "is_truncated_mean"),
+    "zero_std_group_fraction",
+)
+"""Keys that every row of `steps --json` has, null where the log does not record them."""
+
+_LOCATION: Final = ("offset", "size")
+_WHOLE_TEXTS: Final = ("prompt", "response")
+_ROLLOUT_COLUMNS: Final = (
+    *("step", "index", "group_id", "env", "reward", "ref_reward", "advantage", "k3_mean"),
+    *("mismatch_kl_mean", "entropy_mean", "response_tokens", "finish_reason", "response"),
+)
+_SHOWN_PROBLEMS: Final = 3
+_CHECKED: Final = ("files", "steps", "rollouts", "superseded")
+
+
+def runs(args: argparse.Namespace) -> int:
+    """Every run under a folder, each opened to be counted."""
+    root = args.path or default_root()
+    found = discover(root)
+    rows = [_run_row(info, root) for info in found.runs]
+    if not rows:
+        output.say(no_runs(found, root))
+    else:
+        _say_left_out(found)
+    if args.json:
+        output.print_json(rows)
+    elif rows:
+        output.print_table(rows, tuple(rows[0]))
+    return 0
+
+
+def _run_row(info: RunInfo, root: Path) -> dict[str, Any]:
+    run = opened(info)
+    return {
+        "run": info.name,
+        "path": str(root if root.is_file() else info.path),
+        "format": ", ".join(info.formats),
+        "steps": len(run.steps),
+        "rollouts": len(run.rollouts),
+        "bytes": info.bytes,
+        "problems": count_of(run.problems, "lost") + count_of(run.problems, "partial"),
+    }
+
+
+def steps(args: argparse.Namespace) -> int:
+    """One row per step."""
+    run = opened(find_run(args.run))
+    absent: dict[str, Any] = dict.fromkeys(FIXED_STEP_KEYS)
+    rows = [{**absent, **row} for row in output.records_of(run.steps)]
+    if args.json:
+        output.print_json(rows)
+        return 0
+    means = [c for c in run.steps.columns if c.endswith("_mean") and c not in FIXED_STEP_KEYS]
+    columns = [c for c in (*FIXED_STEP_KEYS, *means) if any(row[c] is not None for row in rows)]
+    output.print_table(rows, columns)
+    return 0
+
+
+def rollouts(args: argparse.Namespace) -> int:
+    """Rows of the run's table, filtered, then sorted, then cut to the limit."""
+    conditions = parse_where(args.where) if args.where else ()
+    run = opened(find_run(args.run))
+    rows = _shown_rows(run)
+    columns = [str(name) for name in rows.columns]
+    if args.step is not None:
+        run.row(args.step, 0)
+        rows = rows[rows["step"] == args.step]
+    for condition in sorted(conditions, key=lambda c: c.column in _WHOLE_TEXTS):
+        known_column(condition.column, columns)
+        rows = rows[_where(run, rows, condition)]
+    if args.sort:
+        rows = _sorted(rows, known_column(args.sort, columns), args.desc)
+    elif args.desc:
+        rows = rows.iloc[::-1]
+    rows = rows if args.limit is None else rows.head(args.limit)
+    records = output.records_of(rows)
+    if args.json:
+        output.print_json(records)
+    else:
+        output.print_table(records, _table_columns(args, conditions, columns))
+    return 0
+
+
+def _shown_rows(run: Run) -> pd.DataFrame:
+    """The run's table with file names, and without byte positions, which `line` says better."""
+    rows = run.rollouts.drop(columns=[c for c in _LOCATION if c in run.rollouts])
+    names = [file.path.relative_to(run.info.path).as_posix() for file in run.info.files]
+    return rows.assign(file=[names[number] for number in rows["file"]])
+
+
+def _sorted(rows: pd.DataFrame, column: str, descending: bool) -> pd.DataFrame:
+    try:
+        return ordered(rows, column, descending=descending)
+    except TypeError:
+        raise ChoiceError(f"{column} holds numbers and text, which have no common order") from None
+
+
+def _where(run: Run, rows: pd.DataFrame, condition: Condition) -> pd.Series[bool]:
+    """Which rows meet the condition; prompt and response are read whole, not from the preview."""
+    if condition.column not in _WHOLE_TEXTS:
+        return matches(rows[condition.column], condition)
+    candidates = rows
+    if condition.op == "contains":
+        located = run.rollouts.loc[rows.index]
+        candidates = rows[search(run, located, condition.value)]
+    places = zip(candidates["step"].tolist(), candidates["index"].tolist(), strict=True)
+    texts = [_whole_text(run, step, index, condition.column) for step, index in places]
+    found = pd.Series(texts, index=candidates.index, dtype=object)
+    return matches(found.reindex(rows.index), condition)
+
+
+def _whole_text(run: Run, step: int, index: int, column: str) -> str | None:
+    found = open_rollout(run, step, index)
+    if column in found.record.texts:
+        return found.record.texts[column]
+    tokens = found.tokens if column == "response" else found.prompt_tokens
+    return "".join(tokens) if tokens else None
+
+
+def _table_columns(
+    args: argparse.Namespace, conditions: tuple[Condition, ...], columns: list[str]
+) -> list[str]:
+    """The usual columns, with those that were asked for before the text."""
+    asked = [condition.column for condition in conditions] + ([args.sort] if args.sort else [])
+    usual = [name for name in _ROLLOUT_COLUMNS if name in columns]
+    added = [name for name in dict.fromkeys(asked) if name not in usual]
+    place = len(usual) - ("response" in usual)
+    return [*usual[:place], *added, *usual[place:]]
+
+
+def show(args: argparse.Namespace) -> int:
+    """One rollout with everything that is recorded of it or follows from it."""
+    run = opened(find_run(args.run))
+    row = run.row(args.step, args.index)
+    whole = rollout_document(run, row, open_rollout(run, args.step, args.index))
+    if args.json:
+        output.print_json(whole)
+    else:
+        _print_rollout(whole)
+    return 0
+
+
+def rollout_document(run: Run, row: pd.Series[Any], found: OpenRollout) -> dict[str, Any]:
+    """A rollout as one JSON object; arrays are [R] unless they were recorded otherwise."""
+    record = found.record
+    return {
+        "run": run.info.name,
+        "step": found.step,
+        "index": found.index,
+        "file": run.info.files[int(row["file"])].path.relative_to(run.info.path).as_posix(),
+        "line": int(row["line"]),
+        "ids": dict(record.ids),
+        "texts": dict(record.texts),
+        "messages": list(record.messages),
+        "segments": list(record.segments),
+        "scores": dict(record.scores),
+        "prompt_ids": _whole_numbers(record.prompt_ids),
+        "prompt_tokens": found.prompt_tokens,
+        "response_ids": _whole_numbers(record.response_ids),
+        "tokens": found.tokens,
+        "tokens_are_ids": found.tokens_are_ids,
+        "pad_tokens": record.pad_tokens,
+        "metrics": {name: values.tolist() for name, values in found.metrics.items()},
+        "extras": dict(record.extras),
+        "remarks": [asdict(remark) for remark in found.remarks],
+    }
+
+
+def _whole_numbers(array: Any) -> list[int | None] | None:
+    if array is None:
+        return None
+    return [int(n) if n == n and abs(n) != float("inf") else None for n in array.values()]
+
+
+def _print_rollout(whole: Mapping[str, Any]) -> None:
+    place = f"{whole['file']}:{whole['line']}"
+    head = [("run", whole["run"]), ("step", whole["step"]), ("index", whole["index"])]
+    output.print_fields([*head, ("line", place), *whole["ids"].items(), *whole["scores"].items()])
+    for name, text in whole["texts"].items():
+        print(f"\n== {name}\n{output.printable(text)}")
+    _print_tokens(whole)
+    for remark in whole["remarks"]:
+        print(f"\n{remark['severity']}: {remark['reason']}; {remark['hint']}")
+
+
+def _print_tokens(whole: Mapping[str, Any]) -> None:
+    """Tokens and their metrics; an array of another length has no place beside them."""
+    tokens = whole["tokens"]
+    if not tokens:
+        return
+    aligned = {name: v for name, v in whole["metrics"].items() if len(v) == len(tokens)}
+    rows = [
+        {"#": i, "token": repr(token), **{name: v[i] for name, v in aligned.items()}}
+        for i, token in enumerate(tokens)
+    ]
+    print("\n== tokens")
+    output.print_table(rows, ("#", "token", *aligned))
+
+
+def check(args: argparse.Namespace) -> int:
+    """Every problem; 1 when something of the log is not shown."""
+    path = Path(args.run)
+    found = discover(path) if path.exists() else None
+    if found is None:
+        run = opened(find_run(args.run))
+        document = _check_document(run.info.name, run.problems, run)
+    elif found.runs:
+        run = opened(only_run(found, path))
+        problems = (*(_told_from(found.root, run, p) for p in run.problems), *found.left_out)
+        document = _check_document(run.info.name, problems, run)
+    elif found.left_out:
+        document = _check_document(str(path), found.left_out, None)
+    else:
+        raise NotFoundError(no_runs(found, path))
+    if args.json:
+        output.print_json(document)
+    else:
+        _print_check(document)
+    return 1 if document["lost"] or document["partial"] else 0
+
+
+def _told_from(root: Path, run: Run, problem: Problem) -> Problem:
+    """The problem with its path told from the folder that the user named."""
+    if not root.is_dir() or run.info.path == root:
+        return problem
+    path = (run.info.path / problem.path).relative_to(root).as_posix()
+    return replace(problem, path=path)
+
+
+def _check_document(name: str, problems: tuple[Problem, ...], run: Run | None) -> dict[str, Any]:
+    return {
+        "run": name,
+        "files": len(run.info.files) if run else 0,
+        "steps": len(run.steps) if run else 0,
+        "rollouts": len(run.rollouts) if run else 0,
+        "superseded": run.superseded if run else 0,
+        "lost": count_of(problems, "lost"),
+        "partial": count_of(problems, "partial"),
+        "notes": count_of(problems, "note"),
+        "problems": [asdict(problem) for problem in problems],
+    }
+
+
+def _print_check(document: Mapping[str, Any]) -> None:
+    counts = ", ".join(f"{key} {document[key]}" for key in _CHECKED)
+    print(f"{output.one_line(document['run'])}: {counts}")
+    for problem in document["problems"]:
+        _print_problem(Problem(**problem))
+    if not document["problems"]:
+        print("no problems")
+        return
+    print(
+        f"{document['lost']} lost, {document['partial']} partial, {document['notes']} notes "
+        "(lost: not shown; partial: shown without a value; note: all is shown)"
+    )
+
+
+def _print_problem(problem: Problem) -> None:
+    count = "1 line" if problem.count == 1 else f"{problem.count} lines"
+    print(output.one_line(f"{problem.severity:8}{problem.where}  {problem.reason}  ({count})"))
+    if problem.hint:
+        print(output.one_line(f"{'':8}{problem.hint}"))
+
+
+def _say_left_out(found: Discovery) -> None:
+    for problem in found.left_out[:_SHOWN_PROBLEMS]:
+        output.say(f"left out: {problem.path}: {problem.reason}")
+    if len(found.left_out) > _SHOWN_PROBLEMS:
+        output.say(f"and {len(found.left_out) - _SHOWN_PROBLEMS} more files")
+
+
+COMMANDS: Final[Mapping[str, Callable[[argparse.Namespace], int]]] = {
+    "runs": runs,
+    "steps": steps,
+    "rollouts": rollouts,
+    "show": show,
+    "check": check,
+}

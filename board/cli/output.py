@@ -1,0 +1,154 @@
+"""What goes to the terminal: one JSON document, an aligned table, or a line that says how far it is."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, TextIO, cast
+
+import numpy as np
+import orjson
+import pandas as pd
+
+_MAX_CELL: Final = 48
+_BIDI: Final = (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F)
+_CONTROL: Final = dict.fromkeys((*range(32), *range(127, 160), 8232, 8233, *_BIDI), " ")
+"""A model's text must not move the cursor, colour the terminal or turn the line around."""
+
+
+def records_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """One dict per row in plain Python types; None where not recorded."""
+    columns = {name: _plain_column(frame[name]) for name in frame.columns}
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def _plain_column(values: pd.Series[Any]) -> list[Any]:
+    recorded = values.notna()
+    return values.astype(object).where(recorded, None).tolist()
+
+
+def print_json(document: object) -> None:
+    """One JSON document; a list has one line per entry. NaN and infinities become null."""
+    if isinstance(document, list) and document:
+        lines = ",\n".join(_encoded(entry) for entry in cast("list[object]", document))
+        sys.stdout.write(f"[\n{lines}\n]\n")
+        return
+    sys.stdout.write(_encoded(document) + "\n")
+
+
+def _encoded(document: object) -> str:
+    try:
+        return orjson.dumps(document, option=orjson.OPT_SERIALIZE_NUMPY).decode()
+    except TypeError:  # integers beyond 64 bits, which JSON has and orjson does not
+        return json.dumps(_without_nan(document), ensure_ascii=False, allow_nan=False)
+
+
+def _without_nan(value: object) -> object:
+    if isinstance(value, np.ndarray):
+        return _without_nan(value.tolist())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {
+            key: _without_nan(entry) for key, entry in cast("Mapping[str, object]", value).items()
+        }
+    if isinstance(value, list | tuple):
+        return [_without_nan(entry) for entry in cast("list[object]", value)]
+    return value
+
+
+def print_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> None:
+    """Aligned columns, numbers to the right; a dash where nothing is recorded."""
+    cells = [[cell(row.get(column)) for column in columns] for row in rows]
+    widths = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
+    numeric = [any(isinstance(row.get(column), int | float) for row in rows) for column in columns]
+    for line in ([*columns], *cells):
+        shown = (
+            text.rjust(width) if right else text.ljust(width)
+            for text, width, right in zip(line, widths, numeric, strict=True)
+        )
+        print("  ".join(shown).rstrip())
+
+
+def cell(value: object, width: int = _MAX_CELL) -> str:
+    """A value as a short text on one line."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.0f}" if value.is_integer() and abs(value) < 1e6 else f"{value:.4g}"
+    text = one_line(str(value))
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def one_line(text: str) -> str:
+    """The text without line breaks and other characters that steer a terminal."""
+    return text.translate(_CONTROL)
+
+
+def printable(text: str) -> str:
+    """The text with its line breaks and tabs, and nothing else that steers a terminal."""
+    return "\n".join(one_line(line.replace("\t", "    ")) for line in text.split("\n"))
+
+
+def say(text: str) -> None:
+    """A line to the user beside the data, on stderr."""
+    print(one_line(text), file=sys.stderr)
+
+
+class ProgressLine:
+    """Says on stderr how far a long reading is: MB, MB/s and the time left.
+
+    Silent for the first second. On a terminal one line is drawn again and again and removed in the
+    end; elsewhere a line is written every few seconds.
+    """
+
+    _QUIET_SECONDS: Final = 1.0
+    _REDRAW_SECONDS: Final = 0.2
+    _WRITE_SECONDS: Final = 5.0
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = stream or sys.stderr
+        self._terminal = self._stream.isatty()
+        self._begun = time.monotonic()
+        self._last = self._begun + self._QUIET_SECONDS - self._WRITE_SECONDS
+        self._drawn = False
+
+    def __call__(self, done: int, total: int) -> None:
+        """Takes note of `done` of `total` bytes."""
+        now = time.monotonic()
+        pause = self._REDRAW_SECONDS if self._terminal else self._WRITE_SECONDS
+        if now - self._begun < self._QUIET_SECONDS or now - self._last < pause:
+            return
+        self._last = now
+        text = progress_text(done, total, now - self._begun)
+        self._stream.write(f"\r\x1b[K{text}" if self._terminal else f"{text}\n")
+        self._stream.flush()
+        self._drawn = True
+
+    def close(self) -> None:
+        """Removes the line from a terminal."""
+        if self._drawn and self._terminal:
+            self._stream.write("\r\x1b[K")
+            self._stream.flush()
+
+
+def progress_text(done: int, total: int, seconds: float) -> str:
+    """Such as `reading 120 of 480 MB (25 %), 60 MB/s, 6 s left`."""
+    rate = done / seconds
+    share = done / total if total else 1.0
+    left = f", {(total - done) / rate:.0f} s left" if rate else ""
+    amount = f"{done / 1e6:.0f} of {total / 1e6:.0f} MB ({share:.0%})"
+    return f"reading {amount}, {rate / 1e6:.0f} MB/s{left}"
+
+
+def print_fields(pairs: Iterable[tuple[str, object]]) -> None:
+    """`name  value`, one a line, names aligned; what is not recorded is left out."""
+    shown = [(name, value) for name, value in pairs if value is not None]
+    width = max((len(name) for name, _ in shown), default=0)
+    for name, value in shown:
+        print(f"{name.ljust(width)}  {cell(value, 200)}")

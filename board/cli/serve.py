@@ -1,0 +1,155 @@
+"""`rollout-board serve`: the Streamlit server in this process, for this machine unless told otherwise."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+import threading
+import time
+import webbrowser
+from pathlib import Path
+from typing import Any, Final
+
+from board.cli.runs import PROJECT, default_root
+from board.errors import BoardError, ChoiceError, NotFoundError, UnreadableError
+
+_FIRST_PORT: Final = 8501
+_PORTS_TRIED: Final = 100
+_START_SECONDS: Final = 60.0
+_OWN_NAMES: Final = ("localhost", "127.0.0.1", "::1")
+
+
+def serve(
+    path: Path | None, host: str, port: int | None, allow_any_path: bool, open_browser: bool
+) -> int:
+    """Serves the dashboard on `path` until it is stopped. Raises BoardError before it starts."""
+    root = _root(path)
+    from streamlit import config
+    from streamlit.web import bootstrap
+
+    app = PROJECT / "app.py"
+    if not app.is_file():
+        raise BoardError(f"{app} is missing; install rollout-board again")
+    chosen = _given_port(host, port) if port is not None else _free_port(host)
+    os.environ["ROLLOUT_BOARD_ROOT"] = str(root)
+    os.environ["ROLLOUT_BOARD_ALLOW_ANY_PATH"] = "1" if allow_any_path else "0"
+    # Without this the project's .streamlit/config.toml counts only where it is the working folder.
+    config._main_script_path = str(app)
+    options = server_options(host, chosen)
+    bootstrap.load_config_options(options)
+    url = url_of(host, chosen)
+    threading.Thread(
+        target=_announce, args=(host, chosen, url, root, open_browser), daemon=True
+    ).start()
+    bootstrap.run(str(app), False, [], options)
+    return 0
+
+
+def server_options(host: str, port: int) -> dict[str, Any]:
+    """What no configuration file may change: where the server listens, and that it calls nobody."""
+    return {
+        "server.address": host,
+        "server.port": port,
+        "server.headless": True,
+        "server.allowedHosts": allowed_hosts(host),
+        "server.fileWatcherType": "none",
+        "browser.gatherUsageStats": False,
+        "client.showErrorDetails": "type",
+        "logger.hideWelcomeMessage": True,
+        "logger.level": "warning",
+    }
+
+
+def allowed_hosts(host: str) -> list[str]:
+    """Names under which a browser may ask; any, when the user opened the server to every address."""
+    return ["*"] if _is_wildcard(host) else list(dict.fromkeys((*_OWN_NAMES, host)))
+
+
+def _is_wildcard(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_unspecified
+    except ValueError:
+        return False
+
+
+def url_of(host: str, port: int) -> str:
+    """The one address to open: this machine's name when the server listens on all its addresses."""
+    name = socket.gethostname() if _is_wildcard(host) else host
+    return f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
+
+
+def _root(path: Path | None) -> Path:
+    root = (path or default_root()).absolute()
+    try:
+        root.stat()
+    except FileNotFoundError:
+        raise NotFoundError(
+            f"{path} does not exist; give a folder of runs, a run or a log file "
+            "(rollout-board --help lists the commands)"
+        ) from None
+    except OSError as error:
+        raise UnreadableError(f"{root} can't be read: {error.strerror}") from error
+    return root
+
+
+def _given_port(host: str, port: int) -> int:
+    if not 1 <= port <= 65535:
+        raise ChoiceError(f"--port {port} is no port; expected 1 to 65535")
+    reason = _why_not(host, port)
+    if reason:
+        raise ChoiceError(
+            f"--port {port} on {host} can't be used: {reason}; leave --port out to get a free one"
+        )
+    return port
+
+
+def _free_port(host: str) -> int:
+    reason = ""
+    for port in range(_FIRST_PORT, _FIRST_PORT + _PORTS_TRIED):
+        reason = _why_not(host, port)
+        if not reason:
+            return port
+    raise ChoiceError(
+        f"no port from {_FIRST_PORT} to {_FIRST_PORT + _PORTS_TRIED - 1} on {host} can be used: "
+        f"{reason}; give --host or --port"
+    )
+
+
+def _why_not(host: str, port: int) -> str:
+    """Why the server can't listen there; empty when it can."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM
+        )[0]
+        with socket.socket(family, kind, protocol) as probe:
+            if os.name != "nt":  # there it would let two servers share a port
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
+
+
+def _announce(host: str, port: int, url: str, root: Path, open_browser: bool) -> None:
+    """Prints the address once the server answers, and opens it where there is a screen."""
+    target = "127.0.0.1" if _is_wildcard(host) else host
+    deadline = time.monotonic() + _START_SECONDS
+    while time.monotonic() < deadline:
+        try:
+            socket.create_connection((target, port), timeout=1).close()
+        except OSError:
+            time.sleep(0.05)
+            continue
+        print(f"Rollout Board shows {root}\n{url}  (Ctrl-C stops it)", flush=True)
+        if open_browser and _has_screen():
+            webbrowser.open(url)
+        return
+
+
+def _has_screen() -> bool:
+    if os.environ.get("SSH_CONNECTION"):
+        return False
+    if os.name == "nt" or os.uname().sysname == "Darwin":
+        return True
+    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
