@@ -44,14 +44,18 @@ def _head(path: Path) -> tuple[list[Mapping[str, Any]], str]:
     records: list[Mapping[str, Any]] = []
     first_error = ""
     used = 0
+    seen = 0
     for number, line in enumerate(read_lines(path), start=1):
-        if line.text and line.text.strip():
+        used += line.size
+        if line.text is None:
+            first_error = first_error or f"line {number}: the line is too long to be read"
+        elif line.text.strip():
+            seen += 1
             try:
                 records.append(parse_whole(line.text)[0])
             except RecordError as error:
                 first_error = first_error or _first_error(line.text, number, error)
-        used += line.size
-        if number >= _HEAD_LINES or used >= _HEAD_BYTES:
+        if seen >= _HEAD_LINES or used >= _HEAD_BYTES:
             break
     return records, first_error
 
@@ -59,4 +63,4 @@ def _head(path: Path) -> tuple[list[Mapping[str, Any]], str]:
 def _first_error(text: bytes, number: int, error: RecordError) -> str:
     if text.startswith(b"version https://git-lfs"):
         return "it is a git-lfs pointer, not the file itself: run `git lfs pull`"
-    return f"line {number}: {error.reason}"
+    return f"line {number}: {error.reason} (expected: {error.hint})"

@@ -15,6 +15,7 @@ from typing import Any, Literal, Protocol
 from board.core.options import ReadOptions
 from board.core.records import Record
 
+
 @dataclass(frozen=True, slots=True)
 class Event:
     """A line that is no rollout: what a writer says about its file, a step or its end."""

@@ -13,13 +13,14 @@ from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
 from board.core import schema
+from board.core.options import ReadOptions
 from board.core.records import Constant, NumberArray, Parsed, Record, Remark
 from board.errors import RecordError
-from board.core.options import ReadOptions
-from board.readers.parse import RawNumbers, as_numbers
+from board.readers.parse import RawNumbers, as_numbers, kind_of
 
 _INTEGER_IDS: Final = frozenset({"micro_step", "rank", "policy_version"})
-_STEP_IN_TEXT: Final = re.compile(r"^\D*?(-?\d+)$")
+_STEP_IN_TEXT: Final = re.compile(r"(-?[0-9]{1,19})(?:\.0*)?|[^0-9]+([0-9]{1,19})")
+_LARGEST_STEP: Final = 2**63 - 1
 _TOKEN_ARRAYS: Final = frozenset(schema.TOKEN_ARRAY_FIELDS)
 _SCORES: Final = frozenset(schema.SCORE_FIELDS) - {"rewards"}
 _IDS: Final = frozenset(schema.ID_FIELDS) - {"step", "index"}
@@ -31,19 +32,26 @@ TRUNCATED_REASONS: Final = frozenset({"length", "max_tokens", "max_length", "tru
 
 
 def read_step(value: object) -> int:
-    """The step as an int. Takes 3, 3.0, "3" and "step_3"; raises RecordError on anything else."""
+    """The step as an int. Takes 3, 3.0, "3", "3.0" and "step_3"; raises RecordError on anything else."""
+    step = _whole_step(value)
+    if step is not None and abs(step) <= _LARGEST_STEP:
+        return step
     if isinstance(value, bool) or value is None:
         found = "missing" if value is None else "true or false"
-    elif isinstance(value, int):
-        return value
-    elif isinstance(value, float) and value.is_integer():
-        return int(value)
-    elif isinstance(value, str) and (match := _STEP_IN_TEXT.match(value.strip())):
-        return int(match.group(1))
     else:
-        found = repr(value)[:40]
-    hint = "a whole number; the line can't be placed without it"
+        found = "no whole number"
+    hint = f"a whole number, without which the line has no place; found {repr(value)[:40]}"
     raise RecordError(f"step is {found}", field="step", hint=hint)
+
+
+def _whole_step(value: object) -> int | None:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, str) and (match := _STEP_IN_TEXT.fullmatch(value.strip())):
+        return int(match.group(1) or match.group(2))
+    return None
 
 
 def read_number(value: object) -> float | None:
@@ -62,9 +70,11 @@ def read_number(value: object) -> float | None:
         try:
             value = float(written)
         except ValueError:
-            raise RecordError(f"is the text {written[:40]!r}", hint="a number") from None
+            # The text itself stays out of the reason: problems are folded by it.
+            hint = f"a number; found e.g. {written[:40]!r}"
+            raise RecordError("is text that is no number", hint=hint) from None
     if not isinstance(value, int | float):
-        raise RecordError(f"is a {type(value).__name__}", hint="a number")
+        raise RecordError(f"is {kind_of(value)}", hint="a number")
     try:
         number = float(value)
     except OverflowError:
@@ -74,13 +84,19 @@ def read_number(value: object) -> float | None:
     return number
 
 
+def _whole(number: float) -> int:
+    if not number.is_integer() or abs(number) > _LARGEST_STEP:
+        raise RecordError("is no whole number", hint="a whole number")
+    return int(number)
+
+
 def message_text(message: Mapping[str, Any]) -> str:
     """The text of a chat message; parts that are no text are named in brackets."""
     content = message.get("content")
     if isinstance(content, str):
         return content
     if not isinstance(content, list):
-        return ""
+        return "" if content is None else str(content)
     parts: list[str] = []
     for part in cast("list[object]", content):
         fields = cast("dict[str, Any]", part) if isinstance(part, dict) else {"text": part}
@@ -119,6 +135,7 @@ class RecordBuilder:
     scores: dict[str, float] = field(default_factory=dict[str, float])
     tokens: dict[str, NumberArray] = field(default_factory=dict[str, NumberArray])
     constants: dict[str, float] = field(default_factory=dict[str, float])
+    unknown_arrays: dict[str, NumberArray] = field(default_factory=dict[str, NumberArray])
     extras: dict[str, Any] = field(default_factory=dict[str, Any])
     remarks: list[Remark] = field(default_factory=list[Remark])
     prompt_ids: NumberArray | None = None
@@ -159,10 +176,13 @@ class RecordBuilder:
             self.response_ids = as_numbers(value)
         elif key == "response_tokens":
             self._take_pieces(value)
-        elif _is_flat_numbers(value):
-            self._take_array(key, value)
         else:
-            self.extras[key] = value
+            self._take_unknown(key, value)
+
+    def _take_unknown(self, key: str, value: Any) -> None:
+        if _is_flat_numbers(value) and (array := as_numbers(value)) is not None:
+            self.unknown_arrays[key] = array
+        self.extras[key] = value
 
     def take_score(self, key: str, value: Any) -> None:
         """Takes a scalar score; NaN is measured, hence a remark, and has no value in the table."""
@@ -175,7 +195,8 @@ class RecordBuilder:
 
     def _take_array(self, key: str, value: Any) -> None:
         if isinstance(value, bool | int | float):
-            self.constants[key] = float(value)
+            number = read_number(value)
+            self.constants[key] = math.nan if number is None else number
             return
         array = as_numbers(value)
         if array is not None:
@@ -189,23 +210,24 @@ class RecordBuilder:
         elif key == "ground_truth":
             self.texts[key] = str(value)
         else:
-            raise RecordError(
-                f"is a {type(value).__name__}", hint="text, or a list of chat messages"
-            )
+            raise RecordError(f"is {kind_of(value)}", hint="text, or a list of chat messages")
 
     def _take_id(self, key: str, value: Any) -> None:
         if key in _INTEGER_IDS or key == "timestamp":
             number = read_number(value)
             if number is not None and not math.isnan(number):
-                self.ids[key] = number if key == "timestamp" else int(number)
+                self.ids[key] = number if key == "timestamp" else _whole(number)
+        elif isinstance(value, float) and math.isnan(value):
+            return  # how a table writes that a row has no such id
         elif isinstance(value, str | int | float):
-            self.ids[key] = str(value)
+            whole = isinstance(value, float) and value.is_integer()
+            self.ids[key] = str(int(value) if whole else value)
         else:
-            raise RecordError(f"is a {type(value).__name__}", hint="text or a number")
+            raise RecordError(f"is {kind_of(value)}", hint="text or a number")
 
     def _take_reward_parts(self, value: Any) -> None:
         if not isinstance(value, dict):
-            raise RecordError(f"is a {type(value).__name__}", hint="an object {name: number}")
+            raise RecordError(f"is {kind_of(value)}", hint="an object {name: number}")
         for name, part in cast("dict[str, Any]", value).items():
             column = f"rewards.{name}"
             try:
@@ -216,10 +238,13 @@ class RecordBuilder:
                 )
 
     def _take_pieces(self, value: Any) -> None:
-        pieces = cast("list[Any]", value) if isinstance(value, list) else None
-        if pieces is None or not set(map(type, pieces)) <= {str}:
-            raise RecordError("is no list of texts", hint="one piece of text per response token")
-        self.response_tokens = pieces
+        try:
+            # Joining is the quickest test that every entry is text.
+            "".join(cast("list[str]", value if isinstance(value, list) else [None]))
+        except TypeError:
+            hint = "one piece of text per response token"
+            raise RecordError("is no list of texts", hint=hint) from None
+        self.response_tokens = cast("list[str]", value)
 
     def _take_objects(self, key: str, value: Any) -> None:
         entries = cast("list[Any]", value) if isinstance(value, list) else [None]
@@ -235,26 +260,29 @@ class RecordBuilder:
         """The Record. Raises RecordError when the step can't be used."""
         number = read_step(step)
         if isinstance(step, str) and not step.strip().lstrip("-").isdigit():
-            self.remarks.append(
-                Remark("step", f"step is text such as {step[:40]!r}", f"read as {number}", "note")
-            )
+            hint = f"e.g. {step[:40]!r} is read as {number}"
+            self.remarks.append(Remark("step", "step is text around a number", hint, "note"))
         self._derive_truncation()
         self._drop_system_prompt()
         pad_tokens = self._drop_padding()
         record = self._record(number, pad_tokens)
-        length = record.response_length or 0
-        self._keep_aligned_extras(length)
+        length = record.response_length
+        if length is None:  # nothing to spread a constant over: it is a number of the rollout
+            self.extras |= self.constants
+            return record
         if not self.lengths_explained:
             self._note_lengths(length)
+        self._adopt_unknown_arrays(length)
         for key, value in self.constants.items():
             self.tokens[key] = Constant(value, length)
         return record
 
-    def _keep_aligned_extras(self, length: int) -> None:
+    def _adopt_unknown_arrays(self, length: int) -> None:
         """An array under an unknown key is a token metric only where it has the response's length."""
-        for key in [key for key in self.tokens if key not in _TOKEN_ARRAYS]:
-            if len(self.tokens[key]) != length:
-                self.extras[key] = self.tokens.pop(key)
+        for key, array in self.unknown_arrays.items():
+            if len(array) == length:
+                self.tokens[key] = array
+                self.extras.pop(key, None)
 
     def _note_lengths(self, length: int) -> None:
         for key, array in self.tokens.items():
@@ -284,7 +312,7 @@ class RecordBuilder:
         """A finish reason of "length" says by definition that the limit ended the response."""
         reason = self.texts.get("finish_reason")
         if reason is not None and "is_truncated" not in self.scores:
-            self.scores["is_truncated"] = float(reason in TRUNCATED_REASONS)
+            self.scores["is_truncated"] = float(reason.lower() in TRUNCATED_REASONS)
 
     def _drop_system_prompt(self) -> None:
         marker, prompt = self.options.system_prompt_end, self.texts.get("prompt")
@@ -302,15 +330,18 @@ class RecordBuilder:
             start += 1
         while end > start and pieces[end - 1] in markers:
             end -= 1
-        for key, array in list(self.tokens.items()):
-            if len(array) == len(pieces):
-                self._cut_array(key, array, start, end)
+        for arrays in (self.tokens, self.unknown_arrays):
+            for key, array in list(arrays.items()):
+                if len(array) == len(pieces):
+                    self._cut_array(arrays, key, start, end)
+        if self.response_ids is not None and len(self.response_ids) == len(pieces):
+            self.response_ids = Parsed(self.response_ids.values()[start:end])
         self.response_tokens = pieces[start:end]
         return len(pieces) - (end - start)
 
-    def _cut_array(self, key: str, array: NumberArray, start: int, end: int) -> None:
+    def _cut_array(self, arrays: dict[str, NumberArray], key: str, start: int, end: int) -> None:
         try:
-            self.tokens[key] = Parsed(array.values()[start:end])
+            arrays[key] = Parsed(arrays[key].values()[start:end])
         except RecordError as error:
-            del self.tokens[key]
+            del arrays[key]
             self.remarks.append(Remark(key, f"{key} {error.reason}", f"expected: {error.hint}"))

@@ -10,26 +10,20 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from board.core import schema
+from board.core.options import ReadOptions
 from board.core.records import Record
 from board.errors import RecordError
-from board.core.options import ReadOptions
 from board.readers.base import Event, Head
 from board.readers.fields import RecordBuilder
 
-_ONLY_NATIVE: Final = frozenset(
-    {
-        "response_ids",
-        "old_logprobs",
-        "sampling_logprobs",
-        "rewards",
-        "loss_mask",
-        "rollout_id",
-        "group_id",
-        "messages",
-        "segments",
-    }
+_ONLY_NATIVE_LISTS: Final = (
+    *("response_ids", "old_logprobs", "sampling_logprobs", "loss_mask"),
+    *("messages", "segments"),
 )
-"""Keys of the record that RLLoggingBoard's format does not have."""
+_ONLY_NATIVE_IDS: Final = ("rollout_id", "group_id")
+"""Keys of the record that RLLoggingBoard's format does not have. Other logs count steps under such
+names too, so that an id alone does not make a line a rollout."""
+_CONTENT: Final = ("prompt", "response", "response_tokens", "reward")
 
 
 class NativeReader:
@@ -43,11 +37,7 @@ class NativeReader:
         return any(
             (record.get("type") == "header" and "schema" in record)
             or (record.get("type") == "sample" and "step" in record)
-            or (
-                "step" in record
-                and "token_ids" not in record
-                and not _ONLY_NATIVE.isdisjoint(record)
-            )
+            or ("step" in record and "token_ids" not in record and _is_rollout(record))
             for record in head.records
         )
 
@@ -55,11 +45,20 @@ class NativeReader:
         """A `sample` line (or one without a type) as a Record, any other typed line as an Event."""
         kind = line.get("type", "sample")
         if kind not in schema.LINE_TYPES:
-            hint = f"one of {', '.join(schema.LINE_TYPES)}"
-            raise RecordError(f"type is {str(kind)[:40]!r}", field="type", hint=hint)
+            hint = f"one of {', '.join(schema.LINE_TYPES)}; found {str(kind)[:40]!r}"
+            raise RecordError("the line's type is not known", field="type", hint=hint)
         if kind != "sample":
             return Event(kind, line)
         builder = RecordBuilder(options)
         for key, value in line.items():
             builder.take(key, value)
         return builder.build(line.get("step"))
+
+
+def _is_rollout(record: Mapping[str, Any]) -> bool:
+    if isinstance(record.get("rewards"), dict):
+        return True
+    if any(isinstance(record.get(key), list) for key in _ONLY_NATIVE_LISTS):
+        return True
+    has_id = any(key in record for key in _ONLY_NATIVE_IDS)
+    return has_id and any(key in record for key in _CONTENT)

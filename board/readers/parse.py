@@ -29,6 +29,7 @@ except ImportError:  # pysimdjson has no wheel for every platform; orjson then d
 _PLACEHOLDER: Final = b"-7.0313e-301"
 _PLACEHOLDER_VALUE: Final = float(_PLACEHOLDER)
 _MAX_PLANS: Final = 4
+_COMMA: Final = np.uint8(ord(","))
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 _number_parser: Any = simdjson.Parser() if simdjson is not None else None
@@ -39,19 +40,17 @@ class RawNumbers:
 
     __slots__ = ("_length", "_raw")
 
-    def __init__(self, raw: bytes) -> None:
+    def __init__(self, raw: bytes, commas: int) -> None:
         self._raw = raw
-        self._length = -1
+        self._length = commas + 1 if commas or raw[1:-1].strip() else 0
 
     def __len__(self) -> int:
-        if self._length < 0:
-            commas = self._raw.count(b",")
-            self._length = commas + 1 if commas or self._raw[1:-1].strip() else 0
         return self._length
 
     def only_nulls(self) -> bool:
         """Whether there are entries and all of them are null: an array that was not recorded."""
-        return self._raw.startswith(b"[null") and self._raw.count(b"null") == len(self)
+        first = self._raw[1:16].lstrip()
+        return first.startswith(b"null") and self._raw.count(b"null") == len(self)
 
     def values(self) -> FloatArray:
         """float64 [len(self)]; null and NaN are NaN. Raises RecordError on anything but numbers."""
@@ -65,7 +64,10 @@ class RawNumbers:
 
 
 def numbers_from_list(entries: list[Any]) -> FloatArray:
-    """float64 [len(entries)]; None is NaN. Raises RecordError on text, objects or nested lists."""
+    """float64 [len(entries)]; None is NaN, and numbers written as text are taken.
+
+    Raises RecordError on other text, objects and nested lists.
+    """
     try:
         array = np.array(entries, np.float64)
     except (ValueError, TypeError, OverflowError) as error:
@@ -87,17 +89,19 @@ def as_numbers(value: object) -> NumberArray | None:
     if value is None:
         return None
     if not isinstance(value, list):
-        raise RecordError(f"is {_kind(value)}", hint="a list of numbers")
+        raise RecordError(f"is {kind_of(value)}", hint="a list of numbers")
     entries = cast("list[Any]", value)
     if entries and all(entry is None for entry in entries):
         return None
     return Parsed(numbers_from_list(entries))
 
 
-def _kind(value: object) -> str:
+def kind_of(value: object) -> str:
+    """What a parsed JSON value is, in words."""
+    if isinstance(value, RawNumbers | list):
+        return "a list"
     names = {"str": "text", "bool": "true or false", "dict": "an object", "NoneType": "null"}
-    name = type(value).__name__
-    return names.get(name, "a list" if name == "list" else "a number")
+    return names.get(type(value).__name__, "a number")
 
 
 def _tolerant_list(raw: bytes) -> list[Any]:
@@ -121,22 +125,35 @@ def parse_whole(line: bytes) -> tuple[dict[str, Any], bool]:
     except orjson.JSONDecodeError as error:
         parsed, mended = _parse_tolerantly(line, str(error))
     if not isinstance(parsed, dict):
-        raise RecordError(f"the line is {_kind(parsed)}", hint="one JSON object per line")
+        raise RecordError(f"the line is {kind_of(parsed)}", hint="one JSON object per line")
     return cast("dict[str, Any]", parsed), mended
 
 
 def _parse_tolerantly(line: bytes, strict_reason: str) -> tuple[object, bool]:
-    text = line.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace")
+    text, mended = _decoded(line.removeprefix(b"\xef\xbb\xbf"))
+    # The parser's words carry a position, so they stay out of the reason: problems are folded by it.
+    hint = f"one JSON object per line; the parser says: {strict_reason}"
     try:
         parsed: object = ujson.loads(text)
     except (ValueError, RecursionError):
         try:
             parsed = json.loads(text)
         except (ValueError, RecursionError):
-            hint = "one JSON object per line"
-            raise RecordError(f"the line is no JSON ({strict_reason})", hint=hint) from None
-    mended = "\ufffd" in text and b"\xef\xbf\xbd" not in line
-    return _without_surrogates(parsed) if "\\ud" in text.lower() else (parsed, mended)
+            raise RecordError("the line is no JSON", hint=hint) from None
+    if "\\ud" not in text.lower():
+        return parsed, mended
+    try:
+        parsed, replaced = _without_surrogates(parsed)
+    except RecursionError:
+        raise RecordError("the line is nested too deep", hint=hint) from None
+    return parsed, mended or replaced
+
+
+def _decoded(line: bytes) -> tuple[str, bool]:
+    try:
+        return line.decode(), False
+    except UnicodeDecodeError:
+        return line.decode("utf-8", "replace"), True
 
 
 def _without_surrogates(value: object) -> tuple[object, bool]:
@@ -193,7 +210,9 @@ def _flat_arrays(line: bytes, record: dict[str, Any]) -> Iterator[tuple[str, byt
 def _seek(line: bytes, plan: tuple[tuple[str, bytes], ...]) -> dict[str, Any] | None:
     """The record, its arrays cut out by `plan`; None when the line does not fit the plan."""
     rest: list[bytes] = []
-    cuts: list[bytes] = []
+    cuts: list[RawNumbers] = []
+    # One pass over the line counts the entries of all arrays; bytes.count would stop at each comma.
+    is_comma = np.frombuffer(line, np.uint8) == _COMMA
     position = 0
     for _, introduction in plan:
         found = line.find(introduction, position)
@@ -202,10 +221,10 @@ def _seek(line: bytes, plan: tuple[tuple[str, bytes], ...]) -> dict[str, Any] | 
         if found < 0 or end <= 0:
             return None
         cut = line[begin:end]
-        if b'"' in cut or cut.rfind(b"[") > 0:
+        if b'"' in cut or b"{" in cut or cut.rfind(b"[") > 0:
             return None
         rest += (line[position:begin], _PLACEHOLDER)
-        cuts.append(cut)
+        cuts.append(RawNumbers(cut, int(np.count_nonzero(is_comma[begin:end]))))
         position = end
     rest.append(line[position:])
     try:
@@ -215,8 +234,8 @@ def _seek(line: bytes, plan: tuple[tuple[str, bytes], ...]) -> dict[str, Any] | 
     if not isinstance(record, dict):
         return None
     fields = cast("dict[str, Any]", record)
-    for (key, _), cut in zip(plan, cuts, strict=True):
+    for (key, _), array in zip(plan, cuts, strict=True):
         if fields.get(key) != _PLACEHOLDER_VALUE:
             return None
-        fields[key] = RawNumbers(cut)
+        fields[key] = array
     return fields

@@ -3,7 +3,9 @@
 Read from PrimeIntellect-ai/prime-rl@559b447 src/prime_rl/trainer/rl/token_export.py. Two layouts:
 `token_exports/rank_N.jsonl` (e971d90) and `token_exports/step_N/rank_N.jsonl` (badd2b0 and later).
 A stream that was not recorded is a list of nulls. The response begins at the first token of the loss
-mask; the exporter's fillers at position 0 lie in the prompt and are cut with it.
+mask. Token 0 is always given to the prompt: nothing comes before it, so that its log-probability
+log(1/V) and its entropy log(V) are fillers of the exporter. The older layout repeats the rollout's
+reward for each token (`rewards`); it is read as the one number it is.
 """
 
 from __future__ import annotations
@@ -13,9 +15,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from board.core.options import ReadOptions
 from board.core.records import FloatArray, NumberArray, Parsed, Record, Remark
 from board.errors import RecordError
-from board.core.options import ReadOptions
 from board.readers.base import Event, Head
 from board.readers.fields import RecordBuilder
 from board.readers.parse import RawNumbers, as_numbers
@@ -34,6 +36,10 @@ _DERIVED_HERE: Final = frozenset(
     {"mismatch_kl", "log_importance_ratio", "importance_ratio", "prob_delta", "position_ids"}
 )
 """Streams that follow from the log-probabilities; derived when read, under the board's own names."""
+_PLACE: Final = ("rank", "micro_step", "micro_sequence_idx", "export_sequence_idx")
+_READ_APART: Final = _DERIVED_HERE | {
+    *("token_ids", "step", "schema_version", "micro_sequence_idx", "export_sequence_idx")
+}
 
 
 class PrimeRLReader:
@@ -53,40 +59,50 @@ class PrimeRLReader:
 
     def read(self, line: Mapping[str, Any], options: ReadOptions) -> Record | Event:
         """The Record of one packed sequence, cut into prompt and response by its loss mask."""
-        token_ids = as_numbers(line.get("token_ids"))
-        if token_ids is None:
-            hint = "a list of token ids"
-            raise RecordError("token_ids is missing", field="token_ids", hint=hint)
+        token_ids = _token_ids(line)
         builder = RecordBuilder(options)
         start = _response_start(line, len(token_ids), builder)
         ids = token_ids.values()
         builder.prompt_ids, builder.response_ids = Parsed(ids[:start]), Parsed(ids[start:])
         for key, value in line.items():
             _take(builder, key, value, start, len(token_ids))
-        builder.ids["rollout_id"] = _rollout_id(line)
+        if place := _rollout_id(line):
+            builder.ids["rollout_id"] = place
         return builder.build(line.get("step"))
 
 
+def _token_ids(line: Mapping[str, Any]) -> NumberArray:
+    hint = "a list of token ids"
+    try:
+        token_ids = as_numbers(line.get("token_ids"))
+    except RecordError as error:
+        raise RecordError(f"token_ids {error.reason}", field="token_ids", hint=hint) from error
+    if token_ids is None:
+        raise RecordError("token_ids is missing", field="token_ids", hint=hint)
+    return token_ids
+
+
 def _response_start(line: Mapping[str, Any], length: int, builder: RecordBuilder) -> int:
-    """Index of the first token in the loss; 0 (all is response) where there is no usable mask."""
+    """Index of the first token in the loss; 1 (all after the filler) where there is no usable mask."""
+    first = min(1, length)
     try:
         mask = as_numbers(line.get("loss_mask"))
+        in_loss = np.flatnonzero(mask.values() > 0) if mask is not None else np.array([])
     except RecordError:
-        return 0
+        return first
     if mask is None or len(mask) != length:
-        return 0
-    in_loss = np.flatnonzero(mask.values() > 0)
+        return first
     if len(in_loss) == 0:
         reason = "no token is in the loss"
         builder.remarks.append(
             Remark("loss_mask", reason, "all tokens are shown as response", "note")
         )
-        return 0
-    return int(in_loss[0])
+        return first
+    return max(int(in_loss[0]), first)
 
 
 def _take(builder: RecordBuilder, key: str, value: Any, start: int, length: int) -> None:
-    if key in _DERIVED_HERE or key in ("token_ids", "step"):
+    if key in _READ_APART:
         return
     if key == "env_name":
         builder.take("env", value)
@@ -103,9 +119,26 @@ def _take_stream(builder: RecordBuilder, key: str, value: Any, start: int, lengt
     except RecordError as error:
         builder.remarks.append(Remark(key, f"{key} {error.reason}", f"expected: {error.hint}"))
         return
-    if array is not None:
-        whole = len(array) == length
-        builder.tokens[_OURS.get(key, key)] = _Tail(array, start) if whole else array
+    if array is None:
+        return
+    if len(array) == length:
+        array = _Tail(array, start)
+    if key == "rewards" and (reward := _repeated(array)) is not None:
+        builder.take_score("reward", reward)
+    elif key in _OURS:
+        builder.tokens[_OURS[key]] = array
+    else:
+        builder.unknown_arrays[key] = array
+        builder.extras[key] = value
+
+
+def _repeated(array: NumberArray) -> float | None:
+    """The number that all recorded entries are; None where they differ or there is none."""
+    values = array.values()
+    recorded = values[np.isfinite(values)]
+    if len(recorded) == 0 or recorded.min() != recorded.max():
+        return None
+    return float(recorded[0])
 
 
 class _Tail:
@@ -126,5 +159,4 @@ class _Tail:
 
 def _rollout_id(line: Mapping[str, Any]) -> str:
     """Rank, micro step and position: unique within a step of one export."""
-    keys = ("rank", "micro_step", "micro_sequence_idx", "export_sequence_idx")
-    return "-".join(str(line[key]) for key in keys if line.get(key) is not None)
+    return "-".join(str(line[key]) for key in _PLACE if line.get(key) is not None)

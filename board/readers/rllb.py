@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from board.core.records import Record, Remark
 from board.core.options import ReadOptions
+from board.core.records import Record, Remark
 from board.readers.base import Event, Head
 from board.readers.fields import RecordBuilder
 
@@ -29,9 +29,11 @@ class RLLoggingBoardReader:
     title = "RLLoggingBoard"
 
     def recognises(self, head: Head) -> bool:
-        """A record with a step and a text or pieces."""
+        """A record with a step and a text or pieces; a number under such a key is a metric."""
         return any(
-            "step" in record and not _ROLLOUT_KEYS.isdisjoint(record) for record in head.records
+            "step" in record
+            and any(isinstance(record.get(key), str | list) for key in _ROLLOUT_KEYS)
+            for record in head.records
         )
 
     def read(self, line: Mapping[str, Any], options: ReadOptions) -> Record | Event:
@@ -39,6 +41,8 @@ class RLLoggingBoardReader:
         builder = RecordBuilder(options)
         for key, value in line.items():
             builder.take(key, value)
+        if line.get("type") is not None:
+            builder.extras["type"] = line["type"]
         if builder.response_tokens is not None:
             _note_surplus_piece(builder)
         return builder.build(line.get("step"))
