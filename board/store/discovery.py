@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from board.core.problems import Problem
+from board.core.problems import Problem, Severity
 from board.errors import NotFoundError, OutsideRootError, UnreadableError
 from board.readers import recognise
 
@@ -82,7 +83,7 @@ class Discovery:
 def natural_order(text: str) -> tuple[tuple[int, int, str], ...]:
     """Sort key under which rank_2 comes before rank_10."""
     parts = _DIGITS.split(text)
-    return tuple((1, int(p), "") if p.isdigit() else (0, 0, p) for p in parts)
+    return tuple((1, int(p), "") if i % 2 else (0, 0, p) for i, p in enumerate(parts))
 
 
 def resolve_inside(root: Path, wanted: str) -> Path:
@@ -91,13 +92,19 @@ def resolve_inside(root: Path, wanted: str) -> Path:
     Raises OutsideRootError when it leaves `root` and NotFoundError when it does not exist.
     """
     base = root.resolve()
-    target = (base / wanted).resolve()
+    try:
+        target = (base / wanted).resolve()
+        exists = target.exists()
+    except (OSError, ValueError, RuntimeError) as error:  # NUL, a name too long, a loop of links
+        raise NotFoundError(
+            f"{wanted!r} is no path: {error}; give a folder below {base}"
+        ) from error
     if not target.is_relative_to(base):
         raise OutsideRootError(
             f"{wanted} is outside {base}, the folder this server shows; "
             "start rollout-board on another folder, or with --allow-any-path"
         )
-    if not target.exists():
+    if not exists:
         raise NotFoundError(f"{target} does not exist; give a folder below {base}")
     return target
 
@@ -107,17 +114,22 @@ def discover(root: Path) -> Discovery:
 
     Raises NotFoundError when `root` does not exist and UnreadableError when it can't be listed.
     """
-    if not root.exists():
-        raise NotFoundError(f"{root} does not exist; give a folder of runs, a run, or a log file")
-    if not root.is_dir():
+    try:
+        is_folder = stat.S_ISDIR(root.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        hint = "give a folder of runs, a run, or a log file"
+        raise NotFoundError(f"{str(root)!r} does not exist; {hint}") from None
+    except OSError as error:
+        raise UnreadableError(f"{root} can't be read: {error.strerror}") from error
+    if not is_folder:
         return _single_file(root)
     if not os.access(root, os.R_OK | os.X_OK):
         raise UnreadableError(f"{root} can't be read: permission denied")
+    others: list[Problem] = []
     folders: dict[Path, list[Path]] = {}
-    for path in _candidates(root):
+    for path in _candidates(root, others):
         folders.setdefault(_run_folder(path, root), []).append(path)
     runs: list[RunInfo] = []
-    others: list[Problem] = []
     for folder, paths in folders.items():
         files, left_out = _sort_out(paths, folder, root)
         if files:
@@ -129,13 +141,16 @@ def discover(root: Path) -> Discovery:
 
 
 def _single_file(path: Path) -> Discovery:
-    files, left_out = _sort_out([path], path.parent, path.parent)
-    runs = (RunInfo(path.name, path.parent, files, ()),) if files else ()
+    # The user named this very file, so that a link may lead anywhere.
+    files, left_out = _sort_out([path], path.parent, path.resolve().parent)
+    runs = (RunInfo(path.name, path.parent, files),) if files else ()
     return Discovery(path, runs, left_out)
 
 
 def _name(folder: Path, root: Path) -> str:
-    return folder.name or str(folder) if folder == root else folder.relative_to(root).as_posix()
+    if folder == root:
+        return root.name or root.resolve().name or str(root)
+    return folder.relative_to(root).as_posix()
 
 
 def _moved(problem: Problem, folder: Path, root: Path) -> Problem:
@@ -144,10 +159,24 @@ def _moved(problem: Problem, folder: Path, root: Path) -> Problem:
     return Problem(path, problem.line, None, problem.reason, problem.hint, problem.severity)
 
 
-def _candidates(root: Path) -> Iterator[Path]:
-    """Files whose names say that they may be logs; hidden folders and links to folders are passed by."""
-    for folder, subfolders, names in os.walk(root):
+def _candidates(root: Path, left_out: list[Problem]) -> Iterator[Path]:
+    """Files whose names say that they may be logs; hidden folders are passed by.
+
+    Folders that can't be listed, and links to folders, which are not followed, are added to left_out.
+    """
+
+    def note(path: str, reason: str, severity: Severity) -> None:
+        shown = Path(path).relative_to(root).as_posix()
+        left_out.append(Problem(shown, None, None, reason, "", severity))
+
+    def unlisted(error: OSError) -> None:
+        note(str(error.filename), f"the folder can't be read: {error.strerror}", "lost")
+
+    for folder, subfolders, names in os.walk(root, onerror=unlisted):
         subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
+        for name in subfolders:
+            if Path(folder, name).is_symlink():
+                note(str(Path(folder, name)), "links to folders are not followed", "note")
         for name in names:
             if not name.startswith(".") and name.lower().endswith((*LOG_SUFFIXES, *_NOT_READ)):
                 yield Path(folder, name)
@@ -176,7 +205,8 @@ def _sort_out(
 
 def _look_at(path: Path, shown: str, root: Path) -> LogFile | Problem:
     """The log file, or why it is none."""
-    if path.is_symlink() and not path.resolve().is_relative_to(root.resolve()):
+    # Unlike Path.resolve, realpath survives a link that leads to itself.
+    if path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(root.resolve()):
         return Problem(shown, None, None, "it is a link that leads outside the root", "", "note")
     if path.name.lower().endswith(_NOT_READ):
         return Problem(shown, None, None, "compressed logs are not read", "decompress it", "note")
@@ -184,7 +214,7 @@ def _look_at(path: Path, shown: str, root: Path) -> LogFile | Problem:
         return Problem(shown, None, None, "it is no regular file", "a log file", "note")
     try:
         reader, reason = recognise(path)
-        stat = path.stat()
+        found = path.stat()
     except OSError as error:
         hint = "check its permissions"
         return Problem(shown, None, None, f"can't be read: {error.strerror}", hint)
@@ -192,4 +222,4 @@ def _look_at(path: Path, shown: str, root: Path) -> LogFile | Problem:
         other_json = reason.startswith("its records") or reason == "the file is empty"
         severity = "note" if other_json else "lost"
         return Problem(shown, None, None, f"left out: {reason}", "", severity)
-    return LogFile(path, reader.name, stat.st_size, stat.st_mtime_ns, stat.st_ino)
+    return LogFile(path, reader.name, found.st_size, found.st_mtime_ns, found.st_ino)

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import pandas as pd
 
 from board.core.metrics import token_metrics
-from board.core.pieces import detect_coding, display_pieces
+from board.core.pieces import PLACEHOLDER, detect_coding, display_pieces
 from board.core.records import FloatArray, Record, Remark
-from board.core.vocabulary import id_texts
+from board.core.vocabulary import Vocabulary, id_texts
 from board.errors import NotFoundError, RecordError, UnreadableError
 from board.readers import reader_named
+from board.readers.fields import message_text
 from board.readers.lines import read_bytes
 from board.readers.parse import parse_whole
 from board.store.run import Run
+from board.store.scan import MENDED, previews
+
+_SEARCHED: Final = ("prompt", "response", "ref_response", "ground_truth")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +52,10 @@ def open_rollout(run: Run, step: int, index: int) -> OpenRollout:
     no longer holds that line.
     """
     row = run.row(step, index)
-    line, record = _read(run, row)
+    line, record, mended = _read(run, row)
     values, remarks = _values(record)
+    if mended:
+        remarks.append(MENDED)
     tokens, are_ids = _response_tokens(run, record)
     if not tokens and not values and record.texts.get("response"):
         remarks.append(Remark("response_ids", "no tokens are recorded", "texts only", "note"))
@@ -66,12 +72,13 @@ def open_rollout(run: Run, step: int, index: int) -> OpenRollout:
     )
 
 
-def _read(run: Run, row: pd.Series[Any]) -> tuple[Mapping[str, Any], Record]:
+def _read(run: Run, row: pd.Series[Any]) -> tuple[Mapping[str, Any], Record, bool]:
+    """The line of a row, its Record, and whether broken text in it had to be mended."""
     file = run.info.files[int(row["file"])]
     where = f"{file.path.name}:{int(row['line'])}"
     try:
         text = read_bytes(file.path, int(row["offset"]), int(row["size"]))
-        line, _ = parse_whole(text.rstrip(b"\n"))
+        line, mended = parse_whole(text.rstrip(b"\n"))
         record = reader_named(file.reader).read(line, run.options.read)
     except OSError as error:
         raise UnreadableError(
@@ -81,9 +88,26 @@ def _read(run: Run, row: pd.Series[Any]) -> tuple[Mapping[str, Any], Record]:
         raise UnreadableError(
             f"{where} no longer holds the rollout it held ({error.reason}); reload the run"
         ) from error
-    if not isinstance(record, Record) or record.step != int(row["step"]):
+    if not isinstance(record, Record) or not _is_of_row(record, row, run.vocabulary):
         raise UnreadableError(f"{where} no longer holds the rollout it held; reload the run")
-    return line, record
+    return line, record, mended
+
+
+def _is_of_row(record: Record, row: pd.Series[Any], vocabulary: Vocabulary | None) -> bool:
+    """Whether a line read again holds the rollout that the row was made from."""
+    prompt, response = previews(record, vocabulary)
+    known = {
+        "step": record.step,
+        "rollout_id": record.ids.get("rollout_id"),
+        "reward": record.scores.get("reward"),
+        "prompt": prompt,
+        "response": response,
+    }
+    for name, value in known.items():
+        expected: Any = row.get(name, value)
+        if pd.notna(expected) if value is None else expected != value:
+            return False
+    return True
 
 
 def _values(record: Record) -> tuple[dict[str, FloatArray], list[Remark]]:
@@ -132,16 +156,38 @@ def search(run: Run, rows: pd.DataFrame, text: str, *, regex: bool = False) -> p
 
 
 def _located(rows: pd.DataFrame) -> Iterator[pd.Series[Any]]:
-    for _, row in rows[["step", "file", "line", "offset", "size"]].iterrows():
+    wanted = [
+        "step",
+        "file",
+        "line",
+        "offset",
+        "size",
+        "rollout_id",
+        "reward",
+        "prompt",
+        "response",
+    ]
+    for _, row in rows[[name for name in wanted if name in rows]].iterrows():
         yield row
 
 
 def _matches(run: Run, row: pd.Series[Any], pattern: re.Pattern[str]) -> bool:
     try:
-        _, record = _read(run, row)
+        _, record, _ = _read(run, row)
     except UnreadableError:
         return False
-    texts = list(record.texts.values())
+    return any(pattern.search(text) for text in _texts(run, record))
+
+
+def _texts(run: Run, record: Record) -> Iterator[str]:
+    """All that was said in a rollout; decoded from tokens where the log has no text."""
+    yield from (record.texts[name] for name in _SEARCHED if name in record.texts)
+    yield from (message_text(message) for message in record.messages)
+    if "prompt" not in record.texts:
+        yield _joined(_prompt_tokens(run, record) or ())
     if "response" not in record.texts:
-        texts.append("".join(_response_tokens(run, record)[0]))
-    return any(pattern.search(text) for text in texts)
+        yield _joined(_response_tokens(run, record)[0])
+
+
+def _joined(tokens: Sequence[str]) -> str:
+    return "".join(token for token in tokens if token != PLACEHOLDER)

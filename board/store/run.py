@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, cast
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from board.core.aggregate import COLUMNS
 from board.core.metrics import REWARD_PART, ROLLOUT_METRICS
+from board.core.options import ReadOptions
 from board.core.problems import Problem, ProblemLog
 from board.core.vocabulary import Vocabulary
 from board.errors import NotFoundError
 from board.readers import reader_named
-from board.core.options import ReadOptions
 from board.store.attempts import (
     Attempt,
     attempts_of,
@@ -36,10 +37,11 @@ Progress = Callable[[int, int], None]
 _PROGRESS_BYTES: Final = 8 << 20
 _NUMBERS: Final = frozenset(ROLLOUT_METRICS) | frozenset(COLUMNS)
 _TEXT: Final = ("rollout_id", "group_id", "env", "split", "finish_reason", "prompt", "response")
+_PLACE: Final = ("step", "index", "file", "line", "offset", "size")
 _PLAIN: Final = frozenset(
     {
-        *("step", "index", "file", "line", "offset", "size", "rank", "micro_step"),
-        *("policy_version", "timestamp", "pad_tokens", "missing_values"),
+        *_PLACE,
+        *("rank", "micro_step", "policy_version", "timestamp", "pad_tokens", "missing_values"),
         *_TEXT,
     }
 )
@@ -127,9 +129,12 @@ def open_run(
     rollouts, over_cap = _capped(rollouts, options.max_per_step)
     rollouts = _tidy(rollouts)
     steps = steps_table(rollouts, metric_columns(rollouts))
-    complete = completeness(files, attempts, of_file)
+    complete = completeness(
+        files, attempts, of_file, _whole_numbers(rollouts, "step"), _whole_numbers(rollouts, "file")
+    )
     if complete:
-        steps["complete"] = [complete.get(int(step)) for step in steps["step"]]
+        known = [complete.get(int(step)) for step in steps["step"]]
+        steps["complete"] = pd.Series(known, dtype=object)  # True, False or None: not known
     return Run(
         info,
         options,
@@ -141,6 +146,10 @@ def open_run(
         settings,
         vocabulary,
     )
+
+
+def _whole_numbers(rollouts: pd.DataFrame, column: str) -> npt.NDArray[np.int64]:
+    return rollouts[column].to_numpy(np.int64)
 
 
 def _read_companions(
@@ -183,7 +192,8 @@ def _index_files(
                 shard, options, vocabulary, lambda n, d=done: _report(progress, d + n, total)
             )
         except OSError as error:
-            problems.add(Problem(shown, None, None, f"can't be read: {error.strerror}", "", "lost"))
+            hint = "was it moved or its permissions changed?"
+            problems.add(Problem(shown, None, None, f"can't be read: {error.strerror}", hint))
             found = ShardIndex(shard, pd.DataFrame(), (), (), 0, 0)
         problems.extend(found.problems)
         shards.append(found)
@@ -223,7 +233,8 @@ def _concatenate(shards: list[ShardIndex]) -> pd.DataFrame:
             rows["rank"] = rows["rank"].fillna(rank) if "rank" in rows else rank
         frames.append(rows)
     if not frames:
-        return pd.DataFrame({"step": np.array([], np.int64), "file": np.array([], np.int32)})
+        columns = ("step", "file", "line", "offset", "size")
+        return pd.DataFrame({name: np.array([], np.int64) for name in columns})
     # A chunk that never saw a column has no say in its type.
     return pd.concat([frame.dropna(axis=1, how="all") for frame in frames], ignore_index=True)
 
@@ -237,18 +248,29 @@ def _without_superseded(
 ) -> tuple[pd.DataFrame, int]:
     if len(rollouts) == 0:
         return rollouts, 0
-    steps = rollouts["step"].to_numpy(np.int64)
-    files = rollouts["file"].to_numpy(np.int64)
+    steps, files = _whole_numbers(rollouts, "step"), _whole_numbers(rollouts, "file")
     superseded = superseded_by_attempts(steps, files, attempts, of_file)
-    for number, attempt in enumerate(of_file):
-        if attempt is None:
-            own = files == number
-            superseded[own] |= superseded_within_file(steps[own])
-    for number in np.unique(files[superseded]).tolist():
-        problems.add(
-            _superseded_note(info.files[number], info.path, steps, superseded & (files == number))
-        )
+    for own in _append_only(rollouts, files, of_file):
+        superseded[own] |= superseded_within_file(steps[own])
+    counts = np.bincount(files[superseded], minlength=len(info.files))
+    for number, file in enumerate(info.files):
+        if counts[number]:
+            own = superseded & (files == number)
+            problems.add(_superseded_note(file, info.path, steps, own))
     return rollouts[~superseded], int(superseded.sum())
+
+
+def _append_only(
+    rollouts: pd.DataFrame, files: npt.NDArray[np.int64], of_file: list[str | None]
+) -> Iterator[npt.NDArray[np.intp]]:
+    """Row numbers of what each process wrote to a file without a header, in file order."""
+    ranks = np.full(len(files), -1.0)
+    if "rank" in rollouts:
+        ranks = rollouts["rank"].fillna(-1).to_numpy(np.float64)
+    for number, attempt in enumerate(of_file):
+        own = np.flatnonzero(files == number) if attempt is None else np.array([], np.intp)
+        for rank in np.unique(ranks[own]):
+            yield own[ranks[own] == rank]
 
 
 def _superseded_note(file: LogFile, folder: Path, steps: Any, rows: Any) -> Problem:
@@ -279,7 +301,13 @@ def _tidy(rollouts: pd.DataFrame) -> pd.DataFrame:
     frame = rollouts.copy()
     if "reward" in frame and "ref_reward" in frame:
         frame["reward_gap"] = frame["reward"] - frame["ref_reward"]
-    frame = frame.drop(columns=[c for c in frame.columns if c != "step" and frame[c].isna().all()])
+    empty = [c for c in frame.columns if c not in _PLACE and frame[c].isna().all()]
+    frame = frame.drop(columns=empty)
+    for name in ("rank", "micro_step", "policy_version"):
+        if name in frame and frame[name].notna().all():
+            frame[name] = frame[name].astype(np.int64)
+    for name in [c for c in frame.columns if c not in _PLAIN and frame[c].dtype == object]:
+        frame[name] = _of_one_type(frame[name])
     if "response_tokens" in frame and "response_chars" in frame:
         frame = frame.drop(columns="response_chars")
     for name in ("group_id", "env", "split", "finish_reason"):
@@ -287,6 +315,14 @@ def _tidy(rollouts: pd.DataFrame) -> pd.DataFrame:
             frame[name] = frame[name].astype("category")
     first = [c for c in ("step", "index", "rank", "group_id", "env") if c in frame]
     return frame[[*first, *(c for c in frame.columns if c not in first)]]
+
+
+def _of_one_type(values: pd.Series[Any]) -> pd.Series[Any]:
+    """Numbers where each recorded value is one or is written as one, else text: a column sorts."""
+    numbers = pd.to_numeric(values, errors="coerce")
+    if numbers.notna().equals(values.notna()):
+        return numbers
+    return values.map(str, na_action="ignore").astype("str")
 
 
 def reader_titles(info: RunInfo) -> str:

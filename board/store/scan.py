@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -17,22 +18,26 @@ import pandas as pd
 
 from board.core.aggregate import NEEDED, Aggregator
 from board.core.metrics import ROLLOUT_METRICS
+from board.core.options import ReadOptions
 from board.core.problems import Problem, ProblemLog
 from board.core.records import FloatArray, Record, Remark
 from board.core.vocabulary import Vocabulary, id_texts
 from board.errors import RecordError
 from board.readers import reader_named
-from board.core.options import ReadOptions
 from board.readers.base import Event, Reader
 from board.readers.fields import message_text
 from board.readers.lines import MAX_LINE_BYTES, Line, read_lines
 from board.readers.parse import LineParser
+from board.store.steps import base_name
 
 PREVIEW_CHARS: Final = 240
 _PREVIEW_TOKENS: Final = 80
 AT_REST_SECONDS: Final = 60.0
 """A file unchanged for so long is taken to be finished: its torn last line will not be completed."""
 
+MENDED: Final = Remark(
+    None, "text that is not valid UTF-8 is shown with the sign U+FFFD", "write UTF-8", "partial"
+)
 _CHUNK_ROWS: Final = 4096
 _LOCATION: Final = ("line", "offset", "size")
 _TEXT_COLUMNS: Final = (
@@ -44,7 +49,7 @@ _TEXT_COLUMNS: Final = (
     "prompt",
     "response",
 )
-_RESERVED: Final = frozenset(ROLLOUT_METRICS) | frozenset(
+_RESERVED: Final = frozenset((*ROLLOUT_METRICS, *map(base_name, ROLLOUT_METRICS))) | frozenset(
     (*_LOCATION, *_TEXT_COLUMNS, "step", "index", "file", "rank", "pad_tokens", "missing_values")
 )
 """Columns the board fills itself; a key of the log with such a name becomes `logged.NAME`."""
@@ -131,16 +136,15 @@ class _Scan:
         self._number += 1
         try:
             found = self._read(line)
+            if isinstance(found, Record):
+                self._add_row(found, line)
+            elif found is not None:
+                self._events.append(found)
         except RecordError as error:
             if not line.ended and not self._give_up_on_torn_line():
                 self._number -= 1
                 return
             self._lose(error)
-        else:
-            if isinstance(found, Record):
-                self._add_row(found, line)
-            elif found is not None:
-                self._events.append(found)
         self._consumed = line.offset + line.size
 
     def _read(self, line: Line) -> Record | Event | None:
@@ -153,8 +157,7 @@ class _Scan:
         record, mended = self._parser.parse(line.text)
         found = self._reader.read(record, self._options)
         if mended:
-            reason = "text that is not valid UTF-8 is shown with the sign U+FFFD"
-            self._remark(Remark(None, reason, "write UTF-8", "partial"))
+            self._remark(MENDED)
         return found
 
     def _give_up_on_torn_line(self) -> bool:
@@ -180,9 +183,9 @@ class _Scan:
         )
 
     def _add_row(self, record: Record, line: Line) -> None:
+        row = _row(record, self._vocabulary)  # may raise: arrays of ids are parsed here
         for remark in record.remarks:
             self._remark(remark)
-        row = _row(record, self._vocabulary)
         self._aggregator.add(self._arrays_for_aggregates(record))
         row["line"], row["offset"], row["size"] = self._number, line.offset, line.size
         self._rows.append(row)
@@ -194,14 +197,18 @@ class _Scan:
         lengths = {name: len(record.tokens[name]) for name in NEEDED if name in record.tokens}
         if not lengths:
             return {}
-        length = next(iter(lengths.values()))
+        common = next(iter(lengths))
+        if len(set(lengths.values())) > 1:
+            counts = Counter(lengths.values())
+            common = max(lengths, key=lambda name: counts[lengths[name]])
+        length = lengths[common]
         arrays: dict[str, FloatArray] = {}
         for name in ("loss_mask", *lengths):
             array = record.tokens.get(name)
             if array is None:
                 continue
             if len(array) != length:
-                self._remark(_unequal(name, len(array), next(iter(lengths)), length))
+                self._remark(_unequal(name, len(array), common, length))
                 if name == "loss_mask":
                     return {}
                 continue
@@ -209,15 +216,18 @@ class _Scan:
                 arrays[name] = array.values()
             except RecordError as error:
                 self._remark(Remark(name, f"{name} {error.reason}", f"expected: {error.hint}"))
-        self._note_missing(arrays)
+                if name == "loss_mask":  # without it the means would be over other tokens
+                    return {}
         return arrays
 
-    def _note_missing(self, arrays: Mapping[str, FloatArray]) -> None:
-        for name, values in arrays.items():
-            # A sum is finite only if every entry is, and costs a third of testing each.
-            if name != "loss_mask" and not math.isfinite(values.sum()):
-                reason = f"{name} has null, NaN or infinite entries"
-                self._remark(Remark(name, reason, "they are left out of means and counted", "note"))
+    def _note_gaps(self, rows: pd.DataFrame) -> None:
+        for name, places in self._aggregator.gaps().items():
+            line = int(rows["line"].iloc[min(places)])
+            reason = f"{name} has null, NaN or infinite entries"
+            hint = "they are left out of means and counted"
+            self._problems.add(
+                Problem(self._shard.shown, line, name, reason, hint, "note", len(places))
+            )
 
     def _close_chunk(self) -> None:
         if self._rows:
@@ -230,6 +240,7 @@ class _Scan:
         rows = pd.concat(self._chunks, ignore_index=True) if self._chunks else pd.DataFrame()
         for name, values in self._aggregator.finish().items():
             rows[name] = values
+        self._note_gaps(rows)
         return ShardIndex(
             self._shard,
             rows,

@@ -8,6 +8,8 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
+from board.core.metrics import ROLLOUT_METRICS
+
 QUANTILES: Final[dict[str, float]] = {
     "q00": 0.0,
     "q05": 0.05,
@@ -21,8 +23,11 @@ QUANTILES: Final[dict[str, float]] = {
 
 
 def base_name(column: str) -> str:
-    """The stem of a metric's columns in the step table: k3_mean -> k3, reward -> reward."""
-    return column.removesuffix("_mean")
+    """The stem of a metric's columns in the step table: k3_mean -> k3, reward -> reward.
+
+    Only the board's own means lose their ending: a framework's reward_mean is no reward.
+    """
+    return column.removesuffix("_mean") if column in ROLLOUT_METRICS else column
 
 
 def steps_table(rollouts: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:

@@ -37,27 +37,31 @@ WRONG = {
 }
 
 
+def attempted(call, *arguments):
+    """What a call gave, or the RecordError it raised; any other error is a bug."""
+    try:
+        return call(*arguments), None
+    except RecordError as error:
+        return None, error
+
+
 @pytest.mark.parametrize("reader", ["native", "rllb", "prime_rl_tokens"])
 @pytest.mark.parametrize("kind", WRONG)
 def test_no_value_of_any_type_in_any_field_breaks_a_reader(read_line, reader, kind):
     good = {"step": 3, "response": "r", "response_tokens": ["a", "b"], "token_ids": [1, 2]}
     for key in (*schema.SAMPLE_FIELDS, "token_ids", "inference_logprobs", "env_name", "mine"):
-        try:
-            record = read_line(reader, good | {key: WRONG[kind]})
-        except RecordError as error:
+        record, refusal = attempted(read_line, reader, good | {key: WRONG[kind]})
+        if refusal is not None:
             assert key in ("step", "token_ids"), key
-            assert error.reason
-            assert error.hint
+            assert refusal.reason
+            assert refusal.hint
             continue
-        assert isinstance(record.step, int)
         assert abs(record.step) < 2**63
         assert all(math.isfinite(score) for score in record.scores.values())
         assert all(remark.reason for remark in record.remarks)
         for array in record.tokens.values():
-            try:
-                assert len(array.values()) == len(array)
-            except RecordError as error:
-                assert error.reason
+            values, refusal = attempted(array.values)
+            assert refusal is not None or len(values) == len(array)
 
 
 @pytest.mark.parametrize("key", schema.TOKEN_ARRAY_FIELDS)
