@@ -152,7 +152,7 @@ def test_a_column_of_another_length_is_refused_rather_than_shifted() -> None:
     ],
 )
 def test_a_frame_that_disagrees_with_itself_is_an_error(frame: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="prompt|response"):
+    with pytest.raises(ValueError, match=r"prompt|response"):
         records(frame)
 
 

@@ -14,12 +14,12 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 torch = pytest.importorskip("torch")
 trl = pytest.importorskip("trl")
 
-from datasets import Dataset
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
+from datasets import Dataset  # noqa: E402 - not there without TRL
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers  # noqa: E402
+from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM  # noqa: E402
 
-from exporters.trl import ExportGRPOTrainer
-from exporters.trl_rollouts import describe_rollouts, token_arrays, total_rewards
+from exporters.trl import ExportGRPOTrainer  # noqa: E402
+from exporters.trl_rollouts import describe_rollouts, token_arrays, total_rewards  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings(
     # Transformers warns of a renaming that its own and TRL's code has yet to follow.

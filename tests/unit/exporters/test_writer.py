@@ -158,7 +158,7 @@ def test_a_torn_write_is_cut_back_to_the_last_whole_line(
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "write", torn)
-        with pytest.raises(OSError, match="space|I/O"):
+        with pytest.raises(OSError, match=r"space|I/O"):
             file.append(b"too long\n")
     file.append(b"next\n")
     file.close()
@@ -173,7 +173,7 @@ def test_behind_a_torn_line_that_cannot_be_cut_the_next_line_is_readable(
     with monkeypatch.context() as patch:
         patch.setattr(os, "write", lambda *_: (_ for _ in ()).throw(OSError(5, "I/O error")))
         patch.setattr(os, "ftruncate", lambda *_: (_ for _ in ()).throw(OSError(5, "I/O error")))
-        with pytest.raises(OSError, match="space|I/O"):
+        with pytest.raises(OSError, match=r"space|I/O"):
             file.append(b"lost\n")
     file.append(b"next\n")
     assert file.path.read_bytes().splitlines()[-1] == b"next"

@@ -1,0 +1,1 @@
+"""Trainings small enough for a laptop that write real rollout logs."""
