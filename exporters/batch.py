@@ -100,19 +100,8 @@ def take_batch(
         raise ValueError(
             f"{len(prompt)} prompts but {len(response)} responses: one row each is expected"
         )
-    kept: dict[str, Array] = {}
-    refused = [
-        name
-        for name, column in columns.items()
-        if name in WRITER_FIELDS or len(column) != len(response)
-    ]
-    for name, value in arrays.items():
-        array = _fitting(name, value, response.shape)
-        if array is None:
-            refused.append(name)
-        else:
-            kept[name] = array
-    good = {name: list(column) for name, column in columns.items() if name not in refused}
+    fitting = {name: _fitting(name, value, response.shape) for name, value in arrays.items()}
+    listed = {name: _listed(name, column, len(response)) for name, column in columns.items()}
     return Batch(
         step,
         micro_step,
@@ -121,9 +110,9 @@ def take_batch(
         prompt_mask,
         response,
         response_mask,
-        kept,
-        good,
-        tuple(refused),
+        arrays={name: array for name, array in fitting.items() if array is not None},
+        columns={name: column for name, column in listed.items() if column is not None},
+        refused=tuple(name for d in (fitting, listed) for name, v in d.items() if v is None),
     )
 
 
@@ -173,6 +162,14 @@ def _fitting(name: str, value: Any, shape: tuple[int, ...]) -> Array | None:
     if name in WRITER_FIELDS or array.ndim not in (1, 2, 3) or array.shape[0] != shape[0]:
         return None
     return array if array.ndim == 1 or array.shape[1] == shape[1] else None
+
+
+def _listed(name: str, column: Any, size: int) -> list[Any] | None:
+    """`column` as a list of Python values, or None where it is not one value a rollout."""
+    if isinstance(column, str):  # one text for all would come apart into its letters
+        return None
+    values = column.tolist() if hasattr(column, "tolist") else list(column)
+    return values if name not in WRITER_FIELDS and len(values) == size else None
 
 
 def _rounded(name: str, array: Array, digits: int) -> Array:

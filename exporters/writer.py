@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import logging
 import os
+import threading
 import time
 import weakref
 from collections import Counter
@@ -97,6 +98,7 @@ class RolloutExporter:
         self._written: Counter[int] = Counter()
         self._lost: Counter[int] = Counter()
         self._next_index: dict[int, int] = {}
+        self._counting = threading.Lock()  # the caller's thread and the worker's both count losses
         self._last_warning = float("-inf")
         self._process = os.getpid()
         self._open = enabled
@@ -343,11 +345,13 @@ class RolloutExporter:
         self._file.append(encode_line({**line, "metrics": metrics} if metrics else line))
 
     def _lose(self, step: int, rollouts: int) -> None:
-        self._counts["lost"] += rollouts
-        self._lost[step] += rollouts
+        with self._counting:
+            self._counts["lost"] += rollouts
+            self._lost[step] += rollouts
 
     def _fail(self, where: str, error: Exception) -> None:
-        self._counts[f"errors:{where}"] += 1
+        with self._counting:
+            self._counts[f"errors:{where}"] += 1
         self._warn(f"{where}: {type(error).__name__}: {error}")
 
     def _warn(self, message: str) -> None:

@@ -113,6 +113,12 @@ def test_columns_ride_along_and_missing_values_are_left_out() -> None:
     assert second["own"] == 2
 
 
+def test_a_column_may_be_a_tensor_or_an_array() -> None:
+    first, second = records(columns={"length": torch.tensor([3, 2]), "own": np.array([0.5, 1])})
+    assert (first["length"], second["length"]) == (3, 2)
+    assert (first["own"], second["own"]) == (0.5, 1)
+
+
 def test_reward_parts_are_rounded_and_not_a_number_is_null() -> None:
     first, _ = records(columns={"rewards": [{"correct": 0.123456789, "format": float("nan")}, {}]})
     assert first["rewards"] == {"correct": 0.12346, "format": None}
@@ -137,8 +143,10 @@ def test_an_array_that_does_not_fit_is_refused_by_name(name: str, value: Any) ->
 
 def test_a_column_of_another_length_is_refused_rather_than_shifted() -> None:
     frame = {"prompt_ids": IDS, "prompt_mask": None, "response_ids": IDS, "response_mask": MASK}
-    batch = take_batch(1, 0, 0, frame, {}, {"env": ["one"], "step": [1, 2], "group_id": ["a", "b"]})
-    assert batch.refused == ("env", "step")
+    batch = take_batch(
+        1, 0, 0, frame, {}, {"env": ["x"], "step": [1, 2], "split": "ab", "group_id": ["a", "b"]}
+    )
+    assert batch.refused == ("env", "step", "split")
     assert set(batch.columns) == {"group_id"}
 
 
