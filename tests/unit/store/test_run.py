@@ -200,7 +200,9 @@ def test_tokens_outside_the_loss_do_not_dilute(write_log, opened):
     fields = {"step": 1, "response_ids": [1, 2, 3], "loss_mask": [1, 0, 1], "entropy": [1, 99, 3]}
     write_log("x.jsonl", fields)
     run = opened()
-    assert run.rollouts[["entropy_mean", "loss_tokens", "response_tokens"]].values.tolist() == [[2, 2, 3]]
+    assert run.rollouts[["entropy_mean", "loss_tokens", "response_tokens"]].values.tolist() == [
+        [2, 2, 3]
+    ]
 
 
 def test_a_mask_of_another_length_blanks_the_means_it_would_have_selected(write_log, opened):
@@ -211,7 +213,12 @@ def test_a_mask_of_another_length_blanks_the_means_it_would_have_selected(write_
 
 
 def test_one_short_array_costs_only_the_metrics_that_need_it(write_log, opened):
-    arrays = {"logprobs": [-1.0], "entropy": [1, 3], "loss_mask": [1, 1], "sampling_logprobs": [0, 0]}
+    arrays = {
+        "logprobs": [-1.0],
+        "entropy": [1, 3],
+        "loss_mask": [1, 1],
+        "sampling_logprobs": [0, 0],
+    }
     write_log("x.jsonl", {"step": 1, "response_ids": [1, 2], **arrays})
     run = opened()
     assert run.rollouts["entropy_mean"].tolist() == [2]
@@ -237,7 +244,9 @@ def test_random_logs_equal_a_plain_loop_over_their_lines(write_log, opened, seed
         if random.random() < 0.8:
             line["reward"] = random.choice([0.0, 1.0, 0.5])
         if random.random() < 0.8:
-            line["logprobs"] = [None if random.random() < 0.1 else float(v) for v in random.normal(size=n)]
+            line["logprobs"] = [
+                None if random.random() < 0.1 else float(v) for v in random.normal(size=n)
+            ]
         if random.random() < 0.8:
             line["ref_logprobs"] = random.normal(size=n).tolist()
         lines.append(line)
@@ -263,7 +272,9 @@ def test_random_logs_equal_a_plain_loop_over_their_lines(write_log, opened, seed
 
 
 def test_every_unknown_number_is_a_curve(write_log, opened):
-    write_log("x.jsonl", rollout(1, difficulty=2, solved=True), rollout(1, difficulty=4, solved=False))
+    write_log(
+        "x.jsonl", rollout(1, difficulty=2, solved=True), rollout(1, difficulty=4, solved=False)
+    )
     run = opened()
     assert {"difficulty", "solved"} <= set(run.metrics)
     assert run.steps[["difficulty_mean", "solved_mean"]].values.tolist() == [[3, 0.5]]
@@ -325,8 +336,8 @@ def test_a_rank_known_for_all_is_a_whole_number(write_log, opened):
 
 def native(attempt, rank, steps, started, start_step, world_size, end=True, n=2):
     yield {
-        **{"type": "header", "schema": 1, "attempt": attempt, "rank": rank},
-        **{"started": started, "start_step": start_step, "world_size": world_size},
+        "type": "header", "schema": 1, "attempt": attempt, "rank": rank,
+        "started": started, "start_step": start_step, "world_size": world_size,
     }
     for step in steps:
         for _ in range(n):
@@ -360,7 +371,7 @@ def test_a_step_is_complete_when_every_rank_of_its_attempt_ended_it(write_log, o
     write_log("B-rank00000.jsonl", *native("B", 0, range(11, 17), 2, 11, 2))
     run = opened()
     complete = dict(zip(run.steps["step"], run.steps["complete"], strict=True))
-    assert complete == {step: True for step in range(1, 16)} | {16: False}
+    assert complete == dict.fromkeys(range(1, 16), True) | {16: False}
 
 
 def test_an_older_attempts_end_does_not_complete_a_step_of_the_newer(write_log, opened):
@@ -500,7 +511,9 @@ def test_chunks_of_rows_are_one_table(write_log, opened, monkeypatch):
 
 
 def test_bad_lines_are_counted_and_the_good_ones_show(write_log, opened):
-    write_log("x.jsonl", rollout(1), b"ruff check .\n", b"[1]\n", b"\n", b"more shell\n", rollout(2))
+    write_log(
+        "x.jsonl", rollout(1), b"ruff check .\n", b"[1]\n", b"\n", b"more shell\n", rollout(2)
+    )
     run = opened()
     assert run.steps["step"].tolist() == [1, 2]
     assert run.rollouts["line"].tolist() == [1, 6]

@@ -46,7 +46,9 @@ def test_every_statistic_of_a_step_is_numpys(seed):
                 **{s: np.quantile(values, q) if len(values) else NAN for s, q in QUANTILES.items()},
             }
             for suffix, value in expected.items():
-                np.testing.assert_allclose(row[f"{stem}_{suffix}"], value, rtol=1e-9, err_msg=suffix)
+                np.testing.assert_allclose(
+                    row[f"{stem}_{suffix}"], value, rtol=1e-9, err_msg=suffix
+                )
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -54,7 +56,9 @@ def test_the_share_of_groups_without_gradient_is_over_groups_that_can_be_compare
     rollouts = table(seed).iloc[:60]
     steps = steps_table(rollouts, ["reward"]).set_index("step")
     for step, of_step in rollouts.groupby("step"):
-        groups = [g["reward"].to_numpy() for _, g in of_step.dropna(subset="group_id").groupby("group_id")]
+        groups = [
+            g["reward"].to_numpy() for _, g in of_step.dropna(subset="group_id").groupby("group_id")
+        ]
         known = [zero for zero in map(is_zero_std, groups) if zero is not None]
         assert steps.loc[step, "groups"] == len(groups)
         expected = np.mean(known) if known else NAN
