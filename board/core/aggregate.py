@@ -59,6 +59,7 @@ class Aggregator:
         self._pending = 0
         self._alike: dict[tuple[str, ...], _Alike] = {}
         self._results: list[tuple[npt.NDArray[np.intp], dict[str, FloatArray]]] = []
+        self._gaps: dict[str, list[int]] = {}
 
     def add(self, arrays: Mapping[str, FloatArray]) -> None:
         """Adds one rollout: those of `NEEDED` and loss_mask that it has, all of the same length."""
@@ -87,40 +88,57 @@ class Aggregator:
                 columns[name][rows] = values
         return columns
 
+    def gaps(self) -> Mapping[str, list[int]]:
+        """By array: rollouts, counted from 0, with null, NaN or infinite entries in it. After finish."""
+        return self._gaps
+
     def _reduce_pending(self) -> None:
         for alike in self._alike.values():
-            self._results.append((np.asarray(alike.rows, np.intp), _reduce(alike)))
+            rows = np.asarray(alike.rows, np.intp)
+            columns, incomplete = _reduce(alike)
+            self._results.append((rows, columns))
+            for name, which in incomplete.items():
+                self._gaps.setdefault(name, []).extend(rows[which].tolist())
         self._alike = {}
         self._pending = 0
 
 
 @np.errstate(over="ignore")
-def _reduce(alike: _Alike) -> dict[str, FloatArray]:
+def _reduce(alike: _Alike) -> tuple[dict[str, FloatArray], dict[str, npt.NDArray[np.bool_]]]:
+    """The columns of these rollouts, and by array which of them have entries that are no numbers."""
     arrays = {name: np.concatenate(parts) for name, parts in alike.arrays.items()}
     mask = arrays.pop("loss_mask", None)
-    starts = np.concatenate(([0], np.cumsum(alike.lengths)[:-1]))
-    in_loss = np.ones(sum(alike.lengths), bool) if mask is None else mask > 0
-    columns: dict[str, FloatArray] = {}
+    lengths = np.asarray(alike.lengths, np.intp)
+    starts = np.concatenate(([0], np.cumsum(lengths)[:-1]))
+    in_loss = None if mask is None else mask > 0
+    missing, incomplete = _missing(arrays, in_loss, starts)
+    columns: dict[str, FloatArray] = {"missing_values": missing}
     for column, metric, reduction in REDUCTIONS:
         derived = DERIVED.get(metric)
         if derived and metric not in arrays and all(need in arrays for need in derived.needs):
             arrays[metric] = derived.compute(*(arrays[need] for need in derived.needs))
         if metric in arrays:
-            columns[column] = _reduce_segments(arrays[metric], in_loss, starts, reduction)
-    if mask is not None:
+            columns[column] = _reduce_segments(arrays[metric], in_loss, starts, lengths, reduction)
+    if in_loss is not None:
         columns["loss_tokens"] = np.add.reduceat(in_loss, starts, dtype=np.float64)
-    columns["missing_values"] = _count_missing(arrays, in_loss, starts)
-    return columns
+    return columns, incomplete
 
 
 def _reduce_segments(
     values: FloatArray,
-    in_loss: npt.NDArray[np.bool_],
+    in_loss: npt.NDArray[np.bool_] | None,
     starts: npt.NDArray[np.intp],
+    lengths: npt.NDArray[np.intp],
     reduction: Reduction,
 ) -> FloatArray:
     """One number per segment over its finite tokens in the loss; NaN where there is none."""
-    keep = in_loss & np.isfinite(values)
+    keep = np.isfinite(values)
+    if in_loss is None and keep.all():
+        if reduction == "max":
+            return np.maximum.reduceat(values, starts)
+        return np.add.reduceat(values, starts) / lengths
+    if in_loss is not None:
+        keep &= in_loss
     if reduction == "max":
         largest = np.maximum.reduceat(np.where(keep, values, -np.inf), starts)
         return np.where(np.isneginf(largest), np.nan, largest)
@@ -129,14 +147,20 @@ def _reduce_segments(
     return np.divide(totals, counts, out=np.full(len(starts), np.nan), where=counts > 0)
 
 
-def _count_missing(
+def _missing(
     arrays: Mapping[str, FloatArray],
-    in_loss: npt.NDArray[np.bool_],
+    in_loss: npt.NDArray[np.bool_] | None,
     starts: npt.NDArray[np.intp],
-) -> FloatArray:
-    """Recorded entries in the loss that are null, NaN or infinite, per segment."""
-    missing = np.zeros(len(in_loss))
-    for name in NEEDED:
-        if name in arrays:
-            missing += in_loss & ~np.isfinite(arrays[name])
-    return np.add.reduceat(missing, starts)
+) -> tuple[FloatArray, dict[str, npt.NDArray[np.bool_]]]:
+    """Recorded entries in the loss that are null, NaN or infinite, per segment; and by array, bool
+    [segments]: whether it has such entries, in the loss or not.
+    """
+    missing = np.zeros(len(starts))
+    incomplete: dict[str, npt.NDArray[np.bool_]] = {}
+    for name, values in arrays.items():
+        gap = ~np.isfinite(values)
+        if gap.any():
+            incomplete[name] = np.logical_or.reduceat(gap, starts)
+            gap = gap if in_loss is None else gap & in_loss
+            missing += np.add.reduceat(gap, starts, dtype=np.float64)
+    return missing, incomplete

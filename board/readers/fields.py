@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
 from board.core import schema
@@ -73,7 +72,7 @@ def read_number(value: object) -> float | None:
             # The text itself stays out of the reason: problems are folded by it.
             hint = f"a number; found e.g. {written[:40]!r}"
             raise RecordError("is text that is no number", hint=hint) from None
-    if not isinstance(value, int | float):
+    if not isinstance(value, (int, float)):
         raise RecordError(f"is {kind_of(value)}", hint="a number")
     try:
         number = float(value)
@@ -125,26 +124,27 @@ def _is_flat_numbers(value: object) -> bool:
     return all(isinstance(v, int | float | None) for v in cast("list[object]", value))
 
 
-@dataclass(slots=True)
 class RecordBuilder:
     """Takes the keys of one line, checks each, and builds the Record."""
 
-    options: ReadOptions
-    ids: dict[str, Any] = field(default_factory=dict[str, Any])
-    texts: dict[str, str] = field(default_factory=dict[str, str])
-    scores: dict[str, float] = field(default_factory=dict[str, float])
-    tokens: dict[str, NumberArray] = field(default_factory=dict[str, NumberArray])
-    constants: dict[str, float] = field(default_factory=dict[str, float])
-    unknown_arrays: dict[str, NumberArray] = field(default_factory=dict[str, NumberArray])
-    extras: dict[str, Any] = field(default_factory=dict[str, Any])
-    remarks: list[Remark] = field(default_factory=list[Remark])
-    prompt_ids: NumberArray | None = None
-    response_ids: NumberArray | None = None
-    response_tokens: list[str] | None = None
-    messages: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    segments: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    lengths_explained: bool = False
-    """Whether a remark already says why arrays and tokens differ in length."""
+    # A plain class, for one is made per line and a dataclass of typed empty dicts costs 7 us.
+    def __init__(self, options: ReadOptions) -> None:
+        self.options = options
+        self.ids: dict[str, Any] = {}
+        self.texts: dict[str, str] = {}
+        self.scores: dict[str, float] = {}
+        self.tokens: dict[str, NumberArray] = {}
+        self.constants: dict[str, float] = {}
+        self.unknown_arrays: dict[str, NumberArray] = {}
+        self.extras: dict[str, Any] = {}
+        self.remarks: list[Remark] = []
+        self.prompt_ids: NumberArray | None = None
+        self.response_ids: NumberArray | None = None
+        self.response_tokens: list[str] | None = None
+        self.messages: list[dict[str, Any]] = []
+        self.segments: list[dict[str, Any]] = []
+        self.lengths_explained = False
+        """Whether a remark already says why arrays and tokens differ in length."""
 
     def take(self, key: str, value: Any) -> None:
         """Takes one key of the line by the record's own name for it."""
@@ -194,7 +194,7 @@ class RecordBuilder:
         self.scores[key] = number
 
     def _take_array(self, key: str, value: Any) -> None:
-        if isinstance(value, bool | int | float):
+        if isinstance(value, (int, float)):  # bool is an int
             number = read_number(value)
             self.constants[key] = math.nan if number is None else number
             return
