@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import streamlit as st
@@ -33,6 +33,16 @@ _MAIN: Final = (
     _PER_STEP,
     "reward_gap",
 )
+# The cards beside reward and KL, most telling first: more than five would cut their labels.
+_CARDS: Final = (
+    "response_tokens",
+    "response_chars",
+    "entropy_mean",
+    "is_truncated",
+    _PER_STEP,
+    "reward_gap",
+)
+_MOST_CARDS: Final = 5
 _REWARDS: Final = ("reward", "ref_reward", "valid_reward", "ref_valid_reward")
 # Main metric -> what a log must hold for it.
 _NEEDS: Final = {
@@ -73,11 +83,11 @@ def _charts(run: Run) -> tuple[list[_Chart], list[_Chart]]:
 
 
 def _cards(run: Run) -> None:
-    columns = ["reward", _KL[_state.get("kl")], *_MAIN]
-    held = [column for column in columns if _has(run, column)][:6]
+    columns = ["reward", _KL[_state.get("kl")], *_CARDS]
+    held = [column for column in columns if _has(run, column)][:_MOST_CARDS]
     if not held:
         return
-    with st.grid(max(len(held), 4), min_column_width=150, gap="small"):
+    with st.grid(max(len(held), 4), min_column_width=170, gap="small"):
         for column in held:
             _card(run, rollout_metric(column))
 
@@ -181,6 +191,8 @@ def _draw_one(run: Run, chart: _Chart, options: CurveOptions) -> None:
     metric = chart.metric
     title = f"**{plain(metric.label)}**"
     st.markdown(f"{title} :gray[{plain(metric.unit)}]" if metric.unit else title, help=_help(chart))
+    if metric.kind == "flag":  # mean ± std of a share would leave 0 to 1 and say nothing more
+        options = replace(options, band="none")
     figure = _cached.curve_figure(
         run, chart.columns, options, dark=_page.dark(), step=int(_state.get("step"))
     )
