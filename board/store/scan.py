@@ -139,7 +139,7 @@ class _Scan:
             if isinstance(found, Record):
                 self._add_row(found, line)
             elif found is not None:
-                self._events.append(found)
+                self._add_event(found)
         except RecordError as error:
             if not line.ended and not self._give_up_on_torn_line():
                 self._number -= 1
@@ -159,6 +159,17 @@ class _Scan:
         if mended:
             self._remark(MENDED)
         return found
+
+    def _add_event(self, event: Event) -> None:
+        self._events.append(event)
+        dropped = event.data.get("dropped")
+        if event.kind == "step_end" and isinstance(dropped, int) and dropped > 0:
+            reason = "rollouts were dropped by the exporter and are not in the log"
+            hint = "its warnings in the training's output say why"
+            shown = self._shard.shown
+            self._problems.add(
+                Problem(shown, self._number, "dropped", reason, hint, "lost", dropped)
+            )
 
     def _give_up_on_torn_line(self) -> bool:
         """Whether the file has been at rest so long that a torn last line is there to stay."""

@@ -336,8 +336,13 @@ def test_a_rank_known_for_all_is_a_whole_number(write_log, opened):
 
 def native(attempt, rank, steps, started, start_step, world_size, end=True, n=2):
     yield {
-        "type": "header", "schema": 1, "attempt": attempt, "rank": rank,
-        "started": started, "start_step": start_step, "world_size": world_size,
+        "type": "header",
+        "schema": 1,
+        "attempt": attempt,
+        "rank": rank,
+        "started": started,
+        "start_step": start_step,
+        "world_size": world_size,
     }
     for step in steps:
         for _ in range(n):
@@ -534,6 +539,12 @@ def test_a_line_with_a_broken_array_is_lost_and_not_a_crash(write_log, opened):
     run = opened()
     assert run.steps["step"].tolist() == [1]
     assert sum(problem.count for problem in run.problems) >= 1
+
+
+def test_rollouts_that_the_exporter_dropped_are_counted_as_lost(write_log, opened):
+    ends = [{"type": "step_end", "step": s, "dropped": n} for s, n in ((1, 3), (2, 0), (3, 4))]
+    write_log("x.jsonl", {"type": "sample", "step": 1, "reward": 1}, *ends)
+    assert found(opened(), "lost") == [("x.jsonl", 2, "dropped", 7)]
 
 
 def test_invalid_utf8_is_shown_and_told(write_log, opened):
