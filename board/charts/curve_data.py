@@ -12,7 +12,7 @@ import pandas as pd
 from board.charts.downsample import keep_extremes
 from board.charts.palette import colour_key
 from board.charts.text import number, safe_name, unit_suffix
-from board.core.metrics import rollout_metric
+from board.core.metrics import ROLLOUT_METRICS, rollout_metric
 
 Floats = npt.NDArray[np.float64]
 Band = Literal["std", "quantiles", "minmax", "none"]
@@ -65,7 +65,9 @@ class Series:
     @classmethod
     def of(cls, column: str) -> Series:
         """The series of a column of `Run.metrics`, in the words and unit of the metric registry."""
-        metric, stem = rollout_metric(column), column.removesuffix("_mean")
+        metric = rollout_metric(column)
+        # Only the board's own means lose their ending: a framework's reward_mean is no reward.
+        stem = column.removesuffix("_mean") if column in ROLLOUT_METRICS else column
         return cls(stem, metric.label, colour_key(stem), metric.unit)
 
 

@@ -39,14 +39,14 @@ class _Slot:
 
 
 @st.cache_resource(max_entries=3, show_spinner=False)
-def _slot(files: tuple[LogFile, ...], options: OpenOptions) -> _Slot:
+def _slot(info: RunInfo, options: OpenOptions) -> _Slot:
     """The slot of a run as it stands; filled outside, since progress can't be drawn in here."""
     return _Slot()
 
 
 def run(info: RunInfo, options: OpenOptions) -> Run:
     """The run, read with a progress bar the first time and whenever its files changed."""
-    slot = _slot(info.files, options)
+    slot = _slot(info, options)
     with slot.lock:
         if slot.run is None:
             slot.run = _open_with_progress(info, options)

@@ -44,7 +44,8 @@ def render() -> bool:
             persist_state="session",
         )
     try:
-        found = _cached.discovered(str(_chosen_root()))
+        root = str(_chosen_root())
+        found = _cached.discovered(root)
     except BoardError as error:
         _show_nothing(str(error))
         return False
@@ -59,7 +60,7 @@ def render() -> bool:
         return False
     with st.sidebar:
         _choose_step(run)
-        _live_toggle(info)
+        _live_toggle(info, root)
         _summary(run)
     return True
 
@@ -69,8 +70,20 @@ def _chosen_root() -> Path:
     if not wanted:
         return root
     if os.environ.get("ROLLOUT_BOARD_ALLOW_ANY_PATH") == "1":
-        return root / Path(wanted).expanduser()
+        return _anywhere(root, wanted)
     return resolve_inside(root, wanted)
+
+
+def _anywhere(root: Path, wanted: str) -> Path:
+    try:
+        return root / Path(wanted).expanduser()
+    except RuntimeError:  # the home of a user that there is not
+        return root / wanted
+
+
+def _first_rollout() -> None:
+    """Another run or step: its index and pinned token are of what was shown before."""
+    _state.put(index=0, token=None)
 
 
 def _choose_run(found: Discovery) -> RunInfo:
@@ -89,6 +102,7 @@ def _choose_run(found: Discovery) -> RunInfo:
             key="run",
             format_func=label,
             help="Newest first. Type to search.",
+            on_change=_first_rollout,
             persist_state="session",
         )
     return by_name[name or names[0]]
@@ -113,6 +127,7 @@ def _choose_options() -> OpenOptions:
         st.number_input(
             "Rollouts a step, at most",
             min_value=0,
+            max_value=_state.LARGEST_COUNT,
             key="cap",
             help="0: all. The first so many of each step are kept, in tables and in curves.",
             persist_state="session",
@@ -125,7 +140,14 @@ def _choose_options() -> OpenOptions:
 def _choose_step(run: Run) -> None:
     steps = [int(step) for step in run.steps["step"]]
     chosen = _state.ensure("step", steps, steps[-1])
-    st.selectbox("Step", steps, key="step", help="Type to jump.", persist_state="session")
+    st.selectbox(
+        "Step",
+        steps,
+        key="step",
+        help="Type to jump.",
+        on_change=_first_rollout,
+        persist_state="session",
+    )
     place = steps.index(chosen)
     moves = (
         ("first_page", "First step", 0, None),
@@ -151,7 +173,7 @@ def _choose_step(run: Run) -> None:
             )
 
 
-def _live_toggle(info: RunInfo) -> None:
+def _live_toggle(info: RunInfo, root: str) -> None:
     st.toggle(
         "Live",
         key="live",
@@ -159,23 +181,19 @@ def _live_toggle(info: RunInfo) -> None:
         persist_state="session",
     )
     if _state.get("live"):
-        _watch(info)
+        _watch(info, root)
 
 
 @st.fragment(run_every=_LIVE_SECONDS)
-def _watch(info: RunInfo) -> None:
+def _watch(info: RunInfo, root: str) -> None:
     """Reruns the page when the size or the time of a log file, or the set of files, has changed."""
-    seen = {file.path: (file.size, file.mtime_ns) for file in info.files}
-    now = {path: _state_of(path) for path in info.path.rglob("*.jsonl")}
-    known = {path: now.get(path) for path in seen}
-    fresh = [path for path in now if path not in seen and path.name not in _left_out(info)]
-    if known != seen or fresh:
+    if any(_state_of(file.path) != (file.size, file.mtime_ns) for file in info.files):
         _cached.discovered.clear()
         st.rerun()
-
-
-def _left_out(info: RunInfo) -> set[str]:
-    return {Path(problem.path).name for problem in info.left_out}
+    # Files that are new are found as often as the cache looks, every few seconds.
+    found = {run.name: run.files for run in _cached.discovered(root).runs}
+    if found.get(info.name) != info.files:
+        st.rerun()
 
 
 def _state_of(path: Path) -> tuple[int, int] | None:

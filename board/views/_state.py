@@ -21,6 +21,8 @@ from board.views._text import plain
 
 VIEWS: Final = Path(__file__).parent
 _PUSHED: Final = "_pushed"
+_PULLS: Final = "_pulls"
+LARGEST_COUNT: Final = 10**9
 _NOTICES: Final = "_notices"
 
 
@@ -34,12 +36,32 @@ class Choice:
 
 
 def _whole(text: str) -> int:
-    return int(text)
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError("not a whole number") from None
+
+
+def _count(text: str) -> int:
+    value = _whole(text)
+    if not 0 <= value <= LARGEST_COUNT:
+        raise ValueError(f"not between 0 and {LARGEST_COUNT}")
+    return value
+
+
+def _number(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if math.isnan(value):
+        raise ValueError("not a number")
+    return value
 
 
 def _decimal(low: float, high: float) -> Callable[[str], float]:
     def parse(text: str) -> float:
-        value = float(text)
+        value = _number(text)
         if not low <= value <= high:
             raise ValueError(f"not between {low:g} and {high:g}")
         return value
@@ -63,11 +85,11 @@ def _yes(text: str) -> bool:
 
 
 def _listed(text: str) -> list[str]:
-    return [part.replace("%2C", ",") for part in text.split(",") if part]
+    return [part.replace("%2C", ",").replace("%25", "%") for part in text.split(",") if part]
 
 
 def _list_text(values: Collection[str]) -> str:
-    return ",".join(str(value).replace(",", "%2C") for value in values)
+    return ",".join(str(value).replace("%", "%25").replace(",", "%2C") for value in values)
 
 
 def _flag(value: Any) -> str:
@@ -82,7 +104,7 @@ def _bounds(text: str) -> dict[str, tuple[float, float]]:
         low, separator, high = limits.partition("..")
         if not name or not separator:
             raise ValueError("not of the form column:low..high")
-        found[name] = (float(low or -math.inf), float(high or math.inf))
+        found[name] = (_number(low or "-inf"), _number(high or "inf"))
     return found
 
 
@@ -107,7 +129,7 @@ CHOICES: Final[Mapping[str, Choice]] = {
     # how it is read
     "pads": Choice(",".join(DEFAULT_PAD_MARKERS)),
     "sysend": Choice(""),
-    "cap": Choice(0, _whole),
+    "cap": Choice(0, _count),
     "live": _FLAG,
     # Overview
     "kl": Choice("k3", _one_of("k1", "k2", "k3")),
@@ -151,10 +173,21 @@ def ensure(name: str, allowed: Collection[Any], fallback: Any) -> Any:
     if value in allowed:
         return value
     if value != CHOICES[name].default:
-        shown = repr(fallback) if fallback != "" else "the default"
+        shown = repr(fallback) if fallback not in ("", None) else "the default"
         notice(f"{name} = {value!r} is not on offer here; showing {shown} instead.")
     put(**{name: fallback})
     return fallback
+
+
+def keep(name: str, allowed: Collection[str]) -> list[str]:
+    """Those of the chosen values that are on offer; the others are dropped and announced."""
+    chosen = list(get(name))
+    kept = [value for value in chosen if value in allowed]
+    if kept != chosen:
+        dropped = ", ".join(value for value in chosen if value not in allowed)
+        notice(f"{name} = {dropped} is not on offer here and is left out.")
+        put(**{name: kept})
+    return kept
 
 
 def notice(text: str) -> None:
@@ -175,17 +208,31 @@ def pull() -> None:
     # Streamlit's own navigation empties the URL: that is no wish to forget every choice.
     if url == pushed or (not url and pushed is not None):
         return
+    # A rerun before the next push must not take the same URL over once more.
+    st.session_state[_PUSHED] = url
+    st.session_state[_PULLS] = pulls() + 1
     for name, choice in CHOICES.items():
         value = choice.default
         if name in url:
             try:
                 value = choice.parse(url[name])
             except ValueError as error:
-                shown = choice.format(value) if value is not None else "the default"
+                shown = (choice.format(value) if value is not None else "") or "the default"
                 notice(
                     f"{name}={url[name]} in the URL is wrong ({error}); showing {shown} instead."
                 )
         st.session_state[name] = value
+
+
+def forget(*names: str) -> None:
+    """Back to the defaults; fields that show a part of a choice are renewed."""
+    put(**{name: CHOICES[name].default for name in names})
+    st.session_state[_PULLS] = pulls() + 1
+
+
+def pulls() -> int:
+    """How often choices came from elsewhere than their own fields. A field that shows a part of a choice has it in its key."""
+    return st.session_state.get(_PULLS, 0)
 
 
 def encoded(**changes: Any) -> dict[str, str]:
@@ -193,7 +240,7 @@ def encoded(**changes: Any) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, choice in CHOICES.items():
         value = changes[name] if name in changes else get(name)
-        if value is not None and (value != choice.default or name == "run") and value != "":
+        if value is not None and (value != choice.default or (name == "run" and value)):
             found[name] = choice.format(value)
     return found
 

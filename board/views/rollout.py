@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -91,10 +92,12 @@ def _badges(row: pd.Series[Any]) -> None:
 def _texts(opened: OpenRollout) -> None:
     """Texts as they are recorded: st.code shows them literally, with a button that copies them."""
     texts = {name: opened.record.texts[name] for name, _ in _TEXTS if name in opened.record.texts}
+    if "response" not in texts and opened.record.messages:
+        texts["messages"] = _conversation(opened.record.messages)
     if not texts:
         st.caption("The log holds no texts of this rollout, only tokens.")
         return
-    titles = dict(_TEXTS)
+    titles = {**dict(_TEXTS), "messages": "Messages"}
     width = 150 // len(texts)
     lines = max(sum(1 + len(part) // width for part in text.split("\n")) for text in texts.values())
     height = "content" if lines <= _FULL_LINES else _TEXT_HEIGHT
@@ -107,6 +110,16 @@ def _texts(opened: OpenRollout) -> None:
                 st.code(text, language=None, wrap_lines=True, height=height)
             else:
                 st.caption("empty")
+
+
+def _conversation(messages: Sequence[Mapping[str, Any]]) -> str:
+    """Each message under its role; content that is no text as JSON."""
+    parts: list[str] = []
+    for message in messages:
+        content = message.get("content")
+        said = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+        parts.append(f"[{message.get('role', '?')}]\n{said}")
+    return "\n\n".join(parts)
 
 
 def _scores(row: pd.Series[Any]) -> None:
@@ -176,6 +189,7 @@ def _tokens(opened: OpenRollout, signature: str) -> None:
     if not recorded:
         st.caption("The log holds tokens of this rollout and no values for them.")
     _state.ensure("metric", ["", *metrics], "")
+    _state.ensure("token", [None, *range(length)], None)
     event = token_view(
         opened.tokens,
         metrics,

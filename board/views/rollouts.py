@@ -76,12 +76,9 @@ def _controls(run: Run, rows: pd.DataFrame) -> None:
 
 
 def _category(rows: pd.DataFrame, key: str, column: str) -> None:
-    if column not in rows:
-        return
-    values = sorted(str(value) for value in rows[column].dropna().unique())
-    chosen = [value for value in _state.get(key) if value in values]
-    if chosen != _state.get(key):
-        _state.put(**{key: chosen})
+    recorded = rows[column].dropna().unique() if column in rows else []
+    values = sorted(str(value) for value in recorded)
+    _state.keep(key, values)
     if len(values) < 2:
         return
     label = {"env": "Environment", "finish": "Finish reason", "group": "Group"}[key]
@@ -123,7 +120,13 @@ def _range_filters(run: Run) -> None:
         _state.put(range=bounds)
     label = f"Ranges ({len(bounds)})" if bounds else "Ranges"
     with st.popover(label, icon=":material/filter_alt:"):
-        names = st.multiselect("Columns", run.metrics, default=list(bounds), format_func=one_line)
+        names = st.multiselect(
+            "Columns",
+            run.metrics,
+            default=list(bounds),
+            key=f"ranges_{_state.pulls()}_{run.info.name}",
+            format_func=one_line,
+        )
         chosen = {name: _range_of(run, name, bounds.get(name)) for name in names}
         if chosen != bounds:
             _state.put(range=chosen)
@@ -136,11 +139,12 @@ def _range_of(run: Run, name: str, limits: tuple[float, float] | None) -> tuple[
     values = run.rollouts[name]
     st.text(f"{rollout_metric(name).label}: {values.min():.4g} to {values.max():.4g}")
     left, right = st.columns(2)
+    place = f"{name}_{_state.pulls()}"
     below = left.number_input(
-        "at least", value=None if low == float("-inf") else low, key=f"low_{name}", format="%g"
+        "at least", value=None if low == float("-inf") else low, key=f"low_{place}", format="%g"
     )
     above = right.number_input(
-        "at most", value=None if high == float("inf") else high, key=f"high_{name}", format="%g"
+        "at most", value=None if high == float("inf") else high, key=f"high_{place}", format="%g"
     )
     return (
         float("-inf") if below is None else float(below),
@@ -151,9 +155,7 @@ def _range_of(run: Run, name: str, limits: tuple[float, float] | None) -> tuple[
 def _columns(run: Run) -> None:
     with st.popover("Columns", icon=":material/view_column:"):
         offered = [c for c in run.rollouts.columns if c not in _HIDDEN]
-        chosen = [c for c in _state.get("cols") if c in offered]
-        if chosen != _state.get("cols"):
-            _state.put(cols=chosen)
+        _state.keep("cols", offered)
         st.multiselect(
             "Columns shown",
             offered,
@@ -277,7 +279,7 @@ def _below_table(run: Run, rows: pd.DataFrame, in_scope: int) -> None:
 
 def _csv(run: Run, rows: pd.DataFrame) -> bytes:
     columns = [c for c in run.rollouts.columns if c not in ("offset", "size", "file")]
-    return rows[columns].map(_harmless).to_csv(index=False).encode()
+    return rows[columns].map(_harmless).rename(columns=_harmless).to_csv(index=False).encode()
 
 
 def _harmless(cell: Any) -> Any:
@@ -333,7 +335,7 @@ def _render() -> None:
 
 
 def _clear() -> None:
-    _state.put(q="", env=[], finish=[], group=[], range={})
+    _state.forget("q", "env", "finish", "group", "range")
 
 
 _render()

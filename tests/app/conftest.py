@@ -1,0 +1,43 @@
+"""The dashboard without a browser: `open_app` starts it on a folder of logs and a URL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import written_logs
+from streamlit.testing.v1 import AppTest
+
+from board.views import _state
+
+PROJECT = Path(__file__).parents[2]
+PAGES = ("overview", "rollouts", "rollout", "health")
+
+OpenApp = Callable[..., AppTest]
+
+
+@pytest.fixture(scope="session")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A root with three runs, newest first: native, rllb, texts."""
+    root = tmp_path_factory.mktemp("logs")
+    written_logs.native_run(root / "native")
+    written_logs.age(written_logs.rllb_run(root / "rllb"), 60)
+    written_logs.age(written_logs.texts_only_run(root / "texts"), 120)
+    return root
+
+
+@pytest.fixture
+def open_app(monkeypatch: pytest.MonkeyPatch) -> OpenApp:
+    """`open_app(root, page, step="10")`: a fresh session on that page with that query in the URL."""
+
+    def start(logs: Path, page: str = "overview", /, **query: str) -> AppTest:
+        monkeypatch.setenv("ROLLOUT_BOARD_ROOT", str(logs))
+        app = AppTest.from_file(str(PROJECT / "app.py"), default_timeout=60)
+        for name, value in query.items():
+            app.query_params[name] = value
+        if page != "overview":
+            app.switch_page(str(_state.VIEWS.relative_to(PROJECT) / f"{page}.py"))
+        return app.run()
+
+    return start

@@ -1,0 +1,123 @@
+"""Text from a log is shown as text: nothing of it reaches a place that renders Markdown unescaped."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import PAGES, OpenApp
+from shown import assert_sound, elements
+from streamlit.testing.v1 import AppTest
+from written_logs import HOSTILE, hostile_run, hostile_texts
+
+# Elements that show their content as it is. Their titles and help are Markdown all the same.
+_LITERAL = {
+    "text": ("body", "help"),
+    "code": ("code_text",),
+    "json": ("body",),
+    "dataframe": ("data", "arrow_data", "columns"),
+    "arrow_data_frame": ("data", "arrow_data", "columns"),
+    "plotly_chart": ("spec",),
+    "bidi_component": ("mixed", "json", "bytes", "arrow_data", "html_content", "css_content"),
+}
+# Values and options of fields are shown as they are; a browser test watches over that.
+_PLAIN_FIELDS = frozenset(
+    {"id", "options", "default", "value", "placeholder", "raw_value", "raw_values", "set_value"}
+)
+_ESCAPED = re.compile(r"\\.", re.DOTALL)
+# Signs that begin something in Markdown. Words between them stand in the traps and nowhere else.
+_TRAPS = re.compile(
+    r"<script|<img|<iframe|<think|<b>|!\[x|\]\(|:smile:|:red\[|:material/skull|\$5|\$6|\$\$x|2\*3"
+    r"|\*\*bold|__init__|~~gone|`code|#### 69|x<y|y>z|https?://127|\[boo|\[link|javascript:"
+)
+
+
+@pytest.fixture(scope="module")
+def traps(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("traps")
+    hostile_run(root)
+    return root
+
+
+def markdown_of(message: Any, skipped: frozenset[str] = frozenset()) -> Iterator[str]:
+    """Every text in a protobuf message but the fields that are shown as they are."""
+    for field, value in message.ListFields():
+        if field.name in _PLAIN_FIELDS or field.name in skipped:
+            continue
+        repeated = field.is_repeated if hasattr(field, "is_repeated") else field.label == 3
+        for part in value if repeated else [value]:
+            if field.type == field.TYPE_STRING:
+                yield part
+            elif field.type == field.TYPE_MESSAGE and hasattr(part, "ListFields"):
+                yield from markdown_of(part, skipped)
+
+
+def column_help(proto: Any) -> Iterator[str]:
+    """What explains a table's columns; their titles are drawn on a canvas, as they are."""
+    columns = getattr(proto, "columns", "")
+    settings = json.loads(columns) if isinstance(columns, str) and columns else {}
+    yield from (column["help"] for column in settings.values() if column and column.get("help"))
+
+
+def unescaped(app: AppTest) -> list[str]:
+    found: list[str] = []
+    for element in elements(app):
+        proto = getattr(element, "proto", None)
+        if proto is None or not hasattr(proto, "ListFields"):
+            continue
+        skipped = frozenset(_LITERAL.get(element.type, ()))
+        parts = [*markdown_of(proto, skipped), *column_help(proto)]
+        for text in parts:
+            if _TRAPS.search(_ESCAPED.sub("", text)):
+                found.append(f"{element.type}: {text[:200]}")
+    return found
+
+
+def test_the_search_for_traps_finds_each_of_them() -> None:
+    assert all(_TRAPS.search(trap) for trap in HOSTILE)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_no_page_renders_text_of_a_log(open_app: OpenApp, traps: Path, page: str) -> None:
+    app = open_app(traps, page, raw="1", cols="env,group_id,rewards.#### 69", scope="run")
+    assert_sound(app)
+    assert not app.error
+    assert unescaped(app) == []
+
+
+def test_no_notice_renders_what_stands_in_the_url(open_app: OpenApp, traps: Path) -> None:
+    for trap in HOSTILE:
+        link = dict.fromkeys(("step", "sort", "range", "env", "cols", "metric", "run", "q"), trap)
+        app = open_app(traps, "rollouts", **link)
+        assert_sound(app)
+        assert app.warning
+        assert unescaped(app) == []
+
+
+@pytest.mark.parametrize("name", ["root", "q"])
+def test_no_message_renders_what_was_typed(open_app: OpenApp, traps: Path, name: str) -> None:
+    for trap in HOSTILE:
+        app = open_app(traps, "rollouts", **{name: trap})
+        assert_sound(app)
+        assert unescaped(app) == []
+
+
+def test_names_of_files_that_are_no_logs_are_not_rendered(
+    open_app: OpenApp, tmp_path: Path
+) -> None:
+    for trap in HOSTILE:
+        (tmp_path / f"{trap.replace('/', '_')[:60]}.jsonl").write_text('{"a": 1}\n')
+    app = open_app(tmp_path)
+    assert_sound(app)
+    assert len(app.dataframe[0].value) == len(HOSTILE)
+    assert unescaped(app) == []
+
+
+def test_every_text_stands_on_the_page_as_it_was_written(open_app: OpenApp, traps: Path) -> None:
+    app = open_app(traps, "rollout")
+    names = ("prompt", "response", "ref_response", "ground_truth")
+    assert [code.value for code in app.code] == [hostile_texts(name) for name in names]

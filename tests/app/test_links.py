@@ -1,0 +1,205 @@
+"""Every choice lives in the URL: a link shows the same thing, and a wrong value says so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import PAGES, OpenApp
+from shown import assert_sound, choice, go_to, notices, query
+from streamlit.testing.v1 import AppTest
+from written_logs import write_lines
+
+from board.views import _state
+
+# name -> (page that offers it, value in the URL, value chosen); all on the native run
+LINKS: dict[str, tuple[str, str, Any]] = {
+    "root": ("overview", "native", "native"),
+    "run": ("overview", "rllb", "rllb"),
+    "step": ("overview", "10", 10),
+    "index": ("rollout", "5", 5),
+    "pads": ("overview", "<x>,<y>", "<x>,<y>"),
+    "sysend": ("rollout", "END ", "END "),
+    "cap": ("overview", "3", 3),
+    "live": ("overview", "1", True),
+    "kl": ("overview", "k1", "k1"),
+    "band": ("overview", "quantiles", "quantiles"),
+    "scale": ("overview", "0.5", 0.5),
+    "smooth": ("overview", "0.9", 0.9),
+    "shift": ("overview", "1", True),
+    "log": ("overview", "1", True),
+    "scope": ("rollouts", "run", "run"),
+    "q": ("rollouts", "x<y", "x<y"),
+    "sort": ("rollouts", "reward", "reward"),
+    "desc": ("rollouts", "1", True),
+    "group": ("rollouts", "group 1", ["group 1"]),
+    "env": ("rollouts", "code", ["code"]),
+    "finish": ("rollouts", "length", ["length"]),
+    "range": (
+        "rollouts",
+        "reward:0.25..,k3_mean:..0.5",
+        {"reward": (0.25, float("inf")), "k3_mean": (float("-inf"), 0.5)},
+    ),
+    "cols": ("rollouts", "reward,grad_norm", ["reward", "grad_norm"]),
+    "metric": ("rollout", "entropy", "entropy"),
+    "token": ("rollout", "3", 3),
+    "heat": ("rollout", "0", False),
+    "raw": ("rollout", "1", True),
+}
+
+
+def fields_of(app: AppTest) -> dict[str, Any]:
+    """Value by key of the fields that the page shows."""
+    kinds = ("selectbox", "text_input", "number_input", "toggle", "multiselect", "slider")
+    return {field.key: field.value for kind in kinds for field in app.get(kind) if field.key}
+
+
+def test_every_choice_has_a_link_here() -> None:
+    assert set(LINKS) == set(_state.CHOICES)
+
+
+@pytest.mark.parametrize("name", LINKS)
+def test_a_link_restores_the_choice_and_the_url_keeps_it(
+    open_app: OpenApp, logs: Path, name: str
+) -> None:
+    page, text, value = LINKS[name]
+    link = {"run": "native", name: text}
+    app = open_app(logs, page, **link)
+    assert_sound(app)
+    assert notices(app) == []
+    assert choice(app, name) == value
+    shown = fields_of(app)
+    assert shown.get(name, value) == value
+    assert query(app)[name] == text
+
+
+def test_all_choices_survive_the_way_over_every_page(open_app: OpenApp, logs: Path) -> None:
+    link = {name: text for name, (_, text, _) in LINKS.items()}
+    link |= {"run": "native", "root": ".", "cap": "7"}
+    app = open_app(logs, "health", **link)
+    for page in ("overview", "rollouts", "rollout", "health", "rollout", "rollouts", "overview"):
+        assert_sound(app)
+        assert query(app) == link, page
+        go_to(app, page)
+
+
+# name -> (page, wrong value in the URL, what the notice names)
+WRONG = [
+    ("run", "health", "no such run", "no such run"),
+    ("step", "health", "99", "99"),
+    ("step", "health", "ten", "ten"),
+    ("index", "rollout", "99", "99"),
+    ("index", "rollout", "-1", "-1"),
+    ("index", "rollout", "1e2", "1e2"),
+    ("cap", "health", "-3", "-3"),
+    ("cap", "health", "9" * 30, "cap"),
+    ("live", "health", "yes", "yes"),
+    ("kl", "health", "k9", "k9"),
+    ("band", "health", "wide", "wide"),
+    ("scale", "health", "99", "99"),
+    ("scale", "health", "nan", "nan"),
+    ("smooth", "health", "1", "smooth"),
+    ("smooth", "health", "much", "much"),
+    ("shift", "health", "on", "on"),
+    ("log", "health", "2", "log"),
+    ("scope", "rollouts", "world", "world"),
+    ("sort", "rollouts", "nothing", "nothing"),
+    ("sort", "rollouts", "prompt", "prompt"),
+    ("desc", "rollouts", "", "desc"),
+    ("group", "rollouts", "group 77", "group 77"),
+    ("env", "rollouts", "math,mars", "mars"),
+    ("finish", "rollouts", "never", "never"),
+    ("range", "rollouts", "reward", "range"),
+    ("range", "rollouts", "reward:a..b", "range"),
+    ("range", "rollouts", "reward:nan..1", "range"),
+    ("range", "rollouts", "nothing:0..1", "nothing"),
+    ("range", "rollouts", "prompt:0..1", "prompt"),
+    ("cols", "rollouts", "reward,nothing", "nothing"),
+    ("cols", "rollouts", "offset", "offset"),
+    ("metric", "rollout", "nothing", "nothing"),
+    ("token", "rollout", "99", "99"),
+    ("token", "rollout", "-1", "-1"),
+    ("token", "rollout", "x", "token"),
+    ("heat", "rollout", "maybe", "maybe"),
+    ("raw", "rollout", "true", "true"),
+]
+
+
+@pytest.mark.parametrize(("name", "page", "text", "named"), WRONG)
+def test_a_wrong_value_falls_back_and_says_so(
+    open_app: OpenApp, logs: Path, name: str, page: str, text: str, named: str
+) -> None:
+    app = open_app(logs, page, **{"run": "native", name: text})
+    assert_sound(app)
+    assert any(
+        named in told and name in told.replace("column", "cols range") for told in notices(app)
+    )
+    assert query(app).get(name) != text
+    app.run()
+    assert notices(app) == []
+
+
+def test_a_wrong_filter_is_not_applied_in_part_silently(open_app: OpenApp, logs: Path) -> None:
+    app = open_app(logs, "rollouts", run="native", env="math,mars")
+    assert choice(app, "env") == ["math"]
+
+
+def test_a_filter_the_run_has_no_column_for_is_said_to_be_left_out(
+    open_app: OpenApp, logs: Path
+) -> None:
+    app = open_app(logs, "rollouts", run="rllb", env="math")
+    assert any("env" in told for told in notices(app))
+    assert "env" not in query(app)
+
+
+def test_names_with_commas_and_percent_signs_survive_the_url(
+    open_app: OpenApp, tmp_path: Path
+) -> None:
+    names = ["a,b", "a%2Cb", "100%", "x:1..2"]
+    rows = [
+        {"step": 0, "group_id": name, "reward": 1.0, "prompt": "p", name: 1.0} for name in names
+    ]
+    write_lines(tmp_path / "run" / "a.jsonl", rows)
+    app = open_app(tmp_path, "rollouts")
+    app.multiselect(key="group").set_value(names).run()
+    app.multiselect(key="cols").set_value(names).run()
+    again = open_app(tmp_path, "rollouts", **query(app))
+    assert notices(again) == []
+    assert choice(again, "group") == names
+    assert choice(again, "cols") == names
+
+
+def test_no_padding_markers_is_a_choice_a_link_keeps(open_app: OpenApp, logs: Path) -> None:
+    app = open_app(logs, run="rllb")
+    app.text_input(key="pads").set_value("").run()
+    assert query(app)["pads"] == ""
+    again = open_app(logs, **query(app))
+    assert again.text_input(key="pads").value == ""
+
+
+def test_a_choice_at_its_default_stays_out_of_the_url(open_app: OpenApp, logs: Path) -> None:
+    app = open_app(logs)
+    assert query(app) == {"run": "native", "step": "35"}
+
+
+def test_the_back_button_brings_back_the_choices(open_app: OpenApp, logs: Path) -> None:
+    app = open_app(logs, "rollouts", run="native", range="reward:0.3..")
+    before = query(app)
+    for name, value in {**before, "range": "reward:0.7..", "step": "10"}.items():
+        app.query_params[name] = value
+    app.run()
+    assert query(app)["range"] == "reward:0.7.."
+    app.query_params.clear()
+    for name, value in before.items():
+        app.query_params[name] = value
+    app.run()
+    assert query(app) == before
+    assert choice(app, "range") == {"reward": (0.3, float("inf"))}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_all_wrong_values_at_once_break_no_page(open_app: OpenApp, logs: Path, page: str) -> None:
+    app = open_app(logs, page, **{name: "\x00<b>*" for name in LINKS if name != "root"})
+    assert_sound(app)
+    assert app.markdown[0].value == "## native"

@@ -1,0 +1,204 @@
+"""Another run, another step: nothing of what was shown before is left under the new name."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import streamlit as st
+from conftest import OpenApp
+from shown import assert_sound, choice, go_to, notices, query, table, texts
+from written_logs import age, native_run, rllb_run, write_lines
+
+
+def sample(step: int, reward: float, response: str) -> dict[str, object]:
+    return {"step": step, "prompt": "p", "response": response, "reward": reward}
+
+
+def test_another_run_shows_its_own_data_at_a_step_it_has(open_app: OpenApp, logs: Path) -> None:
+    app = open_app(logs, "rollouts", run="native", step="10")
+    app.selectbox(key="run").set_value("rllb").run()
+    assert_sound(app)
+    assert app.markdown[0].value == "## rllb"
+    assert choice(app, "step") == 3
+    assert table(app)["reward"].tolist() == [0.0, 1.0, 2.0]
+    assert query(app)["run"] == "rllb"
+    go_to(app, "rollout")
+    assert [code.value for code in app.code] == ["What is 2+2?", "It is 4"]
+
+
+def test_a_step_both_runs_have_is_kept(open_app: OpenApp, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        write_lines(tmp_path / name / "x.jsonl", [sample(s, 0.0, name) for s in (1, 2, 3)])
+    app = open_app(tmp_path, "rollout", run="a", step="2")
+    app.selectbox(key="run").set_value("b").run()
+    assert choice(app, "step") == 2
+    assert [code.value for code in app.code] == ["p", "b"]
+    assert notices(app) == []
+
+
+def test_switching_back_and_forth_mixes_nothing(open_app: OpenApp, logs: Path) -> None:
+    app = open_app(logs, "rollouts", run="native", scope="run")
+    sizes = {"native": 8 * 4, "rllb": 9, "texts": 3}
+    for name in ("rllb", "native", "texts", "rllb", "native"):
+        app.selectbox(key="run").set_value(name).run()
+        assert_sound(app)
+        assert app.markdown[0].value == f"## {name}"
+        assert len(table(app)) == sizes[name]
+
+
+def test_another_step_begins_at_its_first_rollout_without_a_pin(
+    open_app: OpenApp, logs: Path
+) -> None:
+    app = open_app(logs, "rollout", run="native", step="10", index="5", token="3")
+    app.selectbox(key="step").set_value(20).run()
+    assert (choice(app, "index"), choice(app, "token")) == (0, None)
+    assert notices(app) == []
+
+
+def test_another_run_begins_without_index_and_pin(open_app: OpenApp, logs: Path) -> None:
+    app = open_app(logs, "rollout", run="native", step="10", index="5", token="3")
+    app.selectbox(key="run").set_value("rllb").run()
+    assert (choice(app, "index"), choice(app, "token")) == (0, None)
+    assert [told for told in notices(app) if not told.startswith("step = 10")] == []
+
+
+def test_a_run_of_the_same_name_in_another_folder_is_another_run(
+    open_app: OpenApp, tmp_path: Path
+) -> None:
+    for place in ("left", "right"):
+        write_lines(tmp_path / place / "run" / "x.jsonl", [sample(0, 0.0, place)])
+    app = open_app(tmp_path, "rollout", root="left")
+    assert app.code[1].value == "left"
+    app.text_input(key="root").set_value("right").run()
+    assert_sound(app)
+    assert app.code[1].value == "right"
+
+
+def test_a_run_seen_from_another_folder_carries_the_name_of_the_menu(
+    open_app: OpenApp, tmp_path: Path
+) -> None:
+    write_lines(tmp_path / "deep" / "run" / "x.jsonl", [sample(0, 0.0, "r")])
+    app = open_app(tmp_path)
+    assert app.markdown[0].value == "## deep/run"
+    app.text_input(key="root").set_value("deep").run()
+    assert app.markdown[0].value == "## run"
+
+
+def test_a_log_that_grew_is_read_again(open_app: OpenApp, tmp_path: Path) -> None:
+    log = write_lines(tmp_path / "run" / "x.jsonl", [sample(0, 0.0, "r")])
+    app = open_app(tmp_path, "rollouts", live="1")
+    assert len(table(app)) == 1
+    write_lines(log, [sample(0, 0.0, "r"), sample(0, 1.0, "s")])
+    st.cache_resource.clear()  # what the live toggle clears when it sees that a file grew
+    app.run()
+    assert len(table(app)) == 2
+
+
+def test_runs_are_offered_newest_first(open_app: OpenApp, tmp_path: Path) -> None:
+    age(native_run(tmp_path / "old"), 1000)
+    rllb_run(tmp_path / "new")
+    app = open_app(tmp_path)
+    assert [option.split(" · ")[0] for option in app.selectbox(key="run").options] == ["new", "old"]
+    assert choice(app, "run") == "new"
+
+
+@pytest.mark.parametrize("case", ["missing", "empty", "others", "file", "broken", "zero bytes"])
+def test_a_folder_without_a_readable_run_gets_a_message(
+    open_app: OpenApp, tmp_path: Path, case: str
+) -> None:
+    root = tmp_path / "root"
+    if case != "missing":
+        root.mkdir()
+    if case == "others":
+        write_lines(root / "notes.jsonl", [{"text": "no log"}])
+        (root / "readme.txt").write_text("hello")
+    if case == "file":
+        root = write_lines(root / "notes.txt", ["no log at all"])
+    if case == "broken":
+        write_lines(root / "run" / "x.jsonl", ["{broken", '{"step": 1, "prompt": '])
+    if case == "zero bytes":
+        write_lines(root / "run" / "x.jsonl", [])
+    app = open_app(root)
+    assert_sound(app)
+    said = texts(app).replace("\\", "")
+    assert {"missing": "does not exist"}.get(case, "No rollout log was found") in said
+    assert str(root) in said
+    if case in ("others", "broken", "zero bytes"):
+        assert len(table(app)) == 1
+        assert "x.jsonl" in str(table(app)) or "notes.jsonl" in str(table(app))
+        assert all(table(app)["why"].str.len() > 0)
+
+
+def test_a_run_without_a_usable_rollout_says_why(open_app: OpenApp, tmp_path: Path) -> None:
+    rows = [{"prompt": "p", "response": "r", "reward": 1.0, "step": "soon"}] * 3
+    write_lines(tmp_path / "run" / "x.jsonl", rows)
+    app = open_app(tmp_path)
+    assert_sound(app)
+    assert "holds no usable rollout yet" in texts(app)
+    assert table(app)["lines"].tolist() == [3]
+    assert "step" in table(app)["why"].iloc[0]
+
+
+def test_good_rows_show_beside_broken_ones_which_are_counted(
+    open_app: OpenApp, tmp_path: Path
+) -> None:
+    rows = [
+        sample(0, 1.0, "r"),
+        "{broken",
+        {"prompt": "no step"},
+        sample(0, 0.0, "s"),
+        '{"step": 0, "pro',
+    ]
+    write_lines(tmp_path / "run" / "x.jsonl", rows)
+    app = open_app(tmp_path, "rollouts")
+    assert len(table(app)) == 2
+    assert "3 lines not used" in texts(app).replace("\\", "")
+    go_to(app, "health")
+    assert table(app)["lines"].sum() == 3
+    assert any("x.jsonl:2" in where for where in table(app)["where (first)"])
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    ["/", "../..", "/etc", "link", "~", "~nobody-at-all", "native/../..", "a\x00b", "x" * 5000],
+)
+def test_a_path_outside_the_root_is_refused(open_app: OpenApp, tmp_path: Path, wanted: str) -> None:
+    native_run(tmp_path / "secret" / "run")
+    root = tmp_path / "root"
+    rllb_run(root / "native")
+    (root / "link").symlink_to(tmp_path / "secret")
+    app = open_app(root, root=wanted)
+    assert_sound(app)
+    assert len(app.error) == 1
+    said = app.error[0].value.replace("\\", "")
+    assert len(wanted) > 600 or re.search("is outside|does not exist|is no path", said)
+    assert not app.metric
+
+
+@pytest.mark.parametrize("wanted", ["~nobody-at-all", "a\x00b", "x" * 5000, "/no/such/folder"])
+def test_any_path_may_be_wrong_where_any_is_allowed(
+    open_app: OpenApp, logs: Path, monkeypatch: pytest.MonkeyPatch, wanted: str
+) -> None:
+    monkeypatch.setenv("ROLLOUT_BOARD_ALLOW_ANY_PATH", "1")
+    app = open_app(logs, root=wanted)
+    assert_sound(app)
+    assert len(app.error) == 1
+
+
+def test_a_failed_folder_does_not_break_the_session(open_app: OpenApp, logs: Path) -> None:
+    app = open_app(logs, run="native", step="10")
+    app.text_input(key="root").set_value("nowhere").run()
+    assert len(app.error) == 1
+    app.text_input(key="root").set_value("").run()
+    assert_sound(app)
+    assert not app.error
+    assert app.markdown[0].value == "## native"
+    assert choice(app, "step") == 10
+
+
+def test_one_log_file_is_a_run(open_app: OpenApp, logs: Path) -> None:
+    app = open_app(logs / "rllb" / "data.jsonl", "rollouts", scope="run")
+    assert_sound(app)
+    assert len(table(app)) == 9
