@@ -4,8 +4,7 @@ Needs orjson and numpy only. Arrays, nested lists and torch tensors are accepted
 never imported from here.
 """
 
-from exporters.null import NullExporter
 from exporters.record import SCHEMA_VERSION
 from exporters.writer import RolloutExporter
 
-__all__ = ["SCHEMA_VERSION", "NullExporter", "RolloutExporter"]
+__all__ = ["SCHEMA_VERSION", "RolloutExporter"]
