@@ -231,7 +231,10 @@ def forget(*names: str) -> None:
 
 
 def pulls() -> int:
-    """How often choices came from elsewhere than their own fields. A field that shows a part of a choice has it in its key."""
+    """How often choices came from elsewhere than their own fields.
+
+    A field that shows a part of a choice has it in its key.
+    """
     return st.session_state.get(_PULLS, 0)
 
 

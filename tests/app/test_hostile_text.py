@@ -71,9 +71,11 @@ def unescaped(app: AppTest) -> list[str]:
             continue
         skipped = frozenset(_LITERAL.get(element.type, ()))
         parts = [*markdown_of(proto, skipped), *column_help(proto)]
-        for text in parts:
-            if _TRAPS.search(_ESCAPED.sub("", text)):
-                found.append(f"{element.type}: {text[:200]}")
+        found += [
+            f"{element.type}: {text[:200]}"
+            for text in parts
+            if _TRAPS.search(_ESCAPED.sub("", text))
+        ]
     return found
 
 
