@@ -21,6 +21,7 @@ _LITERAL = {
     "json": ("body",),
     "dataframe": ("data", "arrow_data", "columns"),
     "arrow_data_frame": ("data", "arrow_data", "columns"),
+    "page_link": ("query_string",),
     "plotly_chart": ("spec",),
     "bidi_component": ("mixed", "json", "bytes", "arrow_data", "html_content", "css_content"),
 }
