@@ -74,6 +74,8 @@ def curve(
     if len(drawn) > 1:
         show_legend_above(figure)
     _finish_axes(figure, steps["step"].to_numpy(np.int64), options)
+    if not options.log and not any(_reaches_below_zero(one) for one in drawn):
+        figure.update_yaxes(rangemode="nonnegative")
     fit_tick_labels(figure, "y", np.concatenate([np.array([]), *(one.mean for one in drawn)]))
     if selected_step is not None:
         line = faded(colour(drawn[0].series.colour if drawn else "reference", dark=dark), 0.9)
@@ -225,6 +227,10 @@ def _finish_axes(figure: go.Figure, steps: npt.NDArray[np.int64], options: Curve
         figure.update_yaxes(type="log", tickformat="~g")
     elif options.shift_to_zero:
         figure.update_yaxes(zeroline=True)
+
+
+def _reaches_below_zero(one: Drawn) -> bool:
+    return any(bool(np.any(values < 0)) for values in (one.mean, *(low for low, _ in one.bands)))
 
 
 def _add_notes(figure: go.Figure, drawn: Sequence[Drawn], recorded: int) -> None:

@@ -33,7 +33,7 @@ def header(run: Run) -> None:
     """The run's name and what is looked at."""
     step = _state.get("step")
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.markdown(f"## {plain(run.info.name, 80)}", width="content")
+        st.subheader(plain(run.info.name, 80), anchor=False, width="content")
         st.badge(plain(reader_titles(run.info)), color="violet")
         st.badge(f"step {step}", color="blue")
         if step is not None and "complete" in run.steps:

@@ -13,7 +13,7 @@ from board.core.options import ReadOptions
 from board.core.problems import count_of
 from board.errors import BoardError
 from board.store.discovery import Discovery, RunInfo, resolve_inside
-from board.store.run import OpenOptions, Run, reader_titles
+from board.store.run import OpenOptions, Run
 from board.views import _cached, _state
 from board.views._text import ago, one_line, plain, size
 
@@ -93,7 +93,7 @@ def _choose_run(found: Discovery) -> RunInfo:
 
     def label(name: str) -> str:
         run = by_name[name]
-        return f"{one_line(name)} · {size(run.bytes)} · {reader_titles(run)}"
+        return f"{one_line(name)} · {size(run.bytes)} · {', '.join(run.formats)}"
 
     with st.sidebar:
         name = st.selectbox(

@@ -101,7 +101,7 @@ def _card(run: Run, metric: Metric) -> None:
         plain(metric.label),
         number(value, metric.unit),
         None if delta is None else _signed(delta, metric.unit),
-        delta_color=colour,  # type: ignore[arg-type]
+        delta_color=colour if delta else "off",  # type: ignore[arg-type]
         delta_arrow="off" if not delta else "auto",
         delta_description=f"in {back} steps" if back else None,
         help=plain(f"{metric.formula} Mean over the rollouts of step {step}.", 600),

@@ -46,6 +46,12 @@ _BADGES: Final = ("reward", "advantage", "k3_mean", "entropy_mean", "response_to
 _FIRST_METRICS: Final = ("k1", "k3", "mismatch_kl", "logprobs", "entropy", "values", "advantages")
 _TEXT_HEIGHT: Final = 200
 _FULL_LINES: Final = 7
+# Of the token view, in pixels and characters; the lowest still shows its list of top tokens.
+_LINE_HEIGHT: Final = 26
+_LINE_CHARACTERS: Final = 70
+_HEADINGS_HEIGHT: Final = 130
+_LOWEST: Final = 330
+_HIGHEST: Final = 560
 
 
 def _moves(run: Run, step: int, count: int) -> int:
@@ -65,6 +71,7 @@ def _moves(run: Run, step: int, count: int) -> int:
                 kwargs={"index": target, "token": None},
             )
         st.markdown(f"**Rollout {index}** :gray[of 0–{count - 1} at step {step}]", width="content")
+    with st.container(horizontal=True, gap="small"):
         _badges(run.row(step, index))
     return index
 
@@ -201,12 +208,20 @@ def _tokens(opened: OpenRollout, signature: str) -> None:
         loss_mask=mask if mask is not None and len(mask) == length else None,
         segments=_segments(opened, length),
         prompt_tokens=_prompt(opened),
+        height=_height(opened),
     )
     default = next(iter(metrics), "")
     _state.put(metric="" if event.metric in (None, default) else event.metric, token=event.pinned)
     _state.push()
     if metrics:
         _heat_map(opened, metrics)
+
+
+def _height(opened: OpenRollout) -> int:
+    """Of the tokens' text, in pixels: short rollouts leave room for what stands below them."""
+    shown = "".join([*(_prompt(opened) or ()), *opened.tokens])
+    lines = sum(1 + len(part) // _LINE_CHARACTERS for part in shown.split("\n"))
+    return min(max(_LINE_HEIGHT * lines + _HEADINGS_HEIGHT, _LOWEST), _HIGHEST)
 
 
 def _known(metrics: Mapping[str, Any]) -> set[str]:

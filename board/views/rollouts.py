@@ -65,11 +65,12 @@ def _controls(run: Run, rows: pd.DataFrame) -> None:
             key="q",
             placeholder="any part of the whole text",
             icon=":material/search:",
-            width=250,
+            width=220,
             persist_state="session",
         )
         for key, column in (("env", "env"), ("finish", "finish_reason"), ("group", "group_id")):
             _category(rows, key, column)
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         _sorting(run)
         _range_filters(run)
         _columns(run)
@@ -87,7 +88,7 @@ def _category(rows: pd.DataFrame, key: str, column: str) -> None:
         values,
         key=key,
         placeholder="all",
-        width=170,
+        width=150,
         format_func=one_line,
         persist_state="session",
     )

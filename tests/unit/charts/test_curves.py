@@ -239,6 +239,12 @@ def test_series_of_a_column_takes_the_words_of_the_registry() -> None:
     assert Series.of("rewards.format").label == "Reward part: format"
 
 
+def test_the_axis_goes_below_zero_only_where_something_drawn_does() -> None:
+    assert draw(table([0.0, 0.0], std=0.0)).layout.yaxis.rangemode == "nonnegative"
+    assert draw(table([0.1, 0.2], std=0.5)).layout.yaxis.rangemode is None
+    assert draw(table([-0.1, 0.2], std=0.0)).layout.yaxis.rangemode is None
+
+
 def test_two_series_have_a_legend_and_one_has_none() -> None:
     both = table([1.0]).merge(table([2.0], stem="ref_reward"), on="step")
     figure = curve(both, [REWARD, Series.of("ref_reward")], dark=True)
