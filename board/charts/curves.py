@@ -77,11 +77,28 @@ def curve(
     if not options.log and not any(_reaches_below_zero(one) for one in drawn):
         figure.update_yaxes(rangemode="nonnegative")
     fit_tick_labels(figure, "y", np.concatenate([np.array([]), *(one.mean for one in drawn)]))
-    if selected_step is not None:
-        line = faded(colour(drawn[0].series.colour if drawn else "reference", dark=dark), 0.9)
-        figure.add_vline(x=selected_step, line={"color": line, "dash": "dot", "width": 1.4})
     _add_notes(figure, drawn, len(steps))
-    return figure
+    if selected_step is None:
+        return figure
+    return with_step(figure, selected_step, series=drawn[0].series if drawn else None, dark=dark)
+
+
+def with_step(figure: go.Figure, step: int, *, series: Series | None, dark: bool) -> go.Figure:
+    """A copy of a curve with a step marked, in the colour of `series`: far cheaper than drawing it."""
+    marked = go.Figure(figure)
+    line = faded(colour(series.colour if series else "reference", dark=dark), 0.9)
+    marked.add_shape(
+        {
+            "type": "line",
+            "x0": step,
+            "x1": step,
+            "y0": 0,
+            "y1": 1,
+            "yref": "y domain",
+            "line": {"color": line, "dash": "dot", "width": 1.4},
+        }
+    )
+    return marked
 
 
 def sparkline(steps: pd.DataFrame, stem: str, upto_step: int, n: int = 60) -> list[float]:
