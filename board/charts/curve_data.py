@@ -137,14 +137,13 @@ def _band_edges(
     ]
 
 
-def thinned(one: Drawn, selected: int | None) -> Drawn:
-    """The rows to draw: extremes of the line and of its widest band, and the selected row."""
+def thinned(one: Drawn) -> Drawn:
+    """The rows to draw: extremes of the line and of its widest band."""
     outer = one.bands[:1]
     rows = keep_extremes(
         [one.mean, *(low for low, _ in outer)],
         [one.mean, *(high for _, high in outer)],
         MAX_POINTS,
-        () if selected is None else (selected,),
     )
     if len(rows) == len(one.mean):
         return one

@@ -49,7 +49,6 @@ def curve(
     options: CurveOptions | None = None,
     *,
     dark: bool,
-    selected_step: int | None = None,
     height: int = 250,
 ) -> go.Figure:
     """Mean and band of each series over the steps; a click on a point carries x = the step.
@@ -62,11 +61,10 @@ def curve(
     options = options or CurveOptions()
     figure = new_figure(dark=dark, height=height)
     found = [one for one in series if mean_column(steps, one.stem) is not None]
-    selected = _row_of(steps, selected_step)
     drawn = [prepared(steps, one, options) for one in found]
     if options.log:
         _fit_log_axis(figure, drawn)
-    drawn = [thinned(one, selected) for one in drawn]
+    drawn = [thinned(one) for one in drawn]
     for one in drawn:
         one.hover = hover_texts(one, steps.iloc[one.rows], options)
     for group, one in enumerate(drawn):
@@ -78,27 +76,7 @@ def curve(
         figure.update_yaxes(rangemode="nonnegative")
     fit_tick_labels(figure, "y", np.concatenate([np.array([]), *(one.mean for one in drawn)]))
     _add_notes(figure, drawn, len(steps))
-    if selected_step is None:
-        return figure
-    return with_step(figure, selected_step, series=drawn[0].series if drawn else None, dark=dark)
-
-
-def with_step(figure: go.Figure, step: int, *, series: Series | None, dark: bool) -> go.Figure:
-    """A copy of a curve with a step marked, in the colour of `series`: far cheaper than drawing it."""
-    marked = go.Figure(figure)
-    line = faded(colour(series.colour if series else "reference", dark=dark), 0.9)
-    marked.add_shape(
-        {
-            "type": "line",
-            "x0": step,
-            "x1": step,
-            "y0": 0,
-            "y1": 1,
-            "yref": "y domain",
-            "line": {"color": line, "dash": "dot", "width": 1.4},
-        }
-    )
-    return marked
+    return figure
 
 
 def sparkline(steps: pd.DataFrame, stem: str, upto_step: int, n: int = 60) -> list[float]:
@@ -131,11 +109,6 @@ def change(steps: pd.DataFrame, stem: str, step: int, back: int = 20) -> Change:
     old_enough = np.flatnonzero(at <= step - back)
     then = int(old_enough[-1]) if len(old_enough) else 0
     return Change(value, value - float(values[then]), int(step - at[then]))
-
-
-def _row_of(steps: pd.DataFrame, step: int | None) -> int | None:
-    rows = np.flatnonzero(steps["step"].to_numpy() == step)
-    return int(rows[0]) if len(rows) else None
 
 
 def _fit_log_axis(figure: go.Figure, drawn: Sequence[Drawn]) -> None:

@@ -13,7 +13,7 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from board.charts.curves import CurveOptions, Series, curve, with_step
+from board.charts.curves import CurveOptions, Series, curve
 from board.store import discovery
 from board.store.discovery import Discovery, LogFile, RunInfo
 from board.store.rollout import OpenRollout, open_rollout, search
@@ -93,12 +93,9 @@ def _curve(
     return curve(_run.steps, [Series.of(column) for column in columns], look, dark=dark)
 
 
-def curve_figure(
-    of: Run, columns: tuple[str, ...], look: CurveOptions, *, dark: bool, step: int
-) -> go.Figure:
-    """The figure of these columns over the run's steps, with one step marked."""
-    drawn = _curve(of.info.files, of.options, columns, look, dark, of)
-    return with_step(drawn, step, series=Series.of(columns[0]), dark=dark)
+def curve_figure(of: Run, columns: tuple[str, ...], look: CurveOptions, *, dark: bool) -> go.Figure:
+    """The figure of these columns over the run's steps; the caller must not change it."""
+    return _curve(of.info.files, of.options, columns, look, dark, of)
 
 
 @st.cache_resource(max_entries=16, show_spinner="Searching the texts …")

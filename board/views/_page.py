@@ -46,8 +46,8 @@ def clickable(figure: go.Figure, *, key: str, field: str, on_pick: Callable[[int
     """Draws a figure; a click on a point calls `on_pick` with the whole number in its `field`."""
     event: Any = st.plotly_chart(
         figure,
-        # Another run or step is another chart to Streamlit: a selection is of one figure only.
-        key=f"{key}_{_state.get('run')}_{_state.get('step')}",
+        # Another run is another chart to Streamlit, as is another figure: a selection is of one only.
+        key=f"{key}_{_state.get('run')}",
         theme=None,
         on_select="rerun",
         selection_mode="points",

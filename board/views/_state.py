@@ -138,6 +138,7 @@ CHOICES: Final[Mapping[str, Choice]] = {
     "smooth": Choice(0.0, _decimal(0.0, 0.99), lambda v: f"{v:g}"),
     "shift": _FLAG,
     "log": _FLAG,
+    "more": _FLAG,
     # Rollouts
     "scope": Choice("step", _one_of("step", "run")),
     "q": Choice(""),

@@ -9,7 +9,8 @@ import streamlit as st
 
 from board.charts.curves import CurveOptions, change, sparkline
 from board.charts.layout import notes_of
-from board.core.metrics import REWARD_PART, Metric, rollout_metric
+from board.components.step_marker import step_marker
+from board.core.metrics import REWARD_PART, ROLLOUT_METRICS, Metric, rollout_metric
 from board.store.run import Run
 from board.store.steps import base_name
 from board.views import _cached, _page, _sidebar, _state
@@ -43,6 +44,7 @@ _CARDS: Final = (
     "reward_gap",
 )
 _MOST_CARDS: Final = 5
+_CURVE: Final = "curve_"
 _REWARDS: Final = ("reward", "ref_reward", "valid_reward", "ref_valid_reward")
 # Main metric -> what a log must hold for it.
 _NEEDS: Final = {
@@ -69,17 +71,18 @@ def _has(run: Run, column: str) -> bool:
 
 
 def _charts(run: Run) -> tuple[list[_Chart], list[_Chart]]:
-    """The charts of the metrics the board knows, and those of what else the run logs."""
+    """The charts that tell how a run goes, what only this run logs included; and the others."""
     rewards = tuple(name for name in _REWARDS if _has(run, name))
     wanted: list[tuple[str, ...]] = [rewards] if rewards else []
     wanted.append((_KL[_state.get("kl")],))
     wanted += [(name,) for name in _MAIN]
     parts = [name for name in run.metrics if name.startswith(REWARD_PART)]
     wanted += [(name,) for name in parts]
-    known = [_Chart(rollout_metric(c[0]), c) for c in wanted if _has(run, c[0])]
-    shown = {column for chart in known for column in chart.columns} | set(_KL.values())
+    wanted += [(name,) for name in run.metrics if not (name in ROLLOUT_METRICS or name in parts)]
+    main = [_Chart(rollout_metric(c[0]), c) for c in wanted if _has(run, c[0])]
+    shown = {column for chart in main for column in chart.columns} | set(_KL.values())
     others = [_Chart(rollout_metric(c), (c,)) for c in run.metrics if c not in shown]
-    return known, others
+    return main, others
 
 
 def _cards(run: Run) -> None:
@@ -193,10 +196,8 @@ def _draw_one(run: Run, chart: _Chart, options: CurveOptions) -> None:
     st.markdown(f"{title} :gray[{plain(metric.unit)}]" if metric.unit else title, help=_help(chart))
     if metric.kind == "flag":  # mean ± std of a share would leave 0 to 1 and say nothing more
         options = replace(options, band="none")
-    figure = _cached.curve_figure(
-        run, chart.columns, options, dark=_page.dark(), step=int(_state.get("step"))
-    )
-    _page.clickable(figure, key=f"curve_{metric.name}", field="x", on_pick=_open_step)
+    figure = _cached.curve_figure(run, chart.columns, options, dark=_page.dark())
+    _page.clickable(figure, key=f"{_CURVE}{metric.name}", field="x", on_pick=_open_step)
     for note in notes_of(figure):
         st.caption(plain(note))
 
@@ -211,6 +212,16 @@ def _help(chart: _Chart) -> str:
 
 def _open_step(step: int) -> None:
     _state.go("rollouts", step=step, index=0, token=None, scope="step")
+
+
+def _more(others: list[_Chart]) -> None:
+    names = ", ".join(chart.metric.label for chart in others)
+    st.toggle(
+        f"{len(others)} more curves",
+        key="more",
+        help=plain(names, 600),
+        persist_state="session",
+    )
 
 
 def _not_recorded(run: Run) -> None:
@@ -228,12 +239,14 @@ def _render() -> None:
     _page.header(run)
     _cards(run)
     options = _controls(run)
-    known, others = _charts(run)
-    _draw(run, known, options)
+    main, others = _charts(run)
+    _draw(run, main, options)
     if others:
-        st.markdown("#### More curves")
-        _draw(run, others, options)
+        _more(others)
+        if _state.get("more"):
+            _draw(run, others, options)
     _not_recorded(run)
+    step_marker(int(_state.get("step")), key_prefix=_CURVE)
 
 
 _render()

@@ -160,7 +160,7 @@ def test_log_band_that_reaches_below_zero_goes_off_the_axis() -> None:
 
 
 def test_one_step_is_a_visible_point_with_its_band() -> None:
-    figure = draw(table([0.5], std=0.2), selected_step=0)
+    figure = draw(table([0.5], std=0.2))
     line = line_of(figure)
     assert list(line.marker.opacity) == [1]
     bar = next(t for t in figure.data if t.mode == "lines")
@@ -179,13 +179,13 @@ def test_a_line_without_lone_points_has_invisible_markers_to_click() -> None:
     assert (figure.layout.hovermode, figure.layout.dragmode) == ("x", "zoom")
 
 
-def test_many_steps_keep_the_largest_the_smallest_the_ends_and_the_selected_one() -> None:
+def test_many_steps_keep_the_largest_the_smallest_and_the_ends() -> None:
     means = np.sin(np.arange(20_000.0))
     means[12_345], means[777] = 50, -60
-    figure = draw(table(means.tolist()), CurveOptions("none"), selected_step=4321)
+    figure = draw(table(means.tolist()), CurveOptions("none"))
     line = line_of(figure)
-    assert len(line.x) <= MAX_POINTS + 3
-    assert {0, 777, 4321, 12_345, 19_999} <= set(line.x)
+    assert len(line.x) <= MAX_POINTS + 2
+    assert {0, 777, 12_345, 19_999} <= set(line.x)
     assert figure.layout.meta["steps_recorded"] == 20_000
     assert "20,000 steps" in notes_of(figure)[0]
 
@@ -204,11 +204,6 @@ def test_many_steps_keep_gaps_open() -> None:
     at = np.asarray(line.x)
     inside = np.isnan(line.y) & (at >= 4000) & (at <= 4001)
     assert inside.any()
-
-
-def test_selected_step_is_marked_by_a_line() -> None:
-    figure = draw(table([1.0, 2.0]), selected_step=1)
-    assert [(s.x0, s.x1) for s in figure.layout.shapes] == [(1, 1)]
 
 
 def test_hover_says_value_unit_band_and_number_of_rollouts() -> None:
