@@ -204,4 +204,4 @@ def test_the_back_button_brings_back_the_choices(open_app: OpenApp, logs: Path) 
 def test_all_wrong_values_at_once_break_no_page(open_app: OpenApp, logs: Path, page: str) -> None:
     app = open_app(logs, page, **{name: "\x00<b>*" for name in LINKS if name != "root"})
     assert_sound(app)
-    assert app.markdown[0].value == "## native"
+    assert app.subheader[0].value == "native"

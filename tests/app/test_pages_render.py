@@ -16,7 +16,7 @@ def test_each_page_shows_each_run(open_app: OpenApp, logs: Path, run: str) -> No
     for page in (*PAGES[1:], PAGES[0]):
         assert_sound(app)
         assert not app.error
-        assert app.markdown[0].value == f"## {run}"
+        assert app.subheader[0].value == f"{run}"
         go_to(app, page)
 
 

@@ -20,7 +20,7 @@ def test_another_run_shows_its_own_data_at_a_step_it_has(open_app: OpenApp, logs
     app = open_app(logs, "rollouts", run="native", step="10")
     app.selectbox(key="run").set_value("rllb").run()
     assert_sound(app)
-    assert app.markdown[0].value == "## rllb"
+    assert app.subheader[0].value == "rllb"
     assert choice(app, "step") == 3
     assert table(app)["reward"].tolist() == [0.0, 1.0, 2.0]
     assert query(app)["run"] == "rllb"
@@ -44,7 +44,7 @@ def test_switching_back_and_forth_mixes_nothing(open_app: OpenApp, logs: Path) -
     for name in ("rllb", "native", "texts", "rllb", "native"):
         app.selectbox(key="run").set_value(name).run()
         assert_sound(app)
-        assert app.markdown[0].value == f"## {name}"
+        assert app.subheader[0].value == f"{name}"
         assert len(table(app)) == sizes[name]
 
 
@@ -81,9 +81,9 @@ def test_a_run_seen_from_another_folder_carries_the_name_of_the_menu(
 ) -> None:
     write_lines(tmp_path / "deep" / "run" / "x.jsonl", [sample(0, 0.0, "r")])
     app = open_app(tmp_path)
-    assert app.markdown[0].value == "## deep/run"
+    assert app.subheader[0].value == "deep/run"
     app.text_input(key="root").set_value("deep").run()
-    assert app.markdown[0].value == "## run"
+    assert app.subheader[0].value == "run"
 
 
 def test_a_log_that_grew_is_read_again(open_app: OpenApp, tmp_path: Path) -> None:
@@ -194,7 +194,7 @@ def test_a_failed_folder_does_not_break_the_session(open_app: OpenApp, logs: Pat
     app.text_input(key="root").set_value("").run()
     assert_sound(app)
     assert not app.error
-    assert app.markdown[0].value == "## native"
+    assert app.subheader[0].value == "native"
     assert choice(app, "step") == 10
 
 
