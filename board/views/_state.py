@@ -149,6 +149,7 @@ CHOICES: Final[Mapping[str, Choice]] = {
     "finish": _LIST,
     "range": Choice({}, _bounds, _bounds_text),
     "cols": _LIST,
+    "chart": Choice("reward", _one_of("reward", "gap", "distribution")),
     # Rollout
     "metric": Choice(""),
     "token": Choice(None, _whole),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import pandas as pd
+import plotly.graph_objects as go
 import streamlit as st
 
 from board.charts import step_charts
@@ -41,6 +43,11 @@ _DEFAULT: Final = (
     "response",
 )
 _HIDDEN: Final = frozenset({"file", "line", "offset", "size"})
+_CHARTS: Final[Mapping[str, tuple[str, Callable[..., go.Figure | None]]]] = {
+    "reward": ("Reward by rollout", step_charts.reward_by_rollout),
+    "gap": ("Gap to the reference", step_charts.gap_to_reference),
+    "distribution": ("Distribution of the reward", step_charts.reward_distribution),
+}
 _BARS: Final = frozenset({"reward", "response_tokens", "response_chars"})
 
 
@@ -293,23 +300,31 @@ def _harmless(cell: Any) -> Any:
 
 
 def _charts(run: Run) -> None:
+    """One chart of the step at a time: each costs the browser a fifth of a second at a step change."""
     rows = run.rollouts[run.rollouts["step"] == int(_state.get("step"))]
-    dark = _page.dark()
-    figures = [
-        ("Reward by rollout", step_charts.reward_by_rollout(rows, dark=dark)),
-        ("Gap to the reference", step_charts.gap_to_reference(rows, dark=dark)),
-        ("Distribution of the reward", step_charts.reward_distribution(rows, dark=dark)),
-    ]
-    drawn = [(title, figure) for title, figure in figures if figure is not None]
-    if not drawn:
+    offered = [name for name in _CHARTS if name != "gap" or "reward_gap" in rows]
+    if "reward" not in rows or rows["reward"].isna().all():
         st.caption("No reward is recorded at this step, so there is nothing to draw of it.")
         return
-    for column, (title, figure) in zip(st.columns(len(drawn), gap="small"), drawn, strict=True):
-        with column, st.container(border=True, height="stretch"):
-            st.markdown(f"**{title}** :gray[step {_state.get('step')}]")
-            _page.clickable(figure, key=f"step_{title}", field="customdata", on_pick=_open_rollout)
-            for note in notes_of(figure):
-                st.caption(plain(note))
+    _state.ensure("chart", offered, offered[0])
+    with st.container(border=True):
+        st.segmented_control(
+            "Rollouts of this step",
+            offered,
+            key="chart",
+            required=True,
+            format_func=lambda name: _CHARTS[name][0],
+            label_visibility="collapsed",
+            persist_state="session",
+        )
+        title, draw = _CHARTS[_state.get("chart")]
+        figure = draw(rows, dark=_page.dark())
+        if figure is None:
+            st.caption(f"{title}: nothing of it is recorded at this step.")
+            return
+        _page.clickable(figure, key=f"step_{title}", field="customdata", on_pick=_open_rollout)
+        for note in notes_of(figure):
+            st.caption(plain(note))
 
 
 def _open_rollout(index: int) -> None:
