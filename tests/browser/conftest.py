@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 Serve = Callable[[Path | Sequence[str]], str]
 
@@ -32,6 +32,8 @@ _CHROMIUM_ARGUMENTS = (
     "--disable-sync",
 )
 _START_SECONDS = 60.0
+# A busy machine draws its first chart late; what never comes fails all the same.
+expect.set_options(timeout=30_000)
 
 
 def find_chromium() -> str | None:

@@ -8,7 +8,8 @@ let asked = false;
 
 export default function (component) {
   const { step, charts } = component.data;
-  const colour = getComputedStyle(component.parentElement).getPropertyValue("--st-text-color");
+  const place = component.parentElement.host ?? component.parentElement; // a shadow root has no style
+  const colour = getComputedStyle(place).getPropertyValue("--st-text-color");
   shown = { step, charts, colour };
   const watch = new MutationObserver(drawSoon);
   watch.observe(document.body, { childList: true, subtree: true });

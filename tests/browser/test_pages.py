@@ -1,0 +1,181 @@
+"""The promises of the pages, in a real browser: from a curve to a token, and nothing a log says runs."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+import written_logs
+from playwright.sync_api import Browser, Page, expect
+
+pytestmark = pytest.mark.browser
+
+ServeCommand = Callable[[Sequence[str]], str]
+
+RAN = 'window.hacked !== undefined || document.querySelector("iframe[srcdoc]") !== null'
+WIDER = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
+PAGES = ("", "rollouts", "rollout", "health")
+
+
+def board_on(serve: ServeCommand, root: Path) -> str:
+    """The address of a board that `rollout-board serve ROOT` started."""
+    start = "import sys; from board.cli import main; sys.exit(main())"
+    command = [sys.executable, "-c", start, "serve", str(root)]
+    return serve([*command, "--port", "{port}", "--no-browser"])
+
+
+def settled(page: Page) -> None:
+    """Waits for the end of a script run that began with what was just done."""
+    page.wait_for_timeout(300)
+    page.wait_for_selector("[data-test-script-state=notRunning]")
+
+
+@pytest.fixture(scope="session")
+def native(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("pages")
+    written_logs.native_run(root / "run")
+    return root
+
+
+def click_curve(page: Page, at_share: float) -> None:
+    """Clicks the first curve at a share of its width, where the pointer finds its nearest point."""
+    plot = page.locator(".js-plotly-plot .nsewdrag").first
+    plot.scroll_into_view_if_needed()
+    box = plot.bounding_box()
+    assert box is not None
+    x, y = box["x"] + box["width"] * at_share, box["y"] + box["height"] / 2
+    page.mouse.move(x - 3, y)
+    page.mouse.move(x, y)
+    expect(page.locator(".hoverlayer .hovertext").first).to_be_visible()
+    page.mouse.click(x, y)
+
+
+def test_three_clicks_lead_from_a_curve_to_a_token(
+    page: Page, serve: ServeCommand, native: Path
+) -> None:
+    page.goto(f"{board_on(serve, native)}/?run=run")
+    expect(page.locator(".js-plotly-plot .main-svg").first).to_be_visible()
+    settled(page)
+    click_curve(page, 0.57)
+    expect(page).to_have_url(re.compile(r"/rollouts\?.*step=20\b"))
+    table = page.get_by_test_id("stDataFrame").first
+    expect(table).to_be_visible()
+    settled(page)
+    table.click(position={"x": 300, "y": 36 * 3 + 18})
+    expect(page).to_have_url(re.compile(r"/rollout\?.*step=20.*index=2\b"))
+    page.locator(".token-view .flow .response .token, .token-view .flow .token").nth(3).click()
+    expect(page).to_have_url(re.compile(r"token=\d+"))
+    here = page.url
+    page.reload()
+    expect(page.locator(".token-view .panel")).to_contain_text(re.compile(r"Token \d+"))
+    assert page.url == here
+
+
+def test_keys_go_from_rollout_to_rollout_and_from_step_to_step(
+    page: Page, serve: ServeCommand, native: Path
+) -> None:
+    page.goto(f"{board_on(serve, native)}/rollout?run=run&step=20")
+    expect(page.get_by_text("Rollout 0", exact=True)).to_be_visible()
+    settled(page)
+    page.keyboard.press("j")
+    expect(page.get_by_text("Rollout 1", exact=True)).to_be_visible()
+    settled(page)
+    page.keyboard.press("k")
+    expect(page.get_by_text("Rollout 0", exact=True)).to_be_visible()
+    settled(page)
+    page.keyboard.press("ArrowRight")
+    expect(page).to_have_url(re.compile(r"step=35\b"))
+    expect(page.get_by_text("Rollout 0", exact=True)).to_be_visible()
+
+
+def test_the_browser_goes_back_from_a_rollout_to_the_table(
+    page: Page, serve: ServeCommand, native: Path
+) -> None:
+    page.goto(f"{board_on(serve, native)}/rollouts?run=run&step=20")
+    table = page.get_by_test_id("stDataFrame").first
+    expect(table).to_be_visible()
+    settled(page)
+    table.click(position={"x": 300, "y": 36 + 18})
+    expect(page).to_have_url(re.compile(r"/rollout\?"))
+    settled(page)
+    page.go_back()
+    expect(page).to_have_url(re.compile(r"/rollouts\?.*step=20\b"))
+    expect(page.get_by_text("8 of 8 rollouts at step 20")).to_be_visible()
+
+
+def test_the_chosen_step_is_marked_on_the_curves_and_a_step_change_keeps_them(
+    page: Page, serve: ServeCommand, native: Path
+) -> None:
+    page.goto(f"{board_on(serve, native)}/?run=run&step=20")
+    line = page.locator(".rollout-board-step-line")
+    expect(line.first).to_be_visible()
+    settled(page)
+    plot = page.locator(".js-plotly-plot").first
+    plot.evaluate("plot => { plot.dataset.seen = 'yes'; }")
+    before = line.first.bounding_box()
+    page.keyboard.press("ArrowRight")
+    expect(page).to_have_url(re.compile(r"step=35\b"))
+    settled(page)
+    after = line.first.bounding_box()
+    assert before is not None
+    assert after is not None
+    assert after["x"] > before["x"] + 20
+    assert plot.get_attribute("data-seen") == "yes"
+
+
+def test_nothing_that_stands_in_a_log_runs_or_is_fetched(
+    page: Page, serve: ServeCommand, tmp_path: Path
+) -> None:
+    written_logs.hostile_run(tmp_path)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("dialog", lambda dialog: pytest.fail(f"a dialog opened: {dialog.message}"))
+    address = board_on(serve, tmp_path)
+    for name in PAGES:
+        page.goto(f"{address}/{name}?raw=1&scope=run&more=1")
+        expect(page.get_by_test_id("stMain").locator("h3").first).to_be_visible()
+        settled(page)
+        assert page.evaluate(RAN) is False
+        assert page.get_by_test_id("stException").count() == 0
+        assert page.locator('a[href^="javascript:"], [data-testid=stMain] img').count() == 0
+    # The place that nothing listens at, named in every trap.
+    assert [url for url in asked if "127.0.0.1:9/" in url] == []
+    page.goto(f"{address}/rollout")
+    expect(page.get_by_test_id("stCode").first).to_contain_text("<script>window.hacked=")
+
+
+@pytest.mark.parametrize("scheme", ["dark", "light"])
+def test_every_page_fits_the_window_and_complains_of_nothing(
+    chromium: Browser, serve: ServeCommand, native: Path, scheme: str
+) -> None:
+    context = chromium.new_context(
+        viewport={"width": 1440, "height": 900},
+        color_scheme="dark" if scheme == "dark" else "light",
+    )
+    page = context.new_page()
+    complaints: list[str] = []
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    for name in PAGES:
+        page.goto(f"{board_on(serve, native)}/{name}?run=run")
+        expect(page.get_by_test_id("stMain").locator("h3").first).to_be_visible()
+        settled(page)
+        assert page.get_by_test_id("stException").count() == 0
+        assert page.evaluate(WIDER) is False
+    context.close()
+    assert complaints == []
+
+
+def test_a_live_page_shows_what_the_run_logs_meanwhile(
+    page: Page, serve: ServeCommand, tmp_path: Path
+) -> None:
+    written_logs.native_run(tmp_path / "run")
+    page.goto(f"{board_on(serve, tmp_path)}/rollouts?run=run&scope=run&live=1")
+    expect(page.get_by_text("32 of 32 rollouts in the run")).to_be_visible()
+    file = next((tmp_path / "run").glob("a2-rank00000-*.jsonl"))
+    added = [written_logs.native_sample(36, 0, index) for index in range(3)]
+    with file.open("a", encoding="utf-8") as log:
+        log.write("".join(f"{written_logs.json.dumps(row)}\n" for row in added))
+    expect(page.get_by_text("35 of 35 rollouts in the run")).to_be_visible(timeout=20_000)
