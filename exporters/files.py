@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +13,15 @@ from exporters.record import encode_document
 
 
 class RankFile:
-    """One rank's JSONL file.
+    """One JSONL file of a rank.
 
     A line is in it whole or not at all, as long as the process lives to cut a torn one back.
     """
 
-    def __init__(self, folder: Path, attempt: str, rank: int) -> None:
+    def __init__(self, path: Path) -> None:
         """Creates the file. Raises OSError where the folder cannot be made or written to."""
-        folder.mkdir(parents=True, exist_ok=True)
-        self.path = folder / f"{attempt}-rank{rank:05d}-{uuid.uuid4().hex[:8]}.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.path = path
         flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
         self._descriptor = os.open(self.path, flags, 0o644)
         self._size = 0
@@ -46,6 +46,10 @@ class RankFile:
         self._torn = False
         self._size += len(line)
 
+    def sync(self) -> None:
+        """Returns once the disk has what was written. Raises OSError."""
+        os.fsync(self._descriptor)
+
     def close(self) -> None:
         """Closes the file; a second call does nothing."""
         if self._descriptor >= 0:
@@ -57,6 +61,21 @@ class RankFile:
             os.ftruncate(self._descriptor, self._size)
         except OSError:
             self._torn = True
+
+
+def new_name(attempt: str, rank: int, dialect: str) -> Callable[[int], str]:
+    """The file name of each part of one rank and process start.
+
+    Parts sort behind each other. RLLoggingBoard looks for names that end with `_rank0.jsonl`.
+    """
+    unique = uuid.uuid4().hex[:8]
+    if dialect == "rllb":
+        return lambda part: f"{attempt}-{unique}{_suffix(part)}_rank{rank}.jsonl"
+    return lambda part: f"{attempt}-rank{rank:05d}-{unique}{_suffix(part)}.jsonl"
+
+
+def _suffix(part: int) -> str:
+    return f".part{part:03d}" if part else ""
 
 
 def write_run(folder: Path, attempt: str, document: Mapping[str, Any]) -> None:

@@ -87,6 +87,12 @@ def round_score(value: float, digits: int) -> float | None:
     return float(f"{number:.{digits}g}") if math.isfinite(number) else None
 
 
+def rounded_metric(value: Any, digits: int) -> Any:
+    """A metric of a step: a float (or what has one, as a 0-d array does) rounded, else as it is."""
+    number = value.item() if hasattr(value, "item") else value
+    return round_score(number, digits) if isinstance(number, float) else number
+
+
 def encode_line(fields: Mapping[str, Any]) -> bytes:
     """One JSON line with its newline. Arrays must be contiguous; NaN and Inf become null.
 

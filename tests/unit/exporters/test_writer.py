@@ -146,7 +146,7 @@ def test_a_failing_disk_is_counted_warned_of_once_and_never_raises(
 def test_a_torn_write_is_cut_back_to_the_last_whole_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = RankFile(tmp_path, "a", 0)
+    file = RankFile(tmp_path / "a.jsonl")
     file.append(b"whole\n")
     real = os.write
     pieces = iter([3])
@@ -169,7 +169,7 @@ def test_a_torn_write_is_cut_back_to_the_last_whole_line(
 def test_behind_a_torn_line_that_cannot_be_cut_the_next_line_is_readable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = RankFile(tmp_path, "a", 0)
+    file = RankFile(tmp_path / "a.jsonl")
     with monkeypatch.context() as patch:
         patch.setattr(os, "write", lambda *_: (_ for _ in ()).throw(OSError(5, "I/O error")))
         patch.setattr(os, "ftruncate", lambda *_: (_ for _ in ()).throw(OSError(5, "I/O error")))
