@@ -128,8 +128,8 @@ def take_padded(
 ) -> PaddedBatch:
     """Copies and checks the arguments of one `log` call.
 
-    Raises ValueError where prompt or response and their masks disagree in shape: nothing of such a
-    batch can be trusted. Any other array or column that does not fit is left out and named in
+    Raises ValueError where prompt, response and masks disagree in shape: nothing of such a batch can
+    be trusted. Any other array or column that does not fit is left out and named in
     `refused`.
     """
     copies = Copies()
@@ -144,6 +144,8 @@ def take_padded(
         try:
             kept[name] = _fitting(name, copies.take(value), response.shape)
         except (TypeError, ValueError) as error:
+            if name == "loss_mask":  # left out it would say that every token is trained
+                raise ValueError(f"loss_mask: {error}") from error
             refused[name] = str(error)
     return PaddedBatch(
         place=place,
@@ -193,10 +195,19 @@ def _column(name: str, column: Any, size: int) -> list[Any]:
         raise TypeError(f"expected {size} values, one a rollout, found one text")
     if getattr(column, "is_cuda", False):  # its values are read here, and that waits for the device
         raise TypeError("found a CUDA tensor: hand it over as an array [B] beside the others")
-    values = column.tolist() if hasattr(column, "tolist") else list(column)
+    values = column.tolist() if hasattr(column, "tolist") else [_private(v) for v in column]
     if len(values) != size:
         raise ValueError(f"expected {size} values, one a rollout, found {len(values)}")
     return values
+
+
+def _private(value: Any) -> Any:
+    """A copy that does not see what training later appends to a conversation."""
+    if isinstance(value, dict):
+        return {key: _private(v) for key, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_private(v) for v in value]
+    return value.copy() if isinstance(value, np.ndarray) else value
 
 
 def _ids_and_mask(
@@ -220,6 +231,8 @@ def _fitting(name: str, array: Array, shape: tuple[int, ...]) -> Array:
     """`array`; ValueError where it is neither a number a rollout nor one (or k) a token."""
     check_name(name)
     size, length = shape
+    if name == "loss_mask" and array.shape != shape:
+        raise ValueError(f"{list(array.shape)} does not match response_ids {list(shape)}")
     if array.shape == (size,) or (array.ndim in (2, 3) and array.shape[:2] == shape):
         return array
     raise ValueError(

@@ -46,6 +46,8 @@ class RaggedBatch(Batch):
             if values is not None:
                 tokens[name] = values
             elif rows[row] is not None:
+                if name == "loss_mask":  # left out it would say that every token is trained
+                    raise ValueError(f"rollout {row}: loss_mask: {self._expected(row)}")
                 refused.append(name)
         prompt, response = np.split(ids, [len(ids) - length])
         loss = _flags(tokens.pop("loss_mask", None))
@@ -90,7 +92,11 @@ def take_ragged(
             check_name(name)
             _sort_in(name, value, size, copies, scalars, tokens)
         except (TypeError, ValueError) as error:
+            if name == "loss_mask":
+                raise ValueError(f"loss_mask: {error}") from error
             refused[name] = str(error)
+    if "loss_mask" in scalars:
+        raise ValueError("loss_mask: expected one row a rollout, found one number")
     return RaggedBatch(
         place=place,
         size=size,
