@@ -32,6 +32,11 @@ class RankFile:
         """Bytes of whole lines written."""
         return self._size
 
+    @property
+    def is_deleted(self) -> bool:
+        """Whether somebody removed the file: what is written now, nobody would ever find."""
+        return os.fstat(self._descriptor).st_nlink == 0
+
     def append(self, line: bytes) -> None:
         """Writes one line. Raises OSError after cutting the file back to its last whole line."""
         # Behind a torn line that could not be cut off, a newline of its own saves this one.
@@ -43,8 +48,9 @@ class RankFile:
         except OSError:
             self._cut_back()
             raise
+        # Where a torn line stayed, more than this line was added.
+        self._size = os.fstat(self._descriptor).st_size if self._torn else self._size + len(line)
         self._torn = False
-        self._size += len(line)
 
     def sync(self) -> None:
         """Returns once the disk has what was written. Raises OSError."""
@@ -114,7 +120,7 @@ def default_attempt(world_size: int, now: str) -> str:
 
 def file_part(name: str) -> str:
     """`name` with everything replaced by `_` that does not belong in a file name."""
-    return re.sub(r"[^A-Za-z0-9._-]", "_", name)
+    return re.sub(r"[^A-Za-z0-9._-]", "_", name).lstrip(".")  # no hidden files
 
 
 def _replace(path: Path, document: Mapping[str, Any]) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
 import time
+from collections import deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,29 +15,26 @@ from exporters.batch import Batch
 from exporters.files import new_name
 from exporters.lines import native_line
 from exporters.parts import Parts
-from exporters.record import SCHEMA_VERSION, encode_line, rounded_metric
+from exporters.record import SCHEMA_VERSION, encode_line
 from exporters.rllb import RllbLines
 from exporters.sampling import GroupSampler
 from exporters.sealing import Sealer
 from exporters.settings import Settings
+from exporters.step_end import StepEnd
 from exporters.tally import Tally
 
 _STEPS_HELD = 2
-
-
-@dataclass(frozen=True, slots=True)
-class StepEnd:
-    """The end of a step in the queue, behind all of its rollouts."""
-
-    step: int
-    metrics: Mapping[str, Any]
+_STEP_ENDS_OWED = 4096
 
 
 Item = Batch | StepEnd
 
 
 class Journal:
-    """Writes what the queue hands over. Only one thread at a time may call it."""
+    """Writes what the queue hands over.
+
+    The end of a step that the disk did not take is owed: it goes before the next line that fits.
+    """
 
     def __init__(
         self,
@@ -51,6 +50,8 @@ class Journal:
         """
         self._settings, self._tally, self._sampler = settings, tally, sampler
         self._held: dict[int, list[tuple[str, bytes]]] = {}
+        self._owed: deque[bytes] = deque(maxlen=_STEP_ENDS_OWED)
+        self._lock = threading.Lock()  # sync mode: SIGTERM closes from a thread of its own
         self._is_native = settings.dialect == "native"
         self._line = native_line if self._is_native else RllbLines(tokenizer).line
         self._sealer = Sealer(tally) if settings.compress else None
@@ -71,30 +72,50 @@ class Journal:
     def handle(self, item: Item) -> None:
         """Writes one queued item. Never raises."""
         try:
-            if isinstance(item, StepEnd):
-                self._end(item)
-            elif self._sampler is not None:
-                self._hold(item)
-            else:
-                self._write(item)
+            with self._lock:
+                self._handle(item)
         except Exception as error:
             self._tally.fail("write", error)
 
-    def close(self) -> None:
-        """Writes what was held back and the closing line. Raises OSError."""
+    def close(self, timeout: float) -> None:
+        """Writes what was held back and the closing line, and compresses what is full.
+
+        Raises OSError, and TimeoutError where full parts are not compressed within `timeout` seconds.
+        """
+        with self._lock:
+            try:
+                self._finish()
+            finally:
+                self._parts.close()
+        if self._sealer is not None and not self._sealer.stop(timeout):
+            raise TimeoutError(
+                f"full parts not compressed after {timeout:g} s; they stay as they are"
+            )
+
+    def _handle(self, item: Item) -> None:
+        with contextlib.suppress(OSError):  # no room yet: that is counted where a rollout is lost
+            self._pay()
+        if isinstance(item, StepEnd):
+            self._end(item)
+        elif self._sampler is not None:
+            self._hold(item)
+        else:
+            self._write(item)
+
+    def _finish(self) -> None:
         for step in list(self._held):
             self._release(step)
         if self._is_native:
+            self._pay()
             facts = {"type": "close", "t": time.time(), "rank": self._settings.rank}
             self._parts.append(encode_line({**facts, **self._tally.counts}))
         if self._settings.fsync:
             self._parts.sync()
-        self._parts.close()
 
-    def wait_for_sealing(self) -> None:
-        """Returns once all full parts are compressed."""
-        if self._sealer is not None:
-            self._sealer.wait()
+    def _pay(self) -> None:
+        while self._owed:
+            self._parts.append(self._owed[0])
+            self._owed.popleft()
 
     def _write(self, batch: Batch) -> None:
         for line in self._lines(batch):
@@ -165,15 +186,20 @@ class Journal:
         sampled_out = take("sampled_out")
         if sampled_out:
             line["sampled_out"] = sampled_out
-        if end.metrics:
-            line["metrics"] = {
-                name: rounded_metric(value, self._settings.digits)
-                for name, value in end.metrics.items()
-            }
         if self._is_native:
-            self._parts.append(encode_line(line))
+            self._owed.append(self._with_metrics(line, end))
+            self._pay()
         if self._settings.fsync == "step":
             self._parts.sync()
+
+    def _with_metrics(self, line: dict[str, Any], end: StepEnd) -> bytes:
+        """The line, without the metrics where they cannot be written: the step did end."""
+        try:
+            metrics = end.rounded(self._settings.digits)
+            return encode_line({**line, "metrics": metrics} if metrics else line)
+        except Exception as error:
+            self._tally.refuse(end.step, "metrics", str(error))
+            return encode_line(line)
 
 
 def _header(facts: Mapping[str, Any], part: int) -> bytes:

@@ -11,6 +11,9 @@ class NullExporter:
     """Stands in for `RolloutExporter` where nothing is to be written: no file, no thread, no copy."""
 
     path: Path | None = None
+    attempt = ""
+    rank = 0
+    world_size = 1
 
     def __enter__(self) -> NullExporter:
         return self

@@ -38,7 +38,9 @@ class Parts:
 
     def append(self, line: bytes) -> None:
         """Writes one line. Raises OSError after cutting the file back to its last whole line."""
-        if self._file.size > self._begun and self._file.size + len(line) > self._limit:
+        if self._file.is_deleted:
+            self._replace(self._open(self._number + 1))
+        elif self._file.size > self._begun and self._file.size + len(line) > self._limit:
             self._rotate()
         self._file.append(line)
 
@@ -55,11 +57,15 @@ class Parts:
             following = self._open(self._number + 1)
         except OSError:  # no room for a new file: the old one may still take a line
             return
-        full, self._file = self._file, following
+        full = self._file.path
+        self._replace(following)
+        self._on_closed(full)
+
+    def _replace(self, following: RankFile) -> None:
+        self._file.close()
+        self._file = following
         self._number += 1
         self._begun = following.size
-        full.close()
-        self._on_closed(full.path)
 
     def _open(self, number: int) -> RankFile:
         file = RankFile(self._folder / self._name(number))

@@ -24,9 +24,14 @@ Decode = Callable[[Sequence[int]], str]
 
 
 class RllbLines:
-    """Builds the lines. With a tokenizer ids become text; without one they stay numbers in text."""
+    """Builds the lines. With a tokenizer ids become text; without one they stay numbers in text.
+
+    What one rollout has per token, all later ones have, 0.0 where it was not recorded: the original
+    puts each key of a step into a list of its own, and a gap moves all behind it to another rollout.
+    """
 
     def __init__(self, tokenizer: Any = None) -> None:
+        self._names: dict[str, None] = {}
         self._pieces: list[str | None] = []
         self._decode: Decode = lambda ids: " ".join(map(str, ids))
         if tokenizer is not None:
@@ -36,7 +41,7 @@ class RllbLines:
     def line(
         self, batch: Batch, rollout: Rollout, row: int, *, rank: int, digits: int
     ) -> dict[str, Any]:
-        """The fields of one line, with the same keys for every rollout of the batch."""
+        """The fields of one line."""
         line: dict[str, Any] = whose(batch, row, rank)
         for name, column in batch.columns.items():
             line[name] = _filled(name, rounded_column(name, column[row], digits))
@@ -49,12 +54,17 @@ class RllbLines:
         if "response" not in line or (response and not line["response"]):
             line["response"] = self._decode(response)
         line["response_tokens"] = [self._piece(i) for i in response]
-        for name, values in rollout.tokens.items():
-            line[name] = np.nan_to_num(
-                rounded_tokens(name, values, digits), nan=0.0, posinf=0.0, neginf=0.0
-            )
-        if rollout.loss_mask is not None:
-            line["loss_mask"] = rollout.loss_mask
+        self._names |= dict.fromkeys(rollout.tokens)
+        for name in self._names:
+            values = rollout.tokens.get(name)
+            if values is None:
+                line[name] = np.zeros(len(response), np.float32)
+            else:
+                line[name] = np.nan_to_num(
+                    rounded_tokens(name, values, digits), nan=0.0, posinf=0.0, neginf=0.0
+                )
+        trained = rollout.loss_mask
+        line["loss_mask"] = np.ones(len(response), np.uint8) if trained is None else trained
         return line
 
     def _piece(self, token: int) -> str:

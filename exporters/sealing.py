@@ -22,39 +22,47 @@ class Sealer:
 
     def __init__(self, tally: Tally) -> None:
         self._tally = tally
-        self._paths: queue.Queue[Path] = queue.Queue()
-        threading.Thread(target=self._run, name="rollout-sealer", daemon=True).start()
+        self._paths: queue.Queue[Path | None] = queue.Queue()
+        self._thread = threading.Thread(target=self._run, name="rollout-sealer", daemon=True)
+        self._thread.start()
 
     def seal(self, path: Path) -> None:
         """Has `path` compressed in the background."""
         self._paths.put(path)
 
-    def wait(self) -> None:
-        """Returns once everything handed over so far was dealt with."""
-        self._paths.join()
+    def stop(self, timeout: float) -> bool:
+        """Compresses what was handed over and ends; False where `timeout` seconds did not do.
+
+        What is not compressed by then stays readable as it is.
+        """
+        self._paths.put(None)
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
 
     def _run(self) -> None:
-        while True:
-            path = self._paths.get()
+        while (path := self._paths.get()) is not None:
             try:
                 compress(path)
             except Exception as error:
                 self._tally.fail("compress", error)
-            finally:
-                self._paths.task_done()
 
 
 def compress(path: Path) -> None:
-    """Replaces `path` by `path`.zst. Raises OSError and leaves `path` where that fails."""
+    """Replaces `path` by `path`.zst. Raises OSError and leaves `path` where that fails.
+
+    Between the two a process may be killed: where both are there, `path` is whole and counts.
+    """
     import zstandard
 
     sealed = path.with_name(path.name + ".zst")
     temporary = path.with_name(f".{sealed.name}.{os.getpid()}")
     try:
         with path.open("rb") as source, temporary.open("wb") as target:
-            zstandard.ZstdCompressor(level=_LEVEL).copy_stream(
+            zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True).copy_stream(
                 source, target, size=path.stat().st_size, read_size=_CHUNK
             )
+            target.flush()
+            os.fsync(target.fileno())  # before the only other copy goes
         temporary.replace(sealed)
         path.unlink()
     except BaseException:

@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+
+_CHOICES = {
+    "logprobs_mode": ("processed", "raw"),
+    "mode": ("thread", "sync"),
+    "on_full": ("block", "drop"),
+    "compress": (None, "zstd"),
+    "fsync": (None, "step"),
+    "dialect": ("native", "rllb"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,33 +71,58 @@ class Settings:
             "every_n_steps": self.every_n_steps,
         }
 
-    def _rules(self) -> tuple[tuple[str, bool, str], ...]:
-        limit = self.max_samples_per_step
-        return (
-            ("world_size", self.world_size >= 1, "at least 1"),
-            ("rank", 0 <= self.rank < self.world_size, f"0 to {self.world_size - 1}"),
-            ("temperature", self.temperature > 0, "more than 0"),
-            ("logprobs_mode", self.logprobs_mode in ("processed", "raw"), "processed or raw"),
-            ("digits", 1 <= self.digits <= 9, "1 to 9"),
-            ("every_n_steps", self.every_n_steps >= 1, "at least 1"),
-            ("max_samples_per_step", limit is None or limit >= 1, "None or at least 1"),
-            ("mode", self.mode in ("thread", "sync"), "thread or sync"),
-            ("queue_bytes", self.queue_bytes > 0, "more than 0"),
-            ("max_inflight_steps", self.max_inflight_steps >= 1, "at least 1"),
-            ("on_full", self.on_full in ("block", "drop"), "block or drop"),
-            ("full_timeout", self.full_timeout >= 0, "0 s or more"),
-            ("rotate_bytes", self.rotate_bytes >= 1 << 16, "at least 65536"),
-            ("compress", self.compress in (None, "zstd"), "None or zstd"),
-            ("fsync", self.fsync in (None, "step"), "None or step"),
-            ("dialect", self.dialect in ("native", "rllb"), "native or rllb"),
-        )
+    def _rules(self) -> Iterator[tuple[str, bool, str]]:
+        for name, least, most in (
+            ("world_size", 1, None),
+            ("rank", 0, self.world_size - 1 if _is_whole(self.world_size) else None),
+            ("digits", 1, 9),
+            ("every_n_steps", 1, None),
+            ("queue_bytes", 1, None),
+            ("max_inflight_steps", 1, None),
+            ("rotate_bytes", 1 << 16, None),
+        ):
+            value = getattr(self, name)
+            is_good = _is_whole(value) and value >= least and (most is None or value <= most)
+            limit = f"at least {least}" if most is None else f"{least} to {most}"
+            yield name, is_good, f"a whole number, {limit}"
+        for name in ("start_step", "max_samples_per_step"):
+            value, least = getattr(self, name), 1 if name == "max_samples_per_step" else 0
+            is_good = value is None or (_is_whole(value) and value >= least)
+            yield name, is_good, f"None or a whole number, at least {least}"
+        yield "temperature", _is_number(self.temperature) and self.temperature > 0, "more than 0"
+        timeout = self.full_timeout
+        yield "full_timeout", _is_number(timeout) and timeout >= 0, "0 s or more"
+        for name, choices in _CHOICES.items():
+            expected = " or ".join(map(str, choices))
+            yield name, getattr(self, name) in choices, expected
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: object) -> bool:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and math.isfinite(value)
 
 
 def rank_of_launch(rank: int | None) -> int:
-    """`rank`, or the launcher's RANK, or 0."""
-    return int(os.environ.get("RANK", "0")) if rank is None else rank
+    """`rank`, or the launcher's RANK, or 0. Raises ValueError where that is no number."""
+    return _from_launcher("RANK", 0) if rank is None else rank
 
 
 def size_of_launch(world_size: int | None) -> int:
-    """`world_size`, or the launcher's WORLD_SIZE, or 1."""
-    return int(os.environ.get("WORLD_SIZE", "1")) if world_size is None else world_size
+    """`world_size`, or the launcher's WORLD_SIZE, or 1. Raises ValueError where that is no number."""
+    return _from_launcher("WORLD_SIZE", 1) if world_size is None else world_size
+
+
+def _from_launcher(variable: str, default: int) -> int:
+    text = os.environ.get(variable, str(default))
+    try:
+        return int(text)
+    except ValueError:
+        name = variable.lower()
+        raise ValueError(
+            f"{name}: the environment's {variable} is {text!r}, expected a whole number; set it or "
+            f"pass {name}=..."
+        ) from None

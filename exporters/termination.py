@@ -14,8 +14,10 @@ _Handler = Callable[[int, FrameType | None], object] | int | None
 def drain_on_sigterm(drain: Callable[[], None]) -> Callable[[], None]:
     """Has `drain` called on SIGTERM, before what was set up for it until now. Returns the undoing.
 
-    A forked child skips `drain`. Raises ValueError outside the main thread, where Python takes no
-    signal handlers.
+    `drain` runs on a thread of its own while the main one goes on: a handler that waited would wait
+    for ever for a lock that the code it interrupted holds. Then the signal is raised again. A forked
+    child skips `drain`. Raises ValueError outside the main thread, where Python takes no signal
+    handlers.
     """
     if threading.current_thread() is not threading.main_thread():
         raise ValueError(
@@ -23,11 +25,21 @@ def drain_on_sigterm(drain: Callable[[], None]) -> Callable[[], None]:
         )
     process = os.getpid()
     previous: _Handler = signal.getsignal(signal.SIGTERM)
+    begun, drained = threading.Event(), threading.Event()
+
+    def drain_then_end() -> None:
+        try:
+            drain()
+        finally:
+            drained.set()
+            os.kill(process, signal.SIGTERM)
 
     def handle(number: int, frame: FrameType | None) -> None:
-        if os.getpid() == process:
-            drain()
-        if callable(previous):
+        if os.getpid() == process and not drained.is_set():
+            if not begun.is_set():
+                begun.set()
+                threading.Thread(target=drain_then_end, name="rollout-exporter-drain").start()
+        elif callable(previous):
             previous(number, frame)
         elif previous != signal.SIG_IGN:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)

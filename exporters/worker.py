@@ -40,12 +40,15 @@ class Worker(Generic[Item]):
         self._thread.start()
 
     def put(self, item: Item, nbytes: int, step: int) -> bool:
-        """Queues one item; False where the queue stayed full.
+        """Queues one item; False where the queue stayed full or was stopped.
 
         An item bigger than the whole queue passes when it is empty, one of no bytes always.
         """
         with self._changed:
-            if not self._changed.wait_for(lambda: self._fits(nbytes, step), timeout=self._wait):
+            has_room = self._changed.wait_for(
+                lambda: self._stopping or self._fits(nbytes, step), timeout=self._wait
+            )
+            if not has_room or self._stopping:
                 return False
             self._items.append((item, nbytes, step))
             self._bytes += nbytes

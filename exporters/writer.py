@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import threading
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -19,20 +20,21 @@ from typing import Any
 
 from exporters.batch import Batch, Place, count_rollouts, take_padded
 from exporters.files import default_attempt, file_part
-from exporters.journal import Item, Journal, StepEnd
+from exporters.journal import Item, Journal
 from exporters.packed import take_packed
 from exporters.ragged import take_ragged
 from exporters.run_document import describe_run
 from exporters.sampling import GroupSampler
 from exporters.settings import Settings, rank_of_launch, size_of_launch
 from exporters.snapshot import is_capturing
+from exporters.step_end import take_step_end
 from exporters.tally import Tally
 from exporters.termination import drain_on_sigterm
 from exporters.worker import Worker
 
-_STEPS_WITH_OPEN_INDEX = (
-    8  # how far back a late `log` of an earlier step still continues that step's numbering
-)
+# How far back a late `log` of an earlier step still continues that step's numbering.
+_STEPS_WITH_OPEN_INDEX = 8
+_SECONDS_TO_CLOSE = 30.0
 
 
 class RolloutExporter:
@@ -111,6 +113,9 @@ class RolloutExporter:
         self._next_index: dict[int, int] = {}
         self._process = os.getpid()
         self._open = False
+        self._calls, self._closing = threading.RLock(), threading.Lock()
+        self._closed = threading.Event()
+        self.attempt = ""
         self._worker: Worker[Item] | None = None
         self._journal: Journal | None = None
         self._sampler = None if max_samples_per_step is None else GroupSampler(max_samples_per_step)
@@ -120,7 +125,7 @@ class RolloutExporter:
             folder=Path(out_dir),
             rank=self.rank,
             world_size=self.world_size,
-            attempt=file_part(attempt or ""),
+            attempt=file_part(str(attempt or "")),
             start_step=start_step,
             temperature=temperature,
             logprobs_mode=logprobs_mode,
@@ -168,7 +173,12 @@ class RolloutExporter:
 
     def wants(self, step: int) -> bool:
         """Whether `log` of this step would be written: ask before preparing something costly."""
-        return self._open and os.getpid() == self._process and step % self._every == 0
+        if not self._open or os.getpid() != self._process:
+            return False
+        try:
+            return int(step) % self._every == 0
+        except (TypeError, ValueError):
+            return False
 
     def log(
         self,
@@ -282,8 +292,16 @@ class RolloutExporter:
     def end_step(self, step: int, **metrics: Any) -> None:
         """Says that this rank logged all of `step`; `metrics` are kept with it."""
         try:
-            if self.wants(int(step)):
-                self._put(StepEnd(int(step), dict(metrics)), 0, int(step))
+            step = int(step)
+            if not self.wants(step) or is_capturing():
+                return
+            refused: dict[str, str] = {}
+            end = take_step_end(step, metrics, refused)
+            for name, reason in refused.items():
+                self._tally.refuse(step, name, reason)
+                if self._strict:
+                    raise ValueError(f"step {step}: {name}: {reason}")
+            self._put(end, 0, step)
         except Exception as error:
             self._tally.fail("end_step", error)
             if self._strict:
@@ -297,13 +315,17 @@ class RolloutExporter:
         worker = self._worker
         return worker.flush(timeout) if worker and os.getpid() == self._process else True
 
-    def close(self, timeout: float = 30.0) -> None:
+    def close(self, timeout: float = _SECONDS_TO_CLOSE) -> None:
         """Writes what is queued and the closing line. A second call and a forked child do nothing."""
-        if not self._open or os.getpid() != self._process or self._journal is None:
+        if os.getpid() != self._process or self._journal is None:
             return
-        self._open = False
+        with self._closing:
+            if not self._open:
+                return
+            self._open = False
         atexit.unregister(self.close)
         self._undo_sigterm()
+        deadline = time.monotonic() + timeout
         try:
             if self._worker is not None and not self._worker.stop(timeout):
                 for item in self._worker.waiting:
@@ -311,9 +333,11 @@ class RolloutExporter:
                         self._tally.add_to_step("lost", item.place.step, len(item.rows))
                 # The thread may still be inside a write: a second writer would tear its line.
                 raise TimeoutError(f"queue not empty after {timeout:g} s")
-            self._journal.close()
+            self._journal.close(max(0.0, deadline - time.monotonic()))
         except Exception as error:
             self._tally.fail("close", error)
+        finally:
+            self._closed.set()
 
     def disable_in_child(self) -> None:
         """Called in a forked process: the file and the locks belong to the parent."""
@@ -332,9 +356,17 @@ class RolloutExporter:
         self.attempt = settings.attempt or default_attempt(self.world_size, now)
         settings = replace(settings, attempt=self.attempt)
         pieces = tokenizer if settings.dialect == "rllb" else None
-        self._journal = Journal(settings, started, self._tally, self._sampler, pieces)
-        if self.rank == 0:
-            describe_run(settings, started, run, tokenizer)
+        try:
+            settings.folder.mkdir(parents=True, exist_ok=True)
+            if self.rank == 0:
+                describe_run(settings, started, run, tokenizer)
+            self._journal = Journal(settings, started, self._tally, self._sampler, pieces)
+        except OSError as error:
+            error.add_note(
+                f"Rollouts cannot be written to {settings.folder}: pass an out_dir that this process "
+                "may make and write to, or enabled=False."
+            )
+            raise
         if settings.mode == "thread":
             self._worker = Worker(
                 self._journal.handle,
@@ -352,7 +384,7 @@ class RolloutExporter:
 
     def _drain(self) -> None:
         self.close()
-        self.flush()  # where SIGTERM came while a `close` was waiting
+        self._closed.wait(_SECONDS_TO_CLOSE)  # where SIGTERM came while a `close` was waiting
 
     def _log(
         self,
@@ -372,8 +404,9 @@ class RolloutExporter:
                 self._tally.add("skipped:capture")
                 return
             present = {name: value for name, value in arrays.items() if value is not None}
-            place = Place(step, micro_step, self._next_index.get(step, 0))
-            self._accept(take(place, frame, present, meta or {}))
+            with self._calls:
+                place = Place(step, int(micro_step), self._next_index.get(step, 0))
+                self._accept(take(place, frame, present, meta or {}))
         except Exception as error:
             self._lose_call(step, count_rollouts(rollouts))
             self._tally.fail("log", error)
