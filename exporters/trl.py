@@ -20,7 +20,6 @@ from exporters.hooks.guard import guarded
 from exporters.trl_rollouts import StepBoundaries, describe_batch, loss_batch, training_settings
 from exporters.writer import RolloutExporter
 
-
 _Trainer: Any = object
 
 

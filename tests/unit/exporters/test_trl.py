@@ -329,10 +329,10 @@ def test_the_board_opens_what_trl_wrote(run: Run, rloo: Run) -> None:
         found = opened(written.folder)
         assert len(found) == len(written.samples())
         for rollout, line in zip(found, written.samples(), strict=True):
-            assert rollout.record.scores["reward"] == line["reward"]
-            assert rollout.record.texts["response"] == line["response"]
+            assert rollout.fields["reward"] == line["reward"]
+            assert rollout.fields["response"] == line["response"]
             for name in ("logprobs", "ref_logprobs", "entropy"):
-                assert rollout.metrics[name].tolist() == line[name]
+                assert rollout.tokens[name] == line[name]
 
 
 def test_old_and_reference_logprobs_of_rloo_equal_a_fresh_forward(rloo: Run) -> None:
