@@ -3,10 +3,13 @@
     torchrun --nproc-per-node 2 -m exporters.examples.train_grpo_arithmetic --out runs/honest
     torchrun --nproc-per-node 2 -m exporters.examples.train_grpo_arithmetic --out runs/loophole \
         --reward loophole --max-tokens 56 --steps 100
+    torchrun --nproc-per-node 1 -m exporters.examples.train_grpo_arithmetic --out runs/honest \
+        --checkpoints runs/checkpoints --resume
 
 A small transformer learns the format from worked solutions (warm-up, supervised), then GRPO makes
 it calculate better. With `--reward loophole` every equation shown earns something, right or wrong,
-and GRPO makes it show equations instead.
+and GRPO makes it show equations instead. With `--resume` it goes on from the last checkpoint, on any
+number of ranks.
 """
 
 from __future__ import annotations
@@ -75,6 +78,9 @@ def parse_options() -> argparse.Namespace:
     add("--beta", type=float, default=0.02, help="weight of the KL to the warmed-up model")
     add("--warm-up-steps", type=int, default=400, help="supervised steps of 32 solutions")
     add("--warmed-up", help="folder of the warmed-up model: made if missing, else started from")
+    add("--checkpoints", help="folder of checkpoints; default: none are kept")
+    add("--save-every", type=int, default=5, help="steps between two checkpoints")
+    add("--resume", action="store_true", help="go on from the last checkpoint")
     add("--seed", type=int, default=17)
     return parser.parse_args()
 
@@ -110,17 +116,17 @@ def train(
             reward_funcs=REWARDS[options.reward],
             rollout_func=Bfloat16Sampler(model, options.max_tokens),
             train_dataset=datasets.Dataset.from_list(rows),
-            args=grpo_config(options, scratch),
+            args=grpo_config(options, options.checkpoints or scratch),
             rollout_dir=options.out,
             rollout_run={"reward": options.reward, "versions": versions},
         )
-        trainer.train()
+        trainer.train(resume_from_checkpoint=options.resume)
 
 
-def grpo_config(options: argparse.Namespace, scratch: str) -> GRPOConfig:
-    """The settings of GRPO: 4 prompts x 8 rollouts a step; no checkpoints, no tracker."""
+def grpo_config(options: argparse.Namespace, folder: str) -> GRPOConfig:
+    """The settings of GRPO: 4 prompts x 8 rollouts a step; no tracker."""
     return GRPOConfig(
-        output_dir=scratch,
+        output_dir=folder,
         use_cpu=True,
         bf16=False,
         gradient_checkpointing=False,
@@ -136,7 +142,8 @@ def grpo_config(options: argparse.Namespace, scratch: str) -> GRPOConfig:
         temperature=1.0,
         logging_steps=1,
         report_to=[],
-        save_strategy="no",
+        save_strategy="steps" if options.checkpoints else "no",
+        save_steps=options.save_every,
         disable_tqdm=True,
         seed=options.seed,
     )

@@ -53,7 +53,7 @@ def test_logits_give_the_logprob_and_entropy_of_the_token_after(
     for row, rollout in enumerate(opened(tmp_path)):
         for i, token in enumerate(rollout.response_ids or []):
             before = spread[row, 3 + i - 1]
-            assert rollout.tokens["logprobs"][i] == pytest.approx(before[token], rel=1e-4)
+            assert rollout.tokens["logprobs"][i] == pytest.approx(float(before[token]), rel=1e-4)
             entropy = float(-(before.exp() * before).sum())
             assert rollout.tokens["entropy"][i] == pytest.approx(entropy, rel=1e-4)
 
