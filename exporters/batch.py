@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from exporters.record import WRITER_FIELDS
+from exporters.room import Room
 from exporters.snapshot import Array, Copies
 
 
@@ -42,7 +43,7 @@ class Batch(ABC):
     """The rollouts of one call. Its arrays are private copies.
 
     refused: what was left out because it cannot be right, name -> what is wrong. ready: events to
-    wait for before the arrays are read.
+    wait for before the arrays are read. room: whose memory they take.
     """
 
     place: Place
@@ -50,6 +51,7 @@ class Batch(ABC):
     columns: Mapping[str, Sequence[Any]]
     refused: Mapping[str, str]
     ready: Sequence[Any] = ()
+    room: Room = field(default_factory=Room)
     rows: Sequence[int] = field(default=())
 
     @abstractmethod
@@ -91,6 +93,10 @@ class Batch(ABC):
         for event in self.ready:
             event.synchronize()
 
+    def release(self) -> None:
+        """Gives the arrays' memory back. Nothing may be cut from the batch any more."""
+        self.room.release()
+
 
 @dataclass(frozen=True, kw_only=True)
 class PaddedBatch(Batch):
@@ -124,7 +130,11 @@ class PaddedBatch(Batch):
 
 
 def take_padded(
-    place: Place, frame: Mapping[str, Any], arrays: Mapping[str, Any], columns: Mapping[str, Any]
+    copies: Copies,
+    place: Place,
+    frame: Mapping[str, Any],
+    arrays: Mapping[str, Any],
+    columns: Mapping[str, Any],
 ) -> PaddedBatch:
     """Copies and checks the arguments of one `log` call.
 
@@ -132,7 +142,6 @@ def take_padded(
     be trusted. Any other array or column that does not fit is left out and named in
     `refused`.
     """
-    copies = Copies()
     prompt, prompt_mask = _ids_and_mask("prompt", frame, copies)
     response, response_mask = _ids_and_mask("response", frame, copies)
     size = len(response)
@@ -154,6 +163,7 @@ def take_padded(
         columns=take_columns(columns, size, refused),
         refused=refused,
         ready=copies.ready(),
+        room=copies.room,
         prompt_ids=prompt,
         prompt_mask=prompt_mask,
         response_ids=response,

@@ -97,10 +97,12 @@ class Journal:
             self._pay()
         if isinstance(item, StepEnd):
             self._end(item)
-        elif self._sampler is not None:
+            return
+        if self._sampler is not None:
             self._hold(item)
         else:
             self._write(item)
+        item.release()
 
     def _finish(self) -> None:
         for step in list(self._held):

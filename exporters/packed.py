@@ -79,14 +79,17 @@ class PackedBatch(Batch):
 
 
 def take_packed(
-    place: Place, frame: Mapping[str, Any], arrays: Mapping[str, Any], columns: Mapping[str, Any]
+    copies: Copies,
+    place: Place,
+    frame: Mapping[str, Any],
+    arrays: Mapping[str, Any],
+    columns: Mapping[str, Any],
 ) -> PackedBatch:
     """Copies and checks the arguments of one `log_packed` call.
 
     Raises ValueError where tokens, mask and lengths disagree; what else does not fit is left out
     and named in `refused`.
     """
-    copies = Copies()
     ids, loss = (_flat(copies.take(frame[name])) for name in ("input_ids", "loss_mask"))
     lengths = _flat(copies.take(frame["seq_lens"]))
     prompts = None
@@ -107,6 +110,7 @@ def take_packed(
         columns=take_columns(columns, size, refused),
         refused=refused,
         ready=copies.ready(),
+        room=copies.room,
         input_ids=ids,
         seq_lens=lengths,
         prompt_lens=prompts,

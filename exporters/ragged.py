@@ -69,14 +69,17 @@ class RaggedBatch(Batch):
 
 
 def take_ragged(
-    place: Place, frame: Mapping[str, Any], arrays: Mapping[str, Any], columns: Mapping[str, Any]
+    copies: Copies,
+    place: Place,
+    frame: Mapping[str, Any],
+    arrays: Mapping[str, Any],
+    columns: Mapping[str, Any],
 ) -> RaggedBatch:
     """Copies and checks the arguments of one `log_ragged` call.
 
     Raises ValueError where the number of rollouts is not clear. Rows of a wrong length are found when
     they are cut.
     """
-    copies = Copies()
     size, lengths = _size(frame, columns), None
     token_ids = frame["token_ids"]
     if token_ids is not None:
@@ -104,6 +107,7 @@ def take_ragged(
         columns=take_columns(columns, size, refused),
         refused=refused,
         ready=copies.ready(),
+        room=copies.room,
         token_ids=token_ids,
         response_lengths=lengths,
         scalars=scalars,

@@ -14,14 +14,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from exporters.room import Room
+
 Array = npt.NDArray[Any]
+
+_EXPORTED = {"f": np.float32, "b": np.uint8}  # by kind; integers stay as they are
 
 
 class Copies:
-    """The copies of one call. Read none of them before the events of `ready` have passed."""
+    """The copies of one call. Read none of them before the events of `ready` have passed.
 
-    def __init__(self) -> None:
+    room: where copies in host memory are put; default: memory of their own.
+    """
+
+    def __init__(self, room: Room | None = None) -> None:
         self._devices: dict[Any, None] = {}
+        self.room = room or Room()
 
     def take(self, value: Any) -> Array:
         """A private copy: floats as float32, bools as uint8, integers as they are; None is NaN.
@@ -33,13 +41,11 @@ class Copies:
         array = np.asarray(value)
         if array.dtype.kind == "O":
             array = array.astype(np.float32)
-        if array.dtype.kind == "f":
-            return np.array(array, dtype=np.float32, order="C")
-        if array.dtype.kind == "b":
-            return array.astype(np.uint8)
-        if array.dtype.kind in "iu":
-            return np.array(array, order="C")
-        raise TypeError(f"expected numbers, found {array.dtype}")
+        if array.dtype.kind not in "fbiu":
+            raise TypeError(f"expected numbers, found {array.dtype}")
+        copy = self.room.empty(array.shape, _EXPORTED.get(array.dtype.kind, array.dtype))
+        np.copyto(copy, array, casting="unsafe")
+        return copy
 
     def take_row(self, value: Any) -> Array | list[Any] | None:
         """As `take`, for one of many: a list is copied as it is, its numbers are read later."""
@@ -56,7 +62,9 @@ class Copies:
             raise TypeError("found a DTensor, expected a tensor: hand over .to_local()")
         tensor = tensor.detach()
         if not is_on_cuda(tensor):
-            return _copy_to_host(tensor)
+            copy = self.room.empty(tuple(tensor.shape), _exported_dtype(tensor))
+            sys.modules["torch"].from_numpy(copy).copy_(tensor)
+            return copy
         self._devices[tensor.device] = None
         return copy_to_pinned(tensor.to(_exported_type(tensor)).contiguous())
 
@@ -95,9 +103,8 @@ def is_capturing() -> bool:
     return bool(torch.cuda.is_current_stream_capturing())
 
 
-def _copy_to_host(tensor: Any) -> Array:
-    layout = sys.modules["torch"].contiguous_format
-    return tensor.to("cpu", _exported_type(tensor), copy=True, memory_format=layout).numpy()
+def _exported_dtype(tensor: Any) -> npt.DTypeLike:
+    return sys.modules["torch"].empty(0, dtype=_exported_type(tensor)).numpy().dtype
 
 
 def _exported_type(tensor: Any) -> Any:

@@ -23,10 +23,11 @@ from exporters.files import default_attempt, file_part
 from exporters.journal import Item, Journal
 from exporters.packed import take_packed
 from exporters.ragged import take_ragged
+from exporters.room import Room, Spare
 from exporters.run_document import describe_run
 from exporters.sampling import GroupSampler
 from exporters.settings import Settings, rank_of_launch, size_of_launch
-from exporters.snapshot import is_capturing
+from exporters.snapshot import Copies, is_capturing
 from exporters.step_end import take_step_end
 from exporters.tally import Tally
 from exporters.termination import drain_on_sigterm
@@ -111,6 +112,7 @@ class RolloutExporter:
         self._strict = os.environ.get("ROLLOUT_EXPORT_STRICT") == "1" if strict is None else strict
         self._tally = Tally()
         self._next_index: dict[int, int] = {}
+        self._spare = Spare(queue_bytes)
         self._process = os.getpid()
         self._open = False
         self._calls, self._closing = threading.RLock(), threading.Lock()
@@ -388,7 +390,9 @@ class RolloutExporter:
 
     def _log(
         self,
-        take: Callable[[Place, Mapping[str, Any], Mapping[str, Any], Mapping[str, Any]], Batch],
+        take: Callable[
+            [Copies, Place, Mapping[str, Any], Mapping[str, Any], Mapping[str, Any]], Batch
+        ],
         step: int,
         micro_step: int,
         frame: Mapping[str, Any],
@@ -406,7 +410,8 @@ class RolloutExporter:
             present = {name: value for name, value in arrays.items() if value is not None}
             with self._calls:
                 place = Place(step, int(micro_step), self._next_index.get(step, 0))
-                self._accept(take(place, frame, present, meta or {}))
+                copies = Copies(Room(self._spare))
+                self._accept(take(copies, place, frame, present, meta or {}))
         except Exception as error:
             self._lose_call(step, count_rollouts(rollouts))
             self._tally.fail("log", error)

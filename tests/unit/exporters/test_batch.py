@@ -32,12 +32,12 @@ def lines_of(batch: Batch) -> list[dict[str, Any]]:
 
 
 def taken(arrays: dict[str, Any], columns: dict[str, Any] | None = None) -> PaddedBatch:
-    return take_padded(Place(1), FRAME, arrays, columns or {})
+    return take_padded(Copies(), Place(1), FRAME, arrays, columns or {})
 
 
 def records(frame: dict[str, Any] | None = None, **arrays: Any) -> list[dict[str, Any]]:
     columns = arrays.pop("columns", {})
-    return lines_of(take_padded(Place(3, 0, 10), FRAME | (frame or {}), arrays, columns))
+    return lines_of(take_padded(Copies(), Place(3, 0, 10), FRAME | (frame or {}), arrays, columns))
 
 
 def test_right_padding_is_cut_from_ids_and_arrays_alike() -> None:
