@@ -9,15 +9,20 @@ them; all after temperature, in nats. Run with TRL 1.16, which has no PPO traine
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
-from accelerate.utils import broadcast_object_list
 from trl.trainer.grpo_trainer import GRPOTrainer
 from trl.trainer.rloo_trainer import RLOOTrainer
 
 from exporters.hooks.guard import guarded
-from exporters.trl_rollouts import StepBoundaries, describe_batch, loss_batch, training_settings
+from exporters.hooks.once import OncePerStep
+from exporters.trl_rollouts import (
+    StepBoundaries,
+    describe_batch,
+    loss_batch,
+    open_exporter,
+    training_settings,
+)
 from exporters.writer import RolloutExporter
 
 _Trainer: Any = object
@@ -37,20 +42,14 @@ class _Export(_Trainer):
         super().__init__(*args, **kwargs)
         self.rollout_dir, self.rollout_columns = rollout_dir, rollout_columns
         self.rollout_run = rollout_run or {}
-        self._exported: tuple[int, set[str]] = (0, set())
         self.add_callback(StepBoundaries(self))
 
     def open_rollouts(self) -> RolloutExporter:
-        """Opens this rank's file. Every rank calls it, because they agree on the attempt here."""
-        now = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-        self.exporter = RolloutExporter(
-            self.rollout_dir or "",
-            enabled=self.rollout_dir is not None,
-            rank=self.accelerator.process_index,
-            world_size=self.accelerator.num_processes,
-            attempt=broadcast_object_list([now])[0],
-            start_step=self.state.global_step + 1,
-            temperature=self.args.temperature,
+        """Opens this rank's file; TRL's first callback calls it."""
+        self._once = OncePerStep()
+        self.exporter = open_exporter(
+            self,
+            self.rollout_dir,
             tokenizer=self._tokenizer,
             run={"config": training_settings(self.args.to_dict()), **self.rollout_run},
         )
@@ -60,8 +59,11 @@ class _Export(_Trainer):
         rewards = super()._calculate_rewards(inputs, prompts, completions, ids)
         self._rollouts = None
         if self.model.training:
+            stop_ids = {*self.eos_token_ids, self._tokenizer.pad_token_id}
             with guarded(self.exporter, "rewards"):
-                self._rollouts = describe_batch(self, inputs, prompts, completions, ids, rewards)
+                self._rollouts = describe_batch(
+                    self, inputs, prompts, completions, ids, rewards, stop_ids
+                )
         return rewards
 
     def _generate_and_score_completions(self, inputs: Any) -> Any:
@@ -85,10 +87,8 @@ class _Export(_Trainer):
         return loss
 
     def _export(self, inputs: Any) -> None:
-        step, ids = self.state.global_step + 1, {r["rollout_id"] for r in inputs["rollouts"]}
-        earlier = self._exported[1] if self._exported[0] == step else set()
-        self._exported = (step, earlier | ids)
-        if ids <= earlier:  # num_iterations > 1 comes back to a batch within the step
+        step = self.state.global_step + 1
+        if not self._once.is_first(step, [r["rollout_id"] for r in inputs["rollouts"]]):
             return
         micro_step = self._step % self.args.gradient_accumulation_steps
         batch = loss_batch(inputs, self._forwards[-1])

@@ -1,12 +1,16 @@
-"""What TRL's trainers know of a rollout, in the words of the record: for `trl.py`."""
+"""What TRL's trainers know of a rollout, in the words of the record: for `trl.py` and its kin."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any
 
 import torch
+from accelerate.utils import broadcast_object_list
 from transformers import TrainerCallback
+
+from exporters.writer import RolloutExporter
 
 # TRL's name of a per-token input of the loss -> the record's.
 _TOKEN_INPUTS = {
@@ -22,6 +26,20 @@ _SETTINGS = (
     *("temperature", "top_p", "top_k", "min_p", "use_vllm", "beta", "epsilon", "epsilon_high"),
     *("delta", "loss_type", "scale_rewards", "importance_sampling_level", "reward_weights"),
 )
+
+
+def open_exporter(trainer: Any, folder: str | None, **settings: Any) -> RolloutExporter:
+    """The rank's exporter. Every rank calls it, because they agree on the attempt here."""
+    now = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+    return RolloutExporter(
+        folder or "",
+        rank=trainer.accelerator.process_index,
+        world_size=trainer.accelerator.num_processes,
+        attempt=broadcast_object_list([now])[0],
+        start_step=trainer.state.global_step + 1,
+        temperature=trainer.args.temperature,
+        **{"enabled": folder is not None, **settings},
+    )
 
 
 class StepBoundaries(TrainerCallback):
@@ -53,17 +71,23 @@ class StepBoundaries(TrainerCallback):
 
 
 def describe_batch(
-    trainer: Any, inputs: Any, prompts: Any, completions: Any, ids: Any, rewards: torch.Tensor
+    trainer: Any,
+    inputs: Any,
+    prompts: Any,
+    completions: Any,
+    ids: Any,
+    rewards: torch.Tensor,
+    stop_ids: Set[int],
 ) -> list[dict[str, Any]]:
     """One dict of record fields for each rollout that this rank generated.
 
-    `rewards` [N, F] holds those of all ranks, this rank's in one piece.
+    `rewards` [N, F] holds those of all ranks, this rank's in one piece. A response that does not end
+    with one of `stop_ids` was cut off.
     """
     first = trainer.accelerator.process_index * len(prompts)
     # Several generations may serve one step: the micro step keeps their groups apart.
     micro_step = trainer._step % trainer.args.gradient_accumulation_steps
     start = micro_step * len(rewards) + first
-    stop_ids = {*trainer.eos_token_ids, trainer._tokenizer.pad_token_id}
     rollouts = describe_rollouts(
         trainer.state.global_step + 1,
         range(start, start + len(prompts)),

@@ -28,11 +28,13 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=24)
     parser.add_argument("--kill-after", type=int, default=12, help="a step that both ranks ended")
     parser.add_argument("--warm-up-steps", type=int, default=400)
+    parser.add_argument("--warmed-up", help="as in train_grpo_arithmetic")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         shared = ["--out", str(options.out), "--steps", str(options.steps)]
         shared += ["--warm-up-steps", str(options.warm_up_steps)]
-        shared += ["--warmed-up", f"{scratch}/model", "--checkpoints", f"{scratch}/checkpoints"]
+        shared += ["--warmed-up", options.warmed_up or f"{scratch}/model"]
+        shared += ["--checkpoints", f"{scratch}/checkpoints"]
         ranks = launch(2, shared)
         wait_for_step(options.out, options.kill_after, ranks)
         for rank in ranks:
@@ -65,9 +67,9 @@ def launch(size: int, options: list[str]) -> list[subprocess.Popen[bytes]]:
 
 def wait_for_step(folder: Path, step: int, ranks: list[subprocess.Popen[bytes]]) -> None:
     """Returns once every rank wrote the end of `step`; both begin at step 1."""
-    while sum(path.read_text().count('"step_end"') >= step for path in folder.glob("*.jsonl")) < len(
-        ranks
-    ):
+    while sum(
+        path.read_text().count('"step_end"') >= step for path in folder.glob("*.jsonl")
+    ) < len(ranks):
         if any(rank.poll() is not None for rank in ranks):
             raise SystemExit("the training ended before it was killed")
         time.sleep(0.05)

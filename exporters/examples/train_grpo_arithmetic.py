@@ -37,9 +37,8 @@ from exporters.examples.arithmetic import REWARDS, draw_problem
 from exporters.examples.small_model import (
     Bfloat16Sampler,
     greedy_accuracy,
-    new_model,
+    make_warmed_up,
     train_tokenizer,
-    warm_up,
 )
 from exporters.trl import ExportGRPOTrainer
 
@@ -90,12 +89,10 @@ def warmed_up_model(tokenizer: PreTrainedTokenizerFast, options: argparse.Namesp
     folder = [options.warmed_up or (tempfile.mkdtemp() if dist.get_rank() == 0 else "")]
     dist.broadcast_object_list(folder)
     path = Path(folder[0])
-    if dist.get_rank() == 0 and not (path / "config.json").exists():
+    if dist.get_rank() == 0:
         threads = torch.get_num_threads()
         torch.set_num_threads(os.cpu_count() or 1)
-        model = new_model(tokenizer)
-        warm_up(model, tokenizer, options.warm_up_steps, options.seed + 1)
-        model.save_pretrained(path)
+        make_warmed_up(path, tokenizer, options.warm_up_steps, options.seed + 1)
         torch.set_num_threads(threads)
     dist.barrier()
     return path

@@ -13,13 +13,15 @@ from __future__ import annotations
 import argparse
 import copy
 import random
+import tempfile
 import time
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 import transformers
 from torch import Tensor
-from transformers import PreTrainedTokenizerFast
+from transformers import PreTrainedTokenizerFast, Qwen2ForCausalLM
 
 from exporters.examples.arithmetic import REWARDS, draw_problem
 from exporters.examples.ppo import (
@@ -34,9 +36,8 @@ from exporters.examples.small_model import (
     EOS_ID,
     Bfloat16Sampler,
     greedy_accuracy,
-    new_model,
+    make_warmed_up,
     train_tokenizer,
-    warm_up,
 )
 from exporters.hooks.generic import log_generated, up_to_end
 from exporters.token_stats import token_stats
@@ -65,9 +66,11 @@ def main() -> None:
     options = parse_options()
     torch.manual_seed(options.seed)
     tokenizer = train_tokenizer(options.seed)
-    model = new_model(tokenizer)
     started = time.time()
-    warm_up(model, tokenizer, options.warm_up_steps, options.seed + 1)
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(options.warmed_up or scratch)
+        make_warmed_up(folder, tokenizer, options.warm_up_steps, options.seed + 1)
+        model = Qwen2ForCausalLM.from_pretrained(folder)
     print(f"warm-up: {time.time() - started:.0f} s", flush=True)
     print(f"greedy accuracy before PPO: {greedy_accuracy(model, tokenizer, options.seed + 3):.3f}")
     started = time.time()
@@ -92,6 +95,7 @@ def parse_options() -> argparse.Namespace:
     add("--critic-learning-rate", type=float, default=5e-4)
     add("--kl-weight", type=float, default=0.02, help="of the penalty in the token rewards")
     add("--warm-up-steps", type=int, default=400, help="supervised steps of 32 solutions")
+    add("--warmed-up", help="folder of the warmed-up model: made if missing, else started from")
     add("--seed", type=int, default=17)
     return parser.parse_args()
 
@@ -101,7 +105,8 @@ def train(model: Any, tokenizer: PreTrainedTokenizerFast, options: argparse.Name
     rng = random.Random(options.seed + 2)
     problems = [draw_problem(rng) for _ in range(options.problems)]
     trainer = Trainer(model, tokenizer, options)
-    settings = {name: value for name, value in vars(options).items() if name != "out"}
+    paths = ("out", "warmed_up")
+    settings = {name: value for name, value in vars(options).items() if name not in paths}
     settings |= {"clip": CLIP, "gamma": GAMMA, "gae_lambda": DECAY, "group_size": GROUP}
     versions = {m.__name__: m.__version__ for m in (torch, transformers)}
     run = {"algorithm": "PPO", "config": settings, "versions": versions}
