@@ -27,6 +27,11 @@ class Spare:
         self._blocks: list[Block] = []
         self._lock = threading.Lock()
 
+    @property
+    def nbytes(self) -> int:
+        """How much memory waits to be used again, in bytes."""
+        return sum(map(len, self._blocks))
+
     def take(self, nbytes: int) -> Block:
         """A block of at least `nbytes` bytes; what is in it is anything."""
         with self._lock:
@@ -41,7 +46,7 @@ class Spare:
         """Takes blocks back that nobody reads any more."""
         with self._lock:
             self._blocks += blocks
-            while sum(map(len, self._blocks)) > self._limit:
+            while self.nbytes > self._limit:
                 self._blocks.pop(0)
 
 

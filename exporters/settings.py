@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-
 _CHOICES = {
     "logprobs_mode": ("processed", "raw"),
     "mode": ("thread", "sync"),

@@ -179,7 +179,7 @@ class RolloutExporter:
             return False
         try:
             return int(step) % self._every == 0
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             return False
 
     def log(
