@@ -138,4 +138,4 @@ def test_the_board_opens_the_folder_without_a_problem(folder: Path) -> None:
     assert list(run.steps["step"]) == [1, 2]
     record = open_rollout(run, 1, 0).record
     assert list(record.response_tokens or ()) == [" plus", " four"]
-    assert list(record.tokens["logprobs"]) == [-0.5, 0.0]
+    assert record.tokens["logprobs"].values().tolist() == [-0.5, 0.0]
