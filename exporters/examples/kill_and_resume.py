@@ -36,10 +36,12 @@ def main() -> None:
         shared += ["--warmed-up", options.warmed_up or f"{scratch}/model"]
         shared += ["--checkpoints", f"{scratch}/checkpoints"]
         ranks = launch(2, shared)
-        wait_for_step(options.out, options.kill_after, ranks)
-        for rank in ranks:
-            rank.send_signal(signal.SIGKILL)
-            rank.wait()
+        try:
+            wait_for_step(options.out, options.kill_after, ranks)
+        finally:
+            for rank in ranks:
+                rank.send_signal(signal.SIGKILL)
+                rank.wait()
         print(f"killed: {[path.name for path in sorted(options.out.glob('*.jsonl'))]}", flush=True)
         (rank,) = launch(1, [*shared, "--resume"])
         if rank.wait() != 0:

@@ -86,7 +86,7 @@ def parse_options() -> argparse.Namespace:
     )
     add = parser.add_argument
     add("--out", required=True, help="folder of the run's log")
-    add("--steps", type=int, default=60)
+    add("--steps", type=int, default=50)
     add("--prompts", type=int, default=8, help=f"prompts a step, {GROUP} rollouts each")
     add("--problems", type=int, default=48, help="how many problems PPO trains on")
     add("--max-tokens", type=int, default=34, help="length limit of a response")

@@ -19,6 +19,7 @@ from datasets import Dataset  # noqa: E402 - not there without TRL
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers  # noqa: E402
 from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM  # noqa: E402
 
+from exporters.alignment import check_alignment  # noqa: E402
 from exporters.trl import ExportGRPOTrainer, ExportRLOOTrainer  # noqa: E402
 from exporters.trl_rollouts import describe_rollouts, token_arrays, total_rewards  # noqa: E402
 
@@ -333,6 +334,13 @@ def test_the_board_opens_what_trl_wrote(run: Run, rloo: Run) -> None:
             assert rollout.fields["response"] == line["response"]
             for name in ("logprobs", "ref_logprobs", "entropy"):
                 assert rollout.tokens[name] == line[name]
+
+
+def test_an_off_by_one_between_logprobs_and_tokens_of_a_log_is_caught(run: Run) -> None:
+    first = [sample for sample in run.samples() if sample["step"] == 1]
+    assert check_alignment(run.first_model, first).aligned
+    late = [s | {"logprobs": [*s["logprobs"][1:], None]} for s in first]
+    assert check_alignment(run.first_model, late).shift == 1
 
 
 def test_old_and_reference_logprobs_of_rloo_equal_a_fresh_forward(rloo: Run) -> None:

@@ -26,7 +26,7 @@ def right_aligned(rows: list[list[Any]], width: int) -> Any:
 
 
 def laid_out(
-    pad: int, prompts: Any, responses: Any, rewards: Any, masks: Any, logprobs: Any
+    pad: Padding, prompts: Any, responses: Any, rewards: Any, masks: Any, logprobs: Any
 ) -> tuple[Any, ...]:
     whole = [p + r for p, r in zip(prompts, responses, strict=True)]
     total, width = max(map(len, whole)), max(map(len, responses))
@@ -48,6 +48,12 @@ def layouts() -> list[Any]:
     return [laid_out, convert_prompts_responses_to_batch_tensors]
 
 
+class Padding(int):
+    """Id 0, and a tokenizer of that padding, which SkyRL 0.3.0 takes in its place."""
+
+    pad_token_id = 0
+
+
 class Batch(dict[str, Any]):
     metadata: dict[str, Any]
 
@@ -61,7 +67,9 @@ class Trainer:
         self.layout = layout
 
     def convert_to_training_input(self, generator_output: Any, uids: Any) -> Batch:
-        parts = self.layout(0, PROMPTS, RESPONSES, generator_output["rewards"], MASKS, LOGPROBS)
+        parts = self.layout(
+            Padding(), PROMPTS, RESPONSES, generator_output["rewards"], MASKS, LOGPROBS
+        )
         names = (
             *("sequences", "attention_mask", "response_mask"),
             *("rewards", "loss_mask", "rollout_logprobs"),

@@ -1,4 +1,4 @@
-"""Batches as verl 1dda039b builds them, in `trainer/ppo/v1/trainer_base.py` and `trainer/ppo/ray_trainer.py`.
+"""Batches as verl 1dda039b builds them: `ppo/v1/trainer_base.py`, `ppo/ray_trainer.py` of its trainer.
 
 DataProto is verl's own and TensorDict tensordict's where they can be imported.
 """
