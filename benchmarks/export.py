@@ -6,10 +6,11 @@ One step is 64 rollouts x 8,192 tokens x 12 arrays (6.3 million values), as torc
 
 * writing: wall and CPU seconds from the call until the step is in the file. `tolist + json.dumps` is
   what exporters inside training loops do: a list of every array, one json.dumps a rollout, one write.
-* training: a loop of small matrix products (each releases Python's lock, as a launch of a kernel does)
-  runs for a fixed number of iterations per step. Its seconds a step with nothing beside it, with the
-  exporter's thread, with the same step written inline by tolist + json.dumps, and with another process
-  that counts on the second core.
+* training: two loops of matrix products of about a second a step, each product releasing Python's lock: one
+  of 512 x 512 (milliseconds each, as a training on the CPU has) and one of 64 x 64 (about ten
+  microseconds each: nothing but launches, the worst case for a thread beside it). Their seconds a step
+  with nothing beside them, with one step logged to the exporter, with the same step written inline by
+  tolist + json.dumps, and beside another process that counts on the second core.
 
 All ways take turns in every round, so that a slow minute of the machine slows all; ratios are of medians.
 """
@@ -39,6 +40,7 @@ FLOATS = (
     *("logprobs", "old_logprobs", "sampling_logprobs", "ref_logprobs", "entropy", "values"),
     *("returns", "advantages", "token_rewards"),
 )
+LOOPS = {512: "512 x 512 products", 64: "64 x 64 products"}
 BUSY = "while True: pass"
 
 
@@ -130,35 +132,44 @@ def measure_writing(folder: Path, step: dict[str, Any], repeats: int, found: Fig
 
 
 def measure_training(folder: Path, step: dict[str, Any], repeats: int, found: Figures) -> None:
-    """Seconds of the same loop alone, beside the exporter, inline json, and a busy process."""
-    matrix = torch.randn(256, 256)
-    train(200, matrix)
-    alone = timed(lambda: train(200, matrix))[0]
-    iterations = max(200, int(200 * 1.0 / alone))  # about a second a step
-    with (folder / "train.jsonl").open("w") as file, RolloutExporter(folder / "train") as exporter:
+    """Seconds of the same loops alone, beside the exporter, inline json, and a busy process."""
+    with RolloutExporter(folder / "train") as exporter, (folder / "train.jsonl").open("w") as file:
         write_with_exporter(exporter, 0, step)
         exporter.flush()
+        loops = {size: loop_of_a_second(size) for size in LOOPS}
         for number in range(1, repeats + 1):
-            found.add("alone", timed(lambda: train(iterations, matrix))[0])
+            for size, loop in loops.items():
+                for name, seconds in one_round(exporter, file, number, step, loop).items():
+                    found.add(f"{size} {name}", seconds)
 
-            def exported(number: int = number) -> None:
-                write_with_exporter(exporter, number, step)
-                train(iterations, matrix)
 
-            found.add("exporter", timed(exported)[0])
-            exporter.flush()
-            busy = subprocess.Popen([sys.executable, "-c", BUSY])
-            try:
-                found.add("busy", timed(lambda: train(iterations, matrix))[0])
-            finally:
-                busy.kill()
-                busy.wait()
+def loop_of_a_second(size: int) -> Callable[[], None]:
+    matrix = torch.randn(size, size)
+    train(10, matrix)
+    seconds = timed(lambda: train(20, matrix))[0]
+    iterations = int(20 / seconds)
+    return lambda: train(iterations, matrix)
 
-            def inline(number: int = number) -> None:
-                write_with_json(file, number, step)
-                train(iterations, matrix)
 
-            found.add("inline json", timed(inline)[0])
+def one_round(
+    exporter: RolloutExporter,
+    file: Any,
+    number: int,
+    step: dict[str, Any],
+    loop: Callable[[], None],
+) -> dict[str, float]:
+    """Seconds of one training step in each company."""
+    seconds = {"alone": timed(loop)[0]}
+    seconds["exporter"] = timed(lambda: (write_with_exporter(exporter, number, step), loop()))[0]
+    exporter.flush()
+    busy = subprocess.Popen([sys.executable, "-c", BUSY])
+    try:
+        seconds["busy"] = timed(loop)[0]
+    finally:
+        busy.kill()
+        busy.wait()
+    seconds["inline json"] = timed(lambda: (write_with_json(file, number, step), loop()))[0]
+    return seconds
 
 
 def report(found: Figures, sizes: list[int]) -> None:
@@ -170,15 +181,18 @@ def report(found: Figures, sizes: list[int]) -> None:
         print(f"| {name} s a step | {' | '.join(cells)} |")
     print(f"| MB a step | {own:.1f} | {usual:.1f} | {usual / own:.1f} |")
     print(f"| of which in log(), ms | {found.shown('log', 1000)} | all | |\n")
-    print("| training loop beside | s a step | beside nothing = 1 |\n|---|---|---|")
-    for name, label in (
-        ("alone", "nothing"),
-        ("exporter", "RolloutExporter, one step logged"),
-        ("busy", "another busy process"),
-        ("inline json", "tolist + json.dumps, one step inline"),
-    ):
-        print(f"| {label} | {found.shown(name)} | {found[name] / found['alone']:.2f} |")
-    print(f"\nexporter / busy process: {found['exporter'] / found['busy']:.2f}")
+    for size, what in LOOPS.items():
+        print(f"| loop of {what} beside | s a step | beside nothing = 1 |\n|---|---|---|")
+        for name, label in (
+            ("alone", "nothing"),
+            ("exporter", "RolloutExporter, one step logged"),
+            ("busy", "another busy process"),
+            ("inline json", "tolist + json.dumps, one step inline"),
+        ):
+            of_all = found[f"{size} {name}"] / found[f"{size} alone"]
+            print(f"| {label} | {found.shown(f'{size} {name}')} | {of_all:.2f} |")
+        ratio = found[f"{size} exporter"] / found[f"{size} busy"]
+        print(f"\nexporter / busy process: {ratio:.2f}\n")
 
 
 def main() -> None:

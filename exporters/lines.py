@@ -8,7 +8,13 @@ from typing import Any
 import numpy as np
 
 from exporters.batch import Batch, Rollout
-from exporters.record import SCORE_FIELDS, TOKEN_FLAG_FIELDS, round_score, round_significant
+from exporters.record import (
+    SCORE_FIELDS,
+    TOKEN_FLAG_FIELDS,
+    encode_values,
+    round_score,
+    round_significant,
+)
 from exporters.snapshot import Array
 
 
@@ -22,13 +28,13 @@ def native_line(
             line[name] = rounded_column(name, column[row], digits)
     line |= {name: rounded_number(value, digits) for name, value in rollout.scalars.items()}
     if rollout.prompt_ids is not None:
-        line["prompt_ids"] = np.ascontiguousarray(rollout.prompt_ids)
+        line["prompt_ids"] = encode_values(np.ascontiguousarray(rollout.prompt_ids))
     if rollout.response_ids is not None:
-        line["response_ids"] = np.ascontiguousarray(rollout.response_ids)
+        line["response_ids"] = encode_values(np.ascontiguousarray(rollout.response_ids))
     for name, values in rollout.tokens.items():
         line[name] = _compact(rounded_tokens(name, values, digits))
     if rollout.loss_mask is not None:
-        line["loss_mask"] = rollout.loss_mask
+        line["loss_mask"] = encode_values(rollout.loss_mask)
     return line
 
 
@@ -69,7 +75,7 @@ def _rounded_score(value: Any, digits: int) -> Any:
 
 
 def _compact(values: Array) -> Any:
-    """One number where it says it all.
+    """One number where it says it all, else the encoded values.
 
     NaN equals nothing, so an array that was not measured stays an array.
     """
@@ -80,4 +86,4 @@ def _compact(values: Array) -> Any:
         and values[0] == values[-1]
         and bool((values == values[0]).all())
     )
-    return values[0] if is_constant else values
+    return values[0] if is_constant else encode_values(values)
