@@ -1,4 +1,4 @@
-"""ms-swift: GRPO's trainer from an external plugin.
+"""ms-swift: GRPO's trainer from a plugin.
 
     # my_plugin.py, with --external_plugins my_plugin.py
     class ExportTrainer(ExportGRPO, GRPOTrainer): rollout_dir = "runs/mine"
@@ -41,7 +41,7 @@ class ExportGRPO(_Trainer):
 
     def open_rollouts(self) -> RolloutExporter:
         """Opens this rank's file."""
-        self._once = OncePerStep()
+        self._once, self._weights = OncePerStep(), self.reward_weights.tolist()
         is_alone = self.template.sequence_parallel_size == 1
         self.exporter = open_exporter(
             self, self.rollout_dir, tokenizer=self.template.tokenizer, enabled=is_alone
@@ -50,16 +50,13 @@ class ExportGRPO(_Trainer):
 
     def _postprocess_batch(self, samples: Any, batches: Any) -> None:
         super()._postprocess_batch(samples, batches)
-        if not self.model.training:
-            return
-        with guarded(self.exporter, "ms_swift"):
-            first = self.accelerator.process_index * len(samples)
-            rewards = self._rewards_per_func[first : first + len(samples)].tolist()
-            for sample, parts in zip(samples, rewards, strict=True):
-                sample.rewards = parts
-            chunks = self.split_by_mini_batches(samples)
-            for chunk, batch in zip(chunks, batches, strict=True):
-                batch["grpo_batch"].rollouts = list(chunk)
+        if self.model.training:
+            with guarded(self.exporter, "ms_swift"):
+                first = self.accelerator.process_index * len(samples)
+                for sample, parts in zip(samples, self._rewards_per_func[first:], strict=False):
+                    sample.rewards = parts.tolist()
+                for chunk, batch in zip(self.split_by_mini_batches(samples), batches, strict=True):
+                    batch["grpo_batch"].rollouts = list(chunk)
 
     def _get_per_token_logps_and_entropies(self, *args: Any, **kwargs: Any) -> Any:
         self._forward = super()._get_per_token_logps_and_entropies(*args, **kwargs)
@@ -76,11 +73,9 @@ class ExportGRPO(_Trainer):
     def _export(self, samples: Sequence[Any], grpo_batch: Any) -> None:
         step = self.state.global_step + 1
         if self._once.is_first(step, [sample.request_id for sample in samples]):
-            columns = describe_samples(
-                samples, self.reward_func_names, self.reward_weights.tolist()
-            )
-            forward = dict(zip(("logprobs", "entropy"), self._forward, strict=False))
-            arrays = {ours: getattr(grpo_batch, name) for name, ours in _TOKENS.items()} | forward
+            columns = describe_samples(samples, self.reward_func_names, self._weights)
+            arrays = {ours: getattr(grpo_batch, name) for name, ours in _TOKENS.items()}
+            arrays |= zip(("logprobs", "entropy"), self._forward, strict=False)
             width = grpo_batch.completion_mask.shape[1]
             self.exporter.log(step, meta=columns, **token_frame(samples, width), **arrays)
 
@@ -89,22 +84,19 @@ def describe_samples(
     samples: Sequence[Any], names: Sequence[str], weights: Sequence[float]
 ) -> dict[str, list[Any]]:
     """The record's columns of ms-swift's GRPOSamples; a reward that has no value is NaN and adds 0."""
-    rewards = [dict(zip(names, sample.rewards, strict=True)) for sample in samples]
-    weighted = [np.nansum(np.multiply(sample.rewards, weights)) for sample in samples]
     return {
         "group_id": [sample.prompt_id for sample in samples],
         "rollout_id": [sample.request_id for sample in samples],
         "messages": [sample.messages for sample in samples],
         "finish_reason": [sample.finish_reason for sample in samples],
-        "rewards": rewards,
-        "reward": [float(total) for total in weighted],
+        "rewards": [dict(zip(names, sample.rewards, strict=True)) for sample in samples],
+        "reward": [float(np.nansum(np.multiply(s.rewards, weights))) for s in samples],
     }
 
 
 def token_frame(samples: Sequence[Any], width: int) -> dict[str, Any]:
-    """Ids and masks in the frame of GRPOBatch's tensors: right aligned, `width` columns.
-
-    A response begins with the first trained token of the encoded sample.
+    """Ids and masks in the frame of GRPOBatch's tensors: right aligned, `width` columns of response,
+    which begins with the first trained token of the encoded sample.
     """
     rows = [(np.asarray(s.encoded["input_ids"]), np.asarray(s.encoded["labels"])) for s in samples]
     starts = [int((labels != -100).argmax()) for _, labels in rows]

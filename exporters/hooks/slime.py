@@ -46,21 +46,11 @@ class SlimeExport:
         shard = self.shard()
         if self.exporter is None:
             self.exporter = self._open(args, rollout_id, shard)
-        # Every context-parallel rank has to come along: this gathers what they split.
-        whole = self.whole(rollout_data, shard)
-        if whole is None or not shard.is_writer:
-            return
         with guarded(self.exporter, "slime"):
-            named: dict[str, Any] = {_TOKENS[name]: whole.get(name) for name in _TOKENS}
-            self.exporter.log_ragged(
-                rollout_id,
-                token_ids=whole["tokens"],
-                response_lengths=whole["response_lengths"],
-                loss_mask=whole["loss_masks"],
-                rewards=_own(whole, "raw_reward", whole["rewards"]),
-                meta=_columns(whole, rollout_id, args),
-                **named,
-            )
+            # Every context-parallel rank has to come along: this gathers what they split.
+            whole = self.whole(rollout_data, shard)
+            if whole is not None and shard.is_writer:
+                log_samples(self.exporter, rollout_id, whole, int(args.n_samples_per_prompt))
         self.exporter.end_step(rollout_id)
 
     def shard(self) -> DataShard:
@@ -84,19 +74,26 @@ class SlimeExport:
         )
 
     def _open(self, args: Any, rollout_id: int, shard: DataShard) -> RolloutExporter:
-        settings = {
-            "start_step": rollout_id,
-            "temperature": getattr(args, "rollout_temperature", 1.0),
-            "engine": "sglang",
-            **self.settings,
-        }
-        return RolloutExporter(
-            self.out_dir,
-            rank=shard.rank,
-            world_size=shard.world_size,
-            enabled=shard.is_writer,
-            **settings,
-        )
+        temperature = getattr(args, "rollout_temperature", 1.0)
+        settings = {"start_step": rollout_id, "temperature": temperature, "engine": "sglang"}
+        place = {"rank": shard.rank, "world_size": shard.world_size, "enabled": shard.is_writer}
+        return RolloutExporter(self.out_dir, **{**settings, **place, **self.settings})
+
+
+def log_samples(
+    exporter: RolloutExporter, rollout_id: int, whole: Mapping[str, Any], group_size: int
+) -> None:
+    """Logs one data shard's samples, whose tokens are in one piece."""
+    arrays: dict[str, Any] = {_TOKENS[name]: whole.get(name) for name in _TOKENS}
+    exporter.log_ragged(
+        rollout_id,
+        token_ids=whole["tokens"],
+        response_lengths=whole["response_lengths"],
+        loss_mask=whole["loss_masks"],
+        rewards=_own(whole, "raw_reward", whole["rewards"]),
+        meta=_columns(whole, rollout_id, group_size),
+        **arrays,
+    )
 
 
 def _own(whole: Mapping[str, Any], name: str, otherwise: Any) -> Any:
@@ -107,8 +104,8 @@ def _own(whole: Mapping[str, Any], name: str, otherwise: Any) -> Any:
     return [column[i] for i in whole["partition"]] if len(column) != size else column
 
 
-def _columns(whole: Mapping[str, Any], rollout_id: int, args: Any) -> dict[str, list[Any]]:
-    indices, size = whole["sample_indices"], int(args.n_samples_per_prompt)
+def _columns(whole: Mapping[str, Any], rollout_id: int, size: int) -> dict[str, list[Any]]:
+    indices = whole["sample_indices"]
     columns = {
         "group_id": [None if i is None else f"g{int(i) // size}" for i in indices],
         "rollout_id": [f"s{rollout_id}r{int(i)}" for i in whole["rollout_ids"]],

@@ -30,7 +30,7 @@ TOKENS = {
     "advantages": "advantages",
     "returns": "returns",
 }
-_FIELDS = (*TOKENS, "token_level_rewards", "rm_scores")
+_FIELDS = ("prompts", "responses", "response_mask", *TOKENS, "token_level_rewards", "rm_scores")
 COLUMNS = ("uid", "data_source", "reward_model")
 _Trainer: Any = object
 
@@ -72,9 +72,8 @@ class ExportV1(Export):
 
     def _fetch(self, batch: Any) -> Mapping[str, Any]:
         # Fields that the configuration does not produce are left out of the answer.
-        fields = ["prompts", "responses", "response_mask", *_FIELDS, *COLUMNS]
         return import_module("transfer_queue").kv_batch_get(
-            keys=batch.keys, partition_id=batch.partition_id, select_fields=fields
+            keys=batch.keys, partition_id=batch.partition_id, select_fields=[*_FIELDS, *COLUMNS]
         )
 
 
