@@ -6,8 +6,8 @@ One step is 64 rollouts x 8,192 tokens x 12 arrays (6.3 million values), as torc
 
 * writing: wall and CPU seconds from the call until the step is in the file. `tolist + json.dumps` is
   what exporters inside training loops do: a list of every array, one json.dumps a rollout, one write.
-* training: two loops of matrix products of about a second a step, each product releasing Python's lock: one
-  of 512 x 512 (milliseconds each, as a training on the CPU has) and one of 64 x 64 (about ten
+* training: two loops of matrix products of about a second a step, each product releasing Python's lock:
+  one of 512 x 512 (milliseconds each, as a training on the CPU has) and one of 64 x 64 (about ten
   microseconds each: nothing but launches, the worst case for a thread beside it). Their seconds a step
   with nothing beside them, with one step logged to the exporter, with the same step written inline by
   tolist + json.dumps, and beside another process that counts on the second core.
