@@ -41,6 +41,7 @@ FLOATS = (
     *("returns", "advantages", "token_rewards"),
 )
 LOOPS = {512: "512 x 512 products", 64: "64 x 64 products"}
+CALIBRATION_SECONDS = 0.3
 BUSY = "while True: pass"
 
 
@@ -145,9 +146,10 @@ def measure_training(folder: Path, step: dict[str, Any], repeats: int, found: Fi
 
 def loop_of_a_second(size: int) -> Callable[[], None]:
     matrix = torch.randn(size, size)
-    train(10, matrix)
-    seconds = timed(lambda: train(20, matrix))[0]
-    iterations = int(20 / seconds)
+    tried = 20
+    while (seconds := timed(lambda: train(tried, matrix))[0]) < CALIBRATION_SECONDS:
+        tried *= 2
+    iterations = int(tried / seconds)
     return lambda: train(iterations, matrix)
 
 
