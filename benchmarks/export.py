@@ -26,6 +26,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from statistics import median
@@ -147,7 +148,7 @@ def measure_training(folder: Path, step: dict[str, Any], repeats: int, found: Fi
 def loop_of_a_second(size: int) -> Callable[[], None]:
     matrix = torch.randn(size, size)
     tried = 20
-    while (seconds := timed(lambda: train(tried, matrix))[0]) < CALIBRATION_SECONDS:
+    while (seconds := timed(partial(train, tried, matrix))[0]) < CALIBRATION_SECONDS:
         tried *= 2
     iterations = int(tried / seconds)
     return lambda: train(iterations, matrix)
