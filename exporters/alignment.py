@@ -66,7 +66,7 @@ def check_alignment(
     Raises:
         ValueError: there is nothing to compare, or a record's lengths do not fit.
     """
-    rollouts = [records] if isinstance(records, Mapping) else list(records)
+    rollouts: list[Any] = [records] if isinstance(records, Mapping) else list(records)
     apart: dict[int, list[Tensor]] = {shift: [] for shift in SHIFTS}
     with _evaluation(model):
         for number, rollout in enumerate(rollouts):
