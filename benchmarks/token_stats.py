@@ -1,6 +1,6 @@
 """Memory and time of token_stats beside the naive way, at the size of a real vocabulary.
 
-    python benchmarks/token_stats.py [--tokens 2048] [--vocabulary 151936] [--repeats 5]
+    python benchmarks/token_stats.py [--tokens 2048] [--vocabulary 151936] [--repeats 5] [--dtypes bf16]
 
 Each way of each dtype runs in a process of its own: memory is the peak of the resident set (VmHWM)
 above what the process held once the logits were there; time is wall time. The rounds are
@@ -50,6 +50,7 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=2048)
     parser.add_argument("--vocabulary", type=int, default=151936)
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--dtypes", nargs="+", choices=DTYPES, default=list(DTYPES))
     parser.add_argument("--way", choices=WAYS, help=argparse.SUPPRESS)
     parser.add_argument("--dtype", choices=DTYPES, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -85,7 +86,7 @@ def compare(options: argparse.Namespace) -> None:
     print(f"T = {options.tokens}, V = {options.vocabulary}, {options.repeats} interleaved rounds\n")
     print("| dtype | way | MiB above the logits | seconds (median) | of naive |")
     print("| --- | --- | ---: | ---: | ---: |")
-    for dtype in DTYPES:
+    for dtype in options.dtypes:
         runs: dict[str, list[tuple[float, float]]] = {way: [] for way in WAYS}
         for _ in range(options.repeats):
             for way in WAYS:

@@ -8,13 +8,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from exporters.null import NullExporter
+from exporters.parallel import DataShard, is_writer, shard_of_mesh, shard_of_ranks
 from exporters.record import SCHEMA_VERSION
 from exporters.writer import RolloutExporter
 
 if TYPE_CHECKING:
     from exporters.alignment import check_alignment
 
-__all__ = ["SCHEMA_VERSION", "RolloutExporter", "check_alignment"]
+__all__ = [
+    "SCHEMA_VERSION",
+    "DataShard",
+    "NullExporter",
+    "RolloutExporter",
+    "check_alignment",
+    "is_writer",
+    "shard_of_mesh",
+    "shard_of_ranks",
+]
 
 
 def __getattr__(name: str) -> Any:

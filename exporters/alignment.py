@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -66,9 +66,7 @@ def check_alignment(
     Raises:
         ValueError: there is nothing to compare, or a record's lengths do not fit.
     """
-    rollouts = cast(
-        "Iterable[Mapping[str, Any]]", [records] if isinstance(records, Mapping) else records
-    )
+    rollouts: list[Any] = [records] if isinstance(records, Mapping) else list(records)
     apart: dict[int, list[Tensor]] = {shift: [] for shift in SHIFTS}
     with _evaluation(model):
         for number, rollout in enumerate(rollouts):

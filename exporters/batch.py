@@ -1,181 +1,254 @@
-"""One call of `log`, copied at the call, and its cutting into one record per rollout."""
+"""The rollouts of one `log` call, copied at the call, and their cutting into one rollout each."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from exporters.record import (
-    SCORE_FIELDS,
-    TOKEN_FLAG_FIELDS,
-    WRITER_FIELDS,
-    round_score,
-    round_significant,
-)
-
-Array = npt.NDArray[Any]
-
-_FRAME = ("prompt_ids", "prompt_mask", "response_ids", "response_mask")
+from exporters.record import WRITER_FIELDS
+from exporters.room import Room
+from exporters.snapshot import Array, Copies
 
 
-@dataclass(frozen=True)
-class Batch:
-    """The rollouts of one `log` call.
-
-    Arrays are private copies: training may overwrite its tensors afterwards.
-    """
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a batch belongs: its step, its micro batch, and the number of its first rollout."""
 
     step: int
-    micro_step: int
-    first_index: int
-    prompt_ids: Array  # [B, P]
-    prompt_mask: Array  # [B, P] bool
-    response_ids: Array  # [B, R]
-    response_mask: Array  # [B, R] bool
-    arrays: Mapping[str, Array]  # [B], [B, R] or [B, R, k]
-    columns: Mapping[str, Sequence[Any]]  # length B each
-    refused: tuple[str, ...]  # names that were left out because their shape cannot be right
+    micro_step: int = 0
+    first_index: int = 0
 
-    @property
-    def size(self) -> int:
-        """Number of rollouts, B."""
-        return int(self.response_ids.shape[0])
+
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """One rollout, cut out of its batch. R = response tokens.
+
+    refused: per-token values that turned out to be of another length, by name.
+    """
+
+    prompt_ids: Array | None  # [P]
+    response_ids: Array | None  # [R]
+    loss_mask: Array | None  # [R] of 0 and 1; None = all 1
+    scalars: Mapping[str, Any]
+    tokens: Mapping[str, Array]  # [R] or [R, k]
+    refused: Sequence[str] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Batch(ABC):
+    """The rollouts of one call. Its arrays are private copies.
+
+    refused: what was left out because it cannot be right, name -> what is wrong. ready: events to
+    wait for before the arrays are read. room: whose memory they take.
+    """
+
+    place: Place
+    size: int
+    columns: Mapping[str, Sequence[Any]]
+    refused: Mapping[str, str]
+    ready: Sequence[Any] = ()
+    room: Room = field(default_factory=Room)
+    rows: Sequence[int] = field(default=())
+
+    @abstractmethod
+    def cut(self, row: int) -> Rollout:
+        """One rollout, 0 <= row < size. Raises ValueError where it cannot be told what is whose."""
+
+    @abstractmethod
+    def arrays_nbytes(self) -> int:
+        """Memory that the arrays take, in bytes."""
+
+    def check(self) -> None:
+        """Raises ValueError where the values of the arrays show that something does not fit."""
+        return
+
+    def demand_all(self) -> None:
+        """Raises ValueError on what would otherwise be left out and counted."""
+        where = f"step {self.place.step}"
+        for name, reason in self.refused.items():
+            raise ValueError(f"{where}: {name}: {reason}")
+        if not self.ready:  # on a device the values are not known yet
+            self.check()
 
     @property
     def nbytes(self) -> int:
         """Memory held while the batch waits, in bytes; text is counted by its characters."""
-        frame = sum(getattr(self, name).nbytes for name in _FRAME)
         text = sum(len(v) for column in self.columns.values() for v in column if isinstance(v, str))
-        return frame + sum(a.nbytes for a in self.arrays.values()) + text
+        return self.arrays_nbytes() + text
+
+    def group(self, row: int) -> str:
+        """What stands for the group of a rollout: its group_id, else the rollout alone."""
+        for name in ("group_id", "rollout_id"):
+            column = self.columns.get(name)
+            if column is not None and column[row] is not None:
+                return str(column[row])
+        return f"{self.place.step}/{self.place.first_index + row}"
+
+    def wait(self) -> None:
+        """Returns once the arrays hold what was copied into them."""
+        for event in self.ready:
+            event.synchronize()
+
+    def release(self) -> None:
+        """Gives the arrays' memory back. Nothing may be cut from the batch any more."""
+        self.room.release()
 
 
-def snapshot(value: Any) -> Array:
-    """A private copy as numpy: floats as float32, bools as uint8, integers as they are.
+@dataclass(frozen=True, kw_only=True)
+class PaddedBatch(Batch):
+    """What `log` takes: rectangles, padded on either side, cut by their masks."""
 
-    A tensor on a device is copied to the host before this returns. Raises TypeError or ValueError
-    on what is no rectangle of numbers.
+    prompt_ids: Array  # [B, P]
+    prompt_mask: Array | None  # [B, P]; None: no padding
+    response_ids: Array  # [B, R]
+    response_mask: Array | None  # [B, R]; None: no padding
+    arrays: Mapping[str, Array]  # [B], [B, R] or [B, R, k]
+
+    def arrays_nbytes(self) -> int:
+        """Memory that the arrays take, in bytes."""
+        frame = (self.prompt_ids, self.prompt_mask, self.response_ids, self.response_mask)
+        return sum(a.nbytes for a in (*frame, *self.arrays.values()) if a is not None)
+
+    def cut(self, row: int) -> Rollout:
+        """Everything outside the masks is cut away."""
+        prompt, mask = self.prompt_ids[row], None
+        if self.prompt_mask is not None:
+            prompt = prompt[self.prompt_mask[row] != 0]
+        span = slice(0, self.response_ids.shape[1])
+        if self.response_mask is not None:
+            mask = self.response_mask[row] != 0
+            span = _span(mask)
+            mask = mask[span]
+        tokens = {name: a[row, span] for name, a in self.arrays.items() if a.ndim > 1}
+        scalars = {name: a[row] for name, a in self.arrays.items() if a.ndim == 1}
+        loss = _loss_mask(tokens.pop("loss_mask", None), mask)
+        return Rollout(prompt, self.response_ids[row, span], loss, scalars, tokens)
+
+
+def take_padded(
+    copies: Copies,
+    place: Place,
+    frame: Mapping[str, Any],
+    arrays: Mapping[str, Any],
+    columns: Mapping[str, Any],
+) -> PaddedBatch:
+    """Copies and checks the arguments of one `log` call.
+
+    Raises ValueError where prompt, response and masks disagree in shape: nothing of such a batch can
+    be trusted. Any other array or column that does not fit is left out and named in
+    `refused`.
     """
-    if hasattr(value, "detach"):
-        tensor = value.detach()
-        value = (tensor.float() if tensor.is_floating_point() else tensor).cpu().numpy()
-    array = np.asarray(value)
-    if array.dtype.kind == "f":
-        return np.array(array, dtype=np.float32, order="C")
-    if array.dtype.kind == "b":
-        return array.astype(np.uint8)
-    if array.dtype.kind in "iu":
-        return np.array(array, order="C")
-    raise TypeError(f"expected numbers, found {array.dtype}")
+    prompt, prompt_mask = _ids_and_mask("prompt", frame, copies)
+    response, response_mask = _ids_and_mask("response", frame, copies)
+    size = len(response)
+    if len(prompt) != size:
+        raise ValueError(f"{len(prompt)} prompts but {size} responses: one row each is expected")
+    refused: dict[str, str] = {}
+    kept: dict[str, Array] = {}
+    for name, value in arrays.items():
+        try:
+            kept[name] = _fitting(name, copies.take(value), response.shape)
+        except (TypeError, ValueError) as error:
+            if name == "loss_mask":  # left out it would say that every token is trained
+                raise ValueError(f"loss_mask: {error}") from error
+            refused[name] = str(error)
+    return PaddedBatch(
+        place=place,
+        size=size,
+        rows=range(size),
+        columns=take_columns(columns, size, refused),
+        refused=refused,
+        ready=copies.ready(),
+        room=copies.room,
+        prompt_ids=prompt,
+        prompt_mask=prompt_mask,
+        response_ids=response,
+        response_mask=response_mask,
+        arrays=kept,
+    )
 
 
-def count_rollouts(response_ids: Any) -> int:
+def count_rollouts(rows: Any) -> int:
     """How many rollouts a call meant to log, 0 where even that cannot be told."""
     try:
-        return len(response_ids)
+        return len(rows)
     except TypeError:
         return 0
 
 
-def take_batch(
-    step: int,
-    micro_step: int,
-    first_index: int,
-    frame: Mapping[str, Any],
-    arrays: Mapping[str, Any],
-    columns: Mapping[str, Sequence[Any]],
-) -> Batch:
-    """Copies and checks the arguments of one `log` call.
-
-    Raises ValueError where prompt or response and their masks disagree in shape: nothing of such a
-    batch can be trusted. Any other array or column that does not fit is left out and named in
-    `refused`.
-    """
-    prompt, prompt_mask = _ids_and_mask("prompt", frame)
-    response, response_mask = _ids_and_mask("response", frame)
-    if len(prompt) != len(response):
-        raise ValueError(
-            f"{len(prompt)} prompts but {len(response)} responses: one row each is expected"
-        )
-    fitting = {name: _fitting(name, value, response.shape) for name, value in arrays.items()}
-    listed = {name: _listed(name, column, len(response)) for name, column in columns.items()}
-    return Batch(
-        step,
-        micro_step,
-        first_index,
-        prompt,
-        prompt_mask,
-        response,
-        response_mask,
-        arrays={name: array for name, array in fitting.items() if array is not None},
-        columns={name: column for name, column in listed.items() if column is not None},
-        refused=tuple(name for d in (fitting, listed) for name, v in d.items() if v is None),
-    )
+def take_columns(
+    columns: Mapping[str, Any], size: int, refused: dict[str, str]
+) -> dict[str, list[Any]]:
+    """Columns as lists of `size` Python values; those that are none go into `refused`."""
+    taken: dict[str, list[Any]] = {}
+    for name, column in columns.items():
+        try:
+            taken[name] = _column(name, column, size)
+        except (TypeError, ValueError) as error:
+            refused[name] = str(error)
+    return taken
 
 
-def cut_records(batch: Batch, rank: int, digits: int) -> Iterator[dict[str, Any]]:
-    """The records of a batch, in order, with everything outside the masks cut away."""
-    rounded = {name: _rounded(name, array, digits) for name, array in batch.arrays.items()}
-    for row in range(batch.size):
-        record: dict[str, Any] = {
-            "type": "sample",
-            "step": batch.step,
-            "micro_step": batch.micro_step,
-            "rank": rank,
-            "index": batch.first_index + row,
-        }
-        for name, column in batch.columns.items():
-            _add_column(record, name, column[row], digits)
-        record["prompt_ids"] = batch.prompt_ids[row][batch.prompt_mask[row]]
-        span = _span(batch.response_mask[row])
-        record["response_ids"] = np.ascontiguousarray(batch.response_ids[row, span])
-        _add_arrays(record, rounded, row, span, batch.response_mask[row, span])
-        yield record
+def check_name(name: str) -> None:
+    """Raises ValueError for a name that the writer fills itself."""
+    if name in WRITER_FIELDS:
+        raise ValueError(f"the name {name} is the exporter's own: use another")
 
 
-def _ids_and_mask(name: str, frame: Mapping[str, Any]) -> tuple[Array, Array]:
-    ids = snapshot(frame[f"{name}_ids"])
-    if ids.ndim != 2 or ids.dtype.kind not in "iu":
-        raise ValueError(
-            f"{name}_ids: expected integers [B, T], found {ids.dtype} {list(ids.shape)}"
-        )
-    mask = frame[f"{name}_mask"]
-    if mask is None:
-        return ids, np.ones(ids.shape, dtype=bool)
-    flags = snapshot(mask).astype(bool)
-    if flags.shape != ids.shape:
-        raise ValueError(
-            f"{name}_mask {list(flags.shape)} does not match {name}_ids {list(ids.shape)}"
-        )
-    return ids, flags
-
-
-def _fitting(name: str, value: Any, shape: tuple[int, ...]) -> Array | None:
-    """`value` copied; None where it is neither a number a rollout nor one (or k) a token."""
-    try:
-        array = snapshot(value)
-    except (TypeError, ValueError):
-        return None
-    if name in WRITER_FIELDS or array.ndim not in (1, 2, 3) or array.shape[0] != shape[0]:
-        return None
-    return array if array.ndim == 1 or array.shape[1] == shape[1] else None
-
-
-def _listed(name: str, column: Any, size: int) -> list[Any] | None:
-    """`column` as a list of Python values, or None where it is not one value a rollout."""
+def _column(name: str, column: Any, size: int) -> list[Any]:
+    check_name(name)
     if isinstance(column, str):  # one text for all would come apart into its letters
-        return None
-    values = column.tolist() if hasattr(column, "tolist") else list(column)
-    return values if name not in WRITER_FIELDS and len(values) == size else None
+        raise TypeError(f"expected {size} values, one a rollout, found one text")
+    if getattr(column, "is_cuda", False):  # its values are read here, and that waits for the device
+        raise TypeError("found a CUDA tensor: hand it over as an array [B] beside the others")
+    values = column.tolist() if hasattr(column, "tolist") else [_private(v) for v in column]
+    if len(values) != size:
+        raise ValueError(f"expected {size} values, one a rollout, found {len(values)}")
+    return values
 
 
-def _rounded(name: str, array: Array, digits: int) -> Array:
-    if name in TOKEN_FLAG_FIELDS:
-        return (array != 0).astype(np.uint8)
-    return round_significant(array, digits) if array.dtype.kind == "f" else array
+def _private(value: Any) -> Any:
+    """A copy that does not see what training later appends to a conversation."""
+    if isinstance(value, dict):
+        return {key: _private(v) for key, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_private(v) for v in value]
+    return value.copy() if isinstance(value, np.ndarray) else value
+
+
+def _ids_and_mask(
+    name: str, frame: Mapping[str, Any], copies: Copies
+) -> tuple[Array, Array | None]:
+    ids = copies.take(frame[f"{name}_ids"])
+    if ids.ndim != 2 or (ids.dtype.kind not in "iu" and ids.size):
+        found = f"{ids.dtype} {list(ids.shape)}"
+        raise ValueError(f"{name}_ids: expected integers [B, T], found {found}")
+    if frame[f"{name}_mask"] is None:
+        return ids, None
+    mask = copies.take(frame[f"{name}_mask"])
+    if mask.shape != ids.shape:
+        raise ValueError(
+            f"{name}_mask {list(mask.shape)} does not match {name}_ids {list(ids.shape)}"
+        )
+    return ids, mask
+
+
+def _fitting(name: str, array: Array, shape: tuple[int, ...]) -> Array:
+    """`array`; ValueError where it is neither a number a rollout nor one (or k) a token."""
+    check_name(name)
+    size, length = shape
+    if name == "loss_mask" and array.shape != shape:
+        raise ValueError(f"{list(array.shape)} does not match response_ids {list(shape)}")
+    if array.shape == (size,) or (array.ndim in (2, 3) and array.shape[:2] == shape):
+        return array
+    raise ValueError(
+        f"expected [{size}], [{size}, {length}] or [{size}, {length}, k], "
+        f"found {list(array.shape)}; the responses are [{size}, {length}]"
+    )
 
 
 def _span(mask: Array) -> slice:
@@ -184,46 +257,9 @@ def _span(mask: Array) -> slice:
     return slice(int(inside[0]), int(inside[-1]) + 1) if len(inside) else slice(0, 0)
 
 
-def _add_column(record: dict[str, Any], name: str, value: Any, digits: int) -> None:
-    if value is None:
-        return
-    if name == "rewards" and isinstance(value, Mapping):
-        parts = {str(part): score for part, score in value.items()}
-        value = {
-            part: None if score is None else round_score(score, digits)
-            for part, score in parts.items()
-        }
-    elif name in SCORE_FIELDS and isinstance(value, float):
-        value = round_score(value, digits)
-    record[name] = value
-
-
-def _add_arrays(
-    record: dict[str, Any], rounded: Mapping[str, Array], row: int, span: slice, mask: Array
-) -> None:
-    for name, array in rounded.items():
-        if array.ndim == 1:
-            record[name] = array[row]
-            continue
-        tokens = np.ascontiguousarray(array[row, span])
-        if name != "loss_mask":
-            record[name] = tokens[0] if _is_constant(tokens) else tokens
-    # A hole in the response mask is no trained token either, whatever the loss mask says of it.
-    loss = (
-        rounded["loss_mask"][row, span] * mask if "loss_mask" in rounded else mask.astype(np.uint8)
-    )
-    if not loss.all():
-        record["loss_mask"] = np.ascontiguousarray(loss)
-
-
-def _is_constant(tokens: Array) -> bool:
-    """True where one number says it all.
-
-    NaN equals nothing, so an array that was not measured stays an array.
-    """
-    return (
-        tokens.ndim == 1
-        and tokens.dtype.kind == "f"
-        and len(tokens) > 1
-        and bool((tokens == tokens[0]).all())
-    )
+def _loss_mask(loss: Array | None, mask: Array | None) -> Array | None:
+    """A hole in the response mask is no trained token, whatever the loss mask says of it."""
+    if loss is None:
+        return None if mask is None or mask.all() else mask.astype(np.uint8)
+    trained = loss != 0 if mask is None else (loss != 0) & mask
+    return None if trained.all() else trained.astype(np.uint8)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +13,15 @@ from exporters.record import encode_document
 
 
 class RankFile:
-    """One rank's JSONL file.
+    """One JSONL file of a rank.
 
     A line is in it whole or not at all, as long as the process lives to cut a torn one back.
     """
 
-    def __init__(self, folder: Path, attempt: str, rank: int) -> None:
+    def __init__(self, path: Path) -> None:
         """Creates the file. Raises OSError where the folder cannot be made or written to."""
-        folder.mkdir(parents=True, exist_ok=True)
-        self.path = folder / f"{attempt}-rank{rank:05d}-{uuid.uuid4().hex[:8]}.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.path = path
         flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
         self._descriptor = os.open(self.path, flags, 0o644)
         self._size = 0
@@ -31,6 +31,11 @@ class RankFile:
     def size(self) -> int:
         """Bytes of whole lines written."""
         return self._size
+
+    @property
+    def is_deleted(self) -> bool:
+        """Whether somebody removed the file: what is written now, nobody would ever find."""
+        return os.fstat(self._descriptor).st_nlink == 0
 
     def append(self, line: bytes) -> None:
         """Writes one line. Raises OSError after cutting the file back to its last whole line."""
@@ -43,8 +48,13 @@ class RankFile:
         except OSError:
             self._cut_back()
             raise
+        # Where a torn line stayed, more than this line was added.
+        self._size = os.fstat(self._descriptor).st_size if self._torn else self._size + len(line)
         self._torn = False
-        self._size += len(line)
+
+    def sync(self) -> None:
+        """Returns once the disk has what was written. Raises OSError."""
+        os.fsync(self._descriptor)
 
     def close(self) -> None:
         """Closes the file; a second call does nothing."""
@@ -57,6 +67,21 @@ class RankFile:
             os.ftruncate(self._descriptor, self._size)
         except OSError:
             self._torn = True
+
+
+def new_name(attempt: str, rank: int, dialect: str) -> Callable[[int], str]:
+    """The file name of each part of one rank and process start.
+
+    Parts sort behind each other. RLLoggingBoard looks for names that end with `_rank0.jsonl`.
+    """
+    unique = uuid.uuid4().hex[:8]
+    if dialect == "rllb":
+        return lambda part: f"{attempt}-{unique}{_suffix(part)}_rank{rank}.jsonl"
+    return lambda part: f"{attempt}-rank{rank:05d}-{unique}{_suffix(part)}.jsonl"
+
+
+def _suffix(part: int) -> str:
+    return f".part{part:03d}" if part else ""
 
 
 def write_run(folder: Path, attempt: str, document: Mapping[str, Any]) -> None:
@@ -95,7 +120,7 @@ def default_attempt(world_size: int, now: str) -> str:
 
 def file_part(name: str) -> str:
     """`name` with everything replaced by `_` that does not belong in a file name."""
-    return re.sub(r"[^A-Za-z0-9._-]", "_", name)
+    return re.sub(r"[^A-Za-z0-9._-]", "_", name).lstrip(".")  # no hidden files
 
 
 def _replace(path: Path, document: Mapping[str, Any]) -> None:

@@ -96,12 +96,8 @@ def token_stats(
             group=group,
             first_id=first_id,
         )
-        return TokenStats(
-            stats.logprobs[0],
-            None if stats.entropy is None else stats.entropy[0],
-            None if stats.topk_ids is None else stats.topk_ids[0],
-            None if stats.topk_logprobs is None else stats.topk_logprobs[0],
-        )
+        rest = [None if part is None else part[0] for part in stats[1:]]
+        return TokenStats(stats.logprobs[0], *rest)
     if first_id is None:
         first_id = dist.get_rank(group) * logits.shape[-1] if group is not None else 0
     largest = _largest(logits, temperature, group) if group is not None else None
@@ -178,7 +174,7 @@ def _sum_up(
     new = {"dtype": torch.float32, "device": logits.device}
     found = ((columns >= 0) & (columns < width)).float()
     places = columns.clamp(0, width - 1)[..., None]
-    exp, exp_x, target = torch.zeros(3, *size, **new).unbind()
+    exp, exp_x, target = torch.zeros(3, *size, **new)
     sums = _Sums(exp, exp_x, target, found)
     top = _Top(torch.empty(*size, topk, **new), places.new_empty(*size, topk))
     buffer = torch.empty(min(rows, size[1]), width, **new)

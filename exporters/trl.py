@@ -1,41 +1,35 @@
-"""TRL's GRPOTrainer with its rollouts exported: `ExportGRPOTrainer(..., rollout_dir="runs/mine")`.
+"""TRL's GRPOTrainer and RLOOTrainer with their rollouts exported.
+
+    trainer = ExportGRPOTrainer(..., rollout_dir="runs/mine")
 
 Exported is what the loss saw: policy logprobs and entropy of the forward that is trained on, the
 reference's and the old policy's logprobs where TRL computed them, the sampler's where it returned
-them; all after temperature, in nats. Tested with TRL 1.16.
+them; all after temperature, in nats. Run with TRL 1.16, which has no PPO trainer.
 """
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
-from accelerate.utils import broadcast_object_list
-from transformers import TrainerCallback
 from trl.trainer.grpo_trainer import GRPOTrainer
+from trl.trainer.rloo_trainer import RLOOTrainer
 
+from exporters.hooks.guard import guarded
+from exporters.hooks.once import OncePerStep
 from exporters.trl_rollouts import (
-    describe_rollouts,
-    response_mask,
-    token_arrays,
-    total_rewards,
+    StepBoundaries,
+    describe_batch,
+    loss_batch,
+    open_exporter,
     training_settings,
 )
 from exporters.writer import RolloutExporter
 
+_Trainer: Any = object
 
-class ExportGRPOTrainer(GRPOTrainer):
-    """GRPOTrainer that writes its training rollouts, one file a rank; evaluation is not exported.
 
-    `rollout_dir=None` exports nothing. `rollout_columns` names the dataset columns that become
-    fields of the record; `rollout_run` is added to `run-{attempt}.json`.
-    """
-
-    args: Any  # declared wider by Trainer than GRPOTrainer sets them
-    model: Any
-    num_generations: Any
-    eos_token_ids: Any
-    _tokenizer: Any
+class _Export(_Trainer):
+    """What both trainers are given: they share the methods that are extended here."""
 
     def __init__(
         self,
@@ -48,20 +42,14 @@ class ExportGRPOTrainer(GRPOTrainer):
         super().__init__(*args, **kwargs)
         self.rollout_dir, self.rollout_columns = rollout_dir, rollout_columns
         self.rollout_run = rollout_run or {}
-        self._exported: tuple[int, set[str]] = (0, set())
-        self.add_callback(_StepBoundaries(self))
+        self.add_callback(StepBoundaries(self))
 
     def open_rollouts(self) -> RolloutExporter:
-        """Opens this rank's file. Every rank calls it, because they agree on the attempt here."""
-        now = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-        self.exporter = RolloutExporter(
-            self.rollout_dir or "",
-            enabled=self.rollout_dir is not None,
-            rank=self.accelerator.process_index,
-            world_size=self.accelerator.num_processes,
-            attempt=broadcast_object_list([now])[0],
-            start_step=self.state.global_step + 1,
-            temperature=self.args.temperature,
+        """Opens this rank's file; TRL's first callback calls it."""
+        self._once = OncePerStep()
+        self.exporter = open_exporter(
+            self,
+            self.rollout_dir,
             tokenizer=self._tokenizer,
             run={"config": training_settings(self.args.to_dict()), **self.rollout_run},
         )
@@ -69,85 +57,61 @@ class ExportGRPOTrainer(GRPOTrainer):
 
     def _calculate_rewards(self, inputs: Any, prompts: Any, completions: Any, ids: Any) -> Any:
         rewards = super()._calculate_rewards(inputs, prompts, completions, ids)
-        first = self.accelerator.process_index * len(prompts)  # `rewards` holds those of all ranks
-        # Several generations may serve one step: the micro step keeps their groups apart.
-        start = self._step % self.args.gradient_accumulation_steps * len(rewards) + first
-        rollouts = describe_rollouts(
-            self.state.global_step + 1,
-            range(start, start + len(prompts)),
-            self.num_generations,
-            prompts,
-            completions,
-            ids,
-            {*self.eos_token_ids, self._tokenizer.pad_token_id},
-        )
-        totals = total_rewards(rewards, self.reward_weights).tolist()
-        self._rollouts = list(rollouts)
-        for i, (rollout, example) in enumerate(zip(self._rollouts, inputs, strict=True)):
-            parts = rewards[first + i].tolist()
-            rollout["reward"] = totals[first + i]
-            rollout["rewards"] = dict(zip(self.reward_func_names, parts, strict=True))
-            rollout |= {name: example[name] for name in self.rollout_columns if name in example}
+        self._rollouts = None
+        if self.model.training:
+            stop_ids = {*self.eos_token_ids, self._tokenizer.pad_token_id}
+            with guarded(self.exporter, "rewards"):
+                self._rollouts = describe_batch(
+                    self, inputs, prompts, completions, ids, rewards, stop_ids
+                )
         return rewards
 
     def _generate_and_score_completions(self, inputs: Any) -> Any:
+        self._forwards = []
+        output = super()._generate_and_score_completions(inputs)
         # A list of one dict a row rides along TRL's shuffle and split of the batch.
-        return super()._generate_and_score_completions(inputs) | {"rollouts": self._rollouts}
+        return output | {"rollouts": self._rollouts} if self._rollouts else output
 
     def _get_per_token_logps_and_entropies(self, *args: Any, **kwargs: Any) -> Any:
-        self._forward = super()._get_per_token_logps_and_entropies(*args, **kwargs)
-        return self._forward
+        forward = super()._get_per_token_logps_and_entropies(*args, **kwargs)
+        self._forwards.append(forward)
+        return forward
 
     def _compute_loss(self, model: Any, inputs: Any) -> Any:
+        self._forwards = []
         loss = super()._compute_loss(model, inputs)
-        if self.model.training:
-            self._export(inputs)
-        del self._forward
+        if self.model.training and inputs.get("rollouts"):
+            with guarded(self.exporter, "export"):
+                self._export(inputs)
+        self._forwards = []
         return loss
 
     def _export(self, inputs: Any) -> None:
-        step, rollouts = self.state.global_step + 1, inputs["rollouts"]
-        ids = {rollout["rollout_id"] for rollout in rollouts}
-        earlier = self._exported[1] if self._exported[0] == step else set()
-        self._exported = (step, earlier | ids)
-        if ids <= earlier:  # num_iterations > 1 comes back to a batch within the step
+        step = self.state.global_step + 1
+        if not self._once.is_first(step, [r["rollout_id"] for r in inputs["rollouts"]]):
             return
-        lengths = [rollout["response_length"] for rollout in rollouts]
-        columns = [name for name in rollouts[0] if name != "response_length"]
-        advantage = "advantage" if inputs["advantages"].ndim == 1 else "advantages"
-        self.exporter.log(
-            step,
-            micro_step=self._step % self.args.gradient_accumulation_steps,
-            prompt_ids=inputs["prompt_ids"],
-            prompt_mask=inputs["prompt_mask"],
-            response_ids=inputs["completion_ids"],
-            response_mask=response_mask(lengths, inputs["completion_ids"].shape[1]),
-            loss_mask=inputs["completion_mask"] * inputs.get("tool_mask", 1),
-            meta={name: [rollout.get(name) for rollout in rollouts] for name in columns},
-            **{advantage: inputs["advantages"]},
-            **token_arrays(inputs, self._forward[0], self._forward[1]),
-        )
+        micro_step = self._step % self.args.gradient_accumulation_steps
+        batch = loss_batch(inputs, self._forwards[-1])
+        self.exporter.log(step, micro_step=micro_step, **batch)
 
 
-class _StepBoundaries(TrainerCallback):
-    """Opens and closes the file and ends the steps.
+class ExportGRPOTrainer(_Export, GRPOTrainer):
+    """GRPOTrainer that writes its training rollouts, one file a rank; evaluation is not exported.
 
-    A step's own log, where there is one, comes right after its end and goes along as its metrics.
+    `rollout_dir=None` exports nothing. `rollout_columns` names the dataset columns that become
+    fields of the record; `rollout_run` is added to `run-{attempt}.json`.
     """
 
-    def __init__(self, trainer: ExportGRPOTrainer) -> None:
-        self.trainer = trainer
 
-    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        self.exporter = self.trainer.open_rollouts()
+class ExportRLOOTrainer(_Export, RLOOTrainer):
+    """RLOOTrainer that writes its training rollouts; the arguments are ExportGRPOTrainer's.
 
-    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        if not (control.should_log and args.logging_steps == 1):
-            self.exporter.end_step(state.global_step)
+    `reward` is the rewards' weighted sum; RLOO's KL penalty is in `advantage` only.
+    """
 
-    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
-        if args.logging_steps == 1 and "loss" in logs:
-            self.exporter.end_step(state.global_step, **logs)
-
-    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        self.exporter.close()
+    def _generate_and_score_completions(self, inputs: Any) -> Any:
+        output = super()._generate_and_score_completions(inputs)
+        # RLOO keeps sums only. Its first forward is the old policy's, a second one the reference's.
+        names = ("old_per_token_logps", "ref_per_token_logps")
+        logps = [forward[0] for forward in self._forwards]
+        return output | dict(zip(names, logps, strict=False))

@@ -1,11 +1,16 @@
-"""What TRL's trainer knows of a rollout, in the words of the record: pure functions for `trl.py`."""
+"""What TRL's trainers know of a rollout, in the words of the record: for `trl.py` and its kin."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any
 
 import torch
+from accelerate.utils import broadcast_object_list
+from transformers import TrainerCallback
+
+from exporters.writer import RolloutExporter
 
 # TRL's name of a per-token input of the loss -> the record's.
 _TOKEN_INPUTS = {
@@ -23,8 +28,105 @@ _SETTINGS = (
 )
 
 
+def open_exporter(trainer: Any, folder: str | None, **settings: Any) -> RolloutExporter:
+    """The rank's exporter. Every rank calls it, because they agree on the attempt here."""
+    now = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+    return RolloutExporter(
+        folder or "",
+        rank=trainer.accelerator.process_index,
+        world_size=trainer.accelerator.num_processes,
+        attempt=broadcast_object_list([now])[0],
+        start_step=trainer.state.global_step + 1,
+        temperature=trainer.args.temperature,
+        **{"enabled": folder is not None, **settings},
+    )
+
+
+class StepBoundaries(TrainerCallback):
+    """Opens and closes the file of a trainer and ends the steps.
+
+    A step's own log, where there is one, comes right after its end and goes along as its metrics.
+    """
+
+    def __init__(self, trainer: Any) -> None:
+        self.trainer = trainer
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Opens the file."""
+        self.exporter = self.trainer.open_rollouts()
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Ends the step, unless its log is about to."""
+        if not (control.should_log and args.logging_steps == 1):
+            self.exporter.end_step(state.global_step)
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
+        """Ends the step with its log."""
+        if args.logging_steps == 1 and "loss" in logs:
+            self.exporter.end_step(state.global_step, **logs)
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Closes the file."""
+        self.exporter.close()
+
+
+def describe_batch(
+    trainer: Any,
+    inputs: Any,
+    prompts: Any,
+    completions: Any,
+    ids: Any,
+    rewards: torch.Tensor,
+    stop_ids: Set[int],
+) -> list[dict[str, Any]]:
+    """One dict of record fields for each rollout that this rank generated.
+
+    `rewards` [N, F] holds those of all ranks, this rank's in one piece. A response that does not end
+    with one of `stop_ids` was cut off.
+    """
+    first = trainer.accelerator.process_index * len(prompts)
+    # Several generations may serve one step: the micro step keeps their groups apart.
+    micro_step = trainer._step % trainer.args.gradient_accumulation_steps
+    start = micro_step * len(rewards) + first
+    rollouts = describe_rollouts(
+        trainer.state.global_step + 1,
+        range(start, start + len(prompts)),
+        trainer.num_generations,
+        prompts,
+        completions,
+        ids,
+        stop_ids,
+    )
+    totals = total_rewards(rewards, trainer.reward_weights).tolist()
+    described = list(rollouts)
+    for i, (rollout, example) in enumerate(zip(described, inputs, strict=True)):
+        parts = rewards[first + i].tolist()
+        rollout["reward"] = totals[first + i]
+        rollout["rewards"] = dict(zip(trainer.reward_func_names, parts, strict=True))
+        rollout |= {name: example[name] for name in trainer.rollout_columns if name in example}
+    return described
+
+
+def loss_batch(inputs: Mapping[str, Any], forward: Sequence[Any]) -> dict[str, Any]:
+    """The arguments of `RolloutExporter.log` for the inputs of one loss and its forward pass."""
+    rollouts = inputs["rollouts"]
+    lengths = [rollout["response_length"] for rollout in rollouts]
+    columns = [name for name in rollouts[0] if name != "response_length"]
+    advantage = "advantage" if inputs["advantages"].ndim == 1 else "advantages"
+    return {
+        "prompt_ids": inputs["prompt_ids"],
+        "prompt_mask": inputs["prompt_mask"],
+        "response_ids": inputs["completion_ids"],
+        "response_mask": response_mask(lengths, inputs["completion_ids"].shape[1]),
+        "loss_mask": inputs["completion_mask"] * inputs.get("tool_mask", 1),
+        "meta": {name: [rollout.get(name) for rollout in rollouts] for name in columns},
+        advantage: inputs["advantages"],
+        **token_arrays(inputs, forward[0], forward[1]),
+    }
+
+
 def training_settings(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The part of a GRPOConfig that belongs in the run's document."""
+    """The part of a GRPOConfig or RLOOConfig that belongs in the run's document."""
     return {name: config[name] for name in _SETTINGS if name in config}
 
 

@@ -20,8 +20,15 @@ def describe_vocabulary(tokenizer: Any) -> dict[str, Any]:
     """The document of `vocab.json`: raw pieces by id, how to decode them, special ids.
 
     An id without a piece has null. `tokenizer` is any object with `len`, `convert_ids_to_tokens`
-    and `all_special_ids`, as Transformers' have.
+    and `all_special_ids`, as Transformers' have; ValueError for one without.
     """
+    for name in ("__len__", "convert_ids_to_tokens", "all_special_ids"):
+        if not hasattr(tokenizer, name):
+            kind = type(tokenizer).__name__
+            raise ValueError(
+                f"tokenizer: {kind} has no {name}; pass a tokenizer of Transformers (of a processor its "
+                "`.tokenizer`), or None to log ids without their texts"
+            )
     pieces: list[str | None] = list(tokenizer.convert_ids_to_tokens(list(range(len(tokenizer)))))
     return {
         "schema": SCHEMA_VERSION,

@@ -1,52 +1,50 @@
 """RolloutExporter: what a training loop calls.
 
 The constructor raises on arguments that cannot work. After that nothing raises into training: what
-goes wrong is counted in `counts` and written to the log at most once a minute.
+goes wrong is counted in `counts` and written to the log at most once a minute. In strict mode, for
+development, a call that hands over something wrong raises.
 """
 
 from __future__ import annotations
 
 import atexit
-import logging
 import os
 import threading
 import time
 import weakref
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from exporters.batch import Batch, count_rollouts, cut_records, take_batch
-from exporters.files import RankFile, default_attempt, file_part, write_run, write_vocabulary
-from exporters.record import SCHEMA_VERSION, encode_line, round_score
-from exporters.vocabulary import describe_vocabulary
+from exporters.batch import Batch, Place, count_rollouts, take_padded
+from exporters.files import default_attempt, file_part
+from exporters.journal import Item, Journal
+from exporters.packed import take_packed
+from exporters.ragged import take_ragged
+from exporters.room import Room, Spare
+from exporters.run_document import describe_run
+from exporters.sampling import GroupSampler
+from exporters.settings import Settings, rank_of_launch, size_of_launch
+from exporters.snapshot import Copies, is_capturing
+from exporters.step_end import take_step_end
+from exporters.tally import Tally
+from exporters.termination import drain_on_sigterm
 from exporters.worker import Worker
 
-_logger = logging.getLogger(__name__)
-
-_SECONDS_BETWEEN_WARNINGS = 60.0
-_STEPS_WITH_OPEN_INDEX = (
-    8  # how far back a late `log` of an earlier step still continues that step's numbering
-)
-
-
-@dataclass(frozen=True)
-class StepEnd:
-    """The end of a step in the queue, behind all of its rollouts."""
-
-    step: int
-    metrics: Mapping[str, Any]
+# How far back a late `log` of an earlier step still continues that step's numbering.
+_STEPS_WITH_OPEN_INDEX = 8
+_SECONDS_TO_CLOSE = 30.0
 
 
 class RolloutExporter:
-    """Writes the rollouts of one rank to a file of its own under `out_dir`.
+    """Writes the rollouts of one rank to files of its own under `out_dir`.
 
     Args:
         out_dir: the run's folder, the same on all ranks; made if missing.
-        rank, world_size: default to the launcher's RANK and WORLD_SIZE, else 0 and 1.
+        rank, world_size: this writer and how many there are; default to the launcher's RANK and
+            WORLD_SIZE, else 0 and 1. Where ranks share their data see `exporters.parallel`.
         attempt: one name for this launch, shared by its ranks and new at every restart; an attempt
             replaces all earlier ones from `start_step` on. Default: from torchrun or Slurm, or the
             time for a single process.
@@ -56,16 +54,28 @@ class RolloutExporter:
         tokenizer: rank 0 writes its pieces to `vocab.json`, so that ids are read without it.
         temperature: the sampling temperature that the logged logprobs include.
         logprobs_mode: "processed" where logprobs are after temperature and filters, else "raw".
+        engine: name and version of what sampled, e.g. "vllm 0.10".
         digits: significant decimal digits kept of every float, 1 to 9.
         every_n_steps: only steps divisible by this are written.
+        max_samples_per_step: at most so many rollouts of a step are written by this rank: whole
+            groups, chosen by a hash of `group_id` and so the same on all ranks; never less than one.
         mode: "thread" writes in the background, "sync" within the call.
-        queue_bytes: memory that waiting rollouts may take.
+        queue_bytes, max_inflight_steps: memory that waiting rollouts may take, and of how many steps
+            they may be.
         on_full: "block" waits up to `full_timeout` seconds for room, then drops and counts; "drop"
             does not wait.
+        rotate_bytes: size at which a file is closed and the next part begun.
+        compress: "zstd" compresses the parts that were closed so.
+        fsync: "step" returns from the end of a step's writing only when the disk has it.
+        dialect: "native", or "rllb" for files that the original RLLoggingBoard opens.
+        flush_on_sigterm: on SIGTERM what is queued is written first.
+        strict: True makes calls raise on what does not fit; default: whether ROLLOUT_EXPORT_STRICT
+            is 1.
         enabled: False makes every call a no-op, so that the training loop needs no condition.
 
     Raises:
         ValueError: an argument cannot work. OSError: `out_dir` cannot be made or written to.
+        ImportError: `compress` needs zstandard.
     """
 
     def __init__(
@@ -80,57 +90,65 @@ class RolloutExporter:
         tokenizer: Any = None,
         temperature: float = 1.0,
         logprobs_mode: str = "processed",
+        engine: str | None = None,
         digits: int = 5,
         every_n_steps: int = 1,
+        max_samples_per_step: int | None = None,
         mode: str = "thread",
-        queue_bytes: int = 256 << 20,
+        queue_bytes: int = 512 << 20,
+        max_inflight_steps: int = 2,
         on_full: str = "block",
         full_timeout: float = 30.0,
+        rotate_bytes: int = 1 << 30,
+        compress: str | None = None,
+        fsync: str | None = None,
+        dialect: str = "native",
+        flush_on_sigterm: bool = False,
+        strict: bool | None = None,
         enabled: bool = True,
     ) -> None:
-        self.rank = int(os.environ.get("RANK", "0")) if rank is None else rank
-        self.world_size = (
-            int(os.environ.get("WORLD_SIZE", "1")) if world_size is None else world_size
-        )
-        self._digits = digits
+        self.rank, self.world_size = rank_of_launch(rank), size_of_launch(world_size)
         self._every = every_n_steps
-        self._counts: Counter[str] = Counter()
-        self._written: Counter[int] = Counter()
-        self._lost: Counter[int] = Counter()
+        self._strict = os.environ.get("ROLLOUT_EXPORT_STRICT") == "1" if strict is None else strict
+        self._tally = Tally()
         self._next_index: dict[int, int] = {}
-        self._counting = threading.Lock()  # the caller's thread and the worker's both count losses
-        self._last_warning = float("-inf")
+        self._spare = Spare(queue_bytes)
         self._process = os.getpid()
-        self._open = enabled
-        self._worker: Worker[Batch | StepEnd] | None = None
-        self.path: Path | None = None
+        self._open = False
+        self._calls, self._closing = threading.RLock(), threading.Lock()
+        self._closed = threading.Event()
+        self.attempt = ""
+        self._worker: Worker[Item] | None = None
+        self._journal: Journal | None = None
+        self._sampler = None if max_samples_per_step is None else GroupSampler(max_samples_per_step)
         if not enabled:
             return
-        self._check(temperature, logprobs_mode, mode, queue_bytes, on_full, full_timeout)
-        started = time.time()
-        now = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(started))
-        self.attempt = file_part(attempt) if attempt else default_attempt(self.world_size, now)
-        self._file = RankFile(Path(out_dir), self.attempt, self.rank)
-        self.path = self._file.path
-        header = {
-            "schema": SCHEMA_VERSION,
-            "attempt": self.attempt,
-            "started": started,
-            "start_step": start_step,
-            "world_size": self.world_size,
-            "digits": digits,
-            "temperature": temperature,
-            "logprobs_mode": logprobs_mode,
-        }
-        self._file.append(encode_line({"type": "header", "rank": self.rank, "part": 0, **header}))
-        if self.rank == 0:
-            self._describe_run(Path(out_dir), header, run or {}, tokenizer)
-        if mode == "thread":
-            self._worker = Worker(
-                self._handle, queue_bytes=queue_bytes, on_full=on_full, full_timeout=full_timeout
-            )
-        _live.add(self)
-        atexit.register(self.close)
+        settings = Settings(
+            folder=Path(out_dir),
+            rank=self.rank,
+            world_size=self.world_size,
+            attempt=file_part(str(attempt or "")),
+            start_step=start_step,
+            temperature=temperature,
+            logprobs_mode=logprobs_mode,
+            engine=engine,
+            digits=digits,
+            every_n_steps=every_n_steps,
+            max_samples_per_step=max_samples_per_step,
+            mode=mode,
+            queue_bytes=queue_bytes,
+            max_inflight_steps=max_inflight_steps,
+            on_full=on_full,
+            full_timeout=full_timeout,
+            rotate_bytes=rotate_bytes,
+            compress=compress,
+            fsync=fsync,
+            dialect=dialect,
+        )
+        settings.check()
+        self._start(settings, run or {}, tokenizer)
+        if flush_on_sigterm:
+            self._undo_sigterm = drain_on_sigterm(self._drain)
 
     def __enter__(self) -> RolloutExporter:
         return self
@@ -144,13 +162,25 @@ class RolloutExporter:
         self.close()
 
     @property
+    def path(self) -> Path | None:
+        """The file that is written to now; None where nothing is."""
+        return self._journal.path if self._journal else None
+
+    @property
     def counts(self) -> dict[str, int]:
-        """So far: `records` written, `lost` (for whatever reason), `errors:WHERE`, `refused:NAME`."""
-        return {"records": 0, "lost": 0, **self._counts}
+        """So far: `records` written, `lost` (for whatever reason), `dropped` (of these, for want of
+        room in the queue), `sampled_out`, `errors:WHERE`, `refused:NAME`, `skipped:capture`.
+        """
+        return self._tally.counts
 
     def wants(self, step: int) -> bool:
         """Whether `log` of this step would be written: ask before preparing something costly."""
-        return self._open and os.getpid() == self._process and step % self._every == 0
+        if not self._open or os.getpid() != self._process:
+            return False
+        try:
+            return int(step) % self._every == 0
+        except (TypeError, ValueError, OverflowError):
+            return False
 
     def log(
         self,
@@ -166,7 +196,7 @@ class RolloutExporter:
         meta: Mapping[str, Sequence[Any]] | None = None,
         **arrays: Any,
     ) -> None:
-        """Logs the B rollouts of one micro batch. Never raises; all is copied when it returns.
+        """Logs the B rollouts of one padded micro batch. All is copied when it returns.
 
         Args:
             step: the step as the trainer counts.
@@ -183,189 +213,241 @@ class RolloutExporter:
                 `response_ids` without a shift, or [B] for one number a rollout (advantage). A name
                 whose shape does not fit is left out and counted as `refused:NAME`.
         """
+        frame = {
+            "prompt_ids": prompt_ids,
+            "prompt_mask": prompt_mask,
+            "response_ids": response_ids,
+            "response_mask": response_mask,
+        }
+        given = {"reward": rewards, "loss_mask": loss_mask, **arrays}
+        self._log(take_padded, step, micro_step, frame, given, meta, response_ids)
+
+    def log_packed(
+        self,
+        step: int,
+        *,
+        micro_step: int = 0,
+        input_ids: Any,
+        seq_lens: Any,
+        loss_mask: Any,
+        prompt_lens: Any = None,
+        rewards: Any = None,
+        meta: Mapping[str, Sequence[Any]] | None = None,
+        **arrays: Any,
+    ) -> None:
+        """Logs the S sequences of one packed micro batch. All is copied when it returns.
+
+        Args:
+            step: as in `log`.
+            micro_step: as in `log`.
+            input_ids: [T] or [1, T], prompts and responses one behind the other; tokens behind the
+                last sequence are padding.
+            seq_lens: [S], the length of each sequence (of `cu_seqlens`: its differences).
+            loss_mask: [T], 1 = the token enters the loss.
+            prompt_lens: [S]; default: a response begins with its first token of the loss.
+            rewards: [S], the total.
+            meta: column -> S values, as in `log`.
+            **arrays: [T] aligned with `input_ids` without a shift, or [S]. What predicts a token has
+                no value at the first of a sequence, whatever stands there: null.
+        """
+        frame = {
+            "input_ids": input_ids,
+            "seq_lens": seq_lens,
+            "loss_mask": loss_mask,
+            "prompt_lens": prompt_lens,
+        }
+        self._log(
+            take_packed, step, micro_step, frame, {"reward": rewards, **arrays}, meta, seq_lens
+        )
+
+    def log_ragged(
+        self,
+        step: int,
+        *,
+        micro_step: int = 0,
+        token_ids: Sequence[Any] | None = None,
+        response_lengths: Any = None,
+        loss_mask: Sequence[Any] | None = None,
+        rewards: Any = None,
+        meta: Mapping[str, Sequence[Any]] | None = None,
+        **lists: Any,
+    ) -> None:
+        """Logs B rollouts of any lengths. All is copied when it returns.
+
+        Args:
+            step: as in `log`.
+            micro_step: as in `log`.
+            token_ids: B rows, prompt and response behind each other; None where only texts are
+                known, which are in `meta` then. Rows are lists, arrays or tensors.
+            response_lengths: [B], how many tokens at the end of each row are the response. 0 for a
+                rollout that failed; what happened goes into `meta` (`finish_reason`, `error`).
+            loss_mask: B rows, as in `lists`.
+            rewards: [B], the total.
+            meta: column -> B values, as in `log`.
+            **lists: B rows as long as the response or as the whole row, or [B] numbers. A row of
+                None was not recorded.
+        """
+        frame = {"token_ids": token_ids, "response_lengths": response_lengths}
+        given = {"reward": rewards, "loss_mask": loss_mask, **lists}
+        self._log(take_ragged, step, micro_step, frame, given, meta, token_ids)
+
+    def end_step(self, step: int, **metrics: Any) -> None:
+        """Says that this rank logged all of `step`; `metrics` are kept with it."""
+        try:
+            step = int(step)
+            if not self.wants(step) or is_capturing():
+                return
+            refused: dict[str, str] = {}
+            end = take_step_end(step, metrics, refused)
+            for name, reason in refused.items():
+                self._tally.refuse(step, name, reason)
+                if self._strict:
+                    raise ValueError(f"step {step}: {name}: {reason}")
+            self._put(end, 0, step)
+        except Exception as error:
+            self._tally.fail("end_step", error)
+            if self._strict:
+                raise
+
+    def flush(self, timeout: float = 30.0) -> bool:
+        """Waits until all is in the file; False where `timeout` seconds did not do.
+
+        With `max_samples_per_step` the rollouts of a step wait for its end.
+        """
+        worker = self._worker
+        return worker.flush(timeout) if worker and os.getpid() == self._process else True
+
+    def close(self, timeout: float = _SECONDS_TO_CLOSE) -> None:
+        """Writes what is queued and the closing line. A second call and a forked child do nothing."""
+        if os.getpid() != self._process or self._journal is None:
+            return
+        with self._closing:
+            if not self._open:
+                return
+            self._open = False
+        atexit.unregister(self.close)
+        self._undo_sigterm()
+        deadline = time.monotonic() + timeout
+        try:
+            if self._worker is not None and not self._worker.stop(timeout):
+                for item in self._worker.waiting:
+                    if isinstance(item, Batch):
+                        self._tally.add_to_step("lost", item.place.step, len(item.rows))
+                # The thread may still be inside a write: a second writer would tear its line.
+                raise TimeoutError(f"queue not empty after {timeout:g} s")
+            self._journal.close(max(0.0, deadline - time.monotonic()))
+        except Exception as error:
+            self._tally.fail("close", error)
+        finally:
+            self._closed.set()
+
+    def disable_in_child(self) -> None:
+        """Called in a forked process: the file and the locks belong to the parent."""
+        self._open = False
+        self._worker = None
+        self._tally = Tally()
+
+    # What torch.compile looks for: these calls are not for it to trace.
+    for _call in (log, log_packed, log_ragged, end_step):
+        _call.__dict__["_torchdynamo_disable"] = True
+    del _call
+
+    def _start(self, settings: Settings, run: Mapping[str, Any], tokenizer: Any) -> None:
+        started = time.time()
+        now = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(started))
+        self.attempt = settings.attempt or default_attempt(self.world_size, now)
+        settings = replace(settings, attempt=self.attempt)
+        pieces = tokenizer if settings.dialect == "rllb" else None
+        try:
+            settings.folder.mkdir(parents=True, exist_ok=True)
+            if self.rank == 0:
+                describe_run(settings, started, run, tokenizer)
+            self._journal = Journal(settings, started, self._tally, self._sampler, pieces)
+        except OSError as error:
+            error.add_note(
+                f"Rollouts cannot be written to {settings.folder}: pass an out_dir that this process "
+                "may make and write to, or enabled=False."
+            )
+            raise
+        if settings.mode == "thread":
+            self._worker = Worker(
+                self._journal.handle,
+                queue_bytes=settings.queue_bytes,
+                max_steps=settings.max_inflight_steps,
+                on_full=settings.on_full,
+                full_timeout=settings.full_timeout,
+            )
+        self._open = True
+        _live.add(self)
+        atexit.register(self.close)
+
+    def _undo_sigterm(self) -> None:
+        """Replaced where SIGTERM was taken over."""
+
+    def _drain(self) -> None:
+        self.close()
+        self._closed.wait(_SECONDS_TO_CLOSE)  # where SIGTERM came while a `close` was waiting
+
+    def _log(
+        self,
+        take: Callable[
+            [Copies, Place, Mapping[str, Any], Mapping[str, Any], Mapping[str, Any]], Batch
+        ],
+        step: int,
+        micro_step: int,
+        frame: Mapping[str, Any],
+        arrays: Mapping[str, Any],
+        meta: Mapping[str, Sequence[Any]] | None,
+        rollouts: Any,
+    ) -> None:
         try:
             step = int(step)
             if not self.wants(step):
                 return
-            frame = {
-                "prompt_ids": prompt_ids,
-                "prompt_mask": prompt_mask,
-                "response_ids": response_ids,
-                "response_mask": response_mask,
-            }
-            given = {"reward": rewards, "loss_mask": loss_mask, **arrays}
-            present = {name: value for name, value in given.items() if value is not None}
-            first = self._next_index.get(step, 0)
-            self._accept(take_batch(step, micro_step, first, frame, present, meta or {}))
+            if is_capturing():
+                self._tally.add("skipped:capture")
+                return
+            present = {name: value for name, value in arrays.items() if value is not None}
+            with self._calls:
+                place = Place(step, int(micro_step), self._next_index.get(step, 0))
+                copies = Copies(Room(self._spare))
+                self._accept(take(copies, place, frame, present, meta or {}))
         except Exception as error:
-            self._lose(step, count_rollouts(response_ids))
-            self._fail("log", error)
-
-    def end_step(self, step: int, **metrics: Any) -> None:
-        """Says that this rank logged all of `step`; `metrics` are kept with it. Never raises."""
-        try:
-            if self.wants(int(step)):
-                self._put(StepEnd(int(step), dict(metrics)), 0)
-        except Exception as error:
-            self._fail("end_step", error)
-
-    def flush(self, timeout: float = 30.0) -> bool:
-        """Waits until all is in the file; False where `timeout` seconds did not do."""
-        worker = self._worker
-        return worker.flush(timeout) if worker and os.getpid() == self._process else True
-
-    def close(self, timeout: float = 30.0) -> None:
-        """Writes what is queued and the closing line. A second call and a forked child do nothing."""
-        if not self._open or os.getpid() != self._process:
-            return
-        self._open = False
-        atexit.unregister(self.close)
-        try:
-            if self._worker is not None and not self._worker.stop(timeout):
-                for item in self._worker.waiting:
-                    self._lose(item.step, item.size if isinstance(item, Batch) else 0)
-                # The thread may still be inside a write: a second writer would tear its line.
-                raise TimeoutError(f"queue not empty after {timeout:g} s")
-            self._file.append(
-                encode_line({"type": "close", "t": time.time(), "rank": self.rank, **self.counts})
-            )
-            self._file.close()
-        except Exception as error:
-            self._fail("close", error)
-
-    def _check(
-        self,
-        temperature: float,
-        logprobs_mode: str,
-        mode: str,
-        queue_bytes: int,
-        on_full: str,
-        full_timeout: float,
-    ) -> None:
-        needs = (
-            (self.world_size >= 1, f"world_size: expected at least 1, found {self.world_size}"),
-            (
-                0 <= self.rank < self.world_size,
-                f"rank: expected 0 to {self.world_size - 1}, found {self.rank}",
-            ),
-            (1 <= self._digits <= 9, f"digits: expected 1 to 9, found {self._digits}"),
-            (self._every >= 1, f"every_n_steps: expected at least 1, found {self._every}"),
-            (temperature > 0, f"temperature: expected more than 0, found {temperature}"),
-            (
-                logprobs_mode in ("processed", "raw"),
-                f"logprobs_mode: expected processed or raw, found {logprobs_mode!r}",
-            ),
-            (mode in ("thread", "sync"), f"mode: expected thread or sync, found {mode!r}"),
-            (on_full in ("block", "drop"), f"on_full: expected block or drop, found {on_full!r}"),
-            (queue_bytes > 0, f"queue_bytes: expected more than 0, found {queue_bytes}"),
-            (full_timeout >= 0, f"full_timeout: expected 0 s or more, found {full_timeout}"),
-        )
-        for holds, message in needs:
-            if not holds:
-                raise ValueError(message)
-
-    def _describe_run(
-        self, folder: Path, header: Mapping[str, Any], run: Mapping[str, Any], tokenizer: Any
-    ) -> None:
-        facts: dict[str, Any] = {
-            "name": folder.resolve().name,
-            "created": header["started"],
-            **header,
-        }
-        del facts["started"]
-        if tokenizer is not None:
-            vocabulary = describe_vocabulary(tokenizer)
-            write_vocabulary(folder, vocabulary)
-            facts["tokenizer"] = {
-                "vocab_size": len(vocabulary["pieces"]),
-                "coding": vocabulary["coding"],
-            }
-        write_run(folder, self.attempt, {**facts, **run})
+            self._lose_call(step, count_rollouts(rollouts))
+            self._tally.fail("log", error)
+            if self._strict:
+                raise
 
     def _accept(self, batch: Batch) -> None:
-        for name in batch.refused:
-            self._counts[f"refused:{name}"] += 1
-            self._warn(f"step {batch.step}: {name} does not fit the batch and was left out")
-        self._next_index[batch.step] = batch.first_index + batch.size
+        step = batch.place.step
+        for name, reason in batch.refused.items():
+            self._tally.refuse(step, name, reason)
+        if self._strict:
+            batch.demand_all()
+        self._next_index[step] = batch.place.first_index + batch.size
         while len(self._next_index) > _STEPS_WITH_OPEN_INDEX:
             del self._next_index[min(self._next_index)]
-        if not self._put(batch, batch.nbytes):
-            self._lose(batch.step, batch.size)
-            self._warn(f"step {batch.step}: queue full, {batch.size} rollouts dropped")
+        if self._sampler is not None:
+            rows = self._sampler.admit(step, [batch.group(row) for row in range(batch.size)])
+            self._tally.add_to_step("sampled_out", step, batch.size - len(rows))
+            batch = replace(batch, rows=rows)
+        if batch.rows and not self._put(batch, batch.nbytes, step):
+            self._tally.add("dropped", len(batch.rows))
+            self._tally.add_to_step("lost", step, len(batch.rows))
+            self._tally.warn(f"step {step}: queue full, {len(batch.rows)} rollouts dropped")
 
-    def _put(self, item: Batch | StepEnd, nbytes: int) -> bool:
+    def _put(self, item: Item, nbytes: int, step: int) -> bool:
         if self._worker is not None:
-            return self._worker.put(item, nbytes)
-        self._handle(item)
+            return self._worker.put(item, nbytes, step)
+        if self._journal is not None:
+            self._journal.handle(item)
         return True
 
-    def _handle(self, item: Batch | StepEnd) -> None:
-        """Writes one queued item; runs on the worker's thread in thread mode."""
-        try:
-            if isinstance(item, StepEnd):
-                self._write_end(item)
-            else:
-                self._write_samples(item)
-        except Exception as error:
-            self._fail("write", error)
-
-    def _write_samples(self, batch: Batch) -> None:
-        done = 0
-        try:
-            for record in cut_records(batch, self.rank, self._digits):
-                done += 1
-                self._write_sample(batch.step, record)
-        except Exception:
-            self._lose(batch.step, batch.size - done)
-            raise
-
-    def _write_sample(self, step: int, record: Mapping[str, Any]) -> None:
-        try:
-            self._file.append(encode_line(record))
-        except (OSError, TypeError) as error:
-            self._lose(step, 1)
-            self._fail("write", error)
+    def _lose_call(self, step: Any, rollouts: int) -> None:
+        if isinstance(step, int):
+            self._tally.add_to_step("lost", step, rollouts)
         else:
-            self._counts["records"] += 1
-            self._written[step] += 1
-
-    def _write_end(self, end: StepEnd) -> None:
-        metrics = {
-            name: round_score(value, self._digits) if isinstance(value, float) else value
-            for name, value in end.metrics.items()
-        }
-        line = {
-            "type": "step_end",
-            "step": end.step,
-            "rank": self.rank,
-            "records": self._written.pop(end.step, 0),
-            "dropped": self._lost.pop(end.step, 0),
-            "t": time.time(),
-        }
-        self._file.append(encode_line({**line, "metrics": metrics} if metrics else line))
-
-    def _lose(self, step: int, rollouts: int) -> None:
-        with self._counting:
-            self._counts["lost"] += rollouts
-            self._lost[step] += rollouts
-
-    def _fail(self, where: str, error: Exception) -> None:
-        with self._counting:
-            self._counts[f"errors:{where}"] += 1
-        self._warn(f"{where}: {type(error).__name__}: {error}")
-
-    def _warn(self, message: str) -> None:
-        now = time.monotonic()
-        if now - self._last_warning >= _SECONDS_BETWEEN_WARNINGS:
-            self._last_warning = now
-            _logger.warning(
-                "%s (training goes on; %d rollouts lost so far)", message, self._counts["lost"]
-            )
-
-    def disable_in_child(self) -> None:
-        """Called in a forked process: the file belongs to the parent."""
-        self._open = False
-        self._worker = None
+            self._tally.add("lost", rollouts)
 
 
 _live: weakref.WeakSet[RolloutExporter] = weakref.WeakSet()

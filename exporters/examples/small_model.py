@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -72,6 +73,14 @@ def warm_up(model: Any, tokenizer: PreTrainedTokenizerFast, steps: int, seed: in
         optimizer.zero_grad()
         if step % 100 == 0:
             print(f"warm-up step {step}: loss {loss.item():.4f}", flush=True)
+
+
+def make_warmed_up(folder: Path, tokenizer: PreTrainedTokenizerFast, steps: int, seed: int) -> None:
+    """Trains a new model on worked solutions and saves it, unless `folder` holds one already."""
+    if not (folder / "config.json").exists():
+        model = new_model(tokenizer)
+        warm_up(model, tokenizer, steps, seed)
+        model.save_pretrained(folder)
 
 
 def solution_batch(

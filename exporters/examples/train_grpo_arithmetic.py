@@ -3,10 +3,13 @@
     torchrun --nproc-per-node 2 -m exporters.examples.train_grpo_arithmetic --out runs/honest
     torchrun --nproc-per-node 2 -m exporters.examples.train_grpo_arithmetic --out runs/loophole \
         --reward loophole --max-tokens 56 --steps 100
+    torchrun --nproc-per-node 1 -m exporters.examples.train_grpo_arithmetic --out runs/honest \
+        --checkpoints runs/checkpoints --resume
 
 A small transformer learns the format from worked solutions (warm-up, supervised), then GRPO makes
 it calculate better. With `--reward loophole` every equation shown earns something, right or wrong,
-and GRPO makes it show equations instead.
+and GRPO makes it show equations instead. With `--resume` it goes on from the last checkpoint, on any
+number of ranks.
 """
 
 from __future__ import annotations
@@ -34,9 +37,8 @@ from exporters.examples.arithmetic import REWARDS, draw_problem
 from exporters.examples.small_model import (
     Bfloat16Sampler,
     greedy_accuracy,
-    new_model,
+    make_warmed_up,
     train_tokenizer,
-    warm_up,
 )
 from exporters.trl import ExportGRPOTrainer
 
@@ -75,6 +77,9 @@ def parse_options() -> argparse.Namespace:
     add("--beta", type=float, default=0.02, help="weight of the KL to the warmed-up model")
     add("--warm-up-steps", type=int, default=400, help="supervised steps of 32 solutions")
     add("--warmed-up", help="folder of the warmed-up model: made if missing, else started from")
+    add("--checkpoints", help="folder of checkpoints; default: none are kept")
+    add("--save-every", type=int, default=5, help="steps between two checkpoints")
+    add("--resume", action="store_true", help="go on from the last checkpoint")
     add("--seed", type=int, default=17)
     return parser.parse_args()
 
@@ -84,12 +89,10 @@ def warmed_up_model(tokenizer: PreTrainedTokenizerFast, options: argparse.Namesp
     folder = [options.warmed_up or (tempfile.mkdtemp() if dist.get_rank() == 0 else "")]
     dist.broadcast_object_list(folder)
     path = Path(folder[0])
-    if dist.get_rank() == 0 and not (path / "config.json").exists():
+    if dist.get_rank() == 0:
         threads = torch.get_num_threads()
         torch.set_num_threads(os.cpu_count() or 1)
-        model = new_model(tokenizer)
-        warm_up(model, tokenizer, options.warm_up_steps, options.seed + 1)
-        model.save_pretrained(path)
+        make_warmed_up(path, tokenizer, options.warm_up_steps, options.seed + 1)
         torch.set_num_threads(threads)
     dist.barrier()
     return path
@@ -110,17 +113,17 @@ def train(
             reward_funcs=REWARDS[options.reward],
             rollout_func=Bfloat16Sampler(model, options.max_tokens),
             train_dataset=datasets.Dataset.from_list(rows),
-            args=grpo_config(options, scratch),
+            args=grpo_config(options, options.checkpoints or scratch),
             rollout_dir=options.out,
             rollout_run={"reward": options.reward, "versions": versions},
         )
-        trainer.train()
+        trainer.train(resume_from_checkpoint=options.resume)
 
 
-def grpo_config(options: argparse.Namespace, scratch: str) -> GRPOConfig:
-    """The settings of GRPO: 4 prompts x 8 rollouts a step; no checkpoints, no tracker."""
+def grpo_config(options: argparse.Namespace, folder: str) -> GRPOConfig:
+    """The settings of GRPO: 4 prompts x 8 rollouts a step; no tracker."""
     return GRPOConfig(
-        output_dir=scratch,
+        output_dir=folder,
         use_cpu=True,
         bf16=False,
         gradient_checkpointing=False,
@@ -136,7 +139,8 @@ def grpo_config(options: argparse.Namespace, scratch: str) -> GRPOConfig:
         temperature=1.0,
         logging_steps=1,
         report_to=[],
-        save_strategy="no",
+        save_strategy="steps" if options.checkpoints else "no",
+        save_steps=options.save_every,
         disable_tqdm=True,
         seed=options.seed,
     )

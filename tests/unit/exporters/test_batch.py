@@ -7,23 +7,37 @@ import numpy as np
 import pytest
 import torch
 
-from exporters.batch import cut_records, snapshot, take_batch
+from exporters.batch import Batch, PaddedBatch, Place, take_padded
+from exporters.lines import native_line
 from exporters.record import encode_line
+from exporters.snapshot import Copies
 
 IDS = [[1, 2, 3, 0], [4, 5, 0, 0]]
 MASK = [[1, 1, 1, 0], [1, 1, 0, 0]]
 
 
+FRAME = {
+    "prompt_ids": [[7, 8], [9, 9]],
+    "prompt_mask": None,
+    "response_ids": IDS,
+    "response_mask": MASK,
+}
+
+
+def lines_of(batch: Batch) -> list[dict[str, Any]]:
+    return [
+        json.loads(encode_line(native_line(batch, batch.cut(row), row, rank=1, digits=5)))
+        for row in batch.rows
+    ]
+
+
+def taken(arrays: dict[str, Any], columns: dict[str, Any] | None = None) -> PaddedBatch:
+    return take_padded(Copies(), Place(1), FRAME, arrays, columns or {})
+
+
 def records(frame: dict[str, Any] | None = None, **arrays: Any) -> list[dict[str, Any]]:
-    base = {
-        "prompt_ids": [[7, 8], [9, 9]],
-        "prompt_mask": None,
-        "response_ids": IDS,
-        "response_mask": MASK,
-    }
     columns = arrays.pop("columns", {})
-    batch = take_batch(3, 0, 10, base | (frame or {}), arrays, columns)
-    return [json.loads(encode_line(record)) for record in cut_records(batch, rank=1, digits=5)]
+    return lines_of(take_padded(Copies(), Place(3, 0, 10), FRAME | (frame or {}), arrays, columns))
 
 
 def test_right_padding_is_cut_from_ids_and_arrays_alike() -> None:
@@ -135,18 +149,14 @@ def test_reward_parts_are_rounded_and_not_a_number_is_null() -> None:
     ],
 )
 def test_an_array_that_does_not_fit_is_refused_by_name(name: str, value: Any) -> None:
-    frame = {"prompt_ids": IDS, "prompt_mask": None, "response_ids": IDS, "response_mask": MASK}
-    batch = take_batch(1, 0, 0, frame, {name: value}, {})
-    assert batch.refused == (name,)
+    batch = taken({name: value})
+    assert list(batch.refused) == [name]
     assert not batch.arrays
 
 
 def test_a_column_of_another_length_is_refused_rather_than_shifted() -> None:
-    frame = {"prompt_ids": IDS, "prompt_mask": None, "response_ids": IDS, "response_mask": MASK}
-    batch = take_batch(
-        1, 0, 0, frame, {}, {"env": ["x"], "step": [1, 2], "split": "ab", "group_id": ["a", "b"]}
-    )
-    assert batch.refused == ("env", "step", "split")
+    batch = taken({}, {"env": ["x"], "step": [1, 2], "split": "ab", "group_id": ["a", "b"]})
+    assert list(batch.refused) == ["env", "step", "split"]
     assert set(batch.columns) == {"group_id"}
 
 
@@ -167,7 +177,7 @@ def test_a_frame_that_disagrees_with_itself_is_an_error(frame: dict[str, Any]) -
 def test_a_snapshot_does_not_see_what_happens_to_the_tensor_later() -> None:
     tensor = torch.ones(2, requires_grad=True)
     array = np.ones(2, dtype=np.float32)
-    copies = [snapshot(tensor), snapshot(array)]
+    copies = [Copies().take(tensor), Copies().take(array)]
     with torch.no_grad():
         tensor.zero_()
     array[:] = 0
@@ -176,4 +186,30 @@ def test_a_snapshot_does_not_see_what_happens_to_the_tensor_later() -> None:
 
 def test_a_snapshot_takes_any_float_type_as_float32() -> None:
     values = [torch.ones(1, dtype=torch.bfloat16), torch.ones(1).double(), np.ones(1), [1.0]]
-    assert all(snapshot(value).dtype == np.float32 for value in values)
+    assert all(Copies().take(value).dtype == np.float32 for value in values)
+
+
+def test_a_snapshot_of_a_conversation_does_not_see_what_is_appended_later() -> None:
+    messages = [{"role": "user", "content": "2+2?"}]
+    batch = taken({}, {"messages": [messages, None]})
+    messages[0]["content"] = "changed"
+    messages.append({"role": "assistant", "content": "4"})
+    assert lines_of(batch)[0]["messages"] == [{"role": "user", "content": "2+2?"}]
+
+
+@pytest.mark.parametrize("mask", [np.ones((2, 3)), np.ones(2), "text"])
+def test_a_loss_mask_that_does_not_fit_is_an_error_and_never_read_as_all_trained(mask: Any) -> None:
+    with pytest.raises(ValueError, match="loss_mask"):
+        records(loss_mask=mask)
+
+
+def test_numbers_that_are_no_rectangle_or_none_at_all_are_not_taken() -> None:
+    for value in (["a"], object(), [[1.0], [1.0, 2.0]]):
+        with pytest.raises((TypeError, ValueError)):
+            Copies().take(value)
+
+
+def test_none_among_numbers_is_taken_as_not_measured() -> None:
+    first, second = records(entropy=[[1.0, None, 3.0, 0.0], [None, 2.0, 0.0, 0.0]])
+    assert first["entropy"] == [1, None, 3]
+    assert second["entropy"] == [None, 2]

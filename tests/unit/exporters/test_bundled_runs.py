@@ -7,21 +7,43 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from board.store.discovery import discover
+from board.store.run import Run, open_run
 from exporters.examples.arithmetic import REWARDS
 
 ROOT = Path(__file__).parents[3] / "rollout_samples"
-RUNS = {"grpo_arithmetic": "honest", "grpo_reward_hack": "loophole"}
+GRPO = {"grpo_arithmetic": "honest", "grpo_reward_hack": "loophole"}
+RUNS = {**GRPO, "ppo_critic": "honest", "resumed": "honest"}
 ARRAYS = ("logprobs", "sampling_logprobs", "ref_logprobs", "entropy")
+PPO_ARRAYS = ("old_logprobs", "values", "token_rewards", "advantages", "returns")
+PPO_ARRAYS += ("is_masked", "is_masked_high", "is_masked_low")
 
 each_run = pytest.mark.parametrize("run", RUNS)
 
 
 @cache
 def lines(run: str) -> list[dict[str, Any]]:
-    files = sorted((ROOT / run).glob("*.jsonl"))
-    return [json.loads(line) for file in files for line in file.read_text().splitlines()]
+    """Of all files in a run; the last of a killed process may be torn."""
+    found = []
+    for file in sorted((ROOT / run).glob("*.jsonl")):
+        *whole, rest = file.read_text().split("\n")
+        found += [json.loads(line) for line in whole]
+        assert not rest or run == "resumed"
+    return found
+
+
+@cache
+def board_run(run: str) -> Run:
+    (info,) = discover(ROOT / run).runs
+    return open_run(info)
+
+
+def array(sample: dict[str, Any], name: str) -> np.ndarray:
+    """[R] of a token array, written as one number where it is constant."""
+    return np.broadcast_to(np.array(sample[name], float), len(sample["response_ids"]))
 
 
 def samples(run: str) -> list[dict[str, Any]]:
@@ -40,7 +62,7 @@ def test_every_reward_follows_from_its_text(run: str) -> None:
     assert [sample["reward"] for sample in found] == pytest.approx(totals)
 
 
-@each_run
+@pytest.mark.parametrize("run", GRPO)
 def test_every_step_is_whole_on_both_ranks(run: str) -> None:
     ends = [line for line in lines(run) if line["type"] == "step_end"]
     last = max(end["step"] for end in ends)
@@ -60,7 +82,7 @@ def test_every_array_is_as_long_as_its_response(run: str) -> None:
             assert isinstance(sample[name], float) or len(sample[name]) == length
 
 
-@each_run
+@pytest.mark.parametrize("run", GRPO)
 def test_groups_have_eight_rollouts_of_one_prompt(run: str) -> None:
     groups: dict[tuple[int, str], list[str]] = {}
     for sample in samples(run):
@@ -70,11 +92,101 @@ def test_groups_have_eight_rollouts_of_one_prompt(run: str) -> None:
 
 @each_run
 def test_nothing_names_the_machine_it_ran_on(run: str) -> None:
-    (document,) = (ROOT / run).glob("run-*.json")
-    settings = json.dumps([document.read_text(), [x for x in lines(run) if x["type"] == "header"]])
+    documents = [path.read_text() for path in (ROOT / run).glob("run-*.json")]
+    settings = json.dumps([documents, [x for x in lines(run) if x["type"] == "header"]])
     assert "/" not in settings.replace("\\n", "")
     assert "host" not in settings
 
 
-def test_both_runs_fit_in_twenty_megabytes() -> None:
-    assert sum(file.stat().st_size for file in ROOT.rglob("*") if file.is_file()) <= 20_000_000
+def test_the_bundled_runs_are_small() -> None:
+    sizes = {run: sum(file.stat().st_size for file in (ROOT / run).iterdir()) / 1e6 for run in RUNS}
+    assert sizes["ppo_critic"] <= 6
+    assert sizes["resumed"] <= 3
+    assert sizes["grpo_arithmetic"] + sizes["grpo_reward_hack"] <= 15
+
+
+@each_run
+def test_the_board_opens_it_without_a_problem(run: str) -> None:
+    opened = board_run(run)
+    # Of the resumed run the board notes which steps were written twice.
+    assert not [problem for problem in opened.problems if problem.severity != "note"]
+    assert opened.steps["complete"].all()
+
+
+def test_every_ppo_array_is_as_long_as_its_response() -> None:
+    for sample in samples("ppo_critic"):
+        for name in PPO_ARRAYS:
+            assert len(array(sample, name)) == len(sample["response_ids"])
+
+
+def test_ppo_has_forty_whole_steps_or_more() -> None:
+    ends = [line for line in lines("ppo_critic") if line["type"] == "step_end"]
+    assert [end["step"] for end in ends] == list(range(1, len(ends) + 1))
+    assert len(ends) >= 40
+    assert {(end["records"], end["dropped"]) for end in ends} == {(32, 0)}
+
+
+def test_ppo_learns() -> None:
+    found = samples("ppo_critic")
+    last = max(sample["step"] for sample in found)
+    early = [s["rewards"]["correct"] for s in found if s["step"] <= 10]
+    late = [s["rewards"]["correct"] for s in found if s["step"] > last - 10]
+    assert np.mean(late) > np.mean(early) + 0.1
+
+
+def test_token_rewards_are_the_kl_penalty_and_the_score_at_the_end() -> None:
+    (document,) = (ROOT / "ppo_critic").glob("run-*.json")
+    weight = json.loads(document.read_text())["config"]["kl_weight"]
+    for sample in samples("ppo_critic"):
+        expected = -weight * (array(sample, "old_logprobs") - array(sample, "ref_logprobs"))
+        expected[-1] += sample["reward"]
+        assert array(sample, "token_rewards") == pytest.approx(expected, abs=2e-5, rel=1e-3)
+
+
+def test_returns_follow_from_token_rewards_and_values() -> None:
+    (document,) = (ROOT / "ppo_critic").glob("run-*.json")
+    config = json.loads(document.read_text())["config"]
+    for sample in samples("ppo_critic"):
+        rewards, values = array(sample, "token_rewards"), array(sample, "values")
+        advantage, value_after, expected = 0.0, 0.0, []
+        for reward, value in zip(rewards[::-1], values[::-1], strict=True):
+            delta = reward + config["gamma"] * value_after - value
+            advantage = delta + config["gamma"] * config["gae_lambda"] * advantage
+            expected.append(advantage + value)
+            value_after = value
+        assert array(sample, "returns") == pytest.approx(expected[::-1], abs=2e-4)
+
+
+def test_masked_tokens_are_those_beyond_the_clip_range() -> None:
+    beyond = 0
+    for sample in samples("ppo_critic"):
+        ratio = np.exp(array(sample, "logprobs") - array(sample, "old_logprobs"))
+        sign = np.sign(array(sample, "advantages"))
+        high, low = array(sample, "is_masked_high") != 0, array(sample, "is_masked_low") != 0
+        assert (ratio[high] > 1.199).all()
+        assert (sign[high] > 0).all()
+        assert (ratio[low] < 0.801).all()
+        assert (sign[low] < 0).all()
+        assert ((high | low) == (array(sample, "is_masked") != 0)).all()
+        beyond += int((high | low).sum())
+    assert beyond > 0
+
+
+def test_the_resumed_run_went_on_with_another_number_of_ranks_after_a_kill() -> None:
+    headers = [line for line in lines("resumed") if line["type"] == "header"]
+    closed = {line.get("rank") for line in lines("resumed") if line["type"] == "close"}
+    shapes = sorted((h["attempt"], h["world_size"], h["rank"], h["start_step"]) for h in headers)
+    first, second = sorted({h["attempt"] for h in headers})
+    assert [shape[1:] for shape in shapes] == [(2, 0, 1), (2, 1, 1), (1, 0, 11)]
+    assert (shapes[0][0], shapes[2][0]) == (first, second)
+    assert closed == {0}  # the resumed rank's: who is killed says no goodbye
+    written = {s["step"] for s in samples("resumed")}
+    assert written == set(range(1, 25))
+
+
+def test_the_resumed_steps_replace_those_of_the_killed_launch() -> None:
+    opened = board_run("resumed")
+    assert opened.superseded > 0
+    assert (opened.rollouts.groupby("step").size() == 32).all()
+    ranks = opened.rollouts.groupby("step")["rank"].nunique()
+    assert list(ranks) == [2] * 10 + [1] * 14

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from opened_logs import opened
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 torch = pytest.importorskip("torch")
@@ -18,7 +19,8 @@ from datasets import Dataset  # noqa: E402 - not there without TRL
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers  # noqa: E402
 from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM  # noqa: E402
 
-from exporters.trl import ExportGRPOTrainer  # noqa: E402
+from exporters.alignment import check_alignment  # noqa: E402
+from exporters.trl import ExportGRPOTrainer, ExportRLOOTrainer  # noqa: E402
 from exporters.trl_rollouts import describe_rollouts, token_arrays, total_rewards  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings(
@@ -58,7 +60,9 @@ def tokenizer() -> PreTrainedTokenizerFast:
     return PreTrainedTokenizerFast(tokenizer_object=bpe, pad_token="<pad>", eos_token="<eos>")
 
 
-def train(folder: Path, **settings: Any) -> Run:
+def new_trainer(
+    folder: Path, trainer: Any, settings_type: Any, hooked: Any, **settings: Any
+) -> Any:
     torch.manual_seed(0)
     pieces = tokenizer()
     sizes = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1}
@@ -67,15 +71,14 @@ def train(folder: Path, **settings: Any) -> Run:
     config = Qwen2Config(vocab_size=len(pieces), **sizes, **heads, **special)
     Qwen2ForCausalLM(config).save_pretrained(folder / "model")
     rows = [{"prompt": p, "ground_truth": p.upper(), "env": "text"} for p in PROMPTS * 4]
-    trainer = ExportGRPOTrainer(
+    return trainer(
         model=Qwen2ForCausalLM.from_pretrained(folder / "model"),
         processing_class=pieces,
         reward_funcs=[count_e, short],
         train_dataset=Dataset.from_list(rows),
         eval_dataset=Dataset.from_list(rows[:4]),
-        rollout_dir=str(folder / "run"),
-        rollout_run={"name": "test"},
-        args=trl.GRPOConfig(
+        **hooked,
+        args=settings_type(
             output_dir=str(folder / "out"),
             use_cpu=True,
             bf16=False,
@@ -95,7 +98,13 @@ def train(folder: Path, **settings: Any) -> Run:
             **settings,
         ),
     )
-    trainer.train()
+
+
+def train(
+    folder: Path, trainer: Any = ExportGRPOTrainer, config: Any = trl.GRPOConfig, **settings: Any
+) -> Run:
+    hooked = {"rollout_dir": str(folder / "run"), "rollout_run": {"name": "test"}}
+    new_trainer(folder, trainer, config, hooked, **settings).train()
     (file,) = (folder / "run").glob("*.jsonl")
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     return Run(folder / "run", lines, Qwen2ForCausalLM.from_pretrained(folder / "model").eval())
@@ -124,6 +133,19 @@ def reused(tmp_path_factory: pytest.TempPathFactory) -> Run:
         steps_per_generation=2,
         num_iterations=2,
         mask_truncated_completions=True,
+    )
+
+
+@pytest.fixture(scope="module")
+def rloo(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """RLOO with two micro batches a step, and two updates on each rollout."""
+    return train(
+        tmp_path_factory.mktemp("rloo"),
+        ExportRLOOTrainer,
+        trl.RLOOConfig,
+        max_steps=4,
+        gradient_accumulation_steps=2,
+        num_iterations=2,
     )
 
 
@@ -258,6 +280,85 @@ def test_the_run_is_described_without_paths(run: Run) -> None:
     assert described["start_step"] == 1
     assert described["config"]["beta"] == 0.1
     assert str(run.folder.parent) not in text
+
+
+PAIRS = {
+    "grpo": (ExportGRPOTrainer, trl.GRPOTrainer, trl.GRPOConfig),
+    "rloo": (ExportRLOOTrainer, trl.RLOOTrainer, trl.RLOOConfig),
+}
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_training_with_the_hook_has_the_losses_of_training_without(
+    tmp_path: Path, name: str
+) -> None:
+    hooked, plain, config = PAIRS[name]
+    found = {}
+    for kind, trainer, options in (
+        ("on", hooked, {"rollout_dir": str(tmp_path / "rollouts")}),
+        ("off", hooked, {"rollout_dir": None}),
+        ("plain", plain, {}),
+    ):
+        folder = tmp_path / kind
+        folder.mkdir()
+        trained = new_trainer(
+            folder, trainer, config, options, max_steps=3, gradient_accumulation_steps=2
+        )
+        trained.train()
+        logs = trained.state.log_history
+        found[kind] = [(log["loss"], log["grad_norm"]) for log in logs if "loss" in log]
+    assert len(found["on"]) == 3
+    assert found["on"] == found["off"] == found["plain"]
+    assert any(loss for loss, _ in found["on"])
+    assert len(list((tmp_path / "rollouts").glob("*.jsonl"))) == 1
+
+
+def test_an_error_in_the_hook_is_counted_and_training_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> None:
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr("exporters.trl.describe_batch", broken)
+    run = train(tmp_path, max_steps=1)
+    assert run.samples() == []
+    assert run.lines[-1]["errors:rewards"] == 1
+
+
+def test_the_board_opens_what_trl_wrote(run: Run, rloo: Run) -> None:
+    for written in (run, rloo):
+        found = opened(written.folder)
+        assert len(found) == len(written.samples())
+        for rollout, line in zip(found, written.samples(), strict=True):
+            assert rollout.fields["reward"] == line["reward"]
+            assert rollout.fields["response"] == line["response"]
+            for name in ("logprobs", "ref_logprobs", "entropy"):
+                assert rollout.tokens[name] == line[name]
+
+
+def test_an_off_by_one_between_logprobs_and_tokens_of_a_log_is_caught(run: Run) -> None:
+    first = [sample for sample in run.samples() if sample["step"] == 1]
+    assert check_alignment(run.first_model, first).aligned
+    late = [s | {"logprobs": [*s["logprobs"][1:], None]} for s in first]
+    assert check_alignment(run.first_model, late).shift == 1
+
+
+def test_old_and_reference_logprobs_of_rloo_equal_a_fresh_forward(rloo: Run) -> None:
+    for sample in rloo.samples():
+        if sample["step"] <= 2:
+            logprobs, _ = fresh_forward(rloo, sample)
+            assert sample["ref_logprobs"] == pytest.approx(logprobs, rel=2e-4)
+            if sample["step"] == 1:
+                assert sample["old_logprobs"] == pytest.approx(logprobs, rel=2e-4)
+
+
+def test_the_second_update_on_rloo_rollouts_has_moved_from_the_old_policy(rloo: Run) -> None:
+    first = {s["rollout_id"]: s for s in rloo.samples() if s["step"] == 1}
+    again = [s for s in rloo.samples() if s["step"] == 2]
+    assert {s["rollout_id"] for s in again} == set(first)
+    for sample in again:
+        assert sample["old_logprobs"] == first[sample["rollout_id"]]["old_logprobs"]
+    assert any(s["logprobs"] != s["old_logprobs"] for s in again)
 
 
 def test_total_reward_skips_parts_without_a_value() -> None:

@@ -5,10 +5,12 @@ import logging
 import os
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from exporters import SCHEMA_VERSION, RolloutExporter
@@ -146,7 +148,7 @@ def test_a_failing_disk_is_counted_warned_of_once_and_never_raises(
 def test_a_torn_write_is_cut_back_to_the_last_whole_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = RankFile(tmp_path, "a", 0)
+    file = RankFile(tmp_path / "a.jsonl")
     file.append(b"whole\n")
     real = os.write
     pieces = iter([3])
@@ -169,7 +171,7 @@ def test_a_torn_write_is_cut_back_to_the_last_whole_line(
 def test_behind_a_torn_line_that_cannot_be_cut_the_next_line_is_readable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = RankFile(tmp_path, "a", 0)
+    file = RankFile(tmp_path / "a.jsonl")
     with monkeypatch.context() as patch:
         patch.setattr(os, "write", lambda *_: (_ for _ in ()).throw(OSError(5, "I/O error")))
         patch.setattr(os, "ftruncate", lambda *_: (_ for _ in ()).throw(OSError(5, "I/O error")))
@@ -211,12 +213,24 @@ def test_only_every_nth_step_is_written(tmp_path: Path) -> None:
         ("world_size", 0),
         ("digits", 0),
         ("digits", 10),
+        ("digits", 5.0),
+        ("digits", True),
+        ("rank", "0"),
+        ("rotate_bytes", 1000),
+        ("start_step", "1"),
+        ("max_samples_per_step", 0),
+        ("max_inflight_steps", 0),
+        ("compress", "gzip"),
+        ("fsync", "always"),
+        ("dialect", "prime"),
         ("every_n_steps", 0),
         ("mode", "process"),
         ("on_full", "wait"),
         ("queue_bytes", 0),
         ("full_timeout", -1),
         ("temperature", 0),
+        ("temperature", float("nan")),
+        ("temperature", "1"),
         ("logprobs_mode", "top"),
     ],
 )
@@ -226,6 +240,154 @@ def test_an_argument_that_cannot_work_is_an_error_that_names_it(
     with pytest.raises(ValueError, match=argument):
         RolloutExporter(tmp_path, **{argument: value})
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("variable", ["RANK", "WORLD_SIZE"])
+def test_a_launcher_s_number_that_is_none_is_an_error_that_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    monkeypatch.setenv(variable, "first")
+    with pytest.raises(ValueError, match=variable):
+        RolloutExporter(tmp_path)
+
+
+def test_what_is_no_tokenizer_is_an_error_that_says_what_to_pass(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"tokenizer: object has no __len__"):
+        RolloutExporter(tmp_path, tokenizer=object())
+
+
+def test_compression_without_its_package_is_an_error_that_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ImportError, match=r"rollout-board\[zstd\]"):
+        RolloutExporter(tmp_path, compress="zstd")
+
+
+WRONG_CALLS: dict[str, tuple[str, dict[str, Any]]] = {
+    "values of another length": ("log", {**rows(), "logprobs": [[0.0], [0.0]]}),
+    "a mask of another shape": ("log", {**rows(), "response_mask": [[1, 1]]}),
+    "prompts for other responses": ("log", {"prompt_ids": [[1]], "response_ids": [[1], [2]]}),
+    "a column of another length": ("log", {**rows(), "meta": {"env": ["x"]}}),
+    "lengths beyond the tokens": (
+        "log_packed",
+        {"input_ids": [1, 2], "seq_lens": [3], "loss_mask": [0, 1]},
+    ),
+    "a row of another length": (
+        "log_ragged",
+        {"token_ids": [[1, 2, 3]], "response_lengths": [2], "logprobs": [[-1.0]]},
+    ),
+    "a metric of many numbers": ("end_step", {"loss": np.zeros(3)}),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG_CALLS)
+def test_in_strict_mode_a_call_that_does_not_fit_raises_and_else_it_is_counted(
+    tmp_path: Path, wrong: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call, fields = WRONG_CALLS[wrong]
+    with (
+        RolloutExporter(tmp_path, strict=True) as strict,
+        pytest.raises(ValueError, match=r"expected|does not match|but|add up"),
+    ):
+        getattr(strict, call)(1, **fields)
+    with RolloutExporter(tmp_path) as lenient:
+        getattr(lenient, call)(1, **fields)
+    assert any(name.startswith(("errors:", "refused:")) for name in lenient.counts)
+    monkeypatch.setenv("ROLLOUT_EXPORT_STRICT", "1")
+    with RolloutExporter(tmp_path) as from_environment, pytest.raises(ValueError, match=r".+"):
+        getattr(from_environment, call)(1, **fields)
+
+
+def test_every_call_is_written_whatever_its_layout(exporter: RolloutExporter) -> None:
+    exporter.log(1, **rows(1))
+    exporter.log_packed(1, input_ids=[1, 2, 3], seq_lens=[3], loss_mask=[0, 0, 1])
+    exporter.log_ragged(1, token_ids=[[1, 2], [3]], response_lengths=[1, 1])
+    exporter.end_step(1)
+    exporter.close()
+    samples = lines_of_type(exporter, "sample")
+    assert [s["index"] for s in samples] == [0, 1, 2, 3]
+    assert [s["response_ids"] for s in samples] == [[3, 4, 5], [3], [2], [3]]
+
+
+def test_a_metric_that_cannot_be_written_does_not_cost_the_end_of_the_step(
+    exporter: RolloutExporter,
+) -> None:
+    exporter.end_step(1, loss=np.float32(0.5), note="\ud800", many=np.zeros(3))
+    exporter.end_step(2, loss=float("nan"))
+    exporter.close()
+    first, second = lines_of_type(exporter, "step_end")
+    assert (first["step"], "metrics" in first) == (1, False)
+    assert second["metrics"] == {"loss": None}
+    assert exporter.counts["refused:many"] == exporter.counts["refused:metrics"] == 1
+
+
+def test_nothing_that_is_asked_with_a_strange_step_raises(exporter: RolloutExporter) -> None:
+    for step in (None, "one", object(), float("inf")):
+        assert not exporter.wants(step)  # type: ignore[arg-type]  # what a careless caller may do
+        exporter.log(step, **rows())  # type: ignore[arg-type]
+        exporter.end_step(step)  # type: ignore[arg-type]
+    assert exporter.counts["lost"] == 8
+    assert exporter.counts["errors:end_step"] == 4
+
+
+def test_calls_of_several_threads_give_each_rollout_a_number_of_its_own(
+    exporter: RolloutExporter,
+) -> None:
+    threads = [
+        threading.Thread(target=lambda: [exporter.log(1, **rows(1)) for _ in range(50)])
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    exporter.close()
+    assert sorted(s["index"] for s in lines_of_type(exporter, "sample")) == list(range(200))
+
+
+def test_memory_that_is_used_again_does_not_mix_steps(exporter: RolloutExporter) -> None:
+    for step in range(30):
+        values = np.full((4, 5000), step, np.float32)
+        values[:, 0] = -1  # a constant array would be one number
+        exporter.log(step, prompt_ids=[[1]] * 4, response_ids=values.astype(int), logprobs=values)
+        exporter.end_step(step)
+    exporter.close()
+    samples = lines_of_type(exporter, "sample")
+    assert len(samples) == 120
+    assert all(set(s["logprobs"][1:]) == set(s["response_ids"][1:]) == {s["step"]} for s in samples)
+
+
+def test_a_close_that_finds_the_disk_hanging_gives_up_and_counts_what_was_queued(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = threading.Event()
+    real = RankFile.append
+
+    def hanging(self: RankFile, line: bytes) -> None:
+        gate.wait(20)
+        real(self, line)
+
+    exporter = RolloutExporter(tmp_path)
+    monkeypatch.setattr(RankFile, "append", hanging)
+    exporter.log(1, **rows(1))
+    exporter.log(1, **rows(3))
+    exporter.close(timeout=0.2)
+    gate.set()
+    assert exporter.counts["errors:close"] == 1
+    assert exporter.counts["lost"] >= 3
+
+
+def test_with_fsync_the_disk_has_a_step_when_its_end_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    with RolloutExporter(tmp_path, fsync="step", mode="sync") as exporter:
+        exporter.log(1, **rows())
+        assert not synced
+        exporter.end_step(1)
+        assert len(synced) == 1
 
 
 def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:

@@ -1,0 +1,49 @@
+"""verl's older trainer, `RayPPOTrainer` of `verl.trainer.ppo.ray_trainer`: its dump, replaced by ours.
+
+    class ExportTrainer(ExportV0, RayPPOTrainer): ...
+
+in the place of RayPPOTrainer in your copy of `main_ppo_v0.py`, with trainer.rollout_data_dir=runs/mine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from exporters.hooks.guard import guarded
+from exporters.hooks.verl import COLUMNS, TOKENS, Export, columns_of
+from exporters.writer import RolloutExporter
+
+
+class ExportV0(Export):
+    """For RayPPOTrainer: padded batches in a DataProto."""
+
+    def _log_rollout_data(
+        self, batch: Any, reward_extra_infos_dict: Any, timing_raw: Any, rollout_data_dir: str
+    ) -> None:
+        exporter = self._open_rollouts(rollout_data_dir)
+        with guarded(exporter, "verl"):
+            log_padded(exporter, self.global_steps, batch, reward_extra_infos_dict or {})
+        self._end(exporter)
+
+
+def log_padded(exporter: RolloutExporter, step: int, batch: Any, extra: Mapping[str, Any]) -> None:
+    """Logs a DataProto: prompts [B, P] left padded, responses [B, R] right padded."""
+    tensors = batch.batch
+    prompts, responses = tensors["prompts"], tensors["responses"]
+    attention = tensors["attention_mask"]
+    scores = tensors["token_level_scores"]
+    columns = {name: batch.non_tensor_batch.get(name) for name in COLUMNS}
+    parts = {name: list(values) for name, values in extra.items() if len(values) == len(prompts)}
+    exporter.log(
+        step,
+        prompt_ids=prompts,
+        prompt_mask=attention[:, : prompts.shape[1]],
+        response_ids=responses,
+        response_mask=attention[:, prompts.shape[1] :],
+        loss_mask=tensors["response_mask"],
+        rewards=scores.sum(-1),
+        meta={**columns_of({k: v for k, v in columns.items() if v is not None}), **parts},
+        token_rewards=tensors.get("token_level_rewards", scores),
+        **{ours: tensors.get(name) for name, ours in TOKENS.items()},
+    )

@@ -1,0 +1,208 @@
+"""The writing side: queued batches and step ends become lines of the rank's files."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from exporters.batch import Batch
+from exporters.files import new_name
+from exporters.lines import native_line
+from exporters.parts import Parts
+from exporters.record import SCHEMA_VERSION, encode_line
+from exporters.rllb import RllbLines
+from exporters.sampling import GroupSampler
+from exporters.sealing import Sealer
+from exporters.settings import Settings
+from exporters.step_end import StepEnd
+from exporters.tally import Tally
+
+_STEPS_HELD = 2
+_STEP_ENDS_OWED = 4096
+
+
+Item = Batch | StepEnd
+
+
+class Journal:
+    """Writes what the queue hands over.
+
+    The end of a step that the disk did not take is owed: it goes before the next line that fits.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        started: float,
+        tally: Tally,
+        sampler: GroupSampler | None,
+        tokenizer: Any,
+    ) -> None:
+        """Opens the rank's first file. Raises OSError where that cannot be done.
+
+        With a `sampler`, lines are held back until the end of their step says which groups stay.
+        """
+        self._settings, self._tally, self._sampler = settings, tally, sampler
+        self._held: dict[int, list[tuple[str, bytes]]] = {}
+        self._owed: deque[bytes] = deque(maxlen=_STEP_ENDS_OWED)
+        self._lock = threading.Lock()  # sync mode: SIGTERM closes from a thread of its own
+        self._is_native = settings.dialect == "native"
+        self._line = native_line if self._is_native else RllbLines(tokenizer).line
+        self._sealer = Sealer(tally) if settings.compress else None
+        facts = {"schema": SCHEMA_VERSION, "rank": settings.rank, **settings.header(started)}
+        self._parts = Parts(
+            settings.folder,
+            new_name(settings.attempt, settings.rank, settings.dialect),
+            partial(_header, facts) if self._is_native else None,
+            settings.rotate_bytes,
+            self._sealer.seal if self._sealer else lambda _: None,
+        )
+
+    @property
+    def path(self) -> Path:
+        """The file that is written to now."""
+        return self._parts.path
+
+    def handle(self, item: Item) -> None:
+        """Writes one queued item. Never raises."""
+        try:
+            with self._lock:
+                self._handle(item)
+        except Exception as error:
+            self._tally.fail("write", error)
+
+    def close(self, timeout: float) -> None:
+        """Writes what was held back and the closing line, and compresses what is full.
+
+        Raises OSError, and TimeoutError where full parts are not compressed within `timeout` seconds.
+        """
+        with self._lock:
+            try:
+                self._finish()
+            finally:
+                self._parts.close()
+        if self._sealer is not None and not self._sealer.stop(timeout):
+            raise TimeoutError(
+                f"full parts not compressed after {timeout:g} s; they stay as they are"
+            )
+
+    def _handle(self, item: Item) -> None:
+        with contextlib.suppress(OSError):  # no room yet: that is counted where a rollout is lost
+            self._pay()
+        if isinstance(item, StepEnd):
+            self._end(item)
+            return
+        if self._sampler is not None:
+            self._hold(item)
+        else:
+            self._write(item)
+        item.release()
+
+    def _finish(self) -> None:
+        for step in list(self._held):
+            self._release(step)
+        if self._is_native:
+            self._pay()
+            facts = {"type": "close", "t": time.time(), "rank": self._settings.rank}
+            self._parts.append(encode_line({**facts, **self._tally.counts}))
+        if self._settings.fsync:
+            self._parts.sync()
+
+    def _pay(self) -> None:
+        while self._owed:
+            self._parts.append(self._owed[0])
+            self._owed.popleft()
+
+    def _write(self, batch: Batch) -> None:
+        for line in self._lines(batch):
+            if line is not None:
+                self._append(batch.place.step, line)
+
+    def _hold(self, batch: Batch) -> None:
+        held = self._held.setdefault(batch.place.step, [])
+        for row, line in zip(batch.rows, self._lines(batch), strict=False):
+            if line is not None:
+                held.append((batch.group(row), line))
+        while len(self._held) > _STEPS_HELD:  # a step that nobody ended
+            self._release(min(self._held))
+
+    def _release(self, step: int) -> None:
+        kept = self._sampler.kept(step) if self._sampler is not None else frozenset[str]()
+        for group, line in self._held.pop(step, ()):
+            if group in kept:
+                self._append(step, line)
+            else:
+                self._tally.add_to_step("sampled_out", step)
+
+    def _lines(self, batch: Batch) -> Iterator[bytes | None]:
+        """One line a row; None where it was lost, which is counted."""
+        try:
+            batch.wait()
+        except Exception as error:
+            self._lose(batch.place.step, len(batch.rows), error)
+            return
+        for row in batch.rows:
+            try:
+                yield self._encode(batch, row)
+            except Exception as error:
+                self._lose(batch.place.step, 1, error)
+                yield None
+
+    def _encode(self, batch: Batch, row: int) -> bytes:
+        rollout = batch.cut(row)
+        for name in rollout.refused:
+            self._tally.refuse(batch.place.step, name, "its length is not that of the tokens")
+        settings = self._settings
+        fields = self._line(batch, rollout, row, rank=settings.rank, digits=settings.digits)
+        return encode_line(fields)
+
+    def _append(self, step: int, line: bytes) -> None:
+        try:
+            self._parts.append(line)
+        except OSError as error:
+            self._lose(step, 1, error)
+        else:
+            self._tally.add_to_step("records", step)
+
+    def _lose(self, step: int, rollouts: int, error: Exception) -> None:
+        self._tally.add_to_step("lost", step, rollouts)
+        self._tally.fail("write", error)
+
+    def _end(self, end: StepEnd) -> None:
+        self._release(end.step)
+        take = partial(self._tally.take_step, step=end.step)
+        line: dict[str, Any] = {
+            "type": "step_end",
+            "step": end.step,
+            "rank": self._settings.rank,
+            "records": take("records"),
+            "dropped": take("lost"),
+            "t": time.time(),
+        }
+        sampled_out = take("sampled_out")
+        if sampled_out:
+            line["sampled_out"] = sampled_out
+        if self._is_native:
+            self._owed.append(self._with_metrics(line, end))
+            self._pay()
+        if self._settings.fsync == "step":
+            self._parts.sync()
+
+    def _with_metrics(self, line: dict[str, Any], end: StepEnd) -> bytes:
+        """The line, without the metrics where they cannot be written: the step did end."""
+        try:
+            metrics = end.rounded(self._settings.digits)
+            return encode_line({**line, "metrics": metrics} if metrics else line)
+        except Exception as error:
+            self._tally.refuse(end.step, "metrics", str(error))
+            return encode_line(line)
+
+
+def _header(facts: Mapping[str, Any], part: int) -> bytes:
+    return encode_line({"type": "header", "part": part, **facts})

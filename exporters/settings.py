@@ -1,0 +1,126 @@
+"""The arguments of an exporter, checked before anything is opened."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+_CHOICES = {
+    "logprobs_mode": ("processed", "raw"),
+    "mode": ("thread", "sync"),
+    "on_full": ("block", "drop"),
+    "compress": (None, "zstd"),
+    "fsync": (None, "step"),
+    "dialect": ("native", "rllb"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What `RolloutExporter` was told; its docstring says what each means."""
+
+    folder: Path
+    rank: int
+    world_size: int
+    attempt: str
+    start_step: int | None
+    temperature: float
+    logprobs_mode: str
+    engine: str | None
+    digits: int
+    every_n_steps: int
+    max_samples_per_step: int | None
+    mode: str
+    queue_bytes: int
+    max_inflight_steps: int
+    on_full: str
+    full_timeout: float
+    rotate_bytes: int
+    compress: str | None
+    fsync: str | None
+    dialect: str
+
+    def check(self) -> None:
+        """Raises ValueError for the first setting that cannot work, ImportError for a missing part."""
+        for name, is_good, expected in self._rules():
+            if not is_good:
+                raise ValueError(f"{name}: expected {expected}, found {getattr(self, name)!r}")
+        if self.compress and importlib.util.find_spec("zstandard") is None:
+            raise ImportError(
+                "compress='zstd' needs the package zstandard: pip install 'rollout-board[zstd]', or "
+                "leave compress out"
+            )
+
+    def header(self, started: float) -> dict[str, object]:
+        """What the header line and the run's document both say."""
+        return {
+            "attempt": self.attempt,
+            "started": started,
+            "start_step": self.start_step,
+            "world_size": self.world_size,
+            "digits": self.digits,
+            "temperature": self.temperature,
+            "logprobs_mode": self.logprobs_mode,
+            "engine": self.engine,
+            "max_samples_per_step": self.max_samples_per_step,
+            "every_n_steps": self.every_n_steps,
+        }
+
+    def _rules(self) -> Iterator[tuple[str, bool, str]]:
+        for name, least, most in (
+            ("world_size", 1, None),
+            ("rank", 0, self.world_size - 1 if _is_whole(self.world_size) else None),
+            ("digits", 1, 9),
+            ("every_n_steps", 1, None),
+            ("queue_bytes", 1, None),
+            ("max_inflight_steps", 1, None),
+            ("rotate_bytes", 1 << 16, None),
+        ):
+            value = getattr(self, name)
+            is_good = _is_whole(value) and value >= least and (most is None or value <= most)
+            limit = f"at least {least}" if most is None else f"{least} to {most}"
+            yield name, is_good, f"a whole number, {limit}"
+        for name in ("start_step", "max_samples_per_step"):
+            value, least = getattr(self, name), 1 if name == "max_samples_per_step" else 0
+            is_good = value is None or (_is_whole(value) and value >= least)
+            yield name, is_good, f"None or a whole number, at least {least}"
+        yield "temperature", _is_number(self.temperature) and self.temperature > 0, "more than 0"
+        timeout = self.full_timeout
+        yield "full_timeout", _is_number(timeout) and timeout >= 0, "0 s or more"
+        for name, choices in _CHOICES.items():
+            expected = " or ".join(map(str, choices))
+            yield name, getattr(self, name) in choices, expected
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def rank_of_launch(rank: int | None) -> int:
+    """`rank`, or the launcher's RANK, or 0. Raises ValueError where that is no number."""
+    return _from_launcher("RANK", 0) if rank is None else rank
+
+
+def size_of_launch(world_size: int | None) -> int:
+    """`world_size`, or the launcher's WORLD_SIZE, or 1. Raises ValueError where that is no number."""
+    return _from_launcher("WORLD_SIZE", 1) if world_size is None else world_size
+
+
+def _from_launcher(variable: str, default: int) -> int:
+    text = os.environ.get(variable, str(default))
+    try:
+        return int(text)
+    except ValueError:
+        name = variable.lower()
+        raise ValueError(
+            f"{name}: the environment's {variable} is {text!r}, expected a whole number; set it or "
+            f"pass {name}=..."
+        ) from None

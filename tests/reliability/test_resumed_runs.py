@@ -1,0 +1,63 @@
+"""A run that was ended and goes on with other ranks, as the board shows it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from board.store.discovery import discover
+from board.store.run import open_run
+from exporters import RolloutExporter
+
+ROLLOUT = {"prompt_ids": [[1]], "response_ids": [[2]]}
+
+
+def train(folder: Path, attempt: str, ranks: int, steps: range, reward: float) -> None:
+    for rank in range(ranks):
+        with RolloutExporter(
+            folder, rank=rank, world_size=ranks, attempt=attempt, start_step=steps[0]
+        ) as exporter:
+            for step in steps:
+                exporter.log(step, **ROLLOUT, rewards=[reward])
+                exporter.end_step(step)
+
+
+def test_a_run_resumed_with_fewer_ranks_shows_each_step_once_and_whole(tmp_path: Path) -> None:
+    train(tmp_path, "a", 4, range(1, 21), 0.0)
+    train(tmp_path, "b", 2, range(11, 16), 1.0)
+    run = open_run(discover(tmp_path).runs[0])
+    assert list(run.steps["step"]) == list(range(1, 16))
+    assert list(run.steps["reward_mean"]) == [0.0] * 10 + [1.0] * 5
+    assert list(run.rollouts.groupby("step").size()) == [4] * 10 + [2] * 5
+    assert run.superseded == 40
+    assert all(run.steps["complete"])
+
+
+def test_a_run_resumed_with_more_ranks_shows_each_step_once_and_whole(tmp_path: Path) -> None:
+    train(tmp_path, "a", 1, range(1, 4), 0.0)
+    train(tmp_path, "b", 3, range(3, 5), 1.0)
+    run = open_run(discover(tmp_path).runs[0])
+    assert list(run.rollouts.groupby("step").size()) == [1, 1, 3, 3]
+    assert run.superseded == 1
+    assert all(run.steps["complete"])
+
+
+def test_a_step_that_one_rank_has_not_ended_is_not_complete(tmp_path: Path) -> None:
+    for rank in range(2):
+        with RolloutExporter(tmp_path, rank=rank, world_size=2, attempt="a") as exporter:
+            exporter.log(1, **ROLLOUT)
+            if rank == 0:
+                exporter.end_step(1)
+    run = open_run(discover(tmp_path).runs[0])
+    assert list(run.steps["complete"]) == [False]
+
+
+def test_a_rotated_run_is_read_as_one(tmp_path: Path) -> None:
+    with RolloutExporter(tmp_path, rotate_bytes=1 << 16) as exporter:
+        for step in range(20):
+            exporter.log(step, prompt_ids=[[1]], response_ids=[list(range(4000))])
+            exporter.end_step(step)
+    assert len(list(tmp_path.glob("*.jsonl"))) > 3
+    run = open_run(discover(tmp_path).runs[0])
+    assert list(run.steps["step"]) == list(range(20))
+    assert all(run.steps["complete"])
+    assert not run.problems

@@ -1,0 +1,146 @@
+"""Samples and batches as ms-swift 4.6 (3602360a) builds them: `rl_core/data.py` and
+`rlhf_trainers/grpo_trainer.py`; its own GRPOSample and GRPOBatch where they can be imported.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from opened_logs import opened
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("trl")
+
+from exporters.hooks.ms_swift import ExportGRPO  # noqa: E402 - not there without TRL
+
+
+@dataclass
+class Sample:
+    messages: list[dict[str, str]]
+    prompt_id: str = ""
+    request_id: str = ""
+    finish_reason: str | None = None
+    rewards: Any = None
+    encoded: Any = None
+
+
+@dataclass
+class Batch:
+    completion_mask: Any
+    truncated_mask: Any
+    seq_lengths: Any
+    old_per_token_logps: Any = None
+    ref_per_token_logps: Any = None
+    rollout_per_token_logps: Any = None
+    teacher_per_token_logps: Any = None
+    advantages: Any = None
+
+
+def data_types() -> list[Any]:
+    try:
+        from swift.rl_core.data import GRPOBatch, GRPOSample
+    except ImportError:
+        return [(Sample, Batch)]
+    return [(Sample, Batch), (GRPOSample, GRPOBatch)]
+
+
+LOGPS = torch.tensor([[-0.1, -0.2, -0.3], [-9.0, -0.4, -0.5]])
+
+
+class Trainer:
+    """What of ms-swift's GRPOTrainer the hook touches: one micro batch of two samples."""
+
+    def __init__(self) -> None:
+        self.accelerator = SimpleNamespace(process_index=0, num_processes=1)
+        self.state = SimpleNamespace(global_step=0)
+        self.args = SimpleNamespace(temperature=0.9)
+        self.template = SimpleNamespace(tokenizer=None, sequence_parallel_size=1)
+        self.model = SimpleNamespace(training=True)
+        self.reward_func_names, self.reward_weights = ["acc", "fmt"], torch.tensor([1.0, 0.5])
+        self._rewards_per_func = torch.tensor([[1.0, 1.0], [0.0, float("nan")]])
+        self.callbacks: list[Any] = []
+
+    def add_callback(self, callback: Any) -> None:
+        self.callbacks.append(callback)
+
+    def split_by_mini_batches(self, samples: Any) -> Any:
+        return [samples]
+
+    def _postprocess_batch(self, samples: Any, batches: Any) -> None:
+        batches[0]["grpo_batch"].advantages = torch.tensor([[1.0] * 3, [-1.0] * 3])
+
+    def _get_per_token_logps_and_entropies(self, *args: Any, **kwargs: Any) -> Any:
+        return LOGPS, torch.full((2, 3), 0.5)
+
+    def _compute_loss_and_metrics(self, model: Any, model_inputs: Any, grpo_batch: Any) -> Any:
+        self._get_per_token_logps_and_entropies(model, model_inputs, grpo_batch)
+        return torch.tensor(0.25), {}
+
+
+class ExportTrainer(ExportGRPO, Trainer):
+    pass
+
+
+def samples(made: Any) -> list[Any]:
+    """A prompt of 2 and a response of 3 tokens, the middle one a tool's; a prompt of 1, 2 tokens."""
+    encoded = [
+        {"input_ids": [5, 6, 7, 8, 1], "labels": [-100, -100, 7, -100, 1]},
+        {"input_ids": [9, 10, 11], "labels": [-100, 10, 11]},
+    ]
+    ends = ["stop", "length"]
+    return [
+        made(
+            messages=[{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}],
+            prompt_id="p",
+            request_id=f"r{i}",
+            finish_reason=ends[i],
+            encoded=encoded[i],
+        )
+        for i in range(2)
+    ]
+
+
+@pytest.mark.parametrize(("sample", "batch"), data_types())
+def test_what_the_loss_saw_is_logged_once_a_step(tmp_path: Path, sample: Any, batch: Any) -> None:
+    trainer = ExportTrainer()
+    trainer.rollout_dir = str(tmp_path)
+    (boundaries,) = trainer.callbacks
+    boundaries.on_train_begin(trainer.args, trainer.state, None)
+    grpo_batch = batch(
+        completion_mask=torch.tensor([[True, False, True], [False, True, True]]),
+        truncated_mask=torch.tensor([False, True]),
+        seq_lengths=torch.tensor([5, 3]),
+        old_per_token_logps=LOGPS - 0.01,
+    )
+    trainer._postprocess_batch(samples(sample), [{"grpo_batch": grpo_batch}])
+    for _ in range(2):  # two updates on the batch
+        assert float(trainer._compute_loss_and_metrics(None, {}, grpo_batch)[0]) == 0.25
+    trainer.exporter.close()
+
+    first, second = opened(tmp_path)
+    assert (first.step, second.step) == (1, 1)
+    assert (first.prompt_ids, first.response_ids) == ([5, 6], [7, 8, 1])
+    assert (second.prompt_ids, second.response_ids) == ([9], [10, 11])
+    assert first.tokens["loss_mask"] == [1, 0, 1]
+    assert first.tokens["logprobs"] == pytest.approx([-0.1, -0.2, -0.3])
+    assert second.tokens["logprobs"] == pytest.approx([-0.4, -0.5])
+    assert second.tokens["old_logprobs"] == pytest.approx([-0.41, -0.51])
+    assert second.tokens["entropy"] == [0.5, 0.5]
+    assert second.tokens["advantages"] == [-1, -1]
+    assert [r.fields["reward"] for r in (first, second)] == [1.5, 0]
+    assert first.fields["rewards.acc"] == 1
+    assert "rewards.fmt" not in second.fields
+    assert [r.fields["is_truncated"] for r in (first, second)] == [0, 1]
+    assert first.fields["group_id"] == second.fields["group_id"] == "p"
+
+
+def test_with_sequence_parallelism_nothing_is_written(tmp_path: Path) -> None:
+    trainer = ExportTrainer()
+    trainer.rollout_dir = str(tmp_path)
+    trainer.template.sequence_parallel_size = 2
+    assert not trainer.open_rollouts().wants(1)
+    assert list(tmp_path.iterdir()) == []

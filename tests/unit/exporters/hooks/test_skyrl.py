@@ -1,0 +1,129 @@
+"""The batch is laid out as by SkyRL a9564572 (`train/dataset/preprocess.py`, `train/trainer.py`): by its
+own function where it can be imported, else by one that does the same.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from opened_logs import opened
+
+torch = pytest.importorskip("torch")
+
+from exporters.hooks.skyrl import ExportCallback, ExportRewards  # noqa: E402 - needs torch
+
+PROMPTS, RESPONSES = [[5, 6], [7]], [[8, 9, 1], [10]]
+REWARDS = [[0.0, 0.0, 1.0], [0.25]]
+LOGPROBS = [[-0.1, -0.2, -0.3], [-0.4]]
+MASKS = [[1, 0, 1], [1]]
+
+
+def right_aligned(rows: list[list[Any]], width: int) -> Any:
+    return torch.tensor([[0] * (width - len(row)) + row for row in rows])
+
+
+def laid_out(
+    pad: Padding, prompts: Any, responses: Any, rewards: Any, masks: Any, logprobs: Any
+) -> tuple[Any, ...]:
+    whole = [p + r for p, r in zip(prompts, responses, strict=True)]
+    total, width = max(map(len, whole)), max(map(len, responses))
+    return (
+        right_aligned(whole, total),
+        right_aligned([[1] * len(row) for row in whole], total),
+        right_aligned([[1] * len(row) for row in responses], width),
+        right_aligned(rewards, width),
+        right_aligned(masks, width),
+        right_aligned(logprobs, width),
+    )
+
+
+def layouts() -> list[Any]:
+    try:
+        from skyrl.train.dataset.preprocess import convert_prompts_responses_to_batch_tensors
+    except ImportError:
+        return [laid_out]
+    return [laid_out, convert_prompts_responses_to_batch_tensors]
+
+
+class Padding(int):
+    """Id 0, and a tokenizer of that padding, which SkyRL 0.3.0 takes in its place."""
+
+    pad_token_id = 0
+
+
+class Batch(dict[str, Any]):
+    metadata: dict[str, Any]
+
+
+class Trainer:
+    """What of RayPPOTrainer the hook touches."""
+
+    tokenizer = None
+
+    def __init__(self, layout: Any) -> None:
+        self.layout = layout
+
+    def convert_to_training_input(self, generator_output: Any, uids: Any) -> Batch:
+        parts = self.layout(
+            Padding(), PROMPTS, RESPONSES, generator_output["rewards"], MASKS, LOGPROBS
+        )
+        names = (
+            *("sequences", "attention_mask", "response_mask"),
+            *("rewards", "loss_mask", "rollout_logprobs"),
+        )
+        rows = {name: torch.cat([part, part[:1]]) for name, part in zip(names, parts, strict=False)}
+        batch = Batch(rows)  # a third row, that only fills the ranks
+        batch.metadata = {"uids": uids, "pad_size": 1}
+        return batch
+
+    def compute_advantages_and_returns(self, data: Batch) -> Batch:
+        data["advantages"] = data["rewards"] * 2
+        return data
+
+
+class ExportTrainer(ExportRewards, Trainer):
+    pass
+
+
+@pytest.mark.parametrize("layout", layouts())
+def test_a_step_is_logged_with_what_skyrl_drops_before_its_end(tmp_path: Path, layout: Any) -> None:
+    trainer = ExportTrainer(layout)
+    callback = ExportCallback(str(tmp_path), strict=True)
+    state = SimpleNamespace(global_step=3, batch=None, metrics=None)
+    callback.on_train_start(trainer, state, None)
+    output = {"rewards": REWARDS, "stop_reasons": ["stop", "length"]}
+    batch = trainer.convert_to_training_input(output, ["u", "u"])
+    batch["action_log_probs"] = batch["rollout_logprobs"] - 0.01
+    batch["values"] = None
+    batch = trainer.compute_advantages_and_returns(batch)
+    del batch["rewards"], batch.metadata["uids"]
+    state = SimpleNamespace(global_step=4, batch=batch, metrics={"loss": 0.5})
+    callback.on_step_end(trainer, state, None)
+    callback.on_train_end(trainer, state, None)
+
+    long, short = opened(tmp_path)
+    assert (long.step, short.step) == (4, 4)
+    assert (long.prompt_ids, long.response_ids) == ([5, 6], [8, 9, 1])
+    assert (short.prompt_ids, short.response_ids) == ([7], [10])
+    assert long.tokens["sampling_logprobs"] == pytest.approx([-0.1, -0.2, -0.3])
+    assert short.tokens["logprobs"] == pytest.approx([-0.41])
+    assert long.tokens["loss_mask"] == [1, 0, 1]
+    assert long.tokens["token_rewards"] == [0, 0, 1]
+    assert short.tokens["advantages"] == [0.5]
+    assert [r.fields["reward"] for r in (long, short)] == [1, 0.25]
+    assert [r.fields["is_truncated"] for r in (long, short)] == [0, 1]
+    assert long.fields["group_id"] == "u"
+    assert "values" not in long.tokens
+
+
+def test_an_error_in_the_hook_is_counted_and_the_step_goes_on(tmp_path: Path) -> None:
+    callback = ExportCallback(str(tmp_path), strict=False)
+    state = SimpleNamespace(global_step=0, batch=None, metrics=None)
+    trainer = ExportTrainer(laid_out)
+    callback.on_train_start(trainer, state, None)
+    callback.on_step_end(trainer, state, None)
+    callback.on_train_end(trainer, state, None)
+    assert callback.exporter.counts["errors:skyrl"] == 1

@@ -1,0 +1,100 @@
+"""The methods and inputs are those of TRL 0.24's GRPOTrainer as Unsloth 015bdef0 rewrites it
+(`models/rl_replacements.py`).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from opened_logs import opened
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("trl")
+
+from exporters.hooks.unsloth import ExportGRPO  # noqa: E402 - not there without TRL
+
+
+class Trainer:
+    """What of the GRPOTrainer the hook touches: one batch of two rollouts."""
+
+    def __init__(self, with_old: bool) -> None:
+        self.with_old = with_old
+        self.accelerator = SimpleNamespace(process_index=0, num_processes=1)
+        self.state = SimpleNamespace(global_step=0)
+        self.args = SimpleNamespace(
+            temperature=1.0, gradient_accumulation_steps=1, to_dict=lambda: {"beta": 0.1}
+        )
+        self.model = SimpleNamespace(training=True)
+        self.processing_class = SimpleNamespace(
+            eos_token_id=1, pad_token_id=0, name_or_path="t", vocab_size=12
+        )
+        self.reward_func_names, self.reward_weights = ["acc"], torch.ones(1)
+        self.num_generations, self._step = 2, 0
+        self.callbacks: list[Any] = []
+
+    def add_callback(self, callback: Any) -> None:
+        self.callbacks.append(callback)
+
+    def _calculate_rewards(self, inputs: Any, prompts: Any, completions: Any, ids: Any) -> Any:
+        return torch.tensor([[1.0], [0.0]])
+
+    def _generate_and_score_completions(self, inputs: Any) -> Any:
+        prompts = [row["prompt"] for row in inputs]
+        self._calculate_rewards(inputs, prompts, ["x", "y"], [[7, 8, 1], [9]])
+        output = {
+            "prompt_ids": torch.tensor([[5, 6], [5, 6]]),
+            "prompt_mask": torch.ones(2, 2),
+            "completion_ids": torch.tensor([[7, 8, 1], [9, 0, 0]]),
+            "completion_mask": torch.tensor([[1, 1, 1], [1, 0, 0]]),
+            "advantages": torch.tensor([1.0, -1.0]),
+            "sampling_per_token_logps": torch.tensor([[-0.1, -0.2, -0.3], [-0.4, 0, 0]]),
+        }
+        old = {"old_per_token_logps": torch.tensor([[-0.11, -0.21, -0.31], [-0.41, 0, 0]])}
+        return output | (old if self.with_old else {})
+
+    def compute_loss(
+        self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None
+    ) -> Any:
+        inputs.pop("completion_ids")  # whatever it does with its inputs is its own affair
+        return torch.tensor(0.5)
+
+
+class ExportTrainer(ExportGRPO, Trainer):
+    pass
+
+
+def train(folder: Path, monkeypatch: pytest.MonkeyPatch, with_old: bool) -> None:
+    monkeypatch.setattr(
+        "exporters.writer.describe_run", lambda *_: None
+    )  # no tokenizer to describe
+    trainer = ExportTrainer(with_old)
+    trainer.rollout_dir = str(folder)
+    (boundaries,) = trainer.callbacks
+    boundaries.on_train_begin(trainer.args, trainer.state, None)
+    rows = [{"prompt": "q", "ground_truth": "x"}] * 2
+    batch = trainer._generate_and_score_completions(rows)
+    for _ in range(2):  # two updates on the batch
+        assert float(trainer.compute_loss(None, dict(batch))) == 0.5
+    boundaries.on_train_end(trainer.args, trainer.state, None)
+
+
+@pytest.mark.parametrize("with_old", [True, False])
+def test_what_the_loss_was_given_is_logged_once_a_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, with_old: bool
+) -> None:
+    train(tmp_path, monkeypatch, with_old)
+    first, second = opened(tmp_path)
+    assert (first.prompt_ids, first.response_ids) == ([5, 6], [7, 8, 1])
+    assert (second.prompt_ids, second.response_ids) == ([5, 6], [9])
+    assert first.tokens["sampling_logprobs"] == pytest.approx([-0.1, -0.2, -0.3])
+    assert ("logprobs" in first.tokens) is with_old
+    if with_old:
+        assert second.tokens["logprobs"] == pytest.approx([-0.41])
+    assert "old_logprobs" not in first.tokens
+    assert [r.fields["reward"] for r in (first, second)] == [1, 0]
+    assert [r.fields["advantage"] for r in (first, second)] == [1, -1]
+    assert [r.fields["is_truncated"] for r in (first, second)] == [0, 1]
+    assert first.fields["ground_truth"] == "x"

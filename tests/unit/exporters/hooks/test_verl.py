@@ -1,0 +1,169 @@
+"""Batches as verl 1dda039b builds them: `ppo/v1/trainer_base.py`, `ppo/ray_trainer.py` of its trainer.
+
+DataProto is verl's own and TensorDict tensordict's where they can be imported.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from opened_logs import opened
+
+torch = pytest.importorskip("torch")
+
+from exporters.hooks.verl import ExportV1  # noqa: E402 - not there without torch
+from exporters.hooks.verl_v0 import ExportV0  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*nested tensors.*:UserWarning")
+
+
+class Trainer:
+    """What of verl's trainers the hook touches."""
+
+    def __init__(self, last: int = 9) -> None:
+        rollout = SimpleNamespace(temperature=0.7, name="vllm")
+        self.config = SimpleNamespace(actor_rollout_ref=SimpleNamespace(rollout=rollout))
+        self.tokenizer, self.global_steps, self.total_training_steps = None, 4, last
+
+
+class V1(ExportV1, Trainer):
+    pass
+
+
+class V0(ExportV0, Trainer):
+    pass
+
+
+class Texts(list[Any]):
+    """As NonTensorStack: a list with tolist()."""
+
+    def tolist(self) -> list[Any]:
+        return list(self)
+
+
+def jagged(*rows: list[Any]) -> Any:
+    return torch.nested.nested_tensor([torch.tensor(row) for row in rows], layout=torch.jagged)
+
+
+def tensor_dicts() -> list[Any]:
+    try:
+        from tensordict import NonTensorStack, TensorDict
+    except ImportError:
+        return [dict]
+
+    def real(data: dict[str, Any]) -> Any:
+        texts = {k: NonTensorStack(*v) for k, v in data.items() if isinstance(v, Texts)}
+        return TensorDict({**data, **texts}, batch_size=3)
+
+    return [dict, real]
+
+
+def queue(monkeypatch: pytest.MonkeyPatch, asked: list[str], made: Any = dict) -> Any:
+    """Three rows, of which the last only fills the ranks."""
+    data = {
+        "prompts": jagged([5, 6], [7], [7]),
+        "responses": jagged([8, 9, 1], [10], [10]),
+        "response_mask": jagged([1, 0, 1], [1], [1]),
+        "old_log_probs": jagged([-0.1, -0.2, -0.3], [-0.4], [-0.4]),
+        "rollout_log_probs": jagged([-0.11, -0.21, -0.31], [-0.41], [-0.41]),
+        "advantages": jagged([1.0, 1.0, 1.0], [-1.0], [-1.0]),
+        "rm_scores": jagged([0.0, 0.0, 1.0], [0.5], [0.5]),
+        "uid": Texts(["u", "u", "u"]),
+        "data_source": Texts(["gsm8k"] * 3),
+        "reward_model": Texts([{"ground_truth": "9"}] * 3),
+    }
+
+    def kv_batch_get(keys: Any, partition_id: str, select_fields: list[str]) -> Any:
+        asked.extend(select_fields)
+        return made({name: value for name, value in data.items() if name in select_fields})
+
+    module = ModuleType("transfer_queue")
+    vars(module)["kv_batch_get"] = kv_batch_get
+    monkeypatch.setitem(sys.modules, "transfer_queue", module)
+    tags = [{"min_global_steps": 3}, {"min_global_steps": 4}, {"is_padding": True}]
+    return SimpleNamespace(keys=["u_0_0", "u_1_0", "pad"], partition_id="train", tags=tags)
+
+
+@pytest.mark.parametrize("made", tensor_dicts())
+def test_v1_rollouts_are_logged_without_the_rows_that_fill_the_ranks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: Any
+) -> None:
+    asked: list[str] = []
+    trainer = V1(last=4)
+    trainer._log_rollout_data(queue(monkeypatch, asked, made), {}, str(tmp_path))
+    assert {"values", "ref_log_prob", "entropy"} <= set(asked)
+    long, short = opened(tmp_path)
+    assert (long.step, short.step) == (4, 4)
+    assert (long.prompt_ids, long.response_ids) == ([5, 6], [8, 9, 1])
+    assert (short.prompt_ids, short.response_ids) == ([7], [10])
+    assert long.tokens["logprobs"] == pytest.approx([-0.1, -0.2, -0.3])
+    assert short.tokens["sampling_logprobs"] == pytest.approx([-0.41])
+    assert long.tokens["loss_mask"] == [1, 0, 1]
+    assert long.tokens["token_rewards"] == [0, 0, 1]
+    assert [r.fields["reward"] for r in (long, short)] == [1, 0.5]
+    assert [r.fields["policy_version"] for r in (long, short)] == [3, 4]
+    assert (long.fields["group_id"], long.fields["env"]) == ("u", "gsm8k")
+    assert long.fields["ground_truth"] == "9"
+
+
+def test_the_last_step_closes_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trainer = V1(last=4)
+    trainer._log_rollout_data(queue(monkeypatch, []), {}, str(tmp_path))
+    (file,) = tmp_path.glob("*.jsonl")
+    assert '"type":"close"' in file.read_text()
+
+
+def data_protos() -> list[Any]:
+    def stand_in(tensors: Any, non_tensors: Any) -> Any:
+        return SimpleNamespace(batch=tensors, non_tensor_batch=non_tensors)
+
+    try:
+        from verl.protocol import DataProto
+    except ImportError:
+        return [stand_in]
+    return [stand_in, DataProto.from_dict]
+
+
+@pytest.mark.parametrize("made", data_protos())
+def test_v0_rollouts_are_cut_by_their_masks(tmp_path: Path, made: Any) -> None:
+    tensors = {
+        "prompts": torch.tensor([[5, 6], [0, 7]]),
+        "responses": torch.tensor([[8, 9, 1], [10, 0, 0]]),
+        "attention_mask": torch.tensor([[1, 1, 1, 1, 1], [0, 1, 1, 0, 0]]),
+        "response_mask": torch.tensor([[1, 0, 1], [1, 0, 0]]),
+        "old_log_probs": torch.tensor([[-0.1, -0.2, -0.3], [-0.4, 0, 0]]),
+        "values": torch.tensor([[0.1, 0.2, 0.3], [0.4, 0, 0]]),
+        "token_level_scores": torch.tensor([[0.0, 0, 1], [0.5, 0, 0]]),
+        "token_level_rewards": torch.tensor([[-0.01, 0, 1], [0.5, 0, 0]]),
+    }
+    truth = np.array([{"ground_truth": "9"}, {"ground_truth": "3"}], dtype=object)
+    non_tensors = {"uid": np.array(["u", "v"], dtype=object), "reward_model": truth}
+    trainer = V0(last=4)
+    trainer._log_rollout_data(made(tensors, non_tensors), {"acc": [1.0, 0.0]}, {}, str(tmp_path))
+    long, short = opened(tmp_path)
+    assert (long.prompt_ids, long.response_ids) == ([5, 6], [8, 9, 1])
+    assert (short.prompt_ids, short.response_ids) == ([7], [10])
+    assert long.tokens["logprobs"] == pytest.approx([-0.1, -0.2, -0.3])
+    assert short.tokens["values"] == pytest.approx([0.4])
+    assert long.tokens["token_rewards"] == pytest.approx([-0.01, 0, 1])
+    assert [r.fields["reward"] for r in (long, short)] == [1, 0.5]
+    assert [r.fields["group_id"] for r in (long, short)] == ["u", "v"]
+    assert [r.fields["acc"] for r in (long, short)] == [1, 0]
+    assert short.fields["ground_truth"] == "3"
+
+
+def test_a_queue_without_the_batch_is_counted_and_does_not_raise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "transfer_queue", None)
+    trainer = V1()
+    batch = SimpleNamespace(keys=[], partition_id="train", tags=[])
+    trainer._log_rollout_data(batch, {}, str(tmp_path))
+    assert trainer.rollout_exporter is not None
+    assert trainer.rollout_exporter.counts["errors:verl"] == 1
+    trainer.rollout_exporter.close()

@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from exporters.worker import Worker
+
+
+class Gate:
+    """Handles an item when it is let through, and keeps what it handled."""
+
+    def __init__(self) -> None:
+        self.open, self.begun = threading.Event(), threading.Event()
+        self.handled: list[str] = []
+
+    def __call__(self, item: str) -> None:
+        self.begun.set()
+        self.open.wait(20)
+        self.handled.append(item)
+
+
+def worker(gate: Gate, on_full: str = "drop", timeout: float = 0.0) -> Worker[str]:
+    return Worker(gate, queue_bytes=10, max_steps=2, on_full=on_full, full_timeout=timeout)
+
+
+def test_items_are_handled_in_order() -> None:
+    gate = Gate()
+    gate.open.set()
+    queue = worker(gate, "block", 20)
+    assert all(queue.put(str(i), 6, i) for i in range(20))
+    assert queue.stop(20)
+    assert gate.handled == [str(i) for i in range(20)]
+
+
+def test_the_queue_is_bounded_by_bytes() -> None:
+    queue = worker(gate := Gate())
+    assert queue.put("a", 6, 1)
+    assert not queue.put("b", 6, 1)
+    assert queue.put("c", 4, 1)
+    gate.open.set()
+    assert queue.stop(20)
+    assert gate.handled == ["a", "c"]
+
+
+def test_the_queue_is_bounded_by_steps() -> None:
+    queue = worker(gate := Gate())
+    assert [queue.put(str(step), 1, step) for step in (1, 2, 3)] == [True, True, False]
+    assert queue.put("of a step in the queue", 1, 2)
+    gate.open.set()
+    assert queue.stop(20)
+
+
+def test_an_item_bigger_than_the_queue_passes_when_it_is_empty() -> None:
+    queue = worker(gate := Gate())
+    assert queue.put("big", 1000, 1)
+    assert not queue.put("small", 1, 1)
+    assert queue.put("the end of a step", 0, 1)
+    gate.open.set()
+    assert queue.stop(20)
+    assert gate.handled == ["big", "the end of a step"]
+
+
+def test_block_waits_for_room_rather_than_dropping() -> None:
+    queue = worker(gate := Gate(), "block", 20)
+    queue.put("a", 10, 1)
+    threading.Timer(0.05, gate.open.set).start()
+    assert queue.put("b", 10, 1)
+    assert queue.stop(20)
+    assert gate.handled == ["a", "b"]
+
+
+def test_block_gives_up_when_its_time_is_over() -> None:
+    queue = worker(gate := Gate(), "block", 0.05)
+    queue.put("a", 10, 1)
+    assert not queue.put("b", 10, 1)
+    gate.open.set()
+    assert queue.stop(20)
+
+
+def test_flush_says_whether_all_was_handled_in_time() -> None:
+    queue = worker(gate := Gate())
+    queue.put("a", 1, 1)
+    assert not queue.flush(0.05)
+    gate.open.set()
+    assert queue.flush(20)
+    assert queue.stop(20)
+
+
+def test_a_stopped_queue_takes_nothing_more_and_says_what_was_left() -> None:
+    queue = worker(gate := Gate())
+    queue.put("a", 1, 1)
+    gate.begun.wait(20)
+    queue.put("b", 1, 1)
+    assert not queue.stop(0.05)
+    assert queue.waiting == ("b",)
+    assert not queue.put("c", 1, 1)
+    gate.open.set()
+
+
+@pytest.mark.parametrize("timeout", [30.0])
+def test_who_waits_for_room_is_told_at_once_when_the_queue_is_stopped(timeout: float) -> None:
+    queue = worker(gate := Gate(), "block", timeout)
+    queue.put("a", 10, 1)
+    answers: list[bool] = []
+    waiting = threading.Thread(target=lambda: answers.append(queue.put("b", 10, 1)))
+    waiting.start()
+    time.sleep(0.02)
+    assert not queue.stop(0.05)
+    waiting.join(20)
+    assert answers == [False]
+    gate.open.set()
