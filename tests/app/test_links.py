@@ -47,6 +47,9 @@ LINKS: dict[str, tuple[str, str, Any]] = {
     "metric": ("rollout", "entropy", "entropy"),
     "token": ("rollout", "3", 3),
     "heat": ("rollout", "0", False),
+    "over": ("rollout", "step", "step"),
+    "vs": ("rollout", "ref", "ref"),
+    "tokenizer": ("rollout", "/no/such/folder", "/no/such/folder"),
     "raw": ("rollout", "1", True),
 }
 
@@ -127,6 +130,8 @@ WRONG = [
     ("token", "rollout", "x", "token"),
     ("heat", "rollout", "maybe", "maybe"),
     ("raw", "rollout", "true", "true"),
+    ("over", "rollout", "run", "run"),
+    ("vs", "rollout", "99.99", "99.99"),
 ]
 
 
