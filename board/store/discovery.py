@@ -40,12 +40,16 @@ class RunInfo:
     """A run that was found. name: its path below the root, the way users tell runs apart.
 
     files are in natural order (rank_2 before rank_10). left_out: what else lay in its folder.
+    root: the folder that links must not lead out of. only: name of the file that alone is the run;
+    empty when all files of the folder are.
     """
 
     name: str
     path: Path
     files: tuple[LogFile, ...]
-    left_out: tuple[Problem, ...] = ()
+    left_out: tuple[Problem, ...]
+    root: Path
+    only: str = ""
 
     @property
     def bytes(self) -> int:
@@ -133,7 +137,7 @@ def discover(root: Path) -> Discovery:
     for folder, paths in folders.items():
         files, left_out = _sort_out(paths, folder, root)
         if files:
-            runs.append(RunInfo(_name(folder, root), folder, files, left_out))
+            runs.append(RunInfo(_name(folder, root), folder, files, left_out, root))
         else:
             others += (_moved(problem, folder, root) for problem in left_out)
     runs.sort(key=lambda run: (-run.mtime, natural_order(run.name)))
@@ -142,8 +146,9 @@ def discover(root: Path) -> Discovery:
 
 def _single_file(path: Path) -> Discovery:
     # The user named this very file, so that a link may lead anywhere.
-    files, left_out = _sort_out([path], path.parent, path.resolve().parent)
-    runs = (RunInfo(path.name, path.parent, files),) if files else ()
+    root = path.resolve().parent
+    files, left_out = _sort_out([path], path.parent, root)
+    runs = (RunInfo(path.name, path.parent, files, (), root, path.name),) if files else ()
     return Discovery(path, runs, left_out)
 
 
