@@ -4,6 +4,10 @@
 another machine: it writes tables whose names nobody knows until its result is in a manifest.
 """
 
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false
+# pyarrow ships without types.
+
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
@@ -115,7 +119,9 @@ def with_file(table: pa.Table, file_id: int) -> pa.Table:
 
 
 def put_rows(storage: Storage, table: pa.Table) -> Segment:
-    """Keeps rows, of which there is at least one, as a segment."""
+    """Keeps rows, of which there is at least one, as a segment; without columns of which it has nothing."""
+    names = table.column_names
+    table = table.select([n for n in names if table.column(n).null_count < table.num_rows])
     steps = table.column("step").to_numpy()
     files = np.unique(table.column("file").to_numpy()).tolist()
     columns = segments.columns_of(table)

@@ -4,6 +4,10 @@ Every second or so the manifest is replaced: what was read stays read, whatever 
 whoever reads the index sees it grow.
 """
 
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false, reportAttributeAccessIssue=false
+# pyarrow ships without types, and makes its compute functions when it is imported.
+
 from __future__ import annotations
 
 import os
@@ -211,8 +215,7 @@ class _Build:
         self._states[state.id] = _state_after(state, found, file)
 
     def finish(self) -> None:
-        """Commits what was read, with small segments put together, and cleans up."""
-        self._compact()
+        """Commits what was read, and cleans up."""
         self.commit(with_steps=True)
         self._storage.tidy(self.manifest)
         if self._progress is not None:
@@ -221,12 +224,10 @@ class _Build:
     def commit(self, *, with_steps: bool) -> None:
         """Puts the manifest as it stands in place of the one before."""
         before = self.manifest.names
-        live = self._states.keys()
-        kept = [s for s in self.manifest.segments if not live.isdisjoint(s.files)]
         self.manifest = replace(
             self.manifest,
             files=tuple(self._states.values()),
-            segments=tuple(self._merged(kept)),
+            segments=tuple(self._merged(list(self._live()))),
             tails=self._put_tails(),
             total=self._info.bytes,
             stale=frozenset(self._stale),
@@ -258,6 +259,14 @@ class _Build:
             return None
         return put_rows(self._storage, segments.joined(self._tails.values()))
 
+    def _live(self) -> Iterator[Segment]:
+        """The segments without the rows of files that are gone."""
+        for segment in self.manifest.segments:
+            if self._states.keys() >= set(segment.files):
+                yield segment
+            elif not self._states.keys().isdisjoint(segment.files):
+                yield from self._rewritten([segment])
+
     def _merged(self, kept: list[Segment]) -> list[Segment]:
         """The segments, the small ones at the end put together so that there are never many."""
         while len(kept) > 1 and max(s.rows for s in kept[-2:]) < PART_ROWS:
@@ -272,18 +281,6 @@ class _Build:
         ids = pa.array(sorted(self._states), pa.int64())
         table = table.filter(pc.is_in(table.column("file"), ids))
         return [put_rows(self._storage, table)] if table.num_rows else []
-
-    def _compact(self) -> None:
-        """Rewrites segments once most rows are of files that are gone."""
-        counts = (t.counts() for s in self._states.values() for t in s.tallies.values())
-        live = sum(count for steps in counts for _, count in steps)
-        if sum(s.rows for s in self.manifest.segments) <= 2 * live + PART_ROWS:
-            return
-        kept: list[Segment] = []
-        for segment in self.manifest.segments:
-            whole = self._states.keys() >= set(segment.files)
-            kept += [segment] if whole else self._rewritten([segment])
-        self.manifest = replace(self.manifest, segments=tuple(kept))
 
 
 def shown_path(info: RunInfo, file: LogFile) -> str:

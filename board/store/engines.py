@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -92,7 +92,7 @@ def _read_in_worker(batch: Sequence[Work]) -> BatchResult:
 
 
 @contextmanager
-def local(job: Job, size: int) -> Iterator[Engine]:
+def local(job: Job, size: int) -> Generator[Engine]:
     """The engine for so many bytes on this machine: two processes where that pays."""
     width = min(_MOST_PROCESSES, len(os.sched_getaffinity(0)))
     if size < MANY_BYTES or width < 2:

@@ -307,5 +307,5 @@ def _segment_to_json(segment: Segment, schemas: dict[str, int]) -> list[Any]:
 def _segment_from_json(data: list[Any], schemas: list[tuple[Column, ...]]) -> Segment:
     name, rows, low, high, files, schema = data
     return Segment(
-        *(str(name), int(rows), int(low), int(high)), tuple(map(int, files)), schemas[schema]
+        *(str(name), int(rows), int(low), int(high)), tuple(map(int, files)), schemas[int(schema)]
     )

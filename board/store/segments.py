@@ -5,6 +5,10 @@ every table has one type per column whatever it was made from, and tables go tog
 at their values.
 """
 
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false, reportAttributeAccessIssue=false
+# pyarrow ships without types, and makes its compute functions when it is imported.
+
 from __future__ import annotations
 
 import json
@@ -168,7 +172,7 @@ def _category(texts: pa.ChunkedArray) -> Any:
     """Texts as a category whose values are in order, as pandas would have it."""
     values = sorted(value for value in pc.unique(texts).to_pylist() if value is not None)
     codes = pc.index_in(texts, pa.array(values, pa.string())).fill_null(-1)
-    return pd.Categorical.from_codes(codes.to_numpy().astype("int32"), values)
+    return pd.Categorical.from_codes(codes.to_numpy().astype("int32"), pd.Index(values))
 
 
 def encode_columns(columns: Iterable[Column]) -> str:

@@ -1,5 +1,9 @@
 """What of an index is shown: rows in order, without what a later attempt or a restart wrote again."""
 
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false, reportAttributeAccessIssue=false
+# pyarrow ships without types, and makes its compute functions when it is imported.
+
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,5 +1,9 @@
 """Keeps the table of steps in step with the rollouts: only steps whose rollouts changed are made anew."""
 
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false
+# pyarrow ships without types.
+
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
@@ -105,8 +109,11 @@ def tidied(table: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
         names.append("ranks")
     if "groups" in table and table["groups"].sum() > 0:
         names += ["groups", "zero_std_group_fraction"]
-    table = table[names].copy()
-    for name in [n for n in names if n in _COUNTS or n.endswith("_n")]:
-        whole = table[name].fillna(0) if name.endswith("_n") else table[name]
-        table[name] = whole.astype(np.float64 if whole.isna().any() else np.int64)
-    return table
+    return pd.DataFrame({name: _whole(name, table[name]) for name in names})
+
+
+def _whole(name: str, values: pd.Series[Any]) -> pd.Series[Any]:
+    """Counts as whole numbers, those of metrics that a part of the table lacks as zero."""
+    if name.endswith("_n"):
+        return values.fillna(0).astype(np.int64)
+    return values.astype(np.int64) if name in _COUNTS and values.notna().all() else values

@@ -6,6 +6,10 @@ index that was there before. Readers take no lock. The lock is the operating sys
 with the process that held it.
 """
 
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false
+# pyarrow ships without types.
+
 from __future__ import annotations
 
 import fcntl
@@ -14,7 +18,7 @@ import os
 import re
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -66,7 +70,7 @@ class Storage(Protocol):
         ...
 
     @contextmanager
-    def writer(self) -> Iterator[bool]:
+    def writer(self) -> Generator[bool]:
         """Whether the caller is the only writer, as long as it holds this."""
         ...
 
@@ -115,7 +119,7 @@ class MemoryStorage:
             self._tables.pop(name, None)
 
     @contextmanager
-    def writer(self) -> Iterator[bool]:
+    def writer(self) -> Generator[bool]:
         """As Storage."""
         yield True
 
@@ -151,12 +155,12 @@ class FolderStorage:
                 temporary,
                 row_group_size=_ROW_GROUP,
                 compression="zstd",
-                write_statistics=["step"],
+                write_statistics=["step"],  # pyright: ignore[reportArgumentType]  # its default says bool
             )
         return name
 
     @contextmanager
-    def _written(self, name: str) -> Iterator[Path]:
+    def _written(self, name: str) -> Generator[Path]:
         """A temporary path whose file takes the name once it is whole and on the disk."""
         temporary = self.folder / f".{name}.{uuid.uuid4().hex}.tmp"
         try:
@@ -212,7 +216,7 @@ class FolderStorage:
                 continue
 
     @contextmanager
-    def writer(self) -> Iterator[bool]:
+    def writer(self) -> Generator[bool]:
         """As Storage."""
         descriptor = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
         try:
@@ -239,7 +243,7 @@ def _groups(file: Any, steps: StepRange | None) -> list[int]:
     place = file.schema_arrow.names.index("step")
     kept: list[int] = []
     for group in groups:
-        statistics = file.metadata.row_group(group).column(place).statistics
+        statistics: Any = file.metadata.row_group(group).column(place).statistics
         known = statistics is not None and statistics.has_min_max
         if not known or (statistics.min <= steps[1] and statistics.max >= steps[0]):
             kept.append(group)
