@@ -297,9 +297,10 @@ def _state_after(state: FileState, found: FileRead, file: LogFile) -> FileState:
     ended.merge(found.ended)
     problems = ProblemLog((*state.problems, *found.problems))
     moved = found.consumed > state.consumed
+    is_last = found.work.shard.end == file.size
     return replace(
         state,
-        size=file.size,
+        size=file.size if is_last else found.consumed,  # more of the file is to be read
         mtime_ns=0 if found.failed else file.mtime_ns,  # 0: looked at again the next time
         inode=file.inode,
         consumed=found.consumed,
