@@ -119,7 +119,7 @@ def with_file(table: pa.Table, file_id: int) -> pa.Table:
 
 
 def put_rows(storage: Storage, table: pa.Table) -> Segment:
-    """Keeps rows, of which there is at least one, as a segment; without columns of which it has nothing."""
+    """Keeps rows, of which there is at least one, as a segment, without columns that hold nothing."""
     names = table.column_names
     table = table.select([n for n in names if table.column(n).null_count < table.num_rows])
     steps = table.column("step").to_numpy()

@@ -26,10 +26,12 @@ from board.core.problems import Problem, ProblemLog
 from board.readers.lines import BLOCK_BYTES
 from board.store import segments, step_store
 from board.store.batch import BatchResult, FileRead, Work, put_rows
-from board.store.discovery import LogFile, RunInfo
+from board.store.discovery import RunInfo
 from board.store.engines import Engine, Job, local
 from board.store.followed import change_of, head_hash
+from board.store.log_file import LogFile
 from board.store.manifest import FileState, Manifest, Segment
+from board.store.packed import readable
 from board.store.scan import END_BYTES, PART_ROWS, Shard
 from board.store.tally import Tally
 
@@ -129,9 +131,10 @@ class _Build:
         by_path = {state.path: state for state in self._states.values()}
         for path in [path for path in by_path if path not in self._found]:
             self._forget(by_path.pop(path))
-        for path, file in self._found.items():
+        for path, found in self._found.items():
             state = by_path.get(path)
             try:
+                file = self._found[path] = readable(found)
                 change = None if state is None else change_of(state, file)
             except OSError as error:
                 self._unreadable(path, error.strerror or str(error))

@@ -16,23 +16,15 @@ from typing import Final
 
 from board.core.problems import Problem, Severity
 from board.errors import NotFoundError, OutsideRootError, UnreadableError
-from board.readers import recognise
+from board.readers import HEAD_BYTES, recognise
+from board.store.log_file import LogFile
+from board.store.packed import PACKED_SUFFIXES, head_lines, is_packed
 
 LOG_SUFFIXES: Final = (".jsonl", ".ndjson")
-_NOT_READ: Final = (".jsonl.gz", ".jsonl.zst", ".jsonl.zip", ".ndjson.gz", ".ndjson.zst")
+_NOT_READ: Final = (".jsonl.zip", ".jsonl.bz2", ".jsonl.xz")
+_LOOKED_AT: Final = (*LOG_SUFFIXES, *PACKED_SUFFIXES, *_NOT_READ)
 _STEP_FOLDER: Final = re.compile(r"^(global_)?step[_-]?\d+$")
 _DIGITS: Final = re.compile(r"(\d+)")
-
-
-@dataclass(frozen=True, slots=True)
-class LogFile:
-    """A log file as it stood when it was looked at. size in bytes, mtime_ns as os.stat gives it."""
-
-    path: Path
-    reader: str
-    size: int
-    mtime_ns: int
-    inode: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +175,7 @@ def _candidates(root: Path, left_out: list[Problem]) -> Iterator[Path]:
             if Path(folder, name).is_symlink():
                 note(str(Path(folder, name)), "links to folders are not followed", "note")
         for name in names:
-            if not name.startswith(".") and name.lower().endswith((*LOG_SUFFIXES, *_NOT_READ)):
+            if not name.startswith(".") and name.lower().endswith(_LOOKED_AT):
                 yield Path(folder, name)
 
 
@@ -214,11 +206,11 @@ def _look_at(path: Path, shown: str, root: Path) -> LogFile | Problem:
     if path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(root.resolve()):
         return Problem(shown, None, None, "it is a link that leads outside the root", "", "note")
     if path.name.lower().endswith(_NOT_READ):
-        return Problem(shown, None, None, "compressed logs are not read", "decompress it", "note")
+        return Problem(shown, None, None, "only .gz and .zst are unpacked", "unpack it", "note")
     if not path.is_file():
         return Problem(shown, None, None, "it is no regular file", "a log file", "note")
     try:
-        reader, reason = recognise(path)
+        reader, reason = recognise(path, head_lines(path, HEAD_BYTES) if is_packed(path) else None)
         found = path.stat()
     except OSError as error:
         hint = "check its permissions"

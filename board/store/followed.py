@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from board.readers.lines import read_bytes
-from board.store.discovery import LogFile
+from board.store.log_file import LogFile
 from board.store.manifest import FileState
 from board.store.scan import AT_REST_SECONDS, END_BYTES
 

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -66,7 +67,7 @@ class Run:
     wrote again; over_cap: those beyond max_per_step; neither is shown. missing_ranks: by step that is
     still written, the ranks that have not ended it. settings: content of run-*.json, by file name;
     vocabulary: from vocab.json, None if there is none. done: bytes of the log that were read, of
-    `info.bytes`.
+    `info.bytes`. index_folder: where its index is kept; None: nowhere.
     """
 
     info: RunInfo
@@ -83,6 +84,7 @@ class Run:
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
     vocabulary: Vocabulary | None = None
     done: int = 0
+    index_folder: Path | None = None
     _loaded: _Loaded = field(default_factory=_Loaded)
 
     @property
@@ -272,6 +274,7 @@ def _run_of(
         settings=companions.settings,
         vocabulary=companions.vocabulary,
         done=min(found.manifest.done, info.bytes),
+        index_folder=storage.folder if isinstance(storage, FolderStorage) else None,
     )
 
 

@@ -261,7 +261,9 @@ def index_folder(run: Path, only: str, options: ReadOptions, *, make: bool) -> P
         asked = repr((only, options.pad_markers, options.system_prompt_end))
         name += f"-{hashlib.blake2b(asked.encode(), digest_size=6).hexdigest()}"
     own = run / INDEX_FOLDER
-    cached = _cache() / hashlib.blake2b(os.fsencode(run.resolve()), digest_size=12).hexdigest()
+    cached = (
+        cache_folder() / hashlib.blake2b(os.fsencode(run.resolve()), digest_size=12).hexdigest()
+    )
     for parent in (own, cached):
         folder = parent / name
         # A link here would let whoever made the run choose where this process writes.
@@ -277,7 +279,8 @@ def index_folder(run: Path, only: str, options: ReadOptions, *, make: bool) -> P
     return None
 
 
-def _cache() -> Path:
+def cache_folder() -> Path:
+    """Where what can be made again is kept when it has no place beside the log."""
     given = os.environ.get("ROLLOUT_BOARD_CACHE")
     if given:
         return Path(given)

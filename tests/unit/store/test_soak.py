@@ -1,6 +1,6 @@
 """A run followed while another process writes to it ends as the run that is opened anew.
 
-ROLLOUT_BOARD_SOAK=600 pytest -s tests/unit/store/test_soak.py    follows for ten minutes instead of seconds.
+ROLLOUT_BOARD_SOAK=600 pytest -s tests/unit/store/test_soak.py    follows for ten minutes, not seconds.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from test_following import opened_anew, same
@@ -40,7 +41,7 @@ print(writer.made, flush=True)
 @pytest.mark.timeout(120 + 2 * SECONDS)
 def test_a_run_written_by_another_process_is_followed_to_the_truth(tmp_path):
     folder = tmp_path / "run"
-    tests = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
+    tests = str(Path(__file__).parents[2])
     command = [sys.executable, "-c", WRITE, str(folder), "3", tests, str(SECONDS)]
     follower = Follower(persist=True)
     polls = 0
