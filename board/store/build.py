@@ -82,6 +82,8 @@ def extend(
     anew. Raises BrokenIndexError where the index was damaged.
     """
     known = None if anew else job.storage.load()
+    if known is not None:
+        job.storage.check(known)
     build = _Build(job, known if known and known.key == key else Manifest(key), info, progress)
     rests = list(build.plan())
     if rests or build.changed:

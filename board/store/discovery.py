@@ -6,23 +6,28 @@ them: some frameworks write one folder per step.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from board.core.problems import Problem, Severity
 from board.errors import NotFoundError, OutsideRootError, UnreadableError
 from board.readers import HEAD_BYTES, recognise
+from board.readers.lines import read_bytes
 from board.store.log_file import LogFile
 from board.store.packed import PACKED_SUFFIXES, head_lines, is_packed
 
 LOG_SUFFIXES: Final = (".jsonl", ".ndjson")
 _NOT_READ: Final = (".jsonl.zip", ".jsonl.bz2", ".jsonl.xz")
 _LOOKED_AT: Final = (*LOG_SUFFIXES, *PACKED_SUFFIXES, *_NOT_READ)
+MOST_FILES: Final = 100_000
+"""Log files under one root; the cost of looking at each, a few times a minute, has to end somewhere."""
+_HEAD_BYTES: Final = 4096
 _STEP_FOLDER: Final = re.compile(r"^(global_)?step[_-]?\d+$")
 _DIGITS: Final = re.compile(r"(\d+)")
 
@@ -123,7 +128,11 @@ def discover(root: Path) -> Discovery:
         raise UnreadableError(f"{root} can't be read: permission denied")
     others: list[Problem] = []
     folders: dict[Path, list[Path]] = {}
-    for path in _candidates(root, others):
+    for number, path in enumerate(_candidates(root, others)):
+        if number == MOST_FILES:
+            reason = f"the folder holds more than {MOST_FILES:,} log files; the further ones are not read"
+            others.append(Problem(".", None, None, reason, "open one of its folders"))
+            break
         folders.setdefault(_run_folder(path, root), []).append(path)
     runs: list[RunInfo] = []
     for folder, paths in folders.items():
@@ -210,8 +219,8 @@ def _look_at(path: Path, shown: str, root: Path) -> LogFile | Problem:
     if not path.is_file():
         return Problem(shown, None, None, "it is no regular file", "a log file", "note")
     try:
-        reader, reason = recognise(path, head_lines(path, HEAD_BYTES) if is_packed(path) else None)
         found = path.stat()
+        reader, reason = _recognised(path, found)
     except OSError as error:
         hint = "check its permissions"
         return Problem(shown, None, None, f"can't be read: {error.strerror}", hint)
@@ -219,4 +228,46 @@ def _look_at(path: Path, shown: str, root: Path) -> LogFile | Problem:
         other_json = reason.startswith("its records") or reason == "the file is empty"
         severity = "note" if other_json else "lost"
         return Problem(shown, None, None, f"left out: {reason}", "", severity)
-    return LogFile(path, reader.name, found.st_size, found.st_mtime_ns, found.st_ino)
+    return LogFile(path, reader, found.st_size, found.st_mtime_ns, found.st_ino)
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What was found in a file when it was last looked into. head: hash of its first bytes."""
+
+    state: tuple[int, int, int]
+    head: bytes
+    head_bytes: int
+    reader: str | None
+    reason: str
+
+
+_seen: dict[Path, _Seen] = {}
+
+
+def _recognised(path: Path, found: os.stat_result) -> tuple[str | None, str]:
+    """The name of a file's reader, and why there is none. Looks into it only when it changed."""
+    state = (found.st_ino, found.st_size, found.st_mtime_ns)
+    seen = _seen.get(path)
+    if seen is not None and seen.state == state:
+        return seen.reader, seen.reason
+    if seen is not None and seen.reader is not None and _begins_as(path, found, seen):
+        _seen[path] = replace(seen, state=state)
+        return seen.reader, ""
+    reader, reason = recognise(path, head_lines(path, HEAD_BYTES) if is_packed(path) else None)
+    head = read_bytes(path, 0, min(_HEAD_BYTES, found.st_size))
+    if len(_seen) > 2 * MOST_FILES:
+        _seen.clear()
+    name = None if reader is None else reader.name
+    _seen[path] = _Seen(state, _digest(head), len(head), name, reason)
+    return name, reason
+
+
+def _begins_as(path: Path, found: os.stat_result, seen: _Seen) -> bool:
+    if not found.st_size >= seen.head_bytes > 0:
+        return False
+    return _digest(read_bytes(path, 0, seen.head_bytes)) == seen.head
+
+
+def _digest(content: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=12).digest()

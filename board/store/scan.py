@@ -251,16 +251,27 @@ class _Scan:
 
     def _add_logged(self, row: dict[str, Any], record: Record) -> None:
         """Puts what else the line holds into its row, up to a bound on the number of columns."""
+        crowded = False
+        for key in [key for key in row if key not in segments.FIXED and not self._has_place(key)]:
+            crowded = True
+            del row[key]
         for key, value in record.extras.items():
             cell = _cell(value)
             if cell is None:
                 continue
-            if key not in self._logged:
-                if len(self._logged) >= MOST_LOGGED_KEYS:
-                    self._remark(_CROWDED)
-                    continue
-                self._logged.add(key)
-            row[f"logged.{key}" if key in _RESERVED else key] = cell
+            name = f"logged.{key}" if key in _RESERVED else key
+            if self._has_place(name):
+                row[name] = cell
+            else:
+                crowded = True
+        if crowded:
+            self._remark(_CROWDED)
+
+    def _has_place(self, name: str) -> bool:
+        """Whether a column that the board does not know may be in this part; takes note of it."""
+        if name not in self._logged and len(self._logged) < MOST_LOGGED_KEYS:
+            self._logged.add(name)
+        return name in self._logged
 
     def _arrays_for_aggregates(self, record: Record) -> dict[str, FloatArray]:
         """The needed arrays, all of one length; those of another length are left out and named."""

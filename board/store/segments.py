@@ -129,14 +129,21 @@ def empty() -> pa.Table:
     return pa.table({name: pa.array([], pa.int64()) for name in ("step", "file", *LOCATION)})
 
 
-def frame_of(table: pa.Table, columns: Sequence[Column]) -> pd.DataFrame:
+def frame_of(
+    table: pa.Table, columns: Sequence[Column], derived: Mapping[str, Any] | None = None
+) -> pd.DataFrame:
     """The table as a frame with these columns; a column that it lacks is not recorded in any row.
+
+    derived: columns that are not of the table, by name, in place of those of that name.
 
     Whole numbers are int64 where all rows have one and else float64; a logged key is of numbers where
     no row of the run holds a word under it.
     """
     series: dict[str, Any] = {}
     for column in columns:
+        if derived is not None and column.name in derived:
+            series[column.name] = derived[column.name]
+            continue
         held = [name for name in stored_names(column) if name in table.column_names]
         arrays = [table.column(name) for name in held]
         series[column.name] = _series(column, arrays, table.num_rows)

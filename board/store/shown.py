@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,7 @@ from board.core.metrics import REWARD_PART, ROLLOUT_METRICS
 from board.core.problems import Problem
 from board.store import segments
 from board.store.attempts import Attempt, attempts_of, growing_steps
-from board.store.manifest import NO_RANK, FileState, Manifest
+from board.store.manifest import NO_RANK, BrokenIndexError, FileState, Manifest
 from board.store.segments import Column
 from board.store.storage import StepRange, Storage
 from board.store.tally import IntArray, Restart
@@ -172,8 +172,17 @@ class Shown:
         """The rows of a range of steps in their order, `file` being the number in the run.
 
         columns: of `self.columns`; None is all. superseded: the rows that are not shown instead.
-        Raises BrokenIndexError.
+        Raises BrokenIndexError; the index is then made again when it is next opened.
         """
+        try:
+            return self._read(steps, columns, superseded)
+        except BrokenIndexError:
+            self._storage.discard(self.manifest)
+            raise
+
+    def _read(
+        self, steps: StepRange | None, columns: Sequence[str] | None, superseded: bool
+    ) -> pa.Table:
         names = None if columns is None else self._stored(columns)
         parts = [
             self._storage.get(segment.name, names, steps)
@@ -259,13 +268,18 @@ class Shown:
     ) -> pd.DataFrame:
         """As table, with each rollout's index within its step and the derived columns."""
         table = self.table(steps, columns, superseded=superseded)
-        wanted = [c for c in self.columns if columns is None or c.name in {*columns, *_ORDER}]
-        frame = segments.frame_of(table, [c for c in wanted if c.name not in (GAP, "index")])
-        if any(c.name == GAP for c in wanted):
-            rewards = [_column(table, name) for name in ("reward", "ref_reward")]
-            frame[GAP] = rewards[0] - rewards[1]
-        frame["index"] = frame.groupby("step").cumcount().astype(np.int32)
-        return frame[[c.name for c in self.columns if c.name in frame]]
+        wanted = {*columns, *_ORDER, "index"} if columns is not None else None
+        derived: dict[str, Any] = {"index": _index_within(table.column("step").to_numpy())}
+        if wanted is None or GAP in wanted:
+            derived[GAP] = _column(table, "reward") - _column(table, "ref_reward")
+        held = [c for c in self.columns if wanted is None or c.name in wanted]
+        return segments.frame_of(table, held, derived)
+
+
+def _index_within(steps: IntArray) -> npt.NDArray[np.int32]:
+    """The position of each row among those of its step; steps: ascending, [n]."""
+    starts = np.searchsorted(steps, steps)
+    return (np.arange(len(steps)) - starts).astype(np.int32)
 
 
 def _column(table: pa.Table, name: str) -> npt.NDArray[np.float64]:

@@ -39,7 +39,7 @@ def refreshed(storage: Storage, manifest: Manifest, order: Sequence[str]) -> Man
     kept = load(storage, manifest)
     kept = kept[kept["step"].isin(counts) & ~kept["step"].isin(stale)]
     table = tidied(pd.concat([kept, *tables], ignore_index=True), shown.metrics)
-    name = storage.put("steps", pa.Table.from_pandas(table, preserve_index=False))
+    name = storage.put("steps", pa.table({c: table[c].to_numpy() for c in table.columns}))
     return replace(manifest, steps=name, stale=frozenset(), rules=rules)
 
 
@@ -85,7 +85,7 @@ def load(storage: Storage, manifest: Manifest) -> pd.DataFrame:
     table = storage.get(manifest.steps)
     if "step" not in table.column_names:
         raise BrokenIndexError("the table of steps has no steps")
-    return table.to_pandas()
+    return table.to_pandas(ignore_metadata=True)
 
 
 def capped(shown: Shown, cap: int) -> pd.DataFrame:

@@ -48,14 +48,11 @@ def steps_table(rollouts: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
     for name in metrics if len(steps) else ():
         values = rollouts[name].to_numpy(np.float64, na_value=np.nan)
         columns |= _statistics(base_name(name), values, of_row, starts)
-    table = pd.DataFrame(columns).set_index("step")
-    by_step = rollouts.groupby("step", sort=True)
     if "rank" in rollouts:
-        table["ranks"] = by_step["rank"].nunique()
+        columns["ranks"] = rollouts.groupby("step", sort=True)["rank"].nunique().to_numpy()
     if "group_id" in rollouts and "reward" in rollouts:
-        for name, values in _groups(rollouts).items():
-            table[name] = values
-    return table.reset_index()
+        columns |= {name: v.reindex(steps).to_numpy() for name, v in _groups(rollouts).items()}
+    return pd.DataFrame(columns)
 
 
 def _statistics(

@@ -18,7 +18,7 @@ import os
 import re
 import time
 import uuid
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -30,7 +30,8 @@ from board.core.options import ReadOptions
 from board.store.manifest import BrokenIndexError, Manifest
 
 INDEX_FOLDER: Final = ".rollout-board"
-_NAME: Final = re.compile(r"(?:rows|steps)-[0-9a-f]{32}\.parquet")
+_NAME: Final = re.compile(r"(?:rows|steps)-[0-9a-f]{32}-([0-9]{1,15})\.parquet")
+"""Kind, a number nobody else drew, and the size in bytes."""
 _ROW_GROUP: Final = 4096
 _KEEP_SECONDS: Final = 600.0
 """Files that the manifest no longer names stay so long: a reader may still be at them."""
@@ -59,6 +60,14 @@ class Storage(Protocol):
         self, name: str, columns: Sequence[str] | None = None, steps: StepRange | None = None
     ) -> pa.Table:
         """The columns that a table has of those named, with at least the rows of these steps."""
+        ...
+
+    def check(self, manifest: Manifest) -> None:
+        """Raises BrokenIndexError where a table that the manifest names is not there whole."""
+        ...
+
+    def discard(self, manifest: Manifest) -> None:
+        """Forgets a manifest that turned out to be damaged, unless there is a newer one."""
         ...
 
     def retire(self, names: Sequence[str]) -> None:
@@ -106,6 +115,13 @@ class MemoryStorage:
             raise BrokenIndexError(f"{name} is gone")
         return table if columns is None else table.select(_held(table.column_names, columns))
 
+    def check(self, manifest: Manifest) -> None:
+        """As Storage."""
+
+    def discard(self, manifest: Manifest) -> None:
+        """As Storage."""
+        self._manifest = None
+
     def retire(self, names: Sequence[str]) -> None:
         """As Storage."""
         now = time.time()
@@ -143,34 +159,40 @@ class FolderStorage:
     def commit(self, manifest: Manifest) -> None:
         """As Storage."""
         content = manifest.to_bytes()
-        with self._written("manifest.json") as temporary, temporary.open("wb") as file:
-            file.write(content)
+        with self._written() as (temporary, take):
+            temporary.write_bytes(content)
+            take("manifest.json")
 
     def put(self, kind: str, table: pa.Table) -> str:
         """As Storage."""
-        name = f"{kind}-{uuid.uuid4().hex}.parquet"
-        with self._written(name) as temporary:
+        name = f"{kind}-{uuid.uuid4().hex}"
+        with self._written() as (temporary, take):
             pq.write_table(
                 table,
                 temporary,
                 row_group_size=_ROW_GROUP,
                 compression="zstd",
+                write_page_checksum=True,
                 write_statistics=["step"],  # pyright: ignore[reportArgumentType]  # its default says bool
             )
-        return name
+            return take(f"{name}-{temporary.stat().st_size}.parquet")
 
     @contextmanager
-    def _written(self, name: str) -> Generator[Path]:
-        """A temporary path whose file takes the name once it is whole and on the disk."""
-        temporary = self.folder / f".{name}.{uuid.uuid4().hex}.tmp"
-        try:
-            yield temporary
+    def _written(self) -> Generator[tuple[Path, Callable[[str], str]]]:
+        """A temporary path, and what gives its file a name once it is whole and on the disk."""
+        temporary = self.folder / f".{uuid.uuid4().hex}.tmp"
+
+        def take(name: str) -> str:
             descriptor = os.open(temporary, os.O_RDONLY)
             try:
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
             temporary.replace(self.folder / name)
+            return name
+
+        try:
+            yield temporary, take
         finally:
             temporary.unlink(missing_ok=True)
 
@@ -181,7 +203,7 @@ class FolderStorage:
         if not _NAME.fullmatch(name):
             raise BrokenIndexError(f"{name!r} is no name of a table")
         try:
-            with pq.ParquetFile(self.folder / name) as file:
+            with pq.ParquetFile(self.folder / name, page_checksum_verification=True) as file:
                 groups = _groups(file, steps)
                 held = (
                     file.schema_arrow.names
@@ -189,9 +211,27 @@ class FolderStorage:
                     else _held(file.schema_arrow.names, columns)
                 )
                 table = file.read_row_groups(groups, columns=held, use_threads=False)
-        except (OSError, pa.ArrowException) as error:
+        except (OSError, pa.ArrowException, ValueError, KeyError) as error:
             raise BrokenIndexError(f"{name}: {error}") from error
         return table.select(held)
+
+    def check(self, manifest: Manifest) -> None:
+        """As Storage. What is inside is checked when it is read."""
+        for name in manifest.names:
+            match = _NAME.fullmatch(name)
+            try:
+                whole = match and (self.folder / name).stat().st_size == int(match.group(1))
+            except OSError:
+                whole = False
+            if not whole:
+                raise BrokenIndexError(f"{name!r} is not there whole")
+
+    def discard(self, manifest: Manifest) -> None:
+        """As Storage."""
+        with self.writer() as alone:
+            path = self.folder / "manifest.json"
+            if alone and path.exists() and path.read_bytes() == manifest.to_bytes():
+                path.unlink()
 
     def tidy(self, manifest: Manifest) -> None:
         """As Storage."""
