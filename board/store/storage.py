@@ -281,13 +281,14 @@ def _groups(file: Any, steps: StepRange | None) -> list[int]:
     if steps is None:
         return list(groups)
     place = file.schema_arrow.names.index("step")
-    kept: list[int] = []
-    for group in groups:
-        statistics: Any = file.metadata.row_group(group).column(place).statistics
-        known = statistics is not None and statistics.has_min_max
-        if not known or (statistics.min <= steps[1] and statistics.max >= steps[0]):
-            kept.append(group)
-    return kept
+    found = ((group, file.metadata.row_group(group).column(place).statistics) for group in groups)
+    return [group for group, statistics in found if _may_hold(statistics, steps)]
+
+
+def _may_hold(statistics: Any, steps: StepRange) -> bool:
+    if statistics is None or not statistics.has_min_max:
+        return True
+    return statistics.min <= steps[1] and statistics.max >= steps[0]
 
 
 def index_folder(run: Path, only: str, options: ReadOptions, *, make: bool) -> Path | None:
