@@ -55,6 +55,7 @@ class _Loaded:
     lock: threading.RLock = field(default_factory=threading.RLock)
     rollouts: pd.DataFrame | None = None
     of_step: dict[int, pd.DataFrame] = field(default_factory=dict[int, pd.DataFrame])
+    totals: dict[str, float] = field(default_factory=dict[str, float])
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,15 +128,41 @@ class Run:
         except BrokenIndexError as error:
             raise _gone(self.info, error) from error
 
-    def _frame(self, steps: tuple[int, int] | None) -> pd.DataFrame:
+    @property
+    def version(self) -> str:
+        """Another one whenever anything of the run may be different."""
+        return f"{self.shown.manifest.steps} {self.done}"
+
+    def total(self, column: str) -> float:
+        """Sum of a column over all rollouts; 0 where the log holds nothing of it."""
+        if column not in self.columns:
+            return 0.0
+        with self._loaded.lock:
+            if column not in self._loaded.totals:
+                frame = self._frame(None, (column,))
+                self._loaded.totals[column] = float(frame[column].sum())
+            return self._loaded.totals[column]
+
+    def files_shown(self) -> dict[str, tuple[int, int, int]]:
+        """By path: shown rollouts, and their first and last step; files of which none is are absent."""
+        found: dict[str, tuple[int, int, int]] = {}
+        for state, counts in self.shown.counts_by_file():
+            steps = [step for step, count in counts if count]
+            if steps:
+                found[state.path] = (sum(n for _, n in counts), min(steps), max(steps))
+        return found
+
+    def _frame(
+        self, steps: tuple[int, int] | None, columns: tuple[str, ...] | None = None
+    ) -> pd.DataFrame:
         try:
-            frame = self.shown.frame(steps)
+            frame = self.shown.frame(steps, columns)
         except BrokenIndexError as error:
             raise _gone(self.info, error) from error
         cap = self.options.max_per_step
         if cap is not None:
             frame = frame[frame["index"] < cap].reset_index(drop=True)
-        return frame[list(self.columns)]
+        return frame[[name for name in self.columns if name in frame]]
 
     def row(self, step: int, index: int) -> pd.Series[Any]:
         """The row of a rollout; raises NotFoundError naming what there is."""
@@ -178,6 +205,14 @@ class Follower:
         self.options = options or OpenOptions()
         self._persist = persist
         self._memory = MemoryStorage()
+
+    def unread(self, info: RunInfo) -> int:
+        """Bytes of the run that its index does not cover."""
+        try:
+            manifest = self._storage(info).load()
+        except BrokenIndexError:
+            manifest = None
+        return info.bytes if manifest is None else max(info.bytes - manifest.done, 0)
 
     def run(self, info: RunInfo, progress: Progress | None = None, *, wait: bool = True) -> Run:
         """The run as it stands. wait: for another process that builds the index; else what it has."""

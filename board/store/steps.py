@@ -66,7 +66,7 @@ def _statistics(
     ordered, of_step = values[order], of_row[order]
     recorded = ~np.isnan(ordered)
     counts = np.add.reduceat(recorded, starts, dtype=np.int64)
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         means = np.add.reduceat(np.where(recorded, ordered, 0.0), starts) / counts
         squares = np.where(recorded, (ordered - means[of_step]) ** 2, 0.0)
         spread = np.sqrt(
