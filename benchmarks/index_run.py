@@ -107,7 +107,7 @@ def _median_ms(call: Any) -> float:
 
 
 def apart(*arguments: str) -> dict[str, float]:
-    """This script in a fresh process."""
+    """The same script in a fresh process."""
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
     command = [sys.executable, __file__, *arguments]
     return json.loads(
