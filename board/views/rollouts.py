@@ -201,12 +201,17 @@ def _select(run: Run, rows: pd.DataFrame) -> pd.DataFrame:
         },
         bounds=_state.get("range"),
     )
-    return ordered(filtered(rows, chosen), _state.get("sort"), descending=bool(_state.get("desc")))
+    return filtered(rows, chosen)
+
+
+def _sorted(rows: pd.DataFrame, limit: int | None = None) -> pd.DataFrame:
+    descending = bool(_state.get("desc"))
+    return ordered(rows, _state.get("sort"), descending=descending, limit=limit)
 
 
 def _table(run: Run, rows: pd.DataFrame) -> None:
     columns = _shown_columns(run)
-    view = rows.head(_SHOWN_ROWS)
+    view = _sorted(rows, _SHOWN_ROWS)
     frame = view[columns].copy()
     for name in ("prompt", "response"):
         if name in frame:
@@ -278,7 +283,7 @@ def _below_table(run: Run, rows: pd.DataFrame, in_scope: int) -> None:
         st.space("stretch")
         st.download_button(
             "CSV",
-            data=lambda: _csv(run, rows),
+            data=lambda: _csv(run, _sorted(rows)),
             file_name="rollouts.csv",
             mime="text/csv",
             icon=":material/download:",
