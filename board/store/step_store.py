@@ -19,7 +19,7 @@ from board.store.shown import Shown
 from board.store.steps import QUANTILES, base_name, steps_table
 from board.store.storage import Storage
 
-_CHUNK_ROLLOUTS: Final = 60_000
+_CHUNK_ROLLOUTS: Final = 30_000
 """Rollouts whose numbers are in memory at once, if no step has more."""
 _GROUPED: Final = ("rank", "group_id", "reward")
 _COUNTS: Final = ("ranks", "groups")
