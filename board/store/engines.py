@@ -1,8 +1,5 @@
 """Where batches are read: in this process, or in several beside it."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyarrow ships without types.
-
 from __future__ import annotations
 
 import ctypes
@@ -15,8 +12,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context
 from typing import Final, Protocol
-
-import pyarrow as pa
 
 from board.core.options import ReadOptions
 from board.core.vocabulary import Vocabulary
@@ -83,10 +78,9 @@ _job: Job | None = None
 def _keep_memory_whole() -> None:
     """Asks the C library to give large blocks back at once.
 
-    A scan allocates blocks of megabytes among thousands of small objects. Left to themselves, glibc and
-    Arrow's own allocator keep the holes between them: a process grew by 80 MB for each GB it read.
+    A scan allocates blocks of megabytes among thousands of small objects, and glibc, left to itself,
+    keeps the holes between them. (For Arrow the same is done in `board/__init__.py`.)
     """
-    pa.set_memory_pool(pa.system_memory_pool())
     try:
         ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _LARGE_BYTES)
     except (AttributeError, OSError):  # no glibc; what others do was not measured
