@@ -192,7 +192,10 @@ class Shown:
         ]
         table = segments.joined(parts)
         keep = self._kept(table, steps, superseded)
-        return self._in_order(table if keep.all() else table.filter(pa.array(keep)))
+        table = self._in_order(table if keep.all() else table.filter(pa.array(keep)))
+        return (
+            table.combine_chunks()
+        )  # rows taken from many chunks are copied one chunk after the other
 
     def _stored(self, columns: Sequence[str]) -> list[str]:
         wanted = {*columns, *_ORDER}

@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
+from board.core.records import FloatArray
 from board.errors import ChoiceError
 
 
@@ -45,9 +48,21 @@ def ordered(
     values = _column(rows, column)
     if isinstance(values.dtype, pd.CategoricalDtype):
         values = _ranks(values)
+    if pd.api.types.is_numeric_dtype(values.dtype):
+        numbers = values.to_numpy(np.float64, na_value=np.nan)
+        return rows.iloc[_first(-numbers if descending else numbers, limit)]
     values = values.reset_index(drop=True)
     order = values.sort_values(ascending=not descending, kind="stable", na_position="last").index
     return rows.iloc[order[:limit].to_numpy()]
+
+
+def _first(keys: FloatArray, limit: int | None) -> npt.NDArray[np.intp]:
+    """Positions in ascending order of the keys, NaN last, ties in their order; the first `limit`."""
+    if limit is None or limit >= len(keys):
+        return np.argsort(keys, kind="stable")
+    last = np.partition(keys, limit)[limit]
+    candidates = np.arange(len(keys)) if np.isnan(last) else np.flatnonzero(keys <= last)
+    return candidates[np.argsort(keys[candidates], kind="stable")][:limit]
 
 
 def _ranks(values: pd.Series[Any]) -> pd.Series[Any]:
