@@ -51,7 +51,7 @@ def index_with_board(engine: str, folder: Path) -> Callable[[Path], dict[int, fl
     from board.store.run import Follower
 
     if engine != "board":
-        vars(engines)["MANY_BYTES"] = 1 << 60  # so that it takes one process
+        engines.__dict__["MANY_BYTES"] = 1 << 60  # so that it takes one process
 
     def run(folder: Path) -> dict[int, float]:
         steps = Follower(persist=True).run(discover(folder).runs[0]).steps
