@@ -16,6 +16,7 @@ import json
 import os
 import platform
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -74,10 +75,12 @@ def open_with_loop() -> Callable[[Path], Result]:
     return run
 
 
-def open_with_board() -> Callable[[Path], Result]:
-    """Imports of the board, then the run's table of steps."""
+def open_with_board(folder: Path) -> Callable[[Path], Result]:
+    """Imports of the board, then the run's table of steps; no index is left of an earlier opening."""
     from board.store.discovery import discover
     from board.store.run import open_run
+
+    shutil.rmtree(folder / ".rollout-board", ignore_errors=True)
 
     def run(folder: Path) -> Result:
         steps = open_run(discover(folder).runs[0]).steps
@@ -89,7 +92,7 @@ def open_with_board() -> Callable[[Path], Result]:
 
 def measure(engine: str, folder: Path) -> dict[str, Any]:
     """One opening in this process: seconds, peak MB, and the reward means to compare."""
-    run = open_with_board() if engine == "board" else open_with_loop()
+    run = open_with_board(folder) if engine == "board" else open_with_loop()
     wall, cpu = time.perf_counter(), time.process_time()
     means = run(folder)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu

@@ -17,7 +17,7 @@ from typing import Final
 from board import __version__
 from board.errors import BoardError
 
-_COMMANDS: Final = ("serve", "runs", "steps", "rollouts", "show", "check")
+_COMMANDS: Final = ("serve", "runs", "steps", "rollouts", "show", "check", "index")
 _BROKEN_PIPE: Final = 141  # what a shell reports for a program that SIGPIPE ended
 
 _WHERE_HELP: Final = """\
@@ -44,7 +44,18 @@ def build_parser() -> argparse.ArgumentParser:
     )
     _add_show(commands.add_parser("show", help="one rollout whole, token by token"))
     _add_check(commands.add_parser("check", help="every line and value that could not be used"))
+    _add_index(commands.add_parser("index", help="build or extend the index of a run"))
     return parser
+
+
+def _add_index(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Reads what is new in a run's log into its index, so that later openings take no time. The index "
+        "is kept in the run's folder (.rollout-board), or in the user's cache where that can't be "
+        "written. It can be interrupted and goes on where it stopped; it can be deleted at any time."
+    )
+    _add_run(parser)
+    _add_json(parser)
 
 
 def _add_serve(parser: argparse.ArgumentParser) -> None:

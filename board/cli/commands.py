@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -61,7 +62,7 @@ def _run_row(info: RunInfo, root: Path) -> dict[str, Any]:
         "path": str(root if root.is_file() else info.path),
         "format": ", ".join(info.formats),
         "steps": len(run.steps),
-        "rollouts": len(run.rollouts),
+        "rollouts": run.rollout_count,
         "bytes": info.bytes,
         "problems": count_of(run.problems, "lost") + count_of(run.problems, "partial"),
     }
@@ -85,11 +86,10 @@ def rollouts(args: argparse.Namespace) -> int:
     """Rows of the run's table, filtered, then sorted, then cut to the limit."""
     conditions = parse_where(args.where) if args.where else ()
     run = opened(find_run(args.run))
-    rows = _shown_rows(run)
+    rows = _shown_rows(run, args.step)
     columns = [str(name) for name in rows.columns]
     if args.step is not None:
         run.row(args.step, 0)
-        rows = rows[rows["step"] == args.step]
     for condition in sorted(conditions, key=lambda c: c.column in _WHOLE_TEXTS):
         known_column(condition.column, columns)
         rows = rows[_where(run, rows, condition)]
@@ -106,9 +106,10 @@ def rollouts(args: argparse.Namespace) -> int:
     return 0
 
 
-def _shown_rows(run: Run) -> pd.DataFrame:
-    """The run's table with file names, and without byte positions, which `line` says better."""
-    rows = run.rollouts.drop(columns=[c for c in _LOCATION if c in run.rollouts])
+def _shown_rows(run: Run, step: int | None) -> pd.DataFrame:
+    """The table of a step, or of the run, with file names and without byte positions."""
+    rows = run.rollouts if step is None else run.of_step(step)
+    rows = rows.drop(columns=[c for c in _LOCATION if c in rows])
     names = [file.path.relative_to(run.info.path).as_posix() for file in run.info.files]
     return rows.assign(file=[names[number] for number in rows["file"]])
 
@@ -126,12 +127,19 @@ def _where(run: Run, rows: pd.DataFrame, condition: Condition) -> pd.Series[bool
         return matches(rows[condition.column], condition)
     candidates = rows
     if condition.op == "contains":
-        located = run.rollouts.loc[rows.index]
+        located = _located(run, rows)
         candidates = rows[search(run, located, condition.value)]
     places = zip(candidates["step"].tolist(), candidates["index"].tolist(), strict=True)
     texts = [_whole_text(run, step, index, condition.column) for step, index in places]
     found = pd.Series(texts, index=candidates.index, dtype=object)
     return matches(found.reindex(rows.index), condition)
+
+
+def _located(run: Run, rows: pd.DataFrame) -> pd.DataFrame:
+    """The same rollouts with their places in the log."""
+    steps = rows["step"].unique()
+    table = run.of_step(int(steps[0])) if len(steps) == 1 else run.rollouts
+    return table.loc[rows.index]
 
 
 def _whole_text(run: Run, step: int, index: int, column: str) -> str | None:
@@ -257,7 +265,7 @@ def _check_document(name: str, problems: tuple[Problem, ...], run: Run | None) -
         "run": name,
         "files": len(run.info.files) if run else 0,
         "steps": len(run.steps) if run else 0,
-        "rollouts": len(run.rollouts) if run else 0,
+        "rollouts": run.rollout_count if run else 0,
         "superseded": run.superseded if run else 0,
         "lost": count_of(problems, "lost"),
         "partial": count_of(problems, "partial"),
@@ -287,6 +295,27 @@ def _print_problem(problem: Problem) -> None:
         print(output.one_line(f"{'':8}{problem.hint}"))
 
 
+def index(args: argparse.Namespace) -> int:
+    """Builds or extends the index of a run, and says what it covers."""
+    begun = time.monotonic()
+    run = opened(find_run(args.run), persist=True)
+    document = {
+        "run": run.info.name,
+        "index": None if run.index_folder is None else str(run.index_folder),
+        "bytes": run.info.bytes,
+        "bytes_read": run.done,
+        "steps": len(run.steps),
+        "rollouts": run.rollout_count,
+        "problems": count_of(run.problems, "lost") + count_of(run.problems, "partial"),
+        "seconds": round(time.monotonic() - begun, 3),
+    }
+    if args.json:
+        output.print_json(document)
+    else:
+        output.print_fields([*document.items()])
+    return 0
+
+
 def _say_left_out(found: Discovery) -> None:
     for problem in found.left_out[:_SHOWN_PROBLEMS]:
         output.say(f"left out: {problem.path}: {problem.reason}")
@@ -300,4 +329,5 @@ COMMANDS: Final[Mapping[str, Callable[[argparse.Namespace], int]]] = {
     "rollouts": rollouts,
     "show": show,
     "check": check,
+    "index": index,
 }

@@ -8,7 +8,7 @@ from typing import Final
 from board.cli.output import ProgressLine
 from board.errors import NotFoundError
 from board.store.discovery import Discovery, RunInfo, discover
-from board.store.run import Run, open_run
+from board.store.run import Follower, Run
 
 PROJECT: Final = Path(__file__).parents[2]
 """The folder that holds `board/`: of the source, or site-packages."""
@@ -68,10 +68,10 @@ def no_runs(found: Discovery, path: Path) -> str:
     return f"{path} holds no rollout log: {first.path}: {first.reason}{several}"
 
 
-def opened(info: RunInfo) -> Run:
-    """The run, read whole, with progress on stderr."""
+def opened(info: RunInfo, *, persist: bool = False) -> Run:
+    """The run, read whole, with progress on stderr; persist: its index is kept however small it is."""
     progress = ProgressLine()
     try:
-        return open_run(info, progress=progress)
+        return Follower(persist=persist).run(info, progress)
     finally:
         progress.close()

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Final, Literal
 
 Severity = Literal["lost", "partial", "note"]
 """lost: the line or file is not shown. partial: the rollout is shown, a value of it is left out.
 note: everything is shown, and the user should know how it was read."""
+
+
+MOST_KINDS: Final = 500
+"""Kinds of problems of one file that are told apart; a hostile file could have one for every line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +45,14 @@ class Problem:
 
 
 class ProblemLog:
-    """Collects problems, folding those with the same file, field and reason into one with a count."""
+    """Collects problems, folding those with the same file, field and reason into one with a count.
+
+    Of each file MOST_KINDS are kept apart, and what is more is folded into one of each severity.
+    """
 
     def __init__(self, problems: Iterable[Problem] = ()) -> None:
         self._by_kind: dict[tuple[str, str | None, str], Problem] = {}
+        self._kinds: dict[str, int] = {}
         for problem in problems:
             self.add(problem)
 
@@ -52,8 +60,13 @@ class ProblemLog:
         """Adds one problem; the first line of a kind is kept, its count grows."""
         kind = (problem.path, problem.field, problem.reason)
         known = self._by_kind.get(kind)
+        if known is None and self._kinds.get(problem.path, 0) >= MOST_KINDS:
+            problem = _of_other_kind(problem)
+            kind = (problem.path, problem.field, problem.reason)
+            known = self._by_kind.get(kind)
         if known is None:
             self._by_kind[kind] = problem
+            self._kinds[problem.path] = self._kinds.get(problem.path, 0) + 1
             return
         lines = [n for n in (known.line, problem.line) if n is not None]
         first = min(lines) if lines else None
@@ -76,6 +89,11 @@ class ProblemLog:
     def as_tuple(self) -> tuple[Problem, ...]:
         """All problems, the worst first, then by file and line."""
         return tuple(self)
+
+
+def _of_other_kind(problem: Problem) -> Problem:
+    reason = f"problems of more than {MOST_KINDS} other kinds ({problem.severity})"
+    return replace(problem, field=None, reason=reason, hint="the first of them stands here")
 
 
 def count_of(problems: Iterable[Problem], severity: Severity) -> int:

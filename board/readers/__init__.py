@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from board.errors import RecordError
 from board.readers.base import Head, Reader
-from board.readers.lines import read_lines
+from board.readers.lines import Line, read_lines
 from board.readers.native import NativeReader
 from board.readers.parse import parse_whole
 from board.readers.prime_rl import PrimeRLReader
@@ -17,7 +17,7 @@ from board.readers.rllb import RLLoggingBoardReader
 READERS: Final[tuple[Reader, ...]] = (PrimeRLReader(), NativeReader(), RLLoggingBoardReader())
 
 _HEAD_LINES: Final = 20
-_HEAD_BYTES: Final = 1 << 20
+HEAD_BYTES: Final = 1 << 20
 
 
 def reader_named(name: str) -> Reader:
@@ -25,9 +25,12 @@ def reader_named(name: str) -> Reader:
     return {reader.name: reader for reader in READERS}[name]
 
 
-def recognise(path: Path) -> tuple[Reader | None, str]:
-    """The reader of a file, and why none was found. Raises OSError when the file can't be read."""
-    records, first_error = _head(path)
+def recognise(path: Path, lines: Iterable[Line] | None = None) -> tuple[Reader | None, str]:
+    """The reader of a file, and why none was found. Raises OSError when the file can't be read.
+
+    lines: its first lines, where they are not in the file as they are.
+    """
+    records, first_error = _head(read_lines(path) if lines is None else lines)
     if not records:
         return None, first_error or "the file is empty"
     head = Head(path, records)
@@ -39,13 +42,13 @@ def recognise(path: Path) -> tuple[Reader | None, str]:
     return None, f"its records (keys {keys}) are of no format read here: {formats}"
 
 
-def _head(path: Path) -> tuple[list[Mapping[str, Any]], str]:
+def _head(lines: Iterable[Line]) -> tuple[list[Mapping[str, Any]], str]:
     """The first usable records of a file, and what was wrong with its first unusable line."""
     records: list[Mapping[str, Any]] = []
     first_error = ""
     used = 0
     seen = 0
-    for number, line in enumerate(read_lines(path), start=1):
+    for number, line in enumerate(lines, start=1):
         used += line.size
         if line.text is None:
             first_error = first_error or f"line {number}: the line is too long to be read"
@@ -55,7 +58,7 @@ def _head(path: Path) -> tuple[list[Mapping[str, Any]], str]:
                 records.append(parse_whole(line.text)[0])
             except RecordError as error:
                 first_error = first_error or _first_error(line.text, number, error)
-        if seen >= _HEAD_LINES or used >= _HEAD_BYTES:
+        if seen >= _HEAD_LINES or used >= HEAD_BYTES:
             break
     return records, first_error
 

@@ -5,6 +5,8 @@ the parser learns which top-level keys hold such arrays and in which order they 
 it finds each by its key, cuts it out, and parses the small rest. Each cut leaves a placeholder behind:
 if the key does not hold that placeholder in the parsed rest, then something else was cut (a nested
 object of the same key, say), and the line is parsed whole. So a wrong guess costs time, never a value.
+What is not looked into is not checked either: a line whose only fault is inside an array that no column
+needs is a rollout in the table, and the fault is named when the rollout is opened.
 """
 
 from __future__ import annotations
@@ -30,6 +32,8 @@ _PLACEHOLDER: Final = b"-7.0313e-301"
 _PLACEHOLDER_VALUE: Final = float(_PLACEHOLDER)
 _MAX_PLANS: Final = 4
 _COMMA: Final = np.uint8(ord(","))
+_NO_NUMBER: Final = re.compile(r"[\[:,]\s*(?:-(?![0-9I])|-?0[0-9]|-?[0-9]+\.(?![0-9]))")
+"""What no JSON number is and ujson takes for one: a lone minus, 01, 1. (all come of torn lines)."""
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 _number_parser: Any = simdjson.Parser() if simdjson is not None else None
@@ -105,9 +109,9 @@ def kind_of(value: object) -> str:
 
 
 def _tolerant_list(raw: bytes) -> list[Any]:
-    for parse in (orjson.loads, ujson.loads, json.loads):
+    for parse in (orjson.loads, _loads_tolerantly):
         try:
-            return cast("list[Any]", parse(raw))
+            return cast("list[Any]", parse(raw.decode("utf-8", "replace")))
         except (ValueError, RecursionError):
             continue
     raise RecordError("is no JSON array", hint="a list of numbers")
@@ -134,12 +138,9 @@ def _parse_tolerantly(line: bytes, strict_reason: str) -> tuple[object, bool]:
     # The parser's words carry a position, so they stay out of the reason: problems are folded by it.
     hint = f"one JSON object per line; the parser says: {strict_reason}"
     try:
-        parsed: object = ujson.loads(text)
+        parsed = _loads_tolerantly(text)
     except (ValueError, RecursionError):
-        try:
-            parsed = json.loads(text)
-        except (ValueError, RecursionError):
-            raise RecordError("the line is no JSON", hint=hint) from None
+        raise RecordError("the line is no JSON", hint=hint) from None
     if "\\ud" not in text.lower():
         return parsed, mended
     try:
@@ -147,6 +148,16 @@ def _parse_tolerantly(line: bytes, strict_reason: str) -> tuple[object, bool]:
     except RecursionError:
         raise RecordError("the line is nested too deep", hint=hint) from None
     return parsed, mended or replaced
+
+
+def _loads_tolerantly(text: str) -> object:
+    """The value of a text that may hold NaN and Infinity. Raises ValueError or RecursionError."""
+    if not _NO_NUMBER.search(text):
+        try:
+            return ujson.loads(text)
+        except (ValueError, RecursionError):
+            pass
+    return json.loads(text)
 
 
 def _decoded(line: bytes) -> tuple[str, bool]:
@@ -209,6 +220,8 @@ def _flat_arrays(line: bytes, record: dict[str, Any]) -> Iterator[tuple[str, byt
 
 def _seek(line: bytes, plan: tuple[tuple[str, bytes], ...]) -> dict[str, Any] | None:
     """The record, its arrays cut out by `plan`; None when the line does not fit the plan."""
+    if b"\0" in line:  # a block that was never written, perhaps within an array that nobody parses
+        return None
     rest: list[bytes] = []
     cuts: list[RawNumbers] = []
     # One pass over the line counts the entries of all arrays; bytes.count would stop at each comma.

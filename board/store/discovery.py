@@ -6,33 +6,30 @@ them: some frameworks write one folder per step.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from board.core.problems import Problem, Severity
 from board.errors import NotFoundError, OutsideRootError, UnreadableError
-from board.readers import recognise
+from board.readers import HEAD_BYTES, recognise
+from board.readers.lines import read_bytes
+from board.store.log_file import LogFile
+from board.store.packed import PACKED_SUFFIXES, head_lines, is_packed
 
 LOG_SUFFIXES: Final = (".jsonl", ".ndjson")
-_NOT_READ: Final = (".jsonl.gz", ".jsonl.zst", ".jsonl.zip", ".ndjson.gz", ".ndjson.zst")
+_NOT_READ: Final = (".jsonl.zip", ".jsonl.bz2", ".jsonl.xz")
+_LOOKED_AT: Final = (*LOG_SUFFIXES, *PACKED_SUFFIXES, *_NOT_READ)
+MOST_FILES: Final = 100_000
+"""Log files under one root; the cost of looking at each, a few times a minute, has to end somewhere."""
+_HEAD_BYTES: Final = 4096
 _STEP_FOLDER: Final = re.compile(r"^(global_)?step[_-]?\d+$")
 _DIGITS: Final = re.compile(r"(\d+)")
-
-
-@dataclass(frozen=True, slots=True)
-class LogFile:
-    """A log file as it stood when it was looked at. size in bytes, mtime_ns as os.stat gives it."""
-
-    path: Path
-    reader: str
-    size: int
-    mtime_ns: int
-    inode: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +37,16 @@ class RunInfo:
     """A run that was found. name: its path below the root, the way users tell runs apart.
 
     files are in natural order (rank_2 before rank_10). left_out: what else lay in its folder.
+    root: the folder that links must not lead out of. only: name of the file that alone is the run;
+    empty when all files of the folder are.
     """
 
     name: str
     path: Path
     files: tuple[LogFile, ...]
-    left_out: tuple[Problem, ...] = ()
+    left_out: tuple[Problem, ...]
+    root: Path
+    only: str = ""
 
     @property
     def bytes(self) -> int:
@@ -127,13 +128,17 @@ def discover(root: Path) -> Discovery:
         raise UnreadableError(f"{root} can't be read: permission denied")
     others: list[Problem] = []
     folders: dict[Path, list[Path]] = {}
-    for path in _candidates(root, others):
+    for number, path in enumerate(_candidates(root, others)):
+        if number == MOST_FILES:
+            reason = f"the folder holds more than {MOST_FILES:,} log files; the further ones are not read"
+            others.append(Problem(".", None, None, reason, "open one of its folders"))
+            break
         folders.setdefault(_run_folder(path, root), []).append(path)
     runs: list[RunInfo] = []
     for folder, paths in folders.items():
         files, left_out = _sort_out(paths, folder, root)
         if files:
-            runs.append(RunInfo(_name(folder, root), folder, files, left_out))
+            runs.append(RunInfo(_name(folder, root), folder, files, left_out, root))
         else:
             others += (_moved(problem, folder, root) for problem in left_out)
     runs.sort(key=lambda run: (-run.mtime, natural_order(run.name)))
@@ -142,8 +147,9 @@ def discover(root: Path) -> Discovery:
 
 def _single_file(path: Path) -> Discovery:
     # The user named this very file, so that a link may lead anywhere.
-    files, left_out = _sort_out([path], path.parent, path.resolve().parent)
-    runs = (RunInfo(path.name, path.parent, files),) if files else ()
+    root = path.resolve().parent
+    files, left_out = _sort_out([path], path.parent, root)
+    runs = (RunInfo(path.name, path.parent, files, (), root, path.name),) if files else ()
     return Discovery(path, runs, left_out)
 
 
@@ -178,7 +184,7 @@ def _candidates(root: Path, left_out: list[Problem]) -> Iterator[Path]:
             if Path(folder, name).is_symlink():
                 note(str(Path(folder, name)), "links to folders are not followed", "note")
         for name in names:
-            if not name.startswith(".") and name.lower().endswith((*LOG_SUFFIXES, *_NOT_READ)):
+            if not name.startswith(".") and name.lower().endswith(_LOOKED_AT):
                 yield Path(folder, name)
 
 
@@ -209,12 +215,12 @@ def _look_at(path: Path, shown: str, root: Path) -> LogFile | Problem:
     if path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(root.resolve()):
         return Problem(shown, None, None, "it is a link that leads outside the root", "", "note")
     if path.name.lower().endswith(_NOT_READ):
-        return Problem(shown, None, None, "compressed logs are not read", "decompress it", "note")
+        return Problem(shown, None, None, "only .gz and .zst are unpacked", "unpack it", "note")
     if not path.is_file():
         return Problem(shown, None, None, "it is no regular file", "a log file", "note")
     try:
-        reader, reason = recognise(path)
         found = path.stat()
+        reader, reason = _recognised(path, found)
     except OSError as error:
         hint = "check its permissions"
         return Problem(shown, None, None, f"can't be read: {error.strerror}", hint)
@@ -222,4 +228,46 @@ def _look_at(path: Path, shown: str, root: Path) -> LogFile | Problem:
         other_json = reason.startswith("its records") or reason == "the file is empty"
         severity = "note" if other_json else "lost"
         return Problem(shown, None, None, f"left out: {reason}", "", severity)
-    return LogFile(path, reader.name, found.st_size, found.st_mtime_ns, found.st_ino)
+    return LogFile(path, reader, found.st_size, found.st_mtime_ns, found.st_ino)
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What was found in a file when it was last looked into. head: hash of its first bytes."""
+
+    state: tuple[int, int, int]
+    head: bytes
+    head_bytes: int
+    reader: str | None
+    reason: str
+
+
+_seen: dict[Path, _Seen] = {}
+
+
+def _recognised(path: Path, found: os.stat_result) -> tuple[str | None, str]:
+    """The name of a file's reader, and why there is none. Looks into it only when it changed."""
+    state = (found.st_ino, found.st_size, found.st_mtime_ns)
+    seen = _seen.get(path)
+    if seen is not None and seen.state == state:
+        return seen.reader, seen.reason
+    if seen is not None and seen.reader is not None and _begins_as(path, found, seen):
+        _seen[path] = replace(seen, state=state)
+        return seen.reader, ""
+    reader, reason = recognise(path, head_lines(path, HEAD_BYTES) if is_packed(path) else None)
+    head = read_bytes(path, 0, min(_HEAD_BYTES, found.st_size))
+    if len(_seen) > 2 * MOST_FILES:
+        _seen.clear()
+    name = None if reader is None else reader.name
+    _seen[path] = _Seen(state, _digest(head), len(head), name, reason)
+    return name, reason
+
+
+def _begins_as(path: Path, found: os.stat_result, seen: _Seen) -> bool:
+    if not found.st_size >= seen.head_bytes > 0:
+        return False
+    return _digest(read_bytes(path, 0, seen.head_bytes)) == seen.head
+
+
+def _digest(content: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=12).digest()

@@ -21,6 +21,7 @@ from board.readers import reader_named
 from board.readers.fields import message_text
 from board.readers.lines import read_bytes
 from board.readers.parse import parse_whole
+from board.store.packed import readable
 from board.store.run import Run
 from board.store.scan import MENDED, previews
 
@@ -134,7 +135,7 @@ def _read(run: Run, row: pd.Series[Any]) -> tuple[Mapping[str, Any], Record, boo
     file = run.info.files[int(row["file"])]
     where = f"{file.path.name}:{int(row['line'])}"
     try:
-        text = read_bytes(file.path, int(row["offset"]), int(row["size"]))
+        text = read_bytes(readable(file).path, int(row["offset"]), int(row["size"]))
         line, mended = parse_whole(text.rstrip(b"\n"))
         record = reader_named(file.reader).read(line, run.options.read)
     except OSError as error:

@@ -1,50 +1,43 @@
-"""A run, opened: its rollouts in order, its steps, and everything that was wrong with its files."""
+"""A run, opened: its rollouts in order, its steps, and everything that was wrong with its files.
+
+What is needed of every page (steps, counts, problems) is at hand at once; rollouts are read from the
+index when somebody asks for them.
+"""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from board.core.aggregate import COLUMNS
-from board.core.metrics import REWARD_PART, ROLLOUT_METRICS
 from board.core.options import ReadOptions
 from board.core.problems import Problem, ProblemLog
 from board.core.vocabulary import Vocabulary
-from board.errors import NotFoundError
+from board.errors import NotFoundError, UnreadableError
 from board.readers import reader_named
-from board.store.attempts import (
-    Attempt,
-    attempts_of,
-    completeness,
-    header_of,
-    superseded_by_attempts,
-    superseded_within_file,
-)
-from board.store.discovery import LogFile, RunInfo
-from board.store.scan import Shard, ShardIndex, index_in_pieces
-from board.store.steps import steps_table
+from board.store import step_store
+from board.store.build import Extended, Progress, extend, shown_path
+from board.store.companions import Companions, read_companions
+from board.store.discovery import RunInfo
+from board.store.engines import Job
+from board.store.manifest import BrokenIndexError, Manifest
+from board.store.shown import Shown
+from board.store.steps import base_name
+from board.store.storage import FolderStorage, MemoryStorage, Storage, index_folder
 
-Progress = Callable[[int, int], None]
-"""Called with (bytes read, bytes in all) while a run is read."""
+__all__ = ["Follower", "OpenOptions", "Progress", "Run", "open_run", "reader_titles"]
 
-_PROGRESS_BYTES: Final = 8 << 20
-_NUMBERS: Final = frozenset(ROLLOUT_METRICS) | frozenset(COLUMNS)
-_TEXT: Final = ("rollout_id", "group_id", "env", "split", "finish_reason", "prompt", "response")
-_PLACE: Final = ("step", "index", "file", "line", "offset", "size")
-_PLAIN: Final = frozenset(
-    {
-        *_PLACE,
-        *("rank", "micro_step", "policy_version", "timestamp", "pad_tokens", "missing_values"),
-        *_TEXT,
-    }
-)
+PERSIST_BYTES: Final = 32 << 20
+"""Smaller runs are read faster than it matters, and nothing is written beside them."""
+_WAIT_SECONDS: Final = 0.2
+_STEPS_KEPT: Final = 8
+_ALWAYS: Final = frozenset(("step", "index", "file", "line", "offset", "size"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,274 +48,293 @@ class OpenOptions:
     max_per_step: int | None = None
 
 
+@dataclass(slots=True)
+class _Loaded:
+    """Frames of a run that were asked for."""
+
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    rollouts: pd.DataFrame | None = None
+    of_step: dict[int, pd.DataFrame] = field(default_factory=dict[int, pd.DataFrame])
+    totals: dict[str, float] = field(default_factory=dict[str, float])
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """A run as it was when it was opened.
 
-    rollouts: one row each, ordered by step and index; columns step, index, file (number in
-        info.files), line, offset, size, ids, scores, aggregates, previews and logged extras. Columns
-        of which the log holds nothing are absent.
     steps: one row per step, as `store.steps.steps_table` makes it, with `complete` where known.
-    superseded: rollouts that a resumed run wrote again; over_cap: those beyond max_per_step. Neither
-        is in `rollouts`.
-    settings: content of run-*.json, by file name; vocabulary: from vocab.json, None if there is none.
+    counts: shown rollouts by step. columns: of the table of rollouts; those of which the log holds
+    nothing are absent. metrics: columns that make a curve. superseded: rollouts that a resumed run
+    wrote again; over_cap: those beyond max_per_step; neither is shown. missing_ranks: by step that is
+    still written, the ranks that have not ended it. settings: content of run-*.json, by file name;
+    vocabulary: from vocab.json, None if there is none. done: bytes of the log that were read, of
+    `info.bytes`. index_folder: where its index is kept; None: nowhere.
     """
 
     info: RunInfo
     options: OpenOptions
-    rollouts: pd.DataFrame
+    shown: Shown
     steps: pd.DataFrame
+    counts: Mapping[int, int]
+    columns: tuple[str, ...]
+    metrics: tuple[str, ...]
     problems: tuple[Problem, ...]
     superseded: int = 0
     over_cap: int = 0
+    missing_ranks: Mapping[int, tuple[int, ...]] = field(default_factory=dict[int, tuple[int, ...]])
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
     vocabulary: Vocabulary | None = None
+    done: int = 0
+    index_folder: Path | None = None
+    _loaded: _Loaded = field(default_factory=_Loaded)
 
     @property
-    def metrics(self) -> tuple[str, ...]:
-        """Columns of `rollouts` that make a curve: scores, aggregates and logged numbers."""
-        return metric_columns(self.rollouts)
+    def rollout_count(self) -> int:
+        """Rollouts that are shown."""
+        return sum(self.counts.values())
+
+    @property
+    def rollouts(self) -> pd.DataFrame:
+        """All rollouts, one row each, ordered by step and index; read at the first call.
+
+        Columns step, index, file (number in info.files), line, offset, size, ids, scores, aggregates,
+        previews and logged extras. Raises UnreadableError when the index was taken away meanwhile.
+        """
+        with self._loaded.lock:
+            if self._loaded.rollouts is None:
+                frame = self._frame(None)
+                empty = [c for c in frame if c not in _ALWAYS and frame[c].isna().all()]
+                self._loaded.rollouts = frame.drop(columns=empty)
+            return self._loaded.rollouts
+
+    def of_step(self, step: int) -> pd.DataFrame:
+        """The rollouts of one step, with the labels and columns they have among all of them."""
+        with self._loaded.lock:
+            if self._loaded.rollouts is not None:
+                return self._loaded.rollouts[self._loaded.rollouts["step"] == step]
+            kept = self._loaded.of_step
+            if step not in kept:
+                frame = self._frame((step, step))
+                frame.index += sum(count for s, count in self.counts.items() if s < step)
+                while len(kept) >= _STEPS_KEPT:
+                    kept.pop(next(iter(kept)))
+                kept[step] = frame
+            return kept[step]
+
+    def superseded_rollouts(self) -> pd.DataFrame:
+        """Rollouts that a resumed run wrote again, as `rollouts` would have them."""
+        try:
+            return self.shown.frame(superseded=True)
+        except BrokenIndexError as error:
+            raise _gone(self.info, error) from error
+
+    @property
+    def version(self) -> str:
+        """Another one whenever anything of the run may be different."""
+        return f"{self.shown.manifest.steps} {self.done}"
+
+    def total(self, column: str) -> float:
+        """Sum of a column over all rollouts; 0 where the log holds nothing of it."""
+        if column not in self.columns:
+            return 0.0
+        with self._loaded.lock:
+            if column not in self._loaded.totals:
+                frame = self._frame(None, (column,))
+                self._loaded.totals[column] = float(frame[column].sum())
+            return self._loaded.totals[column]
+
+    def files_shown(self) -> dict[str, tuple[int, int, int]]:
+        """By path: shown rollouts, and their first and last step; files of which none is are absent."""
+        found: dict[str, tuple[int, int, int]] = {}
+        for state, counts in self.shown.counts_by_file():
+            steps = [step for step, count in counts if count]
+            if steps:
+                found[state.path] = (sum(n for _, n in counts), min(steps), max(steps))
+        return found
+
+    def _frame(
+        self, steps: tuple[int, int] | None, columns: tuple[str, ...] | None = None
+    ) -> pd.DataFrame:
+        try:
+            frame = self.shown.frame(steps, columns)
+        except BrokenIndexError as error:
+            raise _gone(self.info, error) from error
+        cap = self.options.max_per_step
+        if cap is not None:
+            frame = frame[frame["index"] < cap].reset_index(drop=True)
+        return frame[[name for name in self.columns if name in frame]]
 
     def row(self, step: int, index: int) -> pd.Series[Any]:
         """The row of a rollout; raises NotFoundError naming what there is."""
-        of_step = self.rollouts[self.rollouts["step"] == step]
-        if len(of_step) == 0:
-            raise NotFoundError(f"step {step} is not in {self.info.name}: {_range(self.steps)}")
-        if not 0 <= index < len(of_step):
-            raise NotFoundError(f"step {step} has rollouts 0 to {len(of_step) - 1}, not {index}")
-        return of_step.iloc[index]
+        count = self.counts.get(step, 0)
+        if count == 0:
+            raise NotFoundError(f"step {step} is not in {self.info.name}: {_range(self.counts)}")
+        if not 0 <= index < count:
+            raise NotFoundError(f"step {step} has rollouts 0 to {count - 1}, not {index}")
+        return self.of_step(step).iloc[index]
 
 
-def _range(steps: pd.DataFrame) -> str:
-    if len(steps) == 0:
+def _gone(info: RunInfo, error: BrokenIndexError) -> UnreadableError:
+    return UnreadableError(f"the index of {info.name} was changed meanwhile ({error}); reload")
+
+
+def _range(counts: Mapping[int, int]) -> str:
+    if not counts:
         return "it has no steps"
-    return f"it has {len(steps)} steps from {steps['step'].iloc[0]} to {steps['step'].iloc[-1]}"
-
-
-def metric_columns(rollouts: pd.DataFrame) -> tuple[str, ...]:
-    """Columns that make a curve, the known ones first, then reward parts, then what else is logged."""
-    known = [name for name in ROLLOUT_METRICS if name in rollouts]
-    others = [
-        name
-        for name in rollouts.columns
-        if name not in _NUMBERS
-        and name not in _PLAIN
-        and pd.api.types.is_numeric_dtype(rollouts[name].dtype)
-    ]
-    others.sort(key=lambda name: not name.startswith(REWARD_PART))
-    return (*known, *others)
+    return f"it has {len(counts)} steps from {min(counts)} to {max(counts)}"
 
 
 def open_run(
     info: RunInfo, options: OpenOptions | None = None, progress: Progress | None = None
 ) -> Run:
-    """Reads all files of a run. Files that can't be read become problems, never an error."""
-    options = options or OpenOptions()
-    settings, vocabulary, problems = _read_companions(info)
-    problems.extend(info.left_out)
-    shards = _index_files(info, options.read, vocabulary, problems, progress)
-    files = [shard.events for shard in shards]
-    attempts, of_file = attempts_of(files)
-    rollouts = _concatenate(shards)
-    rollouts, superseded = _without_superseded(rollouts, info, attempts, of_file, problems)
-    rollouts = _in_order(rollouts)
-    rollouts, over_cap = _capped(rollouts, options.max_per_step)
-    rollouts = _tidy(rollouts)
-    steps = steps_table(rollouts, metric_columns(rollouts))
-    complete = completeness(
-        files, attempts, of_file, _whole_numbers(rollouts, "step"), _whole_numbers(rollouts, "file")
-    )
-    if complete:
-        known = [complete.get(int(step)) for step in steps["step"]]
+    """A run as its files stand. Files that can't be read become problems, never an error.
+
+    Where the run is large or has an index, the index is brought in step; another process that is at it
+    is waited for.
+    """
+    return Follower(options).run(info, progress)
+
+
+class Follower:
+    """Opens one run again and again while it is written, reading what is new.
+
+    persist: keep the index on disk however small the run is.
+    """
+
+    def __init__(self, options: OpenOptions | None = None, *, persist: bool = False) -> None:
+        self.options = options or OpenOptions()
+        self._persist = persist
+        self._memory = MemoryStorage()
+
+    def unread(self, info: RunInfo) -> int:
+        """Bytes of the run that its index does not cover."""
+        try:
+            manifest = self._storage(info).load()
+        except BrokenIndexError:
+            manifest = None
+        return info.bytes if manifest is None else max(info.bytes - manifest.done, 0)
+
+    def run(self, info: RunInfo, progress: Progress | None = None, *, wait: bool = True) -> Run:
+        """The run as it stands. wait: for another process that builds the index; else what it has."""
+        companions = read_companions(info)
+        storage = self._storage(info)
+        try:
+            return self._opened(storage, info, companions, progress, wait)
+        except OSError as error:  # of the index: those of the log are problems
+            reason = f"the index can't be kept: {error.strerror or error}"
+            hint = "the run is read anew each time; free some space or check permissions"
+            note = Problem(".", None, None, reason, hint, "note")
+            companions = replace(companions, problems=(*companions.problems, note))
+            return self._opened(self._memory, info, companions, progress, wait)
+
+    def _storage(self, info: RunInfo) -> Storage:
+        folder = index_folder(info.path, info.only, self.options.read, make=False)
+        if self._persist or info.bytes >= PERSIST_BYTES:
+            folder = index_folder(info.path, info.only, self.options.read, make=True)
+        return self._memory if folder is None else FolderStorage(folder)
+
+    def _opened(
+        self,
+        storage: Storage,
+        info: RunInfo,
+        companions: Companions,
+        progress: Progress | None,
+        wait: bool,
+    ) -> Run:
+        job = Job(storage, self.options.read, companions.vocabulary)
+        key = f"{self.options.read!r} {companions.vocabulary_hash}"
+        for attempt in (1, 2):
+            try:
+                found = _in_step(job, key, info, progress, wait, anew=attempt == 2)
+                return _run_of(storage, found, info, self.options, companions)
+            except BrokenIndexError:
+                if attempt == 2:
+                    raise
+        raise AssertionError("the loop returns or raises")
+
+
+def _in_step(
+    job: Job, key: str, info: RunInfo, progress: Progress | None, wait: bool, *, anew: bool
+) -> Extended:
+    """The index after what is new was read, by this process or by the one that holds the lock."""
+    while True:
+        with job.storage.writer() as alone:
+            if alone:
+                return extend(job, key, info, progress, anew=anew)
+        known = _committed(job.storage) or Manifest(key)
+        if not wait:
+            return Extended(known if known.key == key else Manifest(key), ())
+        if progress is not None:
+            progress(min(known.done, info.bytes), info.bytes)
+        time.sleep(_WAIT_SECONDS)
+
+
+def _committed(storage: Storage) -> Manifest | None:
+    try:
+        return storage.load()
+    except BrokenIndexError:  # whoever holds the lock makes it again
+        return None
+
+
+def _run_of(
+    storage: Storage,
+    found: Extended,
+    info: RunInfo,
+    options: OpenOptions,
+    companions: Companions,
+) -> Run:
+    order = [shown_path(info, file) for file in info.files]
+    shown = Shown(storage, found.manifest, order)
+    counts, over_cap = _capped(shown.counts(), options.max_per_step)
+    superseded = list(shown.superseded())
+    growing = shown.growing()
+    steps = _steps(storage, shown, options.max_per_step)
+    if growing:
+        known = [None if s not in growing else not growing[s] for s in steps["step"].tolist()]
         steps["complete"] = pd.Series(known, dtype=object)  # True, False or None: not known
+    metrics = tuple(name for name in shown.metrics if f"{base_name(name)}_n" in steps)
+    absent = set(shown.metrics) - set(metrics)
     return Run(
-        info,
-        options,
-        rollouts,
-        steps,
-        problems.as_tuple(),
-        superseded,
-        over_cap,
-        settings,
-        vocabulary,
+        info=info,
+        options=options,
+        shown=shown,
+        steps=steps,
+        counts=counts,
+        columns=tuple(c.name for c in shown.columns if c.name not in absent),
+        metrics=metrics,
+        problems=_problems(info, companions, found, shown, [note for note, _ in superseded]),
+        superseded=sum(count for _, count in superseded),
+        over_cap=over_cap,
+        missing_ranks={step: ranks for step, ranks in growing.items() if ranks},
+        settings=companions.settings,
+        vocabulary=companions.vocabulary,
+        done=min(found.manifest.done, info.bytes),
+        index_folder=storage.folder if isinstance(storage, FolderStorage) else None,
     )
 
 
-def _whole_numbers(rollouts: pd.DataFrame, column: str) -> npt.NDArray[np.int64]:
-    return rollouts[column].to_numpy(np.int64)
+def _capped(counts: dict[int, int], cap: int | None) -> tuple[dict[int, int], int]:
+    held = {step: count for step, count in counts.items() if count}
+    kept = {step: count if cap is None else min(count, cap) for step, count in held.items()}
+    return kept, sum(held.values()) - sum(kept.values())
 
 
-def _read_companions(
-    info: RunInfo,
-) -> tuple[dict[str, Mapping[str, Any]], Vocabulary | None, ProblemLog]:
-    """run-*.json and vocab.json beside the logs; what is wrong with them is a problem."""
-    problems = ProblemLog()
-    settings: dict[str, Mapping[str, Any]] = {}
-    vocabulary = None
-    for path in [*sorted(info.path.glob("run-*.json")), info.path / "vocab.json"]:
-        if not path.is_file():
-            continue
-        try:
-            content: object = json.loads(path.read_bytes())
-            if not isinstance(content, dict):
-                raise ValueError("no JSON object")
-            if path.name == "vocab.json":
-                vocabulary = Vocabulary.from_json(cast("dict[str, Any]", content))
-            else:
-                settings[path.name] = cast("dict[str, Any]", content)
-        except (OSError, ValueError, RecursionError) as error:
-            problems.add(Problem(path.name, None, None, f"can't be used: {error}", "", "partial"))
-    return settings, vocabulary, problems
+def _steps(storage: Storage, shown: Shown, cap: int | None) -> pd.DataFrame:
+    if cap is not None:
+        return step_store.capped(shown, cap)
+    table = step_store.load(storage, shown.manifest)
+    if "rollouts" not in table:
+        table["rollouts"] = np.array([], np.int64)
+    return table
 
 
-def _index_files(
-    info: RunInfo,
-    options: ReadOptions,
-    vocabulary: Vocabulary | None,
-    problems: ProblemLog,
-    progress: Progress | None,
-) -> list[ShardIndex]:
-    done, total = 0, info.bytes
-    shards: list[ShardIndex] = []
-    for file in info.files:
-        shown = file.path.relative_to(info.path).as_posix()
-        shard = Shard(file.path, shown, file.reader, end=file.size)
-        try:
-            found = _index_file(
-                shard, options, vocabulary, lambda n, d=done: _report(progress, d + n, total)
-            )
-        except OSError as error:
-            hint = "was it moved or its permissions changed?"
-            problems.add(Problem(shown, None, None, f"can't be read: {error.strerror}", hint))
-            found = ShardIndex(shard, pd.DataFrame(), (), (), 0, 0)
-        problems.extend(found.problems)
-        shards.append(found)
-        done += file.size
-        _report(progress, done, total)
-    return shards
-
-
-def _report(progress: Progress | None, done: int, total: int) -> None:
-    if progress is not None:
-        progress(done, total)
-
-
-def _index_file(
-    shard: Shard,
-    options: ReadOptions,
-    vocabulary: Vocabulary | None,
-    reached: Callable[[int], None],
-) -> ShardIndex:
-    for found in index_in_pieces(shard, options, vocabulary, _PROGRESS_BYTES):
-        if isinstance(found, ShardIndex):
-            return found
-        reached(found)
-    raise AssertionError("index_in_pieces ends with the index")
-
-
-def _concatenate(shards: list[ShardIndex]) -> pd.DataFrame:
-    """All rows, with the number of their file and, where rows have none, the rank of the header."""
-    frames: list[pd.DataFrame] = []
-    for number, shard in enumerate(shards):
-        rows = shard.rows
-        if len(rows) == 0:
-            continue
-        rows["file"] = np.int32(number)
-        rank = header_of(shard.events).get("rank")
-        if isinstance(rank, int):
-            rows["rank"] = rows["rank"].fillna(rank) if "rank" in rows else rank
-        frames.append(rows)
-    if not frames:
-        columns = ("step", "file", "line", "offset", "size")
-        return pd.DataFrame({name: np.array([], np.int64) for name in columns})
-    # A chunk that never saw a column has no say in its type.
-    return pd.concat([frame.dropna(axis=1, how="all") for frame in frames], ignore_index=True)
-
-
-def _without_superseded(
-    rollouts: pd.DataFrame,
-    info: RunInfo,
-    attempts: list[Attempt],
-    of_file: list[str | None],
-    problems: ProblemLog,
-) -> tuple[pd.DataFrame, int]:
-    if len(rollouts) == 0:
-        return rollouts, 0
-    steps, files = _whole_numbers(rollouts, "step"), _whole_numbers(rollouts, "file")
-    superseded = superseded_by_attempts(steps, files, attempts, of_file)
-    for own in _append_only(rollouts, files, of_file):
-        superseded[own] |= superseded_within_file(steps[own])
-    counts = np.bincount(files[superseded], minlength=len(info.files))
-    for number, file in enumerate(info.files):
-        if counts[number]:
-            own = superseded & (files == number)
-            problems.add(_superseded_note(file, info.path, steps, own))
-    return rollouts[~superseded], int(superseded.sum())
-
-
-def _append_only(
-    rollouts: pd.DataFrame, files: npt.NDArray[np.int64], of_file: list[str | None]
-) -> Iterator[npt.NDArray[np.intp]]:
-    """Row numbers of what each process wrote to a file without a header, in file order."""
-    ranks = np.full(len(files), -1.0)
-    if "rank" in rollouts:
-        ranks = rollouts["rank"].fillna(-1).to_numpy(np.float64)
-    for number, attempt in enumerate(of_file):
-        own = np.flatnonzero(files == number) if attempt is None else np.array([], np.intp)
-        for rank in np.unique(ranks[own]):
-            yield own[ranks[own] == rank]
-
-
-def _superseded_note(file: LogFile, folder: Path, steps: Any, rows: Any) -> Problem:
-    own = steps[rows]
-    reason = f"steps {own.min()} to {own.max()} were written again after a resume"
-    hint = "the later rollouts are shown; these are counted here"
-    shown = file.path.relative_to(folder).as_posix()
-    return Problem(shown, None, "step", reason, hint, "note", int(rows.sum()))
-
-
-def _in_order(rollouts: pd.DataFrame) -> pd.DataFrame:
-    """Ordered by step, rank, file and line, with each rollout's index within its step."""
-    keys = [key for key in ("step", "rank", "file", "line") if key in rollouts]
-    ordered = rollouts.sort_values(keys, kind="stable", ignore_index=True)
-    ordered["index"] = ordered.groupby("step").cumcount().astype(np.int32)
-    return ordered
-
-
-def _capped(rollouts: pd.DataFrame, max_per_step: int | None) -> tuple[pd.DataFrame, int]:
-    if max_per_step is None:
-        return rollouts, 0
-    kept = rollouts[rollouts["index"] < max_per_step].reset_index(drop=True)
-    return kept, len(rollouts) - len(kept)
-
-
-def _tidy(rollouts: pd.DataFrame) -> pd.DataFrame:
-    """Derived columns, types, and no column of which nothing is recorded."""
-    frame = rollouts.copy()
-    if "reward" in frame and "ref_reward" in frame:
-        frame["reward_gap"] = frame["reward"] - frame["ref_reward"]
-    empty = [c for c in frame.columns if c not in _PLACE and frame[c].isna().all()]
-    frame = frame.drop(columns=empty)
-    for name in ("rank", "micro_step", "policy_version"):
-        if name in frame and frame[name].notna().all():
-            frame[name] = frame[name].astype(np.int64)
-    for name in [c for c in frame.columns if c not in _PLAIN and frame[c].dtype == object]:
-        frame[name] = _of_one_type(frame[name])
-    if "response_tokens" in frame and "response_chars" in frame:
-        frame = frame.drop(columns="response_chars")
-    for name in ("group_id", "env", "split", "finish_reason"):
-        if name in frame:
-            frame[name] = frame[name].astype("category")
-    first = [c for c in ("step", "index", "rank", "group_id", "env") if c in frame]
-    return frame[[*first, *(c for c in frame.columns if c not in first)]]
-
-
-def _of_one_type(values: pd.Series[Any]) -> pd.Series[Any]:
-    """Numbers where each recorded value is one or is written as one, else text: a column sorts."""
-    numbers = pd.to_numeric(values, errors="coerce")
-    if numbers.notna().equals(values.notna()):
-        return numbers
-    return values.map(str, na_action="ignore").astype("str")
+def _problems(
+    info: RunInfo, companions: Companions, found: Extended, shown: Shown, notes: list[Problem]
+) -> tuple[Problem, ...]:
+    log = ProblemLog((*companions.problems, *info.left_out, *found.problems, *notes))
+    for state in shown.files:
+        log.extend(state.all_problems)
+    return log.as_tuple()
 
 
 def reader_titles(info: RunInfo) -> str:

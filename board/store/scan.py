@@ -4,17 +4,22 @@
 other range, so that ranges can be read in any process and put together afterwards.
 """
 
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false
+# pyarrow ships without types.
+
 from __future__ import annotations
 
 import math
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import pandas as pd
+import pyarrow as pa
 
 from board.core.aggregate import NEEDED, Aggregator
 from board.core.metrics import ROLLOUT_METRICS
@@ -28,29 +33,30 @@ from board.readers.base import Event, Reader
 from board.readers.fields import message_text
 from board.readers.lines import MAX_LINE_BYTES, Line, read_lines
 from board.readers.parse import LineParser
+from board.store import segments
 from board.store.steps import base_name
 
 PREVIEW_CHARS: Final = 240
 _PREVIEW_TOKENS: Final = 80
 AT_REST_SECONDS: Final = 60.0
 """A file unchanged for so long is taken to be finished: its torn last line will not be completed."""
+PART_ROWS: Final = 16_384
+"""A part of a shard ends after so many rollouts, so that short lines take no more memory than long."""
+MOST_LOGGED_KEYS: Final = 256
+"""Keys unknown to the board that become columns in one part; further ones are counted and left out."""
+END_BYTES: Final = 4096
 
 MENDED: Final = Remark(
     None, "text that is not valid UTF-8 is shown with the sign U+FFFD", "write UTF-8", "partial"
 )
-_CHUNK_ROWS: Final = 4096
-_LOCATION: Final = ("line", "offset", "size")
-_TEXT_COLUMNS: Final = (
-    "rollout_id",
-    "group_id",
-    "env",
-    "split",
-    "finish_reason",
-    "prompt",
-    "response",
+_CROWDED: Final = Remark(
+    None,
+    f"more than {MOST_LOGGED_KEYS} different keys are logged; the further ones are no columns",
+    "one key per quantity, not per rollout; the opened rollout shows all of them",
 )
-_RESERVED: Final = frozenset((*ROLLOUT_METRICS, *map(base_name, ROLLOUT_METRICS))) | frozenset(
-    (*_LOCATION, *_TEXT_COLUMNS, "step", "index", "file", "rank", "pad_tokens", "missing_values")
+_CHUNK_ROWS: Final = 4096
+_RESERVED: Final = (
+    frozenset((*ROLLOUT_METRICS, *map(base_name, ROLLOUT_METRICS), "index")) | segments.FIXED
 )
 """Columns the board fills itself; a key of the log with such a name becomes `logged.NAME`."""
 
@@ -72,46 +78,43 @@ class Shard:
 
 @dataclass(frozen=True, slots=True)
 class ShardIndex:
-    """What a shard holds.
+    """What a shard, or a part of one, holds.
 
-    rows: one per rollout, in file order. events: header, step_end and close lines. consumed: offset
-    after the last line that was used or given up; a torn last line may still grow and is not consumed.
-    lines: how many lines were consumed.
+    table: one row per rollout, in file order, as `store.segments` stores rows. events: header,
+    step_end and close lines. consumed: offset after the last line that a newline ends. lines: how many
+    lines that are. last_bytes: up to END_BYTES before `consumed`. tail: what the last line holds when no
+    newline ends it yet: it is read again when the file grows, and its index is of that line alone.
     """
 
     shard: Shard
-    rows: pd.DataFrame
+    table: pa.Table
     events: tuple[Event, ...]
     problems: tuple[Problem, ...]
     consumed: int
     lines: int
+    last_bytes: bytes = b""
+    tail: ShardIndex | None = None
+
+    @property
+    def rows(self) -> pd.DataFrame:
+        """The table as a frame, without the last line when no newline ends it."""
+        return segments.frame_of(self.table, segments.columns_of(self.table))
 
 
 def index_shard(
     shard: Shard, options: ReadOptions | None = None, vocabulary: Vocabulary | None = None
-) -> ShardIndex:
-    """Reads every line of a shard. Raises OSError when the file can't be read."""
+) -> Iterator[ShardIndex]:
+    """Reads every line of a shard, a bounded part after the other; at least one part.
+
+    `consumed` and `lines` of a part count from the beginning of the shard. Raises OSError when the file
+    can't be read.
+    """
     scan = _Scan(shard, options or ReadOptions(), vocabulary)
     for line in read_lines(shard.path, shard.start, shard.end):
         scan.take(line)
-    return scan.result()
-
-
-def index_in_pieces(
-    shard: Shard,
-    options: ReadOptions,
-    vocabulary: Vocabulary | None,
-    every_bytes: int,
-) -> Iterator[int | ShardIndex]:
-    """As index_shard, yielding the offset reached every so many bytes; the ShardIndex comes last."""
-    scan = _Scan(shard, options, vocabulary)
-    announced = shard.start
-    for line in read_lines(shard.path, shard.start, shard.end):
-        scan.take(line)
-        if line.offset - announced >= every_bytes:
-            announced = line.offset
-            yield announced
-    yield scan.result()
+        if scan.is_full:
+            yield scan.part()
+    yield scan.part()
 
 
 class _Scan:
@@ -123,17 +126,39 @@ class _Scan:
         self._vocabulary = vocabulary
         self._reader: Reader = reader_named(shard.reader)
         self._parser = LineParser()
-        self._aggregator = Aggregator()
-        self._rows: list[dict[str, Any]] = []
-        self._chunks: list[pd.DataFrame] = []
-        self._events: list[Event] = []
-        self._problems = ProblemLog()
         self._number = shard.first_line - 1
         self._consumed = shard.start
+        self._last_lines: deque[bytes] = deque()
+        self._last_bytes = 0
+        self._tail: ShardIndex | None = None
+        self._begin_part()
+
+    def _begin_part(self) -> None:
+        self._aggregator = Aggregator()
+        self._rows: list[dict[str, Any]] = []
+        self._count = 0
+        self._chunks: list[pa.Table] = []
+        self._lines_of_rows: list[int] = []
+        self._logged: set[str] = set()
+        self._events: list[Event] = []
+        self._problems = ProblemLog()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the part holds as many rollouts as a part may."""
+        return self._count >= PART_ROWS
 
     def take(self, line: Line) -> None:
-        """Reads one line: a row, an event, or a problem."""
+        """Reads one line: a row, an event, or a problem. A line without its newline makes the tail."""
+        if not line.ended:
+            self._tail = self._index_of_tail(line)
+            return
         self._number += 1
+        self._take_ended(line)
+        self._consumed = line.offset + line.size
+        self._remember(line)
+
+    def _take_ended(self, line: Line) -> None:
         try:
             found = self._read(line)
             if isinstance(found, Record):
@@ -141,11 +166,29 @@ class _Scan:
             elif found is not None:
                 self._add_event(found)
         except RecordError as error:
-            if not line.ended and not self._give_up_on_torn_line():
-                self._number -= 1
-                return
             self._lose(error)
-        self._consumed = line.offset + line.size
+
+    def _index_of_tail(self, line: Line) -> ShardIndex | None:
+        """The last line alone, when it is a whole record or there to stay; None: it is waited for."""
+        shard, number = self._shard, self._number + 1
+        scan = _Scan(
+            Shard(shard.path, shard.shown, shard.reader, line.offset, first_line=number),
+            self._options,
+            self._vocabulary,
+        )
+        scan._number = number
+        scan._take_ended(line)
+        if scan._count == 0 and not scan._events and not self._is_at_rest():
+            return None
+        return scan.part()
+
+    def _remember(self, line: Line) -> None:
+        """Keeps the last bytes that were read, by which the file is known again when it grows."""
+        text = (line.text or b"")[-END_BYTES:]
+        self._last_lines.append(text + b"\n")
+        self._last_bytes += len(text) + 1
+        while self._last_bytes - len(self._last_lines[0]) >= END_BYTES:
+            self._last_bytes -= len(self._last_lines.popleft())
 
     def _read(self, line: Line) -> Record | Event | None:
         if line.text is None:
@@ -171,8 +214,8 @@ class _Scan:
                 Problem(shown, self._number, "dropped", reason, hint, "lost", dropped)
             )
 
-    def _give_up_on_torn_line(self) -> bool:
-        """Whether the file has been at rest so long that a torn last line is there to stay."""
+    def _is_at_rest(self) -> bool:
+        """Whether the file has been unchanged so long that a torn last line is there to stay."""
         return time.time() - self._shard.path.stat().st_mtime >= AT_REST_SECONDS
 
     def _lose(self, error: RecordError) -> None:
@@ -195,13 +238,40 @@ class _Scan:
 
     def _add_row(self, record: Record, line: Line) -> None:
         row = _row(record, self._vocabulary)  # may raise: arrays of ids are parsed here
+        self._add_logged(row, record)
         for remark in record.remarks:
             self._remark(remark)
         self._aggregator.add(self._arrays_for_aggregates(record))
         row["line"], row["offset"], row["size"] = self._number, line.offset, line.size
         self._rows.append(row)
+        self._lines_of_rows.append(self._number)
+        self._count += 1
         if len(self._rows) >= _CHUNK_ROWS:
             self._close_chunk()
+
+    def _add_logged(self, row: dict[str, Any], record: Record) -> None:
+        """Puts what else the line holds into its row, up to a bound on the number of columns."""
+        crowded = False
+        for key in [key for key in row if key not in segments.FIXED and not self._has_place(key)]:
+            crowded = True
+            del row[key]
+        for key, value in record.extras.items():
+            cell = _cell(value)
+            if cell is None:
+                continue
+            name = f"logged.{key}" if key in _RESERVED else key
+            if self._has_place(name):
+                row[name] = cell
+            else:
+                crowded = True
+        if crowded:
+            self._remark(_CROWDED)
+
+    def _has_place(self, name: str) -> bool:
+        """Whether a column that the board does not know may be in this part; takes note of it."""
+        if name not in self._logged and len(self._logged) < MOST_LOGGED_KEYS:
+            self._logged.add(name)
+        return name in self._logged
 
     def _arrays_for_aggregates(self, record: Record) -> dict[str, FloatArray]:
         """The needed arrays, all of one length; those of another length are left out and named."""
@@ -231,9 +301,9 @@ class _Scan:
                     return {}
         return arrays
 
-    def _note_gaps(self, rows: pd.DataFrame) -> None:
+    def _note_gaps(self) -> None:
         for name, places in self._aggregator.gaps().items():
-            line = int(rows["line"].iloc[min(places)])
+            line = self._lines_of_rows[min(places)]
             reason = f"{name} has null, NaN or infinite entries"
             hint = "they are left out of means and counted"
             self._problems.add(
@@ -242,24 +312,30 @@ class _Scan:
 
     def _close_chunk(self) -> None:
         if self._rows:
-            self._chunks.append(pd.DataFrame.from_records(self._rows))
+            self._chunks.append(segments.table_of(self._rows))
             self._rows = []
 
-    def result(self) -> ShardIndex:
-        """What was read so far, as the shard's index."""
+    def part(self) -> ShardIndex:
+        """What was read since the last part."""
         self._close_chunk()
-        rows = pd.concat(self._chunks, ignore_index=True) if self._chunks else pd.DataFrame()
+        table = segments.joined(self._chunks)
         for name, values in self._aggregator.finish().items():
-            rows[name] = values
-        self._note_gaps(rows)
-        return ShardIndex(
+            column = pa.array(values, from_pandas=True)
+            if column.null_count < len(column):
+                table = table.append_column(name, column)
+        self._note_gaps()
+        found = ShardIndex(
             self._shard,
-            rows,
+            table,
             tuple(self._events),
             self._problems.as_tuple(),
             self._consumed,
             self._number - self._shard.first_line + 1,
+            b"".join(self._last_lines)[-END_BYTES:],
+            self._tail,
         )
+        self._begin_part()
+        return found
 
 
 def _unequal(name: str, found: int, other: str, length: int) -> Remark:
@@ -288,10 +364,6 @@ def _row(record: Record, vocabulary: Vocabulary | None) -> dict[str, Any]:
     if "finish_reason" in record.texts:
         row["finish_reason"] = record.texts["finish_reason"]
     row["prompt"], row["response"] = previews(record, vocabulary)
-    for key, value in record.extras.items():
-        cell = _cell(value)
-        if cell is not None:
-            row[f"logged.{key}" if key in _RESERVED else key] = cell
     return row
 
 

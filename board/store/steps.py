@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from board.core.metrics import ROLLOUT_METRICS
+from board.core.records import FloatArray
 
 QUANTILES: Final[dict[str, float]] = {
     "q00": 0.0,
@@ -37,38 +39,46 @@ def steps_table(rollouts: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
     missing for one rollout), m_n (rollouts that have a value) and m_q00 ... m_q100; then groups,
     zero_std_group_fraction (both only where group_id is recorded) and ranks. NaN is not recorded.
     """
-    by_step = rollouts.groupby("step", sort=True)
-    columns: dict[str, Any] = {"rollouts": by_step.size()}
-    for name in metrics:
-        values = rollouts[name].astype(float)
-        grouped = values.groupby(rollouts["step"], sort=True)
-        stem = base_name(name)
-        columns[f"{stem}_mean"] = grouped.mean()
-        columns[f"{stem}_std"] = grouped.std(ddof=1)
-        columns[f"{stem}_n"] = grouped.count()
-        columns |= _quantiles(stem, values, rollouts["step"])
+    steps, of_row = np.unique(rollouts["step"].to_numpy(np.int64), return_inverse=True)
+    starts = np.searchsorted(np.sort(of_row), np.arange(len(steps)))
+    columns: dict[str, Any] = {
+        "step": steps,
+        "rollouts": np.bincount(of_row, minlength=len(steps)).astype(np.int64),
+    }
+    for name in metrics if len(steps) else ():
+        values = rollouts[name].to_numpy(np.float64, na_value=np.nan)
+        columns |= _statistics(base_name(name), values, of_row, starts)
     if "rank" in rollouts:
-        columns["ranks"] = by_step["rank"].nunique()
+        columns["ranks"] = rollouts.groupby("step", sort=True)["rank"].nunique().to_numpy()
     if "group_id" in rollouts and "reward" in rollouts:
-        columns |= _groups(rollouts)
-    return pd.DataFrame(columns).rename_axis("step").reset_index()
+        columns |= {name: v.reindex(steps).to_numpy() for name, v in _groups(rollouts).items()}
+    return pd.DataFrame(columns)
 
 
-def _quantiles(stem: str, values: pd.Series[float], steps: pd.Series[int]) -> dict[str, Any]:
-    """Quantiles by linear interpolation, as numpy's default, over the recorded values of a step."""
-    order = np.lexsort((values.to_numpy(), steps.to_numpy()))  # NaN sorts last within its step
-    ordered, of_step = values.to_numpy()[order], steps.to_numpy()[order]
-    unique, starts = np.unique(of_step, return_index=True)
-    if len(unique) == 0:
-        return {}
-    counts = np.add.reduceat(~np.isnan(ordered), starts, dtype=np.int64)
-    found: dict[str, Any] = {}
+def _statistics(
+    stem: str, values: FloatArray, of_row: npt.NDArray[np.intp], starts: npt.NDArray[np.intp]
+) -> dict[str, Any]:
+    """Mean, spread, count and quantiles by step. of_row: step of each value, [n]; starts: [steps].
+
+    Quantiles are by linear interpolation, as numpy's default, over the recorded values of a step.
+    """
+    order = np.lexsort((values, of_row))  # NaN sorts last within its step
+    ordered, of_step = values[order], of_row[order]
+    recorded = ~np.isnan(ordered)
+    counts = np.add.reduceat(recorded, starts, dtype=np.int64)
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        means = np.add.reduceat(np.where(recorded, ordered, 0.0), starts) / counts
+        squares = np.where(recorded, (ordered - means[of_step]) ** 2, 0.0)
+        spread = np.sqrt(
+            np.add.reduceat(squares, starts) / np.where(counts > 1, counts - 1, np.nan)
+        )
+    found = {f"{stem}_mean": means, f"{stem}_std": spread, f"{stem}_n": counts}
     for suffix, q in QUANTILES.items():
         place = q * np.maximum(counts - 1, 0)
         low = np.floor(place).astype(np.int64)
         high = np.minimum(low + 1, np.maximum(counts - 1, 0))
         below, above = ordered[starts + low], ordered[starts + high]
-        found[f"{stem}_{suffix}"] = pd.Series(below + (above - below) * (place - low), index=unique)
+        found[f"{stem}_{suffix}"] = below + (above - below) * (place - low)
     return found
 
 

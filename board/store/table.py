@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
+from board.core.records import FloatArray
 from board.errors import ChoiceError
 
 
@@ -34,13 +38,38 @@ def filtered(rows: pd.DataFrame, wanted: Filter) -> pd.DataFrame:
     return rows[keep]
 
 
-def ordered(rows: pd.DataFrame, column: str, *, descending: bool = False) -> pd.DataFrame:
-    """The rows sorted by a column, ties in their order, rows without a value last either way."""
+def ordered(
+    rows: pd.DataFrame, column: str, *, descending: bool = False, limit: int | None = None
+) -> pd.DataFrame:
+    """The rows sorted by a column, ties in their order, rows without a value last either way.
+
+    limit: the first so many of them only, which spares moving all the others.
+    """
     values = _column(rows, column)
     if isinstance(values.dtype, pd.CategoricalDtype):
-        values = values.astype(object)
-    order = values.sort_values(ascending=not descending, kind="stable", na_position="last")
-    return rows.loc[order.index]
+        values = _ranks(values)
+    if pd.api.types.is_numeric_dtype(values.dtype):
+        numbers = values.to_numpy(np.float64, na_value=np.nan)
+        return rows.iloc[_first(-numbers if descending else numbers, limit)]
+    values = values.reset_index(drop=True)
+    order = values.sort_values(ascending=not descending, kind="stable", na_position="last").index
+    return rows.iloc[order[:limit].to_numpy()]
+
+
+def _first(keys: FloatArray, limit: int | None) -> npt.NDArray[np.intp]:
+    """Positions in ascending order of the keys, NaN last, ties in their order; the first `limit`."""
+    if limit is None or limit >= len(keys):
+        return np.argsort(keys, kind="stable")
+    last = np.partition(keys, limit)[limit]
+    candidates = np.arange(len(keys)) if np.isnan(last) else np.flatnonzero(keys <= last)
+    return candidates[np.argsort(keys[candidates], kind="stable")][:limit]
+
+
+def _ranks(values: pd.Series[Any]) -> pd.Series[Any]:
+    """The place of each category among all in their order; NaN where there is no value."""
+    places = pd.Series(values.cat.categories.argsort().argsort(), dtype="float64")
+    codes = values.cat.codes
+    return places.reindex(codes.where(codes >= 0, len(places))).set_axis(values.index)
 
 
 def _column(rows: pd.DataFrame, column: str) -> pd.Series:

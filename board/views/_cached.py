@@ -1,10 +1,11 @@
 """Everything the pages keep between reruns, with a bound on how much.
 
-Runs are kept once for all browser tabs, by the state of their files: a log that grew is another key.
+Runs are kept once for all browser tabs and followed; what is drawn of them is kept by their version.
 """
 
 from __future__ import annotations
 
+import subprocess
 import threading
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,15 +17,18 @@ import streamlit as st
 from board.charts.curves import CurveOptions, Series, curve
 from board.core.vocabulary import Vocabulary
 from board.store import discovery, spans
-from board.store.discovery import Discovery, LogFile, RunInfo
+from board.store.builder import start
+from board.store.discovery import Discovery, RunInfo
 from board.store.rollout import OpenRollout, open_rollout, search
-from board.store.run import OpenOptions, Run, open_run
+from board.store.run import Follower, OpenOptions, Run
 from board.store.spans import StepSpans
 from board.store.tokenizers import load_vocabulary
 from board.views._text import plain, size
 
 _SHOW_PROGRESS_BYTES = 8 << 20
-"""Smaller runs are read before a progress bar could be seen."""
+"""Less is read before a progress bar could be seen."""
+_APART_BYTES = 256 << 20
+"""More is read by a process of its own, while the page shows what there is."""
 
 
 @st.cache_resource(ttl=5, max_entries=16, show_spinner=False)
@@ -35,30 +39,50 @@ def discovered(root: str) -> Discovery:
 
 @dataclass(slots=True)
 class _Slot:
-    """Where an opened run is kept; the lock lets only one tab read it."""
+    """Where an opened run is kept; the lock lets only one tab read it.
 
+    builder: the process that makes its index, while there is one.
+    """
+
+    follower: Follower
     lock: threading.Lock = field(default_factory=threading.Lock)
     run: Run | None = None
+    builder: subprocess.Popen[bytes] | None = None
+
+    @property
+    def is_building(self) -> bool:
+        """Whether the index is still being made."""
+        return self.builder is not None and self.builder.poll() is None
 
 
-@st.cache_resource(max_entries=3, show_spinner=False)
-def _slot(info: RunInfo, options: OpenOptions) -> _Slot:
-    """The slot of a run as it stands; filled outside, since progress can't be drawn in here."""
-    return _Slot()
+@st.cache_resource(max_entries=6, show_spinner=False)
+def _slot(path: Path, only: str, options: OpenOptions) -> _Slot:
+    """The slot of a run; filled outside, since progress can't be drawn in here."""
+    return _Slot(Follower(options))
 
 
 def run(info: RunInfo, options: OpenOptions) -> Run:
-    """The run, read with a progress bar the first time and whenever its files changed."""
-    slot = _slot(info, options)
+    """The run as its files stand; of a large one that has no index yet, as far as it was read."""
+    slot = _slot(info.path, info.only, options)
     with slot.lock:
-        if slot.run is None:
-            slot.run = _open_with_progress(info, options)
+        was_building, building = slot.builder is not None, slot.is_building
+        if slot.run is None or slot.run.info != info or was_building:
+            if not building and slot.follower.unread(info) >= _APART_BYTES:
+                slot.builder = start(info, options.read)
+            elif not building:
+                slot.builder = None
+            slot.run = _open_with_progress(slot, info)
         return slot.run
 
 
-def _open_with_progress(info: RunInfo, options: OpenOptions) -> Run:
-    if info.bytes < _SHOW_PROGRESS_BYTES:
-        return open_run(info, options)
+def is_building(info: RunInfo, options: OpenOptions) -> bool:
+    """Whether a process is making the index of the run."""
+    return _slot(info.path, info.only, options).is_building
+
+
+def _open_with_progress(slot: _Slot, info: RunInfo) -> Run:
+    if slot.builder is not None or slot.follower.unread(info) < _SHOW_PROGRESS_BYTES:
+        return slot.follower.run(info, wait=False)
     label = f"Reading {plain(info.name)}"
     bar = st.progress(0.0, text=label)
 
@@ -67,14 +91,14 @@ def _open_with_progress(info: RunInfo, options: OpenOptions) -> Run:
         bar.progress(share, text=f"{label}: {plain(size(done))} of {plain(size(total))}")
 
     try:
-        return open_run(info, options, report)
+        return slot.follower.run(info, report, wait=False)
     finally:
         bar.empty()
 
 
 @st.cache_resource(max_entries=32, show_spinner=False)
 def _rollout(
-    files: tuple[LogFile, ...],
+    version: str,
     options: OpenOptions,
     step: int,
     index: int,
@@ -86,7 +110,7 @@ def _rollout(
 
 def rollout(of: Run, step: int, index: int, tokenizer: str = "") -> OpenRollout:
     """One rollout whole, ids decoded by the tokenizer where the log can't. Raises BoardError."""
-    return _rollout(of.info.files, of.options, step, index, tokenizer, of)
+    return _rollout(of.version, of.options, step, index, tokenizer, of)
 
 
 @st.cache_resource(max_entries=2, show_spinner="Loading the tokenizer …")
@@ -102,20 +126,18 @@ def download_vocabulary(name: str) -> None:
 
 
 @st.cache_resource(max_entries=32, show_spinner="Reading the step's rollouts …")
-def _step_spans(
-    files: tuple[LogFile, ...], options: OpenOptions, step: int, _run: Run
-) -> StepSpans:
+def _step_spans(version: str, options: OpenOptions, step: int, _run: Run) -> StepSpans:
     return spans.step_spans(_run, step)
 
 
 def step_spans(of: Run, step: int) -> StepSpans:
     """The range of each token metric over a step."""
-    return _step_spans(of.info.files, of.options, step, of)
+    return _step_spans(of.version, of.options, step, of)
 
 
 @st.cache_resource(max_entries=256, show_spinner=False)
 def _curve(
-    files: tuple[LogFile, ...],
+    version: str,
     options: OpenOptions,
     columns: tuple[str, ...],
     look: CurveOptions,
@@ -127,17 +149,17 @@ def _curve(
 
 def curve_figure(of: Run, columns: tuple[str, ...], look: CurveOptions, *, dark: bool) -> go.Figure:
     """The figure of these columns over the run's steps; the caller must not change it."""
-    return _curve(of.info.files, of.options, columns, look, dark, of)
+    return _curve(of.version, of.options, columns, look, dark, of)
 
 
 @st.cache_resource(max_entries=16, show_spinner="Searching the texts …")
 def _found(
-    files: tuple[LogFile, ...], options: OpenOptions, step: int | None, text: str, _run: Run
+    version: str, options: OpenOptions, step: int | None, text: str, _run: Run
 ) -> pd.Series[bool]:
-    rows = _run.rollouts if step is None else _run.rollouts[_run.rollouts["step"] == step]
+    rows = _run.rollouts if step is None else _run.of_step(step)
     return search(_run, rows, text)
 
 
 def found(of: Run, step: int | None, text: str) -> pd.Series[bool]:
     """Which rollouts of a step (None: of the run) hold `text`, by their row label."""
-    return _found(of.info.files, of.options, step, text, of)
+    return _found(of.version, of.options, step, text, of)

@@ -39,7 +39,13 @@ def header(run: Run) -> None:
         if step is not None and "complete" in run.steps:
             row = run.steps[run.steps["step"] == step]
             if len(row) and row["complete"].iloc[0] is False:
-                st.badge("step still growing", icon=":material/hourglass_top:", color="orange")
+                text = f"step still growing{_missing(run.missing_ranks.get(step, ()))}"
+                st.badge(text, icon=":material/hourglass_top:", color="orange")
+
+
+def _missing(ranks: tuple[int, ...]) -> str:
+    named = ", ".join(map(str, ranks[:8])) + (", ..." if len(ranks) > 8 else "")
+    return f": not ended by rank {named}" if ranks else ""
 
 
 def clickable(figure: go.Figure, *, key: str, field: str, on_pick: Callable[[int], object]) -> None:

@@ -20,6 +20,7 @@ from board.views._text import ago, one_line, plain, size
 BUNDLED: Final = Path(__file__).parents[2] / "rollout_samples"
 _LIVE_SECONDS: Final = 2.0
 _RUN: Final = "_run"
+_SEEN: Final = "_building_seen"
 
 
 def start_root() -> Path:
@@ -53,9 +54,12 @@ def render() -> bool:
         _show_no_runs(found)
         return False
     info = _choose_run(found)
-    run = _cached.run(info, _choose_options())
+    options = _choose_options()
+    run = _cached.run(info, options)
     st.session_state[_RUN] = run
-    if len(run.rollouts) == 0:
+    if _cached.is_building(info, options):
+        _watch_building(info, options)
+    if run.rollout_count == 0:
         _show_empty_run(run)
         return False
     with st.sidebar:
@@ -196,6 +200,16 @@ def _watch(info: RunInfo, root: str) -> None:
         st.rerun()
 
 
+@st.fragment(run_every=_LIVE_SECONDS)
+def _watch_building(info: RunInfo, options: OpenOptions) -> None:
+    """Reruns the page while the index is made, so that it shows what was read meanwhile."""
+    begun = st.session_state.get(_SEEN)
+    st.session_state[_SEEN] = begun is None
+    if begun is not None or not _cached.is_building(info, options):
+        st.session_state.pop(_SEEN)
+        st.rerun()
+
+
 def _state_of(path: Path) -> tuple[int, int] | None:
     try:
         stat = path.stat()
@@ -207,9 +221,13 @@ def _state_of(path: Path) -> tuple[int, int] | None:
 def _summary(run: Run) -> None:
     updated = ago(max(time.time() - run.info.mtime, 0.0))
     st.caption(
-        f"{plain(size(run.info.bytes))} · {len(run.rollouts):,} rollouts · {len(run.steps):,} steps"
+        f"{plain(size(run.info.bytes))} · {run.rollout_count:,} rollouts · {len(run.steps):,} steps"
         f"  \nchanged {updated} ago"
     )
+    behind = run.info.bytes - run.done
+    if behind:
+        share = run.done / run.info.bytes
+        st.progress(share, text=f"{plain(size(behind))} of the log not read yet")
     lost, partial = count_of(run.problems, "lost"), count_of(run.problems, "partial")
     told = [
         (lost, "lines not used", "error"),
@@ -230,7 +248,7 @@ def _summary(run: Run) -> None:
 
 
 def _padding(run: Run) -> int:
-    return int(run.rollouts["pad_tokens"].sum()) if "pad_tokens" in run.rollouts else 0
+    return int(run.total("pad_tokens"))
 
 
 def _show_nothing(message: str) -> None:

@@ -64,30 +64,30 @@ def _left_out(run: Run) -> None:
         told.append(
             f"{run.over_cap:,} rollouts are beyond the cap of {run.options.max_per_step} a step."
         )
-    if "pad_tokens" in run.rollouts:
-        told.append(f"{int(run.rollouts['pad_tokens'].sum()):,} padding tokens were left out.")
-    if "missing_values" in run.rollouts and run.rollouts["missing_values"].sum():
-        missing = int(run.rollouts["missing_values"].sum())
+    if "pad_tokens" in run.columns:
+        told.append(f"{int(run.total('pad_tokens')):,} padding tokens were left out.")
+    if missing := int(run.total("missing_values")):
         told.append(f"{missing:,} token values are null, NaN or infinite and enter no mean.")
     for text in told:
         st.text(text)
 
 
 def _files(run: Run) -> None:
-    counts = run.rollouts.groupby("file").agg(
-        rollouts=("step", "size"), first=("step", "min"), last=("step", "max")
-    )
-    rows = [
-        {
-            "file": file.path.relative_to(run.info.path).as_posix(),
-            "format": file.reader,
-            "size": size(file.size),
-            "rollouts shown": int(counts["rollouts"].get(number, 0)),
-            "first step": counts["first"].get(number),
-            "last step": counts["last"].get(number),
-        }
-        for number, file in enumerate(run.info.files)
-    ]
+    shown = run.files_shown()
+    rows: list[dict[str, object]] = []
+    for file in run.info.files:
+        path = file.path.relative_to(run.info.path).as_posix()
+        count, first, last = shown.get(path, (0, None, None))
+        rows.append(
+            {
+                "file": path,
+                "format": file.reader,
+                "size": size(file.size),
+                "rollouts shown": count,
+                "first step": first,
+                "last step": last,
+            }
+        )
     st.markdown("#### Files")
     st.text(str(run.info.path))
     st.dataframe(pd.DataFrame(rows), hide_index=True, placeholder="–")

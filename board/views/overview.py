@@ -67,7 +67,7 @@ class _Chart:
 
 
 def _has(run: Run, column: str) -> bool:
-    return column in (run.steps if column == _PER_STEP else run.rollouts)
+    return column in (run.steps if column == _PER_STEP else run.columns)
 
 
 def _charts(run: Run) -> tuple[list[_Chart], list[_Chart]]:

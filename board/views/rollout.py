@@ -181,7 +181,7 @@ def _render() -> None:
     run = _sidebar.current()
     _page.header(run)
     step = int(_state.get("step"))
-    count = int((run.rollouts["step"] == step).sum())
+    count = run.counts.get(step, 0)
     index = _moves(run, step, count)
     tokenizer = ""
     if run.vocabulary is None:

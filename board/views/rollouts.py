@@ -15,6 +15,7 @@ from board.charts.layout import notes_of
 from board.core.metrics import REWARD_PART, rollout_metric
 from board.errors import BoardError
 from board.store.run import Run
+from board.store.steps import base_name
 from board.store.table import Filter, filtered, ordered
 from board.views import _cached, _page, _sidebar, _state
 from board.views._text import one_line, plain
@@ -54,7 +55,7 @@ _BARS: Final = frozenset({"reward", "response_tokens", "response_chars"})
 def _rows_in_scope(run: Run) -> pd.DataFrame:
     if _state.get("scope") == "run":
         return run.rollouts
-    return run.rollouts[run.rollouts["step"] == int(_state.get("step"))]
+    return run.of_step(int(_state.get("step")))
 
 
 def _controls(run: Run, rows: pd.DataFrame) -> None:
@@ -102,9 +103,7 @@ def _category(rows: pd.DataFrame, key: str, column: str) -> None:
 
 
 def _sorting(run: Run) -> None:
-    columns = [
-        c for c in run.rollouts.columns if c not in _HIDDEN and c not in ("prompt", "response")
-    ]
+    columns = [c for c in run.columns if c not in _HIDDEN and c not in ("prompt", "response")]
     _state.ensure("sort", columns, "index")
     st.selectbox(
         "Sort by",
@@ -144,8 +143,9 @@ def _range_filters(run: Run) -> None:
 def _range_of(run: Run, name: str, limits: tuple[float, float] | None) -> tuple[float, float]:
     """Two number fields; empty is unbounded. Rollouts without a value pass no bound."""
     low, high = limits or (float("-inf"), float("inf"))
-    values = run.rollouts[name]
-    st.text(f"{rollout_metric(name).label}: {values.min():.4g} to {values.max():.4g}")
+    stem = base_name(name)
+    lowest, highest = run.steps[f"{stem}_q00"].min(), run.steps[f"{stem}_q100"].max()
+    st.text(f"{rollout_metric(name).label}: {lowest:.4g} to {highest:.4g}")
     left, right = st.columns(2)
     place = f"{name}_{_state.pulls()}"
     below = left.number_input(
@@ -162,7 +162,7 @@ def _range_of(run: Run, name: str, limits: tuple[float, float] | None) -> tuple[
 
 def _columns(run: Run) -> None:
     with st.popover("Columns", icon=":material/view_column:"):
-        offered = [c for c in run.rollouts.columns if c not in _HIDDEN]
+        offered = [c for c in run.columns if c not in _HIDDEN]
         _state.keep("cols", offered)
         st.multiselect(
             "Columns shown",
@@ -180,7 +180,7 @@ def _shown_columns(run: Run) -> list[str]:
     if chosen:
         return list(chosen)
     parts = [c for c in run.metrics if c.startswith(REWARD_PART)]
-    usual = [c for c in _DEFAULT if c in run.rollouts]
+    usual = [c for c in _DEFAULT if c in run.columns]
     place = usual.index("reward") + 1 if "reward" in usual else 0
     usual[place:place] = parts[:4]
     return usual if _state.get("scope") == "run" else [c for c in usual if c != "step"]
@@ -201,12 +201,17 @@ def _select(run: Run, rows: pd.DataFrame) -> pd.DataFrame:
         },
         bounds=_state.get("range"),
     )
-    return ordered(filtered(rows, chosen), _state.get("sort"), descending=bool(_state.get("desc")))
+    return filtered(rows, chosen)
+
+
+def _sorted(rows: pd.DataFrame, limit: int | None = None) -> pd.DataFrame:
+    descending = bool(_state.get("desc"))
+    return ordered(rows, _state.get("sort"), descending=descending, limit=limit)
 
 
 def _table(run: Run, rows: pd.DataFrame) -> None:
     columns = _shown_columns(run)
-    view = rows.head(_SHOWN_ROWS)
+    view = _sorted(rows, _SHOWN_ROWS)
     frame = view[columns].copy()
     for name in ("prompt", "response"):
         if name in frame:
@@ -219,7 +224,7 @@ def _table(run: Run, rows: pd.DataFrame) -> None:
         on_select="rerun",
         selection_mode="single-cell",
         row_height=36,
-        column_config={name: _column(name, run.rollouts[name]) for name in columns},
+        column_config={name: _column(name, rows[name]) for name in columns},
     )
     cells = event.selection.cells
     if cells:
@@ -229,7 +234,9 @@ def _table(run: Run, rows: pd.DataFrame) -> None:
 
 def _table_identity(run: Run, columns: list[str]) -> str:
     """A selection is a position: another set of rows must be another table to Streamlit."""
-    chosen = [run.info.name, run.info.mtime, columns]
+    whole = _state.get("scope") == "run"
+    held = run.version if whole else run.counts.get(int(_state.get("step")))
+    chosen = [run.info.name, held, columns]
     chosen += [_state.get(key) for key in ("step", "scope", "q", "sort", "desc", "range")]
     chosen += [_state.get(key) for key in ("env", "finish", "group", "cap", "pads", "sysend")]
     return hashlib.blake2b(repr(chosen).encode(), digest_size=8).hexdigest()
@@ -276,7 +283,7 @@ def _below_table(run: Run, rows: pd.DataFrame, in_scope: int) -> None:
         st.space("stretch")
         st.download_button(
             "CSV",
-            data=lambda: _csv(run, rows),
+            data=lambda: _csv(run, _sorted(rows)),
             file_name="rollouts.csv",
             mime="text/csv",
             icon=":material/download:",
@@ -286,7 +293,7 @@ def _below_table(run: Run, rows: pd.DataFrame, in_scope: int) -> None:
 
 
 def _csv(run: Run, rows: pd.DataFrame) -> bytes:
-    columns = [c for c in run.rollouts.columns if c not in ("offset", "size", "file")]
+    columns = [c for c in run.columns if c not in ("offset", "size", "file")]
     return rows[columns].map(_harmless).rename(columns=_harmless).to_csv(index=False).encode()
 
 
@@ -301,7 +308,7 @@ def _harmless(cell: Any) -> Any:
 
 def _charts(run: Run) -> None:
     """One chart of the step at a time: each costs the browser a fifth of a second at a step change."""
-    rows = run.rollouts[run.rollouts["step"] == int(_state.get("step"))]
+    rows = run.of_step(int(_state.get("step")))
     offered = [name for name in _CHARTS if name != "gap" or "reward_gap" in rows]
     if "reward" not in rows or rows["reward"].isna().all():
         st.caption("No reward is recorded at this step, so there is nothing to draw of it.")

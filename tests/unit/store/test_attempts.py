@@ -3,12 +3,25 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from board.store.attempts import attempts_of, superseded_within_file
+from board.store.attempts import attempts_of
+from board.store.manifest import short_header
+from board.store.tally import Tally
+
+
+def written_again(steps: np.ndarray) -> np.ndarray:
+    """Which rollouts, one a line, a restart wrote again; bool [n]."""
+    tally = Tally()
+    lines = np.arange(len(steps))
+    tally.add_rows(steps, lines)
+    lost = np.zeros(len(steps), bool)
+    for restart in tally.restarts():
+        lost |= (lines < restart.line) & (steps >= restart.step)
+    return lost
 
 
 def superseded(*steps: int) -> list[int]:
     """Positions that were written again."""
-    return np.flatnonzero(superseded_within_file(np.array(steps, np.int64))).tolist()
+    return np.flatnonzero(written_again(np.array(steps, np.int64))).tolist()
 
 
 @pytest.mark.parametrize(
@@ -52,16 +65,14 @@ def test_a_file_sorted_downwards_is_no_restart():
 
 def test_no_rows_but_the_written_again_are_superseded_by_several_restarts():
     runs = [np.repeat(np.arange(start, start + 6), 4) for start in (0, 3, 5)]
-    lost = superseded_within_file(np.concatenate(runs))
+    lost = written_again(np.concatenate(runs))
     kept = np.concatenate(runs)[~lost]
     assert np.unique(kept, return_counts=True)[1].tolist() == [4] * 11
     assert (np.diff(kept) >= 0).all()
 
 
 def header(**fields):
-    from board.readers.base import Event
-
-    return (Event("header", fields),)
+    return short_header(fields)
 
 
 @pytest.mark.parametrize("wrong", [float("nan"), float("inf"), "x", None, True, [1]])
@@ -74,7 +85,7 @@ def test_a_header_with_odd_values_is_read_as_saying_nothing(wrong):
 
 
 def test_attempts_are_ordered_by_when_they_started_and_not_by_name():
-    files = [header(attempt="b", started=1), header(attempt="a", started=2), ()]
+    files = [header(attempt="b", started=1), header(attempt="a", started=2), None]
     attempts, of_file = attempts_of(files)
     assert [attempt.name for attempt in attempts] == ["b", "a"]
     assert of_file == ["b", "a", None]

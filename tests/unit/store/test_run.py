@@ -480,11 +480,11 @@ def test_a_file_that_grew_since_it_was_found_is_read_to_the_end_of_its_line(tmp_
 
 def test_what_is_consumed_ends_before_a_torn_line(write_log):
     path = write_log("x.jsonl", rollout(1), b'{"step": 2', fresh=True)
-    index = scan.index_shard(scan.Shard(path, "x.jsonl", "rllb"))
+    (index,) = scan.index_shard(scan.Shard(path, "x.jsonl", "rllb"))
     assert index.consumed == path.read_bytes().index(b"\n") + 1
     assert index.lines == 1
     append(path, b', "response": "r"}\n')
-    rest = scan.index_shard(
+    (rest,) = scan.index_shard(
         scan.Shard(path, "x.jsonl", "rllb", start=index.consumed, first_line=index.lines + 1)
     )
     assert rest.rows[["step", "line"]].values.tolist() == [[2, 2]]
@@ -495,13 +495,11 @@ def test_shards_put_together_are_the_file(write_log, cut):
     lines = [tokens(s, [-1.0 * s], [-2.0], reward=s, note=f"n{s}") for s in range(20)]
     path = write_log("x.jsonl", *lines)
     offsets = [0, *np.cumsum([len(json.dumps(line)) + 1 for line in lines]).tolist()]
-    whole = scan.index_shard(scan.Shard(path, "x.jsonl", "rllb")).rows
+    (whole,) = (part.rows for part in scan.index_shard(scan.Shard(path, "x.jsonl", "rllb")))
     parts = [
-        scan.index_shard(scan.Shard(path, "x.jsonl", "rllb", start, end, first)).rows
-        for start, end, first in (
-            (0, offsets[cut], 1),
-            (offsets[cut], None, cut + 1),
-        )
+        part.rows
+        for start, end, first in ((0, offsets[cut], 1), (offsets[cut], None, cut + 1))
+        for part in scan.index_shard(scan.Shard(path, "x.jsonl", "rllb", start, end, first))
     ]
     together = pd.concat([part for part in parts if len(part)], ignore_index=True)
     pd.testing.assert_frame_equal(together, whole)

@@ -1,0 +1,203 @@
+"""What one worker does: reads a batch of shards and puts their rows away.
+
+`index_batch` is a plain function of plain data, the same in this process, in a second one, and on
+another machine: it writes tables whose names nobody knows until its result is in a manifest.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false
+# pyarrow ships without types.
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from board.core.options import ReadOptions
+from board.core.problems import Problem, ProblemLog
+from board.core.vocabulary import Vocabulary
+from board.readers.base import Event
+from board.store import segments
+from board.store.followed import digest
+from board.store.manifest import NO_RANK, Segment, Tail, short_header
+from board.store.scan import PART_ROWS, Shard, ShardIndex, index_shard
+from board.store.storage import Storage
+from board.store.tally import Tally
+
+MOST_RANKS: Final = 4096
+"""More ranks than this in one file are no ranks: its rows are counted as of one process."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A shard, and the number its file has in the index."""
+
+    shard: Shard
+    file_id: int
+
+
+@dataclass(slots=True)
+class FileRead:
+    """What a batch found in one file; failed: why it could not be read."""
+
+    work: Work
+    consumed: int
+    lines: int = 0
+    ending: str | None = None
+    header: dict[str, Any] | None = None
+    ended: Tally = field(default_factory=Tally)
+    tallies: dict[int, Tally] = field(default_factory=dict[int, Tally])
+    problems: tuple[Problem, ...] = ()
+    tail: Tail | None = None
+    tail_rows: pa.Table | None = None
+    failed: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BatchResult:
+    """Segments that were written, and what was found in each file."""
+
+    segments: tuple[Segment, ...]
+    files: tuple[FileRead, ...]
+
+
+def index_batch(
+    storage: Storage,
+    batch: Sequence[Work],
+    options: ReadOptions,
+    vocabulary: Vocabulary | None,
+) -> BatchResult:
+    """Reads the shards one after the other. A file that can't be read is said to be so in the result."""
+    pending = _Pending(storage)
+    files: list[FileRead] = []
+    for work in batch:
+        found = FileRead(work, work.shard.start)
+        try:
+            for part in index_shard(work.shard, options, vocabulary):
+                pending.add(part.table, work.file_id)
+                _take(found, part)
+        except OSError as error:
+            found.failed = error.strerror or str(error)
+        files.append(found)
+    return BatchResult(tuple(pending.finish()), tuple(files))
+
+
+class _Pending:
+    """Rows that wait until there are enough for a segment."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._tables: list[pa.Table] = []
+        self._rows = 0
+        self._written: list[Segment] = []
+
+    def add(self, table: pa.Table, file_id: int) -> None:
+        if table.num_rows == 0:
+            return
+        self._tables.append(with_file(table, file_id))
+        self._rows += table.num_rows
+        if self._rows >= PART_ROWS:
+            self._write()
+
+    def _write(self) -> None:
+        self._written.append(put_rows(self._storage, segments.joined(self._tables)))
+        self._tables, self._rows = [], 0
+
+    def finish(self) -> list[Segment]:
+        if self._rows:
+            self._write()
+        return self._written
+
+
+def with_file(table: pa.Table, file_id: int) -> pa.Table:
+    """The rows with the number of their file."""
+    return table.append_column("file", pa.array(np.full(table.num_rows, file_id, np.int64)))
+
+
+def put_rows(storage: Storage, table: pa.Table) -> Segment:
+    """Keeps rows, of which there is at least one, as a segment, without columns that hold nothing."""
+    names = table.column_names
+    table = table.select([n for n in names if table.column(n).null_count < table.num_rows])
+    steps = table.column("step").to_numpy()
+    files = np.unique(table.column("file").to_numpy()).tolist()
+    columns = segments.columns_of(table)
+    name = storage.put("rows", table)
+    return Segment(name, table.num_rows, int(steps.min()), int(steps.max()), tuple(files), columns)
+
+
+def _take(found: FileRead, part: ShardIndex) -> None:
+    """Adds what a part says beside its rows."""
+    found.consumed, found.lines = part.consumed, part.lines
+    found.ending = digest(part.last_bytes)
+    for rank, tally in tallies_of(part.table).items():
+        _merged(found.tallies, rank, tally)
+    problems = ProblemLog(found.problems)
+    problems.extend(part.problems)
+    found.problems = problems.as_tuple()
+    for event in part.events:
+        _take_event(found, event)
+    if part.tail is not None:
+        _take_tail(found, part.tail)
+
+
+def _take_tail(found: FileRead, tail: ShardIndex) -> None:
+    found.tail = Tail(tallies_of(tail.table), tail.problems, _ended_by(tail.events))
+    if tail.table.num_rows:
+        found.tail_rows = with_file(tail.table, found.work.file_id)
+
+
+def _take_event(found: FileRead, event: Event) -> None:
+    if event.kind == "header" and found.header is None:
+        found.header = short_header(event.data)
+    for step in _ended_by((event,)):
+        found.ended.add(step, 1, 0)
+
+
+def _ended_by(events: Sequence[Event]) -> tuple[int, ...]:
+    steps = (event.data.get("step") for event in events if event.kind == "step_end")
+    return tuple(_whole_steps(steps))
+
+
+def _whole_steps(values: Iterator[object]) -> Iterator[int]:
+    for value in values:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            continue
+        if abs(value) < 2**63 and value == int(value):  # NaN fails the first, 2.5 the second
+            yield int(value)
+
+
+def _merged(tallies: dict[int, Tally], rank: int, later: Tally) -> None:
+    if rank in tallies:
+        tallies[rank].merge(later)
+    elif len(tallies) < MOST_RANKS:
+        tallies[rank] = later
+    else:
+        rest = tallies.setdefault(NO_RANK, Tally())
+        rest.give_up_order()
+        rest.merge(later)
+
+
+def tallies_of(table: pa.Table) -> dict[int, Tally]:
+    """Rollouts by rank and step, in file order."""
+    if table.num_rows == 0:
+        return {}
+    steps = table.column("step").to_numpy()
+    lines = table.column("line").to_numpy()
+    ranks = np.full(len(steps), NO_RANK, np.int64)
+    if "rank" in table.column_names:
+        ranks = table.column("rank").fill_null(NO_RANK).to_numpy().copy()
+    tallies: dict[int, Tally] = {}
+    if len(np.unique(ranks)) > MOST_RANKS:
+        ranks[:] = NO_RANK
+        tallies[NO_RANK] = Tally()
+        tallies[NO_RANK].give_up_order()
+    for rank in np.unique(ranks).tolist():
+        tally = tallies.get(rank, Tally())
+        own = ranks == rank
+        tally.add_rows(steps[own], lines[own])
+        tallies[rank] = tally
+    return tallies

@@ -1,0 +1,386 @@
+"""Brings an index in step with the files of a run, a batch of 64 MB after the other.
+
+Every second or so the manifest is replaced: what was read stays read, whatever happens next, and
+whoever reads the index sees it grow.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false, reportAttributeAccessIssue=false
+# pyarrow ships without types, and makes its compute functions when it is imported.
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from board.core.problems import Problem, ProblemLog
+from board.readers.lines import BLOCK_BYTES
+from board.store import segments, step_store
+from board.store.batch import BatchResult, FileRead, Work, put_rows
+from board.store.discovery import RunInfo
+from board.store.engines import Engine, Job, local
+from board.store.followed import change_of, head_hash
+from board.store.log_file import LogFile
+from board.store.manifest import FileState, Manifest, Segment
+from board.store.packed import readable
+from board.store.scan import END_BYTES, PART_ROWS, Shard
+from board.store.tally import Tally
+
+Progress = Callable[[int, int], None]
+"""Called with (bytes read, bytes in all) while a run is read."""
+ChooseEngine = Callable[[Job, int], AbstractContextManager[Engine]]
+"""From a job and the number of bytes to read to the engine that reads them."""
+
+SHARD_BYTES: Final = 64 << 20
+_MOST_FILES: Final = 1024
+"""Files in one batch, however small they are."""
+_COMMIT_SECONDS: Final = 1.0
+_STEPS_SHARE: Final = 8.0
+"""While an index is built its step table is made again after so many times what that took."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extended:
+    """An index that was brought in step, and the files that could not be read just now."""
+
+    manifest: Manifest
+    problems: tuple[Problem, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Rest:
+    """What of a file is to be read: bytes [start, its size), the first line being `line`."""
+
+    file: LogFile
+    id: int
+    shown: str
+    start: int
+    line: int
+
+
+def extend(
+    job: Job,
+    key: str,
+    info: RunInfo,
+    progress: Progress | None = None,
+    engine: ChooseEngine = local,
+    *,
+    anew: bool = False,
+) -> Extended:
+    """Reads what is new in the files of a run, forgets what is gone, and commits. Needs the lock.
+
+    key: what rows depend on besides the log; an index of another key is made again, as any is with
+    anew. Raises BrokenIndexError where the index was damaged.
+    """
+    known = None if anew else job.storage.load()
+    if known is not None:
+        job.storage.check(known)
+    build = _Build(job, known if known and known.key == key else Manifest(key), info, progress)
+    rests = list(build.plan())
+    if rests or build.changed:
+        with engine(job, sum(rest.file.size - rest.start for rest in rests)) as chosen:
+            build.read(chosen, rests)
+        build.finish()
+    return Extended(build.manifest, build.problems)
+
+
+class _Build:
+    """One pass over the files of a run."""
+
+    def __init__(
+        self, job: Job, manifest: Manifest, info: RunInfo, progress: Progress | None
+    ) -> None:
+        self._storage = job.storage
+        self._info = info
+        self._progress = progress
+        self._found = {shown_path(info, file): file for file in info.files}
+        self._states = {state.id: state for state in manifest.files}
+        self._stale = set(manifest.stale)
+        self._log = ProblemLog()
+        self._tails = self._read_tails(manifest)
+        self._tails_changed = False
+        self._words = {column.name for column in manifest.columns if column.words}
+        self._committed_at = self._stepped_at = time.monotonic()
+        self._steps_took = _COMMIT_SECONDS / _STEPS_SHARE
+        self.manifest = manifest
+        self.changed = manifest.total != info.bytes or bool(manifest.stale)
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What could not be read just now."""
+        return self._log.as_tuple()
+
+    def _read_tails(self, manifest: Manifest) -> dict[int, pa.Table]:
+        if manifest.tails is None:
+            return {}
+        table = self._storage.get(manifest.tails.name)
+        return {
+            number: table.filter(pc.equal(table.column("file"), number))
+            for number in manifest.tails.files
+        }
+
+    def plan(self) -> Iterator[_Rest]:
+        """What is to be read; files that are gone or replaced are forgotten."""
+        by_path = {state.path: state for state in self._states.values()}
+        for path in [path for path in by_path if path not in self._found]:
+            self._forget(by_path.pop(path))
+        for path, found in self._found.items():
+            state = by_path.get(path)
+            try:
+                file = self._found[path] = readable(found)
+                change = None if state is None else change_of(state, file)
+            except OSError as error:
+                self._unreadable(path, error.strerror or str(error))
+                continue
+            if state is not None and change == "replaced":
+                self._forget(state)
+                state = None
+            if state is None:
+                yield self._begin(path, file)
+            elif change == "grown":
+                yield _Rest(file, state.id, path, state.consumed, state.lines + 1)
+            elif file.inode != state.inode:
+                self._states[state.id] = replace(state, inode=file.inode)
+
+    def _unreadable(self, path: str, reason: str) -> None:
+        hint = "was it moved or its permissions changed?"
+        self._log.add(Problem(path, None, None, f"can't be read: {reason}", hint))
+
+    def _begin(self, path: str, file: LogFile) -> _Rest:
+        number = self.manifest.next_id
+        self.manifest = replace(self.manifest, next_id=number + 1)
+        self._states[number] = FileState(number, path, file.reader)
+        return _Rest(file, number, path, 0, 1)
+
+    def _forget(self, state: FileState) -> None:
+        self._touch(state.all_tallies.values())
+        self._states.pop(state.id)
+        self._drop_tail(state.id)
+        self.changed = True
+
+    def _touch(self, tallies: Iterable[Tally]) -> None:
+        for tally in tallies:
+            self._stale.update(step for step, _ in tally.counts())
+
+    def _drop_tail(self, number: int) -> None:
+        if self._tails.pop(number, None) is not None:
+            self._tails_changed = True
+
+    def read(self, engine: Engine, rests: Sequence[_Rest]) -> None:
+        """Reads all rests, with as many batches under way as the engine likes."""
+        awaited = deque[Callable[[], BatchResult]]()
+        self._report()
+        for batch in _batches(_works(rests)):
+            awaited.append(engine.submit(batch))
+            if len(awaited) > engine.width:
+                self._take(awaited.popleft()())
+        while awaited:
+            self._take(awaited.popleft()())
+
+    def _take(self, result: BatchResult) -> None:
+        for found in result.files:
+            self._take_file(found)
+        kept = (*self.manifest.segments, *result.segments)
+        self.manifest = replace(self.manifest, segments=kept)
+        now = time.monotonic()
+        if now - self._stepped_at > _STEPS_SHARE * self._steps_took:
+            self.commit(with_steps=True)
+        elif now - self._committed_at > _COMMIT_SECONDS:
+            self.commit(with_steps=False)
+        self._report()
+
+    def _report(self) -> None:
+        if self._progress is not None:
+            done = sum(state.consumed for state in self._states.values())
+            self._progress(min(done, self._info.bytes), self._info.bytes)
+
+    def _take_file(self, found: FileRead) -> None:
+        state = self._states[found.work.file_id]
+        file = self._found[state.path]
+        if found.failed is not None:
+            self._unreadable(state.path, found.failed)
+        self._touch(found.tallies.values())
+        if state.tail is not None:
+            self._touch(state.tail.tallies.values())
+        if found.tail is not None:
+            self._touch(found.tail.tallies.values())
+        self._drop_tail(state.id)
+        if found.tail_rows is not None:
+            self._tails[state.id] = found.tail_rows
+            self._tails_changed = True
+        self._states[state.id] = _state_after(state, found, file)
+
+    def finish(self) -> None:
+        """Commits what was read, and cleans up."""
+        self.commit(with_steps=True)
+        self._storage.tidy(self.manifest)
+        if self._progress is not None:
+            self._progress(self._info.bytes, self._info.bytes)
+
+    def commit(self, *, with_steps: bool) -> None:
+        """Puts the manifest as it stands in place of the one before."""
+        before = self.manifest.names
+        self.manifest = replace(
+            self.manifest,
+            files=tuple(self._states.values()),
+            segments=tuple(self._merged(list(self._live()))),
+            tails=self._put_tails(),
+            total=self._info.bytes,
+            stale=frozenset(self._stale),
+        )
+        if with_steps:
+            self._refresh_steps()
+        self._storage.commit(self.manifest)
+        self._storage.retire(sorted(before - self.manifest.names))
+        self._committed_at = time.monotonic()
+
+    def _refresh_steps(self) -> None:
+        begun = time.monotonic()
+        words = {column.name for column in self.manifest.columns if column.words}
+        if self._words - words:  # what was text is numbers now: every step has a mean more
+            self.manifest = replace(self.manifest, steps=None)
+            self._touch([t for s in self._states.values() for t in s.all_tallies.values()])
+            self.manifest = replace(self.manifest, stale=frozenset(self._stale))
+        self._words = words
+        self.manifest = step_store.refreshed(self._storage, self.manifest, list(self._found))
+        self._stale = set()
+        self._stepped_at = time.monotonic()
+        self._steps_took = max(self._stepped_at - begun, _COMMIT_SECONDS / _STEPS_SHARE)
+
+    def _put_tails(self) -> Segment | None:
+        if not self._tails_changed:
+            return self.manifest.tails
+        self._tails_changed = False
+        if not self._tails:
+            return None
+        return put_rows(self._storage, segments.joined(self._tails.values()))
+
+    def _live(self) -> Iterator[Segment]:
+        """The segments without the rows of files that are gone."""
+        for segment in self.manifest.segments:
+            if self._states.keys() >= set(segment.files):
+                yield segment
+            elif not self._states.keys().isdisjoint(segment.files):
+                yield from self._rewritten([segment])
+
+    def _merged(self, kept: list[Segment]) -> list[Segment]:
+        """The segments, the small ones at the end put together so that there are never many."""
+        while len(kept) > 1 and max(s.rows for s in kept[-2:]) < PART_ROWS:
+            if kept[-2].rows > 2 * kept[-1].rows:
+                break
+            kept[-2:] = self._rewritten(kept[-2:])
+        return kept
+
+    def _rewritten(self, several: Sequence[Segment]) -> list[Segment]:
+        """One segment of the rows of several that are of files that still are there."""
+        table = segments.joined(self._storage.get(segment.name) for segment in several)
+        ids = pa.array(sorted(self._states), pa.int64())
+        table = table.filter(pc.is_in(table.column("file"), ids))
+        return [put_rows(self._storage, table)] if table.num_rows else []
+
+
+def shown_path(info: RunInfo, file: LogFile) -> str:
+    """The path of a file as problems and the index name it."""
+    return file.path.relative_to(info.path).as_posix()
+
+
+def _state_after(state: FileState, found: FileRead, file: LogFile) -> FileState:
+    """What is known of a file after one more shard of it."""
+    tallies = {rank: tally.copy() for rank, tally in state.tallies.items()}
+    for rank, tally in found.tallies.items():
+        tallies.setdefault(rank, Tally()).merge(tally)
+    ended = state.ended.copy()
+    ended.merge(found.ended)
+    problems = ProblemLog((*state.problems, *found.problems))
+    moved = found.consumed > state.consumed
+    is_last = found.work.shard.end == file.size
+    return replace(
+        state,
+        size=file.size if is_last else found.consumed,  # more of the file is to be read
+        mtime_ns=0 if found.failed else file.mtime_ns,  # 0: looked at again the next time
+        inode=file.inode,
+        consumed=found.consumed,
+        lines=found.work.shard.first_line - 1 + found.lines,
+        head=_head(state, file.path, found.consumed),
+        ending=found.ending if moved and found.ending else state.ending,
+        header=state.header if state.header is not None else found.header,
+        ended=ended,
+        tallies=tallies,
+        problems=problems.as_tuple(),
+        tail=found.tail,
+    )
+
+
+def _head(state: FileState, path: Path, consumed: int) -> str:
+    if state.consumed >= END_BYTES:
+        return state.head
+    try:
+        return head_hash(path, consumed)
+    except OSError:
+        return ""
+
+
+def _works(rests: Sequence[_Rest]) -> Iterator[Work]:
+    """Shards of all files in turn, so that the first steps of all ranks are there first."""
+    waiting = deque(rests)
+    while waiting:
+        rest = waiting.popleft()
+        end, lines = _cut(rest)
+        shard = Shard(rest.file.path, rest.shown, rest.file.reader, rest.start, end, rest.line)
+        yield Work(shard, rest.id)
+        if end < rest.file.size:
+            waiting.append(replace(rest, start=end, line=rest.line + lines))
+
+
+def _cut(rest: _Rest) -> tuple[int, int]:
+    """Where the first shard of a rest ends, after a line, and how many lines it has if more follows."""
+    if rest.file.size - rest.start <= SHARD_BYTES:
+        return rest.file.size, 0
+    try:
+        descriptor = os.open(rest.file.path, os.O_RDONLY | os.O_NONBLOCK)
+    except OSError:  # whoever reads the shard will say so
+        return rest.file.size, 0
+    try:
+        return _cut_open(descriptor, rest)
+    finally:
+        os.close(descriptor)
+
+
+def _cut_open(descriptor: int, rest: _Rest) -> tuple[int, int]:
+    position, lines, aim = rest.start, 0, rest.start + SHARD_BYTES
+    while position < rest.file.size:
+        block = os.pread(descriptor, BLOCK_BYTES, position)
+        if not block:
+            break
+        if position + len(block) <= aim:
+            lines += block.count(b"\n")
+            position += len(block)
+            continue
+        newline = block.find(b"\n", max(aim - position - 1, 0))
+        if newline >= 0:
+            return position + newline + 1, lines + block.count(b"\n", 0, newline + 1)
+        lines += block.count(b"\n")
+        position += len(block)
+    return rest.file.size, lines
+
+
+def _batches(works: Iterator[Work]) -> Iterator[list[Work]]:
+    batch: list[Work] = []
+    size = 0
+    for work in works:
+        batch.append(work)
+        size += (work.shard.end or 0) - work.shard.start
+        if size >= SHARD_BYTES or len(batch) >= _MOST_FILES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch

@@ -1,0 +1,122 @@
+"""Where batches are read: in this process, or in several beside it."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+import time
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing import get_context
+from typing import Final, Protocol
+
+from board.core.options import ReadOptions
+from board.core.vocabulary import Vocabulary
+from board.store.batch import BatchResult, Work, index_batch
+from board.store.storage import Storage
+
+MANY_BYTES: Final = 1 << 30
+"""From so many bytes on a second process is worth its start, about a second of CPU."""
+_MOST_PROCESSES: Final = 2
+_M_MMAP_THRESHOLD: Final = -3  # malloc.h
+_LARGE_BYTES: Final = 1 << 20
+
+Awaited = Callable[[], BatchResult]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What all batches of a run have in common."""
+
+    storage: Storage
+    options: ReadOptions
+    vocabulary: Vocabulary | None
+
+
+class Engine(Protocol):
+    """Reads batches. width: how many are worth having under way at once."""
+
+    width: int
+
+    def submit(self, batch: Sequence[Work]) -> Awaited:
+        """Begins to read a batch; the result is waited for by calling what is returned."""
+        ...
+
+
+class InProcess:
+    """Reads each batch when its result is asked for."""
+
+    width = 1
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+
+    def submit(self, batch: Sequence[Work]) -> Awaited:
+        """As Engine."""
+        job = self._job
+        return lambda: index_batch(job.storage, batch, job.options, job.vocabulary)
+
+
+class _Processes:
+    """Reads batches in other processes; parsers hold the interpreter's lock, so threads gain nothing."""
+
+    def __init__(self, pool: ProcessPoolExecutor, width: int) -> None:
+        self._pool = pool
+        self.width = width
+
+    def submit(self, batch: Sequence[Work]) -> Awaited:
+        """As Engine."""
+        return self._pool.submit(_read_in_worker, batch).result
+
+
+_job: Job | None = None
+
+
+def _keep_memory_whole() -> None:
+    """Asks the C library to give large blocks back at once.
+
+    A scan allocates blocks of megabytes among thousands of small objects, and glibc, left to itself,
+    keeps the holes between them. (For Arrow the same is done in `board/__init__.py`.)
+    """
+    try:
+        ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _LARGE_BYTES)
+    except (AttributeError, OSError):  # no glibc; what others do was not measured
+        return
+
+
+def _begin_worker(job: Job, parent: int) -> None:
+    _keep_memory_whole()
+    global _job
+    _job = job
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent: int) -> None:
+    """Ends this process once the one that started it is gone, killed for instance."""
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os._exit(1)
+
+
+def _read_in_worker(batch: Sequence[Work]) -> BatchResult:
+    if _job is None:
+        raise AssertionError("the worker was not begun")
+    return index_batch(_job.storage, batch, _job.options, _job.vocabulary)
+
+
+@contextmanager
+def local(job: Job, size: int) -> Generator[Engine]:
+    """The engine for so many bytes on this machine: two processes where that pays."""
+    if size >= _LARGE_BYTES:
+        _keep_memory_whole()
+    width = min(_MOST_PROCESSES, len(os.sched_getaffinity(0)))
+    if size < MANY_BYTES or width < 2:
+        yield InProcess(job)
+        return
+    with ProcessPoolExecutor(
+        width, get_context("spawn"), initializer=_begin_worker, initargs=(job, os.getpid())
+    ) as pool:
+        yield _Processes(pool, width)

@@ -1,0 +1,57 @@
+"""Whether a file is what it was when it was read: unchanged, grown, or another."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from pathlib import Path
+from typing import Literal
+
+from board.readers.lines import read_bytes
+from board.store.log_file import LogFile
+from board.store.manifest import FileState
+from board.store.scan import AT_REST_SECONDS, END_BYTES
+
+Change = Literal["same", "grown", "replaced"]
+
+
+def change_of(state: FileState, file: LogFile) -> Change:
+    """What became of a file since it was read. Raises OSError when it can't be read.
+
+    grown: what was read is still there, as far as size and the hashes of its ends tell, and what
+    follows it is to be read. replaced: anything else, an edit in place included. An edit in the middle
+    that leaves size and time as they were is not noticed.
+    """
+    if file.reader != state.reader or file.size < state.consumed:
+        return "replaced"
+    if (file.size, file.mtime_ns) == (state.size, state.mtime_ns):
+        # Some network file systems number their files anew at every mount.
+        if file.inode != state.inode and not _ends_are(state, file.path):
+            return "replaced"
+        return "grown" if _came_to_rest(state) else "same"
+    if not _ends_are(state, file.path):
+        return "replaced"
+    return "replaced" if file.size == state.size else "grown"
+
+
+def _came_to_rest(state: FileState) -> bool:
+    """Whether the last line was waited for and will not come."""
+    waited = state.has_more and state.tail is None
+    return waited and time.time() - state.mtime_ns / 1e9 >= AT_REST_SECONDS
+
+
+def _ends_are(state: FileState, path: Path) -> bool:
+    if head_hash(path, state.consumed) != state.head:
+        return False
+    size = min(END_BYTES, state.consumed)
+    return digest(read_bytes(path, state.consumed - size, size)) == state.ending
+
+
+def head_hash(path: Path, consumed: int) -> str:
+    """Hash of the first up to 4 KiB before `consumed`. Raises OSError."""
+    return digest(read_bytes(path, 0, min(END_BYTES, consumed)))
+
+
+def digest(content: bytes) -> str:
+    """Hash of a few bytes, as text."""
+    return hashlib.blake2b(content, digest_size=12).hexdigest()

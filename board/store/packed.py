@@ -1,0 +1,113 @@
+"""Compressed logs (.jsonl.gz, .jsonl.zst): unpacked once, into the user's cache, and read from there.
+
+Bytes in the middle of a compressed file can't be read without all that come before them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import uuid
+import zlib
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+from board.readers.lines import Line
+from board.store.log_file import LogFile
+from board.store.storage import cache_folder
+
+PACKED_SUFFIXES: Final = (".jsonl.gz", ".ndjson.gz", ".jsonl.zst", ".ndjson.zst")
+_BLOCK: Final = 1 << 20
+_ANY_SIZE: Final = 256 << 20
+_MOST_TIMES: Final = 200
+"""Numbers and text compress to a tenth or so. What grows more often than this is made to fill a disk."""
+
+
+class PackedError(OSError):
+    """A compressed file that can't be unpacked whole; what came before the fault is there."""
+
+
+def is_packed(path: Path) -> bool:
+    """Whether a file is compressed, by its name."""
+    return path.name.lower().endswith(PACKED_SUFFIXES)
+
+
+def head_lines(path: Path, size: int) -> Iterator[Line]:
+    """The lines within the first `size` unpacked bytes."""
+    head = b""
+    for block in _blocks(path):
+        head += block
+        if len(head) >= size:
+            break
+    offset = 0
+    for text in head[:size].split(b"\n"):
+        yield Line(offset, len(text) + 1, text)
+        offset += len(text) + 1
+
+
+def readable(file: LogFile) -> LogFile:
+    """The file to read lines from: of a compressed one the unpacked copy, made if need be.
+
+    Raises OSError when it can't be made; its message says what is wrong with the file.
+    """
+    if not is_packed(file.path):
+        return file
+    state = f"{os.path.realpath(file.path)} {file.size} {file.mtime_ns} {file.inode}"
+    name = hashlib.blake2b(os.fsencode(state), digest_size=16).hexdigest()
+    plain = cache_folder() / "unpacked" / f"{name}.jsonl"
+    if not plain.exists():
+        _unpack(file, plain)
+    return replace(file, path=plain, size=plain.stat().st_size)
+
+
+def _unpack(file: LogFile, plain: Path) -> None:
+    plain.parent.mkdir(parents=True, exist_ok=True)
+    temporary = plain.with_name(f".{uuid.uuid4().hex}.tmp")
+    most = max(_ANY_SIZE, _MOST_TIMES * file.size)
+    written = 0
+    try:
+        with temporary.open("wb") as out:
+            for block in _blocks(file.path):
+                written += len(block)
+                if written > most:
+                    raise PackedError(0, f"it unpacks to more than {_MOST_TIMES} times its size")
+                out.write(block)
+        temporary.replace(plain)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _blocks(path: Path) -> Iterator[bytes]:
+    """The unpacked bytes. A file that ends in the middle is taken to be still written."""
+    with path.open("rb") as file:
+        yield from _gzip_blocks(file) if path.name.lower().endswith(".gz") else _zstd_blocks(file)
+
+
+def _gzip_blocks(file: BinaryIO) -> Iterator[bytes]:
+    unpacker = zlib.decompressobj(wbits=31)
+    data = b""
+    while data or (data := file.read(_BLOCK)):
+        if unpacker.eof:  # another member follows
+            unpacker = zlib.decompressobj(wbits=31)
+        try:
+            block = unpacker.decompress(data, _BLOCK)
+        except zlib.error as error:
+            raise PackedError(0, f"it is damaged: {error}") from error
+        yield block
+        data = unpacker.unused_data if unpacker.eof else unpacker.unconsumed_tail
+
+
+def _zstd_blocks(file: BinaryIO) -> Iterator[bytes]:
+    try:
+        import zstandard
+    except ImportError:
+        raise PackedError(0, "zstandard is not installed (pip install zstandard)") from None
+    unpacker: Any = zstandard.ZstdDecompressor(max_window_size=1 << 27)
+    with unpacker.stream_reader(file, read_across_frames=True) as stream:
+        try:
+            while block := stream.read(_BLOCK):
+                yield block
+        except zstandard.ZstdError as error:
+            raise PackedError(0, f"it is damaged: {error}") from error

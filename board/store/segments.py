@@ -1,0 +1,203 @@
+"""Rows of rollouts as Arrow tables: what a scan makes, what a Parquet segment holds.
+
+A logged key may hold numbers in one line and text in the next. Such a column is stored as two, so that
+every table has one type per column whatever it was made from, and tables go together without a look
+at their values.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false, reportAttributeAccessIssue=false
+# pyarrow ships without types, and makes its compute functions when it is imported.
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from board.core.aggregate import COLUMNS
+
+LOCATION: Final = ("line", "offset", "size")
+TEXTS: Final = ("rollout_id", "group_id", "env", "split", "finish_reason", "prompt", "response")
+CATEGORIES: Final = ("group_id", "env", "split", "finish_reason")
+_WHOLE: Final = (
+    *("step", *LOCATION, "file", "rank", "micro_step", "policy_version"),
+    *("prompt_tokens", "response_tokens", "response_chars", "pad_tokens"),
+)
+_SCORES: Final = (
+    *("reward", "ref_reward", "valid_reward", "ref_valid_reward", "advantage", "is_truncated"),
+    *("timestamp", *COLUMNS),
+)
+_TYPES: Final[Mapping[str, pa.DataType]] = {
+    **dict.fromkeys(_WHOLE, pa.int64()),
+    **dict.fromkeys(_SCORES, pa.float64()),
+    **dict.fromkeys(TEXTS, pa.string()),
+}
+FIXED_ORDER: Final = (*_TYPES,)
+FIXED: Final = frozenset(_TYPES)
+"""Columns whose type is known; every other one is a key of the log, of numbers, texts or both."""
+
+_NUMBER: Final = "number:"
+_TEXT: Final = "text:"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column some rows have. numbers, texts: it holds such values. words: texts that are no numbers."""
+
+    name: str
+    numbers: bool = False
+    texts: bool = False
+    words: bool = False
+
+    def joined(self, other: Column) -> Column:
+        """The column of both."""
+        return Column(
+            self.name,
+            self.numbers or other.numbers,
+            self.texts or other.texts,
+            self.words or other.words,
+        )
+
+
+def table_of(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """Rows as a table; a column is there when any row has it."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    arrays: dict[str, pa.Array] = {}
+    for name in names:
+        values = [row.get(name) for row in rows]
+        if name in _TYPES:
+            arrays[name] = pa.array(values, _TYPES[name])
+        else:
+            arrays |= _logged(name, values)
+    return pa.table({name: array for name, array in arrays.items() if array.null_count < len(rows)})
+
+
+def _logged(name: str, values: list[Any]) -> dict[str, pa.Array]:
+    """The one or two stored columns of a key of the log."""
+    numbers = [value if isinstance(value, float) else None for value in values]
+    texts = [value if isinstance(value, str) else None for value in values]
+    return {_NUMBER + name: pa.array(numbers, pa.float64()), _TEXT + name: pa.array(texts)}
+
+
+def columns_of(table: pa.Table) -> tuple[Column, ...]:
+    """The columns a table has, in its order."""
+    found: dict[str, Column] = {}
+    for stored in table.column_names:
+        column = _column(stored, table)
+        known = found.get(column.name)
+        found[column.name] = column if known is None else known.joined(column)
+    return tuple(found.values())
+
+
+def _column(stored: str, table: pa.Table) -> Column:
+    if stored.startswith(_NUMBER):
+        return Column(stored.removeprefix(_NUMBER), numbers=True)
+    if stored.startswith(_TEXT):
+        words = _holds_words(table.column(stored))
+        return Column(stored.removeprefix(_TEXT), texts=True, words=words)
+    is_text = stored in TEXTS
+    return Column(stored, numbers=not is_text, texts=is_text, words=is_text)
+
+
+def _holds_words(texts: pa.ChunkedArray) -> bool:
+    values = cast("pd.Series[Any]", pc.unique(texts).to_pandas()).dropna()
+    return bool(pd.to_numeric(values, errors="coerce").isna().any())
+
+
+def stored_names(column: Column) -> tuple[str, ...]:
+    """The names under which a table holds a column."""
+    if column.name in FIXED:
+        return (column.name,)
+    pairs = ((_NUMBER, column.numbers), (_TEXT, column.texts))
+    return tuple(prefix + column.name for prefix, held in pairs if held)
+
+
+def joined(tables: Iterable[pa.Table]) -> pa.Table:
+    """All rows, in the order of the tables; columns that a table lacks are not recorded there."""
+    parts = [table for table in tables if table.num_rows]
+    return pa.concat_tables(parts, promote_options="default") if parts else empty()
+
+
+def empty() -> pa.Table:
+    """A table of no rows with the columns that every table has."""
+    return pa.table({name: pa.array([], pa.int64()) for name in ("step", "file", *LOCATION)})
+
+
+def frame_of(
+    table: pa.Table, columns: Sequence[Column], derived: Mapping[str, Any] | None = None
+) -> pd.DataFrame:
+    """The table as a frame with these columns; a column that it lacks is not recorded in any row.
+
+    derived: columns that are not of the table, by name, in place of those of that name.
+
+    Whole numbers are int64 where all rows have one and else float64; a logged key is of numbers where
+    no row of the run holds a word under it.
+    """
+    series: dict[str, Any] = {}
+    for column in columns:
+        if derived is not None and column.name in derived:
+            series[column.name] = derived[column.name]
+            continue
+        held = [name for name in stored_names(column) if name in table.column_names]
+        arrays = [table.column(name) for name in held]
+        series[column.name] = _series(column, arrays, table.num_rows)
+    return pd.DataFrame(series)
+
+
+def _series(column: Column, arrays: list[pa.ChunkedArray], rows: int) -> Any:
+    name = column.name
+    if not arrays:
+        missing = pa.nulls(rows, pa.string() if column.words else pa.float64())
+        arrays = [pa.chunked_array([missing])]
+    if name in CATEGORIES:
+        return _category(arrays[0])
+    if column.words:
+        texts = [
+            array.to_pandas().astype("str") if _is_text(array) else _told(array) for array in arrays
+        ]
+        return texts[0] if len(texts) == 1 else texts[0].fillna(texts[1])
+    numbers = [pd.to_numeric(array.to_pandas()) for array in arrays]
+    whole = numbers[0] if len(numbers) == 1 else numbers[0].fillna(numbers[1])
+    return whole if pd.api.types.is_integer_dtype(whole.dtype) else whole.astype("float64")
+
+
+def _is_text(array: pa.ChunkedArray) -> bool:
+    return pa.types.is_string(array.type)
+
+
+def _told(numbers: pa.ChunkedArray) -> Any:
+    return numbers.to_pandas().map(str, na_action="ignore").astype("str")
+
+
+def _category(texts: pa.ChunkedArray) -> Any:
+    """Texts as a category whose values are in order, as pandas would have it."""
+    values = sorted(value for value in pc.unique(texts).to_pylist() if value is not None)
+    codes = pc.index_in(texts, pa.array(values, pa.string())).fill_null(-1)
+    return pd.Categorical.from_codes(codes.to_numpy().astype("int32"), pd.Index(values))
+
+
+def encode_columns(columns: Iterable[Column]) -> str:
+    """Columns as one text, equal for equal columns."""
+    return json.dumps([[c.name, c.numbers, c.texts, c.words] for c in columns])
+
+
+def decode_columns(text: str) -> tuple[Column, ...]:
+    """What encode_columns was given. Raises ValueError on anything else."""
+    try:
+        return tuple(
+            Column(*map(_checked, entry, (str, bool, bool, bool))) for entry in json.loads(text)
+        )
+    except TypeError as error:
+        raise ValueError("no columns") from error
+
+
+def _checked(value: Any, kind: type) -> Any:
+    if not isinstance(value, kind):
+        raise ValueError(f"{value!r} is no {kind.__name__}")
+    return value

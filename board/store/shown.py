@@ -1,0 +1,313 @@
+"""What of an index is shown: rows in order, without what a later attempt or a restart wrote again."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false, reportAttributeAccessIssue=false
+# pyarrow ships without types, and makes its compute functions when it is imported.
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from board.core.aggregate import COLUMNS
+from board.core.metrics import REWARD_PART, ROLLOUT_METRICS
+from board.core.problems import Problem
+from board.store import segments
+from board.store.attempts import Attempt, attempts_of, growing_steps
+from board.store.manifest import NO_RANK, BrokenIndexError, FileState, Manifest
+from board.store.segments import Column
+from board.store.storage import StepRange, Storage
+from board.store.tally import IntArray, Restart
+
+_NEVER: Final = np.iinfo(np.int64).max
+_ORDER: Final = ("step", "rank", "file", "line")
+_NO_CURVE: Final = frozenset(
+    (
+        *("step", "index", "file", *segments.LOCATION, *COLUMNS, *segments.TEXTS),
+        *("rank", "micro_step", "policy_version", "timestamp", "pad_tokens"),
+    )
+)
+_FIRST: Final = ("step", "index", "rank", "group_id", "env")
+GAP: Final = "reward_gap"
+
+
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    """What of a file is superseded: all from a step on, and what its restarts wrote again, by rank."""
+
+    from_step: int | None
+    restarts: Mapping[int, tuple[Restart, ...]]
+
+
+class Shown:
+    """The rollouts of an index that count.
+
+    order: paths of the run's files; a file's place in it is its number in the rows. Files of the
+    index that it does not name are left out.
+    """
+
+    def __init__(self, storage: Storage, manifest: Manifest, order: Sequence[str]) -> None:
+        self._storage = storage
+        self.manifest = manifest
+        places = {path: number for number, path in enumerate(order)}
+        self.files = [state for state in manifest.files if state.path in places]
+        self.files.sort(key=lambda state: places[state.path])
+        self._number_of = {state.id: places[state.path] for state in self.files}
+        self.attempts, self.attempt_of = attempts_of([state.header for state in self.files])
+        self._rules = dict(zip((s.id for s in self.files), self._find_rules(), strict=True))
+        has_rank = any(state.rank is not None for state in self.files)
+        self.columns = _with_derived(manifest.columns, has_rank=has_rank)
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Columns that make a curve: known ones first, then reward parts, then what else is logged."""
+        numbers = [column.name for column in self.columns if not column.words]
+        others = [name for name in numbers if name not in _NO_CURVE and name not in ROLLOUT_METRICS]
+        others.sort(key=lambda name: not name.startswith(REWARD_PART))
+        return (*(name for name in ROLLOUT_METRICS if name in numbers), *others)
+
+    def growing(self) -> dict[int, tuple[int, ...]]:
+        """By step the ranks that have not ended it, none where all have; see attempts.growing_steps."""
+        order = {attempt.name: number for number, attempt in enumerate(self.attempts)}
+        newest: dict[int, int] = {}
+        ended: dict[tuple[str, int], set[int]] = {}
+        for (state, steps), name in zip(self.counts_by_file(), self.attempt_of, strict=True):
+            number = -1 if name is None else order[name]
+            for step, count in steps:
+                if count:
+                    newest[step] = max(newest.get(step, -1), number)
+            if name is not None:
+                for step in state.all_ended:
+                    ended.setdefault((name, step), set()).add(state.rank or 0)
+        return growing_steps(self.attempts, newest, ended)
+
+    def _find_rules(self) -> Iterator[_Rules]:
+        starts = self._starts()
+        order = {attempt.name: number for number, attempt in enumerate(self.attempts)}
+        for state, name in zip(self.files, self.attempt_of, strict=True):
+            if name is None:
+                tallies = state.all_tallies
+                yield _Rules(None, {rank: tally.restarts() for rank, tally in tallies.items()})
+            else:
+                later = [start for start in starts[order[name] + 1 :] if start is not None]
+                yield _Rules(min(later, default=None), {})
+
+    def _starts(self) -> list[int | None]:
+        """The step each attempt begins at; where its header does not say, the first one it wrote."""
+        return [
+            a.start_step if a.start_step is not None else self._first_of(a) for a in self.attempts
+        ]
+
+    def _first_of(self, attempt: Attempt) -> int | None:
+        steps = [
+            tally.counts()[0][0]
+            for state, name in zip(self.files, self.attempt_of, strict=True)
+            if name == attempt.name
+            for tally in state.all_tallies.values()
+        ]
+        return min(steps, default=None)
+
+    @property
+    def rules(self) -> dict[str, int]:
+        """The rules as plain data: equal where the same rollouts are shown of the same lines."""
+        found: dict[str, int] = {}
+        for number, rules in self._rules.items():
+            if rules.from_step is not None:
+                found[f"{number}"] = rules.from_step
+            for rank, restarts in rules.restarts.items():
+                found |= {f"{number}/{rank}/{r.line}": r.step for r in restarts}
+        return found
+
+    def counts(self) -> dict[int, int]:
+        """Shown rollouts by step, in ascending order."""
+        total: dict[int, int] = {}
+        for _, steps in self.counts_by_file():
+            for step, count in steps:
+                total[step] = total.get(step, 0) + count
+        return dict(sorted(total.items()))
+
+    def counts_by_file(self) -> Iterator[tuple[FileState, list[tuple[int, int]]]]:
+        """For each file the shown rollouts of each step; a step comes once for each of its ranks."""
+        for state in self.files:
+            rules = self._rules[state.id]
+            yield (
+                state,
+                [
+                    pair
+                    for rank, tally in state.all_tallies.items()
+                    for pair in tally.shown(rules.restarts.get(rank, ()), rules.from_step)
+                ],
+            )
+
+    def superseded(self) -> Iterator[tuple[Problem, int]]:
+        """A note for each file of which rollouts are superseded, with how many there are."""
+        for state, shown in self.counts_by_file():
+            hidden = dict[int, int]()
+            for tally in state.all_tallies.values():
+                for step, count in tally.counts():
+                    hidden[step] = hidden.get(step, 0) + count
+            for step, count in shown:
+                hidden[step] -= count
+            steps = [step for step, count in hidden.items() if count]
+            if steps:
+                count = sum(hidden.values())
+                reason = f"steps {min(steps)} to {max(steps)} were written again after a resume"
+                hint = "the later rollouts are shown; these are counted here"
+                yield Problem(state.path, None, "step", reason, hint, "note", count), count
+
+    def table(
+        self,
+        steps: StepRange | None = None,
+        columns: Sequence[str] | None = None,
+        *,
+        superseded: bool = False,
+    ) -> pa.Table:
+        """The rows of a range of steps in their order, `file` being the number in the run.
+
+        columns: of `self.columns`; None is all. superseded: the rows that are not shown instead.
+        Raises BrokenIndexError; the index is then made again when it is next opened.
+        """
+        try:
+            return self._read(steps, columns, superseded)
+        except BrokenIndexError:
+            self._storage.discard(self.manifest)
+            raise
+
+    def _read(
+        self, steps: StepRange | None, columns: Sequence[str] | None, superseded: bool
+    ) -> pa.Table:
+        names = None if columns is None else self._stored(columns)
+        parts = [
+            self._storage.get(segment.name, names, steps)
+            for segment in self.manifest.all_segments
+            if (steps is None or (segment.low <= steps[1] and segment.high >= steps[0]))
+            and any(number in self._number_of for number in segment.files)
+        ]
+        table = segments.joined(parts)
+        keep = self._kept(table, steps, superseded)
+        table = self._in_order(table if keep.all() else table.filter(pa.array(keep)))
+        return (
+            table.combine_chunks()
+        )  # rows taken from many chunks are copied one chunk after the other
+
+    def _stored(self, columns: Sequence[str]) -> list[str]:
+        wanted = {*columns, *_ORDER}
+        if GAP in wanted:
+            wanted |= {"reward", "ref_reward"}
+        by_name = {column.name: column for column in self.columns}
+        held = [by_name.get(name, Column(name)) for name in sorted(wanted)]
+        return [name for column in held for name in segments.stored_names(column)]
+
+    def _kept(
+        self, table: pa.Table, within: StepRange | None, superseded: bool
+    ) -> npt.NDArray[np.bool_]:
+        steps = table.column("step").to_numpy()
+        files = table.column("file").to_numpy()
+        keep = np.isin(files, list(self._number_of))
+        if within is not None:
+            keep &= (steps >= within[0]) & (steps <= within[1])
+        hidden = self._hidden(table, steps, files)
+        return keep & hidden if superseded else keep & ~hidden
+
+    def _hidden(self, table: pa.Table, steps: IntArray, files: IntArray) -> npt.NDArray[np.bool_]:
+        size = max(self._number_of, default=0) + 1
+        from_step = np.full(size, _NEVER)
+        for number, rules in self._rules.items():
+            if rules.from_step is not None:
+                from_step[number] = rules.from_step
+        hidden = steps >= from_step[np.minimum(files, size - 1)]
+        lines = table.column("line").to_numpy()
+        for number, rules in self._rules.items():
+            for rank, restarts in rules.restarts.items():
+                if restarts:
+                    own = (files == number) & (_ranks(table, NO_RANK) == rank)
+                    for restart in restarts:
+                        hidden |= own & (lines < restart.line) & (steps >= restart.step)
+        return hidden
+
+    def _in_order(self, table: pa.Table) -> pa.Table:
+        """By step, rank, file and line; rows of which no rank is known come after the others."""
+        ids = table.column("file").to_numpy()
+        table = self._with_header_ranks(table, ids)
+        size = max(self._number_of, default=0) + 1
+        numbers = np.zeros(size, np.int64)
+        numbers[list(self._number_of)] = list(self._number_of.values())
+        place = table.column_names.index("file")
+        table = table.set_column(place, "file", pa.array(numbers[ids]))
+        keys = [table.column("line").to_numpy(), numbers[ids]]
+        if "rank" in table.column_names:
+            keys.append(_ranks(table, _NEVER))
+        keys.append(table.column("step").to_numpy())
+        order = np.lexsort(keys)
+        return table if (np.diff(order) == 1).all() else table.take(pa.array(order))
+
+    def _with_header_ranks(self, table: pa.Table, ids: IntArray) -> pa.Table:
+        """The rank of a file's header where its rows name none."""
+        known = {state.id: state.rank for state in self.files if state.rank is not None}
+        if not known:
+            return table
+        ranks = np.full(max(self._number_of) + 1, np.nan)
+        ranks[list(known)] = list(known.values())
+        of_rows = pa.array(ranks[ids], from_pandas=True).cast(pa.int64())
+        if "rank" not in table.column_names:
+            return table.append_column("rank", of_rows)
+        place = table.column_names.index("rank")
+        filled = pc.coalesce(table.column("rank"), of_rows)
+        return table.set_column(place, "rank", filled)
+
+    def frame(
+        self,
+        steps: StepRange | None = None,
+        columns: Sequence[str] | None = None,
+        *,
+        superseded: bool = False,
+    ) -> pd.DataFrame:
+        """As table, with each rollout's index within its step and the derived columns."""
+        table = self.table(steps, columns, superseded=superseded)
+        wanted = {*columns, *_ORDER, "index"} if columns is not None else None
+        derived: dict[str, Any] = {"index": _index_within(table.column("step").to_numpy())}
+        if wanted is None or GAP in wanted:
+            derived[GAP] = _column(table, "reward") - _column(table, "ref_reward")
+        held = [c for c in self.columns if wanted is None or c.name in wanted]
+        return segments.frame_of(table, held, derived)
+
+
+def _index_within(steps: IntArray) -> npt.NDArray[np.int32]:
+    """The position of each row among those of its step; steps: ascending, [n]."""
+    starts = np.searchsorted(steps, steps)
+    return (np.arange(len(steps)) - starts).astype(np.int32)
+
+
+def _column(table: pa.Table, name: str) -> npt.NDArray[np.float64]:
+    if name not in table.column_names:
+        return np.full(table.num_rows, np.nan)
+    return table.column(name).to_pandas().to_numpy(np.float64)
+
+
+def _ranks(table: pa.Table, missing: int) -> IntArray:
+    if "rank" not in table.column_names:
+        return np.full(table.num_rows, missing, np.int64)
+    return table.column("rank").fill_null(missing).to_numpy()
+
+
+def _with_derived(columns: Sequence[Column], *, has_rank: bool) -> tuple[Column, ...]:
+    """The columns of the table of rollouts, those that every run has first."""
+    held = {column.name: column for column in columns}
+    if has_rank:
+        held["rank"] = Column("rank", numbers=True)
+    for name in ("step", "index", "file", *segments.LOCATION):
+        held[name] = Column(name, numbers=True)
+    if "reward" in held and "ref_reward" in held:
+        held[GAP] = Column(GAP, numbers=True)
+    if "response_tokens" in held:
+        held.pop("response_chars", None)
+    first = [held.pop(name) for name in _FIRST if name in held]
+    fixed = [held.pop(name) for name in segments.FIXED_ORDER if name in held]
+    return (*first, *fixed, *sorted(held.values(), key=lambda column: column.name))

@@ -1,0 +1,119 @@
+"""Keeps the table of steps in step with the rollouts: only steps whose rollouts changed are made anew."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false
+# pyarrow ships without types.
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from board.store.manifest import BrokenIndexError, Manifest
+from board.store.shown import Shown
+from board.store.steps import QUANTILES, base_name, steps_table
+from board.store.storage import Storage
+
+_CHUNK_ROLLOUTS: Final = 30_000
+"""Rollouts whose numbers are in memory at once, if no step has more."""
+_GROUPED: Final = ("rank", "group_id", "reward")
+_COUNTS: Final = ("ranks", "groups")
+
+
+def refreshed(storage: Storage, manifest: Manifest, order: Sequence[str]) -> Manifest:
+    """The manifest with a table of steps in which no row is stale."""
+    shown = Shown(storage, manifest, order)
+    rules = shown.rules
+    stale = set(manifest.stale) | _touched_by(manifest.rules, rules, shown)
+    if not stale and manifest.steps is not None:
+        return manifest
+    counts = shown.counts()
+    tables = list(
+        _tables(shown, {step: counts[step] for step in sorted(stale) if counts.get(step)})
+    )
+    kept = load(storage, manifest)
+    kept = kept[kept["step"].isin(counts) & ~kept["step"].isin(stale)]
+    table = tidied(pd.concat([kept, *tables], ignore_index=True), shown.metrics)
+    name = storage.put("steps", pa.table({c: table[c].to_numpy() for c in table.columns}))
+    return replace(manifest, steps=name, stale=frozenset(), rules=rules)
+
+
+def _touched_by(before: Any, now: dict[str, int], shown: Shown) -> set[int]:
+    """Steps at which another set of rollouts is superseded than when the table was made."""
+    if before == now:
+        return set()
+    changed = set(before.items()) ^ set(now.items())
+    first = min(step for _, step in changed)
+    every = (t.counts() for state in shown.files for t in state.all_tallies.values())
+    return {step for counts in every for step, _ in counts if step >= first}
+
+
+def _tables(shown: Shown, counts: dict[int, int], cap: int | None = None) -> Iterator[pd.DataFrame]:
+    """Tables of these steps (ascending, with the rollouts of each), a bounded number at a time."""
+    columns = [*dict.fromkeys((*shown.metrics, *_GROUPED))]
+    for chunk in _chunks(counts):
+        rows = shown.frame((chunk[0], chunk[-1]), columns)
+        if len(chunk) <= chunk[-1] - chunk[0]:
+            rows = rows[rows["step"].isin(chunk)]
+        if cap is not None:
+            rows = rows[rows["index"] < cap]
+        yield steps_table(rows.reset_index(drop=True), shown.metrics)
+
+
+def _chunks(counts: dict[int, int]) -> Iterator[list[int]]:
+    chunk: list[int] = []
+    held = 0
+    for step, count in counts.items():
+        if chunk and held + count > _CHUNK_ROLLOUTS:
+            yield chunk
+            chunk, held = [], 0
+        chunk.append(step)
+        held += count
+    if chunk:
+        yield chunk
+
+
+def load(storage: Storage, manifest: Manifest) -> pd.DataFrame:
+    """The table of steps as it was last made; without rows where it never was."""
+    if manifest.steps is None:
+        return pd.DataFrame({"step": np.array([], np.int64)})
+    table = storage.get(manifest.steps)
+    if "step" not in table.column_names:
+        raise BrokenIndexError("the table of steps has no steps")
+    return table.to_pandas(ignore_metadata=True)
+
+
+def capped(shown: Shown, cap: int) -> pd.DataFrame:
+    """The table of all steps over the first `cap` rollouts of each."""
+    tables = list(_tables(shown, shown.counts(), cap))
+    none = pd.DataFrame({"step": np.array([], np.int64)})
+    return tidied(pd.concat(tables or [none], ignore_index=True), shown.metrics)
+
+
+def tidied(table: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
+    """In ascending order, with the columns of metrics that any rollout has, in the order of metrics."""
+    table = table.sort_values("step", ignore_index=True)
+    if "rollouts" not in table:
+        table["rollouts"] = np.array([], np.int64)
+    names = ["step", "rollouts"]
+    for metric in metrics:
+        stem = base_name(metric)
+        if f"{stem}_n" in table and table[f"{stem}_n"].sum() > 0:
+            names += [f"{stem}_{suffix}" for suffix in ("mean", "std", "n", *QUANTILES)]
+    if "ranks" in table and table["ranks"].sum() > 0:
+        names.append("ranks")
+    if "groups" in table and table["groups"].sum() > 0:
+        names += ["groups", "zero_std_group_fraction"]
+    return pd.DataFrame({name: _whole(name, table[name]) for name in names})
+
+
+def _whole(name: str, values: pd.Series[Any]) -> pd.Series[Any]:
+    """Counts as whole numbers, those of metrics that a part of the table lacks as zero."""
+    if name.endswith("_n"):
+        return values.fillna(0).astype(np.int64)
+    return values.astype(np.int64) if name in _COUNTS and values.notna().all() else values

@@ -1,0 +1,329 @@
+"""Where an index is kept: in a folder beside the log, in the user's cache, or in memory.
+
+A folder holds `manifest.json`, the Parquet files it names, and `lock`. Every file is written under a
+temporary name and renamed, the manifest last, so that a writer that is killed at any moment leaves the
+index that was there before. Readers take no lock. The lock is the operating system's (flock): it goes
+with the process that held it.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false
+# pyarrow ships without types.
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import re
+import time
+import uuid
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from board.core.options import ReadOptions
+from board.store.manifest import BrokenIndexError, Manifest
+
+INDEX_FOLDER: Final = ".rollout-board"
+_NAME: Final = re.compile(r"(?:rows|steps)-[0-9a-f]{32}-([0-9]{1,15})\.parquet")
+"""Kind, a number nobody else drew, and the size in bytes."""
+_ROW_GROUP: Final = 4096
+_KEEP_SECONDS: Final = 600.0
+"""Files that the manifest no longer names stay so long: a reader may still be at them."""
+_UNFINISHED: Final = re.compile(r"\.[^/]+\.tmp")
+
+StepRange = tuple[int, int]
+"""Smallest and largest step, both included."""
+
+
+class Storage(Protocol):
+    """Keeps a manifest and tables. Reads raise BrokenIndexError where something is not as written."""
+
+    def load(self) -> Manifest | None:
+        """The manifest as it stands; None where there is none."""
+        ...
+
+    def commit(self, manifest: Manifest) -> None:
+        """Puts a manifest in place of the one before."""
+        ...
+
+    def put(self, kind: str, table: pa.Table) -> str:
+        """Keeps a table and gives its name, which a manifest may then hold. kind: rows or steps."""
+        ...
+
+    def get(
+        self, name: str, columns: Sequence[str] | None = None, steps: StepRange | None = None
+    ) -> pa.Table:
+        """The columns that a table has of those named, with at least the rows of these steps."""
+        ...
+
+    def check(self, manifest: Manifest) -> None:
+        """Raises BrokenIndexError where a table that the manifest names is not there whole."""
+        ...
+
+    def discard(self, manifest: Manifest) -> None:
+        """Forgets a manifest that turned out to be damaged, unless there is a newer one."""
+        ...
+
+    def retire(self, names: Sequence[str]) -> None:
+        """Notes that the manifest no longer names these tables."""
+        ...
+
+    def tidy(self, manifest: Manifest) -> None:
+        """Removes what no manifest has named for a while."""
+        ...
+
+    @contextmanager
+    def writer(self) -> Generator[bool]:
+        """Whether the caller is the only writer, as long as it holds this."""
+        ...
+
+
+class MemoryStorage:
+    """An index that ends with the process: of small runs, and where nothing can be written."""
+
+    def __init__(self) -> None:
+        self._manifest: Manifest | None = None
+        self._tables: dict[str, pa.Table] = {}
+        self._retired: dict[str, float] = {}
+
+    def load(self) -> Manifest | None:
+        """As Storage."""
+        return self._manifest
+
+    def commit(self, manifest: Manifest) -> None:
+        """As Storage."""
+        self._manifest = manifest
+
+    def put(self, kind: str, table: pa.Table) -> str:
+        """As Storage."""
+        name = f"{kind}-{uuid.uuid4().hex}"
+        self._tables[name] = table
+        return name
+
+    def get(
+        self, name: str, columns: Sequence[str] | None = None, steps: StepRange | None = None
+    ) -> pa.Table:
+        """As Storage."""
+        table = self._tables.get(name)
+        if table is None:
+            raise BrokenIndexError(f"{name} is gone")
+        return table if columns is None else table.select(_held(table.column_names, columns))
+
+    def check(self, manifest: Manifest) -> None:
+        """As Storage."""
+
+    def discard(self, manifest: Manifest) -> None:
+        """As Storage."""
+        self._manifest = None
+
+    def retire(self, names: Sequence[str]) -> None:
+        """As Storage."""
+        now = time.time()
+        self._retired |= dict.fromkeys(names, now)
+
+    def tidy(self, manifest: Manifest) -> None:
+        """As Storage."""
+        long_ago = time.time() - _KEEP_SECONDS
+        for name in [name for name, at in self._retired.items() if at < long_ago]:
+            self._retired.pop(name)
+            self._tables.pop(name, None)
+
+    @contextmanager
+    def writer(self) -> Generator[bool]:
+        """As Storage."""
+        yield True
+
+
+class FolderStorage:
+    """An index in a folder of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def load(self) -> Manifest | None:
+        """As Storage."""
+        try:
+            content = (self.folder / "manifest.json").read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise BrokenIndexError(str(error)) from error
+        return Manifest.from_bytes(content)
+
+    def commit(self, manifest: Manifest) -> None:
+        """As Storage."""
+        content = manifest.to_bytes()
+        with self._written() as (temporary, take):
+            temporary.write_bytes(content)
+            take("manifest.json")
+
+    def put(self, kind: str, table: pa.Table) -> str:
+        """As Storage."""
+        name = f"{kind}-{uuid.uuid4().hex}"
+        with self._written() as (temporary, take):
+            pq.write_table(
+                table,
+                temporary,
+                row_group_size=_ROW_GROUP,
+                compression="zstd",
+                write_page_checksum=True,
+                write_statistics=["step"],  # pyright: ignore[reportArgumentType]  # its default says bool
+            )
+            return take(f"{name}-{temporary.stat().st_size}.parquet")
+
+    @contextmanager
+    def _written(self) -> Generator[tuple[Path, Callable[[str], str]]]:
+        """A temporary path, and what gives its file a name once it is whole and on the disk."""
+        temporary = self.folder / f".{uuid.uuid4().hex}.tmp"
+
+        def take(name: str) -> str:
+            descriptor = os.open(temporary, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            temporary.replace(self.folder / name)
+            return name
+
+        try:
+            yield temporary, take
+        finally:
+            temporary.unlink(missing_ok=True)
+
+    def get(
+        self, name: str, columns: Sequence[str] | None = None, steps: StepRange | None = None
+    ) -> pa.Table:
+        """As Storage."""
+        if not _NAME.fullmatch(name):
+            raise BrokenIndexError(f"{name!r} is no name of a table")
+        try:
+            with pq.ParquetFile(self.folder / name, page_checksum_verification=True) as file:
+                groups = _groups(file, steps)
+                held = (
+                    file.schema_arrow.names
+                    if columns is None
+                    else _held(file.schema_arrow.names, columns)
+                )
+                table = file.read_row_groups(groups, columns=held, use_threads=False)
+        except (OSError, pa.ArrowException, ValueError, KeyError) as error:
+            raise BrokenIndexError(f"{name}: {error}") from error
+        return table.select(held)
+
+    def check(self, manifest: Manifest) -> None:
+        """As Storage. What is inside is checked when it is read."""
+        for name in manifest.names:
+            match = _NAME.fullmatch(name)
+            try:
+                whole = match and (self.folder / name).stat().st_size == int(match.group(1))
+            except OSError:
+                whole = False
+            if not whole:
+                raise BrokenIndexError(f"{name!r} is not there whole")
+
+    def discard(self, manifest: Manifest) -> None:
+        """As Storage."""
+        with self.writer() as alone:
+            path = self.folder / "manifest.json"
+            if alone and path.exists() and path.read_bytes() == manifest.to_bytes():
+                path.unlink()
+
+    def tidy(self, manifest: Manifest) -> None:
+        """As Storage."""
+        named = manifest.names
+        now = time.time()
+        for entry in os.scandir(self.folder):
+            is_ours = _NAME.fullmatch(entry.name) or _UNFINISHED.fullmatch(entry.name)
+            if not is_ours or entry.name in named:
+                continue
+            try:
+                if now - entry.stat(follow_symlinks=False).st_mtime > _KEEP_SECONDS:
+                    Path(entry.path).unlink()
+            except FileNotFoundError:
+                continue
+
+    def retire(self, names: Sequence[str]) -> None:
+        """As Storage. The time of a file is from now on that of its retirement."""
+        for name in names:
+            try:
+                os.utime(self.folder / name)
+            except FileNotFoundError:
+                continue
+
+    @contextmanager
+    def writer(self) -> Generator[bool]:
+        """As Storage."""
+        descriptor = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+                return
+            yield True
+        finally:
+            os.close(descriptor)
+
+
+def _held(names: Sequence[str], wanted: Sequence[str]) -> list[str]:
+    held = set(names)
+    return [name for name in wanted if name in held]
+
+
+def _groups(file: Any, steps: StepRange | None) -> list[int]:
+    """Row groups that hold a step of the range, as far as their statistics say."""
+    groups = range(file.metadata.num_row_groups)
+    if steps is None:
+        return list(groups)
+    place = file.schema_arrow.names.index("step")
+    found = ((group, file.metadata.row_group(group).column(place).statistics) for group in groups)
+    return [group for group, statistics in found if _may_hold(statistics, steps)]
+
+
+def _may_hold(statistics: Any, steps: StepRange) -> bool:
+    if statistics is None or not statistics.has_min_max:
+        return True
+    return statistics.min <= steps[1] and statistics.max >= steps[0]
+
+
+def index_folder(run: Path, only: str, options: ReadOptions, *, make: bool) -> Path | None:
+    """The folder for the index of a run; None where there is none and none can be, or is to be, made.
+
+    It lies in the run's own folder, or else in the user's cache. only: the one file of the folder that
+    is the run; empty when it is the whole folder. Every choice of reading options has its own.
+    """
+    name = "index"
+    if only or options != ReadOptions():
+        asked = repr((only, options.pad_markers, options.system_prompt_end))
+        name += f"-{hashlib.blake2b(asked.encode(), digest_size=6).hexdigest()}"
+    own = run / INDEX_FOLDER
+    cached = (
+        cache_folder() / hashlib.blake2b(os.fsencode(run.resolve()), digest_size=12).hexdigest()
+    )
+    for parent in (own, cached):
+        folder = parent / name
+        # A link here would let whoever made the run choose where this process writes.
+        if parent.is_symlink() or folder.is_symlink():
+            continue
+        try:
+            if make:
+                folder.mkdir(parents=True, exist_ok=True)
+        except OSError:
+            continue
+        if os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+            return folder
+    return None
+
+
+def cache_folder() -> Path:
+    """Where what can be made again is kept when it has no place beside the log."""
+    given = os.environ.get("ROLLOUT_BOARD_CACHE")
+    if given:
+        return Path(given)
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path("~/.cache").expanduser()) / "rollout-board"

@@ -1,0 +1,210 @@
+"""How many rollouts of which step one process wrote, in the order of its file.
+
+A log of millions of rollouts is a short tally: steps mostly rise, so that a stretch of steps with their
+counts says it all, and a new stretch begins where the step falls. What a resume wrote again, what is
+shown and how many rollouts there are follow from tallies alone, without a look at the rollouts.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+MAX_RESTARTS: Final = 8
+"""More falls of the step within one file than this are no restarts: its lines are in no order."""
+_MIN_WRITTEN_AGAIN: Final = 0.5
+"""A restart writes a step again whole. Where fewer rollouts than this share of those before the fall
+follow it, ranks that share the file were out of step with each other."""
+
+_MOST_STEPS: Final = 100_000_000
+"""More steps than this are no tally but a way to fill the memory of whoever reads it."""
+
+IntArray = npt.NDArray[np.int64]
+Counts = Sequence[tuple[int, int]]
+"""(step, rollouts) in ascending order of the step."""
+
+
+@dataclass(slots=True)
+class Stretch:
+    """Steps in ascending order, with the rollouts of each. line: of the first rollout."""
+
+    line: int
+    steps: list[int] = field(default_factory=list[int])
+    counts: list[int] = field(default_factory=list[int])
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """Rollouts of lines before `line` are superseded from `step` on: they were written again."""
+
+    line: int
+    step: int
+
+
+class Tally:
+    """The stretches of one process in one file. ordered: it fell seldom enough to say where."""
+
+    __slots__ = ("_histogram", "ordered", "stretches")
+
+    def __init__(self) -> None:
+        self.stretches: list[Stretch] = []
+        self.ordered = True
+        self._histogram: Counter[int] = Counter()
+
+    def add(self, step: int, count: int, line: int) -> None:
+        """Counts `count` rollouts of a step that follow each other, the first of them at `line`."""
+        if not self.ordered:
+            self._histogram[step] += count
+            return
+        last = self.stretches[-1] if self.stretches else None
+        if last is None or step < last.steps[-1]:
+            self.stretches.append(Stretch(line, [step], [count]))
+            if len(self.stretches) > MAX_RESTARTS + 1:
+                self.give_up_order()
+        elif step == last.steps[-1]:
+            last.counts[-1] += count
+        else:
+            last.steps.append(step)
+            last.counts.append(count)
+
+    def give_up_order(self) -> None:
+        """From now on only counts: there is no telling what a restart wrote again."""
+        if not self.ordered:
+            return
+        self._histogram = Counter(dict(self.counts()))
+        self.ordered = False
+        self.stretches = []
+
+    def add_rows(self, steps: IntArray, lines: IntArray) -> None:
+        """Counts rows in file order; steps, lines: [n]."""
+        if len(steps) == 0:
+            return
+        if not self.ordered:
+            unique, counts = np.unique(steps, return_counts=True)
+            self._histogram.update(dict(zip(unique.tolist(), counts.tolist(), strict=True)))
+            return
+        starts = np.flatnonzero(np.concatenate(([True], np.diff(steps) != 0)))
+        ends = np.append(starts[1:], len(steps))
+        for step, count, line in zip(
+            steps[starts].tolist(), (ends - starts).tolist(), lines[starts].tolist(), strict=True
+        ):
+            self.add(step, count, line)
+
+    def merge(self, later: Tally) -> None:
+        """Adds what the same process wrote further down in the same file."""
+        if self.ordered and not later.ordered:
+            self.give_up_order()
+        if not self.ordered:
+            self._histogram.update(dict(later.counts()))
+            return
+        for stretch in later.stretches:
+            for step, count in zip(stretch.steps, stretch.counts, strict=True):
+                self.add(step, count, stretch.line)
+
+    def copy(self) -> Tally:
+        """A tally that grows on its own."""
+        return Tally.from_json(self.to_json())
+
+    def counts(self) -> Counts:
+        """(step, rollouts), superseded ones included."""
+        if not self.ordered:
+            return sorted(self._histogram.items())
+        if len(self.stretches) == 1:
+            return list(zip(self.stretches[0].steps, self.stretches[0].counts, strict=True))
+        total: Counter[int] = Counter()
+        for stretch in self.stretches:
+            total.update(dict(zip(stretch.steps, stretch.counts, strict=True)))
+        return sorted(total.items())
+
+    def restarts(self) -> tuple[Restart, ...]:
+        """Where the process began again at an earlier step, in file order.
+
+        A restart is a fall to a step that the file already holds and that follows again whole. One
+        fall that is no restart (several ranks share the file, or something else sorted it) means that
+        the lines are in no order, and then there is none.
+        """
+        if not self.ordered:
+            return ()
+        found: list[Restart] = []
+        for number in range(1, len(self.stretches)):
+            again = self.stretches[number]
+            step = again.steps[0]
+            before = self.stretches[:number]
+            if not any(_count_of(stretch, step) for stretch in before):
+                continue
+            still_being_written = again is self.stretches[-1] and again.steps[-1] == step
+            standing = sum(
+                _count_of(stretch, step) for stretch in before if not _is_over(stretch, step, found)
+            )
+            if not still_being_written and again.counts[0] < _MIN_WRITTEN_AGAIN * standing:
+                return ()
+            found.append(Restart(again.line, step))
+        return tuple(found)
+
+    def shown(self, restarts: Iterable[Restart], from_step: int | None) -> Counts:
+        """(step, rollouts) without what was written again; from_step: a later attempt starts there."""
+        restarts = tuple(restarts)
+        if not restarts:
+            return [(s, n) for s, n in self.counts() if from_step is None or s < from_step]
+        total: Counter[int] = Counter()
+        for stretch in self.stretches:
+            for step, count in zip(stretch.steps, stretch.counts, strict=True):
+                later = from_step is not None and step >= from_step
+                if not later and not _is_over(stretch, step, restarts):
+                    total[step] += count
+        return sorted(total.items())
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON. Steps at one distance with equal counts, as most logs have them, take one entry."""
+        if not self.ordered:
+            steps = sorted(self._histogram)
+            return {"histogram": _encoded(steps, [self._histogram[step] for step in steps])}
+        return {"stretches": [[s.line, _encoded(s.steps, s.counts)] for s in self.stretches]}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Tally:
+        """What to_json gave."""
+        tally = cls()
+        if "histogram" in data:
+            tally.ordered = False
+            tally._histogram = Counter(dict(_decoded(data["histogram"])))
+        for line, encoded in data.get("stretches", ()):
+            pairs = list(_decoded(encoded))
+            tally.stretches.append(Stretch(line, [s for s, _ in pairs], [n for _, n in pairs]))
+        return tally
+
+
+def _count_of(stretch: Stretch, step: int) -> int:
+    place = int(np.searchsorted(stretch.steps, step))
+    hit = place < len(stretch.steps) and stretch.steps[place] == step
+    return stretch.counts[place] if hit else 0
+
+
+def _is_over(stretch: Stretch, step: int, restarts: Iterable[Restart]) -> bool:
+    return any(stretch.line < r.line and step >= r.step for r in restarts)
+
+
+def _encoded(steps: Sequence[int], counts: Sequence[int]) -> list[list[int]]:
+    """Runs of [first step, distance, steps, rollouts of each]."""
+    runs: list[list[int]] = []
+    for step, count in zip(steps, counts, strict=True):
+        if runs and runs[-1][3] == count:
+            first, distance, length, _ = runs[-1]
+            if length == 1 or step == first + distance * length:
+                runs[-1] = [first, step - first if length == 1 else distance, length + 1, count]
+                continue
+        runs.append([step, 0, 1, count])
+    return runs
+
+
+def _decoded(runs: Iterable[Sequence[int]]) -> Iterator[tuple[int, int]]:
+    for first, distance, length, count in runs:
+        if length > _MOST_STEPS:
+            raise ValueError(f"{length} steps are more than a file holds")
+        for i in range(length):
+            yield first + i * distance, count

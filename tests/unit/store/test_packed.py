@@ -1,0 +1,93 @@
+"""Compressed logs are the logs they were, and cost what they may."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+
+import pandas as pd
+import pytest
+import zstandard
+
+from board.store import packed
+from board.store.discovery import discover
+from board.store.rollout import open_rollout
+from board.store.run import Follower, open_run
+
+PACK = {"gz": gzip.compress, "zst": zstandard.ZstdCompressor().compress}
+ROWS = [{"step": s, "prompt": "p", "response": f"r{s}", "logprobs": [-1.0 * s]} for s in range(9)]
+
+
+def text(first: int = 0) -> bytes:
+    rows = ({**row, "step": first + i} for i, row in enumerate(ROWS))
+    return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+
+
+TEXT = text()
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("ROLLOUT_BOARD_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def only_run(folder):
+    (info,) = discover(folder).runs
+    return info
+
+
+@pytest.mark.parametrize("kind", PACK)
+def test_a_compressed_log_is_the_log_it_was(tmp_path, write_log, kind):
+    write_log("plain/x.jsonl", TEXT)
+    write_log(f"packed/x.jsonl.{kind}", PACK[kind](TEXT))
+    plain, run = (open_run(only_run(tmp_path / name)) for name in ("plain", "packed"))
+    pd.testing.assert_frame_equal(run.rollouts, plain.rollouts)
+    pd.testing.assert_frame_equal(run.steps, plain.steps)
+    assert run.problems == ()
+    assert open_rollout(run, 3, 0).line == ROWS[3]
+
+
+@pytest.mark.parametrize("kind", PACK)
+def test_a_log_of_several_compressed_pieces_is_read_whole_and_followed(tmp_path, write_log, kind):
+    path = write_log(f"packed/x.jsonl.{kind}", PACK[kind](TEXT), PACK[kind](text(9)))
+    follower = Follower()
+    assert follower.run(only_run(path.parent)).rollout_count == 18
+    with path.open("ab") as file:
+        file.write(PACK[kind](text(18)))
+    assert follower.run(only_run(path.parent)).rollout_count == 27
+
+
+@pytest.mark.parametrize("kind", PACK)
+def test_what_is_there_of_a_file_that_is_still_written_shows(write_log, tmp_path, kind):
+    noise = b"".join(
+        json.dumps({"step": s, "prompt": os.urandom(600).hex(), "response": "r"}).encode() + b"\n"
+        for s in range(900)
+    )
+    content = PACK[kind](noise)
+    write_log(f"packed/x.jsonl.{kind}", content[: len(content) // 2], fresh=True)
+    run = open_run(only_run(tmp_path / "packed"))
+    assert 0 < run.rollout_count < 900
+
+
+@pytest.mark.parametrize("kind", PACK)
+def test_a_bomb_costs_a_bounded_number_of_bytes_and_is_named(
+    write_log, tmp_path, monkeypatch, cache, kind
+):
+    monkeypatch.setattr(packed, "_ANY_SIZE", 1 << 20)
+    bomb = TEXT + b" " * (64 << 20)
+    write_log(f"packed/x.jsonl.{kind}", PACK[kind](bomb))
+    write_log("packed/y.jsonl", TEXT)
+    run = open_run(only_run(tmp_path / "packed"))
+    assert run.rollout_count == 9
+    assert ["200 times its size" in problem.reason for problem in run.problems] == [True]
+    assert sum(path.stat().st_size for path in cache.rglob("*") if path.is_file()) == 0
+
+
+@pytest.mark.parametrize("kind", PACK)
+def test_rubbish_under_the_name_of_a_compressed_log_is_named(write_log, tmp_path, kind):
+    write_log(f"packed/x.jsonl.{kind}", b"no such thing\n" * 10)
+    found = discover(tmp_path / "packed")
+    assert found.runs == ()
+    assert "damaged" in found.left_out[0].reason

@@ -1,0 +1,30 @@
+"""Sorting a table: the first rows are those that sorting all of them would put first."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from board.store.table import ordered
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("column", ["number", "whole", "kind", "text", "nothing"])
+@pytest.mark.parametrize("limit", [None, 1, 7, 60, 200])
+def test_the_first_rows_are_those_of_the_whole_table_sorted(column, descending, limit):
+    random = np.random.default_rng(2)
+    rows = pd.DataFrame(
+        {
+            "number": random.choice([0.0, 1.0, -2.5, np.nan], 100),
+            "whole": random.integers(0, 9, 100),
+            "kind": pd.Categorical(random.choice(["b", "a", "c", None], 100), ["c", "a", "b"]),
+            "text": pd.Series(random.choice(["x", "z", "y", None], 100), dtype="str"),
+            "nothing": np.full(100, np.nan),
+        },
+        index=np.arange(500, 600),
+    )
+    values = rows[column].astype(object) if column == "kind" else rows[column]
+    whole = values.sort_values(ascending=not descending, kind="stable", na_position="last")
+    found = ordered(rows, column, descending=descending, limit=limit)
+    assert found.index.tolist() == whole.index.tolist()[:limit]
