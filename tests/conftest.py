@@ -1,4 +1,4 @@
-"""Puts this folder on the path, for the logs that tests of the pages are run on (`written_logs`)."""
+"""What holds for every test: the main module is left as it was found."""
 
 from __future__ import annotations
 

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import written_logs
+from shown import OpenApp
 from streamlit.testing.v1 import AppTest
 
 from board.views import _state
 
 PROJECT = Path(__file__).parents[2]
-PAGES = ("overview", "rollouts", "rollout", "health")
-
-OpenApp = Callable[..., AppTest]
 
 
 @pytest.fixture(scope="session")

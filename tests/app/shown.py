@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pandas as pd
 from streamlit.testing.v1 import AppTest
 
 from board.views import _state
+
+PAGES = ("overview", "rollouts", "rollout", "health")
+OpenApp = Callable[..., AppTest]
 
 
 def go_to(app: AppTest, page: str) -> AppTest:

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import PAGES, OpenApp
-from shown import assert_sound, elements
+from shown import PAGES, OpenApp, assert_sound, elements
 from streamlit.testing.v1 import AppTest
 from written_logs import HOSTILE, hostile_run, hostile_texts
 

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import PAGES, OpenApp
-from shown import assert_sound, choice, go_to, notices, query
+from shown import PAGES, OpenApp, assert_sound, choice, go_to, notices, query
 from streamlit.testing.v1 import AppTest
 from written_logs import write_lines
 

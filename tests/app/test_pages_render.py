@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from conftest import PAGES, OpenApp
-from shown import assert_sound, go_to, table, texts
+from shown import PAGES, OpenApp, assert_sound, go_to, table, texts
 from written_logs import write_lines
 
 

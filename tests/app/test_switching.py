@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 import streamlit as st
-from conftest import OpenApp
-from shown import assert_sound, choice, go_to, notices, query, table, texts
+from shown import OpenApp, assert_sound, choice, go_to, notices, query, table, texts
 from written_logs import age, native_run, rllb_run, write_lines
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from conftest import OpenApp
-from shown import assert_sound, choice, go_to, query, table, texts
+from shown import OpenApp, assert_sound, choice, go_to, query, table, texts
 from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import NumberInput
 from written_logs import write_lines
