@@ -79,6 +79,7 @@ def test_keys_go_from_rollout_to_rollout_and_from_step_to_step(
 ) -> None:
     page.goto(f"{board_on(serve, native)}/rollout?run=run&step=20")
     expect(page.get_by_text("Rollout 0", exact=True)).to_be_visible()
+    expect(page.locator(".token-view .flow .token").first).to_be_visible()
     settled(page)
     page.keyboard.press("j")
     expect(page.get_by_text("Rollout 1", exact=True)).to_be_visible()
