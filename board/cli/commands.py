@@ -13,6 +13,7 @@ import pandas as pd
 from board.cli import output
 from board.cli.runs import default_root, find_run, no_runs, only_run, opened
 from board.cli.where import Condition, known_column, matches, parse_where
+from board.core.pieces import PLACEHOLDER, PLACEHOLDER_SIGN, joined
 from board.core.problems import Problem, count_of
 from board.errors import ChoiceError, NotFoundError
 from board.store.discovery import Discovery, RunInfo, discover
@@ -138,7 +139,7 @@ def _whole_text(run: Run, step: int, index: int, column: str) -> str | None:
     if column in found.record.texts:
         return found.record.texts[column]
     tokens = found.tokens if column == "response" else found.prompt_tokens
-    return "".join(tokens) if tokens else None
+    return joined(tokens) if tokens else None
 
 
 def _table_columns(
@@ -181,7 +182,7 @@ def rollout_document(run: Run, row: pd.Series[Any], found: OpenRollout) -> dict[
         "prompt_ids": _whole_numbers(record.prompt_ids),
         "prompt_tokens": found.prompt_tokens,
         "response_ids": _whole_numbers(record.response_ids),
-        "tokens": found.tokens,
+        "tokens": [PLACEHOLDER_SIGN if t == PLACEHOLDER else t for t in found.tokens],
         "tokens_are_ids": found.tokens_are_ids,
         "pad_tokens": record.pad_tokens,
         "metrics": {name: values.tolist() for name, values in found.metrics.items()},

@@ -48,6 +48,49 @@ class TokenMetricSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class ScaleSpan:
+    """A colour scale that is not this rollout's own: from `low` to `high`, `words` say over what."""
+
+    low: float
+    high: float
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class PromptPart:
+    """A stretch of what was given to the model: its text, whose it is, and its tokens where known."""
+
+    text: str
+    role: str = "prompt"
+    name: str = ""
+    tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TopK:
+    """The likeliest tokens at each position, as recorded.
+
+    texts: [V] display text of every token that occurs. places: [R, k] index in texts, -1 for none.
+    logprobs: [R, k] natural log-probabilities, NaN where there is none.
+    """
+
+    texts: Sequence[str]
+    places: npt.NDArray[np.int32]
+    logprobs: npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Binds two token views on one page: they scroll together and mark where they part.
+
+    group: name shared by both. diverges_at: first token that differs, None where this side has none.
+    """
+
+    group: str
+    diverges_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class TokenSegment:
     """Response tokens start..end-1 are of one role ("assistant", "tool", ...), `name` for a tool."""
 
@@ -77,27 +120,42 @@ def spec_for_unknown(name: str, values: TokenValues | None) -> TokenMetricSpec:
     return TokenMetricSpec(label=name, kind="diverging" if both_signs else "sequential")
 
 
-def token_table(tokens: Sequence[str], loss_mask: TokenValues | None = None) -> pa.Table:
+def token_table(
+    tokens: Sequence[str],
+    loss_mask: TokenValues | None = None,
+    ids: TokenValues | None = None,
+) -> pa.Table:
     """Arrow table with one row per token.
 
     Args:
         tokens: [R] display text of the tokens.
         loss_mask: [R], 0 = outside the loss; None where no mask was recorded: all are in the loss.
+        ids: [R] token ids; None where they are not known.
 
     Returns:
-        Columns `text` (string; lone surrogates, which UTF-8 cannot carry, as ⟨D800⟩) and `in_loss`
-        (bool; null where the mask has no entry for the token).
+        Columns `text` (string; lone surrogates, which UTF-8 cannot carry, as ⟨D800⟩), `in_loss`
+        (bool; null where the mask has no entry for the token) and `id` (int32, null where unknown).
 
     Raises:
         ValueError: loss_mask is not as long as tokens.
     """
     text = pa.array([_encodable(token) for token in tokens], pa.string())
     if loss_mask is None:
-        return pa.table({"text": text, "in_loss": pa.array(np.ones(len(tokens), dtype=bool))})
-    mask = _checked("loss_mask", loss_mask, len(tokens))
-    inside = np.ma.getdata(mask).astype(np.float32)
-    unknown = np.ma.getmaskarray(mask) | np.isnan(inside)
-    return pa.table({"text": text, "in_loss": pa.array(inside != 0, mask=unknown)})
+        in_loss = pa.array(np.ones(len(tokens), dtype=bool))
+    else:
+        mask = _checked("loss_mask", loss_mask, len(tokens))
+        inside = np.ma.getdata(mask).astype(np.float32)
+        unknown = np.ma.getmaskarray(mask) | np.isnan(inside)
+        in_loss = pa.array(inside != 0, mask=unknown)
+    return pa.table({"text": text, "in_loss": in_loss, "id": _id_column(ids, len(tokens))})
+
+
+def _id_column(ids: TokenValues | None, length: int) -> pa.Array:
+    if ids is None:
+        return pa.nulls(length, pa.int32())
+    numbers = np.ma.filled(_checked("ids", ids, length).astype(np.float64), np.nan)
+    unknown = ~(np.isfinite(numbers) & (np.abs(numbers) < 2**31))
+    return pa.array(np.where(unknown, 0, numbers).astype(np.int32), mask=unknown)
 
 
 def metric_table(metrics: Mapping[str, TokenValues | None], length: int) -> pa.Table:
@@ -118,9 +176,35 @@ def metric_table(metrics: Mapping[str, TokenValues | None], length: int) -> pa.T
     return pa.table(columns)
 
 
-def prompt_table(prompt: Sequence[str]) -> pa.Table:
-    """Arrow table with the prompt's tokens (or its whole text as one entry) in column `text`."""
-    return pa.table({"text": pa.array([_encodable(token) for token in prompt], pa.string())})
+def prompt_table(prompt: Sequence[PromptPart]) -> pa.Table:
+    """Arrow table with one row per part of the prompt: text, role, name, tokens (null: not known)."""
+    return pa.table(
+        {
+            "text": pa.array([_encodable(part.text) for part in prompt], pa.string()),
+            "role": pa.array([_encodable(part.role) for part in prompt], pa.string()),
+            "name": pa.array([_encodable(part.name) for part in prompt], pa.string()),
+            "tokens": pa.array([part.tokens for part in prompt], pa.int32()),
+        }
+    )
+
+
+def top_k_tables(top: TopK | None) -> dict[str, pa.Table]:
+    """Arrow tables `topk` (place, logprob; k rows per token) and `topk_texts` (text); empty for None."""
+    if top is None:
+        return {
+            "topk": pa.table(
+                {"place": pa.array([], pa.int32()), "logprob": pa.array([], pa.float32())}
+            ),
+            "topk_texts": pa.table({"text": pa.array([], pa.string())}),
+        }
+    logprobs = np.ascontiguousarray(top.logprobs, dtype=np.float32).ravel()
+    places = np.ascontiguousarray(top.places, dtype=np.int32).ravel()
+    return {
+        "topk": pa.table(
+            {"place": pa.array(places), "logprob": pa.array(logprobs, from_pandas=False)}
+        ),
+        "topk_texts": pa.table({"text": pa.array([_encodable(t) for t in top.texts], pa.string())}),
+    }
 
 
 def cover(segments: Sequence[TokenSegment], length: int) -> list[TokenSegment]:

@@ -70,6 +70,26 @@ def k3(logprobs: npt.ArrayLike, ref_logprobs: npt.ArrayLike) -> FloatArray:
     return _excess(-_difference(logprobs, ref_logprobs))
 
 
+K3_LOG_RATIO_LIMIT = 20.0
+K3_LIMIT = 10.0
+
+
+def k3_clamped(logprobs: npt.ArrayLike, ref_logprobs: npt.ArrayLike) -> FloatArray:
+    """k3 as trainers clamp it: the log-ratio to ±20 before exp(), the result to at most 10 nats.
+
+    Differs from k3 only where the policies are worlds apart; there it is what enters the loss. Source:
+    verl@1dda039 verl/trainer/ppo/core_algos.py, `low_var_kl`.
+    """
+    difference = _difference(ref_logprobs, logprobs)
+    clamped = np.clip(difference, -K3_LOG_RATIO_LIMIT, K3_LOG_RATIO_LIMIT)
+    return np.minimum(_excess(clamped), K3_LIMIT)
+
+
+def log_ratio(logprobs: npt.ArrayLike, ref_logprobs: npt.ArrayLike) -> FloatArray:
+    """How much likelier the policy finds the token: logprobs - ref_logprobs, in nats. Equals k1."""
+    return _difference(logprobs, ref_logprobs)
+
+
 def importance_ratio(logprobs: npt.ArrayLike, old_logprobs: npt.ArrayLike) -> FloatArray:
     """exp(logprobs - old_logprobs), the ratio that PPO and GRPO clip; no unit.
 
@@ -95,3 +115,14 @@ def probability(logprobs: npt.ArrayLike) -> FloatArray:
     """exp(logprobs), the probability that the policy gave the sampled token, 0 to 1."""
     with np.errstate(over="ignore"):  # a positive log-probability is no probability at all
         return np.exp(np.asarray(logprobs, np.float64))
+
+
+def prob_delta(logprobs: npt.ArrayLike, sampling_logprobs: npt.ArrayLike) -> FloatArray:
+    """exp(logprobs) - exp(sampling_logprobs), trainer minus sampler, -1 to 1; no unit.
+
+    Its size is the total variation between the two policies when all but the sampled token are taken
+    as one (binary TV). Source: DPPO, arXiv 2602.04879; prime-rl@559b447 trainer/rl/loss.py.
+    """
+    _difference(logprobs, sampling_logprobs)  # refuses unequal shapes
+    with np.errstate(invalid="ignore"):
+        return probability(logprobs) - probability(sampling_logprobs)

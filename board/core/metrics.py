@@ -15,6 +15,7 @@ from typing import Final, Literal
 import numpy as np
 
 from board.core import kl
+from board.core.critic import td_error
 from board.core.kl import FloatArray
 
 Kind = Literal["diverging", "sequential", "flag"]
@@ -68,6 +69,22 @@ TOKEN_METRICS: Final[Mapping[str, Metric]] = {
             "down",
             _SCHULMAN,
         ),
+        Metric(
+            "k3_clamped",
+            "KL(policy‖ref), k3 as trainers clamp it",
+            "nats",
+            "min(k3, 10), with d = logprobs - ref_logprobs clamped to ±20",
+            "sequential",
+            "down",
+            "verl, low_var_kl",
+        ),
+        Metric(
+            "log_ratio",
+            "Log-ratio, policy / reference",
+            "nats",
+            "logprobs - ref_logprobs (the same number as k1)",
+            "diverging",
+        ),
         Metric("logprobs", "Log-probability, policy", "nats", "log p_policy(token | before)"),
         Metric("prob", "Probability, policy", "", "exp(logprobs)"),
         Metric("ref_logprobs", "Log-probability, reference", "nats", "log p_ref(token | before)"),
@@ -101,15 +118,40 @@ TOKEN_METRICS: Final[Mapping[str, Metric]] = {
             "down",
             "prime-rl",
         ),
+        Metric(
+            "prob_delta",
+            "Change of probability, trainer - sampler",
+            "",
+            "exp(logprobs) - exp(sampling_logprobs)",
+            "diverging",
+            source="DPPO, arXiv 2602.04879",
+        ),
         Metric("entropy", "Entropy, policy", "nats", "over the full vocabulary, as recorded"),
         Metric("values", "Value", "", "critic's estimate, as recorded", "diverging"),
         Metric("returns", "Return", "", "as recorded", "diverging"),
         Metric("advantages", "Advantage", "", "as recorded", "diverging"),
         Metric("token_rewards", "Token reward", "", "as recorded", "diverging"),
+        Metric(
+            "td_error",
+            "TD error of the value",
+            "",
+            "token_rewards[t] + values[t+1] - values[t] (discount 1; 0 after the last token)",
+            "diverging",
+            source="GAE, arXiv 1506.02438",
+        ),
         Metric("loss_mask", "In the loss", "", "1 = the token enters the loss", "flag"),
         Metric("is_masked", "Masked by the trainer", "", "trust-region mask, as recorded", "flag"),
         Metric("is_masked_high", "Masked high", "", "ratio above its bound, as recorded", "flag"),
         Metric("is_masked_low", "Masked low", "", "ratio below its bound, as recorded", "flag"),
+        Metric(
+            "clipped",
+            "Clipped by the ratio's range",
+            "",
+            "A > 0 and ratio > 1 + ε high, or A < 0 and ratio < 1 - ε low; "
+            "ratio = exp(logprobs - old_logprobs), ε from the run's settings",
+            "flag",
+            source="PPO, arXiv 1707.06347",
+        ),
         Metric("sft_mask", "SFT token", "", "1 = trained with cross-entropy, as recorded", "flag"),
     )
 }
@@ -206,6 +248,10 @@ DERIVED: Final[Mapping[str, Derived]] = {
     "importance_ratio": Derived(("logprobs", "old_logprobs"), kl.importance_ratio),
     "mismatch_ratio": Derived(("logprobs", "sampling_logprobs"), kl.mismatch_ratio),
     "mismatch_kl": Derived(("logprobs", "sampling_logprobs"), kl.mismatch_kl),
+    "k3_clamped": Derived(("logprobs", "ref_logprobs"), kl.k3_clamped),
+    "log_ratio": Derived(("logprobs", "ref_logprobs"), kl.log_ratio),
+    "prob_delta": Derived(("logprobs", "sampling_logprobs"), kl.prob_delta),
+    "td_error": Derived(("token_rewards", "values"), td_error),
     "prob": Derived(("logprobs",), kl.probability),
     "ref_prob": Derived(("ref_logprobs",), kl.probability),
 }

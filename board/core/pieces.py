@@ -19,8 +19,12 @@ from typing import Literal
 
 Coding = Literal["byte_level", "metaspace", "text"]
 
-PLACEHOLDER = "·"
-"""Stands on a token whose bytes are the beginning of a character that a later token completes."""
+PLACEHOLDER = "\ufdd0"
+"""Stands on a token whose bytes are the beginning of a character that a later token completes. A code
+point that Unicode sets aside for such use, so that no text of a model is taken for it."""
+
+PLACEHOLDER_SIGN = "·"
+"""What a reader sees in its place where tokens are listed one by one."""
 
 UNKNOWN_PIECE = "⟨?⟩"
 """Stands on a token whose piece is not known (None)."""
@@ -51,6 +55,11 @@ def display_pieces(pieces: Sequence[str | None], coding: Coding) -> list[str]:
         PLACEHOLDER if piece and not text else text
         for piece, text in zip(pieces, exact, strict=True)
     ]
+
+
+def joined(tokens: Sequence[str]) -> str:
+    """The text that display texts of tokens make together."""
+    return "".join(token for token in tokens if token != PLACEHOLDER)
 
 
 def detect_coding(pieces: Sequence[str | None], text: str | None) -> Coding:

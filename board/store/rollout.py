@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 import pandas as pd
 
 from board.core.metrics import token_metrics
-from board.core.pieces import PLACEHOLDER, detect_coding, display_pieces
+from board.core.pieces import detect_coding, display_pieces, joined
 from board.core.records import FloatArray, Record, Remark
 from board.core.vocabulary import Vocabulary, id_texts
 from board.errors import NotFoundError, RecordError, UnreadableError
@@ -184,10 +184,6 @@ def _texts(run: Run, record: Record) -> Iterator[str]:
     yield from (record.texts[name] for name in _SEARCHED if name in record.texts)
     yield from (message_text(message) for message in record.messages)
     if "prompt" not in record.texts:
-        yield _joined(_prompt_tokens(run, record) or ())
+        yield joined(_prompt_tokens(run, record) or ())
     if "response" not in record.texts:
-        yield _joined(_response_tokens(run, record)[0])
-
-
-def _joined(tokens: Sequence[str]) -> str:
-    return "".join(token for token in tokens if token != PLACEHOLDER)
+        yield joined(_response_tokens(run, record)[0])

@@ -14,7 +14,7 @@ import board.components.token_data
 pytestmark = pytest.mark.browser
 
 SCRIPTS = Path(board.components.token_data.__file__).with_name("token_view") / "js"
-PURE_PARTS = ("numbers", "text", "rollout", "scale", "find")
+PURE_PARTS = ("numbers", "text", "rollout", "scale", "peaks", "masks", "search", "strip", "heat")
 METRIC = """({values, absent, spec, mask}) => {
   const metric = { values: Float32Array.from(values), absent, spec, scale: null, ranked: null };
   const inLoss = Uint8Array.from(mask ?? values.map(() => 1));
@@ -121,7 +121,7 @@ def test_absent_and_nan_have_levels_of_their_own(script: Page) -> None:
 
 def test_search_is_plain_text_and_ignores_case_and_token_borders(script: Page) -> None:
     def hits(texts: list[str], query: str) -> list[list[int]]:
-        found = script.evaluate("([texts, query]) => searchTokens(texts, query)", [texts, query])
+        found = script.evaluate("([texts, query]) => searchTokens(texts, query).hits", [texts, query])
         return [[hit["first"], hit["last"]] for hit in found]
 
     assert hits(["He", "llo", "", " hello"], "HELLO") == [[0, 1], [3, 3]]

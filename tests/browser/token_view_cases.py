@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from board.components.token_data import TokenMetricSpec, TokenSegment
+from board.components.token_data import PromptPart, TokenMetricSpec, TokenSegment
 
 HOSTILE = [
     "Hi", " there", "\n", "<script>", "window.hacked=1", "</script>", "\n",
@@ -38,7 +38,7 @@ def hostile() -> dict[str, Any]:
         "tokens": HOSTILE,
         "metrics": {"k1": k1, "entropy": entropy_recorded, "values": None},
         "loss_mask": mask,
-        "prompt_tokens": ["<script>window.hacked=3</script>", "What", " now?\n"] * 40,
+        "prompt": [PromptPart("<script>window.hacked=3</script>What now?\n" * 40, tokens=120)],
         "segments": [
             TokenSegment(0, 3, "tool", "<b>search</b>"),
             TokenSegment(3, count, "assistant"),

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final, Literal
+
+Over = Literal["rollout", "step"]
+OVER: Final[tuple[Over, ...]] = ("rollout", "step")
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """A metric's name and a pinned token's index; None for none."""
+    """A metric's name and a pinned token's index, None for none; what the colour scale is over."""
 
     metric: str | None
     pinned: int | None
+    over: Over = "rollout"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +48,8 @@ def latest(
         before: the choice of the run before, None on the first.
         signature: of the content shown now; reports about other content are left out.
         wanted: what the caller asks for.
-        state: the component's state, {"metric" | "pinned": {"signature", "value"}}, not trusted.
+        state: the component's state, {"metric" | "pinned" | "over": {"signature", "value"}}, not
+            trusted.
         names: metrics on offer.
         count: number of tokens.
 
@@ -64,13 +69,16 @@ def latest(
     asked = Chosen(
         metric=wanted.metric if wanted.metric != before.wanted.metric else before.shown.metric,
         pinned=wanted.pinned if wanted.pinned != before.wanted.pinned else before.shown.pinned,
+        over=wanted.over if wanted.over != before.wanted.over else before.shown.over,
     )
     return Choice(signature, wanted, reported, _merged(asked, news))
 
 
 def _merged(base: Chosen, reports: Mapping[str, Any]) -> Chosen:
     return Chosen(
-        metric=reports.get("metric", base.metric), pinned=reports.get("pinned", base.pinned)
+        metric=reports.get("metric", base.metric),
+        pinned=reports.get("pinned", base.pinned),
+        over=reports.get("over", base.over),
     )
 
 
@@ -79,12 +87,14 @@ def _valid_reports(
 ) -> dict[str, Any]:
     """The reports about this content whose values exist; anything can come from a browser."""
     values: dict[str, Any] = {}
-    for name in ("metric", "pinned"):
+    for name in ("metric", "pinned", "over"):
         report = state.get(name)
         if isinstance(report, Mapping) and report.get("signature") == signature:
             values[name] = report.get("value")
     if "metric" in values and not (isinstance(values["metric"], str) and values["metric"] in names):
         del values["metric"]
+    if "over" in values and values["over"] not in OVER:
+        del values["over"]
     if "pinned" in values and not _is_token(values["pinned"], count):
         del values["pinned"]
     return values

@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from board.core.pieces import PLACEHOLDER, UNKNOWN_PIECE, detect_coding, display_pieces
+from board.core.pieces import (
+    PLACEHOLDER,
+    UNKNOWN_PIECE,
+    detect_coding,
+    display_pieces,
+    joined,
+)
 
 
 def byte_alphabet() -> dict[int, str]:
@@ -68,9 +74,10 @@ def test_metaspace_is_a_space(text: str) -> None:
 
 def test_a_split_character_stands_on_the_token_that_completes_it() -> None:
     shown = display_pieces(["Ġthe", "ä", "½", "ł", "!"], "byte_level")
-    assert shown == [" the", "·", "·", "你", "!"]
+    assert shown == [" the", PLACEHOLDER, PLACEHOLDER, "你", "!"]
+    assert joined(shown) == " the你!"
     assert display_pieces(["▁a", "<0xE4>", "<0xBD>", "<0xA0>", "b"], "metaspace") == [
-        " a", "·", "·", "你", "b",
+        " a", PLACEHOLDER, PLACEHOLDER, "你", "b",
     ]  # fmt: skip
 
 

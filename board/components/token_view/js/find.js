@@ -1,57 +1,54 @@
-// Plain text search that sees across token borders.
-
-function searchTokens(texts, query) {
-  const needle = query.toLowerCase();
-  if (!needle) return [];
-  const starts = new Float64Array(texts.length + 1);
-  const lowered = texts.map((text) => text.toLowerCase());
-  lowered.forEach((text, i) => (starts[i + 1] = starts[i] + text.length));
-  const whole = lowered.join("");
-  const hits = [];
-  for (let at = whole.indexOf(needle); at >= 0; at = whole.indexOf(needle, at + needle.length)) {
-    // A token of no characters shares its start with the next one: take the last that starts here.
-    const first = bound(starts, at, true) - 1;
-    const last = bound(starts, at + needle.length, false) - 1;
-    hits.push({ first, last });
-  }
-  return hits;
-}
+// The search field and what it found, marked in the text.
 
 function find(view, query) {
-  unmarkHits(view);
-  view.hits = searchTokens(view.rollout.texts, query);
-  view.hit = -1;
-  markHits(view);
+  setHits(view, false);
+  const { hits, error } = searchTokens(view.rollout.texts, query, view.isRegex);
+  Object.assign(view, { hits, hit: -1, findError: error });
+  setHits(view, true);
   showFindCount(view, query);
   drawMap(view);
+  drawPositions(view);
 }
 
-function markHits(view) {
-  view.hits.forEach(({ first, last }, rank) => {
-    for (let i = first; i <= last; i++) {
-      view.spans[i].classList.add("hit");
-      view.spans[i].classList.toggle("current", rank === view.hit);
-    }
-  });
-}
-
-function unmarkHits(view) {
+function setHits(view, on) {
   for (const { first, last } of view.hits) {
-    for (let i = first; i <= last; i++) view.spans[i].classList.remove("hit", "current");
+    for (let i = first; i <= last; i++) setMark(view, i, on ? HIT : HIT | CURRENT, on);
   }
 }
 
 function showFindCount(view, query) {
-  const { hits, hit } = view;
+  const { hits, hit, findError, ui } = view;
   const place = hit < 0 ? "" : `${withThousands(hit + 1)} of `;
-  view.ui.findCount.textContent = !query ? "" : hits.length ? place + withThousands(hits.length) : "none";
+  const found = hits.length ? place + withThousands(hits.length) : "none";
+  ui.findCount.textContent = !query ? "" : findError ? "no regex" : found;
+  ui.findCount.title = ui.find.title = findError;
+  ui.find.classList.toggle("wrong", Boolean(findError));
 }
 
 function nextHit(view, direction) {
   if (!view.hits.length) return;
   const count = view.hits.length;
+  markCurrent(view, false);
   view.hit = view.hit < 0 ? (direction > 0 ? 0 : count - 1) : (view.hit + direction + count) % count;
-  markHits(view);
+  markCurrent(view, true);
   showFindCount(view, view.ui.find.value);
   scrollToToken(view, view.hits[view.hit].first);
+}
+
+function markCurrent(view, on) {
+  if (view.hit < 0) return;
+  const { first, last } = view.hits[view.hit];
+  for (let i = first; i <= last; i++) setMark(view, i, CURRENT, on);
+}
+
+function endFind(view) {
+  view.ui.find.value = "";
+  find(view, "");
+  view.ui.flow.focus({ preventScroll: true });
+}
+
+function toggleRegex(view) {
+  view.isRegex = !view.isRegex;
+  view.ui.regex.setAttribute("aria-pressed", String(view.isRegex));
+  find(view, view.ui.find.value);
 }

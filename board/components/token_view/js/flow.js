@@ -1,24 +1,40 @@
-// Tokens in reading order: sections by role, each in blocks that the browser skips while off screen.
+// Tokens in reading order, in sections by role, painted by metric or mask.
 
-const BLOCK_TOKENS = 256;
-// A response without line breaks still has to be cut somewhere, or no block is ever skipped.
-const LONGEST_BLOCK = 2048;
-const LINE_HEIGHT = 26;
-const LINE_CHARACTERS = 90;
 const PAINT_BUDGET_MS = 6;
-const FOLDED_CHARACTERS = 500;
-const FOLDED_LINES = 6;
+const NOT_PAINTED = -1;
+// Bits of view.marks.
+const HIT = 1;
+const CURRENT = 2;
+const PINNED = 4;
+const DIVERGES = 8;
+const POINTED = 16;
 
 function buildFlow(view) {
   const { rollout, ui } = view;
-  view.spans = new Array(rollout.texts.length);
-  view.blocks = [];
-  const parts = [];
-  if (rollout.prompt.length) parts.push(promptSection(rollout.prompt));
-  for (const segment of rollout.segments) parts.push(segmentSection(view, segment));
-  if (!rollout.texts.length) parts.push(make("div", "empty", "This response has no tokens."));
+  const count = rollout.texts.length;
+  Object.assign(view, { spans: new Array(count), blocks: [], shownBlocks: [], filled: new Set() });
+  view.marks = new Uint8Array(count);
+  view.painted = new Int32Array(count).fill(NOT_PAINTED);
+  const parts = rollout.prompt.map((part) => promptSection(part));
+  for (const segment of shownSegments(rollout)) parts.push(segmentSection(view, segment));
+  if (!count) parts.push(make("div", "empty", "This response has no tokens."));
   ui.flow.replaceChildren(...parts);
   ui.flow.scrollTop = 0;
+  listShownBlocks(view);
+}
+
+/** The segments, with a section of its own for values that have no token. */
+function shownSegments({ segments, surplus, texts }) {
+  if (!surplus) return segments;
+  const end = texts.length - surplus;
+  const kept = segments
+    .filter(({ start }) => start < end)
+    .map((segment) => ({ ...segment, end: Math.min(segment.end, end) }));
+  return [...kept, { start: end, end: texts.length, role: "surplus", name: "" }];
+}
+
+function listShownBlocks(view) {
+  view.shownBlocks = view.blocks.filter(({ section }) => !section.folded);
 }
 
 function section(role, title) {
@@ -28,86 +44,36 @@ function section(role, title) {
   return box;
 }
 
-function segmentSection(view, segment) {
-  const { role, name, start, end } = segment;
-  const words = [role || "response", name].filter(Boolean).join(" ");
-  const box = section(role, `${words} · ${counted(end - start, "token")}`);
-  for (let first = start; first < end; ) {
-    const last = blockEnd(view.rollout.texts, first, end);
-    box.append(tokenBlock(view, first, last));
-    first = last;
-  }
-  return box;
-}
-
-/** Blocks end after a line break, where cutting the text leaves its layout as it was. */
-function blockEnd(texts, first, end) {
-  for (let i = first + 1; i < end; i++) {
-    const size = i - first;
-    if (size >= LONGEST_BLOCK || (size >= BLOCK_TOKENS && texts[i - 1].endsWith("\n"))) return i;
-  }
-  return end;
-}
-
-function tokenBlock(view, first, last) {
-  const { texts, inLoss } = view.rollout;
-  const block = make("div", "block");
-  let lines = 1;
-  let characters = 0;
-  for (let i = first; i < last; i++) {
-    const span = document.createElement("span");
-    span.tokenIndex = i;
-    fillText(span, texts[i]);
-    view.spans[i] = span;
-    view.base[i] = inLoss[i] === OUTSIDE ? "token outside" : "token";
-    span.className = view.base[i];
-    block.append(span);
-    characters += texts[i].length;
-    if (texts[i].includes("\n")) lines += 1;
-  }
-  const height = Math.max(lines, characters / LINE_CHARACTERS) * LINE_HEIGHT;
-  block.style.containIntrinsicSize = `auto ${Math.round(height)}px`;
-  view.blocks.push({ element: block, first, last });
-  return block;
-}
-
-function promptSection(prompt) {
-  const text = prompt.join("");
-  const size = prompt.length > 1 ? counted(prompt.length, "token") : counted(text.length, "character");
-  const box = section("prompt", `prompt · ${size}`);
-  const long = text.length > FOLDED_CHARACTERS || text.split("\n").length > FOLDED_LINES;
-  const body = make("div", long ? "prompt folded" : "prompt");
-  fillText(body, long ? text.slice(0, 2 * FOLDED_CHARACTERS) : text);
-  box.append(body);
-  if (long) box.firstChild.append(foldButton(body, text));
-  return box;
-}
-
-function foldButton(body, text) {
-  const button = make("button", "fold", "show all");
-  button.type = "button";
-  button.onclick = () => {
-    const open = !body.classList.toggle("folded");
-    button.textContent = open ? "fold" : "show all";
-    body.replaceChildren();
-    fillText(body, open ? text : text.slice(0, 2 * FOLDED_CHARACTERS));
+function segmentSection(view, { role, name, start, end }) {
+  const surplus = role === "surplus";
+  const words = surplus ? "values without a token" : [role || "response", name].filter(Boolean).join(" ");
+  const size = surplus ? withThousands(end - start) : counted(end - start, view.rollout.unit);
+  const box = section(role, `${visible(words)} · ${size}`);
+  const body = make("div", "turn");
+  const entry = { folded: false, fold: null };
+  const button = makeButton("fold", "fold", "", () => entry.fold(!entry.folded));
+  entry.fold = (folded) => {
+    entry.folded = body.hidden = folded;
+    button.textContent = folded ? "unfold" : "fold";
+    button.setAttribute("aria-expanded", String(!folded));
+    listShownBlocks(view);
+    fillInSight(view);
+    drawMap(view);
   };
-  return button;
+  if (view.rollout.segments.length > 1) box.firstChild.append(button);
+  appendBlocks(view, body, entry, start, end);
+  box.append(body);
+  return box;
 }
 
-/** Recolour by the chosen metric: what is in sight now, the rest a few blocks a frame. */
+/** Recolour: what is in sight now, the rest of what has elements a few blocks a frame. */
 function paintTokens(view) {
-  const { rollout, metric, levels, blocks, ui } = view;
-  for (let i = 0; i < levels.length; i++) {
-    levels[i] = metric ? levelOf(metric, metric.scale, i) : 0;
-  }
   cancelAnimationFrame(view.painting);
-  if (!rollout.texts.length) return;
-  const top = ui.flow.getBoundingClientRect().top;
-  const [first, last] = [blockAtHeight(view, top), blockAtHeight(view, top + ui.flow.clientHeight)];
-  blocks.slice(first, last + 1).forEach((block) => paintBlock(view, block));
-  markHits(view);
-  paintLater(view, [...blocks.slice(last + 1), ...blocks.slice(0, first)]);
+  if (!view.shownBlocks.length) return;
+  const [first, last] = blocksInSight(view);
+  const now = new Set(view.shownBlocks.slice(first, last + 1));
+  for (const block of now) paintBlock(view, block);
+  paintLater(view, [...view.filled].filter((block) => !now.has(block)));
 }
 
 function paintLater(view, blocks) {
@@ -116,32 +82,41 @@ function paintLater(view, blocks) {
     const until = performance.now() + PAINT_BUDGET_MS;
     let done = 0;
     while (done < blocks.length && performance.now() < until) paintBlock(view, blocks[done++]);
-    markHits(view);
     paintLater(view, blocks.slice(done));
   });
 }
 
-/** A token whose colour stays is not touched. */
-function paintBlock(view, { first, last }) {
-  const { spans, base, levels, painted } = view;
-  for (let i = first; i < last; i++) {
-    if (levels[i] === painted[i]) continue;
-    painted[i] = levels[i];
-    spans[i].className = `${base[i]} ${levelClass(levels[i])}`;
-  }
-  if (view.pin !== null && first <= view.pin && view.pin < last) spans[view.pin].classList.add("pinned");
+function paintBlock(view, { first, last, filled }) {
+  if (!filled) return;
+  for (let i = first; i < last; i++) paintToken(view, i);
 }
 
-/** Which block lies at a height of the window, by bisection. */
-function blockAtHeight(view, y) {
-  let low = 0;
-  let high = view.blocks.length - 1;
-  while (low < high) {
-    const middle = (low + high + 1) >> 1;
-    if (view.blocks[middle].element.getBoundingClientRect().top <= y) low = middle;
-    else high = middle - 1;
-  }
-  return low;
+/** A token whose look stays is not touched. */
+function paintToken(view, i) {
+  const level = view.levels[i];
+  const look = (level + 64) | (view.marks[i] << 8);
+  if (!view.spans[i] || view.painted[i] === look) return;
+  view.painted[i] = look;
+  view.spans[i].className = tokenClass(view, i, level);
+}
+
+function tokenClass(view, i, level) {
+  const marks = view.marks[i];
+  const names = ["token", levelClass(level)];
+  if (isSurplus(view.rollout, i)) names.push("surplus");
+  else if (view.rollout.inLoss[i] === OUTSIDE) names.push("outside");
+  if (marks & HIT) names.push("hit");
+  if (marks & CURRENT) names.push("current");
+  if (marks & PINNED) names.push("pinned");
+  if (marks & DIVERGES) names.push("diverges");
+  if (marks & POINTED) names.push("pointed");
+  return names.filter(Boolean).join(" ");
+}
+
+function setMark(view, i, bit, on) {
+  if (on) view.marks[i] |= bit;
+  else view.marks[i] &= ~bit;
+  paintToken(view, i);
 }
 
 function tokenAt(target) {
@@ -151,17 +126,18 @@ function tokenAt(target) {
 /** Scroll the flow, never the page. Blocks get their true height on sight, so look again after. */
 function scrollToToken(view, i, attempts = 3) {
   const flow = view.ui.flow;
-  const place = view.spans[i].getBoundingClientRect();
+  const place = spanOf(view, i).getBoundingClientRect();
   const frame = flow.getBoundingClientRect();
   const margin = frame.height * 0.15;
   if (place.top >= frame.top + margin && place.bottom <= frame.bottom - margin) return;
   flow.scrollTop += place.top - frame.top - frame.height / 2;
+  fillInSight(view);
   if (attempts > 1) requestAnimationFrame(() => scrollToToken(view, i, attempts - 1));
 }
 
 /** The token on the next line up or down that is nearest to the pinned one's place. */
 function tokenOnLine(view, i, direction) {
-  const place = view.spans[i].getClientRects()[0];
+  const place = spanOf(view, i).getClientRects()[0];
   const left = view.ui.flow.getBoundingClientRect().left;
   const root = view.ui.root.getRootNode();
   for (let line = 1; line <= 6; line++) {
@@ -172,4 +148,27 @@ function tokenOnLine(view, i, direction) {
     }
   }
   return undefined;
+}
+
+/** First and last token that the flow shows now, with fractions, by interpolation within blocks. */
+function tokensInSight(view) {
+  const top = view.ui.flow.getBoundingClientRect().top;
+  return [tokenAtHeight(view, top), tokenAtHeight(view, top + view.ui.flow.clientHeight)];
+}
+
+function tokenAtHeight(view, y) {
+  if (!view.shownBlocks.length) return 0;
+  const { element, first, last } = view.shownBlocks[blockAtHeight(view, y)];
+  const box = element.getBoundingClientRect();
+  const share = Math.max(0, Math.min(1, (y - box.top) / (box.height || 1)));
+  return first + share * (last - first);
+}
+
+/** Scroll so that the token (with a fraction, as tokenAtHeight gives it) stands at the top. */
+function scrollToTop(view, position) {
+  const block = blockOf(view, Math.floor(position));
+  const box = block.element.getBoundingClientRect();
+  const share = (position - block.first) / (block.last - block.first);
+  view.ui.flow.scrollTop += box.top + share * box.height - view.ui.flow.getBoundingClientRect().top;
+  fillInSight(view);
 }

@@ -1,14 +1,18 @@
-// From a value to a colour: one robust scale per metric, fixed over the rollout.
+// From a value to a colour: one robust scale per metric, fixed over the rollout or given from outside.
 
 const LEVELS = 15;
 const ABSENT = LEVELS + 1;
 const NOT_A_NUMBER = LEVELS + 2;
+// Under what-if masks a token has one of these instead: hit by the first rule, the second, or both.
+const HIT_A = LEVELS + 3;
+const HIT_B = LEVELS + 4;
+const HIT_BOTH = LEVELS + 5;
 
 // Blue against orange stays apart for every common colour blindness. `cap` is the opacity of the
 // strongest level: above it text in the theme’s own colour falls below a contrast of 4.5.
 const PALETTES = {
-  light: { high: [230, 97, 0], low: [52, 132, 240], cap: 0.8 },
-  dark: { high: [255, 145, 60], low: [80, 155, 255], cap: 0.55 },
+  light: { high: [230, 97, 0], low: [52, 132, 240], none: [235, 236, 240], cap: 0.8 },
+  dark: { high: [255, 145, 60], low: [80, 155, 255], none: [32, 36, 48], cap: 0.55 },
 };
 
 function shade(palette, level, cap = palette.cap) {
@@ -23,12 +27,15 @@ function paletteRules(palette) {
     rules.push(`.high${level}{background-color:${shade(palette, level)}}`);
     rules.push(`.low${level}{background-color:${shade(palette, -level)}}`);
   }
+  rules.push(`.mask-a{background-color:${shade(palette, LEVELS)}}`);
+  rules.push(`.mask-b{border-bottom:4px solid ${shade(palette, -LEVELS, 1)}}`);
   return rules.join("\n");
 }
 
 function levelClass(level) {
   if (level === ABSENT) return "absent";
   if (level === NOT_A_NUMBER) return "nan";
+  if (level > NOT_A_NUMBER) return ["mask-a", "mask-b", "mask-a mask-b"][level - HIT_A];
   if (level === 0) return "";
   return level > 0 ? `high${level}` : `low${-level}`;
 }
@@ -63,7 +70,8 @@ function scaleOf(metric, inLoss) {
   const sorted = sortedValues(metric, inLoss);
   if (!sorted.length) return { sorted, of: () => 0, strength: () => 0, caption: absenceOf(metric) };
   if (metric.spec.kind === "flag") return flagScale(sorted);
-  const range = robustRange(sorted);
+  const { span } = metric.spec;
+  const range = span ? { low: span.low, high: span.high, words: span.words } : robustRange(sorted);
   const raw = metric.spec.kind === "diverging" ? divergingRaw : sequentialRaw;
   const { position, caption } = raw(metric.spec, range);
   const of = (x) => Math.max(-1, Math.min(1, position(x)));
@@ -119,23 +127,7 @@ function levelOf(metric, scale, i) {
   return Number.isNaN(x) ? NOT_A_NUMBER : Math.round(scale.of(x) * LEVELS) || 0;
 }
 
-const PEAK_SHARE = 0.01;
-const LEAST_PEAKS = 5;
-
-/** Token indices by falling strength: the top 1 % (at least five) of the tokens in the loss. */
-function rankPeaks(metric, scale, inLoss) {
-  const strengths = metric.values.map((x, i) => {
-    const counts = inLoss[i] !== OUTSIDE && !isAbsent(metric, i) && !Number.isNaN(x);
-    return counts ? scale.strength(x) : 0;
-  });
-  const sorted = strengths.slice().sort();
-  const flag = metric.spec.kind === "flag";
-  const most = flag ? sorted.length : Math.max(LEAST_PEAKS, Math.ceil(PEAK_SHARE * sorted.length));
-  const least = sorted[Math.max(0, sorted.length - most)];
-  const strong = [];
-  strengths.forEach((strength, i) => {
-    if (strength > 0 && strength >= least) strong.push(i);
-  });
-  strong.sort((a, b) => strengths[b] - strengths[a] || a - b);
-  return strong.slice(0, most);
+/** Level of every token; Int8Array, one entry per token. */
+function levelsOf(metric) {
+  return Int8Array.from(metric.values, (_, i) => levelOf(metric, metric.scale, i));
 }

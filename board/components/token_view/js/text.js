@@ -1,9 +1,11 @@
 // Model text on screen: always as text nodes, with every invisible character made visible.
 
-// Control, soft hyphen, odd spaces, zero-width, bidi and tag characters.
+// Control, soft hyphen, odd spaces, zero-width, bidi, filler and tag characters, noncharacters; and
+// variation selectors where they select nothing. U+FDD0 alone stands for a part of a character.
 const INVISIBLE =
-  /[\u0000-\u0008\u000b-\u001f\u007f-\u00a0\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb]|[\u{e0000}-\u{e007f}]/gu;
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u00a0\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u2000-\u200f\u2028-\u202f\u205f-\u206f\u2800\u3164\ufdd0-\ufdef\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff]|[\u{e0000}-\u{e007f}]|(?<![^\s])[\ufe00-\ufe0f\u{e0100}-\u{e01ef}]/gu;
 const BREAKS = /(\n|\t)/;
+const PART = "\ufdd0";
 
 function visible(text) {
   return text.replace(
@@ -14,6 +16,7 @@ function visible(text) {
 
 /** One line for titles and lists: breaks as signs, cut at `limit` characters. */
 function oneLine(text, limit) {
+  if (text === PART) return "·";
   const line = visible(text.slice(0, limit)).replaceAll("\n", "⏎").replaceAll("\t", "→");
   return text.length > limit ? `${line}…` : line || "∅";
 }
@@ -22,6 +25,8 @@ function oneLine(text, limit) {
 function fillText(element, text) {
   if (text === "") {
     element.append(make("b", "mark void"));
+  } else if (text === PART) {
+    element.append(make("b", "mark part"));
   } else if (!BREAKS.test(text)) {
     element.textContent = visible(text);
   } else {
@@ -38,4 +43,12 @@ function make(tag, className, text) {
   if (className) element.className = className;
   if (text !== undefined) element.textContent = text;
   return element;
+}
+
+function makeButton(className, text, title, onclick) {
+  const button = make("button", className, text);
+  button.type = "button";
+  if (title) button.title = title;
+  button.onclick = onclick;
+  return button;
 }

@@ -15,33 +15,29 @@ export default function ({ data, parentElement, setStateValue }) {
   return () => {
     clearTimeout(view.reporting);
     cancelAnimationFrame(view.painting);
+    cancelAnimationFrame(view.drawing);
     view.resized.disconnect();
+    view.unlink();
     VIEWS.delete(root);
   };
 }
 
+const PARTS = [
+  ...["metric", "over", "histogram", "range", "previous-peak", "next-peak", "peak-count", "find", "find-count"],
+  ...["regex", "flow", "map", "panel", "formula", "keys", "tip", "strip", "first", "second", "readout", "whole"],
+  ...["heat", "heat-lane", "heat-names", "heat-button", "what-if", "what-if-button", "diverge"],
+];
+
 function createView(root, shadow) {
-  const get = (name) => root.querySelector(`.${name}`);
-  const ui = {
-    root,
-    metric: get("metric"),
-    histogram: get("histogram"),
-    range: get("range"),
-    previousPeak: get("previous-peak"),
-    nextPeak: get("next-peak"),
-    peakCount: get("peak-count"),
-    find: get("find"),
-    findCount: get("find-count"),
-    flow: get("flow"),
-    map: get("map"),
-    panel: get("panel"),
-    formula: get("formula"),
-    keys: get("keys"),
-    tip: get("tip"),
-  };
+  const ui = { root };
+  for (const name of PARTS) {
+    const camel = name.replace(/-(.)/g, (_, letter) => letter.toUpperCase());
+    ui[camel] = root.querySelector(`.${name}`);
+  }
   const sheet = new CSSStyleSheet();
   shadow.adoptedStyleSheets = [...shadow.adoptedStyleSheets, sheet];
-  const view = { ui, sheet, rollout: null, metric: null, pin: null, hits: [], hit: -1, sent: {}, asked: {} };
+  const view = { ui, sheet, rollout: null, hits: [], sent: {}, asked: {}, isRegex: false, pointed: null };
+  view.whatIf = { open: false, slots: SLOTS.map(() => ({})), numbers: {}, sources: [], hits: [] };
   bind(view);
   return view;
 }
@@ -59,6 +55,9 @@ function applyTheme(view) {
   view.ui.root.dataset.theme = name;
   view.palette = PALETTES[name];
   [, view.textColour, view.accentColour] = theme;
+  view.pageColour = theme[0];
+  view.font = style.getPropertyValue("--st-font").trim() || "sans-serif";
+  view.trackColour = name === "dark" ? "rgb(255 255 255 / .06)" : "rgb(0 0 0 / .05)";
   view.faintColour = name === "dark" ? "rgb(255 255 255 / .28)" : "rgb(0 0 0 / .22)";
   view.sheet.replaceSync(paletteRules(view.palette));
   return true;
@@ -78,37 +77,66 @@ function brightness(colour) {
 function load(view, data) {
   const rollout = readRollout(data);
   const count = rollout.texts.length;
-  Object.assign(view, { rollout, pin: null, hits: [], hit: -1, metric: null });
   cancelAnimationFrame(view.painting);
-  Object.assign(view, { base: new Array(count), levels: new Int8Array(count) });
-  view.painted = new Int8Array(count);
-  view.asked = { metric: data.view.metric, pinned: data.view.pinned };
-  view.sent = { metric: [], pinned: [] };
   clearTimeout(view.reporting);
-  view.ui.tip.hidden = true;
+  Object.assign(view, { rollout, pin: null, pointed: null, window: null, drag: null });
+  Object.assign(view, { hits: [], hit: -1, metric: null, levels: new Int8Array(count) });
+  Object.assign(view, { linked: data.view.link, spansKey: spansKey(data.view), divergesAt: null });
+  view.asked = { metric: data.view.metric, pinned: data.view.pinned, over: data.view.over };
+  view.sent = { metric: [], pinned: [], over: [] };
+  view.ui.root.classList.toggle("linked", Boolean(view.linked));
+  view.ui.tip.hidden = view.ui.whole.hidden = true;
   buildFlow(view);
   fillMetricChoice(view);
+  fillStripChoice(view);
+  showOver(view, data.view);
   showKeys(view);
-  const chosen = rollout.metrics.find((metric) => metric.name === data.view.metric);
-  choose(view, chosen ?? rollout.metrics[0] ?? null);
+  showDivergence(view);
+  if (view.whatIf.open) fillWhatIf(view);
+  choose(view, metricNamed(rollout, data.view.metric) ?? rollout.metrics[0] ?? null);
+  showHeat(view);
   if (data.view.pinned !== null) goTo(view, data.view.pinned, { silent: true });
   if (view.ui.find.value) find(view, view.ui.find.value);
+  fillInSight(view);
 }
 
-/** Follow a metric or pin that Python asks for anew; an answer to our own report is no request. */
+/** Follow what Python asks for anew; an answer to our own report is no request. */
 function honour(view, wanted, themed) {
+  if (spansKey(wanted) !== view.spansKey) takeSpans(view, wanted);
   if (isRequest(view, "metric", wanted.metric)) {
-    const metric = view.rollout.metrics.find(({ name }) => name === wanted.metric);
+    const metric = metricNamed(view.rollout, wanted.metric);
     if (metric) choose(view, metric);
   }
   if (isRequest(view, "pinned", wanted.pinned)) {
     if (wanted.pinned === null) pin(view, null, { silent: true });
     else goTo(view, wanted.pinned, { silent: true });
   }
+  if (isRequest(view, "over", wanted.over)) showOver(view, wanted);
   if (themed) {
     drawLegend(view);
     drawMap(view);
+    showStripNames(view);
   }
+  drawPositions(view);
+}
+
+function spansKey(wanted) {
+  return JSON.stringify(wanted.specs.map(({ span }) => span));
+}
+
+/** Other ends of the colour scales, such as the step's in place of the rollout's. */
+function takeSpans(view, wanted) {
+  view.spansKey = spansKey(wanted);
+  view.rollout.metrics.forEach((metric, rank) => {
+    metric.spec.span = wanted.specs[rank].span;
+    Object.assign(metric, { scale: null, levels: null, ranked: null });
+  });
+  choose(view, view.metric);
+}
+
+function showOver(view, wanted) {
+  view.ui.over.hidden = !wanted.hasSteps;
+  view.ui.over.value = wanted.over;
 }
 
 function isRequest(view, name, value) {
@@ -143,14 +171,32 @@ function choose(view, metric) {
   const { ui } = view;
   if (metric) ui.metric.value = view.rollout.metrics.indexOf(metric);
   ui.range.textContent = metric && view.rollout.texts.length ? metric.scale.caption : "";
+  ui.range.title = ui.range.textContent;
   ui.formula.textContent = metric?.spec.formula ? `ƒ ${metric.spec.formula}` : "";
   ui.formula.title = ui.formula.textContent;
+  recolour(view);
+  drawLegend(view);
+  showStripNames(view);
+  markHeatName(view);
+  fillPanel(view);
+}
+
+/** The user's choice of a metric: shown at once, then told to Python. */
+function pick(view, metric) {
+  choose(view, metric);
+  report(view, "metric", metric.name);
+}
+
+/** Colours by the metric, or by the masks while their drawer is open. */
+function recolour(view) {
+  const plain = () => view.metric?.levels ?? new Int8Array(view.rollout.texts.length);
+  view.levels = view.whatIf.open ? maskLevels(view) : plain();
   paintTokens(view);
   showMissingKeys(view);
   showPeakCount(view);
-  drawLegend(view);
   drawMap(view);
-  fillPanel(view);
+  drawPositions(view);
+  showReadout(view);
 }
 
 function showKeys(view) {
@@ -162,7 +208,13 @@ function showKeys(view) {
   const keys = { outside: key("token outside", "outside the loss") };
   keys.absent = key("token absent", "not recorded");
   keys.nan = key("token nan", "not a number");
-  keys.outside.hidden = !view.rollout.inLoss.includes(OUTSIDE);
+  keys.surplus = key("token surplus", "value without a token");
+  keys.a = key("token mask-a", "only A");
+  keys.b = key("token mask-b", "only B");
+  keys.ab = key("token mask-a mask-b", "A and B");
+  const { inLoss, surplus, texts } = view.rollout;
+  keys.outside.hidden = !inLoss.subarray(0, texts.length - surplus).includes(OUTSIDE);
+  keys.surplus.hidden = !surplus;
   view.keys = keys;
   view.ui.keys.replaceChildren(...Object.values(keys));
 }
@@ -170,19 +222,21 @@ function showKeys(view) {
 function showMissingKeys(view) {
   view.keys.absent.hidden = !view.levels.includes(ABSENT);
   view.keys.nan.hidden = !view.levels.includes(NOT_A_NUMBER);
+  for (const name of ["a", "b", "ab"]) view.keys[name].hidden = !view.whatIf.open;
 }
 
 // --- pin and peaks -----------------------------------------------------------------------------
 
 function pin(view, i, { now = false, silent = false } = {}) {
-  const { spans } = view;
   if (i === view.pin) return;
-  if (view.pin !== null) spans[view.pin].classList.remove("pinned");
+  if (view.pin !== null) setMark(view, view.pin, PINNED, false);
   view.pin = i;
-  if (i !== null) spans[i].classList.add("pinned");
+  if (i !== null) setMark(view, i, PINNED, true);
   showPeakCount(view);
   fillPanel(view);
   drawMap(view);
+  showReadout(view);
+  drawPositions(view);
   clearTimeout(view.reporting);
   if (silent) return;
   // Held arrow keys pin many tokens a second; Python hears of the one where they stop.
@@ -195,9 +249,17 @@ function goTo(view, i, how) {
   scrollToToken(view, i);
 }
 
+/** What n and p go through: the metric's peaks, or what the masks hit while their drawer is open. */
+function stops(view) {
+  if (!view.whatIf.open) return view.metric ? rankedOf(view.rollout, view.metric) : [];
+  const hit = [];
+  view.levels.forEach((level, i) => level >= HIT_A && hit.push(i));
+  return hit;
+}
+
 /** From nowhere to the strongest peak; from a token to the next peak in reading order, around. */
 function goToPeak(view, direction) {
-  const ranked = view.metric?.ranked ?? [];
+  const ranked = stops(view);
   if (!ranked.length) return;
   if (view.pin === null) return goTo(view, ranked[0]);
   const inOrder = Int32Array.from(ranked).sort();
@@ -207,10 +269,11 @@ function goToPeak(view, direction) {
 }
 
 function showPeakCount(view) {
-  const ranked = view.metric?.ranked ?? [];
+  const ranked = stops(view);
+  const noun = view.whatIf.open ? "hit" : "peak";
   const place = ranked.indexOf(view.pin);
-  const words = place < 0 ? counted(ranked.length, "peak") : `#${place + 1} of ${ranked.length}`;
-  view.ui.peakCount.textContent = ranked.length ? words : "no peaks";
+  const words = place < 0 ? counted(ranked.length, noun) : `#${place + 1} of ${ranked.length}`;
+  view.ui.peakCount.textContent = ranked.length ? words : `no ${noun}s`;
   view.ui.previousPeak.disabled = view.ui.nextPeak.disabled = !ranked.length;
 }
 
@@ -218,92 +281,58 @@ function showPeakCount(view) {
 
 function bind(view) {
   const { ui } = view;
-  ui.metric.onchange = () => {
-    choose(view, view.rollout.metrics[Number(ui.metric.value)]);
-    report(view, "metric", view.metric.name);
-  };
+  ui.metric.onchange = () => pick(view, view.rollout.metrics[Number(ui.metric.value)]);
+  ui.over.onchange = () => report(view, "over", ui.over.value);
+  ui.second.onchange = () => chooseSecond(view, view.rollout.metrics[Number(ui.second.value)]);
   ui.previousPeak.onclick = () => goToPeak(view, -1);
   ui.nextPeak.onclick = () => goToPeak(view, 1);
   ui.find.oninput = () => find(view, ui.find.value);
+  ui.regex.onclick = () => toggleRegex(view);
+  ui.whole.onclick = () => zoomTo(view, null);
+  ui.heatButton.onclick = () => toggleHeat(view);
+  ui.whatIfButton.onclick = () => openWhatIf(view, !view.whatIf.open);
+  ui.diverge.onclick = () => scrollToToken(view, view.divergesAt);
   ui.root.onkeydown = (event) => onKey(view, event);
   bindFlow(view);
-  view.resized = new ResizeObserver(() => drawMap(view));
-  view.resized.observe(ui.map);
+  bindMap(view);
+  bindPositions(view, ui.strip);
+  bindPositions(view, ui.heat);
+  view.unlink = bindLink(view);
+  view.resized = new ResizeObserver(() => resize(view));
+  for (const part of [ui.map, ui.strip]) view.resized.observe(part);
+}
+
+function resize(view) {
+  if (!view.rollout) return;
+  fillInSight(view);
+  drawMap(view);
+  drawPositions(view);
 }
 
 function bindFlow(view) {
-  const { flow, map, tip } = view.ui;
-  let hovered;
+  const { flow, tip } = view.ui;
   let frame = 0;
   flow.onmousemove = (event) => {
     const i = tokenAt(event.target);
-    if (i !== undefined && (i !== hovered || tip.hidden)) fillTip(view, i);
-    hovered = i;
+    if (i !== undefined && (i !== view.pointed || tip.hidden)) fillTip(view, i);
     tip.hidden = i === undefined;
+    point(view, i ?? null);
     if (!tip.hidden) placeTip(view, event);
   };
-  flow.onmouseleave = () => (tip.hidden = true);
+  flow.onmouseleave = () => {
+    tip.hidden = true;
+    point(view, null);
+  };
   flow.onscroll = () => {
     tip.hidden = true;
+    fillInSight(view);
+    tellScroll(view);
     cancelAnimationFrame(frame);
     frame = requestAnimationFrame(() => drawMap(view));
+    drawPositions(view);
   };
   flow.onclick = (event) => {
     const i = tokenAt(event.target);
     if (i !== undefined) pin(view, i, { now: true });
   };
-  map.onclick = (event) => {
-    if (view.spans.length) scrollToToken(view, tokenOnMap(view, event));
-  };
-}
-
-function onKey(view, event) {
-  // Page-wide shortcuts listen on the document and would fire while a user types here.
-  event.stopPropagation();
-  if (event.ctrlKey || event.metaKey || event.altKey) return;
-  const inField = event.target === view.ui.find || event.target === view.ui.metric;
-  const action = inField ? fieldAction(view, event) : flowAction(view, event);
-  if (!action) return;
-  event.preventDefault();
-  action();
-}
-
-function fieldAction(view, event) {
-  if (event.target !== view.ui.find) return undefined;
-  if (event.key === "Enter") return () => nextHit(view, event.shiftKey ? -1 : 1);
-  if (event.key === "Escape") return () => endFind(view);
-  return undefined;
-}
-
-function endFind(view) {
-  view.ui.find.value = "";
-  find(view, "");
-  view.ui.flow.focus();
-}
-
-function flowAction(view, event) {
-  const step = (i) => () => goTo(view, i);
-  const from = view.pin;
-  switch (event.key) {
-    case "n":
-      return () => goToPeak(view, 1);
-    case "p":
-      return () => goToPeak(view, -1);
-    case "/":
-      return () => view.ui.find.focus();
-    case "Escape":
-      return () => (view.ui.find.value ? endFind(view) : pin(view, null, { now: true }));
-    case "ArrowRight":
-      return step(from === null ? 0 : from + 1);
-    case "ArrowLeft":
-      return step(from === null ? view.spans.length - 1 : from - 1);
-    case "ArrowDown":
-    case "ArrowUp": {
-      // Without a pinned token the arrows scroll, as they do everywhere.
-      const direction = event.key === "ArrowDown" ? 1 : -1;
-      return from === null ? undefined : () => goTo(view, tokenOnLine(view, from, direction) ?? from);
-    }
-    default:
-      return undefined;
-  }
 }

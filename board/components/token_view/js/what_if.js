@@ -1,0 +1,156 @@
+// The drawer of what-if masks: two masks, their thresholds, and how they go together.
+
+const SLOTS = ["A", "B"];
+
+function openWhatIf(view, open) {
+  view.whatIf.open = open;
+  view.ui.whatIf.hidden = !open;
+  view.ui.whatIfButton.setAttribute("aria-pressed", String(open));
+  if (open) fillWhatIf(view);
+  recolour(view);
+}
+
+/** Build the drawer for this rollout; choices and thresholds made before are kept where they fit. */
+function fillWhatIf(view) {
+  const sources = maskSources(view.rollout);
+  view.whatIf.sources = sources;
+  const usable = sources.filter((source) => !source.lacks);
+  const recorded = usable.find((source) => source.name === "is_masked");
+  const defaults = [usable[0], recorded ?? usable.find((source) => source !== usable[0] && source.rule)];
+  SLOTS.forEach((_, rank) => {
+    const slot = view.whatIf.slots[rank];
+    slot.source = usable.find(({ name }) => name === slot.name) ?? (slot.name === "" ? null : defaults[rank]);
+    slot.box ??= make("div", "slot");
+    fillSlot(view, slot, rank);
+  });
+  const boxes = view.whatIf.slots.map((slot) => slot.box);
+  view.whatIf.agreement ??= make("div", "agreement");
+  view.ui.whatIf.replaceChildren(...boxes, view.whatIf.agreement);
+}
+
+function fillSlot(view, slot, rank) {
+  const select = make("select", "mask-source");
+  select.setAttribute("aria-label", `Mask ${SLOTS[rank]}`);
+  const none = make("option", "", "no mask");
+  none.value = "";
+  const options = view.whatIf.sources.map(({ name, label, lacks }) => {
+    const option = make("option", "", lacks ? `${label} (${lacks})` : label);
+    option.value = name;
+    option.disabled = Boolean(lacks);
+    return option;
+  });
+  select.replaceChildren(none, ...options);
+  select.value = slot.source?.name ?? "";
+  select.onchange = () => {
+    slot.name = select.value;
+    slot.source = view.whatIf.sources.find(({ name }) => name === select.value) ?? null;
+    fillSlot(view, slot, rank);
+    recolour(view);
+  };
+  slot.count = make("div", "mask-count");
+  const head = make("div", "slot-head");
+  head.append(make("span", `token mask-${SLOTS[rank].toLowerCase()}`, SLOTS[rank]), select);
+  slot.box.replaceChildren(head, ...thresholdRows(view, slot), slot.count);
+}
+
+function thresholdRows(view, slot) {
+  const rule = slot.source?.rule;
+  if (!rule) return [];
+  const formula = make("div", "mask-formula", rule.formula);
+  formula.title = `${rule.formula}\n${rule.source}`;
+  const thresholds = [rule.low, rule.high].filter(Boolean);
+  return [...thresholds.map((threshold) => thresholdRow(view, slot, threshold)), formula];
+}
+
+function numbersOf(view, slot) {
+  const { rule } = slot.source;
+  view.whatIf.numbers[rule.name] ??= rule.name === "ratio_clip" ? { ...view.rollout.clip } : {};
+  return view.whatIf.numbers[rule.name];
+}
+
+function thresholdRow(view, slot, threshold) {
+  const row = make("label", "threshold");
+  const [slide, field] = [make("input", "slide"), make("input", "number")];
+  const numbers = numbersOf(view, slot);
+  for (const [input, type] of [[slide, "range"], [field, "number"]]) {
+    input.type = type;
+    Object.assign(input, { min: threshold.lowest, max: threshold.highest, step: threshold.step });
+    if (type === "number") input.step = "any";
+    input.value = numbers[threshold.name] ?? threshold.default;
+    input.setAttribute("aria-label", `${slot.source.label}, ${threshold.name}`);
+    input.oninput = () => {
+      if (input.value === "" || Number.isNaN(Number(input.value))) return;
+      numbers[threshold.name] = Number(input.value);
+      (input === slide ? field : slide).value = input.value;
+      recolour(view);
+    };
+  }
+  row.append(make("span", "threshold-name", threshold.name), slide, field);
+  return row;
+}
+
+/** Levels by the masks now; the counts are told on the way. */
+function maskLevels(view) {
+  const { rollout, whatIf } = view;
+  const hits = whatIf.slots.map((slot) =>
+    hitsFrom(rollout, slot.source, slot.source?.rule ? numbersOf(view, slot) : null),
+  );
+  whatIf.hits = hits;
+  whatIf.slots.forEach((slot, rank) => showCount(rollout, slot, hits[rank]));
+  showAgreement(view, hits);
+  return combinedLevels(hits[0], hits[1], rollout.inLoss);
+}
+
+function shareWords(count, of) {
+  return of ? `${withThousands(count)} (${readable((100 * count) / of)} %)` : "0";
+}
+
+function showCount(rollout, slot, hits) {
+  const { source } = slot;
+  if (!source || !hits) {
+    slot.count.textContent = source ? source.lacks : "";
+    return;
+  }
+  const tokens = rollout.inLoss.reduce((sum, code) => sum + (code !== OUTSIDE ? 1 : 0), 0);
+  const effect = source.rule?.effect ?? (source.name === "clipped" ? "clipped" : "masked");
+  slot.count.textContent = `${shareWords(countHits(hits, rollout.inLoss), tokens)} of ${counted(tokens, "loss token")} ${effect}`;
+}
+
+function showAgreement(view, [one, other]) {
+  const { rollout, whatIf } = view;
+  const rows = [];
+  if (one && other) rows.push(...agreementRows("A and B", ["only A", "only B"], one, other, rollout));
+  const trainer = metricNamed(rollout, "is_masked");
+  whatIf.slots.forEach((slot, rank) => {
+    const hits = [one, other][rank];
+    if (!trainer || !hits || !slot.source.rule || bothAreThese(whatIf, trainer)) return;
+    const recorded = hitsFrom(rollout, { metric: trainer, lacks: "" }, null);
+    const name = `${SLOTS[rank]} and the trainer's mask`;
+    rows.push(...agreementRows(name, [`only ${SLOTS[rank]}`, "only the trainer"], hits, recorded, rollout));
+  });
+  whatIf.agreement.replaceChildren(...rows);
+}
+
+/** A and B compared already are a rule and the trainer's own mask. */
+function bothAreThese(whatIf, trainer) {
+  return whatIf.slots.some((slot) => slot.source?.metric === trainer);
+}
+
+function agreementRows(title, [onlyOne, onlyOther], one, other, rollout) {
+  const counts = compareHits(one, other, rollout.inLoss);
+  const alike = counts.tokens ? (100 * (counts.both + counts.neither)) / counts.tokens : 100;
+  const head = make("div", "agreement-title", `${title} agree on ${readable(alike)} %`);
+  const facts = [
+    ["both", counts.both],
+    [onlyOne, counts.onlyOne],
+    [onlyOther, counts.onlyOther],
+    ["neither", counts.neither],
+  ].map(([words, count]) => {
+    const fact = make("span", "fact", `${words} `);
+    fact.append(make("b", "", withThousands(count)));
+    return fact;
+  });
+  const line = make("div", "facts");
+  line.append(...facts);
+  return [head, line];
+}

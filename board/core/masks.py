@@ -1,0 +1,178 @@
+"""Rules by which trainers leave tokens out of the loss, or cap their weight, with open thresholds.
+
+Each rule compares one token metric with a lower and an upper bound. The board applies it to what was
+recorded, so that a user sees what other thresholds would have done: to the tokens as they were
+sampled, not to the training that would have followed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from board.core.kl import FloatArray
+
+BoolArray = npt.NDArray[np.bool_]
+AtZero = Literal["none", "low"]
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """A number the user turns; the bound on the metric is `offset + factor * number`.
+
+    default, lowest, highest, step: of the number, in the metric's own unit (of a clip range: its
+    distance from 1).
+    """
+
+    name: str
+    default: float
+    lowest: float
+    highest: float
+    step: float
+    offset: float = 0.0
+    factor: float = 1.0
+
+    def bound(self, number: float) -> float:
+        """The bound on the metric."""
+        return self.offset + self.factor * number
+
+
+@dataclass(frozen=True, slots=True)
+class MaskRule:
+    """One rule. A token is hit below the bound of `low` or above the bound of `high`.
+
+    metric: the token metric that is compared. low, high: None for no such bound.
+    by_sign: only the upper bound counts for tokens with a positive advantage, only the lower one for
+        those with a negative advantage. at_zero: which bound counts where the advantage is zero.
+    effect: what happens to the tokens: "masked" or "capped".
+    """
+
+    name: str
+    label: str
+    metric: str
+    low: Threshold | None
+    high: Threshold | None
+    formula: str
+    source: str
+    by_sign: bool = False
+    at_zero: AtZero = "none"
+    effect: Literal["masked", "capped"] = "masked"
+
+
+RULES: Final[Mapping[str, MaskRule]] = {
+    rule.name: rule
+    for rule in (
+        MaskRule(
+            "ratio_clip",
+            "Ratio clip (PPO, GRPO)",
+            "importance_ratio",
+            Threshold("ε low", 0.2, 0.0, 1.0, 0.005, offset=1.0, factor=-1.0),
+            Threshold("ε high", 0.2, 0.0, 2.0, 0.005, offset=1.0),
+            "A > 0 and ratio > 1 + ε high, or A < 0 and ratio < 1 - ε low; "
+            "ratio = exp(logprobs - old_logprobs)",
+            "PPO, arXiv 1707.06347, eq. 7; ε high apart: DAPO, arXiv 2503.14476 (0.28)",
+            by_sign=True,
+        ),
+        MaskRule(
+            "dppo",
+            "DPPO, change of probability",
+            "prob_delta",
+            Threshold("δ low", 0.2, 0.0, 1.0, 0.005, factor=-1.0),
+            Threshold("δ high", 0.2, 0.0, 1.0, 0.005),
+            "A > 0 and Δ > δ high, or A ≤ 0 and Δ < -δ low; "
+            "Δ = exp(logprobs) - exp(sampling_logprobs)",
+            "DPPO (binary TV), arXiv 2602.04879; prime-rl@559b447 trainer/rl/loss.py",
+            by_sign=True,
+            at_zero="low",
+        ),
+        MaskRule(
+            "icepop",
+            "IcePop, ratio bounds",
+            "mismatch_ratio",
+            Threshold("α", 0.5, 0.0, 1.0, 0.005),
+            Threshold("β", 5.0, 1.0, 10.0, 0.05),
+            "ratio < α or ratio > β; ratio = exp(logprobs - sampling_logprobs)",
+            'IcePop, arXiv 2510.18855; verl@1dda039 rollout_is_threshold "0.5_5.0"',
+        ),
+        MaskRule(
+            "tis",
+            "TIS, truncated weight",
+            "mismatch_ratio",
+            None,
+            Threshold("C", 2.0, 1.0, 10.0, 0.05),
+            "ratio > C, whose weight becomes C; ratio = exp(logprobs - sampling_logprobs)",
+            "Truncated importance sampling, Yao et al. 2025, Your Efficient RL Framework Secretly "
+            "Brings You Off-Policy RL Training; verl@1dda039 rollout_is_threshold 2.0",
+            effect="capped",
+        ),
+    )
+}
+
+
+def hit(
+    rule: MaskRule,
+    values: FloatArray,
+    numbers: Mapping[str, float],
+    advantages: FloatArray | None = None,
+) -> BoolArray:
+    """Which tokens a rule hits.
+
+    values: [R] of rule.metric. numbers: by the names of the rule's thresholds; the default where one
+    is left out. advantages: [R], needed by rules that go by their sign.
+    Returns [R]; False where the value or, by sign, the advantage is NaN: nothing is known to be hit.
+    Raises ValueError when advantages are needed and missing, or of another length.
+    """
+    below = _beyond(rule.low, values, numbers, below=True)
+    above = _beyond(rule.high, values, numbers, below=False)
+    if not rule.by_sign:
+        return below | above
+    if advantages is None or advantages.shape != values.shape:
+        raise ValueError(f"{rule.name} goes by the advantage's sign: one per token is needed")
+    falling = advantages <= 0 if rule.at_zero == "low" else advantages < 0
+    return (above & (advantages > 0)) | (below & falling)
+
+
+def _beyond(
+    threshold: Threshold | None, values: FloatArray, numbers: Mapping[str, float], *, below: bool
+) -> BoolArray:
+    if threshold is None:
+        return np.zeros(values.shape, dtype=bool)
+    bound = threshold.bound(numbers.get(threshold.name, threshold.default))
+    return values < bound if below else values > bound
+
+
+_CLIP_NAMES: Final = (
+    ("epsilon", "epsilon_high"),  # TRL
+    ("clip_ratio_low", "clip_ratio_high"),  # verl
+    ("eps_clip", "eps_clip_high"),  # slime, OpenRLHF
+    ("ratio_clip_min", "ratio_clip_max"),  # NeMo-RL
+    ("clip_range", "clip_range"),
+)
+
+
+def recorded_clip(settings: Mapping[str, Any]) -> dict[str, float] | None:
+    """The clip range that a run's settings name, as numbers of RULES["ratio_clip"]; None without one.
+
+    settings: the content of run-*.json; looked for in `thresholds`, then in `config`, then at the top.
+    A missing upper range equals the lower one, as trainers have it.
+    """
+    for part in (settings.get("thresholds"), settings.get("config"), settings):
+        if isinstance(part, Mapping):
+            found = _clip_of(part)
+            if found is not None:
+                return found
+    return None
+
+
+def _clip_of(part: Mapping[Any, Any]) -> dict[str, float] | None:
+    for low_name, high_name in _CLIP_NAMES:
+        low = part.get(low_name)
+        if isinstance(low, int | float) and not isinstance(low, bool):
+            high = part.get(high_name)
+            high = high if isinstance(high, int | float) and not isinstance(high, bool) else low
+            return {"ε low": float(low), "ε high": float(high)}
+    return None
