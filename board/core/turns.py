@@ -43,6 +43,7 @@ _CLOSING: Final = re.compile(
     r"<\|im_end\|>\n?|<\|eot_id\|>|<\|eom_id\|>|<\|eot\|>|<end_of_turn>\n?|<\|end\|>|<\|return\|>"
     r"|<\|call\|>|<｜end▁of▁sentence｜>|<｜tool▁outputs▁end｜>|\[/INST\]|\[/TOOL_RESULTS\]"
 )
+_SPECIAL: Final = re.compile(r"<[^<>]*>|\[[A-Z_]+\]")
 _ROLES: Final[Mapping[str, str]] = {
     "model": "assistant",
     "ipython": "tool",
@@ -58,14 +59,12 @@ _ROLES: Final[Mapping[str, str]] = {
 def from_markers(text: str, starts: Iterable[int] | None = None) -> list[Turn]:
     """Turns by chat-template markers, over characters; none where the text has no marker.
 
-    starts: places where a token begins; markers that begin elsewhere were spelled out by a model in
-    pieces and are no markers. A turn runs from its marker to the next one and includes its end mark;
+    starts: places where a token begins; a marker that is not one token was spelled out by a model and
+    is no marker. A turn runs from its marker to the next one and includes its end mark;
     text after an end mark without a new marker is the assistant's, whom templates let speak last.
     """
-    allowed = None if starts is None else frozenset(starts)
-    openings = [
-        found for found in _OPENING.finditer(text) if allowed is None or found.start() in allowed
-    ]
+    borders = None if starts is None else frozenset((*starts, len(text)))
+    openings = [found for found in _OPENING.finditer(text) if _is_one_token(found, borders)]
     turns: list[Turn] = []
     for found, following in zip(openings, [*openings[1:], None], strict=True):
         end = following.start() if following else len(text)
@@ -77,6 +76,13 @@ def from_markers(text: str, starts: Iterable[int] | None = None) -> list[Turn]:
         else:
             turns.append(Turn(found.start(), end, role, name))
     return turns
+
+
+def _is_one_token(opening: re.Match[str], borders: frozenset[int] | None) -> bool:
+    if borders is None:
+        return True
+    special = _SPECIAL.match(opening.string, opening.start())
+    return bool(special and {special.start(), special.end()} <= borders)
 
 
 def _role_of(opening: re.Match[str]) -> tuple[str, str]:

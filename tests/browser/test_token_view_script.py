@@ -121,7 +121,9 @@ def test_absent_and_nan_have_levels_of_their_own(script: Page) -> None:
 
 def test_search_is_plain_text_and_ignores_case_and_token_borders(script: Page) -> None:
     def hits(texts: list[str], query: str) -> list[list[int]]:
-        found = script.evaluate("([texts, query]) => searchTokens(texts, query).hits", [texts, query])
+        found = script.evaluate(
+            "([texts, query]) => searchTokens(texts, query).hits", [texts, query]
+        )
         return [[hit["first"], hit["last"]] for hit in found]
 
     assert hits(["He", "llo", "", " hello"], "HELLO") == [[0, 1], [3, 3]]

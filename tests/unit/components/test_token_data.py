@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from board.components.token_data import (
+    PromptPart,
     TokenSegment,
     cover,
     metric_table,
@@ -71,7 +72,7 @@ def test_a_missing_mask_entry_is_unknown_and_not_outside() -> None:
 
 def test_a_lone_surrogate_is_shown_by_its_code_point() -> None:
     assert token_table(["a\ud800b"])["text"].to_pylist() == ["a⟨D800⟩b"]
-    assert prompt_table(["\udfff"])["text"].to_pylist() == ["⟨DFFF⟩"]
+    assert prompt_table([PromptPart("\udfff")])["text"].to_pylist() == ["⟨DFFF⟩"]
 
 
 def test_gaps_between_segments_are_covered() -> None:

@@ -130,3 +130,20 @@ def test_an_infinite_log_ratio_gives_an_infinity_that_means_can_leave_out():
 
 def test_both_infinite_is_not_a_number():
     assert np.isnan(kl.k1([-np.inf], [-np.inf])[0])
+
+
+def test_k3_clamped_is_k3_where_policies_are_near():
+    logprobs, reference = np.array([-1.0, -2.0]), np.array([-1.5, -1.0])
+    assert kl.k3_clamped(logprobs, reference).tolist() == kl.k3(logprobs, reference).tolist()
+
+
+def test_k3_clamped_ends_at_ten_nats_on_both_sides():
+    assert kl.k3_clamped([-30.0, 0.0], [0.0, -100.0]).tolist() == [10.0, 10.0]
+
+
+def test_prob_delta_is_the_difference_of_probabilities():
+    assert kl.prob_delta(np.log([0.5, 0.1]), np.log([0.25, 0.4])) == pytest.approx([0.25, -0.3])
+
+
+def test_log_ratio_is_k1():
+    assert kl.log_ratio([-1.0], [-3.0]).tolist() == kl.k1([-1.0], [-3.0]).tolist()
