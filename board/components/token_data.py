@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from board.core.metrics import Kind, Metric
+from board.core.topk import TopK
 
 TokenValues = npt.NDArray[np.floating] | npt.NDArray[np.integer] | npt.NDArray[np.bool_]
 """[R] numbers, one per response token. NaN = measured and not a number; an entry that was not
@@ -64,19 +65,6 @@ class PromptPart:
     role: str = "prompt"
     name: str = ""
     tokens: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class TopK:
-    """The likeliest tokens at each position, as recorded.
-
-    texts: [V] display text of every token that occurs. places: [R, k] index in texts, -1 for none.
-    logprobs: [R, k] natural log-probabilities, NaN where there is none.
-    """
-
-    texts: Sequence[str]
-    places: npt.NDArray[np.int32]
-    logprobs: npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)

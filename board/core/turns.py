@@ -66,8 +66,8 @@ def from_markers(text: str, starts: Iterable[int] | None = None) -> list[Turn]:
     borders = None if starts is None else frozenset((*starts, len(text)))
     openings = [found for found in _OPENING.finditer(text) if _is_one_token(found, borders)]
     turns: list[Turn] = []
-    for found, following in zip(openings, [*openings[1:], None], strict=True):
-        end = following.start() if following else len(text)
+    ends = [*(following.start() for following in openings[1:]), len(text)]
+    for found, end in zip(openings, ends, strict=False):
         role, name = _role_of(found)
         closing = _CLOSING.search(text, found.end(), end)
         if closing and closing.end() < end:

@@ -7,11 +7,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+import numpy as np
 import pandas as pd
 
+from board.core.masks import RULES, hit, recorded_clip
 from board.core.metrics import token_metrics
 from board.core.pieces import detect_coding, display_pieces, joined
 from board.core.records import FloatArray, Record, Remark
+from board.core.topk import TopK, read_top_k
 from board.core.vocabulary import Vocabulary, id_texts
 from board.errors import NotFoundError, RecordError, UnreadableError
 from board.readers import reader_named
@@ -32,6 +35,8 @@ class OpenRollout:
     prompt_tokens: of each prompt token, [P]; None where the log has no prompt ids.
     metrics: every token metric, recorded or derived, float64, each of its recorded length.
     tokens_are_ids: there is no vocabulary, so that ids stand in the place of text.
+    top_k: the likeliest tokens at each position; None where not recorded.
+    clip: the clip range of the run's settings, by threshold name of core.masks; None without one.
     """
 
     step: int
@@ -43,10 +48,17 @@ class OpenRollout:
     metrics: Mapping[str, FloatArray]
     tokens_are_ids: bool
     remarks: tuple[Remark, ...]
+    top_k: TopK | None = None
+    clip: Mapping[str, float] | None = None
 
 
-def open_rollout(run: Run, step: int, index: int) -> OpenRollout:
+def open_rollout(
+    run: Run, step: int, index: int, vocabulary: Vocabulary | None = None
+) -> OpenRollout:
     """Reads one rollout by its step and its index within the step.
+
+    vocabulary: decodes ids where the run has none of its own. Pieces in the record come first, then
+    the run's vocab.json, then this; without any, ids are shown.
 
     Raises NotFoundError when the run has none there, UnreadableError when its file can't be read or
     no longer holds that line.
@@ -56,7 +68,16 @@ def open_rollout(run: Run, step: int, index: int) -> OpenRollout:
     values, remarks = _values(record)
     if mended:
         remarks.append(MENDED)
-    tokens, are_ids = _response_tokens(run, record)
+    vocabulary = run.vocabulary or vocabulary
+    tokens, are_ids = _response_tokens(vocabulary, record)
+    clip = _clip(run)
+    metrics = token_metrics(values)
+    if clip is not None:
+        metrics |= _clipped(metrics, record, clip)
+    top_k = _top_k(record, vocabulary, len(tokens))
+    if top_k is None and record.extras.get("topk_logprobs") is not None:
+        reason = "topk_ids and topk_logprobs are not one row per response token"
+        remarks.append(Remark("topk_logprobs", reason, "alternatives are not shown"))
     if not tokens and not values and record.texts.get("response"):
         remarks.append(Remark("response_ids", "no tokens are recorded", "texts only", "note"))
     return OpenRollout(
@@ -65,11 +86,49 @@ def open_rollout(run: Run, step: int, index: int) -> OpenRollout:
         record=record,
         line=line,
         tokens=tuple(tokens),
-        prompt_tokens=_prompt_tokens(run, record),
-        metrics=token_metrics(values),
+        prompt_tokens=_prompt_tokens(vocabulary, record),
+        metrics=metrics,
         tokens_are_ids=are_ids,
         remarks=(*record.remarks, *remarks),
+        top_k=top_k,
+        clip=clip,
     )
+
+
+def _clip(run: Run) -> Mapping[str, float] | None:
+    """The clip range of the newest settings that name one."""
+    found = (recorded_clip(run.settings[name]) for name in sorted(run.settings, reverse=True))
+    return next((clip for clip in found if clip is not None), None)
+
+
+def _clipped(
+    metrics: Mapping[str, FloatArray], record: Record, clip: Mapping[str, float]
+) -> dict[str, FloatArray]:
+    """Which tokens the run's own clip range stops, where the ratio and the advantage are known."""
+    ratio, advantages = metrics.get("importance_ratio"), metrics.get("advantages")
+    if ratio is None or "clipped" in metrics:
+        return {}
+    if advantages is None and "advantage" in record.scores:
+        advantages = np.full(ratio.shape, record.scores["advantage"])
+    if advantages is None or advantages.shape != ratio.shape:
+        return {}
+    clipped = hit(RULES["ratio_clip"], ratio, clip, advantages).astype(np.float64)
+    return {"clipped": np.where(np.isnan(ratio) | np.isnan(advantages), np.nan, clipped)}
+
+
+def _top_k(record: Record, vocabulary: Vocabulary | None, length: int) -> TopK | None:
+    recorded = read_top_k(record.extras, length)
+    if recorded is None:
+        return None
+    unique, places = np.unique(recorded.ids, return_inverse=True)
+    ids = unique.astype(np.float64)
+    texts = (
+        [vocabulary.texts(ids[i : i + 1])[0] for i in range(len(ids))]
+        if vocabulary
+        else id_texts(ids)
+    )
+    shaped = places.reshape(recorded.ids.shape).astype(np.int32)
+    return TopK(texts, np.where(recorded.ids < 0, np.int32(-1), shaped), recorded.logprobs)
 
 
 def _read(run: Run, row: pd.Series[Any]) -> tuple[Mapping[str, Any], Record, bool]:
@@ -122,23 +181,23 @@ def _values(record: Record) -> tuple[dict[str, FloatArray], list[Remark]]:
     return values, remarks
 
 
-def _response_tokens(run: Run, record: Record) -> tuple[list[str], bool]:
+def _response_tokens(vocabulary: Vocabulary | None, record: Record) -> tuple[list[str], bool]:
     if record.response_tokens is not None:
         pieces = list(record.response_tokens)
         return display_pieces(pieces, detect_coding(pieces, record.texts.get("response"))), False
     if record.response_ids is None:
         return [], False
     ids = record.response_ids.values()
-    if run.vocabulary is not None:
-        return run.vocabulary.texts(ids), False
+    if vocabulary is not None:
+        return vocabulary.texts(ids), False
     return id_texts(ids), True
 
 
-def _prompt_tokens(run: Run, record: Record) -> tuple[str, ...] | None:
+def _prompt_tokens(vocabulary: Vocabulary | None, record: Record) -> tuple[str, ...] | None:
     if record.prompt_ids is None:
         return None
     ids = record.prompt_ids.values()
-    return tuple(run.vocabulary.texts(ids) if run.vocabulary else id_texts(ids))
+    return tuple(vocabulary.texts(ids) if vocabulary else id_texts(ids))
 
 
 def search(run: Run, rows: pd.DataFrame, text: str, *, regex: bool = False) -> pd.Series[bool]:
@@ -184,6 +243,6 @@ def _texts(run: Run, record: Record) -> Iterator[str]:
     yield from (record.texts[name] for name in _SEARCHED if name in record.texts)
     yield from (message_text(message) for message in record.messages)
     if "prompt" not in record.texts:
-        yield joined(_prompt_tokens(run, record) or ())
+        yield joined(_prompt_tokens(run.vocabulary, record) or ())
     if "response" not in record.texts:
-        yield joined(_response_tokens(run, record)[0])
+        yield joined(_response_tokens(run.vocabulary, record)[0])

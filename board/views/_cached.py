@@ -14,10 +14,13 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from board.charts.curves import CurveOptions, Series, curve
-from board.store import discovery
+from board.core.vocabulary import Vocabulary
+from board.store import discovery, spans
 from board.store.discovery import Discovery, LogFile, RunInfo
 from board.store.rollout import OpenRollout, open_rollout, search
 from board.store.run import OpenOptions, Run, open_run
+from board.store.spans import StepSpans
+from board.store.tokenizers import load_vocabulary
 from board.views._text import plain, size
 
 _SHOW_PROGRESS_BYTES = 8 << 20
@@ -71,14 +74,43 @@ def _open_with_progress(info: RunInfo, options: OpenOptions) -> Run:
 
 @st.cache_resource(max_entries=32, show_spinner=False)
 def _rollout(
-    files: tuple[LogFile, ...], options: OpenOptions, step: int, index: int, _run: Run
+    files: tuple[LogFile, ...],
+    options: OpenOptions,
+    step: int,
+    index: int,
+    tokenizer: str,
+    _run: Run,
 ) -> OpenRollout:
-    return open_rollout(_run, step, index)
+    return open_rollout(_run, step, index, vocabulary(tokenizer) if tokenizer else None)
 
 
-def rollout(of: Run, step: int, index: int) -> OpenRollout:
-    """One rollout whole. Raises BoardError."""
-    return _rollout(of.info.files, of.options, step, index, of)
+def rollout(of: Run, step: int, index: int, tokenizer: str = "") -> OpenRollout:
+    """One rollout whole, ids decoded by the tokenizer where the log can't. Raises BoardError."""
+    return _rollout(of.info.files, of.options, step, index, tokenizer, of)
+
+
+@st.cache_resource(max_entries=2, show_spinner="Loading the tokenizer …")
+def vocabulary(name: str) -> Vocabulary:
+    """A tokenizer's pieces, from this machine; loaded once for all rollouts. Raises BoardError."""
+    return load_vocabulary(name)
+
+
+def download_vocabulary(name: str) -> None:
+    """Fetches a tokenizer from the hub into the local cache. Raises BoardError."""
+    load_vocabulary(name, download=True)
+    vocabulary.clear()
+
+
+@st.cache_resource(max_entries=32, show_spinner="Reading the step's rollouts …")
+def _step_spans(
+    files: tuple[LogFile, ...], options: OpenOptions, step: int, _run: Run
+) -> StepSpans:
+    return spans.step_spans(_run, step)
+
+
+def step_spans(of: Run, step: int) -> StepSpans:
+    """The range of each token metric over a step."""
+    return _step_spans(of.info.files, of.options, step, of)
 
 
 @st.cache_resource(max_entries=256, show_spinner=False)

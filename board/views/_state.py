@@ -153,7 +153,10 @@ CHOICES: Final[Mapping[str, Choice]] = {
     # Rollout
     "metric": Choice(""),
     "token": Choice(None, _whole),
+    "over": Choice("rollout", _one_of("rollout", "step")),
     "heat": Choice(True, _yes, _flag),
+    "vs": Choice(""),
+    "tokenizer": Choice(""),
     "raw": _FLAG,
 }
 

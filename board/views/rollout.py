@@ -6,20 +6,14 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import streamlit as st
 
-from board.charts.layout import PLOTLY_CONFIG, notes_of
-from board.charts.token_heatmap import token_heatmap
-from board.components.token_data import TokenSegment, spec_of
-from board.components.token_view import token_view
-from board.core.metrics import REWARD_PART, rollout_metric, token_metric
+from board.core.metrics import REWARD_PART, rollout_metric
 from board.errors import BoardError
 from board.store.rollout import OpenRollout
 from board.store.run import Run
-from board.views import _cached, _page, _sidebar, _state
+from board.views import _cached, _compare, _page, _sidebar, _state, _tokenizer, _tokens
 from board.views._text import number, plain
 
 _TEXTS: Final = (
@@ -43,15 +37,8 @@ _SCORES: Final = (
     "response_tokens",
 )
 _BADGES: Final = ("reward", "advantage", "k3_mean", "entropy_mean", "response_tokens")
-_FIRST_METRICS: Final = ("k1", "k3", "mismatch_kl", "logprobs", "entropy", "values", "advantages")
 _TEXT_HEIGHT: Final = 200
 _FULL_LINES: Final = 7
-# Of the token view, in pixels and characters; the lowest still shows its list of top tokens.
-_LINE_HEIGHT: Final = 26
-_LINE_CHARACTERS: Final = 70
-_HEADINGS_HEIGHT: Final = 130
-_LOWEST: Final = 330
-_HIGHEST: Final = 560
 
 
 def _moves(run: Run, step: int, count: int) -> int:
@@ -156,114 +143,6 @@ def _scores(row: pd.Series[Any]) -> None:
         )
 
 
-def _fitted(
-    values: npt.NDArray[np.float64], length: int
-) -> np.ma.MaskedArray[Any, np.dtype[np.float64]]:
-    """[length] values; what is missing at the end, and null or NaN, is masked as not recorded."""
-    shown = np.full(length, np.nan)
-    kept = values[:length]
-    shown[: len(kept)] = kept
-    return np.ma.masked_invalid(shown)
-
-
-def _ordered_metrics(opened: OpenRollout) -> Mapping[str, npt.NDArray[np.float64]]:
-    names = [name for name in _FIRST_METRICS if name in opened.metrics]
-    names += [name for name in opened.metrics if name not in names]
-    return {name: opened.metrics[name] for name in names}
-
-
-def _length_warnings(opened: OpenRollout) -> None:
-    """Values keep the position they were recorded at; none is shifted to make lengths agree."""
-    length = len(opened.tokens)
-    for name, values in opened.metrics.items():
-        surplus = len(values) - length
-        if surplus:
-            effect = (
-                f"the last {surplus} have no place below"
-                if surplus > 0
-                else "the tokens after them are shown without a value"
-            )
-            st.caption(plain(f"{name} has {len(values)} entries for {length} tokens: {effect}."))
-
-
-@st.fragment
-def _tokens(opened: OpenRollout, signature: str) -> None:
-    """The coloured tokens and the heat map; choosing a metric reruns only this."""
-    length = len(opened.tokens)
-    recorded = _ordered_metrics(opened)
-    metrics = {name: _fitted(values, length) for name, values in recorded.items()}
-    mask = opened.metrics.get("loss_mask")
-    if not recorded:
-        st.caption("The log holds tokens of this rollout and no values for them.")
-    _state.ensure("metric", ["", *metrics], "")
-    _state.ensure("token", [None, *range(length)], None)
-    event = token_view(
-        opened.tokens,
-        metrics,
-        key="token_view",
-        signature=signature,
-        specs={name: spec_of(token_metric(name)) for name in metrics if name in _known(metrics)},
-        metric=_state.get("metric") or None,
-        pinned=_state.get("token"),
-        loss_mask=mask if mask is not None and len(mask) == length else None,
-        segments=_segments(opened, length),
-        prompt_tokens=_prompt(opened),
-        height=_height(opened),
-    )
-    default = next(iter(metrics), "")
-    _state.put(metric="" if event.metric in (None, default) else event.metric, token=event.pinned)
-    _state.push()
-    if metrics:
-        _heat_map(opened, metrics)
-
-
-def _height(opened: OpenRollout) -> int:
-    """Of the tokens' text, in pixels: short rollouts leave room for what stands below them."""
-    shown = "".join([*(_prompt(opened) or ()), *opened.tokens])
-    lines = sum(1 + len(part) // _LINE_CHARACTERS for part in shown.split("\n"))
-    return min(max(_LINE_HEIGHT * lines + _HEADINGS_HEIGHT, _LOWEST), _HIGHEST)
-
-
-def _known(metrics: Mapping[str, Any]) -> set[str]:
-    """Arrays that the board has words for; the token view finds words for the others itself."""
-    return {name for name in metrics if token_metric(name).label != name}
-
-
-def _prompt(opened: OpenRollout) -> list[str] | None:
-    if opened.prompt_tokens is not None:
-        return list(opened.prompt_tokens)
-    prompt = opened.record.texts.get("prompt")
-    return [prompt] if prompt else None
-
-
-def _segments(opened: OpenRollout, length: int) -> list[TokenSegment]:
-    """The recorded segments that lie within the response, without overlap."""
-    found: list[TokenSegment] = []
-    end = 0
-    for entry in opened.record.segments:
-        start, stop = entry.get("start"), entry.get("end")
-        if isinstance(start, int) and isinstance(stop, int) and end <= start < stop <= length:
-            name = entry.get("name")
-            found.append(TokenSegment(start, stop, str(entry.get("role", "")), str(name or "")))
-            end = stop
-    return found
-
-
-def _heat_map(opened: OpenRollout, metrics: Mapping[str, Any]) -> None:
-    st.toggle(
-        "All metrics by position",
-        key="heat",
-        help="One row per metric, each on its own scale from the 1st to the 99th percentile.",
-        persist_state="session",
-    )
-    if _state.get("heat"):
-        filled = {name: values.filled(np.nan) for name, values in metrics.items()}
-        figure = token_heatmap(filled, opened.tokens, dark=_page.dark())
-        st.plotly_chart(figure, key="heat_map", theme=None, config=dict(PLOTLY_CONFIG))
-        for note in notes_of(figure):
-            st.caption(plain(note))
-
-
 def _raw(run: Run, opened: OpenRollout, row: pd.Series[Any]) -> None:
     st.toggle(
         "Raw record",
@@ -282,14 +161,33 @@ def _remarks(opened: OpenRollout) -> None:
         st.caption(plain(f"{remark.reason}. {remark.hint}", 300))
 
 
+def _show_tokens(run: Run, opened: OpenRollout) -> None:
+    record = opened.record
+    if record.response_ids is None and record.response_tokens is None and not opened.metrics:
+        if "response" in record.texts:
+            st.caption(
+                "No tokens are recorded for this rollout, so there are no values to colour by."
+            )
+        return
+    _tokens.length_warnings(opened)
+    _compare.choose(run, opened)
+    if _compare.usable(run, opened):
+        _compare.show(run, opened)
+    else:
+        _tokens.show(run, opened)
+
+
 def _render() -> None:
     run = _sidebar.current()
     _page.header(run)
     step = int(_state.get("step"))
     count = int((run.rollouts["step"] == step).sum())
     index = _moves(run, step, count)
+    tokenizer = ""
+    if run.vocabulary is None:
+        tokenizer = _tokenizer.choose(run)
     try:
-        opened = _cached.rollout(run, step, index)
+        opened = _cached.rollout(run, step, index, tokenizer)
     except BoardError as error:
         st.error(plain(error, 500), icon=":material/error:")
         return
@@ -298,12 +196,10 @@ def _render() -> None:
     _scores(row)
     _remarks(opened)
     if opened.tokens_are_ids:
-        st.caption("Tokens are shown as ids: the run has no vocab.json beside its logs.")
-    if opened.tokens:
-        _length_warnings(opened)
-        _tokens(opened, f"{run.info.name}/{run.info.mtime}/{step}/{index}/{run.options.read}")
-    elif "response" in opened.record.texts:
-        st.caption("No tokens are recorded for this rollout, so there are no values to colour by.")
+        st.caption(
+            "Tokens are shown as ids: the run has no vocab.json. Name a tokenizer in the sidebar."
+        )
+    _show_tokens(run, opened)
     _raw(run, opened, row)
 
 

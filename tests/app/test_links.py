@@ -47,6 +47,9 @@ LINKS: dict[str, tuple[str, str, Any]] = {
     "metric": ("rollout", "entropy", "entropy"),
     "token": ("rollout", "3", 3),
     "heat": ("rollout", "0", False),
+    "over": ("rollout", "step", "step"),
+    "vs": ("rollout", "10.1", "10.1"),
+    "tokenizer": ("rollout", "/no/such/folder", "/no/such/folder"),
     "raw": ("rollout", "1", True),
 }
 

@@ -22,7 +22,6 @@ from board.components.token_data import (
     TokenMetricSpec,
     TokenSegment,
     TokenValues,
-    TopK,
     cover,
     metric_table,
     prompt_table,
@@ -32,6 +31,7 @@ from board.components.token_data import (
 )
 from board.components.token_view.choice import Choice, Chosen, Over, latest
 from board.core.masks import RULES
+from board.core.topk import TopK
 
 __all__ = ["TokenMetricSpec", "TokenSegment", "TokenViewEvent", "token_view"]
 
@@ -96,6 +96,7 @@ def token_view(
     clip: Mapping[str, float] | None = None,
     link: Link | None = None,
     unit: str = "token",
+    heat: bool = False,
     height: int = 560,
 ) -> TokenViewEvent:
     """Show a response's tokens and return what the user chose.
@@ -128,6 +129,7 @@ def token_view(
         clip: the run's own clip range, by the threshold names of `core.masks.RULES["ratio_clip"]`.
         link: binds this view to another; such a view has text, map and legend only.
         unit: what one entry of tokens is, in words: "token", or "word" for a text without tokens.
+        heat: show all metrics over the position, a row each.
         height: of the text, in pixels; everything around it adds about 250, in a linked view 90.
 
     Returns:
@@ -154,6 +156,7 @@ def token_view(
         "height": height,
         "surplus": surplus,
         "unit": unit,
+        "heat": heat,
         "advantage": advantage,
         "clip": dict(clip) if clip else None,
         "link": asdict(link) if link else None,

@@ -12,7 +12,10 @@ def roles(text):
 
 
 def test_chatml_turns_begin_at_their_marker_and_end_after_their_end_mark():
-    text = "<|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"
+    text = (
+        "<|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n"
+        "<|im_start|>assistant\n"
+    )
     assert roles(text) == [
         ("system", "<|im_start|>system\nBe kind.<|im_end|>\n"),
         ("user", "<|im_start|>user\nHi<|im_end|>\n"),

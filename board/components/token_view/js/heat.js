@@ -7,23 +7,19 @@ function heatKey(view) {
   return [view.rollout.signature, view.spansKey].join("|");
 }
 
-function toggleHeat(view) {
-  view.showsHeat = !view.showsHeat;
-  showHeat(view);
-}
-
-function showHeat(view) {
+function showHeat(view, wanted) {
   const { ui, rollout } = view;
-  ui.heatLane.hidden = !view.showsHeat || !rollout.metrics.length;
-  ui.heatButton.setAttribute("aria-pressed", String(Boolean(view.showsHeat)));
-  if (ui.heatLane.hidden) return;
+  const hidden = !wanted || !rollout.metrics.length;
+  const isDone = ui.heatLane.hidden === hidden && view.heatOf === rollout;
+  if (isDone) return;
+  Object.assign(view, { heatOf: rollout });
+  ui.heatLane.hidden = hidden;
   ui.heat.style.height = `${rollout.metrics.length * HEAT_ROW}px`;
-  const names = rollout.metrics.map((metric) => {
-    const name = makeButton("heat-name", metric.spec.label, heatTitle(metric), () => pick(view, metric));
-    name.classList.toggle("chosen", metric === view.metric);
-    return name;
-  });
+  const names = rollout.metrics.map((metric) =>
+    makeButton("heat-name", metric.spec.label, heatTitle(metric), () => pick(view, metric)),
+  );
   ui.heatNames.replaceChildren(...names);
+  markHeatName(view);
   drawPositions(view);
 }
 

@@ -25,7 +25,7 @@ export default function ({ data, parentElement, setStateValue }) {
 const PARTS = [
   ...["metric", "over", "histogram", "range", "previous-peak", "next-peak", "peak-count", "find", "find-count"],
   ...["regex", "flow", "map", "panel", "formula", "keys", "tip", "strip", "first", "second", "readout", "whole"],
-  ...["heat", "heat-lane", "heat-names", "heat-button", "what-if", "what-if-button", "diverge"],
+  ...["heat", "heat-lane", "heat-names", "what-if", "what-if-button", "diverge"],
 ];
 
 function createView(root, shadow) {
@@ -94,7 +94,7 @@ function load(view, data) {
   showDivergence(view);
   if (view.whatIf.open) fillWhatIf(view);
   choose(view, metricNamed(rollout, data.view.metric) ?? rollout.metrics[0] ?? null);
-  showHeat(view);
+  showHeat(view, data.view.heat);
   if (data.view.pinned !== null) goTo(view, data.view.pinned, { silent: true });
   if (view.ui.find.value) find(view, view.ui.find.value);
   fillInSight(view);
@@ -112,6 +112,7 @@ function honour(view, wanted, themed) {
     else goTo(view, wanted.pinned, { silent: true });
   }
   if (isRequest(view, "over", wanted.over)) showOver(view, wanted);
+  showHeat(view, wanted.heat);
   if (themed) {
     drawLegend(view);
     drawMap(view);
@@ -289,7 +290,6 @@ function bind(view) {
   ui.find.oninput = () => find(view, ui.find.value);
   ui.regex.onclick = () => toggleRegex(view);
   ui.whole.onclick = () => zoomTo(view, null);
-  ui.heatButton.onclick = () => toggleHeat(view);
   ui.whatIfButton.onclick = () => openWhatIf(view, !view.whatIf.open);
   ui.diverge.onclick = () => scrollToToken(view, view.divergesAt);
   ui.root.onkeydown = (event) => onKey(view, event);
