@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -162,13 +162,13 @@ def recorded_clip(settings: Mapping[str, Any]) -> dict[str, float] | None:
     """
     for part in (settings.get("thresholds"), settings.get("config"), settings):
         if isinstance(part, Mapping):
-            found = _clip_of(part)
+            found = _clip_of(cast("Mapping[str, Any]", part))
             if found is not None:
                 return found
     return None
 
 
-def _clip_of(part: Mapping[Any, Any]) -> dict[str, float] | None:
+def _clip_of(part: Mapping[str, Any]) -> dict[str, float] | None:
     for low_name, high_name in _CLIP_NAMES:
         low = part.get(low_name)
         if isinstance(low, int | float) and not isinstance(low, bool):

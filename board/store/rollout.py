@@ -122,11 +122,9 @@ def _top_k(record: Record, vocabulary: Vocabulary | None, length: int) -> TopK |
         return None
     unique, places = np.unique(recorded.ids, return_inverse=True)
     ids = unique.astype(np.float64)
-    texts = (
-        [vocabulary.texts(ids[i : i + 1])[0] for i in range(len(ids))]
-        if vocabulary
-        else id_texts(ids)
-    )
+    # One by one: a piece alone stands for itself and completes no character of another.
+    alone = vocabulary.texts if vocabulary else id_texts
+    texts = [alone(ids[i : i + 1])[0] for i in range(len(ids))]
     shaped = places.reshape(recorded.ids.shape).astype(np.int32)
     return TopK(texts, np.where(recorded.ids < 0, np.int32(-1), shaped), recorded.logprobs)
 

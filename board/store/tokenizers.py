@@ -28,9 +28,11 @@ def named_tokenizer(run: Run) -> str | None:
     """The tokenizer that a run's settings name: a folder or a hub name; None without one."""
     for settings in run.settings.values():
         config: Any = settings.get("config")
-        for part in (settings, config if isinstance(config, Mapping) else {}):
+        parts: list[Any] = [settings, config]
+        for part in (part for part in parts if isinstance(part, Mapping)):
+            fields = cast("Mapping[str, object]", part)
             for key in _CONFIG_KEYS:
-                if name := _name_in(cast("Mapping[str, Any]", part).get(key)):
+                if name := _name_in(fields.get(key)):
                     return name
     return None
 
@@ -49,16 +51,19 @@ def load_vocabulary(name: str, *, download: bool = False) -> Vocabulary:
     where it does not. Raises NotFoundError, which says what to do, when it can't be loaded.
     """
     try:
-        from transformers import AutoTokenizer
+        import transformers
     except ImportError as error:
         raise NotFoundError(
             "Decoding with a tokenizer needs Transformers: pip install 'rollout-board[decode]'"
         ) from error
+    loader: Any = transformers
     try:
-        tokenizer: Any = AutoTokenizer.from_pretrained(
+        tokenizer: Any = loader.AutoTokenizer.from_pretrained(
             name, local_files_only=not download, trust_remote_code=False
         )
-        pieces = list(tokenizer.convert_ids_to_tokens(list(range(len(tokenizer)))))
+        count: int = len(tokenizer)
+        pieces: list[str | None] = list(tokenizer.convert_ids_to_tokens(list(range(count))))
+        special: list[int] = [int(i) for i in tokenizer.all_special_ids]
     # A folder can hold anything: each way of being no tokenizer raises another error.
     except Exception as error:
         where = "on the hub" if download else "in a local folder or the local cache"
@@ -66,8 +71,7 @@ def load_vocabulary(name: str, *, download: bool = False) -> Vocabulary:
             f"No usable tokenizer {name[:80]!r} {where} ({type(error).__name__}); expected a folder with "
             "tokenizer.json, or a name that was downloaded before"
         ) from error
-    special = frozenset(int(i) for i in tokenizer.all_special_ids)
-    return Vocabulary(pieces, coding_of(tokenizer, pieces), special)
+    return Vocabulary(pieces, coding_of(tokenizer, pieces), frozenset(special))
 
 
 def coding_of(tokenizer: Any, pieces: Sequence[str | None]) -> Coding:

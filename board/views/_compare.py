@@ -38,7 +38,7 @@ def choose(run: Run, opened: OpenRollout) -> None:
         "Compare with",
         list(choices),
         key="vs",
-        format_func=lambda name: choices.get(name, name),
+        format_func=lambda name: str(choices.get(name, name)),
         help="A rollout of the same group, of the same prompt at another step, or the reference "
         "response. Both are shown on one scale, and scroll together.",
         persist_state="session",

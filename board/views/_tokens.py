@@ -120,11 +120,17 @@ def positions(opened: OpenRollout) -> int:
 
 
 def fitted(values: FloatArray, length: int) -> MaskedFloats:
-    """[length] values; what is missing at the end is masked as not recorded, and so is NaN."""
+    """[length] values; what is missing at the end is masked as not recorded, and so is NaN.
+
+    An array of nothing but NaN was measured so: it is shown as NaN, not as missing.
+    """
     shown: npt.NDArray[np.float64] = np.full(length, np.nan)
     kept = values[:length]
     shown[: len(kept)] = kept
-    return np.ma.masked_array(shown, mask=np.isnan(shown))
+    missing = np.isnan(shown)
+    if len(kept) and np.isnan(kept).all():
+        missing[: len(kept)] = False
+    return np.ma.masked_array(shown, mask=missing)
 
 
 def fitted_metrics(opened: OpenRollout) -> dict[str, MaskedFloats]:
@@ -133,15 +139,7 @@ def fitted_metrics(opened: OpenRollout) -> dict[str, MaskedFloats]:
     names = [name for name in _FIRST_METRICS if name in opened.metrics]
     names += [name for name in opened.metrics if name not in (*names, *_LAST_METRICS)]
     names += [name for name in _LAST_METRICS if name in opened.metrics]
-    found = {name: fitted(opened.metrics[name], count) for name in names}
-    return {name: _with_nan(opened.metrics[name], values) for name, values in found.items()}
-
-
-def _with_nan(recorded: FloatArray, values: MaskedFloats) -> MaskedFloats:
-    """An array of nothing but NaN was measured so: it is shown as NaN, not as missing."""
-    if len(recorded) and np.isnan(recorded).all():
-        values.mask[: len(recorded)] = False
-    return values
+    return {name: fitted(opened.metrics[name], count) for name in names}
 
 
 def specs_of(metrics: Mapping[str, Any]) -> dict[str, TokenMetricSpec]:
@@ -234,5 +232,6 @@ def length_warnings(opened: OpenRollout) -> None:
             if count > length
             else f"the last {length - count:,} tokens are shown without a value"
         )
-        words = f"{', '.join(names)}: {count:,} entries for {length:,} tokens; {effect}."
+        have = "has" if len(names) == 1 else "have"
+        words = f"{', '.join(names)} {have} {count:,} entries for {length:,} tokens: {effect}."
         st.warning(plain(words, 400), icon=":material/straighten:")

@@ -48,7 +48,7 @@ LINKS: dict[str, tuple[str, str, Any]] = {
     "token": ("rollout", "3", 3),
     "heat": ("rollout", "0", False),
     "over": ("rollout", "step", "step"),
-    "vs": ("rollout", "10.1", "10.1"),
+    "vs": ("rollout", "ref", "ref"),
     "tokenizer": ("rollout", "/no/such/folder", "/no/such/folder"),
     "raw": ("rollout", "1", True),
 }
@@ -130,6 +130,8 @@ WRONG = [
     ("token", "rollout", "x", "token"),
     ("heat", "rollout", "maybe", "maybe"),
     ("raw", "rollout", "true", "true"),
+    ("over", "rollout", "run", "run"),
+    ("vs", "rollout", "99.99", "99.99"),
 ]
 
 

@@ -57,13 +57,8 @@ function drawLane(view, canvas, what, draw) {
 }
 
 function drawPositionMarks(view, context, width, height) {
-  const [first, last] = tokensInSight(view);
-  const left = xOfToken(view, first - 0.5, width);
-  const across = Math.max(2, xOfToken(view, last - 0.5, width) - left);
+  drawSight(view, context, width, height);
   context.fillStyle = view.accentColour;
-  context.globalAlpha = 0.14;
-  context.fillRect(left, 0, across, height);
-  context.globalAlpha = 1;
   for (const { first: hit } of view.hits) context.fillRect(xOfToken(view, hit, width) - 1, 0, 2, 4);
   const line = (i, thick, alpha) => {
     context.globalAlpha = alpha;
@@ -74,6 +69,18 @@ function drawPositionMarks(view, context, width, height) {
   if (view.pointed !== null) line(view.pointed, 1, 0.6);
   context.globalAlpha = 0.2;
   if (view.drag) context.fillRect(view.drag[0], 0, view.drag[1] - view.drag[0], height);
+  context.globalAlpha = 1;
+}
+
+/** The stretch that the text shows now; not worth a mark where it is all there is. */
+function drawSight(view, context, width, height) {
+  const [first, last] = tokensInSight(view);
+  if (last - first >= view.rollout.texts.length - 1) return;
+  const left = xOfToken(view, first - 0.5, width);
+  const across = Math.max(2, xOfToken(view, last - 0.5, width) - left);
+  context.fillStyle = view.accentColour;
+  context.globalAlpha = 0.14;
+  context.fillRect(left, 0, across, height);
   context.globalAlpha = 1;
 }
 
