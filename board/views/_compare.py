@@ -25,22 +25,23 @@ from board.views import _cached, _state, _tokens
 from board.views._text import number, one_line
 
 REFERENCE: Final = "ref"
-_HEIGHT: Final = 520
 _MOST_CHOICES: Final = 200
 _TITLES: Final = {"left": "This rollout", "right": "Compared with"}
 
 
 def choose(run: Run, opened: OpenRollout) -> None:
     """The field that says what to compare with; empty: nothing."""
-    choices = {"": "nothing", **_choices(run, opened)}
+    choices = {"": "Compare with …", **_choices(run, opened)}
     _state.ensure("vs", choices, "")
     st.selectbox(
         "Compare with",
         list(choices),
         key="vs",
         format_func=lambda name: str(choices.get(name, name)),
-        help="A rollout of the same group, of the same prompt at another step, or the reference "
-        "response. Both are shown on one scale, and scroll together.",
+        # In one line with its own first option: the tokens below are what the page is for.
+        label_visibility="collapsed",
+        width=420,
+        disabled=len(choices) == 1,
         persist_state="session",
     )
 
@@ -87,6 +88,7 @@ def show(run: Run, opened: OpenRollout) -> None:
     _state.ensure("metric", ["", *names], "")
     spans = _spans(sides)
     parting = _parting(opened, other)
+    height = max(_tokens.height_of(side) for side in sides)
     columns = st.columns(2, gap="small")
     before = _state.get("metric")
     for column, name, side in zip(columns, ("left", "right"), (opened, other), strict=True):
@@ -94,7 +96,9 @@ def show(run: Run, opened: OpenRollout) -> None:
             _heading(run, opened, side, name)
             at = parting.left if name == "left" else parting.right
             event = (
-                _reference(run, opened, at) if side is None else _side(run, side, name, at, spans)
+                _reference(run, opened, at)
+                if side is None
+                else _side(run, side, name, at, spans, height)
             )
         if side is not None and event.metric and event.metric != (before or next(iter(names))):
             _state.put(metric=event.metric)
@@ -137,7 +141,12 @@ def _heading(run: Run, opened: OpenRollout, side: OpenRollout | None, name: str)
 
 
 def _side(
-    run: Run, side: OpenRollout, name: str, at: int | None, spans: Mapping[str, ScaleSpan]
+    run: Run,
+    side: OpenRollout,
+    name: str,
+    at: int | None,
+    spans: Mapping[str, ScaleSpan],
+    height: int,
 ) -> Any:
     return _tokens.draw(
         side,
@@ -146,7 +155,7 @@ def _side(
         signature=f"{_tokens.signature_of(run, side)}/{name}/{_state.get('vs')}/{at}",
         shared_spans=spans,
         link=Link("compare", at),
-        height=_HEIGHT,
+        height=height,
     )
 
 
@@ -161,7 +170,7 @@ def _reference(run: Run, opened: OpenRollout, at: int | None) -> Any:
         link=Link("compare", at),
         prompt=_tokens.prompt_parts(opened),
         unit="word",
-        height=_HEIGHT,
+        height=_tokens.height_of(opened),
     )
 
 

@@ -110,7 +110,7 @@ def draw(
         top_k=opened.top_k,
         advantage=opened.record.scores.get("advantage"),
         clip=opened.clip,
-        **{"height": _height(opened), **more},
+        **{"height": height_of(opened), **more},
     )
 
 
@@ -212,7 +212,7 @@ def _step_spans(run: Run, step: int) -> dict[str, ScaleSpan]:
     return {name: ScaleSpan(low, high, words) for name, (low, high) in found.spans.items()}
 
 
-def _height(opened: OpenRollout) -> int:
+def height_of(opened: OpenRollout) -> int:
     """Of the tokens' text, in pixels: short rollouts leave room for what stands below them."""
     shown = "".join([*(part.text for part in prompt_parts(opened)), *opened.tokens])
     lines = sum(1 + len(part) // _LINE_CHARACTERS for part in shown.split("\n"))

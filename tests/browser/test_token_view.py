@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 from token_view_cases import HOSTILE, PEAK
+from token_view_steps import Serve, expect_report, open_case
 
 pytestmark = pytest.mark.browser
 
-Serve = Callable[[Path], str]
-
-READY = "[data-test-script-state=notRunning]"
-SCRIPT = Path(__file__).with_name("token_view_page.py")
 # Runs in one task of the page, so that no message from the server can come between.
 SWITCH_METRIC = """(select, rank) => {
   const token = select.getRootNode().querySelectorAll(".flow .token")[19];
@@ -25,19 +20,6 @@ SWITCH_METRIC = """(select, rank) => {
   select.dispatchEvent(new Event("change"));
   return [before, token.className];
 }"""
-
-
-def open_case(page: Page, serve: Serve, case: str, **choices: object) -> Locator:
-    query = "&".join(f"{name}={value}" for name, value in {"case": case, **choices}.items())
-    page.goto(f"{serve(SCRIPT)}/?{query}")
-    page.wait_for_selector(READY)
-    view = page.locator(".token-view")
-    expect(view).to_be_visible()
-    return view
-
-
-def expect_report(page: Page, words: str) -> None:
-    expect(page.get_by_test_id("stText")).to_contain_text(words)
 
 
 def test_hostile_tokens_are_text_and_nothing_else(page: Page, serve: Serve) -> None:
