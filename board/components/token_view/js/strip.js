@@ -105,6 +105,7 @@ function chooseSecond(view, metric) {
   view.second = metric ?? null;
   view.secondName = metric?.name ?? null;
   showStripNames(view);
+  showReadout(view);
   drawPositions(view);
 }
 

@@ -1,0 +1,76 @@
+"""The page that benchmarks/token_view.py measures: one response, shown in one of three ways.
+
+`?variant=board|heatmap|styler&tokens=N`. The button shows another response of the same size. The other
+two ways are those of RLLoggingBoard: a plotly heat map with the tokens as text, and a styled table with
+a column per token.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+import streamlit as st
+
+from board.components.token_data import spec_of
+from board.components.token_view import token_view
+from board.core.metrics import token_metric
+
+METRICS = (
+    *("k1", "k3", "logprobs", "ref_logprobs", "entropy", "values", "importance_ratio"),
+    *("mismatch_ratio", "prob_delta", "advantages"),
+)
+WORDS = ("The", " sum", " of", " two", " is", " 12", ",", " so", " we", " carry", ".", "\n")
+
+
+def response(count: int, number: int) -> tuple[list[str], dict[str, np.ndarray]]:
+    """Tokens and ten metrics of them, made by rule; only their shape means anything."""
+    index = np.arange(count) + 7 * number
+    tokens = [f"#{number}", *(WORDS[(i * 7 + i // 12) % 12] for i in index[1:])]
+    waves = {
+        name: np.sin(index * (0.37 + rank)) * np.cos(index * 0.011) ** 3
+        for rank, name in enumerate(METRICS)
+    }
+    return tokens, waves
+
+
+def show_board(tokens: list[str], metrics: dict[str, np.ndarray], number: int) -> None:
+    token_view(
+        tokens,
+        metrics,
+        key="tokens",
+        signature=str(number),
+        specs={name: spec_of(token_metric(name)) for name in metrics},
+        heat=True,
+        height=480,
+    )
+
+
+def show_heatmap(tokens: list[str], metrics: dict[str, np.ndarray], number: int) -> None:
+    figure = go.Figure(
+        go.Heatmap(
+            z=np.stack(list(metrics.values())),
+            text=[tokens] * len(metrics),
+            y=list(metrics),
+            texttemplate="%{text}",
+        )
+    )
+    st.plotly_chart(figure, key=f"heatmap {number}")
+
+
+def show_styler(tokens: list[str], metrics: dict[str, np.ndarray], number: int) -> None:
+    columns = [f"{token} {i}" for i, token in enumerate(tokens)]
+    frame = pd.DataFrame(np.stack(list(metrics.values())), index=list(metrics), columns=columns)
+    pd.set_option("styler.render.max_elements", 10**9)
+    st.dataframe(frame.style.background_gradient(axis=1), key=f"table {number}")
+
+
+st.set_page_config(layout="wide")
+st.session_state.setdefault("number", 0)
+if st.button("another"):
+    st.session_state["number"] += 1
+variant = st.query_params.get("variant", "board")
+shown = response(int(st.query_params.get("tokens", 32_000)), st.session_state["number"])
+show = {"board": show_board, "heatmap": show_heatmap, "styler": show_styler}[variant]
+show(*shown, st.session_state["number"])
+st.text(f"round {st.session_state['number']}")
