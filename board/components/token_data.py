@@ -127,7 +127,7 @@ def token_table(
     Raises:
         ValueError: loss_mask is not as long as tokens.
     """
-    text = pa.array([_encodable(token) for token in tokens], pa.string())
+    text = _text_column(tokens)
     if loss_mask is None:
         in_loss = pa.array(np.ones(len(tokens), dtype=bool))
     else:
@@ -168,9 +168,9 @@ def prompt_table(prompt: Sequence[PromptPart]) -> pa.Table:
     """Arrow table with one row per part of the prompt: text, role, name, tokens (null: not known)."""
     return pa.table(
         {
-            "text": pa.array([_encodable(part.text) for part in prompt], pa.string()),
-            "role": pa.array([_encodable(part.role) for part in prompt], pa.string()),
-            "name": pa.array([_encodable(part.name) for part in prompt], pa.string()),
+            "text": _text_column([part.text for part in prompt]),
+            "role": _text_column([part.role for part in prompt]),
+            "name": _text_column([part.name for part in prompt]),
             "tokens": pa.array([part.tokens for part in prompt], pa.int32()),
         }
     )
@@ -191,7 +191,7 @@ def top_k_tables(top: TopK | None) -> dict[str, pa.Table]:
         "topk": pa.table(
             {"place": pa.array(places), "logprob": pa.array(logprobs, from_pandas=False)}
         ),
-        "topk_texts": pa.table({"text": pa.array([_encodable(t) for t in top.texts], pa.string())}),
+        "topk_texts": pa.table({"text": _text_column(top.texts)}),
     }
 
 
@@ -246,6 +246,13 @@ def _finite(values: TokenValues | None) -> npt.NDArray[np.float64]:
         return np.empty(0)
     known = np.ma.masked_invalid(np.ma.asarray(values, dtype=np.float64))
     return np.asarray(known.compressed(), dtype=np.float64)
+
+
+def _text_column(texts: Sequence[str]) -> pa.Array:
+    try:
+        return pa.array(texts, pa.string())
+    except UnicodeEncodeError:  # rare: looking for surrogates in every token takes far longer
+        return pa.array([_encodable(text) for text in texts], pa.string())
 
 
 def _encodable(text: str) -> str:

@@ -42,12 +42,19 @@ function levelClass(level) {
 
 /** Finite values of the tokens in the loss (of all tokens where none is in the loss), sorted. */
 function sortedValues(metric, inLoss) {
-  const keep = (insideOnly) =>
-    metric.values.filter(
-      (x, i) => Number.isFinite(x) && !isAbsent(metric, i) && (!insideOnly || inLoss[i] !== OUTSIDE),
-    );
-  const inside = keep(true);
-  return (inside.length ? inside : keep(false)).sort();
+  const inside = finiteValues(metric, inLoss);
+  return (inside.length ? inside : finiteValues(metric, null)).sort();
+}
+
+function finiteValues(metric, inLoss) {
+  const { values, absent } = metric;
+  const found = new Float32Array(values.length);
+  let count = 0;
+  for (let i = 0; i < values.length; i++) {
+    const counts = Number.isFinite(values[i]) && !absent?.[i] && inLoss?.[i] !== OUTSIDE;
+    if (counts) found[count++] = values[i];
+  }
+  return found.subarray(0, count);
 }
 
 function isAbsent(metric, i) {
@@ -129,5 +136,7 @@ function levelOf(metric, scale, i) {
 
 /** Level of every token; Int8Array, one entry per token. */
 function levelsOf(metric) {
-  return Int8Array.from(metric.values, (_, i) => levelOf(metric, metric.scale, i));
+  const levels = new Int8Array(metric.values.length);
+  for (let i = 0; i < levels.length; i++) levels[i] = levelOf(metric, metric.scale, i);
+  return levels;
 }
