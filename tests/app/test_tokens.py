@@ -1,0 +1,101 @@
+"""The token view on the Rollout page: prompts by role, lengths, tokenizers, side by side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from conftest import OpenApp
+from shown import assert_sound, texts
+from streamlit.testing.v1 import AppTest
+from written_logs import write_lines
+
+from board.core.records import Record
+from board.store.rollout import OpenRollout
+from board.views import _tokens
+
+CHAT = "<|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n"
+
+
+def open_rows(open_app: OpenApp, root: Path, *rows: dict[str, Any], **query: str) -> AppTest:
+    write_lines(root / "run" / "a.jsonl", rows)
+    app = open_app(root, "rollout", **query)
+    assert_sound(app)
+    return app
+
+
+def row(**more: Any) -> dict[str, Any]:
+    return {"step": 0, "response_tokens": ["a", " b"], "logprobs": [-1.0, -2.0], **more}
+
+
+def test_longer_arrays_are_shown_whole_and_both_lengths_are_named(
+    open_app: OpenApp, tmp_path: Path
+) -> None:
+    app = open_rows(open_app, tmp_path, row(values=[1.0, 2.0, 3.0, 4.0]))
+    said = texts(app).replace("\\", "")
+    assert "values has 4 entries for 2 tokens" in said
+    assert "the last 2 stand below as values without a token" in said
+
+
+def test_a_response_of_no_tokens_is_no_missing_response(open_app: OpenApp, tmp_path: Path) -> None:
+    app = open_rows(open_app, tmp_path, {"step": 0, "response": "", "response_tokens": []})
+    assert "No tokens are recorded" not in texts(app)
+
+
+def test_a_tokenizer_that_is_not_there_is_said_and_ids_are_shown(
+    open_app: OpenApp, tmp_path: Path
+) -> None:
+    rows = {"type": "sample", "step": 0, "response_ids": [1, 2], "logprobs": [-1, -1]}
+    app = open_rows(open_app, tmp_path, rows, tokenizer=str(tmp_path / "none"))
+    said = texts(app).replace("\\", "")
+    assert "No usable tokenizer" in said
+    assert "Tokens are shown as ids" in said
+
+
+def test_two_rollouts_stand_side_by_side(open_app: OpenApp, tmp_path: Path) -> None:
+    pair = [
+        row(group_id="g", reward=1.0),
+        row(group_id="g", reward=0.0, response_tokens=["a", "c"]),
+    ]
+    app = open_rows(open_app, tmp_path, *pair, vs="0.1")
+    assert "Compared with" in texts(app)
+    assert app.selectbox(key="vs").value == "0.1"
+
+
+def test_the_reference_response_is_compared_as_a_text(open_app: OpenApp, tmp_path: Path) -> None:
+    app = open_rows(open_app, tmp_path, row(ref_response="a c", prompt=CHAT), vs="ref")
+    assert "the reference response" in texts(app)
+
+
+def parts(**fields: Any) -> list[tuple[str, str]]:
+    prompt_tokens = fields.pop("prompt_tokens", None)
+    tokens = fields.pop("tokens", ("yes",))
+    record = Record(step=0, **fields)
+    opened = OpenRollout(0, 0, record, {}, tokens, prompt_tokens, {}, False, ())
+    return [(part.role, part.text) for part in _tokens.prompt_parts(opened)]
+
+
+def test_a_prompt_is_shown_by_role_from_the_markers_of_its_chat_template() -> None:
+    expected = [
+        ("system", "<|im_start|>system\nBe kind.<|im_end|>\n"),
+        ("user", "<|im_start|>user\nHi<|im_end|>\n"),
+    ]
+    assert parts(texts={"prompt": CHAT}) == expected
+    pieces = ("<|im_start|>", "system", "\n", "Be kind.", "<|im_end|>", "\n")
+    assert parts(prompt_tokens=pieces) == expected[:1]
+
+
+def test_a_prompt_is_shown_by_role_from_the_messages_found_in_it() -> None:
+    messages = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "yes"}]
+    found = parts(texts={"prompt": "Q: Hi\nA: "}, messages=messages)
+    assert found == [("prompt", "Q: "), ("user", "Hi"), ("prompt", "\nA: ")]
+
+
+def test_messages_before_the_response_stand_in_for_a_prompt_that_is_not_recorded() -> None:
+    messages = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "yes"}]
+    assert parts(messages=messages) == [("user", "Hi")]
+
+
+def test_a_prompt_without_roles_is_one_part() -> None:
+    assert parts(texts={"prompt": "Add 1 and 2."}) == [("prompt", "Add 1 and 2.")]
+    assert parts() == []
