@@ -61,7 +61,10 @@ function drawCurve(view, context, metric, { width, height, colour, left }) {
     context.lineTo(x + 0.5, y(value) + 0.01);
     return (gap = false);
   });
+  // Where two curves lie over each other both are seen.
+  context.globalAlpha = left ? 1 : 0.7;
   context.stroke();
+  context.globalAlpha = 1;
   drawAxisEnds(view, context, range, { width, height, colour, left });
 }
 
