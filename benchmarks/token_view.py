@@ -173,9 +173,14 @@ def served() -> Iterator[str]:
     flags = {"port": port, "address": "127.0.0.1", "headless": "true", "fileWatcherType": "none"}
     options = [part for name, value in flags.items() for part in (f"--server.{name}", str(value))]
     command = [sys.executable, "-m", "streamlit", "run", str(PAGE), *options]
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    process = subprocess.Popen(command, cwd=ROOT, env=environment, **quiet)
+    process = subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     url = f"http://127.0.0.1:{port}"
     try:
         wait_until_healthy(url)

@@ -27,19 +27,20 @@ _CONFIG_KEYS: Final = (
 def named_tokenizer(run: Run) -> str | None:
     """The tokenizer that a run's settings name: a folder or a hub name; None without one."""
     for settings in run.settings.values():
-        config: Any = settings.get("config")
-        parts: list[Any] = [settings, config]
-        for part in (part for part in parts if isinstance(part, Mapping)):
-            fields = cast("Mapping[str, object]", part)
+        for fields in (settings, _fields(settings.get("config"))):
             for key in _CONFIG_KEYS:
                 if name := _name_in(fields.get(key)):
                     return name
     return None
 
 
+def _fields(value: object) -> Mapping[str, object]:
+    return cast("Mapping[str, object]", value) if isinstance(value, Mapping) else {}
+
+
 def _name_in(value: object) -> str | None:
     if isinstance(value, Mapping):
-        fields = cast("Mapping[str, object]", value)
+        fields = _fields(cast("object", value))
         value = next((fields[key] for key in _NAME_KEYS if fields.get(key)), None)
     return value if isinstance(value, str) and value.strip() else None
 
