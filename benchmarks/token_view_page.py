@@ -62,7 +62,9 @@ def show_styler(tokens: list[str], metrics: dict[str, np.ndarray], number: int) 
     columns = [f"{token} {i}" for i, token in enumerate(tokens)]
     frame = pd.DataFrame(np.stack(list(metrics.values())), index=list(metrics), columns=columns)
     pd.set_option("styler.render.max_elements", 10**9)
-    st.dataframe(frame.style.background_gradient(axis=1), key=f"table {number}")
+    colour = "background-color: rgb({:.0f} 120 120)"
+    styled = frame.style.map(lambda x: colour.format(127 + 127 * np.tanh(x)))
+    st.dataframe(styled, key=f"table {number}")
 
 
 st.set_page_config(layout="wide")
