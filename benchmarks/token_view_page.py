@@ -7,6 +7,9 @@ a column per token.
 
 from __future__ import annotations
 
+import math
+from typing import cast
+
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
@@ -63,7 +66,7 @@ def show_styler(tokens: list[str], metrics: dict[str, np.ndarray], number: int) 
     frame = pd.DataFrame(np.stack(list(metrics.values())), index=list(metrics), columns=columns)
     pd.set_option("styler.render.max_elements", 10**9)
     colour = "background-color: rgb({:.0f} 120 120)"
-    styled = frame.style.map(lambda x: colour.format(127 + 127 * np.tanh(x)))
+    styled = frame.style.map(lambda x: colour.format(127 + 127 * math.tanh(cast("float", x))))
     st.dataframe(styled, key=f"table {number}")
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from shown import OpenApp
-from shown import assert_sound, texts
+from shown import OpenApp, assert_sound, texts
 from streamlit.testing.v1 import AppTest
 from written_logs import write_lines
 
