@@ -38,8 +38,8 @@ REDUCTIONS: Final[tuple[tuple[str, str, Reduction], ...]] = (
 
 COLUMNS: Final = (*(column for column, _, _ in REDUCTIONS), "loss_tokens", "missing_values")
 
-_MAX_PENDING_TOKENS: Final = 1 << 16
-"""Tokens collected before they are reduced: 512 KB per array stay in the processor's cache."""
+_MAX_PENDING_TOKENS: Final = 1 << 14
+"""Tokens collected before they are reduced: 128 KB per array stay in the processor's cache."""
 
 
 @dataclass(slots=True)
@@ -103,48 +103,63 @@ class Aggregator:
         self._pending = 0
 
 
-@np.errstate(over="ignore")
+@np.errstate(over="ignore", invalid="ignore")
 def _reduce(alike: _Alike) -> tuple[dict[str, FloatArray], dict[str, npt.NDArray[np.bool_]]]:
     """The columns of these rollouts, and by array which of them have entries that are no numbers."""
     arrays = {name: np.concatenate(parts) for name, parts in alike.arrays.items()}
     mask = arrays.pop("loss_mask", None)
     lengths = np.asarray(alike.lengths, np.intp)
-    starts = np.concatenate(([0], np.cumsum(lengths)[:-1]))
     in_loss = None if mask is None else mask > 0
-    missing, incomplete = _missing(arrays, in_loss, starts)
+    missing, incomplete = _missing(arrays, in_loss, _starts(lengths))
     columns: dict[str, FloatArray] = {"missing_values": missing}
+    if in_loss is not None:
+        lengths = np.add.reduceat(in_loss, _starts(lengths), dtype=np.intp)
+        columns["loss_tokens"] = lengths.astype(np.float64)
+        if not in_loss.all():
+            arrays = {name: values[in_loss] for name, values in arrays.items()}
+    parts = _Segments(lengths, gaps=bool(incomplete))
     for column, metric, reduction in REDUCTIONS:
         derived = DERIVED.get(metric)
         if derived and metric not in arrays and all(need in arrays for need in derived.needs):
             arrays[metric] = derived.compute(*(arrays[need] for need in derived.needs))
         if metric in arrays:
-            columns[column] = _reduce_segments(arrays[metric], in_loss, starts, lengths, reduction)
-    if in_loss is not None:
-        columns["loss_tokens"] = np.add.reduceat(in_loss, starts, dtype=np.float64)
+            columns[column] = parts.reduce(arrays[metric], reduction)
     return columns, incomplete
 
 
-def _reduce_segments(
-    values: FloatArray,
-    in_loss: npt.NDArray[np.bool_] | None,
-    starts: npt.NDArray[np.intp],
-    lengths: npt.NDArray[np.intp],
-    reduction: Reduction,
-) -> FloatArray:
-    """One number per segment over its finite tokens in the loss; NaN where there is none."""
-    keep = np.isfinite(values)
-    if in_loss is None and keep.all():
-        if reduction == "max":
-            return np.maximum.reduceat(values, starts)
-        return np.add.reduceat(values, starts) / lengths
-    if in_loss is not None:
-        keep &= in_loss
-    if reduction == "max":
-        largest = np.maximum.reduceat(np.where(keep, values, -np.inf), starts)
-        return np.where(np.isneginf(largest), np.nan, largest)
-    totals = np.add.reduceat(np.where(keep, values, 0.0), starts)
-    counts = np.add.reduceat(keep, starts, dtype=np.float64)
-    return np.divide(totals, counts, out=np.full(len(starts), np.nan), where=counts > 0)
+def _starts(lengths: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+    """Where each segment begins among segments of these lengths."""
+    return np.concatenate(([0], np.cumsum(lengths)[:-1]))
+
+
+class _Segments:
+    """Stretches of one array after the other. gaps: some entries may be no finite numbers."""
+
+    def __init__(self, lengths: npt.NDArray[np.intp], *, gaps: bool) -> None:
+        self._some = lengths > 0
+        self._starts = _starts(lengths)[self._some]
+        self._counts = lengths[self._some].astype(np.float64)
+        self._gaps = gaps
+
+    def reduce(self, values: FloatArray, reduction: Reduction) -> FloatArray:
+        """One number per segment over its finite entries; NaN where there is none."""
+        counts = self._counts
+        if len(counts) == 0:
+            return np.full(len(self._some), np.nan)
+        # An overflow makes infinities of finite numbers; the sum is none either then.
+        if self._gaps or not np.isfinite(values.sum()):
+            keep = np.isfinite(values)
+            counts = np.add.reduceat(keep, self._starts, dtype=np.float64)
+            values = np.where(keep, values, 0.0 if reduction == "mean" else -np.inf)
+        ufunc = np.add if reduction == "mean" else np.maximum
+        reduced = ufunc.reduceat(values, self._starts)
+        if reduction == "mean":
+            reduced /= np.maximum(counts, 1.0)
+        if counts.min() > 0 and len(counts) == len(self._some):
+            return reduced
+        found = np.full(len(self._some), np.nan)
+        found[self._some] = np.where(counts > 0, reduced, np.nan)
+        return found
 
 
 def _missing(
@@ -158,6 +173,8 @@ def _missing(
     missing = np.zeros(len(starts))
     incomplete: dict[str, npt.NDArray[np.bool_]] = {}
     for name, values in arrays.items():
+        if np.isfinite(values.sum()):  # the quick test: a sum of finite numbers may overflow, too
+            continue
         gap = ~np.isfinite(values)
         if gap.any():
             incomplete[name] = np.logical_or.reduceat(gap, starts)

@@ -35,12 +35,17 @@ def _excess(log_ratio: FloatArray) -> FloatArray:
     clamped = np.minimum(log_ratio, MAX_LOG_RATIO)
     # Never negative, and the last bit of expm1 must not make it so.
     excess = np.maximum(np.expm1(clamped) - clamped, 0.0)
-    return np.where(np.isposinf(log_ratio), np.inf, excess)
+    return _kept_infinite(excess, log_ratio)
 
 
 def _ratio(log_ratio: FloatArray) -> FloatArray:
     clamped = np.exp(np.minimum(log_ratio, MAX_LOG_RATIO))
-    return np.where(np.isposinf(log_ratio), np.inf, clamped)
+    return _kept_infinite(clamped, log_ratio)
+
+
+def _kept_infinite(values: FloatArray, log_ratio: FloatArray) -> FloatArray:
+    infinite = log_ratio == np.inf
+    return np.where(infinite, np.inf, values) if infinite.any() else values
 
 
 def k1(logprobs: npt.ArrayLike, ref_logprobs: npt.ArrayLike) -> FloatArray:

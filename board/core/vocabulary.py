@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-import numpy as np
-import numpy.typing as npt
-
 from board.core.pieces import UNKNOWN_PIECE, Coding, display_pieces
+from board.core.records import FloatArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +32,9 @@ class Vocabulary:
             raise ValueError("special_ids is no list of token ids")
         return cls(cast("list[str | None]", pieces), coding, frozenset(cast("list[int]", special)))
 
-    def texts(self, ids: npt.NDArray[np.float64]) -> list[str]:
+    def texts(self, ids: FloatArray) -> list[str]:
         """Display text of each id [n]; an id without a piece is shown as ⟨id⟩, null as ⟨?⟩."""
-        numbers = [int(i) if np.isfinite(i) else -1 for i in ids]
+        numbers = [int(i) if math.isfinite(i) else -1 for i in ids.tolist()]
         raw = [self._piece(i) for i in numbers]
         shown = display_pieces(raw, self.coding)
         return [
@@ -47,9 +46,9 @@ class Vocabulary:
         return self.pieces[token_id] if 0 <= token_id < len(self.pieces) else None
 
 
-def id_texts(ids: npt.NDArray[np.float64]) -> list[str]:
+def id_texts(ids: FloatArray) -> list[str]:
     """What is shown for ids [n] when no vocabulary is known: the ids themselves."""
-    return [f"⟨{int(i)}⟩" if np.isfinite(i) else UNKNOWN_PIECE for i in ids]
+    return [f"⟨{int(i)}⟩" if math.isfinite(i) else UNKNOWN_PIECE for i in ids.tolist()]
 
 
 def _holds_only(value: object, types: set[type]) -> bool:

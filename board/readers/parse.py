@@ -53,8 +53,12 @@ class RawNumbers:
 
     def only_nulls(self) -> bool:
         """Whether there are entries and all of them are null: an array that was not recorded."""
-        first = self._raw[1:16].lstrip()
-        return first.startswith(b"null") and self._raw.count(b"null") == len(self)
+        first = self._raw[1:2]
+        if first != b"n" and not first.isspace():  # nearly all arrays
+            return False
+        return self._raw[1:16].lstrip().startswith(b"null") and self._raw.count(b"null") == len(
+            self
+        )
 
     def values(self) -> FloatArray:
         """float64 [len(self)]; null and NaN are NaN. Raises RecordError on anything but numbers."""
@@ -65,6 +69,30 @@ class RawNumbers:
             except (ValueError, TypeError, RuntimeError):
                 pass  # null, true, false, NaN: legal here, and not for as_buffer
         return numbers_from_list(_tolerant_list(self._raw))
+
+    def first(self, count: int) -> FloatArray:
+        """values()[:count], the others not being looked at; count: at least 1."""
+        if self._length <= count:
+            return self.values()
+        entries = self._raw.split(b",", count)[:count]
+        return RawNumbers(b",".join(entries) + b"]", count - 1).values()
+
+    def last(self, count: int) -> FloatArray:
+        """values()[-count:], the others not being looked at; count: at least 1."""
+        if self._length <= count:
+            return self.values()
+        entries = self._raw.rsplit(b",", count)[1:]
+        return RawNumbers(b"[" + b",".join(entries), count - 1).values()
+
+
+def first_values(array: NumberArray, count: int) -> FloatArray:
+    """The first entries of an array, at most `count`, parsed; raises RecordError as values() does."""
+    return array.first(count) if isinstance(array, RawNumbers) else array.values()[:count]
+
+
+def last_values(array: NumberArray, count: int) -> FloatArray:
+    """The last entries of an array, at most `count`, parsed; raises RecordError as values() does."""
+    return array.last(count) if isinstance(array, RawNumbers) else array.values()[-count:]
 
 
 def numbers_from_list(entries: list[Any]) -> FloatArray:

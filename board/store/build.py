@@ -43,7 +43,10 @@ ChooseEngine = Callable[[Job, int], AbstractContextManager[Engine]]
 SHARD_BYTES: Final = 64 << 20
 _MOST_FILES: Final = 1024
 """Files in one batch, however small they are."""
+_MOST_SMALL: Final = 4
+"""So many segments of less than PART_ROWS rows are put together; fewer are not worth writing again."""
 _COMMIT_SECONDS: Final = 1.0
+_FIRST_STEPS_SECONDS: Final = 2.0
 _STEPS_SHARE: Final = 8.0
 """While an index is built its step table is made again after so many times what that took."""
 
@@ -58,7 +61,10 @@ class Extended:
 
 @dataclass(frozen=True, slots=True)
 class _Rest:
-    """What of a file is to be read: bytes [start, its size), the first line being `line`."""
+    """What of a file is to be read: bytes [start, its size), the first line being `line`.
+
+    line: 0 for the one after those that were taken.
+    """
 
     file: LogFile
     id: int
@@ -110,7 +116,7 @@ class _Build:
         self._tails_changed = False
         self._words = {column.name for column in manifest.columns if column.words}
         self._committed_at = self._stepped_at = time.monotonic()
-        self._steps_took = _COMMIT_SECONDS / _STEPS_SHARE
+        self._steps_took = _FIRST_STEPS_SECONDS / _STEPS_SHARE
         self.manifest = manifest
         self.changed = manifest.total != info.bytes or bool(manifest.stale)
 
@@ -179,12 +185,27 @@ class _Build:
         """Reads all rests, with as many batches under way as the engine likes."""
         awaited = deque[Callable[[], BatchResult]]()
         self._report()
-        for batch in _batches(_works(rests)):
+        for batch in _batches(self._works(rests, counted=engine.width > 0)):
             awaited.append(engine.submit(batch))
             if len(awaited) > engine.width:
                 self._take(awaited.popleft()())
         while awaited:
             self._take(awaited.popleft()())
+
+    def _works(self, rests: Sequence[_Rest], *, counted: bool) -> Iterator[Work]:
+        """Shards of all files in turn, so that the first steps of all ranks are there first.
+
+        counted: lines are counted ahead, since a shard is read before the one before it was taken.
+        """
+        waiting = deque(rests)
+        while waiting:
+            rest = waiting.popleft()
+            line = rest.line or self._states[rest.id].lines + 1
+            end, lines = _cut(rest, counted=counted)
+            shard = Shard(rest.file.path, rest.shown, rest.file.reader, rest.start, end, line)
+            yield Work(shard, rest.id)
+            if end < rest.file.size:
+                waiting.append(replace(rest, start=end, line=line + lines if counted else 0))
 
     def _take(self, result: BatchResult) -> None:
         for found in result.files:
@@ -254,7 +275,7 @@ class _Build:
         self.manifest = step_store.refreshed(self._storage, self.manifest, list(self._found))
         self._stale = set()
         self._stepped_at = time.monotonic()
-        self._steps_took = max(self._stepped_at - begun, _COMMIT_SECONDS / _STEPS_SHARE)
+        self._steps_took = max(self._stepped_at - begun, _FIRST_STEPS_SECONDS / _STEPS_SHARE)
 
     def _put_tails(self) -> Segment | None:
         if not self._tails_changed:
@@ -274,10 +295,11 @@ class _Build:
 
     def _merged(self, kept: list[Segment]) -> list[Segment]:
         """The segments, the small ones at the end put together so that there are never many."""
-        while len(kept) > 1 and max(s.rows for s in kept[-2:]) < PART_ROWS:
-            if kept[-2].rows > 2 * kept[-1].rows:
-                break
-            kept[-2:] = self._rewritten(kept[-2:])
+        small = 0
+        while small < len(kept) and kept[-1 - small].rows < PART_ROWS:
+            small += 1
+        if small >= _MOST_SMALL:
+            kept[-small:] = self._rewritten(kept[-small:])
         return kept
 
     def _rewritten(self, several: Sequence[Segment]) -> list[Segment]:
@@ -329,48 +351,41 @@ def _head(state: FileState, path: Path, consumed: int) -> str:
         return ""
 
 
-def _works(rests: Sequence[_Rest]) -> Iterator[Work]:
-    """Shards of all files in turn, so that the first steps of all ranks are there first."""
-    waiting = deque(rests)
-    while waiting:
-        rest = waiting.popleft()
-        end, lines = _cut(rest)
-        shard = Shard(rest.file.path, rest.shown, rest.file.reader, rest.start, end, rest.line)
-        yield Work(shard, rest.id)
-        if end < rest.file.size:
-            waiting.append(replace(rest, start=end, line=rest.line + lines))
-
-
-def _cut(rest: _Rest) -> tuple[int, int]:
-    """Where the first shard of a rest ends, after a line, and how many lines it has if more follows."""
+def _cut(rest: _Rest, *, counted: bool) -> tuple[int, int]:
+    """Where the first shard of a rest ends, after a line, and how many lines it has: 0 if not counted
+    or if nothing is left after it.
+    """
     if rest.file.size - rest.start <= SHARD_BYTES:
         return rest.file.size, 0
     try:
         descriptor = os.open(rest.file.path, os.O_RDONLY | os.O_NONBLOCK)
     except OSError:  # whoever reads the shard will say so
         return rest.file.size, 0
+    aim = rest.start + SHARD_BYTES - 1
     try:
-        return _cut_open(descriptor, rest)
+        counts = list(_newlines(descriptor, rest.start, aim)) if counted else []
+        end = _after_newline(descriptor, aim)
     finally:
         os.close(descriptor)
+    return min(end, rest.file.size), sum(counts) + 1 if counted else 0
 
 
-def _cut_open(descriptor: int, rest: _Rest) -> tuple[int, int]:
-    position, lines, aim = rest.start, 0, rest.start + SHARD_BYTES
-    while position < rest.file.size:
-        block = os.pread(descriptor, BLOCK_BYTES, position)
-        if not block:
-            break
-        if position + len(block) <= aim:
-            lines += block.count(b"\n")
-            position += len(block)
-            continue
-        newline = block.find(b"\n", max(aim - position - 1, 0))
+def _newlines(descriptor: int, start: int, end: int) -> Iterator[int]:
+    """How many newlines each block of [start, end) has."""
+    block = bytearray(BLOCK_BYTES)
+    while start < end and (filled := os.preadv(descriptor, [block], start)):
+        yield block.count(b"\n", 0, min(filled, end - start))
+        start += filled
+
+
+def _after_newline(descriptor: int, position: int) -> int:
+    """Offset after the first newline at `position` or later; after the last byte where there is none."""
+    while block := os.pread(descriptor, BLOCK_BYTES, position):
+        newline = block.find(b"\n")
         if newline >= 0:
-            return position + newline + 1, lines + block.count(b"\n", 0, newline + 1)
-        lines += block.count(b"\n")
+            return position + newline + 1
         position += len(block)
-    return rest.file.size, lines
+    return position
 
 
 def _batches(works: Iterator[Work]) -> Iterator[list[Work]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import threading
 import time
@@ -21,8 +20,6 @@ from board.store.storage import Storage
 MANY_BYTES: Final = 1 << 30
 """From so many bytes on a second process is worth its start, about a second of CPU."""
 _MOST_PROCESSES: Final = 2
-_M_MMAP_THRESHOLD: Final = -3  # malloc.h
-_LARGE_BYTES: Final = 1 << 20
 
 Awaited = Callable[[], BatchResult]
 
@@ -37,7 +34,7 @@ class Job:
 
 
 class Engine(Protocol):
-    """Reads batches. width: how many are worth having under way at once."""
+    """Reads batches. width: how many are worth having under way beside what its user does; 0: none."""
 
     width: int
 
@@ -49,7 +46,7 @@ class Engine(Protocol):
 class InProcess:
     """Reads each batch when its result is asked for."""
 
-    width = 1
+    width = 0
 
     def __init__(self, job: Job) -> None:
         self._job = job
@@ -75,20 +72,7 @@ class _Processes:
 _job: Job | None = None
 
 
-def _keep_memory_whole() -> None:
-    """Asks the C library to give large blocks back at once.
-
-    A scan allocates blocks of megabytes among thousands of small objects, and glibc, left to itself,
-    keeps the holes between them. (For Arrow the same is done in `board/__init__.py`.)
-    """
-    try:
-        ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _LARGE_BYTES)
-    except (AttributeError, OSError):  # no glibc; what others do was not measured
-        return
-
-
 def _begin_worker(job: Job, parent: int) -> None:
-    _keep_memory_whole()
     global _job
     _job = job
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
@@ -110,8 +94,6 @@ def _read_in_worker(batch: Sequence[Work]) -> BatchResult:
 @contextmanager
 def local(job: Job, size: int) -> Generator[Engine]:
     """The engine for so many bytes on this machine: two processes where that pays."""
-    if size >= _LARGE_BYTES:
-        _keep_memory_whole()
     width = min(_MOST_PROCESSES, len(os.sched_getaffinity(0)))
     if size < MANY_BYTES or width < 2:
         yield InProcess(job)

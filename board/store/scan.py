@@ -32,7 +32,7 @@ from board.readers import reader_named
 from board.readers.base import Event, Reader
 from board.readers.fields import message_text
 from board.readers.lines import MAX_LINE_BYTES, Line, read_lines
-from board.readers.parse import LineParser
+from board.readers.parse import LineParser, first_values, last_values
 from board.store import segments
 from board.store.steps import base_name
 
@@ -392,9 +392,9 @@ def previews(record: Record, vocabulary: Vocabulary | None) -> tuple[str | None,
     if response is None and record.response_tokens is not None:
         response = "".join(record.response_tokens[:_PREVIEW_TOKENS])
     if prompt is None and record.prompt_ids is not None:
-        prompt = _decoded(record.prompt_ids.values()[-_PREVIEW_TOKENS:], vocabulary)
+        prompt = _decoded(last_values(record.prompt_ids, _PREVIEW_TOKENS), vocabulary)
     if response is None and record.response_ids is not None:
-        response = _decoded(record.response_ids.values()[:_PREVIEW_TOKENS], vocabulary)
+        response = _decoded(first_values(record.response_ids, _PREVIEW_TOKENS), vocabulary)
     return _cut(prompt), _cut(response)
 
 
