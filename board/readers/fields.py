@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Final, cast
 
 from board.core import schema
 from board.core.options import ReadOptions
@@ -20,13 +20,7 @@ from board.readers.parse import RawNumbers, as_numbers, kind_of
 _INTEGER_IDS: Final = frozenset({"micro_step", "rank", "policy_version"})
 _STEP_IN_TEXT: Final = re.compile(r"(-?[0-9]{1,19})(?:\.0*)?|[^0-9]+([0-9]{1,19})")
 _LARGEST_STEP: Final = 2**63 - 1
-_TOKEN_ARRAYS: Final = frozenset(schema.TOKEN_ARRAY_FIELDS)
-_SCORES: Final = frozenset(schema.SCORE_FIELDS) - {"rewards"}
-_IDS: Final = frozenset(schema.ID_FIELDS) - {"step", "index"}
-_TEXTS: Final = frozenset({"prompt", "response", "ref_response", "ground_truth", "finish_reason"})
-_HANDLED_APART: Final = frozenset(
-    {"step", "index", "type", "messages", "segments", "topk_ids", "topk_logprobs"}
-)
+_TEXTS: Final = ("prompt", "response", "ref_response", "ground_truth", "finish_reason")
 TRUNCATED_REASONS: Final = frozenset({"length", "max_tokens", "max_length", "truncated"})
 
 
@@ -148,36 +142,24 @@ class RecordBuilder:
 
     def take(self, key: str, value: Any) -> None:
         """Takes one key of the line by the record's own name for it."""
-        if value is None or key in _HANDLED_APART:
-            if value is not None and key in ("messages", "segments"):
-                self._take_objects(key, value)
-            elif value is not None and key in schema.TOPK_FIELDS:
-                self.extras[key] = value
+        if value is None:
             return
         try:
-            self._take_known(key, value)
+            self._takers.get(key, RecordBuilder._take_unknown)(self, key, value)
         except RecordError as error:
             self.remarks.append(Remark(key, f"{key} {error.reason}", f"expected: {error.hint}"))
 
-    def _take_known(self, key: str, value: Any) -> None:
-        if key in _TOKEN_ARRAYS:
-            self._take_array(key, value)
-        elif key in _TEXTS:
-            self._take_text(key, value)
-        elif key in _SCORES or key == "is_truncated":
-            self.take_score(key, value)
-        elif key in _IDS:
-            self._take_id(key, value)
-        elif key == "rewards":
-            self._take_reward_parts(value)
-        elif key == "prompt_ids":
-            self.prompt_ids = as_numbers(value)
-        elif key == "response_ids":
-            self.response_ids = as_numbers(value)
-        elif key == "response_tokens":
-            self._take_pieces(value)
-        else:
-            self._take_unknown(key, value)
+    def _leave(self, key: str, value: Any) -> None:
+        """What `build` is given, or what says nothing of a rollout."""
+
+    def _take_prompt_ids(self, key: str, value: Any) -> None:
+        self.prompt_ids = as_numbers(value)
+
+    def _take_response_ids(self, key: str, value: Any) -> None:
+        self.response_ids = as_numbers(value)
+
+    def _take_top_k(self, key: str, value: Any) -> None:
+        self.extras[key] = value
 
     def _take_unknown(self, key: str, value: Any) -> None:
         if _is_flat_numbers(value) and (array := as_numbers(value)) is not None:
@@ -225,7 +207,7 @@ class RecordBuilder:
         else:
             raise RecordError(f"is {kind_of(value)}", hint="text or a number")
 
-    def _take_reward_parts(self, value: Any) -> None:
+    def _take_reward_parts(self, key: str, value: Any) -> None:
         if not isinstance(value, dict):
             raise RecordError(f"is {kind_of(value)}", hint="an object {name: number}")
         for name, part in cast("dict[str, Any]", value).items():
@@ -237,7 +219,7 @@ class RecordBuilder:
                     Remark(column, f"{column} {error.reason}", f"expected: {error.hint}")
                 )
 
-    def _take_pieces(self, value: Any) -> None:
+    def _take_pieces(self, key: str, value: Any) -> None:
         try:
             # Joining is the quickest test that every entry is text.
             "".join(cast("list[str]", value if isinstance(value, list) else [None]))
@@ -345,3 +327,18 @@ class RecordBuilder:
         except RecordError as error:
             del arrays[key]
             self.remarks.append(Remark(key, f"{key} {error.reason}", f"expected: {error.hint}"))
+
+    _takers: ClassVar[Mapping[str, Callable[..., None]]] = {
+        **dict.fromkeys(schema.TOKEN_ARRAY_FIELDS, _take_array),
+        **dict.fromkeys(schema.SCORE_FIELDS, take_score),
+        **dict.fromkeys(schema.ID_FIELDS, _take_id),
+        **dict.fromkeys(_TEXTS, _take_text),
+        **dict.fromkeys(schema.TOPK_FIELDS, _take_top_k),
+        **dict.fromkeys(("messages", "segments"), _take_objects),
+        **dict.fromkeys(("step", "index", "type"), _leave),
+        "is_truncated": take_score,
+        "rewards": _take_reward_parts,
+        "prompt_ids": _take_prompt_ids,
+        "response_ids": _take_response_ids,
+        "response_tokens": _take_pieces,
+    }
