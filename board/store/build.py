@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from board.core.problems import Problem, ProblemLog
+from board.readers import source_of
 from board.readers.lines import BLOCK_BYTES
 from board.store import segments, step_store
 from board.store.batch import BatchResult, FileRead, Work, put_rows
@@ -63,7 +64,8 @@ class Extended:
 class _Rest:
     """What of a file is to be read: bytes [start, its size), the first line being `line`.
 
-    line: 0 for the one after those that were taken.
+    line: 0 for the one after those that were taken. named: its path as the
+    framework gave it.
     """
 
     file: LogFile
@@ -71,6 +73,7 @@ class _Rest:
     shown: str
     start: int
     line: int
+    named: Path
 
 
 def extend(
@@ -153,7 +156,8 @@ class _Build:
             if state is None:
                 yield self._begin(path, file)
             elif change == "grown":
-                yield _Rest(file, state.id, path, state.consumed, state.lines + 1)
+                named = self._info.path / path
+                yield _Rest(file, state.id, path, state.consumed, state.lines + 1, named)
             elif file.inode != state.inode:
                 self._states[state.id] = replace(state, inode=file.inode)
 
@@ -165,7 +169,7 @@ class _Build:
         number = self.manifest.next_id
         self.manifest = replace(self.manifest, next_id=number + 1)
         self._states[number] = FileState(number, path, file.reader)
-        return _Rest(file, number, path, 0, 1)
+        return _Rest(file, number, path, 0, 1, self._info.path / path)
 
     def _forget(self, state: FileState) -> None:
         self._touch(state.all_tallies.values())
@@ -202,7 +206,9 @@ class _Build:
             rest = waiting.popleft()
             line = rest.line or self._states[rest.id].lines + 1
             end, lines = _cut(rest, counted=counted)
-            shard = Shard(rest.file.path, rest.shown, rest.file.reader, rest.start, end, line)
+            shard = Shard(
+                *(rest.file.path, rest.shown, rest.file.reader, rest.start, end, line), rest.named
+            )
             yield Work(shard, rest.id)
             if end < rest.file.size:
                 waiting.append(replace(rest, start=end, line=line + lines if counted else 0))
@@ -355,7 +361,7 @@ def _cut(rest: _Rest, *, counted: bool) -> tuple[int, int]:
     """Where the first shard of a rest ends, after a line, and how many lines it has: 0 if not counted
     or if nothing is left after it.
     """
-    if rest.file.size - rest.start <= SHARD_BYTES:
+    if rest.file.size - rest.start <= SHARD_BYTES or not source_of(rest.named).appends:
         return rest.file.size, 0
     try:
         descriptor = os.open(rest.file.path, os.O_RDONLY | os.O_NONBLOCK)

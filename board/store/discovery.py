@@ -1,7 +1,8 @@
 """Which runs lie under a folder: files are recognised by what is in them, never by a folder's name.
 
-A run is a folder that holds log files. Folders called step_N belong to the run of the folder above
-them: some frameworks write one folder per step.
+A run is a folder that holds log files of one format. What a reader's layout matches belongs to the run
+of the folder above it, and so do folders called step_N: some frameworks write one folder per step. A
+folder with logs of two formats is two runs, each with its format's name beside the folder's.
 """
 
 from __future__ import annotations
@@ -10,21 +11,34 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from board.core.problems import Problem, Severity
 from board.errors import NotFoundError, OutsideRootError, UnreadableError
-from board.readers import HEAD_BYTES, recognise
+from board.readers import (
+    HEAD_BYTES,
+    SOURCES,
+    family_of,
+    is_worth_a_look,
+    layouts_of,
+    reader_named,
+    recognise,
+    source_of,
+)
+from board.readers.base import Reader, folder_above, layout_match
 from board.readers.lines import read_bytes
-from board.store.log_file import LogFile
+from board.readers.parquet_files import PARQUET
+from board.readers.sources import DamagedError
+from board.store.log_file import AT_REST_SECONDS, LogFile
 from board.store.packed import PACKED_SUFFIXES, head_lines, is_packed
 
-LOG_SUFFIXES: Final = (".jsonl", ".ndjson")
 _NOT_READ: Final = (".jsonl.zip", ".jsonl.bz2", ".jsonl.xz")
-_LOOKED_AT: Final = (*LOG_SUFFIXES, *PACKED_SUFFIXES, *_NOT_READ)
+_SUFFIXES: Final = tuple(suffix for source in SOURCES for suffix in source.suffixes)
+_LOOKED_AT: Final = (*_SUFFIXES, *PACKED_SUFFIXES, *_NOT_READ)
 MOST_FILES: Final = 100_000
 """Log files under one root; the cost of looking at each, a few times a minute, has to end somewhere."""
 _HEAD_BYTES: Final = 4096
@@ -38,7 +52,8 @@ class RunInfo:
 
     files are in natural order (rank_2 before rank_10). left_out: what else lay in its folder.
     root: the folder that links must not lead out of. only: name of the file that alone is the run;
-    empty when all files of the folder are.
+    empty when all files of the folder are. family: of its readers, where the folder holds runs of
+    several; empty where it does not.
     """
 
     name: str
@@ -47,6 +62,12 @@ class RunInfo:
     left_out: tuple[Problem, ...]
     root: Path
     only: str = ""
+    family: str = ""
+
+    @property
+    def part(self) -> str:
+        """What of its folder is the run: one file, the files of one family, or (empty) all of it."""
+        return self.only or self.family
 
     @property
     def bytes(self) -> int:
@@ -127,30 +148,89 @@ def discover(root: Path) -> Discovery:
     if not os.access(root, os.R_OK | os.X_OK):
         raise UnreadableError(f"{root} can't be read: permission denied")
     others: list[Problem] = []
-    folders: dict[Path, list[Path]] = {}
+    files, problems = _looked_at(root, others)
+    runs = list(_runs(root, files, problems))
+    others += [_shown_from(path, root, problem) for path, problem in problems.items()]
+    runs.sort(key=lambda run: (-run.mtime, natural_order(run.name)))
+    return Discovery(root, tuple(runs), folded(others))
+
+
+def _looked_at(
+    root: Path, others: list[Problem]
+) -> tuple[dict[Path, LogFile], dict[Path, Problem]]:
+    """The log files under a root, and what else looks like one, each with the reason."""
+    files: dict[Path, LogFile] = {}
+    problems: dict[Path, Problem] = {}
     for number, path in enumerate(_candidates(root, others)):
         if number == MOST_FILES:
             reason = f"the folder holds more than {MOST_FILES:,} log files; the further ones are not read"
             others.append(Problem(".", None, None, reason, "open one of its folders"))
             break
-        folders.setdefault(_run_folder(path, root), []).append(path)
-    runs: list[RunInfo] = []
-    for folder, paths in folders.items():
-        files, left_out = _sort_out(paths, folder, root)
-        if files:
-            runs.append(RunInfo(_name(folder, root), folder, files, left_out, root))
+        found = _look_at(path, path.name, root)
+        if isinstance(found, LogFile):
+            files[path] = found
         else:
-            others += (_moved(problem, folder, root) for problem in left_out)
-    runs.sort(key=lambda run: (-run.mtime, natural_order(run.name)))
-    return Discovery(root, tuple(runs), tuple(others))
+            problems[path] = found
+    return files, problems
+
+
+def _runs(
+    root: Path, files: Mapping[Path, LogFile], problems: dict[Path, Problem]
+) -> Iterator[RunInfo]:
+    """The runs that the files make; takes from `problems` those of the runs' own folders."""
+    found: dict[Path, dict[str, list[LogFile]]] = {}
+    for path, file in files.items():
+        folder = _run_folder(path, root, reader_named(file.reader))
+        found.setdefault(folder, {}).setdefault(family_of(file.reader), []).append(file)
+    left_out: dict[Path, list[Problem]] = {}
+    for path in list(problems):
+        home = next((f for f in _homes(path, root) if f in found), None)
+        if home is not None:
+            left_out.setdefault(home, []).append(_shown_from(path, home, problems.pop(path)))
+    for folder, families in found.items():
+        notes = folded(sorted(left_out.get(folder, ()), key=lambda p: natural_order(p.path)))
+        for family, of_family in families.items():
+            ordered = sorted(of_family, key=lambda f: _order_in(folder, f.path))
+            name = _name(folder, root)
+            if len(families) == 1:
+                yield RunInfo(name, folder, tuple(ordered), notes, root)
+            else:
+                named = f"{name} ({family})"
+                yield RunInfo(named, folder, tuple(ordered), notes, root, family=family)
+
+
+def _order_in(folder: Path, path: Path) -> tuple[tuple[int, int, str], ...]:
+    return natural_order(path.relative_to(folder).as_posix())
+
+
+def folded(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+    """The problems, those of tables of one folder that are no logs as one: data sets have thousands."""
+    kept: list[Problem] = []
+    places: dict[tuple[str, str], int] = {}
+    for problem in problems:
+        folder, slash, name = problem.path.rpartition("/")
+        if problem.severity != "note" or not name.lower().endswith(PARQUET.suffixes):
+            kept.append(problem)
+            continue
+        key = (folder, problem.reason)
+        if key in places:
+            known = kept[places[key]]
+            together = f"{folder}{slash}*.parquet"
+            kept[places[key]] = replace(known, path=together, count=known.count + 1)
+        else:
+            places[key] = len(kept)
+            kept.append(problem)
+    return tuple(kept)
 
 
 def _single_file(path: Path) -> Discovery:
     # The user named this very file, so that a link may lead anywhere.
     root = path.resolve().parent
-    files, left_out = _sort_out([path], path.parent, root)
-    runs = (RunInfo(path.name, path.parent, files, (), root, path.name),) if files else ()
-    return Discovery(path, runs, left_out)
+    found = _look_at(path, path.name, root)
+    if isinstance(found, LogFile):
+        run = RunInfo(path.name, path.parent, (found,), (), root, path.name)
+        return Discovery(path, (run,), ())
+    return Discovery(path, (), (found,))
 
 
 def _name(folder: Path, root: Path) -> str:
@@ -159,10 +239,9 @@ def _name(folder: Path, root: Path) -> str:
     return folder.relative_to(root).as_posix()
 
 
-def _moved(problem: Problem, folder: Path, root: Path) -> Problem:
-    """The problem with its path told from the root instead of from its folder."""
-    path = (folder / problem.path).relative_to(root).as_posix()
-    return Problem(path, problem.line, None, problem.reason, problem.hint, problem.severity)
+def _shown_from(path: Path, folder: Path, problem: Problem) -> Problem:
+    """The problem of a file with its path told from a folder."""
+    return replace(problem, path=path.relative_to(folder).as_posix())
 
 
 def _candidates(root: Path, left_out: list[Problem]) -> Iterator[Path]:
@@ -184,29 +263,27 @@ def _candidates(root: Path, left_out: list[Problem]) -> Iterator[Path]:
             if Path(folder, name).is_symlink():
                 note(str(Path(folder, name)), "links to folders are not followed", "note")
         for name in names:
-            if not name.startswith(".") and name.lower().endswith(_LOOKED_AT):
-                yield Path(folder, name)
+            if name.startswith(".") or not name.lower().endswith(_LOOKED_AT):
+                continue
+            path = Path(folder, name)
+            if is_worth_a_look(path):
+                yield path
 
 
-def _run_folder(path: Path, root: Path) -> Path:
-    folder = path.parent
+def _run_folder(path: Path, root: Path, reader: Reader | None = None) -> Path:
+    """The folder of the run that a file is of: above the reader's layout, and above folders of steps."""
+    match = None if reader is None else layout_match(reader.layout, path.relative_to(root))
+    folder = path.parent if match is None else root / folder_above(match)
     while folder != root and _STEP_FOLDER.match(folder.name):
         folder = folder.parent
     return folder
 
 
-def _sort_out(
-    paths: list[Path], folder: Path, root: Path
-) -> tuple[tuple[LogFile, ...], tuple[Problem, ...]]:
-    files: list[LogFile] = []
-    left_out: list[Problem] = []
-    for path in sorted(paths, key=lambda p: natural_order(p.relative_to(folder).as_posix())):
-        found = _look_at(path, path.relative_to(folder).as_posix(), root)
-        if isinstance(found, LogFile):
-            files.append(found)
-        else:
-            left_out.append(found)
-    return tuple(files), tuple(left_out)
+def _homes(path: Path, root: Path) -> Iterator[Path]:
+    """Folders whose run a file would be of, if it were a log."""
+    yield _run_folder(path, root)
+    for match in layouts_of(path.relative_to(root)):
+        yield root / folder_above(match)
 
 
 def _look_at(path: Path, shown: str, root: Path) -> LogFile | Problem:
@@ -221,6 +298,8 @@ def _look_at(path: Path, shown: str, root: Path) -> LogFile | Problem:
     try:
         found = path.stat()
         reader, reason = _recognised(path, found)
+    except DamagedError as error:
+        return _damaged(shown, path, error)
     except OSError as error:
         hint = "check its permissions"
         return Problem(shown, None, None, f"can't be read: {error.strerror}", hint)
@@ -229,6 +308,15 @@ def _look_at(path: Path, shown: str, root: Path) -> LogFile | Problem:
         severity = "note" if other_json else "lost"
         return Problem(shown, None, None, f"left out: {reason}", "", severity)
     return LogFile(path, reader, found.st_size, found.st_mtime_ns, found.st_ino)
+
+
+def _damaged(shown: str, path: Path, error: DamagedError) -> Problem:
+    """A file that is not whole. One that was changed a moment ago is likely still being written."""
+    fresh = time.time() - path.stat().st_mtime < AT_REST_SECONDS
+    hint = "it is looked at again when it changes"
+    return Problem(
+        shown, None, None, f"left out: {error.strerror}", hint, "note" if fresh else "lost"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +339,8 @@ def _recognised(path: Path, found: os.stat_result) -> tuple[str | None, str]:
     seen = _seen.get(path)
     if seen is not None and seen.state == state:
         return seen.reader, seen.reason
-    if seen is not None and seen.reader is not None and _begins_as(path, found, seen):
+    grows = source_of(path).appends
+    if grows and seen is not None and seen.reader is not None and _begins_as(path, found, seen):
         _seen[path] = replace(seen, state=state)
         return seen.reader, ""
     reader, reason = recognise(path, head_lines(path, HEAD_BYTES) if is_packed(path) else None)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import time
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Literal
 
+from board.readers import source_of
 from board.readers.lines import read_bytes
-from board.store.log_file import LogFile
+from board.store.log_file import AT_REST_SECONDS, LogFile
 from board.store.manifest import FileState
-from board.store.scan import AT_REST_SECONDS, END_BYTES
+from board.store.scan import END_BYTES
 
 Change = Literal["same", "grown", "replaced"]
 
@@ -20,10 +21,14 @@ def change_of(state: FileState, file: LogFile) -> Change:
 
     grown: what was read is still there, as far as size and the hashes of its ends tell, and what
     follows it is to be read. replaced: anything else, an edit in place included. An edit in the middle
-    that leaves size and time as they were is not noticed.
+    that leaves size and time as they were is not noticed. Files that do not grow at their end are
+    replaced whenever they change.
     """
     if file.reader != state.reader or file.size < state.consumed:
         return "replaced"
+    if not source_of(PurePath(state.path)).appends:
+        at = (state.size, state.mtime_ns, state.inode)
+        return "same" if (file.size, file.mtime_ns, file.inode) == at else "replaced"
     if (file.size, file.mtime_ns) == (state.size, state.mtime_ns):
         # Some network file systems number their files anew at every mount.
         if file.inode != state.inode and not _ends_are(state, file.path):

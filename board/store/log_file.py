@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
+
+AT_REST_SECONDS: Final = 60.0
+"""A file unchanged for so long is taken to be finished: its torn last line will not be completed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,10 +65,11 @@ class Run:
     steps: one row per step, as `store.steps.steps_table` makes it, with `complete` where known.
     counts: shown rollouts by step. columns: of the table of rollouts; those of which the log holds
     nothing are absent. metrics: columns that make a curve. superseded: rollouts that a resumed run
-    wrote again; over_cap: those beyond max_per_step; neither is shown. missing_ranks: by step that is
-    still written, the ranks that have not ended it. settings: content of run-*.json, by file name;
-    vocabulary: from vocab.json, None if there is none. done: bytes of the log that were read, of
-    `info.bytes`. index_folder: where its index is kept; None: nowhere.
+    wrote again; repeated: further copies of rollouts that the log holds already; over_cap: those
+    beyond max_per_step; none of them is shown. missing_ranks: by step that is still written, the ranks
+    that have not ended it. settings: content of run-*.json, by file name; vocabulary: from vocab.json,
+    None if there is none. done: bytes of the log that were read, of `info.bytes`. index_folder: where
+    its index is kept; None: nowhere.
     """
 
     info: RunInfo
@@ -80,6 +81,7 @@ class Run:
     metrics: tuple[str, ...]
     problems: tuple[Problem, ...]
     superseded: int = 0
+    repeated: int = 0
     over_cap: int = 0
     missing_ranks: Mapping[int, tuple[int, ...]] = field(default_factory=dict[int, tuple[int, ...]])
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
@@ -228,9 +230,9 @@ class Follower:
             return self._opened(self._memory, info, companions, progress, wait)
 
     def _storage(self, info: RunInfo) -> Storage:
-        folder = index_folder(info.path, info.only, self.options.read, make=False)
+        folder = index_folder(info.path, info.part, self.options.read, make=False)
         if self._persist or info.bytes >= PERSIST_BYTES:
-            folder = index_folder(info.path, info.only, self.options.read, make=True)
+            folder = index_folder(info.path, info.part, self.options.read, make=True)
         return self._memory if folder is None else FolderStorage(folder)
 
     def _opened(
@@ -286,7 +288,8 @@ def _run_of(
     order = [shown_path(info, file) for file in info.files]
     shown = Shown(storage, found.manifest, order)
     counts, over_cap = _capped(shown.counts(), options.max_per_step)
-    superseded = list(shown.superseded())
+    superseded, repeated = list(shown.superseded()), list(shown.repeated())
+    notes = [note for note, _ in (*superseded, *repeated)]
     growing = shown.growing()
     steps = _steps(storage, shown, options.max_per_step)
     if growing:
@@ -302,8 +305,11 @@ def _run_of(
         counts=counts,
         columns=tuple(c.name for c in shown.columns if c.name not in absent),
         metrics=metrics,
-        problems=_problems(info, companions, found, shown, [note for note, _ in superseded]),
+        problems=_problems(
+            info, companions, found, shown, [note for note, _ in (*superseded, *repeated)]
+        ),
         superseded=sum(count for _, count in superseded),
+        repeated=sum(count for _, count in repeated),
         over_cap=over_cap,
         missing_ranks={step: ranks for step, ranks in growing.items() if ranks},
         settings=companions.settings,

@@ -23,10 +23,15 @@ import pyarrow.compute as pc
 from board.core.aggregate import COLUMNS
 
 LOCATION: Final = ("line", "offset", "size")
+"""Where the line or row stands that a rollout was read from; see readers.sources."""
+PART: Final = "part"
+"""Its number among the rollouts of that line; not recorded: 0, as in logs of one rollout per line."""
+REPEAT_KEY: Final = "repeat_key"
+"""Equal for rows that may be one rollout, written twice; see store.repeats."""
 TEXTS: Final = ("rollout_id", "group_id", "env", "split", "finish_reason", "prompt", "response")
 CATEGORIES: Final = ("group_id", "env", "split", "finish_reason")
 _WHOLE: Final = (
-    *("step", *LOCATION, "file", "rank", "micro_step", "policy_version"),
+    *("step", *LOCATION, PART, REPEAT_KEY, "file", "rank", "micro_step", "policy_version"),
     *("prompt_tokens", "response_tokens", "response_chars", "pad_tokens"),
 )
 _SCORES: Final = (

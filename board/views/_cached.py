@@ -63,7 +63,7 @@ def _slot(path: Path, only: str, options: OpenOptions) -> _Slot:
 
 def run(info: RunInfo, options: OpenOptions) -> Run:
     """The run as its files stand; of a large one that has no index yet, as far as it was read."""
-    slot = _slot(info.path, info.only, options)
+    slot = _slot(info.path, info.part, options)
     with slot.lock:
         was_building, building = slot.builder is not None, slot.is_building
         if slot.run is None or slot.run.info != info or was_building:
@@ -77,7 +77,7 @@ def run(info: RunInfo, options: OpenOptions) -> Run:
 
 def is_building(info: RunInfo, options: OpenOptions) -> bool:
     """Whether a process is making the index of the run."""
-    return _slot(info.path, info.only, options).is_building
+    return _slot(info.path, info.part, options).is_building
 
 
 def _open_with_progress(slot: _Slot, info: RunInfo) -> Run:

@@ -233,6 +233,7 @@ def _summary(run: Run) -> None:
         (lost, "lines not used", "error"),
         (partial, "values left out", "warning"),
         (run.superseded, "rollouts superseded by a resume", "restart_alt"),
+        (run.repeated, "repeats of rollouts, shown once", "content_copy"),
         (run.over_cap, "rollouts beyond the cap", "filter_alt"),
         (_padding(run), "padding tokens left out", "space_bar"),
     ]
