@@ -3,7 +3,8 @@
 Read from verl-project/verl@1dda039 verl/trainer/ppo/ray_trainer.py (`_write_generations`) and
 verl/trainer/ppo/v1/trainer_base.py: input, output, gts (since 483cd55), score, step, and whatever
 the reward function returned beside the score. Later writers turn what JSON can't
-hold into text ("0.5", "True"). uid is "{sample}_{rollout}_{output}" in v1. Validation repeats the score as `reward`.
+hold into text ("0.5", "True"). uid is "{sample}_{rollout}_{output}" in v1.
+Validation repeats the score as `reward`.
 """
 
 from __future__ import annotations

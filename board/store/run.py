@@ -305,9 +305,7 @@ def _run_of(
         counts=counts,
         columns=tuple(c.name for c in shown.columns if c.name not in absent),
         metrics=metrics,
-        problems=_problems(
-            info, companions, found, shown, [note for note, _ in (*superseded, *repeated)]
-        ),
+        problems=_problems(info, companions, found, shown, notes),
         superseded=sum(count for _, count in superseded),
         repeated=sum(count for _, count in repeated),
         over_cap=over_cap,

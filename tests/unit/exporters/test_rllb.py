@@ -9,6 +9,7 @@ import pytest
 
 from board.core.records import Record
 from board.readers import reader_named
+from board.readers.base import Place
 from board.store.discovery import discover
 from board.store.rollout import open_rollout
 from board.store.run import open_run

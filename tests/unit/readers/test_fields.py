@@ -11,7 +11,9 @@ from board.core import schema
 from board.core.options import ReadOptions
 from board.core.records import Constant
 from board.errors import RecordError
-from board.readers.fields import conversation_text, message_text, read_number, read_step
+from board.readers.fields import read_number
+from board.readers.messages import conversation_text, message_text
+from board.readers.step_of import read_step
 
 WRONG = {
     "object": {"a": 1},
