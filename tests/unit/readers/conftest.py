@@ -29,6 +29,7 @@ def read_line(request) -> ReadLine:
         parsed, _ = parser.parse(line)
         if request.param == "arrays cut out":
             parsed, _ = parser.parse(line)
-        return reader_named(reader).read(parsed, Place(Path(path), options))
+        known = reader_named(reader)
+        return known.read(parsed, Place(Path(path), options, known.layout))
 
     return read
