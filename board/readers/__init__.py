@@ -13,6 +13,7 @@ from board.readers.ms_swift import MsSwiftReader
 from board.readers.native import NativeReader
 from board.readers.parquet_files import PARQUET
 from board.readers.parse import parse_whole
+from board.readers.plugins import installed_readers
 from board.readers.prime_rl import PrimeRLReader
 from board.readers.rllb import RLLoggingBoardReader
 from board.readers.sources import (
@@ -30,6 +31,7 @@ from board.readers.verl import VerlReader
 
 SOURCES: Final[tuple[Source, ...]] = (JSON_LINES, JSON_DOCUMENT, PARQUET, TORCH)
 READERS: Final[tuple[Reader, ...]] = (
+    *installed_readers(),
     *(PrimeRLReader(), VerlReader(), MsSwiftReader(), TRLReader()),
     # These two take any line with a step and a text, so that they come last.
     *(NativeReader(), RLLoggingBoardReader()),

@@ -147,7 +147,9 @@ class _Scan:
         self._options = options
         self._vocabulary = vocabulary
         self._reader: Reader = reader_named(shard.reader)
-        self._has_rows = type(self._reader).rows is not Reader.rows
+        several = type(self._reader).rows is not Reader.rows
+        self._by_rows = several or not source_of(shard.origin).appends
+        self._repeats = self._reader.repeats
         self._place = Place(shard.origin, options, self._reader.layout)
         self._parser = LineParser()
         self._number = shard.first_line - 1
@@ -189,7 +191,7 @@ class _Scan:
 
     def _take_ended(self, line: Line) -> None:
         try:
-            if self._has_rows or isinstance(line, Row):
+            if self._by_rows:
                 self._add_rows(line)
                 return
             found = self._read(line)
@@ -303,8 +305,8 @@ class _Scan:
         row["line"], row["offset"], row["size"] = self._number, line.offset, line.size
         if part:
             row["part"] = part
-        if self._reader.repeats != "never":
-            row["repeat_key"] = repeat_key(record, self._reader.repeats)
+        if self._repeats != "never":
+            row["repeat_key"] = repeat_key(record, self._repeats)
         self._rows.append(row)
         self._lines_of_rows.append(self._number)
         self._count += 1
