@@ -114,7 +114,9 @@ class Shown:
 
     def _find_repeats(self) -> dict[int, _Repeats]:
         """By file the rows that repeat another; a look at rows only where a reader says they may."""
-        kinds: dict[int, Repeats] = {s.id: reader_named(s.reader).repeats for s in self.files}
+        kinds: dict[int, Repeats] = {}
+        for state in self.files:
+            kinds[state.id] = reader_named(state.reader).repeats
         if all(kind == "never" for kind in kinds.values()):
             return {}
         table = self._rows_with_keys([i for i, kind in kinds.items() if kind != "never"])
