@@ -29,7 +29,7 @@ from board.core.records import FloatArray, Record, Remark
 from board.core.vocabulary import Vocabulary, id_texts
 from board.errors import RecordError
 from board.readers import reader_named, source_of
-from board.readers.base import Event, Place, Reader
+from board.readers.base import Event, Place, Reader, Repeats
 from board.readers.lines import MAX_LINE_BYTES, Line, read_lines
 from board.readers.messages import message_text
 from board.readers.parse import LineParser, first_values, last_values, parse_whole
@@ -149,7 +149,7 @@ class _Scan:
         self._reader: Reader = reader_named(shard.reader)
         several = type(self._reader).rows is not Reader.rows
         self._by_rows = several or not source_of(shard.origin).appends
-        self._repeats = self._reader.repeats
+        self._repeats: Repeats = self._reader.repeats
         self._place = Place(shard.origin, options, self._reader.layout)
         self._parser = LineParser()
         self._number = shard.first_line - 1
