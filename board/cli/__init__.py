@@ -55,6 +55,18 @@ def _add_index(parser: argparse.ArgumentParser) -> None:
         "written. It can be interrupted and goes on where it stopped; it can be deleted at any time."
     )
     _add_run(parser)
+    parser.add_argument(
+        "--engine",
+        choices=("local", "ray"),
+        default="local",
+        help="what reads the log: this machine (%(default)s), or the workers of a Ray cluster, which "
+        "need the run at the same path",
+    )
+    parser.add_argument(
+        "--address",
+        metavar="HOST:PORT",
+        help="of the Ray cluster; default: RAY_ADDRESS, else a Ray on this machine",
+    )
     _add_json(parser)
 
 

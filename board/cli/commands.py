@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final
@@ -18,6 +19,7 @@ from board.core.pieces import PLACEHOLDER, PLACEHOLDER_SIGN, joined
 from board.core.problems import Problem, count_of
 from board.errors import ChoiceError, NotFoundError
 from board.store.discovery import Discovery, RunInfo, discover
+from board.store.engines import ChooseEngine, local
 from board.store.rollout import OpenRollout, open_rollout, search
 from board.store.run import Run
 from board.store.table import ordered
@@ -298,7 +300,8 @@ def _print_problem(problem: Problem) -> None:
 def index(args: argparse.Namespace) -> int:
     """Builds or extends the index of a run, and says what it covers."""
     begun = time.monotonic()
-    run = opened(find_run(args.run), persist=True)
+    with _engine(args) as engine:
+        run = opened(find_run(args.run), persist=True, engine=engine)
     document = {
         "run": run.info.name,
         "index": None if run.index_folder is None else str(run.index_folder),
@@ -314,6 +317,17 @@ def index(args: argparse.Namespace) -> int:
     else:
         output.print_fields([*document.items()])
     return 0
+
+
+def _engine(args: argparse.Namespace) -> AbstractContextManager[ChooseEngine]:
+    """What `--engine` and `--address` ask for."""
+    if args.engine == "ray":
+        from board.store import ray_engine  # late, as is what it imports: nothing else needs it
+
+        return ray_engine.connected(args.address)
+    if args.address is not None:
+        raise ChoiceError("--address names a Ray cluster: it goes with --engine ray")
+    return nullcontext(local)
 
 
 def _say_left_out(found: Discovery) -> None:

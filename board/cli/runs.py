@@ -8,6 +8,7 @@ from typing import Final
 from board.cli.output import ProgressLine
 from board.errors import NotFoundError
 from board.store.discovery import Discovery, RunInfo, discover
+from board.store.engines import ChooseEngine, local
 from board.store.run import Follower, Run
 
 PROJECT: Final = Path(__file__).parents[2]
@@ -68,10 +69,10 @@ def no_runs(found: Discovery, path: Path) -> str:
     return f"{path} holds no rollout log: {first.path}: {first.reason}{several}"
 
 
-def opened(info: RunInfo, *, persist: bool = False) -> Run:
+def opened(info: RunInfo, *, persist: bool = False, engine: ChooseEngine = local) -> Run:
     """The run, read whole, with progress on stderr; persist: its index is kept however small it is."""
     progress = ProgressLine()
     try:
-        return Follower(persist=persist).run(info, progress)
+        return Follower(persist=persist, engine=engine).run(info, progress)
     finally:
         progress.close()

@@ -14,7 +14,6 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -28,7 +27,7 @@ from board.readers.lines import BLOCK_BYTES
 from board.store import segments, step_store
 from board.store.batch import BatchResult, FileRead, Work, put_rows
 from board.store.discovery import RunInfo
-from board.store.engines import Engine, Job, local
+from board.store.engines import ChooseEngine, Engine, Job, local
 from board.store.followed import change_of, head_hash
 from board.store.log_file import LogFile
 from board.store.manifest import FileState, Manifest, Segment
@@ -38,8 +37,6 @@ from board.store.tally import Tally
 
 Progress = Callable[[int, int], None]
 """Called with (bytes read, bytes in all) while a run is read."""
-ChooseEngine = Callable[[Job, int], AbstractContextManager[Engine]]
-"""From a job and the number of bytes to read to the engine that reads them."""
 
 SHARD_BYTES: Final = 64 << 20
 _MOST_FILES: Final = 1024
@@ -231,7 +228,13 @@ class _Build:
             self._progress(min(done, self._info.bytes), self._info.bytes)
 
     def _take_file(self, found: FileRead) -> None:
-        state = self._states[found.work.file_id]
+        state = self._states.get(found.work.file_id)
+        if state is None:  # given up below; its rows go with the next commit
+            return
+        if found.work.shard.start != state.consumed:
+            # What comes before was not read whole: with this read, it never would be.
+            self._give_up(state)
+            return
         file = self._found[state.path]
         if found.failed is not None:
             self._unreadable(state.path, found.failed)
@@ -245,6 +248,11 @@ class _Build:
             self._tails[state.id] = found.tail_rows
             self._tails_changed = True
         self._states[state.id] = _state_after(state, found, file)
+
+    def _give_up(self, state: FileState) -> None:
+        reason = "it changed while it was read, or a part of it could not be read"
+        self._log.add(Problem(state.path, None, None, reason, "it is read anew at the next look"))
+        self._forget(state)
 
     def finish(self) -> None:
         """Commits what was read, and cleans up."""

@@ -25,7 +25,7 @@ from board.store import step_store
 from board.store.build import Extended, Progress, extend, shown_path
 from board.store.companions import Companions, read_companions
 from board.store.discovery import RunInfo
-from board.store.engines import Job
+from board.store.engines import ChooseEngine, Job, local
 from board.store.manifest import BrokenIndexError, Manifest
 from board.store.shown import Shown
 from board.store.steps import base_name
@@ -200,12 +200,19 @@ def open_run(
 class Follower:
     """Opens one run again and again while it is written, reading what is new.
 
-    persist: keep the index on disk however small the run is.
+    persist: keep the index on disk however small the run is. engine: what reads the log.
     """
 
-    def __init__(self, options: OpenOptions | None = None, *, persist: bool = False) -> None:
+    def __init__(
+        self,
+        options: OpenOptions | None = None,
+        *,
+        persist: bool = False,
+        engine: ChooseEngine = local,
+    ) -> None:
         self.options = options or OpenOptions()
         self._persist = persist
+        self._engine = engine
         self._memory = MemoryStorage()
 
     def unread(self, info: RunInfo) -> int:
@@ -247,28 +254,34 @@ class Follower:
         key = f"{self.options.read!r} {companions.vocabulary_hash}"
         for attempt in (1, 2):
             try:
-                found = _in_step(job, key, info, progress, wait, anew=attempt == 2)
+                found = self._in_step(job, key, info, progress, wait, anew=attempt == 2)
                 return _run_of(storage, found, info, self.options, companions)
             except BrokenIndexError:
                 if attempt == 2:
                     raise
         raise AssertionError("the loop returns or raises")
 
-
-def _in_step(
-    job: Job, key: str, info: RunInfo, progress: Progress | None, wait: bool, *, anew: bool
-) -> Extended:
-    """The index after what is new was read, by this process or by the one that holds the lock."""
-    while True:
-        with job.storage.writer() as alone:
-            if alone:
-                return extend(job, key, info, progress, anew=anew)
-        known = _committed(job.storage) or Manifest(key)
-        if not wait:
-            return Extended(known if known.key == key else Manifest(key), ())
-        if progress is not None:
-            progress(min(known.done, info.bytes), info.bytes)
-        time.sleep(_WAIT_SECONDS)
+    def _in_step(
+        self,
+        job: Job,
+        key: str,
+        info: RunInfo,
+        progress: Progress | None,
+        wait: bool,
+        *,
+        anew: bool,
+    ) -> Extended:
+        """The index after what is new was read, by this process or by the one that holds the lock."""
+        while True:
+            with job.storage.writer() as alone:
+                if alone:
+                    return extend(job, key, info, progress, self._engine, anew=anew)
+            known = _committed(job.storage) or Manifest(key)
+            if not wait:
+                return Extended(known if known.key == key else Manifest(key), ())
+            if progress is not None:
+                progress(min(known.done, info.bytes), info.bytes)
+            time.sleep(_WAIT_SECONDS)
 
 
 def _committed(storage: Storage) -> Manifest | None:
