@@ -22,7 +22,9 @@ from board.store import build, ray_engine
 from board.store.discovery import RunInfo, discover
 from board.store.engines import Job
 from board.store.log_file import LogFile
+from board.store.manifest import Manifest
 from board.store.run import Follower, Run, open_run
+from board.store.shown import Shown
 from board.store.storage import FolderStorage
 
 pytestmark = [
@@ -85,6 +87,29 @@ def test_the_command_reads_what_is_new_on_the_cluster(info, capsys):
     assert then["bytes_read"] == then["bytes"] == first["bytes"] + path.stat().st_size
 
 
+@pytest.mark.usefixtures("ray")
+def test_workers_that_do_not_see_the_index_end_the_command(info, tmp_path):
+    job = Job(FolderStorage(tmp_path / "not there"), ReadOptions(), None)
+    with ray_engine.connected() as engine, pytest.raises(ClusterError, match="not there on"):
+        build.extend(job, "key", info, engine=engine)
+
+
+@pytest.mark.usefixtures("ray")
+def test_workers_that_do_not_see_the_log_end_the_command(info, tmp_path):
+    (tmp_path / "index").mkdir()
+    job = Job(FolderStorage(tmp_path / "index"), ReadOptions(), None)
+    with ExitStack() as stack:
+        real = info.files[0]
+        opened = stack.enter_context(real.path.open("rb"))
+        ours = Path(f"/proc/self/fd/{os.dup2(opened.fileno(), 700)}")  # to be seen here alone
+        stack.callback(os.close, 700)
+        file = LogFile(ours, real.reader, real.size, real.mtime_ns, real.inode)
+        seen = RunInfo("seen here", ours.parent, (file,), (), ours.parent)
+        engine = stack.enter_context(ray_engine.connected())
+        with pytest.raises(ClusterError, match="not by a worker"):
+            build.extend(job, "key", seen, engine=engine)
+
+
 class Deadly(FolderStorage):
     """Kills the process that writes into it, once a segment is written, as long as it has lives."""
 
@@ -107,6 +132,10 @@ def deadly(folder: Path, lives: int) -> Job:
     return Job(storage, ReadOptions(), None)
 
 
+def rows_of(job: Job, manifest: Manifest, info: RunInfo) -> pd.DataFrame:
+    return Shown(job.storage, manifest, [file.path.name for file in info.files]).frame()
+
+
 @pytest.mark.usefixtures("ray")
 def test_what_a_killed_worker_was_reading_is_read_again(info, tmp_path):
     job = deadly(tmp_path / "index", lives=2)
@@ -115,16 +144,10 @@ def test_what_a_killed_worker_was_reading_is_read_again(info, tmp_path):
     assert len([*(tmp_path / "index").glob("died-*")]) == 2
     written = [*(tmp_path / "index").glob("rows-*")]
     assert len(written) > len(found.manifest.all_segments)  # theirs lie there, in no manifest
-    shown = ray_engine_shown(job, found.manifest, info)
+    shown = rows_of(job, found.manifest, info)
     place = ["step", "index"]
     whole = open_run(info).rollouts.set_index(place)
     pd.testing.assert_frame_equal(shown.set_index(place)[whole.columns], whole)
-
-
-def ray_engine_shown(job: Job, manifest, info: RunInfo) -> pd.DataFrame:
-    from board.store.shown import Shown
-
-    return Shown(job.storage, manifest, [file.path.name for file in info.files]).frame()
 
 
 @pytest.mark.usefixtures("ray")
@@ -132,29 +155,6 @@ def test_lines_that_kill_every_worker_end_the_command_and_are_named(info, tmp_pa
     monkeypatch.setattr(ray_engine, "RETRIES", 0)
     with ray_engine.connected() as engine, pytest.raises(ClusterError, match=r"rank_\d\.jsonl"):
         build.extend(deadly(tmp_path / "index", lives=9), "key", info, engine=engine)
-
-
-@pytest.mark.usefixtures("ray")
-def test_workers_that_do_not_see_the_index_end_the_command(info, tmp_path):
-    job = Job(FolderStorage(tmp_path / "not there"), ReadOptions(), None)
-    with ray_engine.connected() as engine, pytest.raises(ClusterError, match="not there on"):
-        build.extend(job, "key", info, engine=engine)
-
-
-@pytest.mark.usefixtures("ray")
-def test_workers_that_do_not_see_the_log_end_the_command(info, tmp_path):
-    (tmp_path / "index").mkdir()
-    job = Job(FolderStorage(tmp_path / "index"), ReadOptions(), None)
-    with ExitStack() as stack:
-        real = info.files[0]
-        opened = stack.enter_context(real.path.open("rb"))
-        ours = Path(f"/proc/self/fd/{os.dup2(opened.fileno(), 700)}")  # to be seen here alone
-        stack.callback(os.close, 700)
-        file = LogFile(ours, real.reader, real.size, real.mtime_ns, real.inode)
-        seen = RunInfo("seen here", ours.parent, (file,), (), ours.parent)
-        engine = stack.enter_context(ray_engine.connected())
-        with pytest.raises(ClusterError, match="not by a worker"):
-            build.extend(job, "key", seen, engine=engine)
 
 
 def test_an_address_where_nobody_listens_ends_the_command(info, capsys):
