@@ -173,7 +173,21 @@ class Run:
             raise NotFoundError(f"step {step} is not in {self.info.name}: {_range(self.counts)}")
         if not 0 <= index < count:
             raise NotFoundError(f"step {step} has rollouts 0 to {count - 1}, not {index}")
-        return self.of_step(step).iloc[index]
+        with self._loaded.lock:
+            if self._loaded.rollouts is not None or step in self._loaded.of_step:
+                return self.of_step(step).iloc[index]
+        return self._lone_row(step, index)
+
+    def _lone_row(self, step: int, index: int) -> pd.Series[Any]:
+        """The row of a step that is not at hand, without making a frame of all its rows."""
+        try:
+            found = self.shown.row(step, index)
+        except BrokenIndexError as error:
+            raise _gone(self.info, error) from error
+        label = index + sum(count for s, count in self.counts.items() if s < step)
+        return pd.Series(
+            {n: found[n] for n in self.columns if n in found}, dtype=object, name=label
+        )
 
 
 def _gone(info: RunInfo, error: BrokenIndexError) -> UnreadableError:

@@ -362,6 +362,14 @@ class Shown:
         held = [c for c in self.columns if wanted is None or c.name in wanted]
         return segments.frame_of(table, held, derived)
 
+    def row(self, step: int, index: int) -> dict[str, Any]:
+        """One row of `frame((step, step))`, in a fraction of the time; index: below the step's count."""
+        table = self.table((step, step))
+        found = segments.row_of(table, self.columns, index) | {"index": index}
+        if GAP in found:
+            found[GAP] = found["reward"] - found["ref_reward"]
+        return found
+
 
 def _index_within(steps: IntArray) -> npt.NDArray[np.int32]:
     """The position of each row among those of its step; steps: ascending, [n]."""

@@ -171,7 +171,7 @@ class FolderStorage:
                 table,
                 temporary,
                 row_group_size=_ROW_GROUP,
-                compression="zstd",
+                compression="lz4",  # half the time of zstd to read, for 1.4 times the bytes,
                 write_page_checksum=True,
                 write_statistics=["step"],  # pyright: ignore[reportArgumentType]  # its default says bool
             )

@@ -659,3 +659,20 @@ def test_a_file_is_at_rest_after_a_minute(write_log, opened):
     for age, problems in ((30, 0), (90, 1)):
         os.utime(path, (time.time() - age,) * 2)
         assert len(opened().problems) == problems
+
+
+def test_a_lone_row_is_that_of_its_step(write_log, opened):
+    odd = [{"tag": "word"}, {"tag": 2}, {"level": "7"}, {"level": 3}, {}, {"ref_reward": 0.5}]
+    for rank in (0, 1):
+        rows = [
+            {"step": step, "reward": step, "group_id": "g", "response": f"r{step}", **extra}
+            for step in range(3)
+            for extra in odd
+        ]
+        write_log(f"data_rank{rank}.jsonl", *rows)
+    run, other = opened(), opened()
+    for step in range(3):
+        for index in range(12):
+            lone, row = run.row(step, index), other.of_step(step).iloc[index]
+            assert lone.name == row.name
+            pd.testing.assert_series_equal(lone, row, check_dtype=False, check_index_type=False)
