@@ -96,7 +96,7 @@ def rollouts(args: argparse.Namespace) -> int:
         known_column(condition.column, columns)
         rows = rows[_where(run, rows, condition)]
     if args.sort:
-        rows = _sorted(rows, known_column(args.sort, columns), args.desc)
+        rows = _sorted(rows, known_column(args.sort, columns), args.desc, args.limit)
     elif args.desc:
         rows = rows.iloc[::-1]
     rows = rows if args.limit is None else rows.head(args.limit)
@@ -116,9 +116,9 @@ def _shown_rows(run: Run, step: int | None) -> pd.DataFrame:
     return rows.assign(file=[names[number] for number in rows["file"]])
 
 
-def _sorted(rows: pd.DataFrame, column: str, descending: bool) -> pd.DataFrame:
+def _sorted(rows: pd.DataFrame, column: str, descending: bool, limit: int | None) -> pd.DataFrame:
     try:
-        return ordered(rows, column, descending=descending)
+        return ordered(rows, column, descending=descending, limit=limit)
     except TypeError:
         raise ChoiceError(f"{column} holds numbers and text, which have no common order") from None
 

@@ -31,7 +31,15 @@ from board.store.shown import Shown
 from board.store.steps import base_name
 from board.store.storage import FolderStorage, MemoryStorage, Storage, index_folder
 
-__all__ = ["Follower", "OpenOptions", "Progress", "Run", "open_run", "reader_titles"]
+__all__ = [
+    "Follower",
+    "OpenOptions",
+    "Progress",
+    "Run",
+    "indexed_run",
+    "open_run",
+    "reader_titles",
+]
 
 PERSIST_BYTES: Final = 32 << 20
 """Smaller runs are read faster than it matters, and nothing is written beside them."""
@@ -209,6 +217,15 @@ def open_run(
     is waited for.
     """
     return Follower(options).run(info, progress)
+
+
+def indexed_run(storage: Storage, info: RunInfo, options: OpenOptions | None = None) -> Run:
+    """The run as an index has it, without a look at the log; NotFoundError where there is no index."""
+    manifest = _committed(storage)
+    if manifest is None:
+        raise NotFoundError(f"there is no index of {info.name} that can be read")
+    found = Extended(manifest, ())
+    return _run_of(storage, found, info, options or OpenOptions(), read_companions(info))
 
 
 class Follower:

@@ -15,7 +15,8 @@ from board.core.options import ReadOptions
 from board.errors import NotFoundError
 from board.store import scan
 from board.store.discovery import discover
-from board.store.run import open_run
+from board.store.run import Follower, indexed_run, open_run
+from board.store.storage import FolderStorage
 
 NAN = float("nan")
 
@@ -676,3 +677,15 @@ def test_a_lone_row_is_that_of_its_step(write_log, opened):
             lone, row = run.row(step, index), other.of_step(step).iloc[index]
             assert lone.name == row.name
             pd.testing.assert_series_equal(lone, row, check_dtype=False, check_index_type=False)
+
+
+def test_an_index_is_opened_without_its_log(write_log, tmp_path):
+    path = write_log("x.jsonl", *[{"step": step, "reward": step} for step in range(3)])
+    (info,) = discover(tmp_path).runs
+    whole = Follower(persist=True).run(info)
+    path.unlink()
+    assert whole.index_folder is not None
+    found = indexed_run(FolderStorage(whole.index_folder), info)
+    pd.testing.assert_frame_equal(found.rollouts, whole.rollouts)
+    with pytest.raises(NotFoundError, match="no index"):
+        indexed_run(FolderStorage(tmp_path / "nowhere"), info)
