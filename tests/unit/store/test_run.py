@@ -680,7 +680,7 @@ def test_a_lone_row_is_that_of_its_step(write_log, opened):
 
 
 def test_an_index_is_opened_without_its_log(write_log, tmp_path):
-    path = write_log("x.jsonl", *[{"step": step, "reward": step} for step in range(3)])
+    path = write_log("x.jsonl", *map(rollout, range(3)))
     (info,) = discover(tmp_path).runs
     whole = Follower(persist=True).run(info)
     path.unlink()
