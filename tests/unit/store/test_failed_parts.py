@@ -17,29 +17,38 @@ from board.store.run import Follower, open_run
 class Failing(InProcess):
     """Fails to read the batch of that number."""
 
-    def __init__(self, job, number):
+    def __init__(self, job, number, width):
         super().__init__(job)
         self.left = number
+        self.width = width
 
     def submit(self, batch):
+        read = super().submit(batch)
+        return lambda: self.failed(read())
+
+    def failed(self, result):
         self.left -= 1
-        result = super().submit(batch)()
-        if self.left == -1:
-            for found in result.files:
-                found.failed, found.consumed = "Input/output error", found.work.shard.start
-                found.tallies, found.lines, found.tail, found.tail_rows = {}, 0, None, None
-            result = build.BatchResult((), result.files)
-        return lambda: result
+        if self.left != -1:
+            return result
+        for found in result.files:
+            found.failed, found.consumed = "Input/output error", found.work.shard.start
+            found.tallies, found.lines, found.tail, found.tail_rows = {}, 0, None, None
+        return build.BatchResult((), result.files)
 
 
+@pytest.mark.parametrize("width", [0, 2])
 @pytest.mark.parametrize("number", [0, 1, 3])
-def test_a_part_that_could_not_be_read_is_read_at_the_next_look(tmp_path, monkeypatch, number):
+def test_a_part_that_could_not_be_read_is_read_at_the_next_look(
+    tmp_path, monkeypatch, number, width
+):
     monkeypatch.setattr(build, "SHARD_BYTES", 4_000)
     writer = LiveWriter(tmp_path / "run", seed=4)
     content = b"".join(writer.line(step) for step in range(8) for _ in range(10))
     (tmp_path / "run" / "rank_0.jsonl").write_bytes(content)
     (info,) = discover(tmp_path / "run").runs
-    failing = Follower(persist=True, engine=lambda job, size: nullcontext(Failing(job, number)))
+    failing = Follower(
+        persist=True, engine=lambda job, size: nullcontext(Failing(job, number, width))
+    )
     run = failing.run(info)
     assert any("could not be read" in problem.reason for problem in run.problems)
     assert run.rollout_count == len(run.rollouts) < 80
