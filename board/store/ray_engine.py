@@ -81,8 +81,9 @@ def _begin(ray: Any, address: str | None) -> None:
     except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         where = f"the Ray cluster at {address}" if address else "Ray on this machine"
         raise ClusterError(
-            f"{where} can't be used: {error}; is it up (ray status --address HOST:PORT), and of the "
-            f"same version of ray ({ray.__version__}) and Python ({platform.python_version()})?"
+            f"{where} can't be used: {error}; is it up (ray status --address HOST:PORT), of the same "
+            f"version of ray ({ray.__version__}) and Python ({platform.python_version()}), and is its "
+            "token known here (RAY_AUTH_TOKEN), if it has one?"
         ) from error
 
 
