@@ -5,10 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Final, cast
+
+import numpy as np
 
 from board.core.pieces import UNKNOWN_PIECE, Coding, display_pieces
 from board.core.records import FloatArray
+
+_WHOLE: Final = 2.0**53
+"""Whole numbers up to here are told apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +53,8 @@ class Vocabulary:
 
 def id_texts(ids: FloatArray) -> list[str]:
     """What is shown for ids [n] when no vocabulary is known: the ids themselves."""
+    if (np.abs(ids) < _WHOLE).all():  # False of NaN
+        return [f"⟨{i}⟩" for i in ids.astype(np.int64).tolist()]
     return [f"⟨{int(i)}⟩" if math.isfinite(i) else UNKNOWN_PIECE for i in ids.tolist()]
 
 
