@@ -1,0 +1,326 @@
+"""Reads the tokens of a step, or of some of its rollouts, into flat arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO, Final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from board.core.metrics import DERIVED
+from board.core.options import ReadOptions
+from board.core.pieces import Coding, detect_coding, display_pieces
+from board.core.records import FloatArray, NumberArray, Record
+from board.core.schema import TOKEN_ARRAY_FIELDS
+from board.core.step_tokens import StepTokens
+from board.core.token_kinds import KINDS, kinds_of
+from board.core.turns import from_markers, of_tokens
+from board.core.vocabulary import Vocabulary, id_texts
+from board.errors import RecordError
+from board.readers import reader_named
+from board.readers.parse import LineParser
+from board.store.packed import readable
+from board.store.run import Run
+
+Progress = Callable[[int, int], None]
+"""Called with rollouts done and rollouts in all; raising from it stops the reading."""
+
+_NUMBERS: Final = ("reward", "advantage", "policy_version", "rank", "is_truncated")
+_ROLE_MARKS: Final = frozenset(("template", "tool tag", "end of text"))
+_PLACES: Final = ("index", "file", "line", "offset", "size")
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTokens:
+    """What of each rollout is read. arrays: token arrays by name; () is all that are recorded.
+
+    roles: whether to find out who speaks where, which takes a look at every token's text where the
+    log has chat-template markers. columns: further columns of the rollouts table for `numbers`.
+    """
+
+    arrays: tuple[str, ...] = ()
+    roles: bool = True
+    columns: tuple[str, ...] = ()
+
+    @classmethod
+    def of_metric(cls, metric: str) -> ReadTokens:
+        """What a token metric needs, and no more."""
+        needs = DERIVED[metric].needs if metric in DERIVED else (metric,)
+        return cls(tuple(dict.fromkeys((*needs, metric))))
+
+
+@dataclass(slots=True)
+class _Read:
+    """One rollout as far as it is needed. tokens: ids as numbers, or codes of pieces as whole ones."""
+
+    place: int
+    length: int
+    arrays: dict[str, FloatArray]
+    tokens: FloatArray | npt.NDArray[np.int32] | None
+    segments: Sequence[Mapping[str, Any]]
+    faults: list[str] = field(default_factory=list[str])
+
+
+def read_step(
+    run: Run,
+    step: int,
+    what: ReadTokens | None = None,
+    indices: Iterable[int] | None = None,
+    vocabulary: Vocabulary | None = None,
+    progress: Progress | None = None,
+) -> StepTokens:
+    """The tokens of a step's rollouts.
+
+    indices: of the rollouts to read; None is all. vocabulary: decodes ids where the run has none.
+    Rollouts that can't be read are left out and counted. Raises NotFoundError when the run has no such
+    step.
+    """
+    run.row(step, 0)
+    rows = run.of_step(step)
+    total = len(rows)
+    if indices is not None:
+        rows = rows[rows["index"].isin(list(indices))]
+    what = what or ReadTokens()
+    texts = _Texts(run.vocabulary or vocabulary)
+    found = list(_rollouts(run, rows, what, texts, progress))
+    return _joined(step, rows, found, texts, what, total)
+
+
+class _Texts:
+    """Gives every distinct token a code; ids and pieces may both occur in a run."""
+
+    def __init__(self, vocabulary: Vocabulary | None) -> None:
+        self._vocabulary = vocabulary
+        self._pieces: dict[tuple[Coding, str], int] = {}
+        self._special: list[int] = []
+        self.shown: list[str] = []
+
+    def of_pieces(self, pieces: Sequence[str], response: str | None) -> npt.NDArray[np.int32]:
+        coding = detect_coding(pieces, response)
+        inverse, unique = pd.factorize(np.asarray(pieces, object))
+        known = np.array([self._code_of_piece(piece, coding) for piece in unique], np.int32)
+        return known[inverse] if len(known) else np.zeros(0, np.int32)
+
+    def _code_of_piece(self, piece: str, coding: Coding) -> int:
+        known = self._pieces.get((coding, piece))
+        if known is None:
+            known = self._pieces[coding, piece] = len(self.shown)
+            self.shown.append(display_pieces([piece], coding)[0])
+        return known
+
+    def of_ids(self, ids: FloatArray) -> npt.NDArray[np.int32]:
+        """All ids at once: most occur many times, and each is decoded once."""
+        known = np.isfinite(ids)
+        codes = np.full(len(ids), -1, np.int32)
+        inverse, unique = pd.factorize(ids[known].astype(np.int64))
+        codes[known] = inverse + len(self.shown)
+        numbers: list[int] = unique.tolist()
+        if self._vocabulary:
+            special = self._vocabulary.special_ids
+            first = len(self.shown)
+            self._special += [first + i for i, n in enumerate(numbers) if n in special]
+            self.shown += self._vocabulary.alone(numbers)
+        else:
+            self.shown += id_texts(unique.astype(np.float64))
+        return codes
+
+    def kinds(self) -> npt.NDArray[np.int8]:
+        return kinds_of(self.shown, self._special)
+
+
+def _rollouts(
+    run: Run, rows: pd.DataFrame, what: ReadTokens, texts: _Texts, progress: Progress | None
+) -> Iterator[_Read]:
+    """The rollouts that can be read, file after file in the order of their bytes."""
+    total = done = 0
+    located = rows[list(_PLACES)].reset_index(drop=True)
+    total = len(located)
+    for number, of_file in located.groupby("file"):
+        file = run.info.files[int(str(number))]
+        try:
+            with readable(file).path.open("rb") as opened:
+                lines = _Lines(opened, file.reader, run.options.read)
+                for place, offset, size in zip(
+                    of_file.index, of_file["offset"], of_file["size"], strict=True
+                ):
+                    record = lines.record(int(offset), int(size))
+                    if record is not None:
+                        yield _needed(int(place), record, what, texts)
+                    done += 1
+                    if progress is not None:
+                        progress(done, total)
+        except OSError:
+            done += len(of_file)
+
+
+class _Lines:
+    """Records of one file by their places; what was learned of its layout is kept."""
+
+    def __init__(self, file: BinaryIO, reader: str, options: ReadOptions) -> None:
+        self._file, self._options = file, options
+        self._reader, self._parser = reader_named(reader), LineParser()
+
+    def record(self, offset: int, size: int) -> Record | None:
+        """The rollout of that line; None where it can't be read any more."""
+        self._file.seek(offset)
+        try:
+            line, _ = self._parser.parse(self._file.read(size).rstrip(b"\n"))
+            found = self._reader.read(line, self._options)
+        except RecordError:
+            return None
+        return found if isinstance(found, Record) else None
+
+
+def _needed(place: int, record: Record, what: ReadTokens, texts: _Texts) -> _Read:
+    """The arrays that are asked for, of the length that most have, and the tokens' codes."""
+    names = ("loss_mask", *what.arrays) if what.arrays else (*record.tokens,)
+    held = {name: record.tokens[name] for name in names if name in record.tokens}
+    length = _length(record, held)
+    arrays: dict[str, FloatArray] = {}
+    faults: list[str] = []
+    for name, array in held.items():
+        values = _values(array) if len(array) == length else None
+        if values is None:
+            faults.append(name)
+        else:
+            arrays[name] = values
+    if "loss_mask" in faults:  # without it, means would be over other tokens
+        arrays = {}
+    tokens = _tokens(record, texts)
+    if tokens is not None and len(tokens) != length:
+        tokens = None
+        faults.append("response_ids")
+    return _Read(place, length, arrays, tokens, record.segments, faults)
+
+
+def _length(record: Record, held: Mapping[str, NumberArray]) -> int:
+    lengths = [len(array) for array in held.values()]
+    if not lengths:
+        return record.response_length or 0
+    return max(lengths, key=lengths.count)
+
+
+def _values(array: NumberArray) -> FloatArray | None:
+    try:
+        return array.values()
+    except RecordError:
+        return None
+
+
+def _tokens(record: Record, texts: _Texts) -> FloatArray | npt.NDArray[np.int32] | None:
+    if record.response_tokens is not None:
+        return texts.of_pieces(record.response_tokens, record.texts.get("response"))
+    return None if record.response_ids is None else _values(record.response_ids)
+
+
+def _codes(
+    found: list[_Read], starts: npt.NDArray[np.int64], texts: _Texts
+) -> npt.NDArray[np.int32]:
+    """Codes of all tokens, -1 where a rollout has none."""
+    codes = np.full(int(starts[-1]), -1, np.int32)
+    of_ids = np.zeros(len(codes), bool)
+    ids: list[FloatArray] = []
+    for read, start in zip(found, starts.tolist(), strict=False):
+        if read.tokens is None:
+            continue
+        if read.tokens.dtype == np.int32:
+            codes[start : start + read.length] = read.tokens
+        else:
+            of_ids[start : start + read.length] = True
+            ids.append(read.tokens.astype(np.float64, copy=False))
+    if ids:
+        codes[of_ids] = texts.of_ids(np.concatenate(ids))
+    return codes
+
+
+def _joined(
+    step: int,
+    rows: pd.DataFrame,
+    found: list[_Read],
+    texts: _Texts,
+    what: ReadTokens,
+    total: int,
+) -> StepTokens:
+    found.sort(key=lambda read: read.place)
+    lengths = np.array([read.length for read in found], np.int64)
+    starts = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
+    kept = rows.iloc[[read.place for read in found]]
+    names = sorted({name for read in found for name in read.arrays}, key=_rank)
+    arrays = {name: _flat(found, name, starts) for name in names}
+    arrays.pop("loss_mask", None)
+    codes = _codes(found, starts, texts)
+    kinds = texts.kinds()
+    roles = _roles(found, codes, texts.shown, kinds, starts) if what.roles else ((), None, None)
+    faults = pd.Series([name for read in found for name in read.faults], dtype=object)
+    return StepTokens(
+        step=step,
+        indices=kept["index"].to_numpy(np.int64),
+        starts=starts,
+        arrays=arrays,
+        in_loss=_in_loss(found),
+        codes=codes,
+        pieces=texts.shown,
+        kinds=kinds,
+        roles=roles[0],
+        role_codes=np.zeros(0, np.int16) if roles[1] is None else roles[1],
+        turns=np.zeros(0, np.int32) if roles[2] is None else roles[2],
+        numbers={
+            name: kept[name].to_numpy(np.float64, na_value=np.nan)
+            for name in dict.fromkeys((*_NUMBERS, *what.columns))
+            if name in kept
+        },
+        left_out=total - len(found),
+        faults={str(name): int(count) for name, count in faults.value_counts().items()},
+    )
+
+
+def _rank(name: str) -> int:
+    return TOKEN_ARRAY_FIELDS.index(name) if name in TOKEN_ARRAY_FIELDS else len(TOKEN_ARRAY_FIELDS)
+
+
+def _flat(found: list[_Read], name: str, starts: npt.NDArray[np.int64]) -> FloatArray:
+    """The array of all rollouts, NaN where a rollout has none."""
+    flat = np.full(int(starts[-1]), np.nan)
+    for read, start in zip(found, starts.tolist(), strict=False):
+        if name in read.arrays:
+            flat[start : start + read.length] = read.arrays[name]
+    return flat
+
+
+def _in_loss(found: list[_Read]) -> npt.NDArray[np.bool_]:
+    """A rollout without a loss_mask has all its tokens in the loss."""
+    masks = [read.arrays.get("loss_mask", np.ones(read.length)) for read in found]
+    return np.concatenate(masks) > 0 if masks else np.zeros(0, bool)
+
+
+def _roles(
+    found: list[_Read],
+    codes: npt.NDArray[np.int32],
+    shown: Sequence[str],
+    kinds: npt.NDArray[np.int8],
+    starts: npt.NDArray[np.int64],
+) -> tuple[Sequence[str], npt.NDArray[np.int16] | None, npt.NDArray[np.int32] | None]:
+    """Roles, and of each token the code of its role and the number of its turn."""
+    marks = [
+        code
+        for code, kind in enumerate(kinds.tolist())
+        if KINDS[kind] in _ROLE_MARKS and from_markers(shown[code])
+    ]
+    has_marks = np.zeros(len(shown) + 1, bool)
+    has_marks[marks] = True
+    names: dict[str, int] = {}
+    roles = np.full(int(starts[-1]), -1, np.int16)
+    numbers = np.zeros(int(starts[-1]), np.int32)
+    for read, start in zip(found, starts.tolist(), strict=False):
+        own = codes[start : start + read.length]
+        if not read.segments and not has_marks[own].any():
+            continue
+        tokens = [shown[int(code)] if code >= 0 else "" for code in own.tolist()]
+        for number, turn in enumerate(of_tokens(tokens, read.segments)):
+            label = f"{turn.role} {turn.name}".strip()
+            roles[start + turn.start : start + turn.end] = names.setdefault(label, len(names))
+            numbers[start + turn.start : start + turn.end] = number
+    return [*names], (roles if names else None), (numbers if names else None)
