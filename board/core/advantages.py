@@ -70,14 +70,15 @@ def _leave_one_out(rewards: FloatArray, groups: Groups) -> FloatArray:
 
 def _batch_scaled(rewards: FloatArray, groups: Groups) -> FloatArray:
     """By the spread of all rewards of the step, not of the group's."""
-    steps = np.full(len(rewards), -1, np.int64)
-    member = groups.of_row >= 0
-    steps[member] = groups.steps[groups.of_row[member]]
+    member = (groups.of_row >= 0) & np.isfinite(rewards)
+    steps, of_group = np.unique(groups.steps, return_inverse=True)
+    of_row = of_group[groups.of_row[member]]
+    values, count = rewards[member], len(steps)
+    n = np.bincount(of_row, minlength=count)
+    mean = np.bincount(of_row, weights=values, minlength=count) / np.maximum(n, 1)
+    squares = np.bincount(of_row, weights=(values - mean[of_row]) ** 2, minlength=count)
     spread = np.full(len(rewards), np.nan)
-    for step in np.unique(steps[member]):
-        own = steps == step
-        known = rewards[own & np.isfinite(rewards)]
-        spread[own] = known.std(ddof=1) if len(known) > 1 else np.nan
+    spread[member] = np.sqrt(squares / np.where(n > 1, n - 1, np.nan))[of_row]
     return _mean_only(rewards, groups) / (spread + EPSILON)
 
 

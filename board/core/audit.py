@@ -102,5 +102,7 @@ def culprit(audits: list[Audit]) -> str | None:
     fitting = {name for a in audits if a.shift == 0 for name in (a.first, a.second)}
     if not shifted:
         return None
-    shared = set.intersection(*({a.first, a.second} for a in shifted)) - fitting
+    shared = {name for name in (shifted[0].first, shifted[0].second) if name not in fitting}
+    for pair in shifted:
+        shared &= {pair.first, pair.second}
     return shared.pop() if len(shared) == 1 else None

@@ -7,11 +7,12 @@ step mean: over tokens, over types, over rollouts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from board.core.kl import FloatArray
 from board.core.metrics import token_metric
@@ -142,31 +143,32 @@ class Contributions:
             for place in found
         ]
 
-    def _codes(self, grouping: Grouping) -> tuple[IntArray, Sequence[str]]:
+    def _codes(self, grouping: Grouping) -> tuple[IntArray, list[str]]:
         t = self.tokens
         if grouping == "kind":
-            return t.token_kinds.astype(np.int64), KINDS
+            return t.token_kinds.astype(np.int64), [*KINDS]
         if grouping == "piece":
-            return np.where(t.codes < 0, len(t.pieces), t.codes), (*t.pieces, "")
+            codes = np.where(t.codes < 0, len(t.pieces), t.codes)
+            return codes.astype(np.int64), [*t.pieces, ""]
         roles = t.role_codes if len(t.role_codes) else np.full(t.count, -1)
-        return np.where(roles < 0, len(t.roles), roles).astype(np.int64), (*t.roles, "")
+        return np.where(roles < 0, len(t.roles), roles).astype(np.int64), [*t.roles, ""]
 
-    def _kind(self, grouping: Grouping, place: int, names: Sequence[str]) -> str:
+    def _kind(self, grouping: Grouping, place: int, names: list[str]) -> str:
         if grouping == "kind":
             return names[place]
         if grouping == "piece" and place < len(self.tokens.kinds):
             return KINDS[self.tokens.kinds[place]]
         return ""
 
-    def _order(self, parts: FloatArray) -> IntArray:
+    def _order(self, parts: npt.NDArray[Any]) -> IntArray:
         return np.argsort(-self._keys(parts), kind="stable")
 
-    def _keys(self, parts: FloatArray) -> FloatArray:
+    def _keys(self, parts: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Metrics around zero are ranked by size, others by value."""
         signed = token_metric(self.metric).kind == "diverging" or self.mean < 0
         return np.abs(parts) if signed else parts
 
-    def _share(self, part: float) -> float:
+    def _share(self, part: Any) -> float:
         return float(part / self.mean) if self.mean else float("nan")
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -184,7 +185,7 @@ def by_probability(tokens: StepTokens, d: FloatArray) -> list[Slice]:
     edges = np.array(PROBABILITY_EDGES)
     bins = np.clip(np.searchsorted(edges, p, side="right") - 1, 0, len(edges) - 2)
     bins = np.where(np.isfinite(p), bins, -1)
-    names = [f"{low:g} to {high:g}" for low, high in zip(edges[:-1], edges[1:], strict=True)]
+    names = [f"{low:g} to {high:g}" for low, high in pairwise(PROBABILITY_EDGES)]
     return _slices(bins, names, d)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Final
@@ -10,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from board.core.alignment import words
 from board.core.metrics import DERIVED
 from board.core.options import ReadOptions
-from board.core.pieces import Coding, detect_coding, display_pieces
+from board.core.pieces import Coding, detect_coding, display_pieces, joined
 from board.core.records import FloatArray, NumberArray, Record
 from board.core.schema import TOKEN_ARRAY_FIELDS
 from board.core.step_tokens import StepTokens
@@ -30,6 +32,8 @@ Progress = Callable[[int, int], None]
 
 _NUMBERS: Final = ("reward", "advantage", "policy_version", "rank", "is_truncated")
 _ROLE_MARKS: Final = frozenset(("template", "tool tag", "end of text"))
+_BROKEN: Final = re.compile("[\ufffd\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ue000-\uf8ff]")
+_LEAST_BROKEN: Final = 3
 _PLACES: Final = ("index", "file", "line", "offset", "size")
 
 
@@ -39,11 +43,14 @@ class ReadTokens:
 
     roles: whether to find out who speaks where, which takes a look at every token's text where the
     log has chat-template markers. columns: further columns of the rollouts table for `numbers`.
+    texts: whether to look at the responses as texts: `numbers["broken"]` is then the share of their
+    characters that are no text, and words stand for tokens where a rollout has no tokens.
     """
 
     arrays: tuple[str, ...] = ()
     roles: bool = True
     columns: tuple[str, ...] = ()
+    texts: bool = False
 
     @classmethod
     def of_metric(cls, metric: str) -> ReadTokens:
@@ -61,6 +68,7 @@ class _Read:
     arrays: dict[str, FloatArray]
     tokens: FloatArray | npt.NDArray[np.int32] | None
     segments: Sequence[Mapping[str, Any]]
+    broken: float = float("nan")
     faults: list[str] = field(default_factory=list[str])
 
 
@@ -127,6 +135,10 @@ class _Texts:
             self.shown += id_texts(unique.astype(np.float64))
         return codes
 
+    def decoded(self, ids: npt.NDArray[Any]) -> str:
+        """The text of a whole response; empty without a vocabulary."""
+        return joined(self._vocabulary.texts(ids)) if self._vocabulary else ""
+
     def kinds(self) -> npt.NDArray[np.int8]:
         return kinds_of(self.shown, self._special)
 
@@ -190,10 +202,24 @@ def _needed(place: int, record: Record, what: ReadTokens, texts: _Texts) -> _Rea
     if "loss_mask" in faults:  # without it, means would be over other tokens
         arrays = {}
     tokens = _tokens(record, texts)
+    response = record.texts.get("response") if what.texts else None
+    if tokens is None and not arrays and response:
+        tokens = texts.of_pieces(words(response), None)
+        length = len(tokens)
     if tokens is not None and len(tokens) != length:
         tokens = None
         faults.append("response_ids")
-    return _Read(place, length, arrays, tokens, record.segments, faults)
+    broken = _broken_share(response) if response else float("nan")
+    return _Read(place, length, arrays, tokens, record.segments, broken, faults)
+
+
+def _broken_share(text: str) -> float:
+    """The share of characters that are no text: U+FFFD, control and private-use characters.
+
+    One in the end is what a response cut within a character ends with.
+    """
+    count = len(_BROKEN.findall(text[:-1]))
+    return count / len(text) if count >= _LEAST_BROKEN else 0.0
 
 
 def _length(record: Record, held: Mapping[str, NumberArray]) -> int:
@@ -267,7 +293,8 @@ def _joined(
         roles=roles[0],
         role_codes=np.zeros(0, np.int16) if roles[1] is None else roles[1],
         turns=np.zeros(0, np.int32) if roles[2] is None else roles[2],
-        numbers={
+        numbers=_broken(found, codes, starts, kinds, texts)
+        | {
             name: kept[name].to_numpy(np.float64, na_value=np.nan)
             for name in dict.fromkeys((*_NUMBERS, *what.columns))
             if name in kept
@@ -275,6 +302,26 @@ def _joined(
         left_out=total - len(found),
         faults={str(name): int(count) for name, count in faults.value_counts().items()},
     )
+
+
+def _broken(
+    found: list[_Read],
+    codes: npt.NDArray[np.int32],
+    starts: npt.NDArray[np.int64],
+    kinds: npt.NDArray[np.int8],
+    texts: _Texts,
+) -> dict[str, FloatArray]:
+    """By rollout the share of characters that are no text; decoded from ids where there is no text."""
+    shares = np.array([read.broken for read in found])
+    part = KINDS.index("part of a character")
+    is_part = np.append(kinds, np.int8(-1))[codes] == part
+    for place in np.flatnonzero(np.isnan(shares)).tolist():
+        read, own = found[place], is_part[starts[place] : starts[place + 1]]
+        if own.any() and read.tokens is not None and read.tokens.dtype != np.int32:
+            shares[place] = _broken_share(texts.decoded(read.tokens))
+        elif read.tokens is not None:
+            shares[place] = 0.0
+    return {"broken": shares} if np.isfinite(shares).any() else {}
 
 
 def _rank(name: str) -> int:
