@@ -21,7 +21,7 @@ from board.core.metrics import REWARD_PART
 from board.core.records import FloatArray
 from board.errors import ChoiceError, UnreadableError
 from board.store.run import Run
-from board.store.step_tokens import ReadTokens, read_step
+from board.store.step_tokens import COLUMNS, ReadTokens, StepReader
 
 Progress = Callable[[int, int], None]
 """Called with bytes read and bytes to read; raising from it stops the reading."""
@@ -31,6 +31,7 @@ _COLUMNS: Final = (
     *("k3_mean", "entropy_mean"),
 )
 _SAME: Final = ("response_tokens", "reward", "response")
+_LEAST_STEPS: Final = 8
 _REFINEMENTS: Final = 24
 """Steps that are read besides, to tell at which one something began."""
 
@@ -129,29 +130,36 @@ class _Chosen:
     """Which rollouts of which steps are read, and their digests."""
 
     def __init__(self, run: Run, budget: Budget, progress: Progress | None) -> None:
-        self._run, self._budget, self._progress = run, budget, progress
-        self._done = 0
-        table = run.chosen(("group_id", "size"))
-        counts = table["step"].value_counts(sort=False)
-        each = table.groupby("step")["size"].mean() * counts.clip(upper=budget.rollouts)
-        steps = np.sort(table["step"].unique())
+        self._budget, self._progress = budget, progress
+        self._reader = StepReader(run, ReadTokens(roles=False, texts=True))
+        self._table = run.chosen((*COLUMNS, "group_id"))
+        self._of = self._table["step"].to_numpy()
+        steps, counts = np.unique(self._of, return_counts=True)
+        sizes = np.add.reduceat(
+            self._table["size"].to_numpy(np.float64), np.searchsorted(self._of, steps)
+        )
+        each = sizes * np.minimum(budget.rollouts / counts, 1.0)
         share = min(1.0, budget.bytes / max(float(each.sum()), 1.0))
-        places = np.linspace(0, len(steps) - 1, max(int(len(steps) * share), min(len(steps), 8)))
-        self.steps: list[int] = steps[np.unique(places.round().astype(int))].tolist()
-        self._total = int(each.reindex(self.steps).sum())
+        count = max(int(len(steps) * share), min(len(steps), _LEAST_STEPS))
+        places = np.unique(np.linspace(0, len(steps) - 1, count).round().astype(int))
+        self.steps: list[int] = steps[places].tolist()
+        self._total = int(each[places].sum())
+        self._done = 0
 
     def digest(self, step: int) -> Digest:
-        rows = self._run.of_step(step)
-        chosen = rows.iloc[_sample(_codes(rows), self._budget.rollouts)]
-        what = ReadTokens(roles=False, texts=True)
-        tokens = read_step(self._run, step, what, chosen["index"])
-        groups = pd.Series(_codes(rows), index=rows["index"]).reindex(tokens.indices)
+        first, end = np.searchsorted(self._of, (step, step + 1)).tolist()
+        rows = self._table.iloc[first:end]
+        groups = _codes(rows)
+        places = _sample(groups, self._budget.rollouts)
+        chosen = rows.iloc[places]
+        tokens = self._reader.read(step, chosen)
+        of_index = dict(zip(chosen["index"].tolist(), groups[places].tolist(), strict=True))
+        own = np.array([of_index[index] for index in tokens.indices.tolist()], np.int64)
         broken = tokens.numbers.get("broken", np.zeros(len(tokens.indices)))
-        found = digest(tokens, groups.to_numpy(np.int64), broken, len(rows))
         self._done += int(chosen["size"].sum())
         if self._progress is not None:
             self._progress(min(self._done, self._total), self._total)
-        return found
+        return digest(tokens, own, broken, len(rows))
 
 
 def _codes(rows: pd.DataFrame) -> npt.NDArray[np.int64]:
@@ -170,7 +178,7 @@ def _sample(groups: npt.NDArray[np.int64], most: int) -> npt.NDArray[np.intp]:
     size = np.bincount(groups)
     count = max(int(most // max(size.mean(), 1)), 1)
     wanted = np.linspace(0, len(size) - 1, min(count, len(size))).round().astype(np.int64)
-    return np.flatnonzero(np.isin(groups, wanted))[:most]
+    return np.flatnonzero(np.isin(groups, wanted))[:most].astype(np.intp)
 
 
 def facts_of(run: Run) -> Facts:
@@ -181,7 +189,6 @@ def facts_of(run: Run) -> Facts:
         c for c in (*_COLUMNS, *parts) if c in table and pd.api.types.is_numeric_dtype(table[c])
     ]
     steps = run.steps["step"].to_numpy(np.int64)
-    newest = int(steps[-1]) if len(steps) else None
     return Facts(
         steps=steps,
         curves=_Curves(run.steps),
@@ -190,7 +197,7 @@ def facts_of(run: Run) -> Facts:
         columns={name: table[name].to_numpy(np.float64, na_value=np.nan) for name in numbers},
         group_codes=_group_codes(table),
         world_sizes=run.shown.world_sizes(),
-        growing=frozenset((newest,)) if newest in run.missing_ranks else frozenset[int](),
+        growing=frozenset(steps[-1:].tolist()) & frozenset(run.missing_ranks),
         copies=tuple(_copies(run)),
         rewritten=_rewritten(run),
     )
@@ -215,7 +222,7 @@ class _Curves(Mapping[str, FloatArray]):
 def _group_codes(table: pd.DataFrame) -> npt.NDArray[np.int64]:
     if "group_id" not in table:
         return np.zeros(0, np.int64)
-    return table["group_id"].cat.codes.to_numpy(np.int64)
+    return np.asarray(table["group_id"].cat.codes, np.int64)
 
 
 def _copies(run: Run) -> list[Copy]:

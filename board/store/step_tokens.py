@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, BinaryIO, Final
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,6 @@ import pandas as pd
 
 from board.core.alignment import words
 from board.core.metrics import DERIVED
-from board.core.options import ReadOptions
 from board.core.pieces import Coding, detect_coding, display_pieces, joined
 from board.core.records import FloatArray, NumberArray, Record
 from board.core.schema import TOKEN_ARRAY_FIELDS
@@ -72,6 +71,10 @@ class _Read:
     faults: list[str] = field(default_factory=list[str])
 
 
+COLUMNS: Final = (*_PLACES, *_NUMBERS)
+"""Columns of the rollouts table that `StepReader.read` takes."""
+
+
 def read_step(
     run: Run,
     step: int,
@@ -88,13 +91,60 @@ def read_step(
     """
     run.row(step, 0)
     rows = run.of_step(step)
-    total = len(rows)
     if indices is not None:
         rows = rows[rows["index"].isin(list(indices))]
-    what = what or ReadTokens()
-    texts = _Texts(run.vocabulary or vocabulary)
-    found = list(_rollouts(run, rows, what, texts, progress))
-    return _joined(step, rows, found, texts, what, total)
+    found = StepReader(run, what, vocabulary).read(step, rows, progress)
+    return replace(found, left_out=len(run.of_step(step)) - len(found.indices))
+
+
+class StepReader:
+    """Reads steps of a run one after the other, keeping what it learned of tokens and lines."""
+
+    def __init__(
+        self, run: Run, what: ReadTokens | None = None, vocabulary: Vocabulary | None = None
+    ) -> None:
+        self._run, self._what = run, what or ReadTokens()
+        self._texts = _Texts(run.vocabulary or vocabulary)
+        self._parsers: dict[str, LineParser] = {}
+
+    def read(self, step: int, rows: pd.DataFrame, progress: Progress | None = None) -> StepTokens:
+        """The tokens of these rollouts of a step. rows: of the rollouts table, with COLUMNS as far as
+        the run has them. Rollouts that can't be read are left out and counted.
+        """
+        found = sorted(self._rollouts(rows, progress), key=lambda read: read.place)
+        return _joined(step, rows, found, self._texts, self._what)
+
+    def _rollouts(self, rows: pd.DataFrame, progress: Progress | None) -> Iterator[_Read]:
+        """The rollouts that can be read, file after file in the order of their bytes."""
+        numbers = rows["file"].to_numpy()
+        offsets, sizes = rows["offset"].to_numpy(), rows["size"].to_numpy()
+        done = 0
+        present: list[int] = np.unique(numbers).tolist()
+        for number in present:
+            file = self._run.info.files[number]
+            places = np.flatnonzero(numbers == number).tolist()
+            try:
+                with readable(file).path.open("rb") as opened:
+                    for place in places:
+                        opened.seek(int(offsets[place]))
+                        record = self._record(file.reader, opened.read(int(sizes[place])))
+                        if record is not None:
+                            yield _needed(place, record, self._what, self._texts)
+                        done += 1
+                        if progress is not None:
+                            progress(done, len(rows))
+            except OSError:
+                continue
+
+    def _record(self, reader: str, line: bytes) -> Record | None:
+        """The rollout of a line; None where it can't be read any more."""
+        parser = self._parsers.setdefault(reader, LineParser())
+        try:
+            parsed, _ = parser.parse(line.rstrip(b"\n"))
+            found = reader_named(reader).read(parsed, self._run.options.read)
+        except RecordError:
+            return None
+        return found if isinstance(found, Record) else None
 
 
 class _Texts:
@@ -103,7 +153,9 @@ class _Texts:
     def __init__(self, vocabulary: Vocabulary | None) -> None:
         self._vocabulary = vocabulary
         self._pieces: dict[tuple[Coding, str], int] = {}
+        self._codes: dict[int, int] = {}
         self._special: list[int] = []
+        self._kinds = np.zeros(0, np.int8)
         self.shown: list[str] = []
 
     def of_pieces(self, pieces: Sequence[str], response: str | None) -> npt.NDArray[np.int32]:
@@ -124,66 +176,32 @@ class _Texts:
         known = np.isfinite(ids)
         codes = np.full(len(ids), -1, np.int32)
         inverse, unique = pd.factorize(ids[known].astype(np.int64))
-        codes[known] = inverse + len(self.shown)
         numbers: list[int] = unique.tolist()
+        self._learn([number for number in numbers if number not in self._codes])
+        own = np.array([self._codes[number] for number in numbers], np.int32)
+        codes[known] = own[inverse] if len(own) else 0
+        return codes
+
+    def _learn(self, ids: list[int]) -> None:
+        first = len(self.shown)
+        self._codes |= {number: first + place for place, number in enumerate(ids)}
         if self._vocabulary:
             special = self._vocabulary.special_ids
-            first = len(self.shown)
-            self._special += [first + i for i, n in enumerate(numbers) if n in special]
-            self.shown += self._vocabulary.alone(numbers)
+            self._special += [self._codes[number] for number in ids if number in special]
+            self.shown += self._vocabulary.alone(ids)
         else:
-            self.shown += id_texts(unique.astype(np.float64))
-        return codes
+            self.shown += id_texts(np.array(ids, np.float64))
 
     def decoded(self, ids: npt.NDArray[Any]) -> str:
         """The text of a whole response; empty without a vocabulary."""
         return joined(self._vocabulary.texts(ids)) if self._vocabulary else ""
 
     def kinds(self) -> npt.NDArray[np.int8]:
-        return kinds_of(self.shown, self._special)
-
-
-def _rollouts(
-    run: Run, rows: pd.DataFrame, what: ReadTokens, texts: _Texts, progress: Progress | None
-) -> Iterator[_Read]:
-    """The rollouts that can be read, file after file in the order of their bytes."""
-    total = done = 0
-    located = rows[list(_PLACES)].reset_index(drop=True)
-    total = len(located)
-    for number, of_file in located.groupby("file"):
-        file = run.info.files[int(str(number))]
-        try:
-            with readable(file).path.open("rb") as opened:
-                lines = _Lines(opened, file.reader, run.options.read)
-                for place, offset, size in zip(
-                    of_file.index, of_file["offset"], of_file["size"], strict=True
-                ):
-                    record = lines.record(int(offset), int(size))
-                    if record is not None:
-                        yield _needed(int(place), record, what, texts)
-                    done += 1
-                    if progress is not None:
-                        progress(done, total)
-        except OSError:
-            done += len(of_file)
-
-
-class _Lines:
-    """Records of one file by their places; what was learned of its layout is kept."""
-
-    def __init__(self, file: BinaryIO, reader: str, options: ReadOptions) -> None:
-        self._file, self._options = file, options
-        self._reader, self._parser = reader_named(reader), LineParser()
-
-    def record(self, offset: int, size: int) -> Record | None:
-        """The rollout of that line; None where it can't be read any more."""
-        self._file.seek(offset)
-        try:
-            line, _ = self._parser.parse(self._file.read(size).rstrip(b"\n"))
-            found = self._reader.read(line, self._options)
-        except RecordError:
-            return None
-        return found if isinstance(found, Record) else None
+        """[shown] codes; those known before are not judged again."""
+        first = len(self._kinds)
+        special = [place - first for place in self._special if place >= first]
+        self._kinds = np.append(self._kinds, kinds_of(self.shown[first:], special))
+        return self._kinds
 
 
 def _needed(place: int, record: Record, what: ReadTokens, texts: _Texts) -> _Read:
@@ -268,9 +286,7 @@ def _joined(
     found: list[_Read],
     texts: _Texts,
     what: ReadTokens,
-    total: int,
 ) -> StepTokens:
-    found.sort(key=lambda read: read.place)
     lengths = np.array([read.length for read in found], np.int64)
     starts = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
     kept = rows.iloc[[read.place for read in found]]
@@ -288,7 +304,7 @@ def _joined(
         arrays=arrays,
         in_loss=_in_loss(found),
         codes=codes,
-        pieces=texts.shown,
+        pieces=[*texts.shown],
         kinds=kinds,
         roles=roles[0],
         role_codes=np.zeros(0, np.int16) if roles[1] is None else roles[1],
@@ -299,7 +315,7 @@ def _joined(
             for name in dict.fromkeys((*_NUMBERS, *what.columns))
             if name in kept
         },
-        left_out=total - len(found),
+        left_out=len(rows) - len(found),
         faults={str(name): int(count) for name, count in faults.value_counts().items()},
     )
 

@@ -28,12 +28,13 @@ def kl_spike(facts: Facts, limits: Limits) -> Iterator[Finding]:
     k3 = facts.curve("k3_mean")
     if k3 is None:
         return
-    before = baselines(k3, int(limits["steps"]), int(limits["least_steps"]), limits["times"])
+    before = baselines(k3, int(limits["steps"]), int(limits["least_steps"]), limits["larger"])
     bound = np.full(len(k3), np.nan)
     for i, base in enumerate(before):
         if base is not None:
             spread = base.median + limits["deviations"] * base.spread
-            bound[i] = max(limits["times"] * base.median, spread, limits["least"])
+            largest = limits["larger"] * base.largest  # what grows step by step is no spike
+            bound[i] = max(limits["times"] * base.median, spread, largest, limits["least"])
     fires = k3 > bound
     found = sorted(
         stretches(fires, np.nan_to_num(k3 / bound)), key=lambda s: (-s.count, -k3[s.worst])
@@ -117,6 +118,8 @@ def _of_piece(
         fires[place], share[place] = True, piece.contribution
     bounds = {place: (piece, bound) for place, piece, bound in found}
     for stretch in stretches(fires, share):
+        if stretch.count < limits["least_steps"]:
+            continue
         digest = facts.digests[stretch.worst]
         piece, bound = bounds[stretch.worst]
         tokens = [t for t in digest.tokens if t.piece == name][:3]

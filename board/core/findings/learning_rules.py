@@ -137,7 +137,9 @@ def advantages(facts: Facts, limits: Limits) -> Iterator[Finding]:
             f"{share:.0%} of the advantages are those of the closest convention, {label}. The "
             "trainer may "
             "shape, whiten or clip them, or rewards may have changed after they were made.",
-            *(None, None, None),
+            None,
+            None,
+            None,
             share,
             0.9,
             CONVENTIONS[fit.closest].source,

@@ -16,10 +16,11 @@ MAD_TO_STD: Final = 1.4826
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """Of the steps before: their median and their scaled MAD."""
+    """Of the steps before: their median, their scaled MAD, and the largest of them."""
 
     median: float
     spread: float
+    largest: float
 
 
 def baselines(
@@ -27,7 +28,7 @@ def baselines(
 ) -> list[Baseline | None]:
     """For each place the baseline of up to `steps` values before it; None with fewer than `least`.
 
-    A value of more than `odd` times the median before it does not enter later baselines: what is
+    A value of more than `odd` times the largest before it does not enter later baselines: what is
     compared with is the calm before, however long the storm. NaN is left out.
     """
     calm: list[float] = []
@@ -36,14 +37,16 @@ def baselines(
         window = np.array(calm[-steps:])
         base = _baseline(window) if len(window) >= least else None
         found.append(base)
-        if value == value and (base is None or value <= odd * base.median):
+        if value == value and (base is None or value <= odd * base.largest):
             calm.append(value)
     return found
 
 
 def _baseline(window: FloatArray) -> Baseline:
     middle = float(np.median(window))
-    return Baseline(middle, MAD_TO_STD * float(np.median(np.abs(window - middle))))
+    return Baseline(
+        middle, MAD_TO_STD * float(np.median(np.abs(window - middle))), float(window.max())
+    )
 
 
 def trailing_mean(values: FloatArray, steps: int) -> FloatArray:
