@@ -1,7 +1,8 @@
 """The `rollout-board` command: everything the pages show, without a browser.
 
 Data goes to stdout, progress and errors to stderr. Exit codes: 0 done; 1 `check` found lines or values
-that could not be used, `findings` found something severe; 2 the command could not be done as given; 130 interrupted.
+that could not be used, `findings` found something severe; 2 the command could not be done
+as given; 130 interrupted.
 """
 
 from __future__ import annotations

@@ -52,13 +52,14 @@ def _print(run: Run, found: Diagnosis) -> None:
     for finding in found.findings:
         _print_finding(finding)
     print(
-        f"looked at the tokens of {found.rollouts_read} rollouts of {found.steps_read} of "
+        f"\nlooked at the tokens of {found.rollouts_read} rollouts of {found.steps_read} of "
         f"{found.steps} steps; these are leads to follow, no verdicts"
     )
 
 
 def _print_finding(finding: Finding) -> None:
-    print(output.one_line(f"\n{finding.severity:8}{_steps(finding)}{finding.title}"))
+    print()
+    print(output.one_line(f"{finding.severity:8}{_steps(finding)}{finding.title}"))
     print(output.one_line(f"{'':8}{finding.text}"))
     if finding.value is not None and finding.threshold is not None:
         value, bound = output.cell(finding.value), output.cell(finding.threshold)

@@ -11,7 +11,7 @@ from board.core.advantages import CONVENTIONS, fit_advantages
 from board.core.findings.facts import Facts
 from board.core.findings.finding import Evidence, Finding, Severity, Target
 from board.core.findings.thresholds import Limits
-from board.core.findings.trailing import stretches, trailing_mean
+from board.core.findings.trailing import onset, stretches, trailing_mean
 from board.core.groups import Outcome
 
 _ENTROPY_SOURCE: Final = "arXiv 2505.22617: entropy is consumed for reward; bounds are the board's"
@@ -46,7 +46,7 @@ def entropy_collapse(facts: Facts, limits: Limits) -> Iterator[Finding]:
             "Entropy has collapsed",
             text,
             step,
-            int(facts.steps[stretch.first]),
+            int(facts.steps[onset(values < limits["warning"] * first[0], stretch.first, steps)]),
             int(facts.steps[stretch.last]),
             value,
             limits["warning"],
@@ -68,11 +68,9 @@ def zero_gradient(facts: Facts, limits: Limits) -> Iterator[Finding]:
         value = float(means[stretch.worst])
         severity: Severity = "severe" if value >= limits["severe"] else "warning"
         step = int(found.steps[stretch.worst])
-        # A trailing mean rises after what it is a mean of.
-        window = found.zero_std[max(stretch.first - steps + 1, 0) : stretch.first + 1]
-        first = stretch.first - len(window) + 1 + int(np.argmax(window >= limits["warning"]))
+        first = onset(found.zero_std >= limits["warning"], stretch.first, steps)
         right, wrong = (
-            float(np.nanmean(trailing_mean(part, steps)[stretch.worst]))
+            float(trailing_mean(part, steps)[stretch.worst])
             for part in (found.all_right, found.all_wrong)
         )
         text = (

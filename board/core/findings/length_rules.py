@@ -10,7 +10,7 @@ import numpy as np
 from board.core.findings.facts import Facts
 from board.core.findings.finding import Finding, Severity, Target
 from board.core.findings.thresholds import Limits
-from board.core.findings.trailing import stretches, trailing_mean, window
+from board.core.findings.trailing import onset, stretches, trailing_mean, window
 from board.core.groups import Groups
 from board.core.kl import FloatArray
 
@@ -33,8 +33,7 @@ def truncation(facts: Facts, limits: Limits) -> Iterator[Finding]:
         value = float(means[stretch.worst])
         severity: Severity = "severe" if value >= limits["severe"] else "warning"
         step = int(facts.steps[stretch.worst])
-        recent = values[max(stretch.first - steps + 1, 0) : stretch.first + 1]
-        first = stretch.first - len(recent) + 1 + int(np.argmax(recent >= limits["warning"]))
+        first = onset(values >= limits["warning"], stretch.first, steps)
         yield Finding(
             "truncation",
             severity,
@@ -58,8 +57,7 @@ def length_without_gain(facts: Facts, limits: Limits) -> Iterator[Finding]:
     """Responses are longer than in the first steps, and accuracy is no higher."""
     lengths = facts.curve("response_tokens_mean")
     name = facts.right_column or "reward"
-    accuracy = facts.curve(name if name != "reward" else "reward_mean")
-    accuracy = accuracy if accuracy is not None else facts.curve(f"{name}_mean")
+    accuracy = facts.curve(f"{name}_mean")
     steps = int(limits["steps"])
     if lengths is None or accuracy is None or len(lengths) < 2 * steps:
         return

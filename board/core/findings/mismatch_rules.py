@@ -30,11 +30,12 @@ def mismatch(facts: Facts, limits: Limits) -> Iterator[Finding]:
         digest = digests[stretch.worst]
         part = slice(stretch.first, stretch.last + 1)
         far = (values[part] > limits["severe"]) | (ess[part] < limits["ess"])
+        # One step alone may be one token that was sampled against all odds.
         severe = int(far.sum()) >= limits["severe_steps"]
         second, first = digest.engine_pair
         yield Finding(
             "mismatch",
-            "severe" if severe else "warning",
+            "severe" if severe else "warning" if stretch.count > 1 else "lead",
             "Sampler and trainer disagree",
             f"At step {digest.step} the mean of exp|{second} - {first}| is "
             f"{values[stretch.worst]:.4f} and "

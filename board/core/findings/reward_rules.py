@@ -29,7 +29,6 @@ def part_falls(facts: Facts, limits: Limits) -> Iterator[Finding]:
     rises = _changes(reward, steps)
     for column in facts.parts:
         part = facts.curve(f"{column}_mean")
-        part = facts.curve(column) if part is None else part
         if part is None:
             continue
         early = window(part[:steps]).mean

@@ -101,3 +101,12 @@ def stretches(fires: np.ndarray, badness: FloatArray, calm: int = 1) -> Iterator
     for part in np.split(places, np.flatnonzero(np.diff(places) > calm + 1) + 1):
         worst = part[np.argmax(badness[part])]
         yield Stretch(int(part[0]), int(part[-1]), int(worst), len(part))
+
+
+def onset(beyond: np.ndarray, place: int, steps: int) -> int:
+    """The first place of the last `steps` up to `place` that is beyond a bound by itself: a trailing
+    mean rises after what it is a mean of. `place` where none is. beyond: bool [n].
+    """
+    first = max(place - steps + 1, 0)
+    hits = np.flatnonzero(beyond[first : place + 1])
+    return first + int(hits[0]) if len(hits) else place
