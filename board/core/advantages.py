@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from board.core.groups import Groups
 from board.core.kl import FloatArray
 
+BoolArray = npt.NDArray[np.bool_]
 EPSILON: Final = 1e-4
 """Added to the standard deviation: TRL's value; verl has 1e-6, which no tolerance here can tell."""
 RELATIVE: Final = 0.01
@@ -19,6 +21,8 @@ ABSOLUTE: Final = 2e-3
 carry 4 or 5 digits, and epsilons differ."""
 _FITS: Final = 0.9
 """A convention fits a step when at least this share of its advantages is equal."""
+_MOST: Final = 0.5
+"""The convention of a run fits more than this share of its steps: a fault may lie in the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,13 +132,13 @@ CONVENTIONS: Final[Mapping[str, Convention]] = {
 class AdvantageFit:
     """recorded, expected: [n]; expected is by `convention` (None: no convention fits, and it is of the
     closest one, `closest`). differs: [n] True where both are known and not equal. shares: by
-    convention, the share of compared advantages that are equal. compared: how many were.
+    convention, the share of steps that it fits. compared: advantages that tell conventions apart.
     """
 
     convention: str | None
     closest: str
     expected: FloatArray
-    differs: np.ndarray[tuple[int], np.dtype[np.bool_]]
+    differs: BoolArray
     shares: Mapping[str, float]
     compared: int
 
@@ -142,29 +146,43 @@ class AdvantageFit:
 def fit_advantages(rewards: FloatArray, advantages: FloatArray, groups: Groups) -> AdvantageFit:
     """Which convention the recorded advantages follow, and where they do not.
 
-    rewards, advantages: [n], NaN where not recorded; groups: of the same n rollouts. Groups without a
-    spread tell conventions apart as little as zeros do, so they count only for `differs`.
+    rewards, advantages: [n], NaN where not recorded; groups: of the same n rollouts. A convention fits
+    a step when 9 of 10 of its advantages are equal, and the run when it fits more than half of the
+    steps. Rewards at their group's mean tell conventions apart as little as zeros do, so they count
+    only for `differs`.
     """
-    shares: dict[str, float] = {}
-    expected: dict[str, FloatArray] = {}
-    equal: dict[str, np.ndarray[tuple[int], np.dtype[np.bool_]]] = {}
     apart = _moments(rewards, groups)[0]
     telling = np.isfinite(apart) & np.isfinite(advantages) & (np.abs(apart) > ABSOLUTE)
+    shares: dict[str, float] = {}
+    expected: dict[str, FloatArray] = {}
     for name, convention in CONVENTIONS.items():
         with np.errstate(invalid="ignore", divide="ignore"):
-            values = convention.compute(rewards, groups)
-        expected[name] = values
-        equal[name] = np.abs(values - advantages) <= ABSOLUTE + RELATIVE * np.abs(values)
-        shares[name] = float(equal[name][telling].mean()) if telling.any() else float("nan")
+            expected[name] = convention.compute(rewards, groups)
+        shares[name] = _share_of_steps(_equal(expected[name], advantages), telling, groups)
     known = {name: share for name, share in shares.items() if share == share}
     closest = max(known, key=lambda name: known[name]) if known else next(iter(CONVENTIONS))
-    compared = np.isfinite(expected[closest]) & np.isfinite(advantages)
-    fits = known.get(closest, 0.0) >= _FITS
+    values = expected[closest]
+    compared = np.isfinite(values) & np.isfinite(advantages)
     return AdvantageFit(
-        closest if fits else None,
+        closest if known.get(closest, 0.0) > _MOST else None,
         closest,
-        expected[closest],
-        compared & ~equal[closest],
+        values,
+        compared & ~_equal(values, advantages),
         shares,
         int(telling.sum()),
     )
+
+
+def _equal(expected: FloatArray, recorded: FloatArray) -> BoolArray:
+    with np.errstate(invalid="ignore"):
+        return np.abs(expected - recorded) <= ABSOLUTE + RELATIVE * np.abs(expected)
+
+
+def _share_of_steps(equal: BoolArray, telling: BoolArray, groups: Groups) -> float:
+    """Of the steps with telling advantages, those of which nearly all are equal."""
+    steps, of_group = np.unique(groups.steps, return_inverse=True)
+    of_row = of_group[groups.of_row[telling]]
+    n = np.bincount(of_row, minlength=len(steps))
+    hits = np.bincount(of_row[equal[telling]], minlength=len(steps))
+    told = n > 0
+    return float((hits[told] >= _FITS * n[told]).mean()) if told.any() else float("nan")

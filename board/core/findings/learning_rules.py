@@ -132,17 +132,17 @@ def advantages(facts: Facts, limits: Limits) -> Iterator[Finding]:
             "advantages",
             "lead",
             "Advantages follow no known convention",
-            f"{share:.0%} of the advantages are those of the closest convention, {label}. The "
+            f"{share:.0%} of the steps have the advantages of the closest convention, {label}. The "
             "trainer may "
             "shape, whiten or clip them, or rewards may have changed after they were made.",
             None,
             None,
             None,
             share,
-            0.9,
+            0.5,
             CONVENTIONS[fit.closest].source,
             Target("groups", metric="advantage"),
-            "share that fits",
+            "share of steps that fit",
         )
         return
     yield from _differing(facts, limits, fit.differs, fit.expected, recorded, label)

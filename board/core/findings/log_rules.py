@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from board.core.audit import culprit
+from board.core.findings.digest import Digest
 from board.core.findings.facts import Facts
 from board.core.findings.finding import Evidence, Finding, Target
 from board.core.findings.thresholds import Limits
@@ -46,7 +47,17 @@ def misaligned(facts: Facts, limits: Limits) -> Iterator[Finding]:
             "core/audit.py: correlation at shifts -1, 0, +1",
             Target("health", digest.step, metric=guilty or worst.first),
             "shift in tokens",
+            _apart(digest, guilty or worst.first),
         )
+
+
+def _apart(digest: Digest, array: str) -> tuple[Evidence, ...]:
+    """Tokens at which the array is furthest from the one it is compared with."""
+    if "ref_logprobs" not in array and digest.engine_worst:
+        return digest.engine_worst
+    return tuple(
+        Evidence(digest.step, t.index, t.position, t.piece, t.value) for t in digest.tokens[:3]
+    )
 
 
 def missing_values(facts: Facts, limits: Limits) -> Iterator[Finding]:
