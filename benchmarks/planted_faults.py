@@ -45,11 +45,11 @@ def main() -> None:
 
 
 def _write(name: str, text: str) -> None:
-    begin, end = f"<!-- {name}: benchmarks/planted_faults.py -->\n", f"\n<!-- end {name} -->"
+    begin, end = f"<!-- {name}: benchmarks/planted_faults.py -->\n", f"<!-- end {name} -->"
     whole = DOCUMENT.read_text(encoding="utf-8")
     before, _, rest = whole.partition(begin)
     after = rest.partition(end)[2]
-    DOCUMENT.write_text(f"{before}{begin}{text}{end}{after}", encoding="utf-8")
+    DOCUMENT.write_text(f"{before}{begin}{text}\n{end}{after}", encoding="utf-8")
 
 
 def rules() -> Iterator[str]:

@@ -86,10 +86,14 @@ def groups_of(
         return Groups(
             none, none, none, none, np.zeros(0), none, none.astype(np.int8), np.zeros(0), of_row
         )
-    low = steps[rows].min()
-    keys = (steps[rows] - low) * (codes.max() + 1) + codes[rows]
-    order = rows[np.argsort(keys, kind="stable")]
-    ordered = (steps[order] - low) * (codes.max() + 1) + codes[order]
+    everyone = len(rows) == len(steps)
+    keys = steps if everyone else steps[rows]
+    keys = (keys - keys.min()) * (codes.max() + 1) + (codes if everyone else codes[rows])
+    if (np.diff(keys) >= 0).all():
+        order, ordered = rows, keys
+    else:
+        places = np.argsort(keys, kind="stable")
+        order, ordered = rows[places], keys[places]
     starts = np.flatnonzero(np.concatenate(([True], np.diff(ordered) != 0)))
     size = np.diff(np.append(starts, len(order)))
     of_row[order] = np.repeat(np.arange(len(starts)), size)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from typing import Final, Literal, get_args
+from typing import Final, Literal, cast, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +30,7 @@ Kind = Literal[
     "other",
     "not known",
 ]
-KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+KINDS: Final[tuple[Kind, ...]] = cast("tuple[Kind, ...]", get_args(Kind))
 """The place of a kind in here is its code."""
 
 _ENDS: Final = re.compile(

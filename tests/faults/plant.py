@@ -303,7 +303,7 @@ FAULTS = (
     ),
     Fault(
         "KL of one token type",
-        "<eos> is 12 nats less likely for the reference",
+        "`<eos>` is 12 nats less likely for the reference",
         blow_up_eos,
         "token_type_kl",
         piece="<eos>",
@@ -368,7 +368,6 @@ FAULTS = (
         hack_reward,
         "part_falls",
         first=20,
-        late=9,
         also=frozenset(("zero_gradient",)),
     ),
     Fault(

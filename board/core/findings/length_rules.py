@@ -10,7 +10,7 @@ import numpy as np
 from board.core.findings.facts import Facts
 from board.core.findings.finding import Finding, Severity, Target
 from board.core.findings.thresholds import Limits
-from board.core.findings.trailing import onset, stretches, trailing_mean, window
+from board.core.findings.trailing import onset, stretches, trailing_error, trailing_mean
 from board.core.groups import Groups
 from board.core.kl import FloatArray
 
@@ -62,26 +62,22 @@ def length_without_gain(facts: Facts, limits: Limits) -> Iterator[Finding]:
     if lengths is None or accuracy is None or len(lengths) < 2 * steps:
         return
     means = trailing_mean(lengths, steps)
-    early = window(accuracy[:steps])
     growth = means / means[steps - 1]
-    gains = np.zeros(len(lengths), bool)
-    for i in range(2 * steps - 1, len(lengths)):
-        late = window(accuracy[i - steps + 1 : i + 1])
-        error = np.hypot(late.error, early.error)
-        gains[i] = late.mean - early.mean > limits["errors"] * error
+    right, error = trailing_mean(accuracy, steps), trailing_error(accuracy, steps)
+    early = right[steps - 1]
+    gains = right - early > limits["errors"] * np.hypot(error, error[steps - 1])
     fires = (growth >= limits["growth"]) & ~gains
     fires[: 2 * steps - 1] = False
     for stretch in stretches(fires, growth, calm=steps):
         step = int(facts.steps[stretch.worst])
-        late = window(accuracy[stretch.worst - steps + 1 : stretch.worst + 1])
         yield Finding(
             "length_without_gain",
             "warning",
             "Longer responses, no better answers",
             f"Responses of the {steps} steps up to {step} are {growth[stretch.worst]:.2f} "
             "times as long as "
-            f"in the first {steps}; {name} went from {early.mean:.3g} to {late.mean:.3g}. Is length paid "
-            "for, by the reward or by how the loss is averaged?",
+            f"in the first {steps}; {name} went from {early:.3g} to {right[stretch.worst]:.3g}. "
+            "Is length paid for, by the reward or by how the loss is averaged?",
             step,
             int(facts.steps[stretch.first]),
             int(facts.steps[stretch.last]),

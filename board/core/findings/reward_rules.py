@@ -10,7 +10,7 @@ import numpy as np
 from board.core.findings.facts import Facts
 from board.core.findings.finding import Evidence, Finding, Severity, Target
 from board.core.findings.thresholds import Limits
-from board.core.findings.trailing import Stretch, stretches, window
+from board.core.findings.trailing import Stretch, onset, stretches, trailing_error, trailing_mean
 from board.core.kl import FloatArray
 from board.core.metrics import REWARD_PART
 
@@ -31,7 +31,7 @@ def part_falls(facts: Facts, limits: Limits) -> Iterator[Finding]:
         part = facts.curve(f"{column}_mean")
         if part is None:
             continue
-        early = window(part[:steps]).mean
+        early = float(trailing_mean(part[:steps], steps)[-1])
         if not early > 0:
             continue
         falls = _changes(part, steps)
@@ -39,20 +39,22 @@ def part_falls(facts: Facts, limits: Limits) -> Iterator[Finding]:
         fires = (rises[0] > limits["errors"] * rises[1]) & (-falls[0] > limits["errors"] * falls[1])
         fires &= lost >= limits["warning"]
         for stretch in stretches(fires, lost, calm=steps):
-            yield _fallen(facts, limits, column, stretch, float(lost[stretch.worst]))
+            low = part <= early * (1 - limits["warning"])
+            first = int(facts.steps[onset(low, stretch.first, steps)])
+            yield _fallen(facts, limits, column, stretch, first, float(lost[stretch.worst]))
 
 
 def _changes(values: FloatArray, steps: int) -> tuple[FloatArray, FloatArray]:
     """[S] mean of the last `steps` values less that of the first ones, and its standard error."""
-    change, error = np.full(len(values), np.nan), np.full(len(values), np.nan)
-    early = window(values[:steps])
-    for i in range(2 * steps - 1, len(values)):
-        late = window(values[i - steps + 1 : i + 1])
-        change[i], error[i] = late.mean - early.mean, np.hypot(late.error, early.error)
-    return change, error
+    means, errors = trailing_mean(values, steps), trailing_error(values, steps)
+    change = means - means[steps - 1]
+    change[: 2 * steps - 1] = np.nan
+    return change, np.hypot(errors, errors[steps - 1])
 
 
-def _fallen(facts: Facts, limits: Limits, column: str, stretch: Stretch, lost: float) -> Finding:
+def _fallen(
+    facts: Facts, limits: Limits, column: str, stretch: Stretch, first: int, lost: float
+) -> Finding:
     step, steps = int(facts.steps[stretch.worst]), int(limits["steps"])
     part = column.removeprefix(REWARD_PART)
     return Finding(
@@ -64,7 +66,7 @@ def _fallen(facts: Facts, limits: Limits, column: str, stretch: Stretch, lost: f
         "rollouts of the "
         "highest reward.",
         step,
-        int(facts.steps[stretch.first]),
+        first,
         int(facts.steps[stretch.last]),
         lost,
         limits["warning"],

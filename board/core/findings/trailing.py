@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from statistics import median
 from typing import Final
 
 import numpy as np
@@ -34,7 +35,7 @@ def baselines(
     calm: list[float] = []
     found: list[Baseline | None] = []
     for value in values.tolist():
-        window = np.array(calm[-steps:])
+        window = calm[-steps:]
         base = _baseline(window) if len(window) >= least else None
         found.append(base)
         if value == value and (base is None or value <= odd * base.largest):
@@ -42,11 +43,10 @@ def baselines(
     return found
 
 
-def _baseline(window: FloatArray) -> Baseline:
-    middle = float(np.median(window))
-    return Baseline(
-        middle, MAD_TO_STD * float(np.median(np.abs(window - middle))), float(window.max())
-    )
+def _baseline(window: list[float]) -> Baseline:
+    middle = median(window)
+    spread = MAD_TO_STD * median([abs(value - middle) for value in window])
+    return Baseline(middle, spread, max(window))
 
 
 def trailing_mean(values: FloatArray, steps: int) -> FloatArray:
@@ -65,22 +65,13 @@ def trailing_mean(values: FloatArray, steps: int) -> FloatArray:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
-    """Mean of some values, its standard error, and how many they are."""
-
-    mean: float
-    error: float
-    count: int
-
-
-def window(values: FloatArray) -> Window:
-    """Of the finite values; NaN without any."""
-    known = values[np.isfinite(values)]
-    if not len(known):
-        return Window(float("nan"), float("nan"), 0)
-    error = float(known.std(ddof=1) / np.sqrt(len(known))) if len(known) > 1 else float("nan")
-    return Window(float(known.mean()), error, len(known))
+def trailing_error(values: FloatArray, steps: int) -> FloatArray:
+    """[n] standard error of `trailing_mean`, by the spread of the values; NaN where that is."""
+    means = trailing_mean(values, steps)
+    middle = values[np.isfinite(values)].mean() if np.isfinite(values).any() else 0.0
+    squares = trailing_mean((values - middle) ** 2, steps) - (means - middle) ** 2
+    counts = trailing_mean(np.isfinite(values).astype(np.float64), steps) * steps
+    return np.sqrt(np.maximum(squares, 0.0) / np.maximum(counts - 1, 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +95,13 @@ def stretches(fires: np.ndarray, badness: FloatArray, calm: int = 1) -> Iterator
 
 
 def onset(beyond: np.ndarray, place: int, steps: int) -> int:
-    """The first place of the last `steps` up to `place` that is beyond a bound by itself: a trailing
-    mean rises after what it is a mean of. `place` where none is. beyond: bool [n].
+    """Where what a trailing mean shows at `place` began: it rises after what it is a mean of.
+
+    beyond: bool [n], whether a place by itself is beyond the bound. Of the last `steps` places up to
+    `place`, the first of the last ones in a row that are; `place` where none is.
     """
-    first = max(place - steps + 1, 0)
-    hits = np.flatnonzero(beyond[first : place + 1])
-    return first + int(hits[0]) if len(hits) else place
+    hits = np.flatnonzero(beyond[max(place - steps + 1, 0) : place + 1])
+    if not len(hits):
+        return place
+    breaks = np.flatnonzero(np.diff(hits) > 1)
+    return max(place - steps + 1, 0) + int(hits[breaks[-1] + 1] if len(breaks) else hits[0])
