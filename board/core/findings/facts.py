@@ -57,14 +57,17 @@ class Facts:
         rewards = self.columns.get("reward")
         if rewards is None or len(self.group_codes) != len(rewards):
             return None
-        part = self.right_column
-        right = None
-        if part is not None:
-            values = self.columns[part]
-            known = values[np.isfinite(values)]
-            top = known.max() if len(known) else np.nan
-            right = np.where(np.isfinite(values), (values >= top).astype(np.float64), np.nan)
-        return groups_of(self.step_of, self.group_codes, rewards, right)
+        return groups_of(self.step_of, self.group_codes, rewards, self.right)
+
+    @cached_property
+    def right(self) -> FloatArray | None:
+        """[n] 1 where a rollout is right, by the part of the reward that says so; None without one."""
+        if self.right_column is None:
+            return None
+        values = self.columns[self.right_column]
+        known = np.isfinite(values)
+        top = values[known].max() if known.any() else np.nan
+        return np.where(known, (values >= top).astype(np.float64), np.nan)
 
     @cached_property
     def step_groups(self) -> StepGroups | None:
