@@ -82,7 +82,7 @@ def _row(fault: Fault, found: Diagnosis) -> str:
             for f in found.findings
             if f.rule == fault.rule
             and f.first_step is not None
-            and fault.first <= f.first_step <= fault.first + fault.late
+            and fault.first - fault.early <= f.first_step <= fault.first + fault.late
         ),
         None,
     )

@@ -184,7 +184,7 @@ def _sample(groups: npt.NDArray[np.int64], most: int) -> npt.NDArray[np.intp]:
 def facts_of(run: Run) -> Facts:
     """What the index says of a run, without a look at its log."""
     parts = [name for name in run.columns if name.startswith(REWARD_PART)]
-    table = run.chosen((*_COLUMNS, *parts, "group_id"))
+    table = run.chosen((*_COLUMNS, *parts, "group_id", "env"))
     numbers = [
         c for c in (*_COLUMNS, *parts) if c in table and pd.api.types.is_numeric_dtype(table[c])
     ]
@@ -195,7 +195,9 @@ def facts_of(run: Run) -> Facts:
         step_of=table["step"].to_numpy(np.int64),
         index_of=table["index"].to_numpy(np.int64),
         columns={name: table[name].to_numpy(np.float64, na_value=np.nan) for name in numbers},
-        group_codes=_group_codes(table),
+        group_codes=_category_codes(table, "group_id"),
+        env_codes=_category_codes(table, "env"),
+        env_names=_category_names(table, "env"),
         world_sizes=run.shown.world_sizes(),
         growing=frozenset(steps[-1:].tolist()) & frozenset(run.missing_ranks),
         copies=tuple(_copies(run)),
@@ -219,10 +221,15 @@ class _Curves(Mapping[str, FloatArray]):
         return len(self._table.columns)
 
 
-def _group_codes(table: pd.DataFrame) -> npt.NDArray[np.int64]:
-    if "group_id" not in table:
+def _category_codes(table: pd.DataFrame, name: str) -> npt.NDArray[np.int64]:
+    """[n] -1 where a rollout has none; empty where the run has no such column."""
+    if name not in table:
         return np.zeros(0, np.int64)
-    return np.asarray(table["group_id"].cat.codes, np.int64)
+    return np.asarray(table[name].cat.codes, np.int64)
+
+
+def _category_names(table: pd.DataFrame, name: str) -> tuple[str, ...]:
+    return tuple(map(str, table[name].cat.categories)) if name in table else ()
 
 
 def _copies(run: Run) -> list[Copy]:

@@ -90,7 +90,8 @@ def clean() -> Log:
 @dataclass(frozen=True)
 class Fault:
     """One fault. plant: changes a log. rule: that should find it, from step `first` on or at most `late`
-    steps after it: a mean over steps shows a change only after some. rollouts, position, piece: what
+    steps after it: a mean over steps shows a change only after some; or `early` steps before it, where
+    what varies anyway was low by chance. rollouts, position, piece: what
     the evidence names. also: rules that the same fault trips rightly. tokens: whether tokens are read
     to find it."""
 
@@ -101,6 +102,7 @@ class Fault:
     severity: str = "severe"
     first: int = AT
     late: int = 0
+    early: int = 0
     rollouts: frozenset[int] = field(default_factory=frozenset)
     position: int | None = None
     piece: str | None = None
@@ -241,6 +243,11 @@ def cut_array(log: Log) -> None:
 def collapse_entropy(log: Log) -> None:
     for line in log.samples():
         line["entropy"] = [0.02 * x for x in line["entropy"]]
+
+
+def fail_one_env(log: Log) -> None:
+    for line in log.samples():
+        line["reward"] = 0.0 if line["env"] == "add" else line["reward"] + 1.0
 
 
 def one_reward(log: Log) -> None:
@@ -421,6 +428,15 @@ FAULTS = (
         "reward_outliers",
         first=30,
         rollouts=frozenset((4,)),
+    ),
+    Fault(
+        "one env fails",
+        "the reward of env add is 0, that of env subtract 1 higher",
+        fail_one_env,
+        "hidden_env",
+        severity="warning",
+        early=1,
+        also=frozenset(("zero_gradient",)),
     ),
     Fault(
         "lost rewards", "every fifth reward is null", lose_rewards, "unscored", severity="warning"

@@ -48,7 +48,7 @@ def test_a_planted_fault_is_found_where_it_was_planted(fault: Fault, tmp_path: P
 
 def at(found: Finding, fault: Fault) -> bool:
     first = found.first_step
-    return first is not None and fault.first <= first <= fault.first + fault.late
+    return first is not None and fault.first - fault.early <= first <= fault.first + fault.late
 
 
 def test_every_rule_finds_a_planted_fault() -> None:

@@ -53,6 +53,7 @@ RULES: Final = (
     Rule("length_without_gain", length_rules.length_without_gain),
     Rule("reward_length", length_rules.reward_length),
     Rule("part_falls", reward_rules.part_falls),
+    Rule("hidden_env", reward_rules.hidden_env),
     Rule("reward_outliers", reward_rules.reward_outliers),
     Rule("unscored", reward_rules.unscored),
     Rule("repetition", text_rules.repetition, needs_tokens=True),

@@ -33,7 +33,8 @@ class Facts:
     """steps: [S] ascending. curves: columns of the table of steps, [S], NaN where not recorded.
 
     step_of, index_of: [n] of each rollout, ordered by step and index. columns: numbers of rollouts,
-    [n]. group_codes: [n], -1 where a rollout has no group. world_sizes: by step, how many ranks write,
+    [n]. group_codes: [n], -1 where a rollout has no group. env_codes: [n] places in
+    env_names, -1 for none. world_sizes: by step, how many ranks write,
     where the log says so. growing: steps that are still written. copies: rollouts that are there twice.
     rewritten: (first step, last step, rollouts) that a resume wrote again, None without one.
     digests: of steps whose tokens were read, in ascending order.
@@ -45,6 +46,8 @@ class Facts:
     index_of: IntArray
     columns: Mapping[str, FloatArray] = field(default_factory=dict[str, FloatArray])
     group_codes: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
+    env_codes: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
+    env_names: Sequence[str] = ()
     world_sizes: Mapping[int, int] = field(default_factory=dict[int, int])
     growing: frozenset[int] = frozenset()
     copies: Sequence[Copy] = ()

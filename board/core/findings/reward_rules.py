@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 
+from board.core.environments import env_curves
 from board.core.findings.facts import Facts
 from board.core.findings.finding import Evidence, Finding, Severity, Target
 from board.core.findings.thresholds import Limits
@@ -42,6 +43,53 @@ def part_falls(facts: Facts, limits: Limits) -> Iterator[Finding]:
             low = part <= early * (1 - limits["warning"])
             first = int(facts.steps[onset(low, stretch.first, steps)])
             yield _fallen(facts, limits, column, stretch, first, float(lost[stretch.worst]))
+
+
+def hidden_env(facts: Facts, limits: Limits) -> Iterator[Finding]:
+    """One environment loses a good part of its reward, and the mean over all does not show it."""
+    rewards, steps = facts.columns.get("reward"), int(limits["steps"])
+    if rewards is None or len(facts.env_names) < 2 or len(facts.steps) < 2 * steps:
+        return
+    curves = env_curves(facts.step_of, facts.env_codes, facts.env_names, rewards)
+    change, error = _changes(curves.overall, steps)
+    calm = change > -limits["errors"] * error
+    for name, means in zip(curves.names, curves.means, strict=True):
+        early = float(trailing_mean(means[:steps], steps)[-1])
+        if not early > 0:
+            continue
+        own, own_error = _changes(means, steps)
+        lost = -own / early
+        fires = calm & (-own > limits["errors"] * own_error) & (lost >= limits["warning"])
+        for stretch in stretches(fires, lost, calm=steps):
+            yield _hidden(facts, limits, name, means, early, stretch, lost)
+
+
+def _hidden(
+    facts: Facts,
+    limits: Limits,
+    name: str,
+    means: FloatArray,
+    early: float,
+    stretch: Stretch,
+    lost: FloatArray,
+) -> Finding:
+    step, steps = int(facts.steps[stretch.worst]), int(limits["steps"])
+    low = means <= early * (1 - limits["warning"])
+    return Finding(
+        "hidden_env",
+        "warning",
+        "An environment gets worse, hidden by the mean",
+        f"Between the first {steps} steps and those up to {step} the reward of env {name!r} has lost "
+        f"{lost[stretch.worst]:.0%}, while the mean over all environments has not fallen.",
+        step,
+        int(facts.steps[onset(low, stretch.first, steps)]),
+        int(facts.steps[stretch.last]),
+        float(lost[stretch.worst]),
+        limits["warning"],
+        "the bound is the board's",
+        Target("overview", step, metric="reward"),
+        "share of the env's early reward",
+    )
 
 
 def _changes(values: FloatArray, steps: int) -> tuple[FloatArray, FloatArray]:
