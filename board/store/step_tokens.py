@@ -115,7 +115,15 @@ class StepReader:
         return _joined(step, rows, found, self._texts, self._what)
 
     def _rollouts(self, rows: pd.DataFrame, progress: Progress | None) -> Iterator[_Read]:
-        """The rollouts that can be read, file after file in the order of their bytes."""
+        for place, record in self.records(rows, progress):
+            yield _needed(place, record, self._what, self._texts)
+
+    def records(
+        self, rows: pd.DataFrame, progress: Progress | None = None
+    ) -> Iterator[tuple[int, Record]]:
+        """The rollouts that can be read with their places in rows, file after file in the order of
+        their bytes.
+        """
         numbers = rows["file"].to_numpy()
         offsets, sizes = rows["offset"].to_numpy(), rows["size"].to_numpy()
         done = 0
@@ -129,7 +137,7 @@ class StepReader:
                         opened.seek(int(offsets[place]))
                         record = self._record(file.reader, opened.read(int(sizes[place])))
                         if record is not None:
-                            yield _needed(place, record, self._what, self._texts)
+                            yield place, record
                         done += 1
                         if progress is not None:
                             progress(done, len(rows))
