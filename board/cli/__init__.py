@@ -25,7 +25,8 @@ _WHERE_HELP: Final = """\
 conditions of the form COLUMN OP VALUE, joined by `and`. OP is one of == != < <= > >= contains; text with
 spaces goes in quotes, e.g. 'reward < 0.5 and response contains "I think"'. Case matters to == and !=, not
 to contains. A rollout without a value in the column does not match. Conditions on prompt and response
-read the whole text."""
+read the whole text. Or an expression with and, or, not, arithmetic and functions, texts in quotes:
+'rewards.correct == 0 and (reward > 1 or k3_max / k3_mean > 20)'; see docs/findings.md."""
 
 
 def build_parser() -> argparse.ArgumentParser:
