@@ -17,7 +17,12 @@ from typing import Final
 PROJECT: Final = Path(__file__).parents[1]
 sys.path[:0] = [str(PROJECT), str(PROJECT / "tests")]
 
-from faults.plant import FAULTS, Fault, clean  # noqa: E402
+# The path above is set while running; pyright does not know of it.
+from faults.plant import (  # noqa: E402  # pyright: ignore[reportMissingImports]
+    FAULTS,
+    Fault,
+    clean,
+)
 
 from board.core.findings import RULES  # noqa: E402
 from board.core.findings.finding import SEVERITIES, Finding  # noqa: E402

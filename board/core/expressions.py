@@ -179,7 +179,7 @@ def _value(node: ast.expr, columns: dict[str, Column]) -> Any:
 
 
 def _is_text(value: Any) -> bool:
-    return isinstance(value, str) or (isinstance(value, np.ndarray) and value.dtype == object)
+    return isinstance(value, str) or getattr(value, "dtype", None) == np.dtype(object)
 
 
 def _number(value: Any, node: ast.expr) -> Any:
