@@ -108,10 +108,8 @@ def duplicates(facts: Facts, limits: Limits) -> Iterator[Finding]:
             if pairs.expected == pairs.expected
             else "and no probabilities are recorded to say how many there should be"
         )
-        severe = (
-            stretch.count >= limits["severe_steps"]
-            and excess[stretch.first : stretch.last + 1].max()
-        ) and pairs.expected == pairs.expected
+        known = pairs.expected == pairs.expected
+        severe = known and stretch.count >= limits["severe_steps"]
         yield Finding(
             "duplicates",
             "severe" if severe else "warning",
