@@ -10,11 +10,13 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 import pandas as pd
 
 from board.cli import output
 from board.cli.runs import default_root, find_run, no_runs, only_run, opened
-from board.cli.where import Condition, known_column, matches, parse_where
+from board.cli.where import Condition, known_column, matches, parse_filter
+from board.core.expressions import Column, Expression, evaluate
 from board.core.pieces import PLACEHOLDER, PLACEHOLDER_SIGN, joined
 from board.core.problems import Problem, count_of
 from board.errors import ChoiceError, NotFoundError
@@ -86,7 +88,8 @@ def steps(args: argparse.Namespace) -> int:
 
 def rollouts(args: argparse.Namespace) -> int:
     """Rows of the run's table, filtered, then sorted, then cut to the limit."""
-    conditions = parse_where(args.where) if args.where else ()
+    asked = parse_filter(args.where) if args.where else ()
+    conditions = () if isinstance(asked, Expression) else asked
     run = opened(find_run(args.run))
     rows = _shown_rows(run, args.step)
     columns = [str(name) for name in rows.columns]
@@ -95,6 +98,8 @@ def rollouts(args: argparse.Namespace) -> int:
     for condition in sorted(conditions, key=lambda c: c.column in _WHOLE_TEXTS):
         known_column(condition.column, columns)
         rows = rows[_where(run, rows, condition)]
+    if isinstance(asked, Expression):
+        rows = rows[_expressed(run, rows, asked)]
     if args.sort:
         rows = _sorted(rows, known_column(args.sort, columns), args.desc, args.limit)
     elif args.desc:
@@ -135,6 +140,24 @@ def _where(run: Run, rows: pd.DataFrame, condition: Condition) -> pd.Series[bool
     texts = [_whole_text(run, step, index, condition.column) for step, index in places]
     found = pd.Series(texts, index=candidates.index, dtype=object)
     return matches(found.reindex(rows.index), condition)
+
+
+def _expressed(run: Run, rows: pd.DataFrame, asked: Expression) -> list[bool]:
+    """Which rows an expression holds for; what is not known of a row does not hold."""
+    known = [str(name) for name in rows.columns]
+
+    def column(name: str) -> Column:
+        values = rows[known_column(name, known)]
+        if name in _WHOLE_TEXTS:
+            places = zip(rows["step"].tolist(), rows["index"].tolist(), strict=True)
+            texts = [_whole_text(run, step, index, name) for step, index in places]
+            return np.array(texts, object)
+        if pd.api.types.is_numeric_dtype(values.dtype):
+            return values.to_numpy(np.float64, na_value=np.nan)
+        return values.astype(object).where(values.notna(), None).to_numpy()
+
+    holds = evaluate(asked, column) == 1
+    return [bool(held) for held in np.broadcast_to(holds, (len(rows),))]
 
 
 def _located(run: Run, rows: pd.DataFrame) -> pd.DataFrame:

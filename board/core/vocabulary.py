@@ -47,6 +47,14 @@ class Vocabulary:
             for i, piece, text in zip(numbers, raw, shown, strict=True)
         ]
 
+    def alone(self, ids: Sequence[int]) -> list[str]:
+        """Display text of each id by itself: one that holds a part of a character shows U+FFFD."""
+        raw = [self._piece(i) for i in ids]
+        return [
+            f"⟨{i}⟩" if piece is None else display_pieces([piece], self.coding)[0]
+            for i, piece in zip(ids, raw, strict=True)
+        ]
+
     def _piece(self, token_id: int) -> str | None:
         return self.pieces[token_id] if 0 <= token_id < len(self.pieces) else None
 

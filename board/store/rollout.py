@@ -257,6 +257,25 @@ def _matches(run: Run, row: pd.Series[Any], pattern: re.Pattern[str]) -> bool:
     return any(pattern.search(text) for text in _texts(run, record))
 
 
+def said(run: Run, record: Record, by: str = "") -> Iterator[str]:
+    """What was said in a rollout by one side.
+
+    by: "response", "prompt", or the role of messages such as "tool"; empty for all of it, as `search`
+    reads it. Decoded from tokens where the log has no text.
+    """
+    if not by:
+        yield from _texts(run, record)
+    elif by in ("prompt", "response"):
+        if by in record.texts:
+            yield record.texts[by]
+        elif by == "response":
+            yield joined(_response_tokens(run.vocabulary, record)[0])
+        else:
+            yield joined(_prompt_tokens(run.vocabulary, record) or ())
+    else:
+        yield from (message_text(m) for m in record.messages if m.get("role") == by)
+
+
 def _texts(run: Run, record: Record) -> Iterator[str]:
     """All that was said in a rollout; decoded from tokens where the log has no text."""
     yield from (record.texts[name] for name in _SEARCHED if name in record.texts)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -130,6 +130,18 @@ class Run:
                     kept.pop(next(iter(kept)))
                 kept[step] = frame
             return kept[step]
+
+    def chosen(self, columns: Sequence[str]) -> pd.DataFrame:
+        """These columns of all rollouts, with step and index, without reading the others.
+
+        A column of which the log holds nothing is left out.
+        """
+        with self._loaded.lock:
+            if self._loaded.rollouts is not None:
+                held = [c for c in ("step", "index", *columns) if c in self._loaded.rollouts]
+                return self._loaded.rollouts[list(dict.fromkeys(held))]
+        wanted = tuple(c for c in columns if c in self.columns)
+        return self._frame(None, wanted)
 
     def superseded_rollouts(self) -> pd.DataFrame:
         """Rollouts that a resumed run wrote again, as `rollouts` would have them."""

@@ -101,6 +101,19 @@ class Shown:
                     ended.setdefault((name, step), set()).add(state.rank or 0)
         return growing_steps(self.attempts, newest, ended)
 
+    def world_sizes(self) -> dict[int, int]:
+        """By step how many ranks write it, of the newest launch that does; steps of launches that do
+        not say so are absent.
+        """
+        order = {attempt.name: number for number, attempt in enumerate(self.attempts)}
+        newest: dict[int, int] = {}
+        for (_, steps), name in zip(self.counts_by_file(), self.attempt_of, strict=True):
+            for step, count in steps:
+                if count:
+                    newest[step] = max(newest.get(step, -1), -1 if name is None else order[name])
+        sizes = {step: self.attempts[n].world_size for step, n in newest.items() if n >= 0}
+        return {step: size for step, size in sizes.items() if size}
+
     def _find_rules(self) -> Iterator[_Rules]:
         starts = self._starts()
         order = {attempt.name: number for number, attempt in enumerate(self.attempts)}
