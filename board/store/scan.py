@@ -37,7 +37,7 @@ from board.store import segments
 from board.store.steps import base_name
 
 PREVIEW_CHARS: Final = 240
-_PREVIEW_TOKENS: Final = 80
+PREVIEW_TOKENS: Final = 80
 AT_REST_SECONDS: Final = 60.0
 """A file unchanged for so long is taken to be finished: its torn last line will not be completed."""
 PART_ROWS: Final = 16_384
@@ -390,11 +390,11 @@ def previews(record: Record, vocabulary: Vocabulary | None) -> tuple[str | None,
         )
         response = next(spoken, None)
     if response is None and record.response_tokens is not None:
-        response = "".join(record.response_tokens[:_PREVIEW_TOKENS])
+        response = "".join(record.response_tokens[:PREVIEW_TOKENS])
     if prompt is None and record.prompt_ids is not None:
-        prompt = _decoded(last_values(record.prompt_ids, _PREVIEW_TOKENS), vocabulary)
+        prompt = _decoded(last_values(record.prompt_ids, PREVIEW_TOKENS), vocabulary)
     if response is None and record.response_ids is not None:
-        response = _decoded(first_values(record.response_ids, _PREVIEW_TOKENS), vocabulary)
+        response = _decoded(first_values(record.response_ids, PREVIEW_TOKENS), vocabulary)
     return _cut(prompt), _cut(response)
 
 
