@@ -76,14 +76,23 @@ def index_batch(
     files: list[FileRead] = []
     for work in batch:
         found = FileRead(work, work.shard.start)
-        try:
-            for part in index_shard(work.shard, options, vocabulary):
-                pending.add(part.table, work.file_id)
-                _take(found, part)
-        except OSError as error:
-            found.failed = error.strerror or str(error)
+        for part in _parts(found, options, vocabulary):
+            pending.add(
+                part.table, work.file_id
+            )  # an error of the index's own disk is not the log's
+            _take(found, part)
         files.append(found)
     return BatchResult(tuple(pending.finish()), tuple(files))
+
+
+def _parts(
+    found: FileRead, options: ReadOptions, vocabulary: Vocabulary | None
+) -> Iterator[ShardIndex]:
+    """The parts of a shard, as far as its file can be read."""
+    try:
+        yield from index_shard(found.work.shard, options, vocabulary)
+    except OSError as error:
+        found.failed = error.strerror or str(error)
 
 
 class _Pending:

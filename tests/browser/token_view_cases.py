@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from board.components.token_data import (
-    Link,
     PromptPart,
     ScaleSpan,
     TokenMetricSpec,
     TokenSegment,
     spec_of,
 )
+from board.components.token_view import TokenContent
 from board.core.metrics import token_metric
 from board.core.pieces import PLACEHOLDER
 from board.core.topk import TopK
@@ -25,7 +25,7 @@ HOSTILE = [
     "\ttab", "\u202eabc", "\u200b", "\x07", "", "你", "好", "\n", "שלום", " עולם", "\n", "end",
 ]  # fmt: skip
 PEAK = 19
-
+GIVEN = ["<script>window.hacked=3</script>", "What", " now?", "\n"] * 200
 
 SPECS = {
     "k1": TokenMetricSpec("KL(policy‖ref), k1", "nats", "logprobs - ref_logprobs", "diverging"),
@@ -48,7 +48,10 @@ def hostile() -> dict[str, Any]:
         "tokens": HOSTILE,
         "metrics": {"k1": k1, "entropy": entropy_recorded, "values": None},
         "loss_mask": mask,
-        "prompt": [PromptPart("<script>window.hacked=3</script>What now?\n" * 40, tokens=120)],
+        "prompt": [
+            PromptPart("".join(GIVEN), tokens=GIVEN, ids=np.arange(len(GIVEN)) + 100.0),
+            PromptPart(GIVEN[0] * 40, "user"),
+        ],
         "segments": [
             TokenSegment(0, 3, "tool", "<b>search</b>"),
             TokenSegment(3, count, "assistant"),
@@ -127,31 +130,32 @@ def turns() -> dict[str, Any]:
 
 
 TRAP = (
-    "<img src=http://127.0.0.1:9/x onerror=window.hacked=1>[l](http://127.0.0.1:9/y)\u202e{{7*7}}"
+    "<script>window.hacked=1</script><iframe src=http://127.0.0.1:9/f srcdoc='<script>parent.hacked=1"
+    "</script>'></iframe><img src=http://127.0.0.1:9/x onerror=window.hacked=1>"
+    "[l](http://127.0.0.1:9/y)<a href='javascript:window.hacked=1'>a</a>\u202e{{7*7}}${7*7}<%=7*7%>"
 )
+TRAP_METRIC = f"m {TRAP}"
 
 
 def traps() -> dict[str, Any]:
     """The same payload in every field that a log can fill."""
-    name = f"m {TRAP}"
+    name = TRAP_METRIC
     return {
         "tokens": [TRAP, "b"],
         "metrics": {name: np.array([0.0, 1.0]), "k1": np.zeros(2)},
         "specs": {name: TokenMetricSpec(TRAP, TRAP, TRAP)},
-        "shared_spans": {name: ScaleSpan(0.0, 1.0, TRAP)},
-        "prompt": [PromptPart(TRAP, TRAP, TRAP)],
+        "prompt": [PromptPart(TRAP, TRAP, TRAP), PromptPart(TRAP, tokens=[TRAP], ids=[7.0])],
         "segments": [TokenSegment(0, 1, TRAP, TRAP), TokenSegment(1, 2, "tool", TRAP)],
         "top_k": TopK([TRAP], np.zeros((2, 1), np.int32), np.zeros((2, 1), np.float32)),
         "unit": TRAP,
     }
 
 
-def linked(side: str) -> dict[str, Any]:
+def linked(side: str) -> TokenContent:
     content = large(6000)
-    content["link"] = Link("pair", 3000)
     if side == "right":
         content["tokens"][3000:] = [" other"] * 3000
-    return content
+    return TokenContent(**{"specs": SPECS, **content})
 
 
 CASES = {
@@ -165,7 +169,17 @@ CASES = {
 }
 
 
-def content_of(case: str) -> dict[str, Any]:
+def content_of(case: str) -> TokenContent:
+    """The content of a case by its name, or of so many tokens."""
+    return TokenContent(**{"specs": SPECS, **fields_of(case)})
+
+
+def shared_spans(case: str) -> dict[str, ScaleSpan] | None:
+    """A span whose words are hostile, where everything is."""
+    return {TRAP_METRIC: ScaleSpan(0.0, 1.0, TRAP)} if case == "traps" else None
+
+
+def fields_of(case: str) -> dict[str, Any]:
     if case in CASES:
         return CASES[case]()
     if case == "empty":

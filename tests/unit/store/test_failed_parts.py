@@ -8,10 +8,13 @@ import pandas as pd
 import pytest
 from live_writer import LiveWriter
 
-from board.store import build
+from board.core.options import ReadOptions
+from board.store import batch, build
 from board.store.discovery import discover
 from board.store.engines import InProcess
 from board.store.run import Follower, open_run
+from board.store.scan import Shard
+from board.store.storage import MemoryStorage
 
 
 class Failing(InProcess):
@@ -58,3 +61,27 @@ def test_a_part_that_could_not_be_read_is_read_at_the_next_look(
     pd.testing.assert_frame_equal(read_anew.steps, whole.steps)
     assert read_anew.problems == whole.problems
     assert len(whole.rollouts) == 80
+
+
+class FullDisk(MemoryStorage):
+    """Can't keep rows the first time."""
+
+    def __init__(self):
+        super().__init__()
+        self.is_full = True
+
+    def put(self, kind, table):
+        if self.is_full:
+            self.is_full = False
+            raise OSError(28, "No space left on device")
+        return super().put(kind, table)
+
+
+def test_rows_that_can_t_be_kept_end_the_batch_and_are_no_fault_of_the_log(tmp_path, monkeypatch):
+    monkeypatch.setattr(batch, "PART_ROWS", 5)
+    writer = LiveWriter(tmp_path / "run", seed=4)
+    path = tmp_path / "run" / "rank_0.jsonl"
+    path.write_bytes(b"".join(writer.line(step) for step in range(8)))
+    work = batch.Work(Shard(path, "rank_0.jsonl", "native"), 0)
+    with pytest.raises(OSError, match="No space left"):
+        batch.index_batch(FullDisk(), [work], ReadOptions(), None)

@@ -42,11 +42,13 @@ function countHits(hits, inLoss) {
 }
 
 function combinedLevels(one, other, inLoss) {
-  return Int8Array.from(inLoss, (inside, i) => {
-    if (inside === OUTSIDE) return 0;
-    if (one?.[i]) return other?.[i] ? HIT_BOTH : HIT_A;
-    return other?.[i] ? HIT_B : 0;
-  });
+  const levels = new Int8Array(inLoss.length);
+  for (let i = 0; i < levels.length; i++) {
+    if (inLoss[i] === OUTSIDE) continue;
+    if (one?.[i]) levels[i] = other?.[i] ? HIT_BOTH : HIT_A;
+    else if (other?.[i]) levels[i] = HIT_B;
+  }
+  return levels;
 }
 
 /** The sources a mask can be made from: the rules, then what the trainer recorded. */
@@ -57,7 +59,7 @@ function maskSources(rollout) {
     rule,
     lacks: lackOf(rollout, rule),
   }));
-  const recorded = ["is_masked", "is_masked_high", "is_masked_low", "clipped", "sft_mask"]
+  const recorded = rollout.recordedMasks
     .map((name) => metricNamed(rollout, name))
     .filter((metric) => metric && metric.values.length)
     .map((metric) => ({ name: metric.name, label: `Recorded: ${metric.spec.label}`, metric, lacks: "" }));
