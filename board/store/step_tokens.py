@@ -21,8 +21,13 @@ from board.core.token_kinds import KINDS, kinds_of
 from board.core.turns import from_markers, of_tokens
 from board.core.vocabulary import Vocabulary, id_texts
 from board.errors import RecordError
-from board.readers import reader_named
-from board.readers.parse import LineParser
+from board.readers import reader_named, source_of
+from board.readers.base import Place, Reader
+from board.readers.lines import Line
+from board.readers.parse import LineParser, parse_whole
+from board.readers.sources import Row
+from board.store import segments
+from board.store.log_file import LogFile
 from board.store.packed import readable
 from board.store.run import Run
 
@@ -33,7 +38,8 @@ _NUMBERS: Final = ("reward", "advantage", "policy_version", "rank", "is_truncate
 _ROLE_MARKS: Final = frozenset(("template", "tool tag", "end of text"))
 _BROKEN: Final = re.compile("[\ufffd\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ue000-\uf8ff]")
 _LEAST_BROKEN: Final = 3
-_PLACES: Final = ("index", "file", "line", "offset", "size")
+_ADDRESS: Final = ("offset", "size", "line", segments.PART)
+_PLACES: Final = ("index", "file", *_ADDRESS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,31 +131,41 @@ class StepReader:
         their bytes.
         """
         numbers = rows["file"].to_numpy()
-        offsets, sizes = rows["offset"].to_numpy(), rows["size"].to_numpy()
+        addresses = rows.reindex(columns=[*_ADDRESS]).fillna(0).to_numpy(np.int64)
         done = 0
         present: list[int] = np.unique(numbers).tolist()
         for number in present:
             file = self._run.info.files[number]
             places = np.flatnonzero(numbers == number).tolist()
             try:
-                with readable(file).path.open("rb") as opened:
-                    for place in places:
-                        opened.seek(int(offsets[place]))
-                        record = self._record(file.reader, opened.read(int(sizes[place])))
-                        if record is not None:
-                            yield place, record
-                        done += 1
-                        if progress is not None:
-                            progress(done, len(rows))
+                path, source = readable(file).path, source_of(file.path)
+                for place in places:
+                    offset, size, line, part = addresses[place].tolist()
+                    record = self._record(file, source.fetch(path, offset, size), line, part)
+                    if record is not None:
+                        yield place, record
+                    done += 1
+                    if progress is not None:
+                        progress(done, len(rows))
             except OSError:
                 continue
 
-    def _record(self, reader: str, line: bytes) -> Record | None:
+    def _record(self, file: LogFile, line: Line | Row, number: int, part: int) -> Record | None:
         """The rollout of a line; None where it can't be read any more."""
-        parser = self._parsers.setdefault(reader, LineParser())
+        reader = reader_named(file.reader)
+        place = Place(file.path, self._run.options.read, reader.layout, number)
+        parser = self._parsers.setdefault(file.reader, LineParser())
         try:
-            parsed, _ = parser.parse(line.rstrip(b"\n"))
-            found = reader_named(reader).read(parsed, self._run.options.read)
+            if isinstance(line, Row):
+                parsed: Mapping[str, Any] = line.record
+            elif (
+                type(reader).rows is not Reader.rows
+            ):  # it looks into arrays that the parser cuts out
+                parsed = parse_whole(line.text or b"")[0]
+            else:
+                parsed = parser.parse((line.text or b"").rstrip(b"\n"))[0]
+            rows = reader.rows(parsed, place)
+            found = reader.read(rows[part], place) if part < len(rows) else None
         except RecordError:
             return None
         return found if isinstance(found, Record) else None
