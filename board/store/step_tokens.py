@@ -13,6 +13,7 @@ import pandas as pd
 
 from board.core.alignment import words
 from board.core.metrics import DERIVED
+from board.core.options import ReadOptions
 from board.core.pieces import Coding, detect_coding, display_pieces, joined
 from board.core.records import FloatArray, NumberArray, Record
 from board.core.schema import TOKEN_ARRAY_FIELDS
@@ -21,10 +22,14 @@ from board.core.token_kinds import KINDS, kinds_of
 from board.core.turns import from_markers, of_tokens
 from board.core.vocabulary import Vocabulary, id_texts
 from board.errors import RecordError
-from board.readers import reader_named
-from board.readers.parse import LineParser
+from board.readers import reader_named, source_of
+from board.readers.base import Place, Reader
+from board.readers.parse import LineParser, parse_whole
+from board.readers.sources import Row
+from board.store.log_file import LogFile
 from board.store.packed import readable
 from board.store.run import Run
+from board.store.segments import PART
 
 Progress = Callable[[int, int], None]
 """Called with rollouts done and rollouts in all; raising from it stops the reading."""
@@ -33,7 +38,7 @@ _NUMBERS: Final = ("reward", "advantage", "policy_version", "rank", "is_truncate
 _ROLE_MARKS: Final = frozenset(("template", "tool tag", "end of text"))
 _BROKEN: Final = re.compile("[\ufffd\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ue000-\uf8ff]")
 _LEAST_BROKEN: Final = 3
-_PLACES: Final = ("index", "file", "line", "offset", "size")
+_PLACES: Final = ("index", "file", "line", "offset", "size", PART)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,35 +129,64 @@ class StepReader:
         """The rollouts that can be read with their places in rows, file after file in the order of
         their bytes.
         """
-        numbers = rows["file"].to_numpy()
-        offsets, sizes = rows["offset"].to_numpy(), rows["size"].to_numpy()
+        numbers, parts = rows["file"].to_numpy(), _parts(rows)
+        lines, offsets, sizes = (rows[name].to_numpy() for name in ("line", "offset", "size"))
         done = 0
         present: list[int] = np.unique(numbers).tolist()
         for number in present:
-            file = self._run.info.files[number]
-            places = np.flatnonzero(numbers == number).tolist()
             try:
-                with readable(file).path.open("rb") as opened:
-                    for place in places:
-                        opened.seek(int(offsets[place]))
-                        record = self._record(file.reader, opened.read(int(sizes[place])))
-                        if record is not None:
-                            yield place, record
-                        done += 1
-                        if progress is not None:
-                            progress(done, len(rows))
+                file = _Lines(self._run.info.files[number], self._run.options.read, self._parsers)
+                for place in np.flatnonzero(numbers == number).tolist():
+                    at = (int(lines[place]), int(offsets[place]), int(sizes[place]))
+                    record = file.record(*at, int(parts[place]))
+                    if record is not None:
+                        yield place, record
+                    done += 1
+                    if progress is not None:
+                        progress(done, len(rows))
             except OSError:
                 continue
 
-    def _record(self, reader: str, line: bytes) -> Record | None:
-        """The rollout of a line; None where it can't be read any more."""
-        parser = self._parsers.setdefault(reader, LineParser())
+
+def _parts(rows: pd.DataFrame) -> npt.NDArray[np.int64]:
+    """[rows] which of the rollouts of its line each one is."""
+    if PART not in rows:
+        return np.zeros(len(rows), np.int64)
+    return rows[PART].fillna(0).to_numpy(np.int64)
+
+
+class _Lines:
+    """One file: its rollouts again, by their places. Raises OSError when the file can't be read."""
+
+    def __init__(self, file: LogFile, options: ReadOptions, parsers: dict[str, LineParser]) -> None:
+        self._reader = reader_named(file.reader)
+        self._source, self._path = source_of(file.path), readable(file).path
+        self._place = Place(file.path, options, self._reader.layout)
+        self._parser = parsers.setdefault(file.reader, LineParser())
+        several = type(self._reader).rows is not Reader.rows
+        self._by_rows = several or not self._source.appends
+        self._last: tuple[int, Sequence[Mapping[str, Any]]] = (-1, ())
+
+    def record(self, line: int, offset: int, size: int, part: int) -> Record | None:
+        """The rollout at that place; None where it can't be read any more."""
+        self._place.line = line
         try:
-            parsed, _ = parser.parse(line.rstrip(b"\n"))
-            found = reader_named(reader).read(parsed, self._run.options.read)
+            if self._last[0] != offset:  # rollouts of one line follow each other
+                self._last = (offset, self._rows(offset, size))
+            rows = self._last[1]
+            found = self._reader.read(rows[part], self._place) if part < len(rows) else None
         except RecordError:
             return None
         return found if isinstance(found, Record) else None
+
+    def _rows(self, offset: int, size: int) -> Sequence[Mapping[str, Any]]:
+        line = self._source.fetch(self._path, offset, size)
+        if isinstance(line, Row):
+            return self._reader.rows(line.record, self._place)
+        text = line.text or b""
+        if not self._by_rows:
+            return (self._parser.parse(text)[0],)
+        return self._reader.rows(parse_whole(text)[0], self._place)
 
 
 class _Texts:
