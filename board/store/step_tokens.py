@@ -13,6 +13,7 @@ import pandas as pd
 
 from board.core.alignment import words
 from board.core.metrics import DERIVED
+from board.core.options import ReadOptions
 from board.core.pieces import Coding, detect_coding, display_pieces, joined
 from board.core.records import FloatArray, NumberArray, Record
 from board.core.schema import TOKEN_ARRAY_FIELDS
@@ -23,13 +24,12 @@ from board.core.vocabulary import Vocabulary, id_texts
 from board.errors import RecordError
 from board.readers import reader_named, source_of
 from board.readers.base import Place, Reader
-from board.readers.lines import Line
 from board.readers.parse import LineParser, parse_whole
 from board.readers.sources import Row
-from board.store import segments
 from board.store.log_file import LogFile
 from board.store.packed import readable
 from board.store.run import Run
+from board.store.segments import PART
 
 Progress = Callable[[int, int], None]
 """Called with rollouts done and rollouts in all; raising from it stops the reading."""
@@ -38,8 +38,7 @@ _NUMBERS: Final = ("reward", "advantage", "policy_version", "rank", "is_truncate
 _ROLE_MARKS: Final = frozenset(("template", "tool tag", "end of text"))
 _BROKEN: Final = re.compile("[\ufffd\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ue000-\uf8ff]")
 _LEAST_BROKEN: Final = 3
-_ADDRESS: Final = ("offset", "size", "line", segments.PART)
-_PLACES: Final = ("index", "file", *_ADDRESS)
+_PLACES: Final = ("index", "file", "line", "offset", "size", PART)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,18 +129,16 @@ class StepReader:
         """The rollouts that can be read with their places in rows, file after file in the order of
         their bytes.
         """
-        numbers = rows["file"].to_numpy()
-        addresses = rows.reindex(columns=[*_ADDRESS]).fillna(0).to_numpy(np.int64)
+        numbers, parts = rows["file"].to_numpy(), _parts(rows)
+        lines, offsets, sizes = (rows[name].to_numpy() for name in ("line", "offset", "size"))
         done = 0
         present: list[int] = np.unique(numbers).tolist()
         for number in present:
-            file = self._run.info.files[number]
-            places = np.flatnonzero(numbers == number).tolist()
             try:
-                path, source = readable(file).path, source_of(file.path)
-                for place in places:
-                    offset, size, line, part = addresses[place].tolist()
-                    record = self._record(file, source.fetch(path, offset, size), line, part)
+                file = _Lines(self._run.info.files[number], self._run.options.read, self._parsers)
+                for place in np.flatnonzero(numbers == number).tolist():
+                    at = (int(lines[place]), int(offsets[place]), int(sizes[place]))
+                    record = file.record(*at, int(parts[place]))
                     if record is not None:
                         yield place, record
                     done += 1
@@ -150,25 +147,46 @@ class StepReader:
             except OSError:
                 continue
 
-    def _record(self, file: LogFile, line: Line | Row, number: int, part: int) -> Record | None:
-        """The rollout of a line; None where it can't be read any more."""
-        reader = reader_named(file.reader)
-        place = Place(file.path, self._run.options.read, reader.layout, number)
-        parser = self._parsers.setdefault(file.reader, LineParser())
+
+def _parts(rows: pd.DataFrame) -> npt.NDArray[np.int64]:
+    """[rows] which of the rollouts of its line each one is."""
+    if PART not in rows:
+        return np.zeros(len(rows), np.int64)
+    return rows[PART].fillna(0).to_numpy(np.int64)
+
+
+class _Lines:
+    """One file: its rollouts again, by their places. Raises OSError when the file can't be read."""
+
+    def __init__(self, file: LogFile, options: ReadOptions, parsers: dict[str, LineParser]) -> None:
+        self._reader = reader_named(file.reader)
+        self._source, self._path = source_of(file.path), readable(file).path
+        self._place = Place(file.path, options, self._reader.layout)
+        self._parser = parsers.setdefault(file.reader, LineParser())
+        several = type(self._reader).rows is not Reader.rows
+        self._by_rows = several or not self._source.appends
+        self._last: tuple[int, Sequence[Mapping[str, Any]]] = (-1, ())
+
+    def record(self, line: int, offset: int, size: int, part: int) -> Record | None:
+        """The rollout at that place; None where it can't be read any more."""
+        self._place.line = line
         try:
-            if isinstance(line, Row):
-                parsed: Mapping[str, Any] = line.record
-            elif (
-                type(reader).rows is not Reader.rows
-            ):  # it looks into arrays that the parser cuts out
-                parsed = parse_whole(line.text or b"")[0]
-            else:
-                parsed = parser.parse((line.text or b"").rstrip(b"\n"))[0]
-            rows = reader.rows(parsed, place)
-            found = reader.read(rows[part], place) if part < len(rows) else None
+            if self._last[0] != offset:  # rollouts of one line follow each other
+                self._last = (offset, self._rows(offset, size))
+            rows = self._last[1]
+            found = self._reader.read(rows[part], self._place) if part < len(rows) else None
         except RecordError:
             return None
         return found if isinstance(found, Record) else None
+
+    def _rows(self, offset: int, size: int) -> Sequence[Mapping[str, Any]]:
+        line = self._source.fetch(self._path, offset, size)
+        if isinstance(line, Row):
+            return self._reader.rows(line.record, self._place)
+        text = line.text or b""
+        if not self._by_rows:
+            return (self._parser.parse(text)[0],)
+        return self._reader.rows(parse_whole(text)[0], self._place)
 
 
 class _Texts:

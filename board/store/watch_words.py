@@ -13,10 +13,10 @@ import pandas as pd
 from board.errors import ChoiceError
 from board.store.rollout import said
 from board.store.run import Run
-from board.store.step_tokens import StepReader
+from board.store.step_tokens import COLUMNS, StepReader
 
 _EXAMPLES: Final = 5
-_COLUMNS: Final = ("index", "file", "line", "offset", "size", "env", "reward")
+_COLUMNS: Final = (*COLUMNS, "env")
 
 
 @dataclass(slots=True)
