@@ -40,7 +40,7 @@ Spans = Mapping[str, ScaleSpan]
 _FOLDER: Final = Path(__file__).parent
 # Declarations first, the entry point last; all parts share one module scope.
 _SCRIPT_PARTS: Final = (
-    *("numbers", "text", "rollout", "scale", "peaks", "masks", "search"),
+    *("numbers", "text", "frames", "rollout", "scale", "peaks", "masks", "search"),
     *("blocks", "flow", "prompt", "find", "legend", "map", "positions", "strip", "heat"),
     *("what_if", "values", "panel", "tip", "link", "keys", "token_view"),
 )

@@ -23,10 +23,10 @@ function blockEnd(texts, first, end) {
 function appendBlocks(view, box, section, start, end) {
   for (let first = start; first < end; ) {
     const last = blockEnd(view.rollout.texts, first, end);
-    const block = { element: make("div", "block"), first, last, section, filled: false };
+    const block = { element: make("div", "block"), first, last, section, filled: false, isBlank: false };
     sizeBlock(view, block);
     if (view.rollout.texts.length <= FILLED_AT_ONCE) fillBlock(view, block);
-    else showPlain(view, block);
+    else block.isBlank = true;
     box.append(block.element);
     view.blocks.push(block);
     first = last;
@@ -44,14 +44,26 @@ function sizeBlock(view, { element, first, last }) {
   element.style.containIntrinsicSize = `auto ${Math.round(height)}px`;
 }
 
-function showPlain(view, { element, first, last }) {
-  const texts = view.rollout.texts.slice(first, last).filter((text) => text !== PART);
-  element.textContent = visible(texts.join(""));
+/** The browser's own search and screen readers find the text of blocks that nobody has seen yet. */
+function showPlainLater(view) {
+  const blank = view.blocks.filter(({ isBlank }) => isBlank).reverse();
+  overFrames(view, "plain", () => {
+    const block = blank.pop();
+    if (block?.isBlank) showPlain(view, block);
+    return blank.length > 0;
+  });
+}
+
+function showPlain(view, block) {
+  const texts = view.rollout.texts.slice(block.first, block.last).filter((text) => text !== PART);
+  block.element.textContent = visible(texts.join(""));
+  block.isBlank = false;
 }
 
 function fillBlock(view, block) {
   if (block.filled) return;
   block.filled = true;
+  block.isBlank = false;
   const parts = document.createDocumentFragment();
   for (let i = block.first; i < block.last; i++) parts.append(tokenElement(view, i));
   block.element.replaceChildren(parts);

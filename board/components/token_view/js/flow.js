@@ -1,6 +1,5 @@
 // Tokens in reading order, in sections by role, painted by metric or mask.
 
-const PAINT_BUDGET_MS = 6;
 const NOT_PAINTED = -1;
 // Bits of view.marks.
 const HIT = 1;
@@ -21,6 +20,7 @@ function buildFlow(view) {
   ui.flow.replaceChildren(...parts);
   ui.flow.scrollTop = 0;
   listShownBlocks(view);
+  showPlainLater(view);
 }
 
 /** The segments, with a section of its own for values that have no token. */
@@ -58,7 +58,7 @@ function segmentSection(view, { role, name, start, end }) {
     button.setAttribute("aria-expanded", String(!folded));
     listShownBlocks(view);
     fillInSight(view);
-    drawMap(view);
+    moveSight(view);
   };
   if (view.rollout.segments.length > 1) box.firstChild.append(button);
   appendBlocks(view, body, entry, start, end);
@@ -68,21 +68,16 @@ function segmentSection(view, { role, name, start, end }) {
 
 /** Recolour: what is in sight now, the rest of what has elements a few blocks a frame. */
 function paintTokens(view) {
-  cancelAnimationFrame(view.painting);
+  cancelAnimationFrame(view.frames.paint);
   if (!view.shownBlocks.length) return;
   const [first, last] = blocksInSight(view);
   const now = new Set(view.shownBlocks.slice(first, last + 1));
   for (const block of now) paintBlock(view, block);
-  paintLater(view, [...view.filled].filter((block) => !now.has(block)));
-}
-
-function paintLater(view, blocks) {
-  if (!blocks.length) return;
-  view.painting = requestAnimationFrame(() => {
-    const until = performance.now() + PAINT_BUDGET_MS;
-    let done = 0;
-    while (done < blocks.length && performance.now() < until) paintBlock(view, blocks[done++]);
-    paintLater(view, blocks.slice(done));
+  const rest = [...view.filled].filter((block) => !now.has(block));
+  if (!rest.length) return;
+  overFrames(view, "paint", () => {
+    paintBlock(view, rest.pop());
+    return rest.length > 0;
   });
 }
 
@@ -102,7 +97,9 @@ function paintToken(view, i) {
 
 function tokenClass(view, i, level) {
   const marks = view.marks[i];
+  const { texts } = view.rollout;
   const names = ["token", levelClass(level)];
+  if (joinsNext(texts[i], texts[i + 1])) names.push("joins");
   if (isSurplus(view.rollout, i)) names.push("surplus");
   else if (view.rollout.inLoss[i] === OUTSIDE) names.push("outside");
   if (marks & HIT) names.push("hit");

@@ -4,7 +4,8 @@ const HEAT_ROW = 17;
 const HEAT_GAP = 3;
 
 function heatKey(view) {
-  return [view.rollout.signature, view.spansKey].join("|");
+  const prepared = view.rollout.metrics.filter(({ levels }) => levels).length;
+  return [view.rollout.signature, view.spansKey, prepared].join("|");
 }
 
 function showHeat(view, wanted) {
@@ -20,6 +21,7 @@ function showHeat(view, wanted) {
   );
   ui.heatNames.replaceChildren(...names);
   markHeatName(view);
+  prepareLater(view);
   drawPositions(view);
 }
 
@@ -33,6 +35,18 @@ function markHeatName(view) {
   });
 }
 
+/** Scales and levels of the metrics that no one has chosen yet, one after the other. */
+function prepareLater(view) {
+  const { rollout, ui } = view;
+  overFrames(view, "heat", () => {
+    const next = rollout.metrics.find(({ levels }) => !levels);
+    if (!next || ui.heatLane.hidden) return false;
+    prepare(rollout, next);
+    drawPositions(view);
+    return true;
+  });
+}
+
 /** One pixel a column and a row, then stretched: a rectangle each would take many times as long. */
 function drawHeat(view, context, width) {
   const { rollout } = view;
@@ -40,7 +54,8 @@ function drawHeat(view, context, width) {
   const pixels = new ImageData(columns, rollout.metrics.length);
   const colours = heatColours(view);
   rollout.metrics.forEach((metric, row) => {
-    const { levels } = prepare(rollout, metric);
+    if (!metric.levels) return;
+    const { levels } = metric;
     fillHeatRow(new Uint32Array(pixels.data.buffer, row * columns * 4, columns), levels, windowOf(view), colours);
   });
   const small = document.createElement("canvas");

@@ -30,7 +30,7 @@ function followTo(view, place) {
   // Its own scroll event must not be told back.
   view.following = true;
   scrollToTop(view, i + Math.min(1, (place - starts[i]) / length));
-  drawMap(view);
+  moveSight(view);
   clearTimeout(view.followed);
   view.followed = setTimeout(() => (view.following = false), 80);
 }

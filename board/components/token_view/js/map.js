@@ -68,11 +68,15 @@ function drawMapMarks(view, context, width) {
     context.fillStyle = view.accentColour;
     context.fillRect(0, view.divergesAt * scale - 1, width, 3);
   }
-  const [first, last] = tokensInSight(view);
-  context.strokeStyle = view.accentColour;
-  context.lineWidth = 1.5;
+}
+
+/** What the text shows now, marked on the map: an element over it, which moves without a drawing. */
+function moveMapSight(view, [first, last]) {
+  const scale = mapHeight(view) / view.rollout.texts.length;
   const tall = Math.max(8, (last - first) * scale);
-  context.strokeRect(1.5, Math.max(1, first * scale), width - 3, tall - 2);
+  const { style } = view.ui.mapSight;
+  style.transform = `translateY(${(first * scale).toFixed(1)}px)`;
+  style.height = `${tall.toFixed(1)}px`;
 }
 
 function tokenOnMap(view, event) {

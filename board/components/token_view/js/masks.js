@@ -42,11 +42,13 @@ function countHits(hits, inLoss) {
 }
 
 function combinedLevels(one, other, inLoss) {
-  return Int8Array.from(inLoss, (inside, i) => {
-    if (inside === OUTSIDE) return 0;
-    if (one?.[i]) return other?.[i] ? HIT_BOTH : HIT_A;
-    return other?.[i] ? HIT_B : 0;
-  });
+  const levels = new Int8Array(inLoss.length);
+  for (let i = 0; i < levels.length; i++) {
+    if (inLoss[i] === OUTSIDE) continue;
+    if (one?.[i]) levels[i] = other?.[i] ? HIT_BOTH : HIT_A;
+    else if (other?.[i]) levels[i] = HIT_B;
+  }
+  return levels;
 }
 
 /** The sources a mask can be made from: the rules, then what the trainer recorded. */

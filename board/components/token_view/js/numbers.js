@@ -28,8 +28,10 @@ function isPlain(x) {
   return Math.abs(x) >= 1e-3 && Math.abs(x) < 1e6;
 }
 
+const THOUSANDS = new Intl.NumberFormat("en-US");
+
 function withThousands(n) {
-  return n.toLocaleString("en-US");
+  return THOUSANDS.format(n);
 }
 
 function counted(n, noun) {

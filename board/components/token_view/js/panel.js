@@ -8,7 +8,9 @@ function fillPanel(view) {
   const parts = view.pin === null ? [panelHint(view)] : pinnedParts(view, view.pin);
   if (view.metric && view.spans.length) parts.push(...topTokens(view));
   panel.replaceChildren(...parts);
-  panel.scrollTop = 0;
+  // Only where it was scrolled: setting it makes the browser lay out the whole page at once.
+  if (view.panelIsScrolled) panel.scrollTop = 0;
+  view.panelIsScrolled = false;
 }
 
 function panelHint(view) {

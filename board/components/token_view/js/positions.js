@@ -32,8 +32,9 @@ function zoomTo(view, window) {
 
 /** Once a frame, however many things ask for it. */
 function drawPositions(view) {
-  cancelAnimationFrame(view.drawing);
-  view.drawing = requestAnimationFrame(() => {
+  moveSight(view);
+  cancelAnimationFrame(view.frames.lanes);
+  view.frames.lanes = requestAnimationFrame(() => {
     if (!view.rollout || view.linked) return;
     drawLane(view, view.ui.strip, stripKey(view), drawStrip);
     if (!view.ui.heatLane.hidden) drawLane(view, view.ui.heat, heatKey(view), drawHeat);
@@ -57,7 +58,6 @@ function drawLane(view, canvas, what, draw) {
 }
 
 function drawPositionMarks(view, context, width, height) {
-  drawSight(view, context, width, height);
   context.fillStyle = view.accentColour;
   for (const { first: hit } of view.hits) context.fillRect(xOfToken(view, hit, width) - 1, 0, 2, 4);
   const line = (i, thick, alpha) => {
@@ -72,16 +72,27 @@ function drawPositionMarks(view, context, width, height) {
   context.globalAlpha = 1;
 }
 
-/** The stretch that the text shows now; not worth a mark where it is all there is. */
-function drawSight(view, context, width, height) {
-  const [first, last] = tokensInSight(view);
-  if (last - first >= view.rollout.texts.length - 1) return;
+/** The stretch that the text shows now, on map, strip and heat map, once a frame. */
+function moveSight(view) {
+  cancelAnimationFrame(view.frames.sight);
+  view.frames.sight = requestAnimationFrame(() => {
+    const { ui, rollout } = view;
+    const sights = [ui.mapSight, ui.stripSight, ui.heatSight];
+    const [first, last] = rollout.texts.length ? tokensInSight(view) : [0, 0];
+    // Not worth a mark where it is all there is.
+    const isAll = last - first >= rollout.texts.length - 1;
+    for (const sight of sights) sight.hidden = isAll;
+    if (isAll) return;
+    moveMapSight(view, [first, last]);
+    if (!view.linked) for (const lane of sights.slice(1)) moveLaneSight(view, lane, [first, last]);
+  });
+}
+
+function moveLaneSight(view, { style, parentElement }, [first, last]) {
+  const width = parentElement.clientWidth;
   const left = xOfToken(view, first - 0.5, width);
-  const across = Math.max(2, xOfToken(view, last - 0.5, width) - left);
-  context.fillStyle = view.accentColour;
-  context.globalAlpha = 0.14;
-  context.fillRect(left, 0, across, height);
-  context.globalAlpha = 1;
+  style.transform = `translateX(${left.toFixed(1)}px)`;
+  style.width = `${Math.max(2, xOfToken(view, last - 0.5, width) - left).toFixed(1)}px`;
 }
 
 /** The token under the pointer, wherever it is pointed at: shown in text, strip and heat map alike. */

@@ -4,6 +4,9 @@
 // variation selectors where they select nothing. U+FDD0 alone stands for a part of a character.
 const INVISIBLE =
   /[\u0000-\u0008\u000b-\u001f\u007f-\u00a0\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u2000-\u200f\u2028-\u202f\u205f-\u206f\u2800\u3164\ufdd0-\ufdef\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff]|[\u{e0000}-\u{e007f}]|(?<![^\s])[\ufe00-\ufe0f\u{e0100}-\u{e01ef}]/gu;
+// Letters that take their form from their neighbours, and marks that stand on the one before.
+const JOINED = /[\u0590-\u18af\u200d\ufb1d-\ufdff\ufe70-\ufefc]|\p{M}/u;
+const STARTS_WITH_MARK = /^[\p{M}\u200d]/u;
 const BREAKS = /(\n|\t)/;
 const PART = "\ufdd0";
 
@@ -12,6 +15,11 @@ function visible(text) {
     INVISIBLE,
     (char) => `⟨${char.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`,
   );
+}
+
+/** Whether a border after `text` would change how it or the text after it is written. */
+function joinsNext(text, next = "") {
+  return JOINED.test(text) || STARTS_WITH_MARK.test(next);
 }
 
 /** One line for titles and lists: breaks as signs, cut at `limit` characters. */

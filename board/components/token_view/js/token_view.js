@@ -14,8 +14,7 @@ export default function ({ data, parentElement, setStateValue }) {
   else honour(view, data.view, themed);
   return () => {
     clearTimeout(view.reporting);
-    cancelAnimationFrame(view.painting);
-    cancelAnimationFrame(view.drawing);
+    stopFrames(view);
     view.resized.disconnect();
     view.unlink();
     VIEWS.delete(root);
@@ -26,6 +25,7 @@ const PARTS = [
   ...["metric", "over", "histogram", "range", "previous-peak", "next-peak", "peak-count", "find", "find-count"],
   ...["regex", "flow", "map", "panel", "formula", "keys", "tip", "strip", "first", "second", "readout", "whole"],
   ...["heat", "heat-lane", "heat-names", "what-if", "what-if-button", "diverge"],
+  ...["map-sight", "strip-sight", "heat-sight"],
 ];
 
 function createView(root, shadow) {
@@ -37,6 +37,7 @@ function createView(root, shadow) {
   const sheet = new CSSStyleSheet();
   shadow.adoptedStyleSheets = [...shadow.adoptedStyleSheets, sheet];
   const view = { ui, sheet, rollout: null, hits: [], sent: {}, asked: {}, isRegex: false, pointed: null };
+  view.frames = {};
   view.whatIf = { open: false, slots: SLOTS.map(() => ({})), numbers: {}, sources: [], hits: [] };
   bind(view);
   return view;
@@ -77,7 +78,7 @@ function brightness(colour) {
 function load(view, data) {
   const rollout = readRollout(data);
   const count = rollout.texts.length;
-  cancelAnimationFrame(view.painting);
+  stopFrames(view);
   clearTimeout(view.reporting);
   Object.assign(view, { rollout, pin: null, pointed: null, window: null, drag: null });
   Object.assign(view, { hits: [], hit: -1, metric: null, levels: new Int8Array(count) });
@@ -133,6 +134,7 @@ function takeSpans(view, wanted) {
     Object.assign(metric, { scale: null, levels: null, ranked: null });
   });
   choose(view, view.metric);
+  prepareLater(view);
 }
 
 function showOver(view, wanted) {
@@ -298,6 +300,7 @@ function bind(view) {
   bindPositions(view, ui.strip);
   bindPositions(view, ui.heat);
   view.unlink = bindLink(view);
+  ui.panel.onscroll = () => (view.panelIsScrolled = true);
   view.resized = new ResizeObserver(() => resize(view));
   for (const part of [ui.map, ui.strip]) view.resized.observe(part);
 }
@@ -311,7 +314,6 @@ function resize(view) {
 
 function bindFlow(view) {
   const { flow, tip } = view.ui;
-  let frame = 0;
   flow.onmousemove = (event) => {
     const i = tokenAt(event.target);
     if (i !== undefined && (i !== view.pointed || tip.hidden)) fillTip(view, i);
@@ -327,9 +329,7 @@ function bindFlow(view) {
     tip.hidden = true;
     fillInSight(view);
     tellScroll(view);
-    cancelAnimationFrame(frame);
-    frame = requestAnimationFrame(() => drawMap(view));
-    drawPositions(view);
+    moveSight(view);
   };
   flow.onclick = (event) => {
     const i = tokenAt(event.target);
