@@ -5,6 +5,7 @@ Nothing here imports Streamlit, so that views, tests and exports can prepare dat
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -59,12 +60,17 @@ class ScaleSpan:
 
 @dataclass(frozen=True, slots=True)
 class PromptPart:
-    """A stretch of what was given to the model: its text, whose it is, and its tokens where known."""
+    """A stretch of what was given to the model: its text, whose it is, and its tokens where known.
+
+    tokens: display texts, which joined are `text`; None where the prompt's tokens are not recorded.
+    ids: as many token ids, empty where they are not known.
+    """
 
     text: str
     role: str = "prompt"
     name: str = ""
-    tokens: int | None = None
+    tokens: Sequence[str] | None = None
+    ids: Sequence[float] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,16 +170,34 @@ def metric_table(metrics: Mapping[str, TokenValues | None], length: int) -> pa.T
     return pa.table(columns)
 
 
-def prompt_table(prompt: Sequence[PromptPart]) -> pa.Table:
-    """Arrow table with one row per part of the prompt: text, role, name, tokens (null: not known)."""
-    return pa.table(
+def prompt_tables(prompt: Sequence[PromptPart]) -> dict[str, pa.Table]:
+    """Arrow tables `prompt` and `prompt_tokens`.
+
+    prompt: a row per part: text (empty where the tokens say it), role, name, tokens (how many; null
+    where not known). prompt_tokens: the tokens of all parts in order: text, id (null where unknown).
+    """
+    parts = pa.table(
         {
-            "text": _text_column([part.text for part in prompt]),
+            "text": _text_column(["" if part.tokens is not None else part.text for part in prompt]),
             "role": _text_column([part.role for part in prompt]),
             "name": _text_column([part.name for part in prompt]),
-            "tokens": pa.array([part.tokens for part in prompt], pa.int32()),
+            "tokens": pa.array([_size(part) for part in prompt], pa.int32()),
         }
     )
+    texts = [text for part in prompt for text in part.tokens or ()]
+    ids = [i for part in prompt for i in _ids(part)]
+    tokens = pa.table(
+        {"text": _text_column(texts), "id": _id_column(np.array(ids, np.float64), len(texts))}
+    )
+    return {"prompt": parts, "prompt_tokens": tokens}
+
+
+def _size(part: PromptPart) -> int | None:
+    return None if part.tokens is None else len(part.tokens)
+
+
+def _ids(part: PromptPart) -> Sequence[float]:
+    return part.ids if len(part.ids) else [math.nan] * len(part.tokens or ())
 
 
 def top_k_tables(top: TopK | None) -> dict[str, pa.Table]:

@@ -169,10 +169,14 @@ def prompt_parts(opened: OpenRollout) -> list[PromptPart]:
 def _parts_of_tokens(tokens: Sequence[str], opened: OpenRollout) -> list[PromptPart]:
     text = joined(tokens)
     turns = from_markers(text, token_starts(tokens)) or from_messages(text, opened.record.messages)
-    return [
-        PromptPart(joined(tokens[t.start : t.end]), t.role, t.name, t.end - t.start)
-        for t in _covered(over_tokens(turns, tokens), len(tokens))
-    ]
+    recorded = opened.record.prompt_ids
+    ids = [] if recorded is None else recorded.values().tolist()
+    parts: list[PromptPart] = []
+    for turn in _covered(over_tokens(turns, tokens), len(tokens)):
+        own = tokens[turn.start : turn.end]
+        known = ids[turn.start : turn.end] if len(ids) == len(tokens) else ()
+        parts.append(PromptPart(joined(own), turn.role, turn.name, own, known))
+    return parts
 
 
 def _covered(turns: Sequence[Turn], length: int) -> list[Turn]:

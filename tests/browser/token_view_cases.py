@@ -25,7 +25,7 @@ HOSTILE = [
     "\ttab", "\u202eabc", "\u200b", "\x07", "", "你", "好", "\n", "שלום", " עולם", "\n", "end",
 ]  # fmt: skip
 PEAK = 19
-
+GIVEN = ["<script>window.hacked=3</script>", "What", " now?", "\n"] * 200
 
 SPECS = {
     "k1": TokenMetricSpec("KL(policy‖ref), k1", "nats", "logprobs - ref_logprobs", "diverging"),
@@ -48,7 +48,10 @@ def hostile() -> dict[str, Any]:
         "tokens": HOSTILE,
         "metrics": {"k1": k1, "entropy": entropy_recorded, "values": None},
         "loss_mask": mask,
-        "prompt": [PromptPart("<script>window.hacked=3</script>What now?\n" * 40, tokens=120)],
+        "prompt": [
+            PromptPart("".join(GIVEN), tokens=GIVEN, ids=np.arange(len(GIVEN)) + 100.0),
+            PromptPart(GIVEN[0] * 40, "user"),
+        ],
         "segments": [
             TokenSegment(0, 3, "tool", "<b>search</b>"),
             TokenSegment(3, count, "assistant"),

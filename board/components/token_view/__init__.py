@@ -24,7 +24,7 @@ from board.components.token_data import (
     TokenValues,
     cover,
     metric_table,
-    prompt_table,
+    prompt_tables,
     spec_for_unknown,
     token_table,
     top_k_tables,
@@ -168,7 +168,7 @@ def token_view(
     data = {
         "tokens": token_table(tokens, loss_mask, ids),
         "metrics": metric_table(metrics, count),
-        "prompt": prompt_table(prompt),
+        **prompt_tables(prompt),
         **top_k_tables(top_k),
         "view": view,
     }

@@ -10,7 +10,7 @@ from board.components.token_data import (
     TokenSegment,
     cover,
     metric_table,
-    prompt_table,
+    prompt_tables,
     spec_for_unknown,
     spec_of,
     token_table,
@@ -57,7 +57,7 @@ def test_zero_tokens_and_no_metrics_give_empty_tables() -> None:
     assert token_table([]).num_rows == 0
     assert metric_table({}, 0).num_columns == 0
     assert metric_table({"k3": np.empty(0)}, 0).num_rows == 0
-    assert prompt_table([]).num_rows == 0
+    assert prompt_tables([])["prompt"].num_rows == 0
 
 
 def test_without_a_mask_every_token_is_in_the_loss() -> None:
@@ -72,7 +72,16 @@ def test_a_missing_mask_entry_is_unknown_and_not_outside() -> None:
 
 def test_a_lone_surrogate_is_shown_by_its_code_point() -> None:
     assert token_table(["a\ud800b"])["text"].to_pylist() == ["a⟨D800⟩b"]
-    assert prompt_table([PromptPart("\udfff")])["text"].to_pylist() == ["⟨DFFF⟩"]
+    assert prompt_tables([PromptPart("\udfff")])["prompt"]["text"].to_pylist() == ["⟨DFFF⟩"]
+
+
+def test_a_prompt_s_tokens_and_ids_are_in_reading_order_over_its_parts() -> None:
+    tables = prompt_tables(
+        [PromptPart("ab", "user", tokens=["a", "b"], ids=[7.0, 8.0]), PromptPart("c", tokens=["c"])]
+    )
+    assert tables["prompt_tokens"].to_pydict() == {"text": ["a", "b", "c"], "id": [7, 8, None]}
+    assert tables["prompt"]["tokens"].to_pylist() == [2, 1]
+    assert prompt_tables([PromptPart("x")])["prompt"]["tokens"].to_pylist() == [None]
 
 
 def test_gaps_between_segments_are_covered() -> None:

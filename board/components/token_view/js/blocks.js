@@ -24,7 +24,7 @@ function appendBlocks(view, box, section, start, end) {
   for (let first = start; first < end; ) {
     const last = blockEnd(view.rollout.texts, first, end);
     const block = { element: make("div", "block"), first, last, section, filled: false, isBlank: false };
-    sizeBlock(view, block);
+    sizeBlock(block.element, view.rollout.texts, first, last);
     if (view.rollout.texts.length <= FILLED_AT_ONCE) fillBlock(view, block);
     else block.isBlank = true;
     box.append(block.element);
@@ -33,10 +33,11 @@ function appendBlocks(view, box, section, start, end) {
   }
 }
 
-function sizeBlock(view, { element, first, last }) {
+/** What the browser takes its height for until it is laid out. */
+function sizeBlock(element, texts, first, last) {
   let [lines, characters] = [1, 0];
   for (let i = first; i < last; i++) {
-    const text = view.rollout.texts[i];
+    const text = texts[i];
     characters += text.length;
     if (text.includes("\n")) lines += 1;
   }

@@ -14,7 +14,7 @@ function buildFlow(view) {
   Object.assign(view, { spans: new Array(count), blocks: [], shownBlocks: [], filled: new Set() });
   view.marks = new Uint8Array(count);
   view.painted = new Int32Array(count).fill(NOT_PAINTED);
-  const parts = rollout.prompt.map((part) => promptSection(part));
+  const parts = rollout.prompt.map((part) => promptSection(view, part));
   for (const segment of shownSegments(rollout)) parts.push(segmentSection(view, segment));
   if (!count) parts.push(make("div", "empty", "This response has no tokens."));
   ui.flow.replaceChildren(...parts);

@@ -13,7 +13,7 @@ function readRollout(data) {
     ids: readIds(data.tokens),
     surplus: view.surplus,
     unit: view.unit,
-    prompt: readPrompt(data.prompt),
+    prompt: readPrompt(data),
     inLoss: readMask(data.tokens, view.surplus),
     segments: view.segments,
     metrics: view.specs.map((spec) => readMetric(spec, data.metrics.getChild(spec.name))),
@@ -55,14 +55,21 @@ function readIds(table) {
   return column.nullCount === table.numRows ? null : (i) => column.get(i);
 }
 
-function readPrompt(table) {
-  const columns = ["text", "role", "name", "tokens"].map((name) => readTexts(table, name));
-  return columns[0].map((text, i) => ({
-    text,
-    role: columns[1][i],
-    name: columns[2][i],
-    tokens: columns[3][i],
-  }));
+/** The prompt's parts in order; `tokens` is null where they are not recorded. */
+function readPrompt(data) {
+  const [texts, roles, names] = ["text", "role", "name"].map((name) => readTexts(data.prompt, name));
+  const sizes = data.prompt.getChild("tokens");
+  const tokens = readTexts(data.prompt_tokens, "text");
+  const idOf = readIds(data.prompt_tokens);
+  let first = 0;
+  return texts.map((text, rank) => {
+    const part = { role: roles[rank], name: names[rank], text, tokens: null, first, idOf };
+    if (sizes.get(rank) === null) return part;
+    part.tokens = tokens.slice(first, first + sizes.get(rank));
+    part.text = part.tokens.filter((token) => token !== PART).join("");
+    first += part.tokens.length;
+    return part;
+  });
 }
 
 /** A value without a token is no token in the loss. */

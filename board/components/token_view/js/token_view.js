@@ -316,8 +316,10 @@ function bindFlow(view) {
   const { flow, tip } = view.ui;
   flow.onmousemove = (event) => {
     const i = tokenAt(event.target);
+    const given = event.target.closest(".given")?.given;
     if (i !== undefined && (i !== view.pointed || tip.hidden)) fillTip(view, i);
-    tip.hidden = i === undefined;
+    if (given) fillGivenTip(view, given);
+    tip.hidden = i === undefined && !given;
     point(view, i ?? null);
     if (!tip.hidden) placeTip(view, event);
   };
