@@ -15,7 +15,7 @@ from board.core.pieces import joined
 from board.core.turns import at_character, token_starts
 
 _WORDS: Final = re.compile(r"\S+\s*|\s+")
-_SCALE_PERCENTILES: Final = (1.0, 99.0)
+SCALE_PERCENTILES: Final = (1.0, 99.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +68,6 @@ def shared_spans(
         values = np.concatenate([side[name] for side in sides if name in side])
         values = values[np.isfinite(values)]
         if len(values):
-            low, high = (float(q) for q in np.percentile(values, _SCALE_PERCENTILES))
+            low, high = (float(q) for q in np.percentile(values, SCALE_PERCENTILES))
             spans[name] = (low, high) if low < high else (float(values.min()), float(values.max()))
     return spans

@@ -151,6 +151,9 @@ _CLIP_NAMES: Final = (
     ("eps_clip", "eps_clip_high"),  # slime, OpenRLHF
     ("ratio_clip_min", "ratio_clip_max"),  # NeMo-RL
     ("clip_range", "clip_range"),
+    ("clip_ratio", "clip_ratio"),  # verl
+    ("cliprange", "cliprange"),  # TRL's PPO
+    ("clip", "clip"),
 )
 
 

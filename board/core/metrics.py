@@ -135,7 +135,8 @@ TOKEN_METRICS: Final[Mapping[str, Metric]] = {
             "td_error",
             "TD error of the value",
             "",
-            "token_rewards[t] + values[t+1] - values[t] (discount 1; 0 after the last token)",
+            "token_rewards[t] + γ values[t+1] - values[t], values 0 after the last token; "
+            "γ from the run's settings, else 1",
             "diverging",
             source="GAE, arXiv 1506.02438",
         ),

@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
+from board.core.critic import recorded_gamma, td_error
 from board.core.masks import RULES, hit, recorded_clip
 from board.core.metrics import token_metrics
 from board.core.options import ReadOptions
@@ -71,20 +72,16 @@ def open_rollout(
     """
     row = run.row(step, index)
     line, record, mended = _read(run, row)
-    values, remarks = _values(record)
+    metrics, remarks = _metrics(run, record)
     if mended:
         remarks.append(MENDED)
     vocabulary = run.vocabulary or vocabulary
     tokens, are_ids = _response_tokens(vocabulary, record)
-    clip = _clip(run)
-    metrics = token_metrics(values)
-    if clip is not None:
-        metrics |= _clipped(metrics, record, clip)
     top_k = _top_k(record, vocabulary, len(tokens))
     if top_k is None and record.extras.get("topk_logprobs") is not None:
         reason = "topk_ids and topk_logprobs are not one row per response token"
         remarks.append(Remark("topk_logprobs", reason, "alternatives are not shown"))
-    if not tokens and not values and record.texts.get("response"):
+    if not tokens and not metrics and record.texts.get("response"):
         remarks.append(Remark("response_ids", "no tokens are recorded", "texts only", "note"))
     return OpenRollout(
         step=step,
@@ -97,8 +94,32 @@ def open_rollout(
         tokens_are_ids=are_ids,
         remarks=(*record.remarks, *remarks),
         top_k=top_k,
-        clip=clip,
+        clip=_clip(run),
     )
+
+
+def token_values(run: Run, step: int, index: int) -> dict[str, FloatArray]:
+    """The token metrics of one rollout without its texts, as `OpenRollout.metrics`. Raises the same."""
+    _, record, _ = _read(run, run.row(step, index))
+    return _metrics(run, record)[0]
+
+
+def _metrics(run: Run, record: Record) -> tuple[dict[str, FloatArray], list[Remark]]:
+    """Every token metric, recorded or derived, and what was wrong with those recorded."""
+    values, remarks = _values(record)
+    metrics = token_metrics(values)
+    clip, gamma = _clip(run), _gamma(run)
+    if clip is not None:
+        metrics |= _clipped(metrics, record, clip)
+    if gamma != 1 and "td_error" in metrics and "td_error" not in values:
+        metrics["td_error"] = td_error(values["token_rewards"], values["values"], gamma)
+    return metrics, remarks
+
+
+def _gamma(run: Run) -> float:
+    """The discount of the newest settings."""
+    newest = max(run.settings, default=None)
+    return 1.0 if newest is None else recorded_gamma(run.settings[newest])
 
 
 def _clip(run: Run) -> Mapping[str, float] | None:

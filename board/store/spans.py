@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
 
-import numpy as np
-
-from board.core.alignment import shared_spans
+from board.core.alignment import SCALE_PERCENTILES
 from board.core.kl import FloatArray
+from board.core.spread import Spread
 from board.errors import BoardError
-from board.store.rollout import OpenRollout, open_rollout
+from board.store.rollout import token_values
 from board.store.run import Run
-
-MOST_ROLLOUTS: Final = 32
-"""Rollouts that are read for a step's ranges, evenly spread; more would take long and change little."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,25 +22,48 @@ class StepSpans:
     total: int
 
 
-def step_spans(run: Run, step: int) -> StepSpans:
-    """Ranges of the token metrics over a step; rollouts that can't be read are passed over."""
-    total = len(run.of_step(step))  # read once here, not for each rollout
-    wanted = np.unique(np.linspace(0, total - 1, min(total, MOST_ROLLOUTS)).round().astype(int))
-    sides: list[dict[str, FloatArray]] = []
-    for index in wanted.tolist():
+class StepReading:
+    """Reads the token metrics of a step rollout by rollout, and can be left and taken up again.
+
+    total: rollouts of the step. done: of these, how many were read or, being unreadable, passed over.
+    """
+
+    def __init__(self, run: Run, step: int) -> None:
+        self.total = run.counts.get(step, 0)
+        self.done = 0
+        self._run, self._step = run, step
+        self._read = 0
+        self._spreads: dict[str, Spread] = {}
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether no rollout is left."""
+        return self.done >= self.total
+
+    def read_one(self) -> None:
+        """Reads the next rollout."""
+        index, self.done = self.done, self.done + 1
         try:
-            sides.append(in_loss(open_rollout(run, step, index)))
+            metrics = token_values(self._run, self._step, index)
         except BoardError:
-            continue
-    return StepSpans(shared_spans(sides), len(sides), total)
+            return
+        self._read += 1
+        for name, values in in_loss(metrics).items():
+            self._spreads.setdefault(name, Spread()).add(values)
+
+    def result(self) -> StepSpans:
+        """The spans of what was read so far; a metric without a number is left out."""
+        found = {name: one.percentiles(*SCALE_PERCENTILES) for name, one in self._spreads.items()}
+        spans = {name: span for name, span in found.items() if span is not None}
+        return StepSpans(spans, self._read, self.total)
 
 
-def in_loss(opened: OpenRollout) -> dict[str, FloatArray]:
-    """A rollout's token metrics at the tokens that enter the loss; all where no mask fits."""
-    mask = opened.metrics.get("loss_mask")
+def in_loss(metrics: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
+    """Token metrics at the tokens that enter the loss; at all of them where no mask fits."""
+    mask = metrics.get("loss_mask")
     return {
         name: values[mask > 0]
         if mask is not None and len(mask) == len(values) and (mask > 0).any()
         else values
-        for name, values in opened.metrics.items()
+        for name, values in metrics.items()
     }

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import subprocess
 import threading
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,17 +17,19 @@ import streamlit as st
 
 from board.charts.curves import CurveOptions, Series, curve
 from board.core.vocabulary import Vocabulary
-from board.store import discovery, spans
+from board.store import discovery
 from board.store.builder import start
 from board.store.discovery import Discovery, RunInfo
 from board.store.rollout import OpenRollout, open_rollout, search
 from board.store.run import Follower, OpenOptions, Run
-from board.store.spans import StepSpans
+from board.store.spans import StepReading, StepSpans
 from board.store.tokenizers import load_vocabulary
 from board.views._text import plain, size
 
 _SHOW_PROGRESS_BYTES = 8 << 20
 """Less is read before a progress bar could be seen."""
+_PROGRESS_SECONDS = 0.2
+"""A bar that moves more often takes time from what it tells of."""
 _APART_BYTES = 256 << 20
 """More is read by a process of its own, while the page shows what there is."""
 
@@ -125,14 +128,37 @@ def download_vocabulary(name: str) -> None:
     vocabulary.clear()
 
 
-@st.cache_resource(max_entries=32, show_spinner="Reading the step's rollouts …")
-def _step_spans(version: str, options: OpenOptions, step: int, _run: Run) -> StepSpans:
-    return spans.step_spans(_run, step)
+@st.cache_resource(max_entries=32, show_spinner=False)
+def _step_reading(
+    version: str, options: OpenOptions, step: int, _run: Run
+) -> tuple[StepReading, threading.Lock]:
+    return StepReading(_run, step), threading.Lock()
 
 
 def step_spans(of: Run, step: int) -> StepSpans:
-    """The range of each token metric over a step."""
-    return _step_spans(of.version, of.options, step, of)
+    """The range of each token metric over all rollouts of a step, read once, with a progress bar.
+
+    A rerun in between loses nothing: the next one goes on where this one was stopped.
+    """
+    reading, lock = _step_reading(of.version, of.options, step, of)
+    with lock:
+        if not reading.is_complete:
+            _read_with_progress(reading, step)
+        return reading.result()
+
+
+def _read_with_progress(reading: StepReading, step: int) -> None:
+    bar = st.progress(0.0)
+    try:
+        shown = 0.0
+        while not reading.is_complete:
+            reading.read_one()
+            if time.monotonic() - shown > _PROGRESS_SECONDS:
+                shown = time.monotonic()
+                words = f"Reading step {step}: {reading.done} of {reading.total} rollouts"
+                bar.progress(reading.done / reading.total, text=words)
+    finally:
+        bar.empty()
 
 
 @st.cache_resource(max_entries=256, show_spinner=False)

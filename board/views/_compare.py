@@ -132,7 +132,7 @@ def _parting(opened: OpenRollout, other: OpenRollout | None) -> Divergence:
 
 
 def _spans(sides: list[OpenRollout]) -> dict[str, ScaleSpan]:
-    found = shared_spans([in_loss(side) for side in sides])
+    found = shared_spans([in_loss(side.metrics) for side in sides])
     return {name: ScaleSpan(low, high, "p1–p99 of both") for name, (low, high) in found.items()}
 
 

@@ -211,8 +211,8 @@ def _parts_of_messages(opened: OpenRollout) -> list[PromptPart]:
 
 def _step_spans(run: Run, step: int) -> dict[str, ScaleSpan]:
     found = _cached.step_spans(run, step)
-    part = "" if found.read == found.total else f", {found.read} of {found.total} rollouts"
-    words = f"p1–p99 of the step{part}"
+    part = "" if found.read == found.total else f"{found.read} of "
+    words = f"p1–p99 of the step's {part}{found.total:,} rollouts"
     return {name: ScaleSpan(low, high, words) for name, (low, high) in found.spans.items()}
 
 

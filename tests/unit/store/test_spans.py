@@ -7,12 +7,18 @@ from written_logs import write_lines
 from board.store.discovery import discover
 from board.store.rollout import open_rollout
 from board.store.run import Run, open_run
-from board.store.spans import MOST_ROLLOUTS, in_loss, step_spans
+from board.store.spans import StepReading, StepSpans, in_loss
 
 
 def run_of(root: Path, rows: list[dict[str, object]]) -> Run:
     write_lines(root / "run" / "20260101T000000Z-rank00000-00000000.jsonl", rows)
     return open_run(discover(root).runs[0])
+
+
+def read(reading: StepReading) -> StepSpans:
+    while not reading.is_complete:
+        reading.read_one()
+    return reading.result()
 
 
 def row(step: int, value: float, **more: object) -> dict[str, object]:
@@ -22,22 +28,31 @@ def row(step: int, value: float, **more: object) -> dict[str, object]:
 
 def test_a_step_s_span_covers_its_rollouts_and_no_other_step(tmp_path: Path) -> None:
     run = run_of(tmp_path, [row(1, 0.0), row(1, 10.0), row(2, 1000.0)])
-    found = step_spans(run, 1)
-    low, high = found.spans["entropy"]
-    assert 0 <= low < 0.1
-    assert 10.9 < high <= 11
+    found = read(StepReading(run, 1))
+    assert found.spans["entropy"] == (0.0, 11.0)
     assert (found.read, found.total) == (2, 2)
 
 
 def test_tokens_outside_the_loss_do_not_widen_the_span(tmp_path: Path) -> None:
     run = run_of(tmp_path, [row(1, 5.0, loss_mask=[1, 0])])
-    assert in_loss(open_rollout(run, 1, 0))["entropy"].tolist() == [5.0]
+    assert in_loss(open_rollout(run, 1, 0).metrics)["entropy"].tolist() == [5.0]
 
 
-def test_a_large_step_is_sampled_and_says_so(tmp_path: Path) -> None:
-    run = run_of(tmp_path, [row(1, float(i)) for i in range(MOST_ROLLOUTS + 8)])
-    found = step_spans(run, 1)
-    assert (found.read, found.total) == (MOST_ROLLOUTS, MOST_ROLLOUTS + 8)
+def test_a_reading_that_was_left_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    reading = StepReading(run_of(tmp_path, [row(1, float(i)) for i in range(3)]), 1)
+    reading.read_one()
+    assert reading.result().spans["entropy"] == (0.0, 1.0)
+    assert read(reading).spans["entropy"] == (0.0, 3.0)
+
+
+def test_a_rollout_that_can_t_be_read_is_passed_over_and_counted(tmp_path: Path) -> None:
+    run = run_of(tmp_path, [row(1, 0.0), row(1, 9.0)])
+    file = next((tmp_path / "run").glob("*.jsonl"))
+    lines = file.read_bytes().splitlines(keepends=True)
+    file.write_bytes(b"#" * (len(lines[0]) - 1) + b"\n" + lines[1])
+    found = read(StepReading(run, 1))
+    assert (found.read, found.total) == (1, 2)
+    assert found.spans["entropy"] == (9.0, 10.0)
 
 
 def test_the_clip_range_of_the_settings_marks_clipped_tokens(tmp_path: Path) -> None:
@@ -48,3 +63,11 @@ def test_the_clip_range_of_the_settings_marks_clipped_tokens(tmp_path: Path) -> 
     opened = open_rollout(run_of(tmp_path, rows), 1, 0)
     assert opened.metrics["clipped"].tolist() == [1.0, 0.0]
     assert opened.clip == {"ε low": 0.2, "ε high": 0.2}
+
+
+def test_the_discount_of_the_settings_enters_the_td_error(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    settings = tmp_path / "run" / "run-20260101T000000Z.json"
+    settings.write_text('{"config": {"gamma": 0.5}}', encoding="utf-8")
+    run = run_of(tmp_path, [row(1, 0.0, token_rewards=[0, 1], values=[2, 4])])
+    assert open_rollout(run, 1, 0).metrics["td_error"].tolist() == [0.0, -3.0]
