@@ -16,7 +16,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from board.components.token_data import spec_of
-from board.components.token_view import token_view
+from board.components.token_view import TokenContent, token_view
 from board.core.metrics import token_metric
 
 METRICS = (
@@ -38,12 +38,11 @@ def response(count: int, number: int) -> tuple[list[str], dict[str, np.ndarray]]
 
 
 def show_board(tokens: list[str], metrics: dict[str, np.ndarray], number: int) -> None:
+    specs = {name: spec_of(token_metric(name)) for name in metrics}
     token_view(
-        tokens,
-        metrics,
+        TokenContent(tokens, metrics, specs),
         key="tokens",
         signature=str(number),
-        specs={name: spec_of(token_metric(name)) for name in metrics},
         heat=True,
         height=480,
     )

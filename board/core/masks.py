@@ -113,6 +113,76 @@ RULES: Final[Mapping[str, MaskRule]] = {
 }
 
 
+RECORDED: Final = ("is_masked", "is_masked_high", "is_masked_low", "clipped", "sft_mask")
+"""Token metrics that are masks themselves, and are offered beside the rules."""
+
+ChosenMask = tuple[str, tuple[float, ...]]
+"""Name of a rule with its numbers, or of a recorded mask; no numbers: the rule's defaults."""
+
+ChosenMasks = tuple[ChosenMask | None, ChosenMask | None]
+"""What two masks were chosen, None for none."""
+
+_LARGEST_NUMBER: Final = 1e6
+
+
+def chosen_masks(given: object) -> ChosenMasks:
+    """The choice that a browser reports: two of [name, number, ...] or None. Raises ValueError."""
+    slots = cast("list[object]", given) if isinstance(given, list | tuple) else []
+    if len(slots) != 2:
+        raise ValueError("not two masks")
+    return _chosen_mask(slots[0]), _chosen_mask(slots[1])
+
+
+def _chosen_mask(slot: object) -> ChosenMask | None:
+    if slot is None:
+        return None
+    if not isinstance(slot, list | tuple) or not slot:
+        raise ValueError("not a mask's name and numbers")
+    name, *numbers = cast("list[Any]", slot)
+    if name in RECORDED and not numbers:
+        return name, ()
+    rule = RULES.get(name) if isinstance(name, str) else None
+    if rule is None:
+        raise ValueError(f"not one of {', '.join((*RULES, *RECORDED))}")
+    bounds = sum(threshold is not None for threshold in (rule.low, rule.high))
+    if numbers and len(numbers) != bounds:
+        raise ValueError(f"{name} takes {bounds} numbers")
+    if not all(_is_number(one) and abs(one) <= _LARGEST_NUMBER for one in numbers):
+        raise ValueError("not a usable number")
+    return rule.name, tuple(float(one) for one in numbers)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def masks_from_text(text: str) -> ChosenMasks:
+    """`ratio_clip:0.2:0.28,is_masked` as a choice; nothing before or after the comma for no mask.
+
+    Raises ValueError.
+    """
+    slots: list[list[Any] | None] = []
+    for part in text.split(","):
+        name, *numbers = part.split(":")
+        slots.append([name, *(_number_of(one) for one in numbers)] if part else None)
+    return chosen_masks(slots)
+
+
+def _number_of(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"{text[:20]!r} is no number") from None
+
+
+def masks_text(masks: ChosenMasks) -> str:
+    """The choice as `masks_from_text` reads it."""
+    parts = (
+        "" if one is None else ":".join((one[0], *(f"{x:g}" for x in one[1]))) for one in masks
+    )
+    return ",".join(parts)
+
+
 def hit(
     rule: MaskRule,
     values: FloatArray,

@@ -43,9 +43,10 @@ class Spread:
         upto = np.cumsum(self._counts, dtype=np.int64)
         if not upto[-1]:
             return None
-        ranks = np.array([low, high]) / 100 * (upto[-1] - 1)
-        found = _values_of(np.searchsorted(upto, np.round(ranks), side="right"))
-        first, last = (float(x) for x in np.clip(found, self._low, self._high))
+        last_rank = int(upto[-1]) - 1
+        ranks = [round(low / 100 * last_rank), round(high / 100 * last_rank)]
+        bins = np.searchsorted(upto, ranks, side="right")
+        first, last = (float(x) for x in np.clip(_values_of(bins), self._low, self._high))
         return (first, last) if first < last else (self._low, self._high)
 
 

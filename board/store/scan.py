@@ -40,7 +40,7 @@ from board.store.repeats import repeat_key
 from board.store.steps import base_name
 
 PREVIEW_CHARS: Final = 240
-_PREVIEW_TOKENS: Final = 80
+PREVIEW_TOKENS: Final = 80
 PART_ROWS: Final = 16_384
 """A part of a shard ends after so many rollouts, so that short lines take no more memory than long."""
 MOST_LOGGED_KEYS: Final = 256
@@ -467,11 +467,11 @@ def previews(record: Record, vocabulary: Vocabulary | None) -> tuple[str | None,
         )
         response = next(spoken, None)
     if response is None and record.response_tokens is not None:
-        response = "".join(record.response_tokens[:_PREVIEW_TOKENS])
+        response = "".join(record.response_tokens[:PREVIEW_TOKENS])
     if prompt is None and record.prompt_ids is not None:
-        prompt = _decoded(last_values(record.prompt_ids, _PREVIEW_TOKENS), vocabulary)
+        prompt = _decoded(last_values(record.prompt_ids, PREVIEW_TOKENS), vocabulary)
     if response is None and record.response_ids is not None:
-        response = _decoded(first_values(record.response_ids, _PREVIEW_TOKENS), vocabulary)
+        response = _decoded(first_values(record.response_ids, PREVIEW_TOKENS), vocabulary)
     return _cut(prompt), _cut(response)
 
 

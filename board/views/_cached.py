@@ -17,7 +17,9 @@ import streamlit as st
 
 from board.charts.curves import CurveOptions, Series, curve
 from board.core.vocabulary import Vocabulary
+from board.errors import BoardError
 from board.store import discovery
+from board.store import rollout as opening
 from board.store.builder import start
 from board.store.discovery import Discovery, RunInfo
 from board.store.rollout import OpenRollout, open_rollout, search
@@ -114,6 +116,19 @@ def _rollout(
 def rollout(of: Run, step: int, index: int, tokenizer: str = "") -> OpenRollout:
     """One rollout whole, ids decoded by the tokenizer where the log can't. Raises BoardError."""
     return _rollout(of.version, of.options, step, index, tokenizer, of)
+
+
+@st.cache_resource(max_entries=4096, show_spinner="Comparing prompts …")
+def _prompt_key(version: str, options: OpenOptions, step: int, index: int, _run: Run) -> str | None:
+    try:
+        return opening.prompt_key(_run, step, index)
+    except BoardError:
+        return None
+
+
+def prompt_key(of: Run, step: int, index: int) -> str | None:
+    """The same for rollouts of one prompt; None where that can't be read."""
+    return _prompt_key(of.version, of.options, step, index, of)
 
 
 @st.cache_resource(max_entries=2, show_spinner="Loading the tokenizer …")

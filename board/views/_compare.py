@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 import pandas as pd
 import streamlit as st
 
 from board.components.token_data import Link, ScaleSpan
-from board.components.token_view import token_view
+from board.components.token_view import Chosen, Scales, TokenContent, token_view
 from board.core.alignment import (
     Divergence,
     first_difference,
@@ -20,6 +19,7 @@ from board.core.alignment import (
 from board.errors import BoardError
 from board.store.rollout import OpenRollout
 from board.store.run import Run
+from board.store.scan import PREVIEW_CHARS, PREVIEW_TOKENS
 from board.store.spans import in_loss
 from board.views import _cached, _state, _tokens
 from board.views._text import number, one_line
@@ -27,6 +27,8 @@ from board.views._text import number, one_line
 REFERENCE: Final = "ref"
 _MOST_CHOICES: Final = 200
 _MOST_ROLLOUTS: Final = 100_000
+# So many candidates are read from the log to compare their whole prompts, once.
+_MOST_READ: Final = 64
 _TITLES: Final = {"left": "This rollout", "right": "Compared with"}
 
 
@@ -62,25 +64,45 @@ def _choices(run: Run, opened: OpenRollout) -> dict[str, str]:
 
 
 def _relatives(run: Run, row: pd.Series[Any]) -> pd.DataFrame:
-    """Rollouts of the same group and step first, then those of the same prompt at other steps.
+    """Rollouts of the same group and step first, then those of the same prompt, nearest steps first.
 
     In a run of more than _MOST_ROLLOUTS other steps are not looked at: that takes the whole table.
     """
     is_small = run.rollout_count <= _MOST_ROLLOUTS
     rows = run.rollouts if is_small else run.of_step(int(row["step"]))
     in_step = rows["step"] == row["step"]
-    group = in_step & False
+    alike = _alike(rows, row)
+    same_group = alike
     if "group_id" in rows and pd.notna(row.get("group_id")):
-        group = in_step & (rows["group_id"] == row["group_id"])
-    prompt = in_step & False
-    if "prompt" in rows and isinstance(row.get("prompt"), str):
-        same = rows["prompt"] == row["prompt"]
-        if "prompt_tokens" in rows and pd.notna(row.get("prompt_tokens")):
-            same &= rows["prompt_tokens"] == row["prompt_tokens"]
-        prompt = same & ~in_step
-        group = group | (same & in_step)
-    group &= rows["index"] != row["index"]
-    return pd.concat([rows[group], rows[prompt]])
+        same_group = rows["group_id"] == row["group_id"]
+    group = rows[in_step & same_group & (rows["index"] != row["index"])]
+    others = rows[alike & ~in_step]
+    distance = (others["step"] - row["step"]).abs()
+    nearest = others.assign(distance=distance).sort_values(["distance", "step", "index"])
+    return pd.concat([group, _of_one_prompt(run, row, nearest.head(_MOST_CHOICES))])
+
+
+def _alike(rows: pd.DataFrame, row: pd.Series[Any]) -> pd.Series[bool]:
+    """Which prompts begin as this one does and are as long, as far as the table tells."""
+    if "prompt" not in rows or not isinstance(row.get("prompt"), str):
+        return rows["step"] != rows["step"]
+    same = rows["prompt"] == row["prompt"]
+    if "prompt_tokens" in rows and pd.notna(row.get("prompt_tokens")):
+        same &= rows["prompt_tokens"] == row["prompt_tokens"]
+    return same
+
+
+def _of_one_prompt(run: Run, row: pd.Series[Any], found: pd.DataFrame) -> pd.DataFrame:
+    """Those of `found` whose whole prompt is that of `row`; the table holds its beginning only."""
+    tokens = row.get("prompt_tokens")
+    is_short = not pd.notna(tokens) or tokens <= PREVIEW_TOKENS
+    if is_short and len(row.get("prompt") or "") < PREVIEW_CHARS:
+        return found
+    known = found.head(_MOST_READ)
+    key = _cached.prompt_key(run, int(row["step"]), int(row["index"]))
+    places = zip(known["step"], known["index"], strict=True)
+    same = [_cached.prompt_key(run, int(step), int(index)) == key for step, index in places]
+    return known[same]
 
 
 @st.fragment
@@ -91,22 +113,26 @@ def show(run: Run, opened: OpenRollout) -> None:
     metrics = [_tokens.fitted_metrics(side) for side in sides]
     names = dict.fromkeys(name for side in metrics for name in side)
     _state.ensure("metric", ["", *names], "")
-    spans = _spans(sides)
+    scales = Scales(shared=_spans(sides))
     parting = _parting(opened, other)
     height = max(_tokens.height_of(side) for side in sides)
-    columns = st.columns(2, gap="small")
     before = _state.get("metric")
-    for column, name, side in zip(columns, ("left", "right"), (opened, other), strict=True):
-        with column:
-            _heading(run, opened, side, name)
-            at = parting.left if name == "left" else parting.right
-            event = (
-                _reference(run, opened, at)
-                if side is None
-                else _side(run, side, name, at, spans, height)
-            )
-        if side is not None and event.metric and event.metric != (before or next(iter(names))):
-            _state.put(metric=event.metric)
+    left, right = st.columns(2, gap="small")
+    with left:
+        _heading(run, opened, "left")
+        pinned = _state.get("token")
+        event = _side(run, opened, "left", parting.left, scales, height, pinned)
+        _state.put(token=event.pinned)
+    chosen = [event.metric]
+    with right:
+        _heading(run, other, "right")
+        if other is None:
+            _reference(run, opened, parting.right)
+        else:
+            chosen.append(_side(run, other, "right", parting.right, scales, height).metric)
+    for metric in chosen:
+        if metric and metric != (before or next(iter(names))):
+            _state.put(metric=metric)
     _state.push()
     if _state.get("metric") != before:
         st.rerun(scope="fragment")
@@ -136,7 +162,7 @@ def _spans(sides: list[OpenRollout]) -> dict[str, ScaleSpan]:
     return {name: ScaleSpan(low, high, "p1–p99 of both") for name, (low, high) in found.items()}
 
 
-def _heading(run: Run, opened: OpenRollout, side: OpenRollout | None, name: str) -> None:
+def _heading(run: Run, side: OpenRollout | None, name: str) -> None:
     if side is None:
         st.markdown(f"**{_TITLES[name]}** the reference response :gray[(a text without tokens)]")
         return
@@ -150,31 +176,29 @@ def _side(
     side: OpenRollout,
     name: str,
     at: int | None,
-    spans: Mapping[str, ScaleSpan],
+    scales: Scales,
     height: int,
-) -> Any:
-    return _tokens.draw(
-        side,
-        _tokens.fitted_metrics(side),
+    pinned: int | None = None,
+) -> Chosen:
+    return token_view(
+        _tokens.content_of(side, _tokens.fitted_metrics(side)),
         key=f"compare_{name}",
         signature=f"{_tokens.signature_of(run, side)}/{name}/{_state.get('vs')}/{at}",
-        shared_spans=spans,
+        chosen=Chosen(metric=_state.get("metric") or None, pinned=pinned),
+        scales=scales,
         link=Link("compare", at),
         height=height,
     )
 
 
-def _reference(run: Run, opened: OpenRollout, at: int | None) -> Any:
+def _reference(run: Run, opened: OpenRollout, at: int | None) -> None:
     """The reference response: words, since its tokens are not recorded and are not guessed."""
-    return token_view(
-        words(opened.record.texts["ref_response"]),
-        {},
+    texts, prompt = words(opened.record.texts["ref_response"]), _tokens.prompt_parts(opened)
+    token_view(
+        TokenContent(texts, {}, prompt=prompt, unit="word"),
         key="compare_right",
         signature=f"{_tokens.signature_of(run, opened)}/ref/{at}",
-        specs={},
         link=Link("compare", at),
-        prompt=_tokens.prompt_parts(opened),
-        unit="word",
         height=_tokens.height_of(opened),
     )
 

@@ -87,7 +87,7 @@ def _anywhere(root: Path, wanted: str) -> Path:
 
 def _first_rollout() -> None:
     """Another run or step: its index and pinned token are of what was shown before."""
-    _state.put(index=0, token=None)
+    _state.put(index=0, token=None, zoom=None)
 
 
 def _choose_run(found: Discovery) -> RunInfo:
@@ -173,6 +173,7 @@ def _choose_step(run: Run) -> None:
                     "step": steps[min(max(target, 0), len(steps) - 1)],
                     "index": 0,
                     "token": None,
+                    "zoom": None,
                 },
             )
 

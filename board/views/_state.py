@@ -16,6 +16,7 @@ from typing import Any, Final, NoReturn
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from board.core.masks import masks_from_text, masks_text
 from board.core.options import DEFAULT_PAD_MARKERS
 from board.views._text import plain
 
@@ -92,6 +93,15 @@ def _list_text(values: Collection[str]) -> str:
     return ",".join(str(value).replace("%", "%25").replace(",", "%2C") for value in values)
 
 
+def _stretch(text: str) -> tuple[int, int]:
+    """`120-180` -> (120, 180)."""
+    first, _, last = text.partition("-")
+    found = _count(first), _count(last)
+    if found[0] >= found[1]:
+        raise ValueError("not of the form first-last")
+    return found
+
+
 def _flag(value: Any) -> str:
     return "1" if value else "0"
 
@@ -154,6 +164,9 @@ CHOICES: Final[Mapping[str, Choice]] = {
     "metric": Choice(""),
     "token": Choice(None, _whole),
     "over": Choice("rollout", _one_of("rollout", "step")),
+    "strip": Choice(""),
+    "masks": Choice(None, masks_from_text, masks_text),
+    "zoom": Choice(None, _stretch, "{0[0]}-{0[1]}".format),
     "heat": Choice(True, _yes, _flag),
     "vs": Choice(""),
     "tokenizer": Choice(""),

@@ -16,7 +16,7 @@ from board.components.token_data import (
     TokenSegment,
     spec_of,
 )
-from board.components.token_view import TokenViewEvent, token_view
+from board.components.token_view import Chosen, Scales, TokenContent, token_view
 from board.core.kl import FloatArray
 from board.core.metrics import token_metric
 from board.core.pieces import joined
@@ -54,17 +54,26 @@ def show(run: Run, opened: OpenRollout) -> None:
     names = ["", *metrics]
     _state.ensure("metric", names, "")
     _state.ensure("token", [None, *range(positions(opened))], None)
-    event = draw(
-        opened,
-        metrics,
+    _state.ensure("strip", names, "")
+    zoom = _state.get("zoom")
+    _state.ensure("zoom", [None, zoom] if zoom and zoom[1] < positions(opened) else [None], None)
+    chosen = token_view(
+        content_of(opened, metrics),
         key="token_view",
         signature=signature_of(run, opened),
-        pinned=_state.get("token"),
-        over=_state.get("over"),
-        spans_over_step=lambda: _step_spans(run, opened.step),
+        chosen=Chosen(
+            metric=_state.get("metric") or None,
+            pinned=_state.get("token"),
+            over=_state.get("over"),
+            strip=_state.get("strip") or None,
+            masks=_state.get("masks"),
+            zoom=_state.get("zoom"),
+        ),
+        scales=Scales(over_step=lambda: _step_spans(run, opened.step)),
         heat=bool(_state.get("heat")),
+        height=height_of(opened),
     )
-    remember(event, metrics)
+    remember(chosen, metrics)
     if metrics:
         st.toggle(
             "All metrics by position",
@@ -74,34 +83,25 @@ def show(run: Run, opened: OpenRollout) -> None:
         )
 
 
-def remember(event: TokenViewEvent, metrics: Mapping[str, Any]) -> None:
+def remember(chosen: Chosen, metrics: Mapping[str, Any]) -> None:
     """What was chosen in the token view, into the URL."""
     default = next(iter(metrics), "")
-    chosen = "" if event.metric in (None, default) else event.metric
-    _state.put(metric=chosen, token=event.pinned, over=event.over)
+    metric = "" if chosen.metric in (None, default) else chosen.metric
+    _state.put(metric=metric, token=chosen.pinned, over=chosen.over)
+    _state.put(strip=chosen.strip or "", masks=chosen.masks, zoom=chosen.zoom)
     _state.push()
 
 
-def draw(
-    opened: OpenRollout,
-    metrics: Mapping[str, MaskedFloats],
-    *,
-    key: str,
-    signature: str,
-    **more: Any,
-) -> TokenViewEvent:
-    """The token view of a rollout; `more` goes to it as it is."""
+def content_of(opened: OpenRollout, metrics: Mapping[str, MaskedFloats]) -> TokenContent:
+    """A rollout as the token view takes it; metrics: of `fitted_metrics`."""
     count = positions(opened)
     length = len(opened.tokens)
     mask = opened.metrics.get("loss_mask")
     ids = opened.record.response_ids
-    return token_view(
+    return TokenContent(
         [*opened.tokens, *[_NO_TOKEN] * (count - length)],
         metrics,
-        key=key,
-        signature=signature,
-        specs=specs_of(metrics),
-        metric=_state.get("metric") or None,
+        specs_of(metrics),
         loss_mask=None if mask is None else fitted(mask, count),
         ids=None if ids is None or len(ids) != length else fitted(ids.values(), count),
         surplus=count - length,
@@ -110,7 +110,6 @@ def draw(
         top_k=opened.top_k,
         advantage=opened.record.scores.get("advantage"),
         clip=opened.clip,
-        **{"height": height_of(opened), **more},
     )
 
 

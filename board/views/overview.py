@@ -211,7 +211,7 @@ def _help(chart: _Chart) -> str:
 
 
 def _open_step(step: int) -> None:
-    _state.go("rollouts", step=step, index=0, token=None, scope="step")
+    _state.go("rollouts", step=step, index=0, token=None, zoom=None, scope="step")
 
 
 def _more(others: list[_Chart]) -> None:

@@ -55,7 +55,7 @@ def _moves(run: Run, step: int, count: int) -> int:
                 shortcut=key,
                 disabled=not 0 <= target < count,
                 on_click=_state.put,
-                kwargs={"index": target, "token": None},
+                kwargs={"index": target, "token": None, "zoom": None},
             )
         st.markdown(f"**Rollout {index}** :gray[of 0–{count - 1} at step {step}]", width="content")
     with st.container(horizontal=True, gap="small"):

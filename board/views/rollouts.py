@@ -229,7 +229,7 @@ def _table(run: Run, rows: pd.DataFrame) -> None:
     cells = event.selection.cells
     if cells:
         row = view.iloc[int(cells[0][0])]
-        _state.go("rollout", step=int(row["step"]), index=int(row["index"]), token=None)
+        _state.go("rollout", step=int(row["step"]), index=int(row["index"]), token=None, zoom=None)
 
 
 def _table_identity(run: Run, columns: list[str]) -> str:
@@ -335,7 +335,7 @@ def _charts(run: Run) -> None:
 
 
 def _open_rollout(index: int) -> None:
-    _state.go("rollout", index=index, token=None)
+    _state.go("rollout", index=index, token=None, zoom=None)
 
 
 def _render() -> None:

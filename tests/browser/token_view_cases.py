@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from board.components.token_data import (
-    Link,
     PromptPart,
     ScaleSpan,
     TokenMetricSpec,
     TokenSegment,
     spec_of,
 )
+from board.components.token_view import TokenContent
 from board.core.metrics import token_metric
 from board.core.pieces import PLACEHOLDER
 from board.core.topk import TopK
@@ -132,16 +132,16 @@ def turns() -> dict[str, Any]:
 TRAP = (
     "<img src=http://127.0.0.1:9/x onerror=window.hacked=1>[l](http://127.0.0.1:9/y)\u202e{{7*7}}"
 )
+TRAP_METRIC = f"m {TRAP}"
 
 
 def traps() -> dict[str, Any]:
     """The same payload in every field that a log can fill."""
-    name = f"m {TRAP}"
+    name = TRAP_METRIC
     return {
         "tokens": [TRAP, "b"],
         "metrics": {name: np.array([0.0, 1.0]), "k1": np.zeros(2)},
         "specs": {name: TokenMetricSpec(TRAP, TRAP, TRAP)},
-        "shared_spans": {name: ScaleSpan(0.0, 1.0, TRAP)},
         "prompt": [PromptPart(TRAP, TRAP, TRAP)],
         "segments": [TokenSegment(0, 1, TRAP, TRAP), TokenSegment(1, 2, "tool", TRAP)],
         "top_k": TopK([TRAP], np.zeros((2, 1), np.int32), np.zeros((2, 1), np.float32)),
@@ -149,12 +149,11 @@ def traps() -> dict[str, Any]:
     }
 
 
-def linked(side: str) -> dict[str, Any]:
+def linked(side: str) -> TokenContent:
     content = large(6000)
-    content["link"] = Link("pair", 3000)
     if side == "right":
         content["tokens"][3000:] = [" other"] * 3000
-    return content
+    return TokenContent(**{"specs": SPECS, **content})
 
 
 CASES = {
@@ -168,7 +167,17 @@ CASES = {
 }
 
 
-def content_of(case: str) -> dict[str, Any]:
+def content_of(case: str) -> TokenContent:
+    """The content of a case by its name, or of so many tokens."""
+    return TokenContent(**{"specs": SPECS, **fields_of(case)})
+
+
+def shared_spans(case: str) -> dict[str, ScaleSpan] | None:
+    """A span whose words are hostile, where everything is."""
+    return {TRAP_METRIC: ScaleSpan(0.0, 1.0, TRAP)} if case == "traps" else None
+
+
+def fields_of(case: str) -> dict[str, Any]:
     if case in CASES:
         return CASES[case]()
     if case == "empty":

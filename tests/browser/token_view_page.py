@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import streamlit as st
-from token_view_cases import SPECS, content_of, linked, step_spans
+from token_view_cases import content_of, linked, shared_spans, step_spans
 
-from board.components.token_view import token_view
+from board.components.token_data import Link
+from board.components.token_view import Chosen, Scales, token_view
 
 st.set_page_config(layout="wide")
 st.session_state["runs"] = st.session_state.get("runs", 0) + 1
@@ -22,7 +23,8 @@ wish = st.session_state.setdefault(
 def pair() -> None:
     for side, column in zip(("left", "right"), st.columns(2), strict=True):
         with column:
-            token_view(**linked(side), key=side, signature=side, specs=SPECS, height=400)
+            link = Link("pair", 3000)
+            token_view(linked(side), key=side, signature=side, link=link, height=400)
 
 
 def single() -> None:
@@ -30,18 +32,22 @@ def single() -> None:
         wish.update(case="2000", pinned=-1)
     if st.button("ask for entropy and token 7"):
         wish.update(metric="entropy", pinned=7)
-    event = token_view(
-        **{"specs": SPECS, **content_of(wish["case"])},
+    if st.button("ask for masks, strip and zoom"):
+        wish.update(
+            masks=(("tis", (1.5,)), ("is_masked", ())), strip="mismatch_ratio", zoom=(50, 99)
+        )
+    shown = token_view(
+        content_of(wish["case"]),
         key="tokens",
         signature=wish["case"],
-        metric=wish["metric"],
-        pinned=wish["pinned"],
-        spans_over_step=step_spans,
+        chosen=Chosen(**{name: value for name, value in wish.items() if name != "case"}),
+        scales=Scales(step_spans, shared_spans(wish["case"])),
         heat="heat" in st.query_params,
         height=480,
     )
     st.text(
-        f"pinned={event.pinned} metric={event.metric} over={event.over} runs={st.session_state.runs}"
+        f"pinned={shown.pinned} metric={shown.metric} over={shown.over} strip={shown.strip} "
+        f"masks={shown.masks} zoom={shown.zoom} runs={st.session_state.runs}"
     )
 
 

@@ -8,7 +8,7 @@ Arrow tables and onto the page as text nodes only.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,11 +29,11 @@ from board.components.token_data import (
     token_table,
     top_k_tables,
 )
-from board.components.token_view.choice import Choice, Chosen, Over, latest
-from board.core.masks import RULES
+from board.components.token_view.choice import FIELDS, Choice, Chosen, Offer, fitting, latest
+from board.core.masks import RECORDED, RULES
 from board.core.topk import TopK
 
-__all__ = ["TokenMetricSpec", "TokenSegment", "TokenViewEvent", "token_view"]
+__all__ = ["Chosen", "Scales", "TokenContent", "TokenMetricSpec", "TokenSegment", "token_view"]
 
 Spans = Mapping[str, ScaleSpan]
 
@@ -48,16 +48,54 @@ _STYLE_PARTS: Final = ("panel", "strip", "what_if", "token_view")
 
 
 @dataclass(frozen=True, slots=True)
-class TokenViewEvent:
-    """What the token view shows now: fit to be written into the URL.
+class TokenContent:
+    """A response and what is known of it.
 
-    pinned: index of the pinned response token, or None. metric: name of the metric that colours.
-    over: what the colour scale is over.
+    tokens: [R] display text, see `board.core.pieces.display_pieces`.
+    metrics: name -> [R] numbers in the order of the menu; NaN is measured and not a number, a masked
+        entry (np.ma) or None for the whole metric is not recorded.
+    specs: words and kind per metric; a metric without one is named by its key.
+    loss_mask: [R], 0 = outside the loss. Scale, percentiles and peaks leave those tokens out.
+    ids: [R] token ids, to be shown beside the text.
+    surplus: so many of the last entries of `tokens` stand for values without a token.
+    segments: which stretch is of which role; tokens outside all of them are shown without one.
+    prompt: what was given to the model, in reading order.
+    top_k: the likeliest tokens at each position, shown under the pointer.
+    advantage: of the whole rollout, for the what-if masks, where none per token is recorded.
+    clip: the run's own clip range, by the threshold names of `core.masks.RULES["ratio_clip"]`.
+    unit: what one entry of tokens is, in words: "token", or "word" for a text without tokens.
     """
 
-    pinned: int | None
-    metric: str | None
-    over: Over = "rollout"
+    tokens: Sequence[str]
+    metrics: Mapping[str, TokenValues | None]
+    specs: Mapping[str, TokenMetricSpec] = field(default_factory=dict)
+    loss_mask: TokenValues | None = None
+    ids: TokenValues | None = None
+    surplus: int = 0
+    segments: Sequence[TokenSegment] = ()
+    prompt: Sequence[PromptPart] = ()
+    top_k: TopK | None = None
+    advantage: float | None = None
+    clip: Mapping[str, float] | None = None
+    unit: str = "token"
+
+
+@dataclass(frozen=True, slots=True)
+class Scales:
+    """Colour scales that are not the rollout's own.
+
+    over_step: gives the step's range per metric; called only when the step is chosen. shared: a range
+    per metric for two rollouts side by side; leaves no choice between rollout and step.
+    """
+
+    over_step: Callable[[], Spans] | None = None
+    shared: Spans | None = None
+
+    def spans(self, chosen: Chosen) -> Spans:
+        """The ranges to use; none for the rollout's own."""
+        if self.shared is not None:
+            return self.shared
+        return self.over_step() if self.over_step and chosen.over == "step" else {}
 
 
 def _read(name: str) -> str:
@@ -75,111 +113,75 @@ _COMPONENT = component(
 
 
 def token_view(
-    tokens: Sequence[str],
-    metrics: Mapping[str, TokenValues | None],
+    content: TokenContent,
     *,
     key: str,
     signature: str,
-    specs: Mapping[str, TokenMetricSpec],
-    metric: str | None = None,
-    pinned: int | None = None,
-    over: Over = "rollout",
-    spans_over_step: Callable[[], Spans] | None = None,
-    shared_spans: Spans | None = None,
-    loss_mask: TokenValues | None = None,
-    ids: TokenValues | None = None,
-    surplus: int = 0,
-    segments: Sequence[TokenSegment] = (),
-    prompt: Sequence[PromptPart] = (),
-    top_k: TopK | None = None,
-    advantage: float | None = None,
-    clip: Mapping[str, float] | None = None,
+    chosen: Chosen | None = None,
+    scales: Scales | None = None,
     link: Link | None = None,
-    unit: str = "token",
     heat: bool = False,
     height: int = 560,
-) -> TokenViewEvent:
+) -> Chosen:
     """Show a response's tokens and return what the user chose.
 
-    Choosing a metric or a token changes the picture in the browser at once and then reruns the
-    script (the fragment, inside one). `metric`, `pinned` and `over` may be set anew on any run, from
-    the URL for one: whichever of the caller and the user spoke last wins.
+    A choice changes the picture in the browser at once and then reruns the script (the fragment,
+    inside one). `chosen` may be set anew on any run, from the URL for one: whichever of the caller and
+    the user spoke last wins. What of it is not on offer is left out.
 
     Args:
-        tokens: [R] display text, see `board.core.pieces.display_pieces`.
-        metrics: name -> [R] numbers in the order of the menu; NaN is measured and not a number, a
-            masked entry (np.ma) or None for the whole metric is not recorded.
+        content: what is shown.
         key: Streamlit key, one per place on the page; keep it over rollouts.
         signature: names the content. The view is rebuilt when it changes and only then, so it must
             differ between rollouts and when the same rollout is shown with other data.
-        specs: words and kind per metric; a metric without one is named by its key.
-        metric: the metric to colour by; the first one where None or unknown.
-        pinned: token to pin and scroll to; ignored outside 0..R-1.
-        over: colour scale over this "rollout" or over the "step"; the step needs spans_over_step.
-        spans_over_step: gives the step's range per metric; called only when the step is chosen.
-        shared_spans: a range per metric that replaces the rollout's own, for two rollouts side by
-            side; leaves no choice between rollout and step.
-        loss_mask: [R], 0 = outside the loss. Scale, percentiles and peaks leave those tokens out.
-        ids: [R] token ids, to be shown beside the text.
-        surplus: so many of the last entries of `tokens` stand for values without a token.
-        segments: which stretch is of which role; tokens outside all of them are shown without one.
-        prompt: what was given to the model, in reading order.
-        top_k: the likeliest tokens at each position, shown under the pointer.
-        advantage: of the whole rollout, for the what-if masks, where none per token is recorded.
-        clip: the run's own clip range, by the threshold names of `core.masks.RULES["ratio_clip"]`.
+        chosen: what the caller asks for.
+        scales: colour scales that are not the rollout's own.
         link: binds this view to another; such a view has text, map and legend only.
-        unit: what one entry of tokens is, in words: "token", or "word" for a text without tokens.
         heat: show all metrics over the position, a row each.
         height: of the text, in pixels; everything around it adds about 250, in a linked view 90.
-
-    Returns:
-        The pinned token, the metric in use, and what the colour scale is over.
 
     Raises:
         ValueError: an array is not as long as tokens, or segments overlap or leave the response.
     """
-    count = len(tokens)
-    wanted = Chosen(
-        metric=metric if metric in metrics else next(iter(metrics), None),
-        pinned=pinned if pinned is not None and 0 <= pinned < count else None,
-        over=over,
-    )
-    shown = _latest_choice(key, signature, wanted, set(metrics), count)
-    over_step = shown.over == "step" and spans_over_step is not None
-    spans = shared_spans or (spans_over_step() if over_step and spans_over_step else {})
+    scales = scales or Scales()
+    shown = _latest_choice(key, signature, chosen or Chosen(), content)
+    choices = {name: getattr(shown, name) for name in FIELDS}
+    place = {"signature": signature, "height": height, "heat": heat, **choices}
     view = {
-        "signature": signature,
-        "metric": shown.metric,
-        "pinned": shown.pinned,
-        "over": shown.over,
-        "hasSteps": spans_over_step is not None and shared_spans is None,
-        "height": height,
-        "surplus": surplus,
-        "unit": unit,
-        "heat": heat,
-        "advantage": advantage,
-        "clip": dict(clip) if clip else None,
+        **place,
+        "hasSteps": scales.over_step is not None and scales.shared is None,
         "link": asdict(link) if link else None,
+        "masks": [one and [one[0], *one[1]] for one in shown.masks] if shown.masks else None,
+        **_words(content, scales.spans(shown)),
+    }
+    callbacks: dict[str, Any] = {f"on_{name}_change": _nothing for name in FIELDS}
+    _COMPONENT(key=key, data={**_tables(content), "view": view}, **callbacks)
+    return shown
+
+
+def _tables(content: TokenContent) -> dict[str, Any]:
+    return {
+        "tokens": token_table(content.tokens, content.loss_mask, content.ids),
+        "metrics": metric_table(content.metrics, len(content.tokens)),
+        **prompt_tables(content.prompt),
+        **top_k_tables(content.top_k),
+    }
+
+
+def _words(content: TokenContent, spans: Spans) -> dict[str, Any]:
+    """What of the content is not one entry per token."""
+    top_k = content.top_k
+    return {
+        "surplus": content.surplus,
+        "unit": content.unit,
+        "advantage": content.advantage,
+        "clip": dict(content.clip) if content.clip else None,
         "topk": top_k.places.shape[1] if top_k is not None else 0,
-        "segments": [asdict(segment) for segment in cover(segments, count)],
-        "specs": _specs(metrics, specs, spans),
+        "segments": [asdict(one) for one in cover(content.segments, len(content.tokens))],
+        "specs": _specs(content.metrics, content.specs, spans),
         "rules": [asdict(rule) for rule in RULES.values()],
+        "recordedMasks": RECORDED,
     }
-    data = {
-        "tokens": token_table(tokens, loss_mask, ids),
-        "metrics": metric_table(metrics, count),
-        **prompt_tables(prompt),
-        **top_k_tables(top_k),
-        "view": view,
-    }
-    _COMPONENT(
-        key=key,
-        data=data,
-        on_metric_change=_nothing,
-        on_pinned_change=_nothing,
-        on_over_change=_nothing,
-    )
-    return TokenViewEvent(pinned=shown.pinned, metric=shown.metric, over=shown.over)
 
 
 def _specs(
@@ -201,11 +203,15 @@ def _nothing() -> None:
     """A state of the component exists only with a callback; the rerun itself is all we need."""
 
 
-def _latest_choice(key: str, signature: str, wanted: Chosen, names: set[str], count: int) -> Chosen:
+def _latest_choice(key: str, signature: str, wanted: Chosen, content: TokenContent) -> Chosen:
     """The user's or the caller's choice, whichever is newer; kept in the session for the next run."""
+    offer = Offer(content.metrics.keys(), len(content.tokens))
+    wanted = fitting(wanted, offer)
+    if wanted.metric is None:
+        wanted = replace(wanted, metric=next(iter(content.metrics), None))
     reported: Mapping[str, Any] = st.session_state.get(key) or {}
     slot = f"{key}:choice"
     before: Choice | None = st.session_state.get(slot)
-    choice = latest(before, signature, wanted, reported, names=names, count=count)
+    choice = latest(before, signature, wanted, reported, offer)
     st.session_state[slot] = choice
     return choice.shown

@@ -2,13 +2,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from board.components.token_view.choice import Choice, Chosen, latest
+from board.components.token_view.choice import Choice, Chosen, Offer, fitting, latest
 
 
 def run(
     before: Choice | None, wanted: Chosen, state: dict[str, Any], signature: str = "a"
 ) -> Choice:
-    return latest(before, signature, wanted, state, names={"k1", "k3"}, count=10)
+    return latest(before, signature, wanted, state, Offer({"k1", "k3"}, 10))
 
 
 def said(value: object, signature: str = "a") -> dict[str, Any]:
@@ -71,3 +71,24 @@ def test_reports_that_make_no_sense_are_left_out() -> None:
     for nonsense in ("nope", 1, None, ["k3"]):
         assert run(first, Chosen("k1", 3), {"metric": said(nonsense)}).shown.metric == "k1"
     assert run(first, Chosen("k1", 3), {"metric": "k3"}).shown.metric == "k1"
+
+
+def test_masks_strip_and_zoom_are_reported_as_they_were_chosen() -> None:
+    first = run(None, Chosen("k1"), {})
+    state = {"masks": said([["tis", 3], None]), "strip": said("k3"), "zoom": said([2, 9])}
+    shown = run(first, Chosen("k1"), state).shown
+    assert shown == Chosen("k1", strip="k3", masks=(("tis", (3.0,)), None), zoom=(2, 9))
+
+
+def test_what_no_browser_of_ours_would_report_is_left_out() -> None:
+    first = run(None, Chosen("k1"), {})
+    for nonsense in ([["tis", "3"], None], [["tis"]], "tis", [["x"], None], [["tis", 1e9], None]):
+        assert run(first, Chosen("k1"), {"masks": said(nonsense)}).shown.masks is None
+    for nonsense in ([3, 2], [0, 10], [-1, 3], [1], "1-2", [True, 3]):
+        assert run(first, Chosen("k1"), {"zoom": said(nonsense)}).shown.zoom is None
+    assert run(first, Chosen("k1"), {"strip": said("nope")}).shown.strip is None
+
+
+def test_a_wish_for_what_is_not_on_offer_is_left_out() -> None:
+    wish = Chosen("nope", 10, strip="nope", zoom=(3, 99), masks=(("tis", ()), None))
+    assert fitting(wish, Offer({"k1"}, 10)) == Chosen(masks=(("tis", ()), None))

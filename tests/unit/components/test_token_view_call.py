@@ -16,18 +16,13 @@ def page(metric: str | None, pinned: int | None) -> None:
     import numpy as np
     import streamlit as st
 
-    from board.components.token_view import token_view
+    from board.components.token_view import Chosen, TokenContent, token_view
 
-    event = token_view(
-        ["a", "b"],
-        {"k1": np.zeros(2), "new_column": np.ones(2), "values": None},
-        key="tokens",
-        signature="one",
-        specs={},
-        metric=metric,
-        pinned=pinned,
+    content = TokenContent(
+        ["a", "b"], {"k1": np.zeros(2), "new_column": np.ones(2), "values": None}
     )
-    st.text(f"{event.metric} {event.pinned}")
+    shown = token_view(content, key="tokens", signature="one", chosen=Chosen(metric, pinned))
+    st.text(f"{shown.metric} {shown.pinned}")
 
 
 def shown(metric: str | None, pinned: int | None) -> str:

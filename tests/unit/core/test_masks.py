@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from board.core.masks import RULES, hit, recorded_clip
+from board.core.masks import RULES, hit, masks_from_text, masks_text, recorded_clip
 
 NAN = float("nan")
 
@@ -84,3 +84,17 @@ def test_defaults_lie_within_their_range(rule):
 def test_the_clip_range_is_read_from_the_run_s_settings(settings, expected):
     found = recorded_clip(settings)
     assert (None if found is None else (found["ε low"], found["ε high"])) == expected
+
+
+def test_a_choice_of_masks_survives_the_way_through_a_url():
+    for text in ("ratio_clip:0.2:0.28,is_masked", ",tis:3", "icepop,", ","):
+        assert masks_text(masks_from_text(text)) == text
+    assert masks_from_text("tis:2,") == (("tis", (2.0,)), None)
+
+
+@pytest.mark.parametrize(
+    "text", ["tis", "tis:2:3,", "tis:x,", "tis:nan,", "tis:inf,", "nope,", "is_masked:1,", "a,b,c"]
+)
+def test_what_is_no_choice_of_masks_is_refused(text):
+    with pytest.raises(ValueError, match=r"not|takes|is no"):
+        masks_from_text(text)

@@ -59,7 +59,7 @@ function maskSources(rollout) {
     rule,
     lacks: lackOf(rollout, rule),
   }));
-  const recorded = ["is_masked", "is_masked_high", "is_masked_low", "clipped", "sft_mask"]
+  const recorded = rollout.recordedMasks
     .map((name) => metricNamed(rollout, name))
     .filter((metric) => metric && metric.values.length)
     .map((metric) => ({ name: metric.name, label: `Recorded: ${metric.spec.label}`, metric, lacks: "" }));

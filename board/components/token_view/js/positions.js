@@ -19,6 +19,14 @@ function tokenAtX(view, x, width) {
   return Math.max(0, Math.min(view.rollout.texts.length - 1, i));
 }
 
+/** The user's choice of a stretch: shown at once, then told to Python. */
+function pickZoom(view, window) {
+  zoomTo(view, window);
+  const [from, to] = view.window ?? [0, 0];
+  const last = Math.min(view.rollout.texts.length, Math.ceil(to)) - 1;
+  report(view, "zoom", view.window && [Math.floor(from), last]);
+}
+
 function zoomTo(view, window) {
   const count = view.rollout.texts.length;
   let [from, to] = window ?? [0, count];
@@ -136,10 +144,10 @@ function bindPositions(view, canvas) {
   };
   canvas.onpointerup = (event) => {
     if (!view.rollout.texts.length || start === null) return;
-    if (view.drag) zoomTo(view, view.drag.map((x) => tokenAtX(view, x, canvas.clientWidth)));
+    if (view.drag) pickZoom(view, view.drag.map((x) => tokenAtX(view, x, canvas.clientWidth)));
     else goTo(view, token(event), { now: true });
     start = view.drag = null;
   };
   canvas.onpointerleave = () => point(view, null);
-  canvas.ondblclick = () => zoomTo(view, null);
+  canvas.ondblclick = () => pickZoom(view, null);
 }

@@ -19,6 +19,7 @@ function readRollout(data) {
     metrics: view.specs.map((spec) => readMetric(spec, data.metrics.getChild(spec.name))),
     topk: readTopK(data, view.topk),
     rules: view.rules,
+    recordedMasks: view.recordedMasks,
     advantage: view.advantage,
     clip: view.clip,
     starts: null,

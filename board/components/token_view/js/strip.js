@@ -100,13 +100,11 @@ function fillStripChoice(view) {
     return option;
   });
   ui.second.replaceChildren(none, ...options);
-  view.second = view.secondName ? (metricNamed(rollout, view.secondName) ?? null) : null;
-  ui.second.value = view.second ? rollout.metrics.indexOf(view.second) : -1;
 }
 
 function chooseSecond(view, metric) {
   view.second = metric ?? null;
-  view.secondName = metric?.name ?? null;
+  view.ui.second.value = metric ? view.rollout.metrics.indexOf(metric) : -1;
   showStripNames(view);
   showReadout(view);
   drawPositions(view);

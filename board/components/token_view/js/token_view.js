@@ -14,6 +14,7 @@ export default function ({ data, parentElement, setStateValue }) {
   else honour(view, data.view, themed);
   return () => {
     clearTimeout(view.reporting);
+    clearTimeout(view.reportingMasks);
     stopFrames(view);
     view.resized.disconnect();
     view.unlink();
@@ -21,6 +22,8 @@ export default function ({ data, parentElement, setStateValue }) {
   };
 }
 
+// What of the user's doing Python hears of, and may ask for.
+const CHOICES = ["metric", "pinned", "over", "strip", "masks", "zoom"];
 const PARTS = [
   ...["metric", "over", "histogram", "range", "previous-peak", "next-peak", "peak-count", "find", "find-count"],
   ...["regex", "flow", "map", "panel", "formula", "keys", "tip", "strip", "first", "second", "readout", "whole"],
@@ -38,7 +41,7 @@ function createView(root, shadow) {
   shadow.adoptedStyleSheets = [...shadow.adoptedStyleSheets, sheet];
   const view = { ui, sheet, rollout: null, hits: [], sent: {}, asked: {}, isRegex: false, pointed: null };
   view.frames = {};
-  view.whatIf = { open: false, slots: SLOTS.map(() => ({})), numbers: {}, sources: [], hits: [] };
+  view.whatIf = { open: false, slots: SLOTS.map(() => ({ numbers: {} })), sources: [], hits: [] };
   bind(view);
   return view;
 }
@@ -80,11 +83,12 @@ function load(view, data) {
   const count = rollout.texts.length;
   stopFrames(view);
   clearTimeout(view.reporting);
+  clearTimeout(view.reportingMasks);
   Object.assign(view, { rollout, pin: null, pointed: null, window: null, drag: null });
   Object.assign(view, { hits: [], hit: -1, metric: null, levels: new Int8Array(count) });
   Object.assign(view, { linked: data.view.link, spansKey: spansKey(data.view), divergesAt: null });
-  view.asked = { metric: data.view.metric, pinned: data.view.pinned, over: data.view.over };
-  view.sent = { metric: [], pinned: [], over: [] };
+  view.asked = Object.fromEntries(CHOICES.map((name) => [name, JSON.stringify(data.view[name])]));
+  view.sent = Object.fromEntries(CHOICES.map((name) => [name, []]));
   view.ui.root.classList.toggle("linked", Boolean(view.linked));
   view.ui.tip.hidden = view.ui.whole.hidden = true;
   buildFlow(view);
@@ -93,9 +97,12 @@ function load(view, data) {
   showOver(view, data.view);
   showKeys(view);
   showDivergence(view);
-  if (view.whatIf.open) fillWhatIf(view);
+  takeMasks(view, data.view.masks);
+  view.second = metricNamed(rollout, data.view.strip) ?? null;
   choose(view, metricNamed(rollout, data.view.metric) ?? rollout.metrics[0] ?? null);
   showHeat(view, data.view.heat);
+  chooseSecond(view, view.second);
+  if (data.view.zoom) zoomTo(view, windowFrom(data.view.zoom));
   if (data.view.pinned !== null) goTo(view, data.view.pinned, { silent: true });
   if (view.ui.find.value) find(view, view.ui.find.value);
   fillInSight(view);
@@ -113,6 +120,12 @@ function honour(view, wanted, themed) {
     else goTo(view, wanted.pinned, { silent: true });
   }
   if (isRequest(view, "over", wanted.over)) showOver(view, wanted);
+  if (isRequest(view, "strip", wanted.strip)) chooseSecond(view, metricNamed(view.rollout, wanted.strip));
+  if (isRequest(view, "zoom", wanted.zoom)) zoomTo(view, windowFrom(wanted.zoom));
+  if (isRequest(view, "masks", wanted.masks)) {
+    takeMasks(view, wanted.masks);
+    recolour(view);
+  }
   showHeat(view, wanted.heat);
   if (themed) {
     drawLegend(view);
@@ -142,7 +155,13 @@ function showOver(view, wanted) {
   view.ui.over.value = wanted.over;
 }
 
-function isRequest(view, name, value) {
+/** Tokens first..last as the stretch that strip and heat map span; null for the whole response. */
+function windowFrom(zoom) {
+  return zoom && [zoom[0], zoom[1] + 1];
+}
+
+function isRequest(view, name, wanted) {
+  const value = JSON.stringify(wanted);
   if (view.asked[name] === value) return false;
   view.asked[name] = value;
   const echo = view.sent[name].indexOf(value);
@@ -151,7 +170,7 @@ function isRequest(view, name, value) {
 }
 
 function report(view, name, value) {
-  view.sent[name].push(value);
+  view.sent[name].push(JSON.stringify(value));
   view.report(name, { signature: view.rollout.signature, value });
 }
 
@@ -286,13 +305,19 @@ function bind(view) {
   const { ui } = view;
   ui.metric.onchange = () => pick(view, view.rollout.metrics[Number(ui.metric.value)]);
   ui.over.onchange = () => report(view, "over", ui.over.value);
-  ui.second.onchange = () => chooseSecond(view, view.rollout.metrics[Number(ui.second.value)]);
+  ui.second.onchange = () => {
+    chooseSecond(view, view.rollout.metrics[Number(ui.second.value)]);
+    report(view, "strip", view.second?.name ?? null);
+  };
   ui.previousPeak.onclick = () => goToPeak(view, -1);
   ui.nextPeak.onclick = () => goToPeak(view, 1);
   ui.find.oninput = () => find(view, ui.find.value);
   ui.regex.onclick = () => toggleRegex(view);
-  ui.whole.onclick = () => zoomTo(view, null);
-  ui.whatIfButton.onclick = () => openWhatIf(view, !view.whatIf.open);
+  ui.whole.onclick = () => pickZoom(view, null);
+  ui.whatIfButton.onclick = () => {
+    openWhatIf(view, !view.whatIf.open);
+    changeMasks(view);
+  };
   ui.diverge.onclick = () => scrollToToken(view, view.divergesAt);
   ui.root.onkeydown = (event) => onKey(view, event);
   bindFlow(view);

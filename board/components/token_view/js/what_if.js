@@ -7,7 +7,40 @@ function openWhatIf(view, open) {
   view.ui.whatIf.hidden = !open;
   view.ui.whatIfButton.setAttribute("aria-pressed", String(open));
   if (open) fillWhatIf(view);
+}
+
+/** The user's change of the masks: shown at once, told to Python where it comes to rest. */
+function changeMasks(view) {
   recolour(view);
+  clearTimeout(view.reportingMasks);
+  view.reportingMasks = setTimeout(() => report(view, "masks", masksNow(view)), REPORT_DELAY_MS);
+}
+
+/** The masks as Python and the URL name them; null where the drawer is closed. */
+function masksNow(view) {
+  if (!view.whatIf.open) return null;
+  return view.whatIf.slots.map(({ source, numbers }) => {
+    if (!source) return null;
+    if (!source.rule) return [source.name];
+    return [source.name, ...thresholdsOf(source.rule).map((one) => numbers[source.name]?.[one.name] ?? one.default)];
+  });
+}
+
+/** Masks that Python asks for. */
+function takeMasks(view, masks) {
+  masks?.forEach((mask, rank) => {
+    const slot = view.whatIf.slots[rank];
+    const [name, ...numbers] = mask ?? [""];
+    const rule = view.rollout.rules.find((one) => one.name === name);
+    slot.name = name;
+    if (!rule || !numbers.length) return;
+    slot.numbers[name] = Object.fromEntries(thresholdsOf(rule).map((one, i) => [one.name, numbers[i]]));
+  });
+  openWhatIf(view, masks !== null);
+}
+
+function thresholdsOf(rule) {
+  return [rule.low, rule.high].filter(Boolean);
 }
 
 /** Build the drawer for this rollout; choices and thresholds made before are kept where they fit. */
@@ -45,7 +78,7 @@ function fillSlot(view, slot, rank) {
     slot.name = select.value;
     slot.source = view.whatIf.sources.find(({ name }) => name === select.value) ?? null;
     fillSlot(view, slot, rank);
-    recolour(view);
+    changeMasks(view);
   };
   slot.count = make("div", "mask-count");
   const head = make("div", "slot-head");
@@ -58,14 +91,13 @@ function thresholdRows(view, slot) {
   if (!rule) return [];
   const formula = make("div", "mask-formula", rule.formula);
   formula.title = `${rule.formula}\n${rule.source}`;
-  const thresholds = [rule.low, rule.high].filter(Boolean);
-  return [...thresholds.map((threshold) => thresholdRow(view, slot, threshold)), formula];
+  return [...thresholdsOf(rule).map((threshold) => thresholdRow(view, slot, threshold)), formula];
 }
 
 function numbersOf(view, slot) {
   const { rule } = slot.source;
-  view.whatIf.numbers[rule.name] ??= rule.name === "ratio_clip" ? { ...view.rollout.clip } : {};
-  return view.whatIf.numbers[rule.name];
+  slot.numbers[rule.name] ??= rule.name === "ratio_clip" ? { ...view.rollout.clip } : {};
+  return slot.numbers[rule.name];
 }
 
 function thresholdRow(view, slot, threshold) {
@@ -82,7 +114,7 @@ function thresholdRow(view, slot, threshold) {
       if (input.value === "" || Number.isNaN(Number(input.value))) return;
       numbers[threshold.name] = Number(input.value);
       (input === slide ? field : slide).value = input.value;
-      recolour(view);
+      changeMasks(view);
     };
   }
   row.append(make("span", "threshold-name", threshold.name), slide, field);
