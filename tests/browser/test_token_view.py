@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
-from token_view_cases import HOSTILE, PEAK
+from token_view_cases import GIVEN, HOSTILE, PEAK
 from token_view_steps import Serve, expect_report, open_case
 
 pytestmark = pytest.mark.browser
@@ -26,14 +26,17 @@ def test_hostile_tokens_are_text_and_nothing_else(page: Page, serve: Serve) -> N
     fetched: list[str] = []
     page.on("request", lambda request: fetched.append(request.url))
     view = open_case(page, serve, "hostile")
-    view.get_by_role("button", name="show all").click()
+    for _ in range(2):
+        view.get_by_role("button", name="show all").first.click()
     shown = view.locator(".flow .token").all_text_contents()
     assert [text for text, token in zip(shown, HOSTILE, strict=True) if text != token] == [
         "⟨202E⟩abc",
         "⟨200B⟩",
         "⟨0007⟩",
     ]
-    expect(view.locator(".flow .prompt").last).to_contain_text("<script>window.hacked=3</script>")
+    for prompt in view.locator(".flow .prompt").all():
+        expect(prompt).to_contain_text("<script>window.hacked=3</script>")
+    expect(view.locator(".flow .given")).to_have_count(len(GIVEN))
     expect(view.locator(".role", has_text="tool <b>search</b>")).to_be_visible()
     assert view.locator("script, img, iframe, a, .flow b:not(.mark)").count() == 0
     assert page.evaluate("window.hacked") is None
@@ -187,3 +190,15 @@ def test_a_token_of_10_kb_wraps_and_small_values_are_not_zero(page: Page, serve:
 
 def chosen_label(view: Locator) -> Any:
     return view.locator("select.metric").evaluate("s => s.selectedOptions[0].textContent")
+
+
+def test_a_token_of_the_prompt_says_that_nothing_is_measured_about_it(
+    page: Page, serve: Serve
+) -> None:
+    view = open_case(page, serve, "hostile")
+    view.locator(".flow .given").nth(2).hover()
+    expect(view.locator(".tip .index")).to_have_text("prompt #2")
+    expect(view.locator(".tip .note")).to_have_text("id 102")
+    expect(view.locator(".tip .value")).to_have_count(0)
+    view.locator(".flow .given").nth(2).click()
+    expect(view.locator(".pinned-index")).to_have_count(0)

@@ -25,8 +25,3 @@ def open_case(page: Page, serve: Serve, case: str, **choices: object) -> Locator
 def expect_report(page: Page, words: str) -> None:
     """What Python was told last."""
     expect(page.get_by_test_id("stText")).to_contain_text(words)
-
-
-def runs(page: Page) -> int:
-    """How often the page's script has run in this session."""
-    return int(page.get_by_test_id("stText").inner_text().rsplit("=", 1)[1])
