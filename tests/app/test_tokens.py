@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
+import pytest
 from shown import OpenApp, assert_sound, texts
 from streamlit.testing.v1 import AppTest
 from written_logs import write_lines
@@ -98,3 +101,67 @@ def test_messages_before_the_response_stand_in_for_a_prompt_that_is_not_recorded
 def test_a_prompt_without_roles_is_one_part() -> None:
     assert parts(texts={"prompt": "Add 1 and 2."}) == [("prompt", "Add 1 and 2.")]
     assert parts() == []
+
+
+class HubTokenizer:
+    """Stands in for Transformers and the hub: a tokenizer that is not on this machine until asked for."""
+
+    all_special_ids: ClassVar[list[int]] = []
+
+    def __init__(self) -> None:
+        self.calls: list[dict[str, Any]] = []
+
+    def from_pretrained(self, name: str, **how: Any) -> HubTokenizer:
+        self.calls.append(how)
+        if how["local_files_only"] and not self.downloads:
+            raise OSError(f"{name} is not in the cache")
+        return self
+
+    @property
+    def downloads(self) -> int:
+        return sum(not how["local_files_only"] for how in self.calls)
+
+    def __len__(self) -> int:
+        return 3
+
+    def convert_ids_to_tokens(self, ids: list[int]) -> list[str]:
+        return [f"\u0120piece{i}" for i in ids]
+
+
+def test_a_tokenizer_is_downloaded_by_the_button_alone_and_without_its_code(
+    open_app: OpenApp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub = HubTokenizer()
+    monkeypatch.setitem(sys.modules, "transformers", SimpleNamespace(AutoTokenizer=hub))
+    rows = {"type": "sample", "step": 0, "response_ids": [1, 2], "logprobs": [-1, -1]}
+    (tmp_path / "run").mkdir()
+    settings = tmp_path / "run" / "run-20260101T000000Z.json"
+    settings.write_text('{"tokenizer": "stub/tokenizer"}', encoding="utf-8")
+    write_lines(tmp_path / "run" / "20260101T000000Z-rank00000-00000000.jsonl", [rows])
+    app = open_app(tmp_path, "rollout")
+    app.run()
+    assert "Tokens are shown as ids" in texts(app)
+    assert hub.downloads == 0
+    next(button for button in app.button if button.label.startswith("Download")).click().run()
+    assert_sound(app)
+    assert "Tokens are shown as ids" not in texts(app)
+    app.run()
+    assert hub.downloads == 1
+    assert not any(how["trust_remote_code"] for how in hub.calls)
+    assert "Tokens are shown as ids" not in texts(app)
+
+
+def test_the_whole_prompt_decides_what_is_of_one_prompt(open_app: OpenApp, tmp_path: Path) -> None:
+    system = "You are careful. " * 30
+    rows = [
+        row(prompt=f"{system}Add 1 and 2."),
+        row(prompt=f"{system}Add 1 and 2.", step=3),
+        row(prompt=f"{system}Add 7 and 2.", step=2),
+        row(prompt=f"{system}Add 1 and 2.", step=1),
+    ]
+    app = open_rows(open_app, tmp_path, *rows, step="0", index="0")
+    offered = app.selectbox(key="vs").options
+    assert [words.split(" · ")[1] for words in offered[1:]] == [
+        "same prompt, step 1",
+        "same prompt, step 3",
+    ]
