@@ -33,19 +33,24 @@ function rangeOfEnvelope({ low, high }) {
 }
 
 function drawStrip(view, context, width, height) {
-  drawCurve(view, context, view.second, { width, height, colour: secondColour(view), left: false });
-  drawCurve(view, context, view.metric, { width, height, colour: view.accentColour, left: true });
+  const right = { width, height, colour: secondColour(view), left: false };
+  const left = { width, height, colour: view.accentColour, left: true };
+  const ends = [drawCurve(view, context, view.second, right), drawCurve(view, context, view.metric, left)];
+  // Over both curves, or a line through a number reads as its sign.
+  if (ends[0]) drawAxisEnds(view, context, ends[0], right);
+  if (ends[1]) drawAxisEnds(view, context, ends[1], left);
 }
 
 function secondColour(view) {
   return shade(view.palette, LEVELS, 1);
 }
 
+/** The smallest and the largest value drawn; null where there is none. */
 function drawCurve(view, context, metric, { width, height, colour, left }) {
-  if (!metric) return;
+  if (!metric) return null;
   const shape = envelope(metric, windowOf(view), Math.floor(width));
   const range = rangeOfEnvelope(shape);
-  if (!range) return;
+  if (!range) return null;
   const [least, most] = range;
   const span = most - least || 1;
   const y = (value) => height - STRIP_MARGIN - ((value - least) / span) * (height - 2 * STRIP_MARGIN);
@@ -65,7 +70,7 @@ function drawCurve(view, context, metric, { width, height, colour, left }) {
   context.globalAlpha = left ? 1 : 0.7;
   context.stroke();
   context.globalAlpha = 1;
-  drawAxisEnds(view, context, range, { width, height, colour, left });
+  return range;
 }
 
 function drawCentre(view, context, metric, [least, most], y, width) {
@@ -81,9 +86,9 @@ function drawAxisEnds(view, context, [least, most], { width, height, colour, lef
   const x = left ? 3 : width - 3;
   for (const [value, y] of [[most, 11], [least, height - 3]]) {
     const text = readable(value);
-    context.lineWidth = 3;
-    context.strokeStyle = view.pageColour;
-    context.strokeText(text, x, y);
+    const across = context.measureText(text).width + 6;
+    context.fillStyle = view.pageColour;
+    context.fillRect(left ? 0 : width - across, y - 10, across, 13);
     context.fillStyle = colour;
     context.fillText(text, x, y);
   }
