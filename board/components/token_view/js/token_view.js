@@ -28,7 +28,7 @@ const PARTS = [
   ...["metric", "over", "histogram", "range", "previous-peak", "next-peak", "peak-count", "find", "find-count"],
   ...["regex", "flow", "map", "panel", "formula", "keys", "tip", "strip", "first", "second", "readout", "whole"],
   ...["heat", "heat-lane", "heat-names", "what-if", "what-if-button", "diverge"],
-  ...["map-sight", "strip-sight", "heat-sight"],
+  ...["legend", "map-sight", "strip-sight", "heat-sight"],
 ];
 
 function createView(root, shadow) {

@@ -5,6 +5,8 @@ const SLOTS = ["A", "B"];
 function openWhatIf(view, open) {
   view.whatIf.open = open;
   view.ui.whatIf.hidden = !open;
+  // Colours are the masks' now, and their keys stand below.
+  view.ui.legend.hidden = open;
   view.ui.whatIfButton.setAttribute("aria-pressed", String(open));
   if (open) fillWhatIf(view);
 }
