@@ -273,6 +273,8 @@ def test_no_field_of_a_log_can_run_or_fetch_anything(page: Page, serve: Serve) -
     readable = TRAP.replace("\u202e", "⟨202E⟩")
     expect(view.locator(".flow .token").first).to_have_text(readable)
     expect(view.locator(".role").first).to_contain_text(readable)
+    expect(view.locator(".prompt").first).to_have_text(readable)
+    expect(view.locator(".given")).to_have_text(readable)
     expect(view.locator(".panel .alternatives .piece")).to_contain_text(TRAP[:20])
     expect(view.locator(".range")).to_contain_text(TRAP[:20])
     assert view.locator("script, img, iframe, a").count() == 0

@@ -130,7 +130,9 @@ def turns() -> dict[str, Any]:
 
 
 TRAP = (
-    "<img src=http://127.0.0.1:9/x onerror=window.hacked=1>[l](http://127.0.0.1:9/y)\u202e{{7*7}}"
+    "<script>window.hacked=1</script><iframe src=http://127.0.0.1:9/f srcdoc='<script>parent.hacked=1"
+    "</script>'></iframe><img src=http://127.0.0.1:9/x onerror=window.hacked=1>"
+    "[l](http://127.0.0.1:9/y)<a href='javascript:window.hacked=1'>a</a>\u202e{{7*7}}${7*7}<%=7*7%>"
 )
 TRAP_METRIC = f"m {TRAP}"
 
@@ -142,7 +144,7 @@ def traps() -> dict[str, Any]:
         "tokens": [TRAP, "b"],
         "metrics": {name: np.array([0.0, 1.0]), "k1": np.zeros(2)},
         "specs": {name: TokenMetricSpec(TRAP, TRAP, TRAP)},
-        "prompt": [PromptPart(TRAP, TRAP, TRAP)],
+        "prompt": [PromptPart(TRAP, TRAP, TRAP), PromptPart(TRAP, tokens=[TRAP], ids=[7.0])],
         "segments": [TokenSegment(0, 1, TRAP, TRAP), TokenSegment(1, 2, "tool", TRAP)],
         "top_k": TopK([TRAP], np.zeros((2, 1), np.int32), np.zeros((2, 1), np.float32)),
         "unit": TRAP,

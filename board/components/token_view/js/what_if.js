@@ -21,10 +21,10 @@ function changeMasks(view) {
 /** The masks as Python and the URL name them; null where the drawer is closed. */
 function masksNow(view) {
   if (!view.whatIf.open) return null;
-  return view.whatIf.slots.map(({ source, numbers }) => {
-    if (!source) return null;
-    if (!source.rule) return [source.name];
-    return [source.name, ...thresholdsOf(source.rule).map((one) => numbers[source.name]?.[one.name] ?? one.default)];
+  return view.whatIf.slots.map(({ name, numbers }) => {
+    if (!name) return null;
+    const rule = view.rollout.rules.find((one) => one.name === name);
+    return [name, ...(rule ? thresholdsOf(rule) : []).map((one) => numbers[name]?.[one.name] ?? one.default)];
   });
 }
 
@@ -54,7 +54,8 @@ function fillWhatIf(view) {
   const defaults = [usable[0], recorded ?? usable.find((source) => source !== usable[0] && source.rule)];
   SLOTS.forEach((_, rank) => {
     const slot = view.whatIf.slots[rank];
-    slot.source = usable.find(({ name }) => name === slot.name) ?? (slot.name === "" ? null : defaults[rank]);
+    slot.name ??= defaults[rank]?.name ?? "";
+    slot.source = usable.find(({ name }) => name === slot.name) ?? null;
     slot.box ??= make("div", "slot");
     fillSlot(view, slot, rank);
   });
@@ -75,10 +76,12 @@ function fillSlot(view, slot, rank) {
     return option;
   });
   select.replaceChildren(none, ...options);
-  select.value = slot.source?.name ?? "";
+  // What this rollout lacks the values for stays chosen, and says what it needs.
+  select.value = slot.name;
+  if (select.selectedIndex < 0) select.value = "";
   select.onchange = () => {
     slot.name = select.value;
-    slot.source = view.whatIf.sources.find(({ name }) => name === select.value) ?? null;
+    slot.source = view.whatIf.sources.find(({ name, lacks }) => name === select.value && !lacks) ?? null;
     fillSlot(view, slot, rank);
     changeMasks(view);
   };
