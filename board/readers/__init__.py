@@ -27,12 +27,14 @@ from board.readers.sources import (
 )
 from board.readers.torch_files import TORCH
 from board.readers.trl import TRLReader
+from board.readers.verifiers import VerifiersReader
 from board.readers.verl import VerlReader
 
 SOURCES: Final[tuple[Source, ...]] = (JSON_LINES, JSON_DOCUMENT, PARQUET, TORCH)
 READERS: Final[tuple[Reader, ...]] = (
     *installed_readers(),
     *(PrimeRLReader(), VerlReader(), MsSwiftReader(), TRLReader()),
+    *(VerifiersReader(),),
     # These two take any line with a step and a text, so that they come last.
     *(NativeReader(), RLLoggingBoardReader()),
 )
