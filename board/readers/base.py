@@ -25,9 +25,9 @@ Repeats = Literal["never", "same_id", "unique_id", "file_buffer", "line_buffer"]
 
 never: it does not. same_id: rows with equal step, split and rollout_id are one rollout; the one that
 stands last is shown. unique_id: so are rows with equal rollout_id alone, whatever their step; lines are
-in no order of steps, so that a step that falls is no resume. file_buffer, line_buffer: what it writes each time (a file, or a line of many
-rows) is a buffer of the newest rollouts, so that its beginning may be the end of the one before; the
-copy that was written first is shown.
+in no order of steps, so that a step that falls is no resume. file_buffer, line_buffer: what it writes
+each time (a file, or a line of many rows) is a buffer of the newest rollouts, so that its beginning may
+be the end of the one before; the copy that was written first is shown.
 """
 
 

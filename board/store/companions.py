@@ -20,7 +20,10 @@ _MOST_SETTINGS: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class Companions:
-    """settings: content of run-*.json and metadata.json by file name. vocabulary_hash: of vocab.json; empty: none."""
+    """settings: content of run-*.json and metadata.json by file name.
+
+    vocabulary_hash: of vocab.json; empty: none.
+    """
 
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
     vocabulary: Vocabulary | None = None

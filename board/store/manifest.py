@@ -47,8 +47,9 @@ class FileState:
     id: number of the file in the rows; a file that was replaced gets another. path: relative to the
     run's folder. size, mtime_ns, inode: as os.stat gave them before it was read. consumed: offset after
     the last line that was read and ended; lines: how many lines that are. head, ending: hashes of up to
-    4 KiB at the beginning, and before `consumed`. beside: as in LogFile. header: what its header line says. ended: steps that
-    it says are written. tallies: by rank (NO_RANK: the rows name none). tail: its unended last line.
+    4 KiB at the beginning, and before `consumed`. beside: as in LogFile. header: what its header line
+    says. ended: steps that it says are written. tallies: by rank (NO_RANK: the rows name none). tail:
+    its unended last line.
     """
 
     id: int
