@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from board.errors import RecordError
 from board.readers.base import Head, Reader, layout_match
+from board.readers.episodes import EpisodesReader
 from board.readers.lines import Line
 from board.readers.ms_swift import MsSwiftReader
 from board.readers.native import NativeReader
@@ -35,7 +36,7 @@ SOURCES: Final[tuple[Source, ...]] = (JSON_LINES, JSON_DOCUMENT, PARQUET, TORCH)
 READERS: Final[tuple[Reader, ...]] = (
     *installed_readers(),
     *(PrimeRLReader(), VerlReader(), MsSwiftReader(), TRLReader()),
-    *(VerifiersReader(), NeMoGymReader()),
+    *(EpisodesReader(), VerifiersReader(), NeMoGymReader()),
     # These two take any line with a step and a text, so that they come last.
     *(NativeReader(), RLLoggingBoardReader()),
 )

@@ -15,7 +15,7 @@ from typing import Any, Final, cast
 
 import numpy as np
 
-from board.core.records import Parsed, Record, Remark
+from board.core.records import Record, Remark
 from board.errors import RecordError
 from board.readers.base import Head, Place, Reader
 from board.readers.fields import RecordBuilder

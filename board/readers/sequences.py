@@ -70,7 +70,9 @@ def _spread(builder: RecordBuilder, piece: Piece, name: str) -> FloatArray:
             values[places] = array
             continue
         reason = f"{name} is not as long as the tokens of its message"
-        hint = f"e.g. {len(array)} entries for {np.count_nonzero(places)} tokens; nothing is shifted"
+        hint = (
+            f"e.g. {len(array)} entries for {np.count_nonzero(places)} tokens; nothing is shifted"
+        )
         builder.remarks.append(Remark(name, reason, hint))
     return values
 

@@ -4,9 +4,9 @@ Read from PrimeIntellect-ai/verifiers@a60a606 verifiers/legacy/utils/save_utils.
 gone since v0.3.1) and, for the older keys, v0.1.4 verifiers/scripts/eval.py: example_id (`id` before
 October 2025), prompt and completion (texts or chat messages, tool calls as JSON in texts), reward,
 answer, info, timing (before: generation_ms, scoring_ms, total_ms), is_completed, is_truncated,
-stop_condition, error, token_usage. Reward functions and metrics stand side by side as keys of the line: a line does not
-say which of them are parts of the reward, so that they become columns. prime-rl wrote the same rows to
-step_N/{train,eval}_rollouts.jsonl (b194a6e to 1caebf8); only these have a step.
+stop_condition, error, token_usage. Reward functions and metrics stand side by side as keys of the line:
+a line does not say which of them are parts of the reward, so that they become columns. prime-rl wrote the
+same rows to step_N/{train,eval}_rollouts.jsonl (b194a6e to 1caebf8); only these have a step.
 """
 
 from __future__ import annotations

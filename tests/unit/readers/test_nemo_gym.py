@@ -79,7 +79,13 @@ def test_a_log_without_steps_says_so_and_nothing_else_is_wrong(run):
 
 def test_reasoning_calls_results_and_images_stand_in_their_place(found):
     record = found[0]
-    assert [m["role"] for m in record.messages] == "system user assistant tool assistant".split()
+    assert [m["role"] for m in record.messages] == [
+        "system",
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+    ]
     assert record.texts["prompt"] == "[system]\nUse the tool.\n\n[user]\n0+2? [image 300 B]"
     assert record.texts["response"] == (
         "[assistant]\n[reasoning]\nadd 0 and 2\n[/reasoning]\n"
@@ -122,7 +128,9 @@ def test_tokens_of_a_rewritten_history_are_left_out_and_named(read_line, lines):
     record = read_line("nemo_gym", line)
     assert record.response_ids is None
     assert record.texts["response"]
-    assert "rewritten" in [m.reason for m in record.remarks if m.field == "generation_token_ids"][0]
+    assert "rewritten" in next(
+        m.reason for m in record.remarks if m.field == "generation_token_ids"
+    )
 
 
 def test_logprobs_of_another_length_are_left_out_and_nothing_is_shifted(read_line, lines):
