@@ -18,6 +18,7 @@ EVALUATION = DATA / "verifiers/traces/adder-v1--tiny--bash/7b1f"
 BEFORE_STREAMS = DATA / "prime_rl/episodes"
 BARE = DATA / "prime_rl/bare"
 STREAM = DATA / "prime_rl/stream"
+SUBSETS = ("all", "effective")
 TRACES = STREAM / "monitors/file/traces"
 
 
@@ -152,8 +153,10 @@ def test_steps_have_the_means_of_the_shown_traces():
     folder = BEFORE_STREAMS / "rollouts"
     rows = [
         {"step": step, "id": t["id"], "reward": reward(t), "advantage": t["info"].get("advantage")}
-        for step, path in [(2, "train/all"), (2, "train/effective"), (2, "eval/all")]
-        + [(2, "eval/effective"), (10, "train/effective")]
+        for step, path in (
+            *((2, f"{split}/{subset}") for split in ("train", "eval") for subset in SUBSETS),
+            (10, "train/effective"),
+        )
         for line in plain(folder / f"step_{step}" / path / "traces.jsonl")
         for t in line["traces"]
     ]
@@ -196,14 +199,11 @@ def test_a_stream_and_what_is_beside_it_are_one_run_and_nothing_of_it_is_left_ou
 
 def test_the_step_is_that_of_shipping_or_else_of_dispatch(stream):
     frame = stream.rollouts.set_index("rollout_id")
-    assert frame["step"].to_dict() == {
-        **{"st0": 1, "st1": 1, "st1/0": 1, "st2": 2},
-        **{"st3": 1, "st4": 1, "st5": 1, "s3": 1},
-    }
-    assert frame["dispatch_step"].to_dict() == {
-        **{"st0": 0, "st1": 0, "st1/0": 0, "st2": 1},
-        **{"st3": 1, "st4": 1, "st5": 1, "s3": 1},
-    }
+    shipped = {"st0": 1, "st1": 1, "st1/0": 1, "st2": 2}
+    not_shipped = {"st3": 1, "st4": 1, "st5": 1, "s3": 1}
+    assert frame["step"].to_dict() == shipped | not_shipped
+    dispatched = {"st0": 0, "st1": 0, "st1/0": 0, "st2": 1}
+    assert frame["dispatch_step"].to_dict() == dispatched | not_shipped
     assert frame["effective"].dropna().index.tolist() == ["st0", "st1/0", "st1", "st2"]
     assert frame["split"].to_dict()["st4"] == "eval"
 
@@ -372,3 +372,21 @@ def test_logprobs_of_another_number_than_sampled_tokens_are_left_out_of_that_mes
     (rollout,) = opened(run_at(tmp_path))
     missing = np.isnan(rollout.metrics["sampling_logprobs"]).tolist()
     assert missing == [True] * 7 + [False] * 2
+
+
+def test_token_exports_share_no_id_with_traces_so_that_both_are_offered(tmp_path):
+    shutil.copytree(STREAM, tmp_path / "run")
+    line = {"step": 1, "rank": 0, "micro_step": 0, "micro_sequence_idx": 0, "env_name": "adder"}
+    line |= {"token_ids": [1, 20, 21], "loss_mask": [False, True, True]}
+    line |= {"trainer_logprobs": [-9.0, -0.1, -0.2], "inference_logprobs": [0.0, -0.1, -0.2]}
+    path = tmp_path / "run/token_exports/step_1/rank_0.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(line) + "\n")
+    runs = {run.name: open_run(run) for run in discover(tmp_path).runs}
+    assert {name: run.info.formats for name, run in runs.items()} == {
+        "run": ("episodes",),
+        "run/token_exports": ("prime_rl_tokens",),
+    }
+    assert [run.rollout_count for _, run in sorted(runs.items())] == [8, 1]
+    ids = [set(run.rollouts["rollout_id"]) for run in runs.values()]
+    assert ids[0].isdisjoint(ids[1])
