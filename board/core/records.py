@@ -61,6 +61,28 @@ class Constant:
 
 
 @dataclass(frozen=True, slots=True)
+class Sparse:
+    """A NumberArray of values at some tokens: none elsewhere is how it is laid out, and no gap in it.
+
+    array: NaN elsewhere. places: bool, where a value belongs.
+    """
+
+    array: FloatArray
+    places: npt.NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def values(self) -> FloatArray:
+        """float64 [len(self)], NaN at the other tokens."""
+        return self.array
+
+    def filled(self) -> FloatArray:
+        """The values with 0 at the other tokens, for what looks at `places` alone."""
+        return np.where(self.places, self.array, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
 class Remark:
     """Something about one record that the user should know; becomes a Problem with its location."""
 

@@ -8,9 +8,11 @@ from typing import Any, Final
 
 from board.errors import RecordError
 from board.readers.base import Head, Reader, layout_match
+from board.readers.episodes import EpisodesReader
 from board.readers.lines import Line
 from board.readers.ms_swift import MsSwiftReader
 from board.readers.native import NativeReader
+from board.readers.nemo_gym import NeMoGymReader
 from board.readers.parquet_files import PARQUET
 from board.readers.parse import parse_whole
 from board.readers.plugins import installed_readers
@@ -27,12 +29,14 @@ from board.readers.sources import (
 )
 from board.readers.torch_files import TORCH
 from board.readers.trl import TRLReader
+from board.readers.verifiers import VerifiersReader
 from board.readers.verl import VerlReader
 
 SOURCES: Final[tuple[Source, ...]] = (JSON_LINES, JSON_DOCUMENT, PARQUET, TORCH)
 READERS: Final[tuple[Reader, ...]] = (
     *installed_readers(),
     *(PrimeRLReader(), VerlReader(), MsSwiftReader(), TRLReader()),
+    *(EpisodesReader(), VerifiersReader(), NeMoGymReader()),
     # These two take any line with a step and a text, so that they come last.
     *(NativeReader(), RLLoggingBoardReader()),
 )

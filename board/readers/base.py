@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any, Literal
 
 from board.core.options import ReadOptions
@@ -20,13 +20,14 @@ from board.core.records import Record
 from board.readers.sources import JSON_LINES, Source
 from board.readers.step_of import split_of, step_of_text
 
-Repeats = Literal["never", "same_id", "file_buffer", "line_buffer"]
+Repeats = Literal["never", "same_id", "unique_id", "file_buffer", "line_buffer"]
 """How a framework writes the same rollout again.
 
 never: it does not. same_id: rows with equal step, split and rollout_id are one rollout; the one that
-stands last is shown. file_buffer, line_buffer: what it writes each time (a file, or a line of many
-rows) is a buffer of the newest rollouts, so that its beginning may be the end of the one before; the
-copy that was written first is shown.
+stands last is shown. unique_id: so are rows with equal rollout_id alone, whatever their step; lines are
+in no order of steps, so that a step that falls is no resume. file_buffer, line_buffer: what it writes
+each time (a file, or a line of many rows) is a buffer of the newest rollouts, so that its beginning may
+be the end of the one before; the copy that was written first is shown.
 """
 
 
@@ -132,6 +133,13 @@ class Reader(ABC):
         is parsed whole: it holds no RawNumbers. Raises RecordError when the line can't be used.
         """
         return (line,)
+
+    def beside(self, path: Path) -> Sequence[Path]:
+        """The files beside a log that its rollouts are read with, in a fixed order.
+
+        They are no logs of their own, and when one of them changes the log is read anew.
+        """
+        return ()
 
     @abstractmethod
     def read(self, line: Mapping[str, Any], at: Place) -> Record | Event | None:

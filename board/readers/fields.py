@@ -237,6 +237,12 @@ class RecordBuilder:
         else:
             self.segments = cast("list[dict[str, Any]]", entries)
 
+    def build_undated(self) -> Record:
+        """The Record of a rollout whose log has no step, at step 0; a note says so."""
+        hint = "all rollouts are shown at step 0"
+        self.remarks.append(Remark("step", "the log has no step", hint, "note"))
+        return self.build(0)
+
     def build(self, step: object) -> Record:
         """The Record. Raises RecordError when the step can't be used."""
         number = read_step(step)

@@ -95,7 +95,7 @@ def _bytes(size: int) -> str:
 def _tool_calls(message: Message) -> Iterator[str]:
     calls = message.get("tool_calls")
     for call in cast("list[object]", calls) if isinstance(calls, list) else []:
-        fields: object = json.loads(call) if isinstance(call, str) and call[:1] == "{" else call
+        fields: object = _parsed_call(call) if isinstance(call, str) else call
         if not isinstance(fields, dict):
             continue
         called = cast("dict[str, Any]", fields)
@@ -104,3 +104,11 @@ def _tool_calls(message: Message) -> Iterator[str]:
         arguments = inner.get("arguments", "")
         told = arguments if isinstance(arguments, str) else json.dumps(arguments, default=str)
         yield f"[tool call] {inner.get('name', '?')}({told})"
+
+
+def _parsed_call(call: str) -> object:
+    """A tool call that was written as JSON within a text; None where it is none."""
+    try:
+        return json.loads(call)
+    except (ValueError, RecursionError):
+        return None

@@ -14,7 +14,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from board.core.records import Record, Remark
+from board.core.records import Record
 from board.readers.base import Head, Place, Reader
 from board.readers.fields import RecordBuilder
 from board.readers.messages import is_messages
@@ -57,7 +57,8 @@ class MsSwiftReader(Reader):
             else:
                 builder.take(key, value)
         builder.take_rewards(rewards, line.get("reward"))
-        return builder.build(_step(line, builder))
+        step = next((line[key] for key in _STEPS if key in line), None)
+        return builder.build_undated() if step is None else builder.build(step)
 
 
 def _is_swift(record: Mapping[str, Any]) -> bool:
@@ -73,12 +74,3 @@ def _is_table(line: Mapping[str, Any]) -> bool:
 
 def _recorded(value: Any) -> Any:
     return None if value != value else value
-
-
-def _step(line: Mapping[str, Any], builder: RecordBuilder) -> object:
-    for key in _STEPS:
-        if key in line:
-            return line[key]
-    reason = "the log has no step"
-    builder.remarks.append(Remark("step", reason, "all rollouts are shown at step 0", "note"))
-    return 0

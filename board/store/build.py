@@ -349,6 +349,7 @@ def _state_after(state: FileState, found: FileRead, file: LogFile) -> FileState:
         size=file.size if is_last else found.consumed,  # more of the file is to be read
         mtime_ns=0 if found.failed else file.mtime_ns,  # 0: looked at again the next time
         inode=file.inode,
+        beside=file.beside,
         consumed=found.consumed,
         lines=found.work.shard.first_line - 1 + found.lines,
         head=_head(state, file.path, found.consumed),

@@ -1,4 +1,4 @@
-"""What lies beside the logs of a run: run-*.json and vocab.json."""
+"""What lies beside the logs of a run: run-*.json or metadata.json, and vocab.json."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ _MOST_SETTINGS: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class Companions:
-    """settings: content of run-*.json by file name. vocabulary_hash: of vocab.json; empty: none."""
+    """settings: content of run-*.json and metadata.json by file name.
+
+    vocabulary_hash: of vocab.json; empty: none.
+    """
 
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
     vocabulary: Vocabulary | None = None
@@ -55,7 +58,8 @@ def _paths(info: RunInfo, problems: list[Problem]) -> Iterator[Path]:
     if len(settings) > _MOST_SETTINGS:
         reason = f"the folder holds more than {_MOST_SETTINGS} run-*.json; the first are read"
         problems.append(Problem("run-*.json", None, None, reason, "", "partial"))
-    for path in [*settings[:_MOST_SETTINGS], info.path / "vocab.json"]:
+    others = (info.path / "metadata.json", info.path / "vocab.json")
+    for path in [*settings[:_MOST_SETTINGS], *others]:
         if not path.is_file():
             continue
         if not Path(os.path.realpath(path)).is_relative_to(info.root.resolve()):

@@ -12,7 +12,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -171,6 +171,9 @@ def _looked_at(
             files[path] = found
         else:
             problems[path] = found
+    for file in files.values():
+        for beside in reader_named(file.reader).beside(file.path):
+            problems.pop(beside, None)  # it is read, with the log
     return files, problems
 
 
@@ -307,7 +310,22 @@ def _look_at(path: Path, shown: str, root: Path) -> LogFile | Problem:
         other_json = reason.startswith("its records") or reason == "the file is empty"
         severity = "note" if other_json else "lost"
         return Problem(shown, None, None, f"left out: {reason}", "", severity)
-    return LogFile(path, reader, found.st_size, found.st_mtime_ns, found.st_ino)
+    beside = _state_of(reader_named(reader).beside(path))
+    return LogFile(path, reader, found.st_size, found.st_mtime_ns, found.st_ino, beside)
+
+
+def _state_of(beside: Sequence[Path]) -> str:
+    """A hash that differs when one of the files does, by size and time, or when they are others."""
+    if not beside:
+        return ""
+    states: list[str] = []
+    for path in beside:
+        try:
+            found = path.stat()
+        except OSError:  # it went away just now; the hash says so
+            continue
+        states.append(f"{path} {found.st_size} {found.st_mtime_ns}")
+    return _digest("\n".join(states).encode()).hex()
 
 
 def _damaged(shown: str, path: Path, error: DamagedError) -> Problem:

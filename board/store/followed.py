@@ -22,9 +22,9 @@ def change_of(state: FileState, file: LogFile) -> Change:
     grown: what was read is still there, as far as size and the hashes of its ends tell, and what
     follows it is to be read. replaced: anything else, an edit in place included. An edit in the middle
     that leaves size and time as they were is not noticed. Files that do not grow at their end are
-    replaced whenever they change.
+    replaced whenever they change; and so are those of which something beside them changed.
     """
-    if file.reader != state.reader or file.size < state.consumed:
+    if (file.reader, file.beside) != (state.reader, state.beside) or file.size < state.consumed:
         return "replaced"
     if not source_of(PurePath(state.path)).appends:
         at = (state.size, state.mtime_ns, state.inode)

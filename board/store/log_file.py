@@ -12,10 +12,14 @@ AT_REST_SECONDS: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class LogFile:
-    """A log file as it stood when it was looked at. size in bytes, mtime_ns as os.stat gives it."""
+    """A log file as it stood when it was looked at. size in bytes, mtime_ns as os.stat gives it.
+
+    beside: hash of names, sizes and times of the files beside it that it is read with; empty: none.
+    """
 
     path: Path
     reader: str
     size: int
     mtime_ns: int
     inode: int
+    beside: str = ""

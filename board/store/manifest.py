@@ -47,8 +47,9 @@ class FileState:
     id: number of the file in the rows; a file that was replaced gets another. path: relative to the
     run's folder. size, mtime_ns, inode: as os.stat gave them before it was read. consumed: offset after
     the last line that was read and ended; lines: how many lines that are. head, ending: hashes of up to
-    4 KiB at the beginning, and before `consumed`. header: what its header line says. ended: steps that
-    it says are written. tallies: by rank (NO_RANK: the rows name none). tail: its unended last line.
+    4 KiB at the beginning, and before `consumed`. beside: as in LogFile. header: what its header line
+    says. ended: steps that it says are written. tallies: by rank (NO_RANK: the rows name none). tail:
+    its unended last line.
     """
 
     id: int
@@ -66,6 +67,7 @@ class FileState:
     tallies: Mapping[int, Tally] = field(default_factory=dict[int, Tally])
     problems: tuple[Problem, ...] = ()
     tail: Tail | None = None
+    beside: str = ""
 
     @property
     def rank(self) -> int | None:
@@ -110,6 +112,8 @@ class FileState:
             "at": [self.size, self.mtime_ns, self.inode, self.consumed, self.lines],
             "ends": [self.head, self.ending],
         }
+        if self.beside:
+            data["beside"] = self.beside
         if self.header is not None:
             data["header"] = dict(self.header)
         if self.ended.counts():
@@ -147,6 +151,7 @@ class FileState:
                 tuple(map(_problem_from_json, tail["problems"])),
                 tuple(map(int, tail["ended"])),
             ),
+            str(data.get("beside", "")),
         )
 
 

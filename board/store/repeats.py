@@ -19,6 +19,7 @@ from board.readers.base import Repeats
 from board.store.tally import IntArray
 
 _PARTS: Final = 1 << 20
+_BY_ID: Final = ("same_id", "unique_id")
 NO_KEY: Final = 0
 """The key of a row that can't be a repeat of another."""
 
@@ -27,11 +28,12 @@ Mask = npt.NDArray[np.bool_]
 
 def repeat_key(record: Record, repeats: Repeats) -> int:
     """A hash that is equal for rows that may be one rollout: of its id, or of texts and scores."""
-    if repeats == "same_id":
+    if repeats in _BY_ID:
         rollout_id = record.ids.get("rollout_id")
         if rollout_id is None:
             return NO_KEY
-        said: object = [record.step, record.ids.get("split"), rollout_id]
+        step, split = record.step, record.ids.get("split")
+        said: object = [step, split, rollout_id] if repeats == "same_id" else rollout_id
     else:
         said = [record.texts, record.scores]
     content = orjson.dumps(said, option=orjson.OPT_SORT_KEYS)
@@ -51,7 +53,7 @@ def repeated(keys: IntArray, repeats: Repeats, dumps: IntArray) -> Mask:
     """
     if repeats == "never" or len(keys) == 0:
         return np.zeros(len(keys), bool)
-    return _all_but_last(keys) if repeats == "same_id" else _buffered(keys, dumps)
+    return _all_but_last(keys) if repeats in _BY_ID else _buffered(keys, dumps)
 
 
 def _all_but_last(keys: IntArray) -> Mask:

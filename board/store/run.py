@@ -75,9 +75,9 @@ class Run:
     nothing are absent. metrics: columns that make a curve. superseded: rollouts that a resumed run
     wrote again; repeated: further copies of rollouts that the log holds already; over_cap: those
     beyond max_per_step; none of them is shown. missing_ranks: by step that is still written, the ranks
-    that have not ended it. settings: content of run-*.json, by file name; vocabulary: from vocab.json,
-    None if there is none. done: bytes of the log that were read, of `info.bytes`. index_folder: where
-    its index is kept; None: nowhere.
+    that have not ended it. settings: content of run-*.json and metadata.json, by file name; vocabulary:
+    from vocab.json, None if there is none. done: bytes of the log that were read, of `info.bytes`.
+    index_folder: where its index is kept; None: nowhere.
     """
 
     info: RunInfo

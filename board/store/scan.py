@@ -25,7 +25,7 @@ from board.core.aggregate import NEEDED, Aggregator
 from board.core.metrics import ROLLOUT_METRICS
 from board.core.options import ReadOptions
 from board.core.problems import Problem, ProblemLog
-from board.core.records import FloatArray, Record, Remark
+from board.core.records import FloatArray, Record, Remark, Sparse
 from board.core.vocabulary import Vocabulary, id_texts
 from board.errors import RecordError
 from board.readers import reader_named, source_of
@@ -358,7 +358,8 @@ class _Scan:
                     return {}
                 continue
             try:
-                arrays[name] = array.values()
+                # The tokens in the loss are those that such an array has values for.
+                arrays[name] = array.filled() if isinstance(array, Sparse) else array.values()
             except RecordError as error:
                 self._remark(Remark(name, f"{name} {error.reason}", f"expected: {error.hint}"))
                 if name == "loss_mask":  # without it the means would be over other tokens

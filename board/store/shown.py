@@ -119,7 +119,8 @@ class Shown:
         order = {attempt.name: number for number, attempt in enumerate(self.attempts)}
         for state, name in zip(self.files, self.attempt_of, strict=True):
             if name is None:
-                tallies = state.all_tallies
+                in_order = reader_named(state.reader).repeats != "unique_id"
+                tallies = state.all_tallies if in_order else {}
                 yield _Rules(None, {rank: tally.restarts() for rank, tally in tallies.items()})
             else:
                 later = [start for start in starts[order[name] + 1 :] if start is not None]

@@ -76,22 +76,91 @@ def test_its_cap_holds(poems, lines):
 
 
 def test_broken_files_are_refused_with_the_reason():
-    found = discover(FORMATS / "broken")
-    assert found.runs == ()
-    reasons = {problem.path: problem.reason for problem in found.left_out}
+    (info,) = discover(FORMATS / "broken").runs
+    reasons = {problem.path: problem.reason for problem in info.left_out}
     assert "git lfs pull" in reasons["lfs_pointer.jsonl"]
-    assert "of no format read here" in reasons["shell_text_between_lines.jsonl"]
+
+
+def test_of_a_file_with_shell_text_between_lines_all_rollouts_are_shown():
+    path = FORMATS / "broken" / "shell_text_between_lines.jsonl"
+    (info,) = discover(path).runs
+    run = open_run(info)
+    lines = path.read_bytes().split(b"\n")
+    expected = [json.loads(line) for line in lines if line.startswith(b"{")]
+    assert run.rollouts["reward"].tolist() == [row["reward"] for row in expected]
+    lost = [problem.count for problem in run.problems if problem.severity == "lost"]
+    assert sum(lost) == len([line for line in lines if line]) - len(expected) > 0
+
+
+def plain(path: Path) -> list[dict]:
+    return [json.loads(line) for line in path.read_bytes().split(b"\n") if line]
+
+
+@pytest.mark.parametrize("name", ["gsm8k", "math_python", "mcp_env"])
+def test_every_row_of_verifiers_own_results_opens(name):
+    (info,) = discover(FORMATS / "verifiers" / name).runs
+    run, expected = open_run(info), plain(FORMATS / "verifiers" / name / "results.jsonl")
+    assert run.rollouts["reward"].tolist() == [row["reward"] for row in expected]
+    assert run.rollouts["group_id"].tolist() == [str(row["id"]) for row in expected]
+    frame = pd.DataFrame(expected)
+    for column in {"reward", "generation_ms", "correct_answer_reward_func"} & set(frame):
+        np.testing.assert_allclose(run.steps[f"{column}_mean"], [frame[column].mean()])
+    for index, row in enumerate(expected[:5]):
+        texts = open_rollout(run, 0, index).record.texts
+        assert row["prompt"][-1]["content"] in texts["prompt"]
+        assert all(message["content"] in texts["response"] for message in row["completion"])
+        assert ("[tool call]" in texts["response"]) == ("tool_calls" in str(row["completion"]))
+
+
+def test_every_row_of_nemo_gyms_own_rollouts_opens():
+    (info,) = discover(FORMATS / "nemo_gym").runs
+    run = open_run(info)
+    expected = [row for file in info.files for row in plain(file.path)]
+    assert run.rollouts["reward"].tolist() == [row["reward"] for row in expected]
+    for index, row in enumerate(expected):
+        text = open_rollout(run, 0, index).record.texts["response"]
+        for item in row["response"]["output"]:
+            if item["type"] == "message":
+                assert item["content"][0]["text"] in text
+            elif item["type"] == "function_call":
+                assert f"[tool call] {item['name']}({item['arguments']})" in text
+            elif item["type"] == "function_call_output":
+                assert item["output"] in text
+
+
+def test_every_trace_of_prime_rls_stream_opens():
+    (info,) = discover(FORMATS / "prime_rl").runs
+    run = open_run(info)
+    episodes = plain(FORMATS / "prime_rl" / "traces" / "stream" / "00000.jsonl")
+    index = plain(FORMATS / "prime_rl" / "traces" / "stream.index.jsonl")
+    ids = [trace["id"] for episode in episodes for trace in episode["traces"] or [episode]]
+    assert run.rollouts["rollout_id"].tolist() == ids
+    by_episode = run.rollouts.groupby(run.rollouts["episode"].fillna("episode-0003"))
+    for row in index:
+        if row["reward"] is not None:
+            assert by_episode["reward"].mean()[row["id"]] == pytest.approx(row["reward"])
+            assert by_episode["advantage"].mean()[row["id"]] == pytest.approx(row["advantage"])
+            assert by_episode["response_tokens"].sum()[row["id"]] == row["output_tokens"]
+    assert run.rollouts["error"].notna().sum() == 1
 
 
 def test_no_file_of_another_format_is_taken_for_one_that_is_read():
     found = discover(FORMATS)
     assert {run.name: run.formats for run in found.runs} == {
+        "broken": ("verifiers",),
+        "nemo_gym": ("nemo_gym",),
+        "prime_rl": ("episodes",),
         "rlloggingboard": ("rllb",),
+        "verifiers/gsm8k": ("verifiers",),
+        "verifiers/math_python": ("verifiers",),
+        "verifiers/mcp_env": ("verifiers",),
         "verl": ("verl",),
     }
     on_disk = {path.relative_to(FORMATS).as_posix() for path in FORMATS.rglob("*.jsonl")}
+    opened = {f.path.relative_to(FORMATS).as_posix() for run in found.runs for f in run.files}
     left_out = {problem.path for problem in found.left_out}
-    assert left_out == on_disk - {"rlloggingboard/data.jsonl", "verl/2.jsonl"}
+    assert on_disk - opened - left_out == {"broken/lfs_pointer.jsonl"}  # told of its run
+    assert left_out == {"prime_rl/traces/stream.index.jsonl", "xtuner/train_rollout_0.jsonl"}
     assert all(problem.reason for problem in found.left_out)
 
 

@@ -1,0 +1,130 @@
+"""verifiers' evaluations before v1: results.jsonl, one rollout per line, beside metadata.json.
+
+Read from PrimeIntellect-ai/verifiers@a60a606 verifiers/legacy/utils/save_utils.py (`state_to_output`,
+gone since v0.3.1) and, for the older keys, v0.1.4 verifiers/scripts/eval.py: example_id (`id` before
+October 2025), prompt and completion (texts or chat messages, tool calls as JSON in texts), reward,
+answer, info, timing (before: generation_ms, scoring_ms, total_ms), is_completed, is_truncated,
+stop_condition, error, token_usage. Reward functions and metrics stand side by side as keys of the line:
+a line does not say which of them are parts of the reward, so that they become columns. prime-rl wrote the
+same rows to step_N/{train,eval}_rollouts.jsonl (b194a6e to 1caebf8); only these have a step.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final, cast
+
+import orjson
+
+from board.core.records import Record
+from board.readers.base import Head, Place, Reader
+from board.readers.fields import RecordBuilder
+
+_IDS: Final = ("example_id", "id")
+_SIGNS: Final = frozenset(
+    {"timing", "generation_ms", "metrics", "stop_condition", "task", "is_completed"}
+)
+_OURS: Final[Mapping[str, str]] = {
+    "answer": "ground_truth",
+    "example_id": "group_id",
+    "id": "group_id",
+    "stop_condition": "finish_reason",
+    "env_name": "env",
+    "trajectory_id": "rollout_id",
+}
+_READ_APART: Final = frozenset({"prompt", "completion", "error", "metrics", "token_usage", "task"})
+_METADATA: Final = "metadata.json"
+_MOST_BYTES: Final = 1 << 20
+
+
+class VerifiersReader(Reader):
+    """Reads results.jsonl of verifiers, both generations of keys, and prime-rl's rows of that kind."""
+
+    name = "verifiers"
+    title = "verifiers results"
+    layout = re.compile(
+        r"results\.jsonl"
+        r"|(?:rollouts/)?step_(?P<step>[0-9]+)/(?P<split>train|eval)_rollouts(?:_(?P<env>[^/]+))?\.jsonl"
+    )
+
+    def recognises(self, head: Head) -> bool:
+        """An example's id, prompt, completion and reward, with a key that verifiers alone writes."""
+        return any(
+            {"prompt", "completion", "reward"} <= record.keys()
+            and not _SIGNS.isdisjoint(record)
+            and any(key in record for key in _IDS)
+            for record in head.records
+        )
+
+    def beside(self, path: Path) -> Sequence[Path]:
+        """metadata.json, which names the environment."""
+        metadata = path.with_name(_METADATA)
+        return (metadata,) if metadata.is_file() else ()
+
+    def read(self, line: Mapping[str, Any], at: Place) -> Record:
+        """The Record of one line; of an evaluation at step 0, since it has none."""
+        builder = RecordBuilder(at.options)
+        builder.take_exchange(line.get("prompt"), _response(line.get("completion")))
+        for key, value in line.items():
+            if key not in _READ_APART:
+                builder.take(_OURS.get(key, key), value)
+        _take_numbers(builder, line.get("metrics"))
+        _take_numbers(builder, line.get("token_usage"))
+        builder.take("error", _error(line.get("error")))
+        builder.take("split", at.split or "eval")
+        if "env" not in builder.ids:
+            builder.take("env", _environment(line, at))
+        return builder.build_undated() if at.step is None else builder.build(at.step)
+
+
+def _response(completion: Any) -> Any:
+    """An empty list of messages is a response without a word, not one that was not recorded."""
+    return "" if completion == [] else completion
+
+
+def _take_numbers(builder: RecordBuilder, values: object) -> None:
+    if isinstance(values, dict):
+        for key, value in cast("dict[str, Any]", values).items():
+            builder.extras.setdefault(key, value)
+
+
+def _error(error: object) -> str | None:
+    """What is said of an error: as text, or in the keys of the later versions."""
+    if isinstance(error, dict):
+        fields = cast("dict[str, Any]", error)
+        return str(fields.get("error_chain_repr") or fields.get("error") or fields)
+    return None if error is None else str(error)
+
+
+def _environment(line: Mapping[str, Any], at: Place) -> str | None:
+    task = line.get("task")
+    if isinstance(task, str) and task != "default":
+        return task
+    metadata = Path(at.path.with_name(_METADATA))
+    for key in ("env_id", "env"):
+        if isinstance(name := _metadata(metadata).get(key), str):
+            return name
+    return at.named("env")
+
+
+def _metadata(path: Path) -> Mapping[str, Any]:
+    try:
+        found = path.stat()
+        return _parsed(path, found.st_size, found.st_mtime_ns)
+    except OSError:
+        return {}
+
+
+@lru_cache(maxsize=64)
+def _parsed(path: Path, size: int, mtime_ns: int) -> Mapping[str, Any]:
+    """The metadata as it stood at that time; empty where it can't be used, for nothing depends on it."""
+    if size > _MOST_BYTES:
+        return {}
+    try:
+        content = orjson.loads(path.read_bytes())
+    except orjson.JSONDecodeError:
+        return {}
+    return cast("dict[str, Any]", content) if isinstance(content, dict) else {}

@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from read_formats import DATA, opened, reasons, records, run_at
+
+FOLDER = DATA / "nemo_gym"
+MAIN, FAILURES = FOLDER / "adder_rollouts.jsonl", FOLDER / "adder_rollouts_failures.jsonl"
+
+
+def plain(path) -> list[dict]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
+
+
+@pytest.fixture(scope="module")
+def run():
+    return run_at(FOLDER)
+
+
+@pytest.fixture(scope="module")
+def found(run):
+    return records(run)
+
+
+@pytest.fixture(scope="module")
+def lines():
+    return [*plain(MAIN), *plain(FAILURES)]
+
+
+def spoken(line: dict) -> list[str]:
+    return [
+        part["text"]
+        for item in line["response"]["output"]
+        if item["type"] == "message"
+        for part in item["content"]
+    ]
+
+
+def test_every_row_is_that_of_the_files(run, found, lines):
+    assert run.counts == {0: len(lines)}
+    for record, line in zip(found, lines, strict=True):
+        task, rollout = line["_ng_task_index"], line["_ng_rollout_index"]
+        assert record.ids["group_id"] == str(task)
+        assert record.ids["rollout_id"].split("-a")[0] == f"{task}-{rollout}"
+        assert record.ids["env"] == line["agent_ref"]["name"]
+        assert all(text in record.texts["response"] for text in spoken(line))
+        assert record.texts.get("ground_truth") == line.get("expected_answer")
+        assert record.extras.get("num_tools") == line.get("num_tools")
+    assert found[-1].ids["rollout_id"] == "2-1-a1"
+
+
+def test_rewards_and_their_means_are_those_of_the_main_file(run, found):
+    expected = pd.DataFrame(plain(MAIN))
+    assert [r.scores["reward"] for r in found[:5]] == expected["reward"].tolist()
+    assert run.steps["reward_mean"].tolist() == pytest.approx([expected["reward"].mean()])
+    parts = pd.DataFrame([r for r in expected["reward_components"] if isinstance(r, dict)])
+    for name in ("right", "form"):
+        assert run.steps[f"rewards.{name}_mean"].tolist() == pytest.approx([parts[name].mean()])
+
+
+def test_the_placeholder_reward_of_a_failure_is_no_reward(found):
+    for record in found[5:]:
+        assert "reward" not in record.scores
+        assert record.extras["error"] == "judge_failed"
+
+
+def test_inputs_without_a_response_are_no_rollouts(run):
+    (left_out,) = [p for p in run.problems if p.path.endswith("materialized_inputs.jsonl")]
+    assert "of no format read here" in left_out.reason
+
+
+def test_a_log_without_steps_says_so_and_nothing_else_is_wrong(run):
+    said = [reason for reason, _ in reasons(run) if "of no format read here" not in reason]
+    assert set(said) == {"the log has no step"}
+
+
+def test_reasoning_calls_results_and_images_stand_in_their_place(found):
+    record = found[0]
+    assert [m["role"] for m in record.messages] == [
+        "system",
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+    ]
+    assert record.texts["prompt"] == "[system]\nUse the tool.\n\n[user]\n0+2? [image 300 B]"
+    assert record.texts["response"] == (
+        "[assistant]\n[reasoning]\nadd 0 and 2\n[/reasoning]\n"
+        '[tool call] add({"a": 0, "b": 2})\n\n[tool]\n{"sum": 2}\n\n[assistant]\n2\u2028.'
+    )
+
+
+def test_instructions_and_a_plain_input_are_the_prompt(found):
+    assert found[4].texts["prompt"] == "[system]\nBe short.\n\n[user]\n2+2?"
+
+
+def test_the_token_limit_ends_a_response(found):
+    assert found[4].texts["finish_reason"] == "max_output_tokens"
+    assert [r.scores["is_truncated"] for r in found[:5]] == [0, 0, 0, 0, 1]
+
+
+def test_the_tokens_of_all_calls_are_one_sequence(run, lines):
+    for rollout, line in zip(opened(run)[:4], lines, strict=False):
+        calls = [i for i in line["response"]["output"] if "generation_token_ids" in i]
+        whole = calls[-1]["prompt_token_ids"] + calls[-1]["generation_token_ids"]
+        first = len(calls[0]["prompt_token_ids"])
+        record = rollout.record
+        assert record.prompt_ids.values().tolist() == whole[:first]
+        assert record.response_ids.values().tolist() == whole[first:]
+        assert record.tokens["loss_mask"].values().tolist() == [1, 1, 0, 0, 1, 1, 1]
+        logprobs = record.tokens["sampling_logprobs"].values()
+        given = [np.nan, np.nan]
+        expected = calls[0]["generation_log_probs"] + given + calls[1]["generation_log_probs"]
+        np.testing.assert_array_equal(logprobs, expected)
+        assert [(s["start"], s["end"], s["role"]) for s in record.segments] == [
+            (0, 2, "assistant"),
+            (2, 4, "tool"),
+            (4, 7, "assistant"),
+        ]
+
+
+def test_tokens_of_a_rewritten_history_are_left_out_and_named(read_line, lines):
+    line = json.loads(json.dumps(lines[0]))
+    line["response"]["output"][-1]["prompt_token_ids"][0] = 99
+    record = read_line("nemo_gym", line)
+    assert record.response_ids is None
+    assert record.texts["response"]
+    assert "rewritten" in next(
+        m.reason for m in record.remarks if m.field == "generation_token_ids"
+    )
+
+
+def test_logprobs_of_another_length_are_left_out_and_nothing_is_shifted(read_line, lines):
+    line = json.loads(json.dumps(lines[0]))
+    line["response"]["output"][1]["generation_log_probs"].pop()
+    values = read_line("nemo_gym", line).tokens["sampling_logprobs"].values()
+    assert np.isnan(values).tolist() == [True] * 4 + [False] * 3
+
+
+@pytest.mark.parametrize(
+    ("output", "text"),
+    [
+        ([], None),
+        (None, None),
+        ([{"type": "web_search_call", "id": "w", "action": {"query": "x"}}], "web_search_call"),
+        ([{"type": "mcp_call", "name": "look", "arguments": "{}"}], "[tool call] look({})"),
+        ([{"type": "message", "role": "assistant", "content": "plain"}], "plain"),
+        (["no object", 3], None),
+        ([{"type": "reasoning", "summary": [], "encrypted_content": "gAAA"}], "[encrypted]"),
+    ],
+)
+def test_outputs_of_every_kind_are_read(read_line, lines, output, text):
+    line = lines[4] | {"response": {"output": output}}
+    found = read_line("nemo_gym", line).texts.get("response")
+    assert found is None if text is None else text in found
+
+
+def test_a_response_that_is_no_object_costs_the_response_alone(read_line, lines):
+    record = read_line("nemo_gym", lines[4] | {"response": None, "agent_ref": "x"})
+    assert record.scores["reward"] == 0.0
+    assert "response" not in record.texts
