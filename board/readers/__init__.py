@@ -11,6 +11,7 @@ from board.readers.base import Head, Reader, layout_match
 from board.readers.lines import Line
 from board.readers.ms_swift import MsSwiftReader
 from board.readers.native import NativeReader
+from board.readers.nemo_rl import NemoRLReader
 from board.readers.parquet_files import PARQUET
 from board.readers.parse import parse_whole
 from board.readers.plugins import installed_readers
@@ -33,6 +34,7 @@ SOURCES: Final[tuple[Source, ...]] = (JSON_LINES, JSON_DOCUMENT, PARQUET, TORCH)
 READERS: Final[tuple[Reader, ...]] = (
     *installed_readers(),
     *(PrimeRLReader(), VerlReader(), MsSwiftReader(), TRLReader()),
+    *(NemoRLReader(),),
     # These two take any line with a step and a text, so that they come last.
     *(NativeReader(), RLLoggingBoardReader()),
 )
