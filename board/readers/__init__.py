@@ -16,6 +16,7 @@ from board.readers.parquet_files import PARQUET
 from board.readers.parse import parse_whole
 from board.readers.plugins import installed_readers
 from board.readers.prime_rl import PrimeRLReader
+from board.readers.relax import RelaxReader
 from board.readers.rllb import RLLoggingBoardReader
 from board.readers.sources import (
     JSON_DOCUMENT,
@@ -29,12 +30,13 @@ from board.readers.sources import (
 from board.readers.torch_files import TORCH
 from board.readers.trl import TRLReader
 from board.readers.verl import VerlReader
+from board.readers.xtuner import XtunerReader
 
 SOURCES: Final[tuple[Source, ...]] = (JSON_LINES, JSON_DOCUMENT, PARQUET, TORCH)
 READERS: Final[tuple[Reader, ...]] = (
     *installed_readers(),
     *(PrimeRLReader(), VerlReader(), MsSwiftReader(), TRLReader()),
-    *(NemoRLReader(),),
+    *(NemoRLReader(), XtunerReader(), RelaxReader()),
     # These two take any line with a step and a text, so that they come last.
     *(NativeReader(), RLLoggingBoardReader()),
 )
