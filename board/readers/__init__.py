@@ -9,6 +9,7 @@ from typing import Any, Final
 from board.errors import RecordError
 from board.readers.base import Head, Reader, layout_match
 from board.readers.lines import Line
+from board.readers.miles import MilesTokensReader, MilesTrajectoryReader
 from board.readers.ms_swift import MsSwiftReader
 from board.readers.native import NativeReader
 from board.readers.nemo_rl import NemoRLReader
@@ -18,6 +19,8 @@ from board.readers.plugins import installed_readers
 from board.readers.prime_rl import PrimeRLReader
 from board.readers.relax import RelaxReader
 from board.readers.rllb import RLLoggingBoardReader
+from board.readers.slime import SlimeReader
+from board.readers.slime_train import SlimeTrainReader
 from board.readers.sources import (
     JSON_DOCUMENT,
     JSON_LINES,
@@ -36,7 +39,8 @@ SOURCES: Final[tuple[Source, ...]] = (JSON_LINES, JSON_DOCUMENT, PARQUET, TORCH)
 READERS: Final[tuple[Reader, ...]] = (
     *installed_readers(),
     *(PrimeRLReader(), VerlReader(), MsSwiftReader(), TRLReader()),
-    *(NemoRLReader(), XtunerReader(), RelaxReader()),
+    *(NemoRLReader(), XtunerReader(), RelaxReader(), SlimeTrainReader(), SlimeReader()),
+    *(MilesTokensReader(), MilesTrajectoryReader()),
     # These two take any line with a step and a text, so that they come last.
     *(NativeReader(), RLLoggingBoardReader()),
 )
