@@ -19,6 +19,7 @@ from board.readers.plugins import installed_readers
 from board.readers.prime_rl import PrimeRLReader
 from board.readers.relax import RelaxReader
 from board.readers.rllb import RLLoggingBoardReader
+from board.readers.rllm import RllmReader
 from board.readers.roll import RollReader
 from board.readers.slime import SlimeReader
 from board.readers.slime_train import SlimeTrainReader
@@ -41,7 +42,7 @@ READERS: Final[tuple[Reader, ...]] = (
     *installed_readers(),
     *(PrimeRLReader(), VerlReader(), MsSwiftReader(), TRLReader()),
     *(NemoRLReader(), XtunerReader(), RelaxReader(), SlimeTrainReader(), SlimeReader()),
-    *(MilesTokensReader(), MilesTrajectoryReader(), RollReader()),
+    *(MilesTokensReader(), MilesTrajectoryReader(), RollReader(), RllmReader()),
     # These two take any line with a step and a text, so that they come last.
     *(NativeReader(), RLLoggingBoardReader()),
 )

@@ -144,6 +144,12 @@ class RecordBuilder:
         if generated:
             self.texts["response"] = response_text(generated)
 
+    def take_conversation(self, messages: Sequence[Message]) -> None:
+        """Takes a conversation as a whole: what comes before the assistant speaks first was given."""
+        roles = [message.get("role") for message in messages]
+        first = roles.index("assistant") if "assistant" in roles else len(roles)
+        self.take_turns(messages[:first], messages[first:])
+
     def take_exchange(self, prompt: object, response: object) -> None:
         """Takes a prompt and a response that are texts or lists of chat messages, as the log has them."""
         if is_messages(prompt) and is_messages(response):

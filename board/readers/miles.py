@@ -72,9 +72,7 @@ class MilesTrajectoryReader(Reader):
         builder.ids["split"] = at.split or "train"
         messages = line.get("messages")
         if is_messages(messages):
-            roles = [message["role"] for message in messages]
-            first = roles.index("assistant") if "assistant" in roles else len(roles)
-            builder.take_turns(messages[:first], messages[first:])
+            builder.take_conversation(messages)
         else:
             builder.take("prompt", line.get("prompt"))
         take_status(builder, line.get("status"))

@@ -177,9 +177,7 @@ def _take_segments(builder: RecordBuilder, mask: NumberArray | None) -> int:
 def _take_content(builder: RecordBuilder, content: object, generated: int) -> None:
     """Takes messages as they are; of texts without roles, those after the prompt by the loss mask."""
     if is_messages(content):
-        roles = [message["role"] for message in content]
-        first = roles.index("assistant") if "assistant" in roles else len(roles)
-        builder.take_turns(content[:first], content[first:])
+        builder.take_conversation(content)
     elif isinstance(content, list) and all(isinstance(c, str) for c in cast("list[Any]", content)):
         _take_texts(builder, cast("list[str]", content), generated)
     else:

@@ -60,9 +60,7 @@ class RollReader(Reader):
             asked = messages if is_messages(messages) else line.get("prompt")
             builder.take_exchange(asked, line.get("responses"))
         elif is_messages(messages):
-            roles = [message["role"] for message in messages]
-            first = roles.index("assistant") if "assistant" in roles else len(roles)
-            builder.take_turns(messages[:first], messages[first:])
+            builder.take_conversation(messages)
         _take_trajectory(builder, _parsed(line.get("trajectory_data")))
         for key, value in line.items():
             if key not in _READ_APART:

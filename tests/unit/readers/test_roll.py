@@ -93,9 +93,8 @@ def test_the_variant_for_rllogging_board_is_cut_to_the_response_and_says_so():
         assert {k: a.values().tolist() for k, a in record.tokens.items()} == expected
         assert record.tokens["token_rewards"].values()[-1] == line["reward"] > 0
         assert record.scores["reward"] == line["reward"]
-    said = dict(reasons(run))
-    assert said["ROLL's arrays are padded"] == 6
-    assert said["values are no critic's: ROLL writes the token rewards there too"] == 6
+    for words in ("arrays are padded", "values are no critic's"):
+        assert sum(count for reason, count in reasons(run) if words in reason) == len(lines()) == 6
 
 
 def test_rewards_that_roll_calls_values_are_never_a_critics():
