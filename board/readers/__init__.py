@@ -10,14 +10,21 @@ from board.errors import RecordError
 from board.readers.base import Head, Reader, layout_match
 from board.readers.episodes import EpisodesReader
 from board.readers.lines import Line
+from board.readers.miles import MilesTokensReader, MilesTrajectoryReader
 from board.readers.ms_swift import MsSwiftReader
 from board.readers.native import NativeReader
 from board.readers.nemo_gym import NeMoGymReader
+from board.readers.nemo_rl import NemoRLReader
 from board.readers.parquet_files import PARQUET
 from board.readers.parse import parse_whole
 from board.readers.plugins import installed_readers
 from board.readers.prime_rl import PrimeRLReader
+from board.readers.relax import RelaxReader
 from board.readers.rllb import RLLoggingBoardReader
+from board.readers.rllm import RllmReader
+from board.readers.roll import RollReader
+from board.readers.slime import SlimeReader
+from board.readers.slime_train import SlimeTrainReader
 from board.readers.sources import (
     JSON_DOCUMENT,
     JSON_LINES,
@@ -31,12 +38,15 @@ from board.readers.torch_files import TORCH
 from board.readers.trl import TRLReader
 from board.readers.verifiers import VerifiersReader
 from board.readers.verl import VerlReader
+from board.readers.xtuner import XtunerReader
 
 SOURCES: Final[tuple[Source, ...]] = (JSON_LINES, JSON_DOCUMENT, PARQUET, TORCH)
 READERS: Final[tuple[Reader, ...]] = (
     *installed_readers(),
     *(PrimeRLReader(), VerlReader(), MsSwiftReader(), TRLReader()),
     *(EpisodesReader(), VerifiersReader(), NeMoGymReader()),
+    *(NemoRLReader(), XtunerReader(), RelaxReader(), SlimeTrainReader(), SlimeReader()),
+    *(MilesTokensReader(), MilesTrajectoryReader(), RollReader(), RllmReader()),
     # These two take any line with a step and a text, so that they come last.
     *(NativeReader(), RLLoggingBoardReader()),
 )

@@ -144,6 +144,12 @@ class RecordBuilder:
         if generated:
             self.texts["response"] = response_text(generated)
 
+    def take_conversation(self, messages: Sequence[Message]) -> None:
+        """Takes a conversation as a whole: what comes before the assistant speaks first was given."""
+        roles = [message.get("role") for message in messages]
+        first = roles.index("assistant") if "assistant" in roles else len(roles)
+        self.take_turns(messages[:first], messages[first:])
+
     def take_exchange(self, prompt: object, response: object) -> None:
         """Takes a prompt and a response that are texts or lists of chat messages, as the log has them."""
         if is_messages(prompt) and is_messages(response):
@@ -158,21 +164,22 @@ class RecordBuilder:
     def take_rewards(self, parts: Mapping[str, Any], total: object = None) -> None:
         """Takes named rewards; null and NaN are parts that were not scored.
 
-        total: the reward, where the log has it. Else it is the one part there is, or the sum of all,
-        which a note says: the weights are not in the log.
+        total: the reward, where the log has it. Else it is the one part there is; of several it is not
+        recorded, since their weights are not in the log.
         """
         scored = {name: value for name, value in parts.items() if not _is_unscored(value)}
         self.take("rewards", scored)
         if not _is_unscored(total):
             self.take("reward", total)
-            return
-        known = [self.scores[f"rewards.{n}"] for n in scored if f"rewards.{n}" in self.scores]
-        if known:
-            self.scores["reward"] = sum(known)
-        if len(parts) > 1 and known:
-            reason = "the log has parts of the reward and no total"
-            hint = "reward is the sum of its parts; the weights of the run are not in the log"
+        elif len(parts) > 1 and scored:
+            reason = "the log has parts of the reward and neither a total nor their weights"
+            hint = (
+                "reward is not recorded, each part is; "
+                "log the weighted sum as `reward`, or train with one reward function, to have it"
+            )
             self.remarks.append(Remark("reward", reason, hint, "note"))
+        elif scored and (column := f"rewards.{next(iter(scored))}") in self.scores:
+            self.scores["reward"] = self.scores[column]
 
     def _take_array(self, key: str, value: Any) -> None:
         if isinstance(value, (int, float)):  # bool is an int

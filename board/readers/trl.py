@@ -43,7 +43,7 @@ class TRLReader(Reader):
         for key, value in line.items():
             if key in _READ_APART:
                 continue
-            if isinstance(value, float):
+            if value is None or isinstance(value, float):  # null: not scored
                 rewards[key] = value
             else:
                 builder.take(key, value)

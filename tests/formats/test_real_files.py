@@ -155,17 +155,34 @@ def test_no_file_of_another_format_is_taken_for_one_that_is_read():
         "verifiers/math_python": ("verifiers",),
         "verifiers/mcp_env": ("verifiers",),
         "verl": ("verl",),
+        "xtuner": ("xtuner",),
     }
     on_disk = {path.relative_to(FORMATS).as_posix() for path in FORMATS.rglob("*.jsonl")}
     opened = {f.path.relative_to(FORMATS).as_posix() for run in found.runs for f in run.files}
     left_out = {problem.path for problem in found.left_out}
     assert on_disk - opened - left_out == {"broken/lfs_pointer.jsonl"}  # told of its run
-    assert left_out == {"prime_rl/traces/stream.index.jsonl", "xtuner/train_rollout_0.jsonl"}
+    assert left_out == {"prime_rl/traces/stream.index.jsonl"}
     assert all(problem.reason for problem in found.left_out)
 
 
-@pytest.mark.parametrize("name", ["broken/lfs_pointer.jsonl", "xtuner/train_rollout_0.jsonl"])
-def test_a_file_of_no_known_format_chosen_as_a_run_gives_a_reason_and_no_crash(name):
-    found = discover(FORMATS / name)
+@pytest.mark.parametrize("where", ["xtuner", "xtuner/train_rollout_0.jsonl"])
+def test_every_row_of_xtuners_older_file_opens(where):
+    (info,) = discover(FORMATS / where).runs
+    run = open_run(info)
+    content = (FORMATS / "xtuner" / "train_rollout_0.jsonl").read_text(encoding="utf-8")
+    rows = [json.loads(line) for line in content.split("\n") if line]
+    assert (len(rows), run.steps["step"].tolist(), run.problems) == (32, [0], ())
+    assert run.steps["reward_mean"].tolist() == [np.mean([row["reward"] for row in rows])]
+    for index, row in enumerate(rows):
+        record = open_rollout(run, 0, index).record
+        assert record.texts == {
+            "prompt": row["prompt"],
+            "response": row["response"],
+            "ground_truth": row["label"],
+        }
+
+
+def test_a_file_of_no_known_format_chosen_as_a_run_gives_a_reason_and_no_crash():
+    found = discover(FORMATS / "broken" / "lfs_pointer.jsonl")
     assert found.runs == ()
     assert len(found.left_out) == 1

@@ -11,7 +11,7 @@ from board.core import schema
 from board.core.options import ReadOptions
 from board.core.records import Constant
 from board.errors import RecordError
-from board.readers.fields import read_number
+from board.readers.fields import RecordBuilder, read_number
 from board.readers.messages import conversation_text, message_text
 from board.readers.step_of import read_step
 
@@ -399,3 +399,13 @@ def test_nothing_that_is_missing_becomes_zero(read_line):
     assert record.tokens == {}
     assert record.response_length is None
     assert np.isnan(record.scores.get("ref_reward", np.nan))
+
+
+def test_a_conversation_is_given_until_the_assistant_speaks_first():
+    said = [{"role": role, "content": role} for role in ("system", "user", "assistant", "tool")]
+    builder = RecordBuilder(ReadOptions())
+    builder.take_conversation(said)
+    record = builder.build(1)
+    assert record.texts["prompt"] == "[system]\nsystem\n\n[user]\nuser"
+    assert record.texts["response"] == "[assistant]\nassistant\n\n[tool]\ntool"
+    assert list(record.messages) == said

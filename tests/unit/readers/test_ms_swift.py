@@ -49,6 +49,12 @@ def test_a_buffer_that_is_not_emptied_is_shown_once_at_the_step_that_wrote_it_fi
     assert run.steps["rollouts"].tolist() == [4, 4, 4]
 
 
+def test_several_parts_without_weights_have_no_total():
+    run = run_at(FOLDER / "megatron")
+    assert "reward" not in run.rollouts
+    assert any(reason.startswith("the log has parts") for reason, _ in reasons(run))
+
+
 def test_an_opened_row_is_its_own_row_of_the_table():
     for rollout in opened(run_at(FOLDER / "megatron")):
         assert rollout.line["completion"] == rollout.record.texts["response"]

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import json
+
 import pytest
+from read_formats import DATA, reasons, records, run_at
 
 EVERY_KEY = {
     "prompt": "2+2?",
@@ -79,3 +82,41 @@ def test_a_row_without_pieces_keeps_its_own_values(read_line):
 def test_a_type_key_is_an_ordinary_extra_here(read_line):
     record = read_line("rllb", {**EVERY_KEY, "type": "step_end"})
     assert record.extras["type"] == "step_end"
+
+
+VARIANTS = DATA / "rllb"
+
+
+def rows(name):
+    lines = (VARIANTS / name).read_text(encoding="utf-8").split("\n")
+    return [json.loads(line) for line in lines if line]
+
+
+def test_openrlhfs_rows_without_a_critic_have_no_values():
+    run = run_at(VARIANTS / "openrlhf")
+    for record, row in zip(records(run), rows("openrlhf/rl_logging_board_data.jsonl"), strict=True):
+        shown = {key: array.values().tolist() for key, array in record.tokens.items()}
+        expected = ("logprobs", "ref_logprobs", "token_rewards")
+        assert shown == {key: row[key] for key in expected}
+        assert record.scores["reward"] == row["reward"]
+    assert reasons(run) == []
+
+
+def test_what_a_verl_fork_could_not_write_is_not_recorded():
+    run = run_at(VARIANTS / "verl")
+    train = [r for r in records(run) if r.ids.get("split") is None]
+    for record, row in zip(train, rows("verl/rollout_data_rank0.jsonl"), strict=True):
+        assert record.tokens.keys() == {"logprobs", "token_rewards"}
+        assert record.texts.get("ground_truth", "") == row["ground_truth"]
+        assert record.texts["prompt"] == row["prompt"]
+    assert reasons(run) == []
+
+
+def test_a_verl_forks_validation_is_the_eval_split():
+    found = [r for r in records(run_at(VARIANTS / "verl")) if r.ids.get("split") == "eval"]
+    assert [r.scores["reward"] for r in found] == [0.0, 1.0]
+    assert [r.step for r in found] == [2, 2]
+
+
+def test_an_empty_response_is_a_response(read_line):
+    assert read_line("rllb", {"step": 1, "prompt": "p", "response": ""}).texts["response"] == ""

@@ -1,0 +1,74 @@
+"""What slime and those that grew out of it (miles, Relax) call a sample: the parts that they share.
+
+reward is a number, or what a reward function returned by name; without the run's `--reward-key` it is not
+known which of several is the one that was trained on. status is completed, truncated, aborted or failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, cast
+
+from board.core.records import Parsed, Remark
+from board.errors import RecordError
+from board.readers.fields import RecordBuilder
+from board.readers.parse import as_numbers
+
+_TOTALS: Final = ("score", "reward")
+LEFT_OUT: Final = frozenset(
+    {
+        *("rollout_routed_experts", "rollout_indexer_topk", "multimodal_train_inputs"),
+        *("rollout_top_p_token_ids", "rollout_top_p_token_offsets"),
+    }
+)
+"""Keys that would fill memory: an entry per layer, per token of the vocabulary, per pixel."""
+
+
+def samples_of(line: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The samples of a file. Raises RecordError where they are no list of mappings."""
+    samples = line.get("samples")
+    entries = cast("list[Any]", samples) if isinstance(samples, list) else [None]
+    if not all(isinstance(entry, dict) for entry in entries):
+        hint = "a list of samples"
+        raise RecordError("samples is no list of mappings", field="samples", hint=hint)
+    return cast("list[Mapping[str, Any]]", entries)
+
+
+def take_tokens(builder: RecordBuilder, tokens: Any, response_length: Any) -> None:
+    """Takes the ids of prompt and response, of which the last response_length are the response's."""
+    try:
+        ids = as_numbers(tokens)
+    except RecordError as error:
+        hint = f"expected: {error.hint}"
+        builder.remarks.append(Remark("tokens", f"tokens {error.reason}", hint))
+        return
+    if ids is None or len(ids) == 0:
+        return
+    if not isinstance(response_length, int) or not 0 <= response_length <= len(ids):
+        reason = "response_length is no part of the tokens"
+        hint = "all tokens are shown as response"
+        builder.remarks.append(Remark("response_length", reason, hint))
+        response_length = len(ids)
+    start = len(ids) - response_length
+    builder.prompt_ids = Parsed(ids.values()[:start])
+    builder.response_ids = Parsed(ids.values()[start:])
+
+
+def take_reward(builder: RecordBuilder, reward: Any) -> None:
+    """Takes a number as the reward, a mapping as named rewards; its score or reward is the total."""
+    if not isinstance(reward, dict):
+        builder.take("reward", reward)
+        return
+    named = cast("dict[str, Any]", reward)
+    total = next((named[key] for key in _TOTALS if named.get(key) is not None), None)
+    numbers = {k: v for k, v in named.items() if isinstance(v, int | float) and k not in _TOTALS}
+    builder.take_rewards(numbers, total)
+    if others := {k: v for k, v in named.items() if k not in numbers and k not in _TOTALS}:
+        builder.take("reward_payload", others)
+
+
+def take_status(builder: RecordBuilder, status: Any) -> None:
+    """Takes a status; truncated says that the limit ended the response, completed that it did not."""
+    builder.take("status", status)
+    if status in ("completed", "truncated"):
+        builder.scores["is_truncated"] = float(status == "truncated")

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from read_formats import DATA, opened, reasons, records, run_at
+
+DUMP = DATA / "roll" / "rollout_dump"
+BOARD = DATA / "roll" / "logging_board"
+
+
+def table(step: int) -> pd.DataFrame:
+    path = DUMP / f"rollout_dump_data.step_{step}.jsonl"
+    return pd.DataFrame(json.loads(path.read_text(encoding="utf-8")))
+
+
+def lines() -> list[dict]:
+    return [
+        json.loads(row) for path in sorted(BOARD.iterdir()) for row in path.read_text().splitlines()
+    ]
+
+
+@pytest.fixture(scope="module")
+def run():
+    return run_at(DUMP)
+
+
+def test_every_row_and_value_is_that_of_the_tables(run):
+    expected = pd.concat([table(step) for step in (1, 2, 10)], ignore_index=True)
+    found = records(run)
+    assert [r.step for r in found] == expected["global_step"].tolist()
+    assert [r.texts["response"] for r in found] == expected["responses"].tolist()
+    assert [r.texts["ground_truth"] for r in found] == expected["ground_truth"].tolist()
+    assert [r.scores["reward"] for r in found] == expected["scores"].tolist()
+    assert [r.ids["group_id"] for r in found] == expected["id"].tolist()
+    assert [r.ids["env"] for r in found] == expected["domain"].tolist()
+    assert [r.extras["tag"] for r in found] == expected["tag"].tolist()
+    assert [r.extras["difficulty"] for r in found] == expected["difficulty"].tolist()
+    for record, messages in zip(found, expected["messages"], strict=True):
+        assert record.texts["prompt"] == "[user]\n" + json.loads(messages)[0]["content"]
+
+
+def test_steps_have_the_means_of_the_tables(run):
+    assert run.steps["step"].tolist() == [1, 2, 10]
+    expected = [table(step)["scores"].mean() for step in (1, 2, 10)]
+    assert run.steps["reward_mean"].tolist() == expected
+
+
+def test_an_opened_row_is_its_own_row_of_the_table(run):
+    for rollout in opened(run):
+        assert rollout.line["responses"] == rollout.record.texts["response"]
+
+
+def test_an_agents_trajectory_has_its_episodes_reward_and_messages(read_line):
+    asked, answered = {"role": "user", "content": "go"}, {"role": "assistant", "content": "left"}
+    trajectory = {"reward_info": {"episode_reward": 0.5, "step_rewards": [0.0, 0.5]}, "id": "t"}
+    row = {
+        "global_step": 3,
+        "messages": json.dumps([asked, answered]),
+        "trajectory_data": json.dumps(trajectory),
+    }
+    record = read_line("roll", row)
+    assert (record.step, record.scores, list(record.messages)) == (
+        3,
+        {"reward": 0.5},
+        [asked, answered],
+    )
+    assert record.extras["trajectory_data"] == {"id": "t"}
+
+
+def test_what_is_no_json_stays_a_text(read_line):
+    row = {"global_step": 3, "responses": "r", "prompt": "p", "messages": "not {json"}
+    assert read_line("roll", row).texts == {"prompt": "p", "response": "r"}
+
+
+def test_the_variant_for_rllogging_board_is_cut_to_the_response_and_says_so():
+    run = run_at(BOARD)
+    for record, line in zip(records(run), lines(), strict=True):
+        length = sum(line["new_response_mask"])
+        whole = len(line["token_rewards"])
+        first = whole - len(line["logprobs"])
+        assert record.response_tokens == line["response_tokens"][:length]
+        expected = {
+            "loss_mask": [1] * length,
+            "logprobs": line["logprobs"][:length],
+            "logprobs_again": line["log_probs2"][:length],
+            "ref_logprobs": line["ref_logprobs"][:length],
+            "entropy": line["old_log_probs2_entropy"][:length],
+            "token_rewards": line["token_rewards"][first : first + length],
+        }
+        assert {k: a.values().tolist() for k, a in record.tokens.items()} == expected
+        assert record.tokens["token_rewards"].values()[-1] == line["reward"] > 0
+        assert record.scores["reward"] == line["reward"]
+    for words in ("arrays are padded", "values are no critic's"):
+        assert sum(count for reason, count in reasons(run) if words in reason) == len(lines()) == 6
+
+
+def test_rewards_that_roll_calls_values_are_never_a_critics():
+    run = run_at(BOARD)
+    assert all("values" not in r.tokens for r in records(run))
+    assert all("td_error" not in o.metrics for o in opened(run))
+
+
+def test_a_mask_that_leaves_out_the_first_token_keeps_all_arrays_as_they_are(read_line):
+    line = {**lines()[0], "new_response_mask": [0, *lines()[0]["new_response_mask"][1:]]}
+    record = read_line("rllb", line)
+    assert record.response_tokens == line["response_tokens"]
+    np.testing.assert_array_equal(record.tokens["logprobs"].values(), line["logprobs"])
+    assert "logprobs is not as long as the response" in [r.reason for r in record.remarks]

@@ -1,0 +1,235 @@
+from __future__ import annotations
+
+import builtins
+import importlib
+import shutil
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+import pytest
+from read_formats import DATA, opened, reasons, records
+
+from board.core.records import Record
+from board.readers import torch_files
+from board.store.discovery import discover
+from board.store.run import Run, open_run
+
+torch = pytest.importorskip("torch")
+
+SLIME = DATA / "slime" / "details"
+MILES = DATA / "miles" / "details"
+ARRAYS = {
+    "log_probs": "logprobs",
+    "ref_log_probs": "ref_logprobs",
+    "rollout_log_probs": "sampling_logprobs",
+    "loss_masks": "loss_mask",
+    "kl": "trainer_kl_to_ref",
+    **{key: key for key in ("values", "advantages", "returns", "entropy")},
+}
+
+
+def plain(path):
+    return torch.load(path, weights_only=True)
+
+
+def runs_at(folder) -> dict[str, Run]:
+    """The run of each reader."""
+    return {run.formats[0]: open_run(run) for run in discover(folder).runs}
+
+
+@pytest.fixture(scope="module")
+def slime():
+    return {name: Opened(run) for name, run in runs_at(SLIME).items()}
+
+
+@pytest.fixture(scope="module")
+def miles():
+    return {name: Opened(run) for name, run in runs_at(MILES).items()}
+
+
+@dataclass
+class Opened:
+    """A run and its records, which are read once."""
+
+    run: Run
+
+    @cached_property
+    def records(self) -> list[Record]:
+        return records(self.run)
+
+
+def of(opened_run: Opened, step: int, split: str = "train") -> list[Record]:
+    return [r for r in opened_run.records if (r.step, r.ids["split"]) == (step, split)]
+
+
+def assert_tokens(record: Record, tokens: list[int], response_length: int) -> None:
+    assert record.prompt_ids is not None
+    assert record.response_ids is not None
+    start = len(tokens) - response_length
+    assert record.prompt_ids.values().tolist() == tokens[:start]
+    assert record.response_ids.values().tolist() == tokens[start:]
+
+
+@pytest.mark.parametrize("folder", [SLIME, MILES])
+def test_every_sample_and_value_is_that_of_the_dump(folder, slime, miles):
+    run = (slime if folder is SLIME else miles)["slime"]
+    for path in sorted((folder / "rollout_data").iterdir()):
+        content = plain(path)
+        split = "eval" if path.name.startswith("eval_") else "train"
+        found = of(run, content["rollout_id"], split)
+        for record, sample in zip(found, content["samples"], strict=True):
+            assert_tokens(record, sample["tokens"], sample["response_length"])
+            assert record.texts["response"] == sample["response"]
+            assert record.texts.get("ground_truth") == sample["label"]
+            assert record.ids["rollout_id"] == str(sample["index"])
+            assert record.ids["group_id"] == str(sample["group_index"])
+            assert record.extras["status"] == sample["status"]
+            assert record.scores["is_truncated"] == (sample["status"] == "truncated")
+            shown = {key: array.values().tolist() for key, array in record.tokens.items()}
+            arrays = {
+                "loss_mask": sample["loss_mask"],
+                "sampling_logprobs": sample["rollout_log_probs"],
+            }
+            assert shown == {key: value for key, value in arrays.items() if value is not None}
+            if not isinstance(sample["reward"], dict):
+                assert record.scores.get("reward") == sample["reward"]
+
+
+def test_every_sample_and_array_is_that_of_the_training_data(slime):
+    for path in sorted((SLIME / "train_data").iterdir()):
+        content = plain(path)
+        found = of(slime["slime_train"], content["rollout_id"])
+        for record, sample in zip(found, content["samples"], strict=True):
+            assert_tokens(record, sample["tokens"].tolist(), sample["response_lengths"])
+            assert record.ids["rollout_id"] == str(sample["sample_index"])
+            assert record.scores["reward"] == content["raw_reward"][sample["rollout_position"]]
+            assert record.extras["processed_reward"] == sample["rewards"]
+            assert record.tokens.keys() == set(ARRAYS.values())
+            for theirs, ours in ARRAYS.items():
+                np.testing.assert_array_equal(record.tokens[ours].values(), sample[theirs].numpy())
+
+
+def test_ranks_that_dump_the_same_shard_are_shown_once_and_counted(miles):
+    opened_run = miles["slime_train"]
+    run = opened_run.run
+    assert (run.counts, run.repeated) == ({0: 4, 1: 4}, 8)
+    for step in (0, 1):
+        own = [plain(MILES / "train_data" / f"{step}_{rank}.pt") for rank in range(4)]
+        columns = [content["rollout_data"] for content in own]
+        expected = {
+            index: shard["log_probs"][i].tolist()
+            for shard in columns
+            for i, index in enumerate(shard["sample_indices"])
+        }
+        shown = {
+            int(r.ids["rollout_id"]): r.tokens["logprobs"].values() for r in of(opened_run, step)
+        }
+        assert shown.keys() == expected.keys()
+        for index, values in expected.items():
+            np.testing.assert_array_equal(shown[index], values)
+
+
+def test_steps_have_the_means_of_the_dumps(slime, miles):
+    for run, folder in ((slime["slime"].run, SLIME), (miles["slime"].run, MILES)):
+        table = run.steps.set_index("step")
+        for step in (1, 10) if folder is SLIME else (1,):
+            samples = plain(folder / "rollout_data" / f"{step}.pt")["samples"]
+            assert table.loc[step, "rollouts"] == len(samples)
+            assert table.loc[step, "reward_mean"] == np.mean([s["reward"] for s in samples])
+    assert slime["slime"].run.steps["step"].tolist() == [0, 1, 2, 10]
+
+
+def test_a_reward_by_name_is_several_parts_and_an_absent_one_none(slime):
+    first, *others = of(slime["slime"], 2)
+    assert first.scores.keys() == {"is_truncated"}
+    for record in others:
+        assert {"rewards.acc", "rewards.format"} <= record.scores.keys()
+        assert "reward" not in record.scores
+
+
+def test_one_policy_version_is_recorded_and_several_are_named(slime):
+    found = of(slime["slime"], 1)
+    assert [r.ids.get("policy_version") for r in found] == [1, 1, None, 1]
+    assert found[2].extras["weight_versions"] == ["1", "2"]
+
+
+def test_relaxs_decoded_tokens_are_the_responses_pieces(read_line):
+    sample = {"tokens": [1, 2, 3], "response_length": 2, "decoded_tokens": ["a", "b", "c"]}
+    record = read_line("slime", {**sample, "step": 1}, path="rollout_data/1.pt")
+    assert record.response_tokens == ["b", "c"]
+
+
+def test_a_response_longer_than_the_tokens_is_named_and_nothing_is_cut(read_line):
+    sample = {"step": 1, "tokens": [1, 2], "response_length": 3}
+    record = read_line("slime", sample, path="rollout_data/1.pt")
+    assert record.response_ids.values().tolist() == [1, 2]
+    assert [remark.field for remark in record.remarks] == ["response_length"]
+
+
+@pytest.mark.parametrize(
+    "name", ["rollout_dumps/rollout_3.pt", "data_3.pt", "rollout_eval_3.pt", "3.pt"]
+)
+def test_other_names_of_the_guides_are_found(tmp_path, name):
+    path = tmp_path / "run" / name
+    path.parent.mkdir(parents=True)
+    shutil.copy(SLIME / "rollout_data" / "0.pt", path)
+    (run,) = discover(tmp_path).runs
+    assert (run.name, run.formats) == ("run", ("slime",))
+
+
+def test_a_dump_that_would_run_code_is_refused_and_named(tmp_path):
+    class Trap:
+        def __reduce__(self):
+            return (builtins.exec, ("raise SystemExit",))
+
+    sample = {"group_index": 0, "response_length": 1, "tokens": Trap()}
+    (tmp_path / "rollout_data").mkdir()
+    torch.save({"rollout_id": 0, "samples": [sample]}, tmp_path / "rollout_data" / "0.pt")
+    (run,) = [open_run(info) for info in discover(tmp_path).runs]
+    assert run.rollout_count == 0
+    assert "torch refuses it as plain data" in reasons(run)[0][0]
+
+
+def test_without_torch_the_dumps_are_named_with_what_to_install(monkeypatch, tmp_path):
+    shutil.copytree(MILES, tmp_path / "details")
+    real = importlib.import_module
+
+    def without_torch(name, *arguments):
+        if name == "torch":
+            raise ImportError(name)
+        return real(name, *arguments)
+
+    torch_files._loaded.cache_clear()
+    monkeypatch.setattr(torch_files.importlib, "import_module", without_torch)
+    runs = runs_at(tmp_path)
+    assert {name for name, run in runs.items() if run.rollout_count} == {
+        "miles_tokens",
+        "miles_trajectory",
+    }
+    assert "pip install 'rollout-board[torch]'" in reasons(runs["slime"])[0][0]
+
+
+def test_miles_tables_hold_the_tokens_without_torch(miles):
+    for split, name in (("train", "rollout_0"), ("train", "rollout_1"), ("eval", "rollout_eval_0")):
+        table = pd.read_parquet(MILES / "dashboard_columns" / f"{name}.parquet")
+        found = of(miles["miles_tokens"], int(name[-1]), split)
+        for record, (_, row) in zip(found, table.iterrows(), strict=True):
+            assert_tokens(record, row["tokens"].tolist(), row["response_length"])
+            logprobs = record.tokens["sampling_logprobs"].values()
+            np.testing.assert_array_equal(logprobs, row["rollout_log_probs"])
+            assert record.ids["rollout_id"] == str(row["sample_index"])
+
+
+def test_miles_conversations_are_messages_with_reasoning_and_tool_calls(miles):
+    for step in (0, 1):
+        frame = pd.read_json(MILES / "trajectory" / f"{step}.jsonl", lines=True)
+        own = [o for o in opened(miles["miles_trajectory"].run) if o.step == step]
+        for rollout, (_, row) in zip(own, frame.iterrows(), strict=True):
+            record = rollout.record
+            assert list(record.messages) == row["messages"]
+            assert record.scores["reward"] == row["reward"]
+            assert record.ids["rollout_id"] == str(row["sample_index"])
+            assert "[tool call] lookup(" in record.texts["response"]
+            assert "[reasoning]" in record.texts["response"]
