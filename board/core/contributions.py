@@ -7,7 +7,7 @@ step mean: over tokens, over types, over rollouts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -143,7 +143,7 @@ class Contributions:
             for place in found
         ]
 
-    def _codes(self, grouping: Grouping) -> tuple[IntArray, list[str]]:
+    def _codes(self, grouping: Grouping) -> tuple[IntArray, Sequence[str]]:
         t = self.tokens
         if grouping == "kind":
             return t.token_kinds.astype(np.int64), [*KINDS]
@@ -153,7 +153,7 @@ class Contributions:
         roles = t.role_codes if len(t.role_codes) else np.full(t.count, -1)
         return np.where(roles < 0, len(t.roles), roles).astype(np.int64), [*t.roles, ""]
 
-    def _kind(self, grouping: Grouping, place: int, names: list[str]) -> str:
+    def _kind(self, grouping: Grouping, place: int, names: Sequence[str]) -> str:
         if grouping == "kind":
             return names[place]
         if grouping == "piece" and place < len(self.tokens.kinds):

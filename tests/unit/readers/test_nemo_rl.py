@@ -49,7 +49,7 @@ def test_every_token_and_value_is_that_of_the_file(found, step):
         expected = {
             "loss_mask": row["token_loss_mask"][start:end],
             "sampling_logprobs": row["generation_logprobs"][start:end],
-            "old_logprobs": row["prev_logprobs"][start:end],
+            "logprobs": row["prev_logprobs"][start:end],
             "advantages": row["advantages"][start:end],
         }
         assert {k: a.values().tolist() for k, a in record.tokens.items()} == expected
@@ -131,7 +131,7 @@ def test_an_odd_length_is_kept_and_named(read_line):
     line = {"token_ids": [[1, 2, 3]], "token_loss_mask": [[0, 1, 1]], "input_lengths": [3]}
     logprobs = {"prev_logprobs": [[-0.5, -0.6]]}
     record = read_line("nemo_rl", {**line, **logprobs, "idx": 0}, path="val_data_step3.jsonl")
-    np.testing.assert_array_equal(record.tokens["old_logprobs"].values(), [-0.5, -0.6])
+    np.testing.assert_array_equal(record.tokens["logprobs"].values(), [-0.5, -0.6])
     assert record.tokens["loss_mask"].values().tolist() == [1, 1]
 
 

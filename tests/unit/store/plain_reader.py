@@ -31,6 +31,9 @@ def step_of(value: Any) -> int | None:
                 return None
             number = digits
         return int(number) if len(number.removeprefix("-")) <= 19 else None
+    if isinstance(value, list):
+        steps = {step_of(entry) for entry in value}
+        return steps.pop() if len(steps) == 1 else None
     if isinstance(value, float):
         return int(value) if math.isfinite(value) and value == int(value) else None
     return value if isinstance(value, int) else None
