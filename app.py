@@ -19,8 +19,10 @@ page = st.navigation(
         st.Page(
             VIEWS / "overview.py", title="Overview", icon=":material/monitoring:", default=True
         ),
+        st.Page(VIEWS / "spike.py", title="Spike", icon=":material/troubleshoot:"),
         st.Page(VIEWS / "rollouts.py", title="Rollouts", icon=":material/table_rows:"),
         st.Page(VIEWS / "rollout.py", title="Rollout", icon=":material/gradient:"),
+        st.Page(VIEWS / "findings.py", title="Findings", icon=":material/flag:"),
         st.Page(VIEWS / "health.py", title="Log health", icon=":material/health_and_safety:"),
     ],
     position="top",

@@ -15,14 +15,22 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from board.charts.curves import CurveOptions, Series, curve
+from board.core.contributions import Contributions, RolloutShare, TypeShare
+from board.core.findings.digest import Digest
+from board.core.spike import TOKEN_SOURCES, Headline, contributions_to, headline
 from board.core.vocabulary import Vocabulary
 from board.store import discovery, spans
 from board.store.builder import start
 from board.store.discovery import Discovery, RunInfo
+from board.store.findings import Diagnosis, diagnose
+from board.store.log_sample import sampled_digests
+from board.store.own_thresholds import OwnThresholds
 from board.store.rollout import OpenRollout, open_rollout, search
 from board.store.run import Follower, OpenOptions, Run
 from board.store.spans import StepSpans
+from board.store.step_tokens import ReadTokens, read_step
 from board.store.tokenizers import load_vocabulary
+from board.views._reading import Progress, Reading
 from board.views._text import plain, size
 
 _SHOW_PROGRESS_BYTES = 8 << 20
@@ -163,3 +171,76 @@ def _found(
 def found(of: Run, step: int | None, text: str) -> pd.Series[bool]:
     """Which rollouts of a step (None: of the run) hold `text`, by their row label."""
     return _found(of.version, of.options, step, text, of)
+
+
+@dataclass(frozen=True, slots=True)
+class Spike:
+    """What carries a column at a step: who contributes most, the most first, and the whole behind it."""
+
+    found: Contributions
+    headline: Headline | None
+    rollouts: list[RolloutShare]
+    kinds: list[TypeShare]
+
+
+@st.cache_resource(max_entries=3, show_spinner=False)
+def _spike(
+    version: str,
+    options: OpenOptions,
+    step: int,
+    column: str,
+    tokenizer: str,
+    _run: Run,
+    _vocabulary: Vocabulary | None,
+) -> Reading[Spike | None]:
+    def work(progress: Progress) -> Spike | None:
+        metric, _ = TOKEN_SOURCES[column]
+        tokens = read_step(_run, step, ReadTokens.of_metric(metric), None, _vocabulary, progress)
+        if metric not in tokens.metric_names:
+            return None
+        found = contributions_to(tokens, column)
+        return Spike(found, headline(found), found.top_rollouts(), found.by("kind"))
+
+    return Reading(work)
+
+
+def spike(of: Run, step: int, column: str, tokenizer: str = "") -> Reading[Spike | None]:
+    """The reading of what carries a column of tokens at a step; None where the step has no values."""
+    known = vocabulary(tokenizer) if tokenizer else None
+    return _spike(of.version, of.options, step, column, tokenizer, of, known)
+
+
+@st.cache_resource(max_entries=16, show_spinner=False)
+def _index_findings(
+    version: str, options: OpenOptions, limits: OwnThresholds, _run: Run
+) -> Diagnosis:
+    return diagnose(_run, limits.thresholds, tokens=False)
+
+
+def index_findings(of: Run, limits: OwnThresholds) -> Diagnosis:
+    """What the rules find that need nothing but the index."""
+    return _index_findings(of.version, of.options, limits, of)
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _findings(
+    version: str, options: OpenOptions, limits: OwnThresholds, _run: Run
+) -> Reading[Diagnosis]:
+    return Reading(lambda progress: diagnose(_run, limits.thresholds, progress=progress))
+
+
+def findings(of: Run, limits: OwnThresholds) -> Reading[Diagnosis]:
+    """The reading of what all rules find, those of tokens among them."""
+    return _findings(of.version, of.options, limits, of)
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _sampled(
+    version: str, options: OpenOptions, step: int, _run: Run
+) -> Reading[tuple[Digest, ...]]:
+    return Reading(lambda progress: sampled_digests(_run, step, progress))
+
+
+def sampled(of: Run, step: int) -> Reading[tuple[Digest, ...]]:
+    """The reading of a few steps' tokens, this one among them, for the checks of the log."""
+    return _sampled(of.version, of.options, step, of)

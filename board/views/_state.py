@@ -150,6 +150,13 @@ CHOICES: Final[Mapping[str, Choice]] = {
     "range": Choice({}, _bounds, _bounds_text),
     "cols": _LIST,
     "chart": Choice("reward", _one_of("reward", "gap", "distribution")),
+    # Spike
+    "of": Choice(""),
+    "types": Choice("piece", _one_of("kind", "piece", "role")),
+    "only": Choice(""),
+    "low": _FLAG,
+    # Findings
+    "severity": _LIST,
     # Rollout
     "metric": Choice(""),
     "token": Choice(None, _whole),

@@ -51,3 +51,11 @@ def number(value: float | None, unit: str = "") -> str:
         return f"{value:.1%}"
     shown = f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.4g}"
     return "0" if float(shown.replace(",", "")) == 0 else shown
+
+
+_SIGNS: Final = str.maketrans({"\n": "⏎", "\r": "␍", "\t": "⇥"})
+
+
+def piece_shown(text: str, limit: int = 80) -> str:
+    """A token for a place that shows text as it is: line breaks and tabs as signs, cut."""
+    return one_line(text.translate(_SIGNS), limit)

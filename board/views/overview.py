@@ -197,7 +197,12 @@ def _draw_one(run: Run, chart: _Chart, options: CurveOptions) -> None:
     if metric.kind == "flag":  # mean ± std of a share would leave 0 to 1 and say nothing more
         options = replace(options, band="none")
     figure = _cached.curve_figure(run, chart.columns, options, dark=_page.dark())
-    _page.clickable(figure, key=f"{_CURVE}{metric.name}", field="x", on_pick=_open_step)
+    _page.clickable(
+        figure,
+        key=f"{_CURVE}{metric.name}",
+        field="x",
+        on_pick=lambda step: _open_step(step, metric.name),
+    )
     for note in notes_of(figure):
         st.caption(plain(note))
 
@@ -207,11 +212,11 @@ def _help(chart: _Chart) -> str:
         f"{plain(m.label)}: {plain(m.formula, 400)}" for m in map(rollout_metric, chart.columns)
     ]
     source = f"  \n{plain(chart.metric.source)}" if chart.metric.source else ""
-    return "  \n".join(told) + source + "  \nClick a step to see its rollouts."
+    return "  \n".join(told) + source + "  \nClick a step to see what carries it."
 
 
-def _open_step(step: int) -> None:
-    _state.go("rollouts", step=step, index=0, token=None, scope="step")
+def _open_step(step: int, column: str) -> None:
+    _state.go("spike", step=step, of=column, only="", low=False, index=0, token=None)
 
 
 def _more(others: list[_Chart]) -> None:

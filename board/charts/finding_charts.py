@@ -1,0 +1,81 @@
+"""Which findings hold for which steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import plotly.graph_objects as go
+
+from board.charts.layout import new_figure
+from board.charts.palette import ink
+from board.charts.text import number, safe_name
+from board.core.findings.finding import Finding, Severity
+
+SEVERITY_COLOURS: Final[dict[Severity, tuple[str, str]]] = {
+    "severe": ("#dc2626", "#f87171"),
+    "warning": ("#d97706", "#fbbf24"),
+    "lead": ("#2563eb", "#60a5fa"),
+}
+"""Severity -> (on a light page, on a dark page)."""
+
+_MOST_ROWS: Final = 14
+_ROW_HEIGHT: Final = 24
+
+
+def findings_chart(
+    findings: Sequence[Finding], first: int, last: int, *, dark: bool
+) -> go.Figure | None:
+    """A row per title, the worst first; a bar from the first to the last step of each finding.
+
+    first, last: steps of the run. Findings of no step are not drawn; None when there are no others.
+    """
+    drawn = [f for f in findings if f.first_step is not None and f.last_step is not None]
+    titles = [*dict.fromkeys(f.title for f in drawn)][:_MOST_ROWS]
+    drawn = [f for f in drawn if f.title in titles]
+    if not drawn:
+        return None
+    figure = new_figure(dark=dark, height=_ROW_HEIGHT * len(titles) + 46)
+    for severity, colours in SEVERITY_COLOURS.items():
+        _add(figure, [f for f in drawn if f.severity == severity], colours[dark], last - first)
+    margin = max((last - first) * 0.015, 0.6)
+    figure.update_xaxes(range=[first - margin, last + margin], title_text="step", tickformat="d")
+    figure.update_yaxes(
+        categoryorder="array",
+        categoryarray=[safe_name(title, 48) for title in reversed(titles)],
+        range=[-0.6, len(titles) - 0.4],
+        nticks=0,
+        tickfont={"size": 12.5, "color": ink(dark).text},
+        showgrid=True,
+        fixedrange=True,
+    )
+    figure.update_layout(dragmode="zoom", hovermode="closest")
+    return figure
+
+
+def _add(figure: go.Figure, findings: Sequence[Finding], colour: str, steps: int) -> None:
+    """Bars of one severity; each at least wide enough to be seen."""
+    least = max(steps * 0.006, 0.4)
+    bounds = [(f.first_step or 0, f.last_step or 0) for f in findings]
+    figure.add_bar(
+        base=[low - least / 2 for low, _ in bounds],
+        x=[high - low + least for low, high in bounds],
+        y=[safe_name(f.title, 48) for f in findings],
+        orientation="h",
+        width=0.46,
+        marker={"color": colour, "line": {"width": 0}},
+        customdata=[f.step if f.step is not None else f.first_step for f in findings],
+        hovertext=[_hover(f) for f in findings],
+        hovertemplate="%{hovertext}<extra></extra>",
+        showlegend=False,
+    )
+
+
+def _hover(finding: Finding) -> str:
+    steps = (
+        f"step {finding.first_step}"
+        if finding.first_step == finding.last_step
+        else f"steps {finding.first_step} to {finding.last_step}, worst at {finding.step}"
+    )
+    measured = f"<br>{number(finding.value)} {safe_name(finding.unit)}" if finding.value else ""
+    return f"<b>{safe_name(finding.title)}</b> ({finding.severity})<br>{steps}{measured}"
