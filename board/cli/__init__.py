@@ -81,6 +81,7 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
         "--allow-any-path", action="store_true", help="let users of the page open any folder"
     )
     parser.add_argument("--no-browser", action="store_true", help="print the address, open nothing")
+    _add_thresholds(parser)
 
 
 def _add_runs(parser: argparse.ArgumentParser) -> None:
@@ -128,12 +129,19 @@ def _add_findings(parser: argparse.ArgumentParser) -> None:
         "step, and of as many steps as 256 MB of the log hold."
     )
     _add_run(parser)
-    help_text = "a TOML file with thresholds of your own; what it leaves out keeps its default"
-    parser.add_argument("--thresholds", type=Path, metavar="F.toml", help=help_text)
+    _add_thresholds(parser)
     parser.add_argument(
         "--index-only", action="store_true", help="leave out rules that read token arrays"
     )
     _add_json(parser)
+
+
+def _add_thresholds(parser: argparse.ArgumentParser) -> None:
+    help_text = (
+        "a TOML file with thresholds of your own for findings; what it leaves out keeps its default "
+        "(without it: thresholds.toml in the run's folder, where there is one)"
+    )
+    parser.add_argument("--thresholds", type=Path, metavar="F.toml", help=help_text)
 
 
 def _add_path(parser: argparse.ArgumentParser) -> None:
@@ -194,7 +202,9 @@ def _run(args: argparse.Namespace) -> int:
 
         if args.command == "serve":
             browser = not args.no_browser
-            return serve.serve(args.path, args.host, args.port, args.allow_any_path, browser)
+            return serve.serve(
+                args.path, args.host, args.port, args.allow_any_path, browser, args.thresholds
+            )
         if args.command == "findings":
             return findings.findings(args)
         return commands.COMMANDS[args.command](args)

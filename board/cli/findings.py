@@ -9,17 +9,22 @@ from typing import Any
 from board.cli import output
 from board.cli.runs import find_run, opened
 from board.core.findings.finding import SEVERITIES, Evidence, Finding
-from board.store.findings import Diagnosis, diagnose, read_thresholds
+from board.errors import ChoiceError
+from board.store.findings import Diagnosis, diagnose
+from board.store.own_thresholds import own_thresholds
 from board.store.run import Run
 
 
 def findings(args: argparse.Namespace) -> int:
     """What the rules find; 1 when anything of it is severe."""
-    thresholds = read_thresholds(args.thresholds) if args.thresholds else None
-    run = opened(find_run(args.run))
+    info = find_run(args.run)
+    limits = own_thresholds(info, args.thresholds)
+    if limits.error:
+        raise ChoiceError(limits.error)
+    run = opened(info)
     progress = output.ProgressLine()
     try:
-        found = diagnose(run, thresholds, tokens=not args.index_only, progress=progress)
+        found = diagnose(run, limits.thresholds, tokens=not args.index_only, progress=progress)
     finally:
         progress.close()
     document = findings_document(run, found)

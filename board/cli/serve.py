@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from board.cli.runs import PROJECT, default_root
 from board.errors import BoardError, ChoiceError, NotFoundError, UnreadableError
+from board.store.findings import read_thresholds
 
 _FIRST_PORT: Final = 8501
 _PORTS_TRIED: Final = 100
@@ -21,10 +22,18 @@ _OWN_NAMES: Final = ("localhost", "127.0.0.1", "::1")
 
 
 def serve(
-    path: Path | None, host: str, port: int | None, allow_any_path: bool, open_browser: bool
+    path: Path | None,
+    host: str,
+    port: int | None,
+    allow_any_path: bool,
+    open_browser: bool,
+    thresholds: Path | None = None,
 ) -> int:
     """Serves the dashboard on `path` until it is stopped. Raises BoardError before it starts."""
     root = _root(path)
+    if thresholds is not None:
+        read_thresholds(thresholds)
+        os.environ["ROLLOUT_BOARD_THRESHOLDS"] = str(thresholds.absolute())
     from streamlit import config
     from streamlit.web import bootstrap
 

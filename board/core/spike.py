@@ -66,9 +66,7 @@ def _first_largest(keys: np.ndarray, tokens: StepTokens) -> np.ndarray:
 def only(found: Contributions, grouping: Grouping, name: str) -> Contributions:
     """The same for the tokens of one type alone; mean, and so every share, stays that of all tokens."""
     mask = _of_type(found.tokens, grouping, name)
-    return replace(
-        found, parts=np.where(mask, found.parts, 0.0), counted=found.counted & mask
-    )
+    return replace(found, parts=np.where(mask, found.parts, 0.0), counted=found.counted & mask)
 
 
 def _of_type(tokens: StepTokens, grouping: Grouping, name: str) -> BoolArray:

@@ -7,7 +7,6 @@ reading goes on, and is there when the page is opened again.
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from typing import Final, Generic, TypeVar
 
@@ -50,6 +49,11 @@ class Reading(Generic[Result]):
     def was_stopped(self) -> bool:
         """Whether somebody stopped it before it was done."""
         return self._stop.is_set() and not self._result
+
+    @property
+    def finished(self) -> Result | None:
+        """What it found, if it is done."""
+        return self._result[0] if self._result else None
 
     @property
     def result(self) -> Result | None:
@@ -132,4 +136,6 @@ def _watch(reading: Reading[Result], label: str, key: str) -> None:
 def _offer_again(reading: Reading[Result], label: str, key: str) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.caption(f"Stopped: {plain(label)}")
-        st.button("Read it", icon=":material/play_arrow:", key=f"again_{key}", on_click=reading.again)
+        st.button(
+            "Read it", icon=":material/play_arrow:", key=f"again_{key}", on_click=reading.again
+        )

@@ -8,7 +8,7 @@ st.dataframe or a component, which show it as it is.
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Any, Final
 
 _SPECIAL: Final = re.compile(r"([\\`*_{}\[\]()#+\-.!$:~|<>&^=])")
 _UNSEEN: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
@@ -59,3 +59,12 @@ _SIGNS: Final = str.maketrans({"\n": "⏎", "\r": "␍", "\t": "⇥"})
 def piece_shown(text: str, limit: int = 80) -> str:
     """A token for a place that shows text as it is: line breaks and tabs as signs, cut."""
     return one_line(text.translate(_SIGNS), limit)
+
+
+def harmless_cell(cell: Any) -> Any:
+    """Spreadsheets run cells that begin like a formula; a quote in front keeps them text."""
+    return (
+        f"'{cell}"
+        if isinstance(cell, str) and cell[:1] in ("=", "+", "-", "@", "\t", "\r")
+        else cell
+    )

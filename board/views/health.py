@@ -1,13 +1,24 @@
-"""Log health: what was read, what was not, and where it stands."""
+"""Log health: whether the arrays line up, what the log lacks, what could not be read, and where."""
 
 from __future__ import annotations
 
 import pandas as pd
 import streamlit as st
 
+from board.core.findings.coverage import coverage
+from board.core.findings.digest import Digest
+from board.core.log_checks import (
+    Check,
+    PairAudit,
+    array_checks,
+    clear_words,
+    pair_audits,
+    rule_check,
+    shift_words,
+)
 from board.core.problems import count_of
 from board.store.run import Run
-from board.views import _page, _sidebar
+from board.views import _badge, _cached, _page, _reading, _sidebar, _state
 from board.views._text import plain, size
 
 _WORDS = {
@@ -17,15 +28,129 @@ _WORDS = {
 }
 
 
-def _verdict(run: Run) -> None:
+_STATES = {
+    "good": (":green[:material/check_circle:]", ""),
+    "bad": (":red[:material/error:]", ""),
+    "note": (":blue[:material/info:]", ""),
+    "not recorded": (":gray[:material/remove:]", "not recorded: "),
+}
+
+
+def _alignment(digests: tuple[Digest, ...]) -> None:
+    """The audit that everything else rests on: do two arrays speak of the same tokens?"""
+    st.markdown("#### Do the arrays line up?")
+    pairs = pair_audits(digests)
+    for pair in pairs:
+        if pair.shift:
+            st.error(
+                plain(f"OFF BY {pair.shift:+d}: {shift_words(pair)}", 500), icon=":material/error:"
+            )
+    told = [pair for pair in pairs if pair.shift is not None]
+    if not told:
+        st.info(
+            "Not recorded: the audit compares two of logprobs, old_logprobs, sampling_logprobs and "
+            "ref_logprobs, over at least 100 tokens.",
+            icon=":material/info:",
+        )
+        return
+    if not any(pair.shift for pair in pairs):
+        st.success(
+            f"Best shift 0 for all {len(told)} pairs of arrays, in {len(digests)} steps looked at.",
+            icon=":material/check_circle:",
+        )
+    _pairs_table(pairs)
+
+
+def _pairs_table(pairs: list[PairAudit]) -> None:
+    rows = [
+        {
+            "arrays": f"{pair.first} with {pair.second}",
+            **{f"shift {shift:+d}": pair.correlations[shift] for shift in pair.correlations},
+            "best shift": "not known"
+            if pair.shift is None
+            else f"{pair.shift:+d}".replace("+0", "0"),
+            "apart": pair.apart,
+            "steps": pair.steps,
+            "tokens": pair.tokens,
+        }
+        for pair in pairs
+    ]
+    number_column = st.column_config.NumberColumn
+    st.dataframe(
+        pd.DataFrame(rows).rename(columns={"shift +0": "shift 0"}),
+        hide_index=True,
+        placeholder="–",
+        column_config={
+            **{
+                name: number_column(f"correlation, {name}", format="%.3f")
+                for name in ("shift -1", "shift 0", "shift +1")
+            },
+            "apart": number_column("median difference, nats", format="%.3g"),
+            "steps": number_column("steps looked at", format="%d"),
+            "tokens": number_column(format="localized"),
+        },
+    )
+    st.caption(
+        "Correlation of the first array at token i with the second at i + shift, loss tokens only, "
+        f"median over the steps. {clear_words()}"
+    )
+
+
+def _checks(run: Run, digests: tuple[Digest, ...]) -> None:
+    """Every check in a line: what was found, over how much, and where to look."""
+    st.markdown("#### Checks")
+    limits = _badge.limits_of(run)
+    found = _cached.index_findings(run, limits).findings
+    checks = [_lines(run), *array_checks(digests)]
+    rules = {c.rule: c for c in coverage(run.columns, limits.thresholds, tokens_read=False)}
+    good = {
+        "duplicated_rollouts": (
+            "Rollouts twice",
+            f"no id twice in a step, in {run.rollout_count:,} rollouts",
+        ),
+        "stopped_rank": ("Ranks that stopped", f"every rank in all {len(run.steps):,} steps"),
+        "clock_gap": ("Clock", "no pause out of the ordinary, and never backwards"),
+        "resumed": ("Resumes", "no step was written again"),
+    }
+    for rule, (name, nothing) in good.items():
+        own = [finding for finding in found if finding.rule == rule]
+        missing = "switched off" if rules[rule].state == "off" else rules[rule].missing
+        state = "note" if rule in ("resumed", "clock_gap") else "bad"
+        checks.append(rule_check(name, own, missing=missing, nothing=nothing, state=state))
+    with st.container(border=True, gap="xsmall"):
+        for check in checks:
+            _line(run, check)
+
+
+def _lines(run: Run) -> Check:
     lost, partial = count_of(run.problems, "lost"), count_of(run.problems, "partial")
     if not lost and not partial:
-        st.success("Every line of the log was read.", icon=":material/check_circle:")
-        return
-    st.warning(
-        f"{lost:,} lines or files are not shown; {partial:,} rollouts are shown with a value left out.",
-        icon=":material/warning:",
-    )
+        return Check("Lines", "good", f"every line of {len(run.info.files):,} files was read")
+    words = f"{lost:,} lines or files are not shown; {partial:,} rollouts are shown with a value left out"
+    return Check("Lines", "bad", f"{words}; see below")
+
+
+def _line(run: Run, check: Check) -> None:
+    icon, prefix = _STATES[check.state]
+    name, words, place = st.columns([3, 11, 3], gap="small", vertical_alignment="center")
+    name.markdown(f"{icon} {plain(check.name)}")
+    words.text(f"{prefix}{check.found}")
+    changes: dict[str, object] = {}
+    page, label = "", ""
+    if check.evidence is not None:
+        e = check.evidence
+        page, label = "rollout", f"Step {e.step}, rollout {e.index}"
+        changes = {"step": e.step, "index": e.index, "token": e.position}
+    elif check.step is not None:
+        page, label = "rollouts", f"Step {check.step}"
+        changes = {"step": check.step, "index": 0, "token": None, "scope": "step"}
+    if page:
+        place.page_link(
+            _state.VIEWS / f"{page}.py",
+            label=label,
+            icon=":material/arrow_forward:",
+            query_params=_state.encoded(**changes),
+        )
 
 
 def _problems(run: Run) -> None:
@@ -105,7 +230,11 @@ def _settings(run: Run) -> None:
 def _render() -> None:
     run = _sidebar.current()
     _page.header(run)
-    _verdict(run)
+    reading = _cached.sampled(run, int(_state.get("step")))
+    digests = _reading.shown(reading, "Reading the tokens of a few steps", "health") or ()
+    if digests:
+        _alignment(digests)
+    _checks(run, digests)
     _left_out(run)
     _problems(run)
     _files(run)

@@ -13,7 +13,7 @@ from board.components.step_marker import step_marker
 from board.core.metrics import REWARD_PART, ROLLOUT_METRICS, Metric, rollout_metric
 from board.store.run import Run
 from board.store.steps import base_name
-from board.views import _cached, _page, _sidebar, _state
+from board.views import _badge, _cached, _page, _sidebar, _state
 from board.views._text import number, plain
 
 _BACK: Final = 20
@@ -242,6 +242,7 @@ def _not_recorded(run: Run) -> None:
 def _render() -> None:
     run = _sidebar.current()
     _page.header(run)
+    _badge.link(run)
     _cards(run)
     options = _controls(run)
     main, others = _charts(run)

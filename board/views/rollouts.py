@@ -18,7 +18,7 @@ from board.store.run import Run
 from board.store.steps import base_name
 from board.store.table import Filter, filtered, ordered
 from board.views import _cached, _page, _sidebar, _state
-from board.views._text import one_line, plain
+from board.views._text import harmless_cell, one_line, plain
 
 # Rows sent to the browser, so that it stays fluid; sorting and filtering happen before the cut.
 _SHOWN_ROWS: Final = 2000
@@ -294,15 +294,8 @@ def _below_table(run: Run, rows: pd.DataFrame, in_scope: int) -> None:
 
 def _csv(run: Run, rows: pd.DataFrame) -> bytes:
     columns = [c for c in run.columns if c not in ("offset", "size", "file")]
-    return rows[columns].map(_harmless).rename(columns=_harmless).to_csv(index=False).encode()
-
-
-def _harmless(cell: Any) -> Any:
-    """Spreadsheets run cells that begin like a formula; a quote in front keeps them text."""
     return (
-        f"'{cell}"
-        if isinstance(cell, str) and cell[:1] in ("=", "+", "-", "@", "\t", "\r")
-        else cell
+        rows[columns].map(harmless_cell).rename(columns=harmless_cell).to_csv(index=False).encode()
     )
 
 

@@ -230,13 +230,17 @@ def _tokens_table(found: Contributions) -> None:
 def _tokens_heading(found: Contributions) -> None:
     chosen = str(_state.get("only"))
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.markdown("#### Tokens :gray[that contribute most · click one to read it]", width="content")
+        st.markdown(
+            "#### Tokens :gray[that contribute most · click one to read it]", width="content"
+        )
         if chosen:
             grouping, _, name = chosen.partition(":")
             shown = "no role" if grouping == "role" and not name else piece_shown(name)
             st.space("stretch")
             st.text(f"only the {grouping} {shown}: {int(found.counted.sum()):,} tokens")
-            st.button("All tokens", icon=":material/close:", on_click=_state.put, kwargs={"only": ""})
+            st.button(
+                "All tokens", icon=":material/close:", on_click=_state.put, kwargs={"only": ""}
+            )
 
 
 def _types_table(spike: Spike) -> None:
@@ -385,7 +389,9 @@ def _share_column(values: pd.Series[Any]) -> Any:
 
 def _table(frame: pd.DataFrame, key: str, columns: dict[str, Any]) -> int | None:
     """Draws a table of which a row can be clicked; the row that was, by its position."""
-    held = [_state.get(name) for name in ("run", "step", "of", "only", "types", "low", "cap", "pads")]
+    held = [
+        _state.get(name) for name in ("run", "step", "of", "only", "types", "low", "cap", "pads")
+    ]
     identity = hashlib.blake2b(repr((held, len(frame))).encode(), digest_size=8).hexdigest()
     event: Any = st.dataframe(
         frame,

@@ -1,0 +1,43 @@
+"""How many findings a run has, in one line, and in which colours severities are shown."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+import streamlit as st
+
+from board.core.findings.finding import SEVERITIES
+from board.store.own_thresholds import OwnThresholds, own_thresholds
+from board.store.run import Run
+from board.views import _cached, _state
+
+ICONS: Final = {
+    "severe": ":material/error:",
+    "warning": ":material/warning:",
+    "lead": ":material/search:",
+}
+COLOURS: Final = {"severe": "red", "warning": "orange", "lead": "blue"}
+
+
+def limits_of(run: Run) -> OwnThresholds:
+    """The thresholds of a run: named on the command line, in its folder, or the board's own."""
+    named = os.environ.get("ROLLOUT_BOARD_THRESHOLDS")
+    return own_thresholds(run.info, Path(named) if named else None)
+
+
+def link(run: Run) -> None:
+    """A link to the findings with how many there are, of each severity."""
+    limits = limits_of(run)
+    done = _cached.findings(run, limits).finished
+    found = (done or _cached.index_findings(run, limits)).findings
+    counts = {name: sum(f.severity == name for f in found) for name in SEVERITIES}
+    told = [f":{COLOURS[n]}[{ICONS[n]} **{count}** {n}]" for n, count in counts.items() if count]
+    so_far = "" if done else " :gray[of the index]"
+    label = "Findings: " + "  ".join(told) if told else ":gray[Findings: nothing stood out]"
+    st.page_link(
+        _state.VIEWS / "findings.py",
+        label=label + (so_far if told else ""),
+        query_params=_state.encoded(),
+    )

@@ -1,0 +1,288 @@
+"""Findings: what looks wrong in the run, the worst first, each with its place one click away."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any, Final
+
+import pandas as pd
+import streamlit as st
+
+from board.charts.finding_charts import findings_chart
+from board.charts.layout import PLOTLY_CONFIG
+from board.core.findings.coverage import Coverage, coverage
+from board.core.findings.finding import SEVERITIES, Finding
+from board.store.findings import Diagnosis
+from board.store.own_thresholds import OwnThresholds
+from board.store.run import Run
+from board.views import _badge, _cached, _page, _places, _reading, _sidebar, _state
+from board.views._text import harmless_cell, number, piece_shown, plain
+
+_SHOWN: Final = 20
+_ALL: Final = "_all_findings"
+_EVIDENCE: Final = 4
+
+
+def _counts(found: Sequence[Finding]) -> None:
+    """How many of each severity there are; a click shows those alone."""
+    counts = {name: sum(f.severity == name for f in found) for name in SEVERITIES}
+    _state.keep("severity", SEVERITIES)
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        st.pills(
+            "Severity",
+            list(SEVERITIES),
+            key="severity",
+            selection_mode="multi",
+            format_func=lambda name: f"{_badge.ICONS[name]} {counts[name]} {name}",
+            label_visibility="collapsed",
+            persist_state="session",
+        )
+        st.space("stretch")
+
+
+def _downloads(run: Run, diagnosis: Diagnosis) -> None:
+    document = _document(run, diagnosis)
+    text = json.dumps(document, indent=2, ensure_ascii=False)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        for name, data, mime in (
+            ("JSON", text.encode(), "application/json"),
+            ("CSV", _csv(diagnosis.findings), "text/csv"),
+        ):
+            st.download_button(
+                name,
+                data=data,
+                file_name=f"findings.{name.lower()}",
+                mime=mime,
+                icon=":material/download:",
+                on_click="ignore",
+                key=f"findings_{name}",
+            )
+        with st.popover("Copy", icon=":material/content_copy:"):
+            st.caption("The button at the upper right of the text copies it.")
+            st.code(_as_text(diagnosis.findings), language=None, height=320)
+
+
+def _document(run: Run, diagnosis: Diagnosis) -> dict[str, Any]:
+    """As `rollout-board findings --json` prints it; a number that is not finite is null."""
+    return _finite(
+        {
+            "run": run.info.name,
+            "steps": diagnosis.steps,
+            "steps_read": diagnosis.steps_read,
+            "rollouts_read": diagnosis.rollouts_read,
+            **{n: sum(f.severity == n for f in diagnosis.findings) for n in SEVERITIES},
+            "findings": [asdict(finding) for finding in diagnosis.findings],
+        }
+    )
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _finite(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _csv(found: Sequence[Finding]) -> bytes:
+    rows = [
+        {
+            **{n: getattr(f, n) for n in ("severity", "rule", "title", "text", "step")},
+            **{n: getattr(f, n) for n in ("first_step", "last_step", "value", "threshold", "unit")},
+            "evidence": "; ".join(_place(e.index, e.position) for e in f.evidence),
+            "source": f.source,
+        }
+        for f in found
+    ]
+    return pd.DataFrame(rows).map(harmless_cell).to_csv(index=False).encode()
+
+
+def _as_text(found: Sequence[Finding]) -> str:
+    parts = [f"{f.severity} · {_steps(f)} · {f.title}\n  {f.text}\n  {_measured(f)}" for f in found]
+    return "\n\n".join(parts)
+
+
+def _place(index: int, position: int | None) -> str:
+    return f"rollout {index}" if position is None else f"rollout {index} token {position}"
+
+
+def _steps(finding: Finding) -> str:
+    if finding.first_step is None:
+        return "the whole run"
+    if finding.first_step == finding.last_step:
+        return f"step {finding.first_step}"
+    return f"steps {finding.first_step} to {finding.last_step}"
+
+
+def _measured(finding: Finding) -> str:
+    """Value against threshold, the rule, and where both are from."""
+    parts = [f"rule {finding.rule}", f"source: {finding.source}"]
+    if finding.value is not None and finding.threshold is not None:
+        value, bound = number(finding.value), number(finding.threshold)
+        parts.insert(0, f"{value} {finding.unit}".strip() + f" · threshold {bound}")
+    return " · ".join(parts)
+
+
+def _show(run: Run, finding: Finding) -> None:
+    page, choices = _places.of_target(run, finding.target)
+    with st.container(border=True, gap="xsmall"):
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            st.badge(
+                finding.severity,
+                icon=_badge.ICONS[finding.severity],
+                color=_badge.COLOURS[finding.severity],  # type: ignore[arg-type] # names of its own
+            )
+            st.markdown(
+                f"**{plain(finding.title, 120)}** :gray[· {_steps(finding)}]", width="content"
+            )
+            st.space("stretch")
+            st.page_link(
+                _state.VIEWS / f"{page}.py",
+                label=_label(page, choices),
+                icon=":material/arrow_forward:",
+                query_params=_state.encoded(**choices),
+            )
+        st.text(finding.text)
+        st.caption(plain(_measured(finding), 400))
+        _evidence(run, finding)
+
+
+def _label(page: str, choices: dict[str, Any]) -> str:
+    at = f", step {choices['step']}" if "step" in choices and page != "health" else ""
+    return f"{_places.name_of(page)}{at}"
+
+
+def _evidence(run: Run, finding: Finding) -> None:
+    """Rollouts and tokens to look at; what a model wrote stands beside, as text."""
+    if not finding.evidence:
+        return
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        for evidence in finding.evidence[:_EVIDENCE]:
+            at = "" if evidence.step == finding.step else f"step {evidence.step}, "
+            st.page_link(
+                _state.VIEWS / "rollout.py",
+                label=f"{at}{_place(evidence.index, evidence.position)}",
+                icon=":material/gradient:",
+                query_params=_state.encoded(**_places.of_evidence(finding, evidence, run)),
+            )
+            if evidence.piece:
+                quoted = evidence.position is not None
+                shown = piece_shown(evidence.piece, 40)
+                st.text(f"“{shown}”" if quoted else f"({shown})", width="content")
+
+
+def _thresholds(limits: OwnThresholds) -> None:
+    if limits.error:
+        st.error(plain(limits.error, 400), icon=":material/error:")
+        st.caption("The board's own thresholds are used instead.")
+    elif limits.path is not None:
+        st.caption(plain(f"Thresholds of {limits.path} over the board's own."))
+
+
+def _list(run: Run, found: Sequence[Finding]) -> None:
+    chosen = _state.get("severity")
+    wanted = [f for f in found if not chosen or f.severity in chosen]
+    everything = st.session_state.get(_ALL, False)
+    for finding in wanted if everything else wanted[:_SHOWN]:
+        _show(run, finding)
+    if len(wanted) > _SHOWN and not everything:
+        st.button(
+            f"{len(wanted) - _SHOWN} more",
+            icon=":material/expand_more:",
+            on_click=lambda: st.session_state.update({_ALL: True}),
+        )
+
+
+def _chart(run: Run, found: Sequence[Finding]) -> None:
+    steps = run.steps["step"]
+    figure = findings_chart(found, int(steps.min()), int(steps.max()), dark=_page.dark())
+    if figure is not None:
+        with st.container(border=True):
+            st.plotly_chart(figure, theme=None, key="findings_chart", config=dict(PLOTLY_CONFIG))
+
+
+def _nothing(run: Run, rules: Sequence[Coverage]) -> None:
+    looked = sum(rule.state == "looked" for rule in rules)
+    st.success(
+        f"Nothing stood out: {looked} rules looked at {len(run.steps):,} steps.",
+        icon=":material/check_circle:",
+    )
+    st.caption("That is no proof that nothing is wrong: rules know a few signs of trouble.")
+
+
+def _rules(rules: Sequence[Coverage], diagnosis: Diagnosis, limits: OwnThresholds) -> None:
+    """Which rules looked, and why the others could not."""
+    looked = sum(rule.state == "looked" for rule in rules)
+    told = [f"{looked} of {len(rules)} rules looked at {diagnosis.steps:,} steps."]
+    if diagnosis.rollouts_read:
+        told.append(
+            f"Tokens were read of {diagnosis.rollouts_read:,} rollouts of "
+            f"{diagnosis.steps_read:,} steps; what lies in others is not found."
+        )
+    missing = [rule for rule in rules if rule.state == "not recorded"]
+    if missing:
+        why = "; ".join(f"{rule.rule} ({rule.missing})" for rule in missing)
+        told.append(f"{len(missing)} had nothing to look at, because it is not recorded: {why}.")
+    unread = sum(rule.state == "not read" for rule in rules)
+    if unread:
+        told.append(f"{unread} read tokens and have not looked yet.")
+    off = [rule.rule for rule in rules if rule.state == "off"]
+    if off:
+        told.append(f"Switched off: {', '.join(off)}.")
+    st.caption(plain(" ".join(told), 1500))
+    with st.expander("Rules and thresholds", icon=":material/rule:"):
+        st.dataframe(
+            [
+                {
+                    "rule": rule.rule,
+                    "looks for": rule.about,
+                    "state": f"{rule.state}: {rule.missing}" if rule.missing else rule.state,
+                    "thresholds": _limits_of(limits, rule.rule),
+                }
+                for rule in rules
+            ],
+            hide_index=True,
+            column_config={
+                "looks for": st.column_config.TextColumn(width=440),
+                "thresholds": st.column_config.TextColumn(width=280),
+            },
+        )
+
+
+def _limits_of(limits: OwnThresholds, rule: str) -> str:
+    table = limits.thresholds[rule]
+    return ", ".join(f"{name} {value:g}" for name, value in table.items())
+
+
+def _render() -> None:
+    run = _sidebar.current()
+    _page.header(run)
+    limits = _badge.limits_of(run)
+    _thresholds(limits)
+    reading = _cached.findings(run, limits)
+    done = reading.finished
+    diagnosis = done or _cached.index_findings(run, limits)
+    rules = coverage(run.columns, limits.thresholds, tokens_read=done is not None)
+    progress = st.container()
+    if diagnosis.findings:
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            _counts(diagnosis.findings)
+            _downloads(run, diagnosis)
+        st.caption("Leads to follow, no verdicts: what a number means, the texts tell.")
+        _chart(run, diagnosis.findings)
+        _list(run, diagnosis.findings)
+    else:
+        _nothing(run, rules)
+    _rules(rules, diagnosis, limits)
+    if done is None:
+        _state.push()
+        with progress:
+            read = _reading.shown(reading, "Rules that read tokens", "findings")
+        if read is not None:
+            st.rerun()
+
+
+_render()
