@@ -49,7 +49,7 @@ def findings_chart(
         showgrid=True,
         fixedrange=True,
     )
-    figure.update_layout(dragmode="zoom", hovermode="closest")
+    figure.update_layout(barmode="overlay", dragmode="zoom", hovermode="closest")
     return figure
 
 

@@ -48,10 +48,6 @@ def shares_chart(shares: Sequence[Share], metric: str, colour_key: str, *, dark:
         name=f"share of {safe_name(metric)}",
         width=0.62,
         marker={"color": [ink_of] + [faded(ink_of, 0.55)] * (len(rows) - 1), "line": {"width": 0}},
-        text=[f"{value:.0f} %" if abs(value) >= 1 else f"{value:.1f} %" for value in of_metric],
-        textposition="outside",
-        textfont={"color": ink(dark).text, "size": 12},
-        cliponaxis=False,
         hovertext=hover,
         hovertemplate="%{hovertext}<extra></extra>",
     )
@@ -64,8 +60,31 @@ def shares_chart(shares: Sequence[Share], metric: str, colour_key: str, *, dark:
         hovertext=hover,
         hovertemplate="%{hovertext}<extra></extra>",
     )
+    _add_numbers(figure, names, of_metric, of_tokens, dark=dark)
     _finish(figure, [*of_metric, *of_tokens])
     return figure
+
+
+def _add_numbers(
+    figure: go.Figure,
+    names: Sequence[str],
+    of_metric: Sequence[float],
+    of_tokens: Sequence[float],
+    *,
+    dark: bool,
+) -> None:
+    """The share in figures, right of bar and tick, so that neither is written over."""
+    figure.add_scatter(
+        x=[max(a, b, 0.0) for a, b in zip(of_metric, of_tokens, strict=True)],
+        y=names,
+        mode="text",
+        text=[f"  {v:.0f} %" if abs(v) >= 1 or v == 0 else f"  {v:.1f} %" for v in of_metric],
+        textposition="middle right",
+        textfont={"color": ink(dark).text, "size": 12.5},
+        cliponaxis=False,
+        hoverinfo="skip",
+        showlegend=False,
+    )
 
 
 def _folded(shares: Sequence[Share]) -> list[Share]:

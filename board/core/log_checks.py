@@ -82,7 +82,8 @@ def _median(values: list[float]) -> float:
 
 def shift_words(pair: PairAudit) -> str:
     """What a shifted pair means, with its numbers."""
-    assert pair.worst is not None and pair.worst.shift is not None
+    assert pair.worst is not None
+    assert pair.worst.shift is not None
     shift, at = pair.worst.shift, pair.worst.correlations
     return (
         f"{pair.first}[i] fits {pair.second}[i{shift:+d}], not [i]: correlation {at[shift]:.2f} at "

@@ -1,4 +1,4 @@
-"""Whose thresholds the rules go by: a file named on the command line, one in the run's folder, or none."""
+"""Whose thresholds the rules go by: of a file that was named, one in the run's folder, or none."""
 
 from __future__ import annotations
 

@@ -27,13 +27,20 @@ def limits_of(run: Run) -> OwnThresholds:
     return own_thresholds(run.info, Path(named) if named else None)
 
 
+def counted(count: int, severity: str) -> str:
+    """A number of findings in words."""
+    return f"{count} {severity}" + ("s" if count != 1 and severity != "severe" else "")
+
+
 def link(run: Run) -> None:
     """A link to the findings with how many there are, of each severity."""
     limits = limits_of(run)
     done = _cached.findings(run, limits).finished
     found = (done or _cached.index_findings(run, limits)).findings
     counts = {name: sum(f.severity == name for f in found) for name in SEVERITIES}
-    told = [f":{COLOURS[n]}[{ICONS[n]} **{count}** {n}]" for n, count in counts.items() if count]
+    told = [
+        f":{COLOURS[n]}[{ICONS[n]} {counted(count, n)}]" for n, count in counts.items() if count
+    ]
     so_far = "" if done else " :gray[of the index]"
     label = "Findings: " + "  ".join(told) if told else ":gray[Findings: nothing stood out]"
     st.page_link(

@@ -32,7 +32,7 @@ def of_target(run: Run, target: Target) -> tuple[str, dict[str, Any]]:
         choices["step"] = target.step
     column = _COLUMN_OF.get(target.metric, target.metric)
     if page == "spike":
-        choices |= {"of": column if column in run.metrics else "", "only": "", "low": False}
+        choices |= {"of": column if column in run.metrics else "", "only": "", "order": "highest"}
     if page == "rollouts":
         choices |= {"scope": "step", "range": {}, "q": "", "group": [], "env": [], "finish": []}
         if column in run.columns:

@@ -154,7 +154,7 @@ CHOICES: Final[Mapping[str, Choice]] = {
     "of": Choice(""),
     "types": Choice("piece", _one_of("kind", "piece", "role")),
     "only": Choice(""),
-    "low": _FLAG,
+    "order": Choice("highest", _one_of("highest", "lowest")),
     # Findings
     "severity": _LIST,
     # Rollout

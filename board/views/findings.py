@@ -26,43 +26,42 @@ _ALL: Final = "_all_findings"
 _EVIDENCE: Final = 4
 
 
-def _counts(found: Sequence[Finding]) -> None:
-    """How many of each severity there are; a click shows those alone."""
-    counts = {name: sum(f.severity == name for f in found) for name in SEVERITIES}
+def _bar(run: Run, diagnosis: Diagnosis) -> None:
+    """How many of each severity there are, a click on which shows those alone; and downloads."""
+    counts = {n: sum(f.severity == n for f in diagnosis.findings) for n in SEVERITIES}
     _state.keep("severity", SEVERITIES)
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.pills(
             "Severity",
             list(SEVERITIES),
             key="severity",
             selection_mode="multi",
-            format_func=lambda name: f"{_badge.ICONS[name]} {counts[name]} {name}",
+            format_func=lambda name: f"{_badge.ICONS[name]} {_badge.counted(counts[name], name)}",
             label_visibility="collapsed",
             persist_state="session",
         )
         st.space("stretch")
+        _downloads(run, diagnosis)
 
 
 def _downloads(run: Run, diagnosis: Diagnosis) -> None:
-    document = _document(run, diagnosis)
-    text = json.dumps(document, indent=2, ensure_ascii=False)
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        for name, data, mime in (
-            ("JSON", text.encode(), "application/json"),
-            ("CSV", _csv(diagnosis.findings), "text/csv"),
-        ):
-            st.download_button(
-                name,
-                data=data,
-                file_name=f"findings.{name.lower()}",
-                mime=mime,
-                icon=":material/download:",
-                on_click="ignore",
-                key=f"findings_{name}",
-            )
-        with st.popover("Copy", icon=":material/content_copy:"):
-            st.caption("The button at the upper right of the text copies it.")
-            st.code(_as_text(diagnosis.findings), language=None, height=320)
+    text = json.dumps(_document(run, diagnosis), indent=2, ensure_ascii=False)
+    for name, data, mime in (
+        ("JSON", text.encode(), "application/json"),
+        ("CSV", _csv(diagnosis.findings), "text/csv"),
+    ):
+        st.download_button(
+            name,
+            data=data,
+            file_name=f"findings.{name.lower()}",
+            mime=mime,
+            icon=":material/download:",
+            on_click="ignore",
+            key=f"findings_{name}",
+        )
+    with st.popover("Copy", icon=":material/content_copy:"):
+        st.caption("The button at the upper right of the text copies it.")
+        st.code(_as_text(diagnosis.findings), language=None, height=320)
 
 
 def _document(run: Run, diagnosis: Diagnosis) -> dict[str, Any]:
@@ -268,9 +267,7 @@ def _render() -> None:
     rules = coverage(run.columns, limits.thresholds, tokens_read=done is not None)
     progress = st.container()
     if diagnosis.findings:
-        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            _counts(diagnosis.findings)
-            _downloads(run, diagnosis)
+        _bar(run, diagnosis)
         st.caption("Leads to follow, no verdicts: what a number means, the texts tell.")
         _chart(run, diagnosis.findings)
         _list(run, diagnosis.findings)

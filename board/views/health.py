@@ -37,7 +37,7 @@ _STATES = {
 
 
 def _alignment(digests: tuple[Digest, ...]) -> None:
-    """The audit that everything else rests on: do two arrays speak of the same tokens?"""
+    """The audit that everything else rests on: whether two arrays speak of the same tokens."""
     st.markdown("#### Do the arrays line up?")
     pairs = pair_audits(digests)
     for pair in pairs:

@@ -216,7 +216,7 @@ def _help(chart: _Chart) -> str:
 
 
 def _open_step(step: int, column: str) -> None:
-    _state.go("spike", step=step, of=column, only="", low=False, index=0, token=None)
+    _state.go("spike", step=step, of=column, only="", order="highest", index=0, token=None)
 
 
 def _more(others: list[_Chart]) -> None:

@@ -102,7 +102,7 @@ def _tokens_of(run: Run, column: str) -> Spike | None:
 def _show_headline(spike: Spike, headline: Headline, metric: Metric) -> None:
     left, right = st.columns([5, 6], gap="small")
     with left, st.container(border=True, height="stretch"):
-        st.markdown(f"### {_sentence(headline)}")
+        st.markdown(f"## {_sentence(headline)}")
         count = int(spike.found.counted.sum())
         st.markdown(
             f"of {plain(metric.label)} at step {spike.found.tokens.step} "
@@ -266,10 +266,10 @@ def _types_table(spike: Spike) -> None:
         {
             grouping: [piece_shown(t.name) or "not known" for t in types],
             **({"kind": [t.kind for t in types]} if grouping == "piece" else {}),
+            "share": [100 * t.contribution / total for t in types],
             "tokens": [t.count for t in types],
             "of_tokens": [100 * t.count / count for t in types],
             "mean": [t.mean for t in types],
-            "share": [100 * t.contribution / total for t in types],
         }
     )
     unit = token_metric(found.metric).unit
@@ -277,11 +277,17 @@ def _types_table(spike: Spike) -> None:
         frame,
         f"types_{grouping}",
         {
-            grouping: st.column_config.TextColumn(width=120),
-            "kind": st.column_config.TextColumn(width=105),
-            "tokens": st.column_config.NumberColumn(format="localized", width=65),
-            "of_tokens": st.column_config.NumberColumn("of all", format="%.1f %%", width=70),
-            "mean": st.column_config.NumberColumn(_with_unit("mean", unit), format="%.4g"),
+            grouping: st.column_config.TextColumn(width=80 if grouping == "piece" else 130),
+            "kind": st.column_config.TextColumn(width=85),
+            "tokens": st.column_config.NumberColumn(
+                format="localized", width=60, help="Tokens of the type in the step."
+            ),
+            "of_tokens": st.column_config.NumberColumn(
+                "of all", format="%.1f %%", width=65, help="Share of the step's tokens."
+            ),
+            "mean": st.column_config.NumberColumn(
+                _with_unit("mean", unit), format="%.4g", width=85, help="Over the type's tokens."
+            ),
             "share": _share_column(frame["share"]),
         },
     )
@@ -297,15 +303,18 @@ def _rollouts_table(run: Run, column: str, spike: Spike | None) -> None:
     metric = rollout_metric(column)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown("#### Rollouts", width="content")
-        st.toggle(
-            "Lowest first",
-            key="low",
-            help="For a metric that fell: who pulls it down.",
+        st.segmented_control(
+            "Order",
+            ["highest", "lowest"],
+            key="order",
+            required=True,
+            format_func=lambda name: f"{name} first",
+            label_visibility="collapsed",
             persist_state="session",
         )
     rows = run.of_step(int(_state.get("step")))
     values = rows[column].to_numpy(np.float64, na_value=np.nan)
-    order = np.argsort(values if _state.get("low") else -values, kind="stable")
+    order = np.argsort(values if _state.get("order") == "lowest" else -values, kind="stable")
     order = order[np.isfinite(values[order])]
     if not len(order):
         st.caption(f"{plain(metric.label)} is not recorded at this step.")
@@ -318,7 +327,7 @@ def _rollouts_table(run: Run, column: str, spike: Spike | None) -> None:
     frame = _rollouts_frame(view, column, metric)
     if total and not signed:
         frame.insert(2, "share", 100 * frame[column].astype(float) / total)
-    row = _table(frame, f"rollouts_{column}_{_state.get('low')}", _rollout_columns(frame, metric))
+    row = _table(frame, f"rollouts_{column}", _rollout_columns(frame, metric))
     if cut > 0:
         st.caption(f"The first {_ROLLOUTS:,} of {len(order):,} rollouts.")
     if row is not None:
@@ -329,15 +338,14 @@ def _rollouts_table(run: Run, column: str, spike: Spike | None) -> None:
 
 def _rollouts_frame(view: pd.DataFrame, column: str, metric: Metric) -> pd.DataFrame:
     chosen = ["index", column]
-    also = ("reward", "response_tokens", "group_id", "env", "finish_reason", "response")
+    also = ("reward", "response_tokens", "response")
     chosen += [name for name in also if name in view and name != column]
     frame = view[chosen].copy()
     if metric.unit == "share":
         frame[column] = frame[column].astype(float)
-    for name in ("response", "group_id", "env", "finish_reason"):
-        if name in frame:
-            texts = frame[name].astype(object)
-            frame[name] = [None if pd.isna(t) else one_line(t, _CUT) for t in texts]
+    if "response" in frame:
+        texts = frame["response"].astype(object)
+        frame["response"] = [None if pd.isna(t) else piece_shown(str(t), _CUT) for t in texts]
     return frame
 
 
@@ -383,14 +391,14 @@ def _share_column(values: pd.Series[Any]) -> Any:
         min_value=0,
         max_value=float(max(values.max(), 1e-9)),
         format="%.1f %%",
-        width=125,
+        width=110,
     )
 
 
 def _table(frame: pd.DataFrame, key: str, columns: dict[str, Any]) -> int | None:
     """Draws a table of which a row can be clicked; the row that was, by its position."""
     held = [
-        _state.get(name) for name in ("run", "step", "of", "only", "types", "low", "cap", "pads")
+        _state.get(name) for name in ("run", "step", "of", "only", "types", "order", "cap", "pads")
     ]
     identity = hashlib.blake2b(repr((held, len(frame))).encode(), digest_size=8).hexdigest()
     event: Any = st.dataframe(

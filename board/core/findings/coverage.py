@@ -1,4 +1,4 @@
-"""What each rule had to look at: a rule that is silent for want of data must not pass for a clean bill."""
+"""What each rule had to look at: silence for want of data must not pass for a clean bill."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ NEEDS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
     "mismatch": _SAMPLER,
     "mismatch_drift": _SAMPLER,
 }
-"""Rule -> what the table of rollouts must hold: of each entry one of the columns. `rewards.` is any part."""
+"""Rule -> columns of the table of rollouts that it needs, one of each entry. `rewards.` is any part."""
 
 _WORDS: Final = {
     "k3_mean": "logprobs and ref_logprobs",
