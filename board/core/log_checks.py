@@ -31,7 +31,8 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class PairAudit:
-    """The audits of two arrays over several steps. correlations: by shift, the median over steps.
+    """The audits of two arrays over several steps. correlations: by shift, those of the first shifted
+    step, without one the median over steps.
 
     shift: that of the first step where it is not 0, else 0; None where nothing can be said. shifted:
     steps where it is not 0; steps: that were tested. tokens: over all of them. apart: median of
@@ -62,15 +63,16 @@ def _pair(first: str, second: str, audits: list[tuple[int, Audit]]) -> PairAudit
     told = [(step, audit) for step, audit in audits if audit.shift is not None]
     shifted = [(step, audit) for step, audit in told if audit.shift]
     shift = shifted[0][1].shift if shifted else (0 if told else None)
+    shown = shifted[:1] or told
     return PairAudit(
         first,
         second,
-        {s: _median([audit.correlations[s] for _, audit in told]) for s in SHIFTS},
+        {s: _median([audit.correlations[s] for _, audit in shown]) for s in SHIFTS},
         shift,
         tuple(step for step, _ in shifted),
         len(told),
         sum(audit.tokens for _, audit in audits),
-        _median([audit.apart for _, audit in audits]),
+        _median([audit.apart for _, audit in shown]),
         shifted[0][1] if shifted else None,
     )
 

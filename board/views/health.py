@@ -43,7 +43,7 @@ def _alignment(digests: tuple[Digest, ...]) -> None:
     for pair in pairs:
         if pair.shift:
             st.error(
-                plain(f"OFF BY {pair.shift:+d}: {shift_words(pair)}", 500), icon=":material/error:"
+                plain(f"OFF BY {pair.shift:+d}. {shift_words(pair)}", 500), icon=":material/error:"
             )
     told = [pair for pair in pairs if pair.shift is not None]
     if not told:
@@ -58,7 +58,21 @@ def _alignment(digests: tuple[Digest, ...]) -> None:
             f"Best shift 0 for all {len(told)} pairs of arrays, in {len(digests)} steps looked at.",
             icon=":material/check_circle:",
         )
+    else:
+        shifted = min(step for pair in pairs for step in pair.shifted)
+        with st.container(horizontal=True, gap="small"):
+            _go("rollouts", f"Rollouts of step {shifted}", step=shifted, scope="step", index=0)
+            _go("findings", "Findings tell the first step of all")
     _pairs_table(pairs)
+
+
+def _go(page: str, label: str, **changes: object) -> None:
+    st.page_link(
+        _state.VIEWS / f"{page}.py",
+        label=label,
+        icon=":material/arrow_forward:",
+        query_params=_state.encoded(**changes),
+    )
 
 
 def _pairs_table(pairs: list[PairAudit]) -> None:
@@ -92,7 +106,8 @@ def _pairs_table(pairs: list[PairAudit]) -> None:
     )
     st.caption(
         "Correlation of the first array at token i with the second at i + shift, loss tokens only, "
-        f"median over the steps. {clear_words()}"
+        "of the first shifted "
+        f"step, or the median over the steps. {clear_words()}"
     )
 
 
@@ -135,22 +150,14 @@ def _line(run: Run, check: Check) -> None:
     name, words, place = st.columns([3, 11, 3], gap="small", vertical_alignment="center")
     name.markdown(f"{icon} {plain(check.name)}")
     words.text(f"{prefix}{check.found}")
-    changes: dict[str, object] = {}
-    page, label = "", ""
-    if check.evidence is not None:
-        e = check.evidence
-        page, label = "rollout", f"Step {e.step}, rollout {e.index}"
-        changes = {"step": e.step, "index": e.index, "token": e.position}
-    elif check.step is not None:
-        page, label = "rollouts", f"Step {check.step}"
-        changes = {"step": check.step, "index": 0, "token": None, "scope": "step"}
-    if page:
-        place.page_link(
-            _state.VIEWS / f"{page}.py",
-            label=label,
-            icon=":material/arrow_forward:",
-            query_params=_state.encoded(**changes),
-        )
+    with place:
+        if check.evidence is not None:
+            e = check.evidence
+            label = f"Step {e.step}, rollout {e.index}"
+            _go("rollout", label, step=e.step, index=e.index, token=e.position)
+        elif check.step is not None:
+            step = check.step
+            _go("rollouts", f"Step {step}", step=step, index=0, token=None, scope="step")
 
 
 def _problems(run: Run) -> None:

@@ -100,19 +100,14 @@ def _tokens_of(run: Run, column: str) -> Spike | None:
 
 
 def _show_headline(spike: Spike, headline: Headline, metric: Metric) -> None:
-    left, right = st.columns([5, 6], gap="small")
+    left, right = st.columns([1, 1], gap="small")
     with left, st.container(border=True, height="stretch"):
         st.markdown(f"## {_sentence(headline)}")
-        count = int(spike.found.counted.sum())
-        st.markdown(
-            f"of {plain(metric.label)} at step {spike.found.tokens.step} "
-            f":gray[· {count:,} tokens of {spike.found.rollouts:,} rollouts]"
-        )
-        if headline.type is not None and headline.what == "piece":
-            st.text("the piece")
+        st.markdown(_whole_words(spike.found, headline, metric))
+        if headline.what == "piece" and headline.type is not None:
             st.code(piece_shown(headline.type.name), language=None)
         if headline.token is not None:
-            _show_top_token(spike.found, headline.token, metric)
+            _show_top_token(spike.found, headline, headline.token)
     with right, st.container(border=True, height="stretch"):
         figure = shares_chart(
             _shares(spike.found, spike.kinds),
@@ -126,33 +121,51 @@ def _show_headline(spike: Spike, headline: Headline, metric: Metric) -> None:
 
 
 def _sentence(headline: Headline) -> str:
+    """The glance: what carries how much. A piece's own text stands below, as text."""
     share = f"{headline.share:.0%}"
     if headline.what == "token":
         return f"One token carries {share}"
-    if headline.what == "piece" and headline.type is not None:
-        return f"One piece carries {share}, in {headline.of_tokens:.1%} of the tokens"
-    if headline.what == "kind" and headline.type is not None:
-        kind = _kind_words(headline.type.name)
-        return f"{kind} carry {share}, with {headline.of_tokens:.0%} of the tokens"
+    kind = "" if headline.type is None else _KIND_WORDS.get(headline.type.kind, headline.type.kind)
+    if headline.what == "spread":
+        return "No token or type stands out"
+    if headline.what == "piece" and kind not in _KIND_WORDS.values():
+        return f"One piece carries {share}"
+    return f"{kind[:1].upper()}{kind[1:]} carries {share}"
+
+
+def _whole_words(found: Contributions, headline: Headline, metric: Metric) -> str:
+    """What the share is of, and how many tokens stand behind it."""
+    count = int(found.counted.sum())
+    of = f"of {plain(metric.label)} at step {found.tokens.step}"
+    if headline.what == "token":
+        return f"{of} :gray[· 1 of {count:,} tokens, {found.rollouts:,} rollouts]"
     assert headline.type is not None
-    return f"No token or type stands out: {_kind_words(headline.type.name).lower()} make {share}"
+    if headline.what == "spread":
+        kind = _KIND_WORDS.get(headline.type.kind, headline.type.kind)
+        return f"{of}: {plain(kind)} makes {headline.share:.0%}, as {headline.of_tokens:.0%} of the tokens"
+    part = f"{headline.type.count:,} of {count:,} tokens ({headline.of_tokens:.1%})"
+    return f"{of} :gray[· {part}]"
 
 
-def _kind_words(kind: str) -> str:
-    words = {"digits": "Digits", "code": "Code", "CJK": "CJK characters", "word": "Words"}
-    return words.get(kind) or (
-        f"{kind.capitalize()} tokens" if not kind.endswith("s") else kind.capitalize()
-    )
+_KIND_WORDS: Final = {
+    "end of text": "end-of-text",
+    "template": "chat template",
+    "tool tag": "tool tags",
+    "thinking tag": "thinking tags",
+}
 
 
-def _show_top_token(found: Contributions, token: TokenShare, metric: Metric) -> None:
+def _show_top_token(found: Contributions, headline: Headline, token: TokenShare) -> None:
     before, piece, after = _in_context(found, token)
     unit = token_metric(found.metric).unit
+    share = token.contribution / whole(found)
+    alone = "" if headline.what == "token" else f", {share:.1%} alone"
     st.text(
-        f"the largest: rollout {token.index}, token {token.position}, "
-        f"{number(token.value)} {unit}, {token.contribution / whole(found):.0%}"
+        f"{'' if headline.what == 'token' else 'the largest: '}rollout {token.index}, "
+        f"token {token.position}, {number(token.value)} {unit}{alone}"
     )
-    st.code(f"{before}⟦{piece}⟧{after}", language=None, wrap_lines=True)
+    if headline.what != "piece":
+        st.code(f"{before}⟦{piece}⟧{after}", language=None, wrap_lines=True)
     st.page_link(
         _state.VIEWS / "rollout.py",
         label=f"Open token {token.position} of rollout {token.index}",
@@ -286,7 +299,7 @@ def _types_table(spike: Spike) -> None:
                 "of all", format="%.1f %%", width=65, help="Share of the step's tokens."
             ),
             "mean": st.column_config.NumberColumn(
-                _with_unit("mean", unit), format="%.4g", width=85, help="Over the type's tokens."
+                _with_unit("mean", unit), format="%.4g", width=78, help="Over the type's tokens."
             ),
             "share": _share_column(frame["share"]),
         },
@@ -391,7 +404,7 @@ def _share_column(values: pd.Series[Any]) -> Any:
         min_value=0,
         max_value=float(max(values.max(), 1e-9)),
         format="%.1f %%",
-        width=110,
+        width=105,
     )
 
 
@@ -434,7 +447,7 @@ def _render() -> None:
         return
     _show_headline(spike, spike.headline, rollout_metric(column))
     _tokens_table(spike.found)
-    left, right = st.columns([5, 6], gap="small")
+    left, right = st.columns([1, 1], gap="small")
     with left:
         _types_table(spike)
     with right:
