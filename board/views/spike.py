@@ -142,7 +142,8 @@ def _whole_words(found: Contributions, headline: Headline, metric: Metric) -> st
     assert headline.type is not None
     if headline.what == "spread":
         kind = _KIND_WORDS.get(headline.type.kind, headline.type.kind)
-        return f"{of}: {plain(kind)} makes {headline.share:.0%}, as {headline.of_tokens:.0%} of the tokens"
+        parts = f"{headline.share:.0%}, as {headline.of_tokens:.0%} of the tokens"
+        return f"{of}: {plain(kind)} makes {parts}"
     part = f"{headline.type.count:,} of {count:,} tokens ({headline.of_tokens:.1%})"
     return f"{of} :gray[· {part}]"
 
