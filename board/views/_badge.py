@@ -45,6 +45,7 @@ def link(run: Run) -> None:
     label = "Findings: " + "  ".join(told) if told else ":gray[Findings: nothing stood out]"
     st.page_link(
         _state.VIEWS / "findings.py",
-        label=label + (so_far if told else ""),
+        label=label + so_far,
+        icon=":material/flag:",
         query_params=_state.encoded(),
     )
