@@ -60,7 +60,7 @@ def test_three_clicks_lead_from_a_spike_to_the_guilty_token(
     page: Page, serve: ServeCommand
 ) -> None:
     page.goto(f"{board_on(serve, SAMPLES)}/?run=grpo_arithmetic")
-    expect(page.locator(".js-plotly-plot .main-svg").first).to_be_visible()
+    expect(page.locator(".js-plotly-plot .nsewdrag").first).to_be_visible()
     settled(page)
     click_step(page, 1, 97)
     expect(page).to_have_url(re.compile(r"/spike\?.*step=97&of=k3_mean"))
