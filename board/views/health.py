@@ -32,13 +32,13 @@ _WORDS = {
 }
 
 
+# State -> icon, colour, and how its line begins.
 _STATES: Final[Mapping[State, tuple[str, str, str]]] = {
     "good": (":material/check_circle:", "green", ""),
     "bad": (":material/error:", "red", ""),
     "note": (":material/info:", "blue", ""),
     "not recorded": (":material/remove:", "gray", "not recorded: "),
 }
-"""State -> icon, colour, and how its line begins."""
 
 
 def _alignment(digests: tuple[Digest, ...]) -> None:

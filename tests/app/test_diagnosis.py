@@ -79,7 +79,7 @@ def test_findings_are_listed_worst_first_with_their_places(open_app: OpenApp) ->
     assert "index=16" in links(app)["rollout 16"]
     assert "Tokens were read of 3,200 rollouts" in shown
     copied = app.code[0].value
-    assert copied.count("rule ") == len(app.get("page_link")) - 0 or copied.count("rule ") == 11
+    assert copied.count("· rule ") == 11
     app = open_app(SAMPLES, "findings", run="grpo_reward_hack", severity="severe")
     assert "Longer responses, no better answers" not in "\n".join(m.value for m in app.markdown)
 
