@@ -38,13 +38,11 @@ def link(run: Run) -> None:
     done = _cached.findings(run, limits).finished
     found = (done or _cached.index_findings(run, limits)).findings
     counts = {name: sum(f.severity == name for f in found) for name in SEVERITIES}
-    told = [
-        f":{COLOURS[n]}[{ICONS[n]} {counted(count, n)}]" for n, count in counts.items() if count
-    ]
-    so_far = "" if done else " :gray[of the index]"
-    label = "Findings: " + "  ".join(told) if told else ":gray[Findings: nothing stood out]"
+    told = [f"{ICONS[n]} {counted(count, n)}" for n, count in counts.items() if count]
+    so_far = "" if done else " (rules of the index)"
     st.page_link(
         _state.VIEWS / "findings.py",
-        label=label + (so_far if told else ""),
+        label=f"Findings: {'  '.join(told) or 'nothing stood out'}{so_far}",
+        icon=":material/flag:",
         query_params=_state.encoded(),
     )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Final
+
 import pandas as pd
 import streamlit as st
 
@@ -10,6 +13,7 @@ from board.core.findings.digest import Digest
 from board.core.log_checks import (
     Check,
     PairAudit,
+    State,
     array_checks,
     clear_words,
     pair_audits,
@@ -28,11 +32,12 @@ _WORDS = {
 }
 
 
-_STATES = {
-    "good": (":green[:material/check_circle:]", ""),
-    "bad": (":red[:material/error:]", ""),
-    "note": (":blue[:material/info:]", ""),
-    "not recorded": (":gray[:material/remove:]", "not recorded: "),
+# State -> icon, colour, and how its line begins.
+_STATES: Final[Mapping[State, tuple[str, str, str]]] = {
+    "good": (":material/check_circle:", "green", ""),
+    "bad": (":material/error:", "red", ""),
+    "note": (":material/info:", "blue", ""),
+    "not recorded": (":material/remove:", "gray", "not recorded: "),
 }
 
 
@@ -130,7 +135,7 @@ def _checks(run: Run, digests: tuple[Digest, ...]) -> None:
     for rule, (name, nothing) in good.items():
         own = [finding for finding in found if finding.rule == rule]
         missing = "switched off" if rules[rule].state == "off" else rules[rule].missing
-        state = "note" if rule in ("resumed", "clock_gap") else "bad"
+        state: State = "note" if rule in ("resumed", "clock_gap") else "bad"
         checks.append(rule_check(name, own, missing=missing, nothing=nothing, state=state))
     with st.container(border=True, gap="xsmall"):
         for check in checks:
@@ -146,9 +151,9 @@ def _lines(run: Run) -> Check:
 
 
 def _line(run: Run, check: Check) -> None:
-    icon, prefix = _STATES[check.state]
+    icon, colour, prefix = _STATES[check.state]
     name, words, place = st.columns([3, 11, 3], gap="small", vertical_alignment="center")
-    name.markdown(f"{icon} {plain(check.name)}")
+    name.badge(plain(check.name), icon=icon, color=colour)  # type: ignore[arg-type] # of ours
     words.text(f"{prefix}{check.found}")
     with place:
         if check.evidence is not None:

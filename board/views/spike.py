@@ -128,9 +128,11 @@ def _sentence(headline: Headline) -> str:
     kind = "" if headline.type is None else _KIND_WORDS.get(headline.type.kind, headline.type.kind)
     if headline.what == "spread":
         return "No token or type stands out"
-    if headline.what == "piece" and kind not in _KIND_WORDS.values():
+    assert headline.type is not None
+    if headline.what == "piece" and headline.type.kind not in _MARKERS:
         return f"One piece carries {share}"
-    return f"{kind[:1].upper()}{kind[1:]} carries {share}"
+    verb = "carry" if kind in _PLURAL else "carries"
+    return f"{kind[:1].upper()}{kind[1:]} {verb} {share}"
 
 
 def _whole_words(found: Contributions, headline: Headline, metric: Metric) -> str:
@@ -143,17 +145,20 @@ def _whole_words(found: Contributions, headline: Headline, metric: Metric) -> st
     if headline.what == "spread":
         kind = _KIND_WORDS.get(headline.type.kind, headline.type.kind)
         parts = f"{headline.share:.0%}, as {headline.of_tokens:.0%} of the tokens"
-        return f"{of}: {plain(kind)} makes {parts}"
+        return f"{of}: {plain(kind)} {'make' if kind in _PLURAL else 'makes'} {parts}"
     part = f"{headline.type.count:,} of {count:,} tokens ({headline.of_tokens:.1%})"
     return f"{of} :gray[· {part}]"
 
 
+_MARKERS: Final = frozenset(("end of text", "template", "tool tag", "thinking tag"))
 _KIND_WORDS: Final = {
+    "word": "words",
     "end of text": "end-of-text",
     "template": "chat template",
     "tool tag": "tool tags",
     "thinking tag": "thinking tags",
 }
+_PLURAL: Final = frozenset(("digits", "words", "tool tags", "thinking tags"))
 
 
 def _show_top_token(found: Contributions, headline: Headline, token: TokenShare) -> None:

@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from board.views import _state
 
-PAGES = ("overview", "rollouts", "rollout", "health")
+PAGES = ("overview", "spike", "rollouts", "rollout", "findings", "health")
 OpenApp = Callable[..., AppTest]
 
 

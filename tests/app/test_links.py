@@ -43,6 +43,11 @@ LINKS: dict[str, tuple[str, str, Any]] = {
     ),
     "cols": ("rollouts", "reward,grad_norm", ["reward", "grad_norm"]),
     "chart": ("rollouts", "distribution", "distribution"),
+    "of": ("spike", "entropy_mean", "entropy_mean"),
+    "types": ("spike", "kind", "kind"),
+    "only": ("spike", "kind:word", "kind:word"),
+    "order": ("spike", "lowest", "lowest"),
+    "severity": ("findings", "severe,lead", ["severe", "lead"]),
     "metric": ("rollout", "entropy", "entropy"),
     "token": ("rollout", "3", 3),
     "heat": ("rollout", "0", False),
@@ -85,7 +90,7 @@ def test_all_choices_survive_the_way_over_every_page(open_app: OpenApp, logs: Pa
     link = {name: text for name, (_, text, _) in LINKS.items()}
     link |= {"run": "native", "root": ".", "cap": "7"}
     app = open_app(logs, "health", **link)
-    for page in ("overview", "rollouts", "rollout", "health", "rollout", "rollouts", "overview"):
+    for page in (*PAGES, "rollout", "rollouts", "overview"):
         assert_sound(app)
         assert query(app) == link, page
         go_to(app, page)
@@ -126,6 +131,12 @@ WRONG = [
     ("cols", "rollouts", "reward,nothing", "nothing"),
     ("cols", "rollouts", "offset", "offset"),
     ("chart", "rollouts", "pie", "chart"),
+    ("of", "spike", "prompt", "prompt"),
+    ("types", "spike", "colour", "colour"),
+    ("types", "spike", "role", "role"),
+    ("only", "spike", "colour:red", "colour"),
+    ("order", "spike", "best", "best"),
+    ("severity", "findings", "fatal", "fatal"),
     ("metric", "rollout", "nothing", "nothing"),
     ("token", "rollout", "99", "99"),
     ("token", "rollout", "-1", "-1"),

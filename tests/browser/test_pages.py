@@ -17,7 +17,8 @@ ServeCommand = Callable[[Sequence[str]], str]
 
 RAN = 'window.hacked !== undefined || document.querySelector("iframe[srcdoc]") !== null'
 WIDER = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
-PAGES = ("", "rollouts", "rollout", "health")
+SAMPLES = Path(__file__).parents[2] / "rollout_samples"
+PAGES = ("", "spike", "rollouts", "rollout", "findings", "health")
 
 
 def board_on(serve: ServeCommand, root: Path) -> str:
@@ -40,38 +41,39 @@ def native(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def click_curve(page: Page, at_share: float) -> None:
-    """Clicks the first curve at a share of its width, where the pointer finds its nearest point."""
-    plot = page.locator(".js-plotly-plot .nsewdrag").first
+def click_step(page: Page, curve: int, step: int) -> None:
+    """Clicks a step of a curve, at its place on the x axis."""
+    chart = page.locator(".js-plotly-plot").nth(curve)
+    plot = chart.locator(".nsewdrag")
     plot.scroll_into_view_if_needed()
     box = plot.bounding_box()
     assert box is not None
-    x, y = box["x"] + box["width"] * at_share, box["y"] + box["height"] / 2
+    x = box["x"] + chart.evaluate("(plot, step) => plot._fullLayout.xaxis.l2p(step)", step)
+    y = box["y"] + box["height"] / 2
     page.mouse.move(x - 3, y)
     page.mouse.move(x, y)
     expect(page.locator(".hoverlayer .hovertext").first).to_be_visible()
     page.mouse.click(x, y)
 
 
-def test_three_clicks_lead_from_a_curve_to_a_token(
-    page: Page, serve: ServeCommand, native: Path
+def test_three_clicks_lead_from_a_spike_to_the_guilty_token(
+    page: Page, serve: ServeCommand
 ) -> None:
-    page.goto(f"{board_on(serve, native)}/?run=run")
-    expect(page.locator(".js-plotly-plot .main-svg").first).to_be_visible()
+    page.goto(f"{board_on(serve, SAMPLES)}/?run=grpo_arithmetic")
+    expect(page.locator(".js-plotly-plot .nsewdrag").first).to_be_visible()
     settled(page)
-    click_curve(page, 0.57)
-    expect(page).to_have_url(re.compile(r"/rollouts\?.*step=20\b"))
+    click_step(page, 1, 97)
+    expect(page).to_have_url(re.compile(r"/spike\?.*step=97&of=k3_mean"))
+    expect(page.get_by_text("One token carries 77%")).to_be_visible()
     table = page.get_by_test_id("stDataFrame").first
     expect(table).to_be_visible()
     settled(page)
-    table.click(position={"x": 300, "y": 36 * 3 + 18})
-    expect(page).to_have_url(re.compile(r"/rollout\?.*step=20.*index=2\b"))
-    page.locator(".token-view .flow .response .token, .token-view .flow .token").nth(3).click()
-    expect(page).to_have_url(re.compile(r"token=\d+"))
-    here = page.url
-    page.reload()
-    expect(page.locator(".token-view .panel")).to_contain_text(re.compile(r"Token \d+"))
-    assert page.url == here
+    table.click(position={"x": 300, "y": 35 + 18})
+    expect(page).to_have_url(re.compile(r"/rollout\?.*step=97&index=13.*metric=k3&token=6"))
+    expect(page.locator(".token-view .panel")).to_contain_text("Token 6")
+    settled(page)
+    page.go_back()
+    expect(page.get_by_text("One token carries 77%")).to_be_visible()
 
 
 def test_keys_go_from_rollout_to_rollout_and_from_step_to_step(

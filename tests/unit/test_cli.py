@@ -409,10 +409,12 @@ def test_serve_is_the_default_command(monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert cli.main([]) == 0
     assert cli.main([str(tmp_path), "--port", "9000"]) == 0
     assert cli.main(["--host", "0.0.0.0", "--allow-any-path", "--no-browser"]) == 0
+    assert cli.main(["--thresholds", "mine.toml"]) == 0
     assert seen == [
-        (None, "127.0.0.1", None, False, True),
-        (tmp_path, "127.0.0.1", 9000, False, True),
-        (None, "0.0.0.0", None, True, False),
+        (None, "127.0.0.1", None, False, True, None),
+        (tmp_path, "127.0.0.1", 9000, False, True, None),
+        (None, "0.0.0.0", None, True, False, None),
+        (None, "127.0.0.1", None, False, True, Path("mine.toml")),
     ]
 
 

@@ -33,6 +33,7 @@ NEEDS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
     "entropy_collapse": (("entropy_mean",),),
     "zero_gradient": _GROUPS,
     "advantages": (*_GROUPS, ("advantage",)),
+    "hidden_env": (("env",), *_REWARD),
     "truncation": (("is_truncated",),),
     "length_without_gain": (("response_tokens",), ("reward", REWARD_PART)),
     "reward_length": (*_GROUPS, ("response_tokens",)),
@@ -84,7 +85,7 @@ def _of(
     about = (inspect.getdoc(rule.look) or rule.name).split("\n\n")[0].replace("\n", " ")
     if not thresholds[rule.name].get("enabled", 1.0):
         return Coverage(rule.name, about, "off")
-    missing = [needs for needs in NEEDS[rule.name] if not _has_one(needs, columns)]
+    missing = [needs for needs in NEEDS.get(rule.name, ()) if not _has_one(needs, columns)]
     if missing:
         words = " and ".join(" or ".join(_WORDS.get(n, n) for n in needs) for needs in missing)
         return Coverage(rule.name, about, "not recorded", words)

@@ -1,0 +1,136 @@
+"""Spike, Findings and Log health: what they say, and where their clicks lead."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from faults.plant import clean, shift_logprobs
+from shown import OpenApp, assert_sound, query, texts
+from streamlit.testing.v1 import AppTest
+from written_logs import native_run
+
+SAMPLES = Path(__file__).parents[2] / "rollout_samples"
+
+
+def words(app: AppTest) -> str:
+    """What stands on the page, without the signs that escape Markdown."""
+    return texts(app).replace("\\", "")
+
+
+def links(app: AppTest) -> dict[str, str]:
+    """Label -> page and query of each link."""
+    return {
+        link.proto.label.replace("\\", ""): f"{link.proto.page}?{link.proto.query_string}"
+        for link in app.get("page_link")
+    }
+
+
+def test_a_spike_is_told_in_one_sentence_and_tokens_and_types_are_ranked(open_app: OpenApp) -> None:
+    app = open_app(SAMPLES, "spike", run="grpo_arithmetic", step="97", of="k3_mean")
+    assert_sound(app)
+    assert "## One token carries 77%" in words(app)
+    tokens, types, rollouts = (element.value for element in app.dataframe)
+    assert tokens[["rollout", "token", "piece"]].iloc[0].tolist() == [13, 6, "2"]
+    assert tokens["share"].is_monotonic_decreasing
+    assert types["piece"].iloc[0] == "2"
+    assert types["share"].sum() == pytest.approx(100)
+    assert types["tokens"].sum() == 691
+    assert rollouts["index"].iloc[0] == 13
+    assert rollouts["share"].sum() == pytest.approx(100)
+    rows = links(app)["All rollouts of step 97"]
+    assert "step=97" in rows
+
+
+def test_one_type_of_token_is_listed_alone(open_app: OpenApp) -> None:
+    link = {"run": "grpo_arithmetic", "step": "97", "of": "k3_mean", "only": "kind:word"}
+    app = open_app(SAMPLES, "spike", **link)
+    assert set(app.dataframe[0].value["kind"]) == {"word"}
+    next(b for b in app.button if b.label == "All tokens").click().run()
+    assert "only" not in query(app)
+    assert "digits" in set(app.dataframe[0].value["kind"])
+
+
+def test_a_metric_of_rollouts_ranks_rollouts_and_says_why_no_tokens(
+    open_app: OpenApp, logs: Path
+) -> None:
+    app = open_app(logs, "spike", run="native", step="10", of="reward")
+    assert_sound(app)
+    assert "recorded per rollout" in words(app)
+    (rollouts,) = (element.value for element in app.dataframe)
+    assert rollouts["index"].iloc[0] == 7
+    app = open_app(logs, "spike", run="native", step="10", of="reward", order="lowest")
+    assert app.dataframe[0].value["index"].iloc[0] == 0
+
+
+def test_a_run_without_numbers_has_nothing_to_take_apart(open_app: OpenApp, logs: Path) -> None:
+    app = open_app(logs, "spike", run="texts")
+    assert_sound(app)
+    assert "metric" not in query(app)
+
+
+def test_findings_are_listed_worst_first_with_their_places(open_app: OpenApp) -> None:
+    app = open_app(SAMPLES, "findings", run="grpo_reward_hack")
+    assert_sound(app)
+    shown = words(app)
+    assert shown.index("Responses are cut off") < shown.index("Longer responses, no better answers")
+    assert "threshold 0.25" in shown
+    assert "leads to follow" in shown.lower()
+    assert "index=16" in links(app)["rollout 16"]
+    assert "Tokens were read of 3,200 rollouts" in shown
+    copied = app.code[0].value
+    assert copied.count("· rule ") == 11
+    app = open_app(SAMPLES, "findings", run="grpo_reward_hack", severity="severe")
+    assert "Longer responses, no better answers" not in "\n".join(m.value for m in app.markdown)
+
+
+def test_a_run_without_findings_says_how_much_was_looked_at(open_app: OpenApp, logs: Path) -> None:
+    app = open_app(logs, "findings", run="rllb")
+    assert_sound(app)
+    shown = words(app)
+    assert "Nothing stood out" in shown
+    assert "rules looked at 3 steps" in shown
+    assert "because it is not recorded" in shown
+    assert "entropy_collapse (entropy)" in shown
+
+
+def test_thresholds_in_the_runs_folder_are_used_and_a_wrong_one_is_told(
+    open_app: OpenApp, tmp_path: Path
+) -> None:
+    folder = native_run(tmp_path / "run")
+    (folder / "thresholds.toml").write_text("[resumed]\nenabled = false\n")
+    app = open_app(tmp_path, "findings")
+    assert "The run was resumed" not in words(app)
+    assert "Switched off: resumed" in words(app)
+    (folder / "thresholds.toml").write_text("[resumd]\nenabled = false\n")
+    app = open_app(tmp_path, "findings")
+    assert "did you mean resumed" in words(app)
+    assert "The run was resumed" in words(app)
+
+
+def test_the_overview_says_how_many_findings_there_are(open_app: OpenApp) -> None:
+    app = open_app(SAMPLES, run="resumed")
+    assert any("1 lead" in label for label in links(app))
+
+
+def test_arrays_that_are_off_by_one_are_shouted_first(open_app: OpenApp, tmp_path: Path) -> None:
+    log = clean()
+    shift_logprobs(log)
+    log.write(tmp_path / "run")
+    app = open_app(tmp_path, "health")
+    assert_sound(app)
+    assert len(app.error) == 2
+    assert "OFF BY +1. logprobs[i] fits sampling_logprobs[i+1]" in words(app)
+    pairs = app.dataframe[0].value
+    assert pairs["best shift"].tolist() == ["+1", "+1", "0"]
+
+
+def test_what_a_log_has_nothing_to_test_of_is_not_recorded(open_app: OpenApp, logs: Path) -> None:
+    app = open_app(logs, "health", run="texts")
+    assert_sound(app)
+    told = [text.value for text in app.text]
+    assert "not recorded: no token arrays" in told
+    assert "not recorded: timestamp" in told
+    assert "not recorded: rollout_id" in told
+    app = open_app(logs, "health", run="native")
+    assert any("Steps 20 to 20 were written again" in text.value for text in app.text)
