@@ -14,6 +14,7 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
+from board.charts import group_charts
 from board.charts.curves import CurveOptions, Series, curve
 from board.core.vocabulary import Vocabulary
 from board.store import discovery, spans
@@ -21,6 +22,7 @@ from board.store.builder import start
 from board.store.discovery import Discovery, RunInfo
 from board.store.rollout import OpenRollout, open_rollout, search
 from board.store.run import Follower, OpenOptions, Run
+from board.store.run_groups import RunGroups, StepFit, run_groups
 from board.store.spans import StepSpans
 from board.store.tokenizers import load_vocabulary
 from board.views._text import plain, size
@@ -163,3 +165,49 @@ def _found(
 def found(of: Run, step: int | None, text: str) -> pd.Series[bool]:
     """Which rollouts of a step (None: of the run) hold `text`, by their row label."""
     return _found(of.version, of.options, step, text, of)
+
+
+@st.cache_resource(max_entries=4, show_spinner=False)
+def _groups(version: str, path: Path, options: OpenOptions, _run: Run) -> RunGroups | None:
+    return run_groups(_run)
+
+
+def groups(of: Run) -> RunGroups | None:
+    """The groups of a run; None where it has none."""
+    return _groups(of.version, of.info.path, of.options, of)
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def _advantage_fit(
+    version: str, path: Path, options: OpenOptions, step: int, _run: Run
+) -> StepFit | None:
+    found = groups(_run)
+    return None if found is None else found.fit(step)
+
+
+def advantage_fit(of: Run, step: int) -> StepFit | None:
+    """Advantages of a step, recorded against recomputed; None where none is recorded."""
+    return _advantage_fit(of.version, of.info.path, of.options, step, of)
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def _group_curve(
+    version: str,
+    path: Path,
+    options: OpenOptions,
+    chart: str,
+    smoothing: float,
+    dark: bool,
+    _run: Run,
+) -> go.Figure:
+    found = groups(_run)
+    assert found is not None, "the page looks for groups first"
+    if chart == "pass":
+        return group_charts.pass_at(found.groups, dark=dark, smoothing=smoothing)
+    draw = group_charts.no_gradient if chart == "zero" else group_charts.effective_batch
+    return draw(found.by_step, dark=dark, smoothing=smoothing)
+
+
+def group_curve(of: Run, chart: str, smoothing: float, *, dark: bool) -> go.Figure:
+    """A chart of groups over the steps: "zero", "batch" or "pass"; the caller must not change it."""
+    return _group_curve(of.version, of.info.path, of.options, chart, smoothing, dark, of)

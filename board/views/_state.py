@@ -150,6 +150,11 @@ CHOICES: Final[Mapping[str, Choice]] = {
     "range": Choice({}, _bounds, _bounds_text),
     "cols": _LIST,
     "chart": Choice("reward", _one_of("reward", "gap", "distribution")),
+    # Groups, and other pages with curves of their own
+    "trend": Choice(0.8, _decimal(0.0, 0.99), lambda v: f"{v:g}"),
+    "fill": Choice("reward", _one_of("reward", "advantage")),
+    "gid": Choice(""),
+    "gfrom": Choice(0, _count),
     # Rollout
     "metric": Choice(""),
     "token": Choice(None, _whole),
