@@ -103,7 +103,7 @@ class RunGroups:
 
 @dataclass(frozen=True, slots=True)
 class StepFit:
-    """whole: of the steps looked at. expected, differs: [rollouts] of the one step, as in AdvantageFit."""
+    """whole: of the steps looked at. expected, differs: [rollouts] of the one step; see AdvantageFit."""
 
     whole: AdvantageFit
     expected: FloatArray

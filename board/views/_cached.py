@@ -23,6 +23,7 @@ from board.store.discovery import Discovery, RunInfo
 from board.store.rollout import OpenRollout, open_rollout, search
 from board.store.run import Follower, OpenOptions, Run
 from board.store.run_groups import RunGroups, StepFit, run_groups
+from board.store.run_prompts import RunPrompts, run_prompts
 from board.store.spans import StepSpans
 from board.store.tokenizers import load_vocabulary
 from board.views._text import plain, size
@@ -211,3 +212,13 @@ def _group_curve(
 def group_curve(of: Run, chart: str, smoothing: float, *, dark: bool) -> go.Figure:
     """A chart of groups over the steps: "zero", "batch" or "pass"; the caller must not change it."""
     return _group_curve(of.version, of.info.path, of.options, chart, smoothing, dark, of)
+
+
+@st.cache_resource(max_entries=4, show_spinner=False)
+def _prompts(version: str, path: Path, options: OpenOptions, _run: Run) -> RunPrompts | None:
+    return run_prompts(_run)
+
+
+def prompts(of: Run) -> RunPrompts | None:
+    """The prompts of a run and how they went; None where it has no prompts or rewards."""
+    return _prompts(of.version, of.info.path, of.options, of)

@@ -155,6 +155,9 @@ CHOICES: Final[Mapping[str, Choice]] = {
     "fill": Choice("reward", _one_of("reward", "advantage")),
     "gid": Choice(""),
     "gfrom": Choice(0, _count),
+    # Prompts
+    "plist": Choice("all", _one_of("all", "never", "lost", "new", "volatile")),
+    "prompt": Choice(None, _count),
     # Rollout
     "metric": Choice(""),
     "token": Choice(None, _whole),

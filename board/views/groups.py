@@ -1,4 +1,4 @@
-"""Groups: rollouts of one prompt side by side; which of them teach anything, and whether advantages fit."""
+"""Groups: rollouts of one prompt side by side, which of them teach, and whether advantages fit."""
 
 from __future__ import annotations
 
@@ -299,7 +299,7 @@ def _advantages(found: RunGroups, fit: StepFit | None, step: int) -> None:
         st.warning(
             plain(
                 f"The advantages follow none of the known conventions; the closest, {known.label}, fits "
-                f"{_percent(share)} of the steps. The trainer may change them after the groups are compared.",
+                f"{_percent(share)} of the steps. The trainer may change them afterwards.",
                 400,
             ),
             icon=":material/rule:",
