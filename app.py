@@ -23,6 +23,7 @@ page = st.navigation(
         st.Page(VIEWS / "rollout.py", title="Rollout", icon=":material/gradient:"),
         st.Page(VIEWS / "groups.py", title="Groups", icon=":material/grid_on:"),
         st.Page(VIEWS / "prompts.py", title="Prompts", icon=":material/chat:"),
+        st.Page(VIEWS / "environments.py", title="Environments", icon=":material/public:"),
         st.Page(VIEWS / "health.py", title="Log health", icon=":material/health_and_safety:"),
     ],
     position="top",

@@ -14,14 +14,17 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from board.charts import group_charts
+from board.charts import env_charts, group_charts
 from board.charts.curves import CurveOptions, Series, curve
+from board.core.environments import ByEnvironment
+from board.core.metrics import rollout_metric
 from board.core.vocabulary import Vocabulary
 from board.store import discovery, spans
 from board.store.builder import start
 from board.store.discovery import Discovery, RunInfo
 from board.store.rollout import OpenRollout, open_rollout, search
 from board.store.run import Follower, OpenOptions, Run
+from board.store.run_environments import RunEnvironments, run_environments
 from board.store.run_groups import RunGroups, StepFit, run_groups
 from board.store.run_prompts import RunPrompts, run_prompts
 from board.store.spans import StepSpans
@@ -222,3 +225,59 @@ def _prompts(version: str, path: Path, options: OpenOptions, _run: Run) -> RunPr
 def prompts(of: Run) -> RunPrompts | None:
     """The prompts of a run and how they went; None where it has no prompts or rewards."""
     return _prompts(of.version, of.info.path, of.options, of)
+
+
+@st.cache_resource(max_entries=4, show_spinner=False)
+def _environments(
+    version: str, path: Path, options: OpenOptions, _run: Run
+) -> RunEnvironments | None:
+    return run_environments(_run)
+
+
+def environments(of: Run) -> RunEnvironments | None:
+    """The environments of a run; None where it names none."""
+    return _environments(of.version, of.info.path, of.options, of)
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def _by_environment(
+    version: str, path: Path, options: OpenOptions, column: str, _run: Run
+) -> ByEnvironment:
+    found = environments(_run)
+    assert found is not None, "the page looks for environments first"
+    return found.means(_run, column)
+
+
+def by_environment(of: Run, column: str) -> ByEnvironment:
+    """A metric by environment over the steps."""
+    return _by_environment(of.version, of.info.path, of.options, column, of)
+
+
+@st.cache_resource(max_entries=128, show_spinner=False)
+def _environment_curve(
+    version: str,
+    path: Path,
+    options: OpenOptions,
+    column: str,
+    shown: tuple[int, ...],
+    alone: bool,
+    look: CurveOptions,
+    dark: bool,
+    _run: Run,
+) -> go.Figure:
+    found, means = environments(_run), by_environment(_run, column)
+    assert found is not None, "the page looks for environments first"
+    unit = rollout_metric(column).unit
+    if alone:
+        name = found.names[shown[0]]
+        return env_charts.small_multiple(means, name, shown[0], unit, look, dark=dark)
+    return env_charts.overlaid(means, found.names, shown, unit, look, dark=dark)
+
+
+def environment_curve(
+    of: Run, column: str, shown: tuple[int, ...], look: CurveOptions, *, alone: bool, dark: bool
+) -> go.Figure:
+    """Curves of these environments and of all; alone: a small chart of the first one."""
+    return _environment_curve(
+        of.version, of.info.path, of.options, column, shown, alone, look, dark, of
+    )

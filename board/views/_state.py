@@ -158,6 +158,16 @@ CHOICES: Final[Mapping[str, Choice]] = {
     # Prompts
     "plist": Choice("all", _one_of("all", "never", "lost", "new", "volatile")),
     "prompt": Choice(None, _count),
+    # Environments; of Rollouts, `env`
+    "emetrics": _LIST,
+    "emulti": Choice(""),
+    # Mismatch
+    "slice": Choice(
+        "position",
+        _one_of("position", "probability", "kind", "piece", "turn", "role", "lag"),
+    ),
+    "measure": Choice("d_abs", _one_of("d_abs", "d_mean", "k3", "multiplicative")),
+    "rule": Choice("ratio_clip", _one_of("ratio_clip", "dppo", "icepop", "tis")),
     # Rollout
     "metric": Choice(""),
     "token": Choice(None, _whole),
