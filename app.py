@@ -24,6 +24,8 @@ page = st.navigation(
         st.Page(VIEWS / "groups.py", title="Groups", icon=":material/grid_on:"),
         st.Page(VIEWS / "prompts.py", title="Prompts", icon=":material/chat:"),
         st.Page(VIEWS / "environments.py", title="Environments", icon=":material/public:"),
+        st.Page(VIEWS / "mismatch.py", title="Mismatch", icon=":material/compare_arrows:"),
+        st.Page(VIEWS / "compare.py", title="Compare", icon=":material/difference:"),
         st.Page(VIEWS / "health.py", title="Log health", icon=":material/health_and_safety:"),
     ],
     position="top",

@@ -16,6 +16,7 @@ import streamlit as st
 
 from board.charts import env_charts, group_charts
 from board.charts.curves import CurveOptions, Series, curve
+from board.charts.run_charts import RunSteps, overlaid_runs
 from board.core.environments import ByEnvironment
 from board.core.metrics import rollout_metric
 from board.core.vocabulary import Vocabulary
@@ -26,13 +27,18 @@ from board.store.rollout import OpenRollout, open_rollout, search
 from board.store.run import Follower, OpenOptions, Run
 from board.store.run_environments import RunEnvironments, run_environments
 from board.store.run_groups import RunGroups, StepFit, run_groups
+from board.store.run_mismatch import StepMismatch, scanned_step
+from board.store.run_mismatch import step_mismatch as read_mismatch
 from board.store.run_prompts import RunPrompts, run_prompts
 from board.store.spans import StepSpans
+from board.store.stepwise import Stepwise
 from board.store.tokenizers import load_vocabulary
 from board.views._text import plain, size
 
 _SHOW_PROGRESS_BYTES = 8 << 20
 """Less is read before a progress bar could be seen."""
+_SHOW_PROGRESS_ROLLOUTS = 64
+"""Fewer are read before a progress bar could be seen."""
 _APART_BYTES = 256 << 20
 """More is read by a process of its own, while the page shows what there is."""
 
@@ -61,7 +67,7 @@ class _Slot:
         return self.builder is not None and self.builder.poll() is None
 
 
-@st.cache_resource(max_entries=6, show_spinner=False)
+@st.cache_resource(max_entries=16, show_spinner=False)
 def _slot(path: Path, only: str, options: OpenOptions) -> _Slot:
     """The slot of a run; filled outside, since progress can't be drawn in here."""
     return _Slot(Follower(options))
@@ -281,3 +287,82 @@ def environment_curve(
     return _environment_curve(
         of.version, of.info.path, of.options, column, shown, alone, look, dark, of
     )
+
+
+@dataclass(slots=True)
+class _Kept:
+    """A result that is filled in outside of the cache, since progress can't be drawn inside."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    found: StepMismatch | None = None
+
+
+@st.cache_resource(max_entries=24, show_spinner=False)
+def _mismatch(version: str, path: Path, options: OpenOptions, step: int) -> _Kept:
+    return _Kept()
+
+
+def step_mismatch(of: Run, step: int) -> StepMismatch:
+    """Sampler against trainer at a step, its tokens read with progress. Raises BoardError."""
+    kept = _mismatch(of.version, of.info.path, of.options, step)
+    with kept.lock:
+        if kept.found is None:
+            kept.found = _with_progress(of, step)
+        return kept.found
+
+
+def _with_progress(of: Run, step: int) -> StepMismatch:
+    if of.counts.get(step, 0) < _SHOW_PROGRESS_ROLLOUTS:
+        return read_mismatch(of, step)
+    bar = st.progress(0.0, text="Reading the tokens of the step")
+
+    def report(done: int, total: int) -> None:
+        if done % 16 == 0:
+            bar.progress(done / total, text=f"Reading tokens: {done:,} of {total:,} rollouts")
+
+    try:
+        return read_mismatch(of, step, report)
+    finally:
+        bar.empty()
+
+
+@st.cache_resource(max_entries=4, show_spinner=False, on_release=Stepwise.stop)
+def _mismatch_scan(
+    version: str, path: Path, options: OpenOptions, _run: Run
+) -> Stepwise[StepMismatch]:
+    steps = [int(step) for step in _run.steps["step"]]
+    return Stepwise(steps, lambda step: scanned_step(_run, step))
+
+
+def mismatch_scan(of: Run) -> Stepwise[StepMismatch]:
+    """The scan of all steps' tokens, begun or not; one for all tabs."""
+    return _mismatch_scan(of.version, of.info.path, of.options, of)
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def _compared(
+    versions: tuple[str, ...],
+    paths: tuple[Path, ...],
+    names: tuple[str, ...],
+    options: OpenOptions,
+    shifts: tuple[int, ...],
+    column: str,
+    look: CurveOptions,
+    dark: bool,
+    _runs: tuple[Run, ...],
+) -> go.Figure:
+    sides = [
+        RunSteps(name, run.steps, shift)
+        for name, run, shift in zip(names, _runs, shifts, strict=True)
+    ]
+    return overlaid_runs(sides, column, look, dark=dark)
+
+
+def compared_curve(
+    runs: tuple[Run, ...], shifts: tuple[int, ...], column: str, look: CurveOptions, *, dark: bool
+) -> go.Figure:
+    """One metric of several runs over their steps; the caller must not change it."""
+    versions = tuple(run.version for run in runs)
+    paths = tuple(run.info.path for run in runs)
+    names = tuple(run.info.name for run in runs)
+    return _compared(versions, paths, names, runs[0].options, shifts, column, look, dark, runs)

@@ -117,6 +117,21 @@ def _bounds_text(bounds: Mapping[str, tuple[float, float]]) -> str:
     )
 
 
+def _shifts(text: str) -> dict[str, int]:
+    """`run_b:10` -> {"run_b": 10}."""
+    found: dict[str, int] = {}
+    for part in _listed(text):
+        name, separator, steps = part.rpartition(":")
+        if not separator or not name:
+            raise ValueError("not of the form run:steps")
+        found[name] = _whole(steps)
+    return found
+
+
+def _shifts_text(shifts: Mapping[str, int]) -> str:
+    return _list_text([f"{name}:{steps}" for name, steps in shifts.items()])
+
+
 _FLAG: Final = Choice(False, _yes, _flag)
 _LIST: Final = Choice([], _listed, _list_text)
 
@@ -168,6 +183,10 @@ CHOICES: Final[Mapping[str, Choice]] = {
     ),
     "measure": Choice("d_abs", _one_of("d_abs", "d_mean", "k3", "multiplicative")),
     "rule": Choice("ratio_clip", _one_of("ratio_clip", "dppo", "icepop", "tis")),
+    # Compare; of Prompts, `prompt`
+    "runs": _LIST,
+    "shifts": Choice({}, _shifts, _shifts_text),
+    "cmetrics": _LIST,
     # Rollout
     "metric": Choice(""),
     "token": Choice(None, _whole),
