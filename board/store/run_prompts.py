@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from board.core.prompts import Courses, Visits, courses_of, visits_of
+from board.core.prompts import Prompts, Visits, prompts_of, visits_of
 from board.store.run import Run
 from board.store.run_groups import numbers, right_column, rightness
 
 IntArray = npt.NDArray[np.int64]
-_LENGTHS = ("response_tokens", "response_chars")
+_LENGTHS: Final = ("response_tokens", "response_chars")
 
 
 @dataclass(frozen=True, slots=True)
 class RunPrompts:
     """codes: [n] the prompt of each rollout, ordered by step and index, -1 where none is recorded.
 
-    texts: the beginning of each prompt, by code. steps, indices: [n]. length: the column of lengths,
-    None without one. right_by: the column that says what is right; None: the highest reward.
+    texts: the beginning of each prompt, by code. steps, indices: [n]. judged: prompts of which it is
+    known whether rollouts are right; scored: those with rewards, their "solve rates" being mean rewards.
+    length: the column of lengths, None without one. right_by: the column that says what is right; None:
+    the highest reward.
     """
 
     codes: IntArray
@@ -29,7 +32,8 @@ class RunPrompts:
     steps: IntArray
     indices: IntArray
     visits: Visits
-    courses: Courses
+    judged: Prompts
+    scored: Prompts
     length: str | None
     right_by: str | None
 
@@ -48,14 +52,21 @@ def run_prompts(run: Run) -> RunPrompts | None:
         return None
     part = right_column(run)
     length = next((name for name in _LENGTHS if name in run.columns), None)
-    wanted = ["prompt", "prompt_tokens", "reward", *([part] if part else ())]
-    table = run.chosen([*wanted, *([length] if length else ())])
+    table = run.chosen(["prompt", "prompt_tokens", "reward", *([part] if part else ())])
     codes, texts = _codes(table)
     steps = table["step"].to_numpy(np.int64)
-    lengths = numbers(table, length or "")
-    visits = visits_of(codes, steps, numbers(table, "reward"), lengths, rightness(run, table))
-    indices = table["index"].to_numpy(np.int64)
-    return RunPrompts(codes, texts, steps, indices, visits, courses_of(visits), length, part)
+    visits = visits_of(steps, codes, numbers(table, "reward"), rightness(run, table))
+    return RunPrompts(
+        codes,
+        texts,
+        steps,
+        table["index"].to_numpy(np.int64),
+        visits,
+        prompts_of(visits),
+        prompts_of(replace(visits, solve_rate=visits.rewards)),
+        length,
+        part,
+    )
 
 
 def _codes(table: pd.DataFrame) -> tuple[IntArray, tuple[str, ...]]:

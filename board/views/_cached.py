@@ -17,18 +17,18 @@ import streamlit as st
 from board.charts import env_charts, group_charts
 from board.charts.curves import CurveOptions, Series, curve
 from board.charts.run_charts import RunSteps, overlaid_runs
-from board.core.environments import ByEnvironment
+from board.core.environments import EnvCurves
 from board.core.metrics import rollout_metric
 from board.core.vocabulary import Vocabulary
 from board.store import discovery, spans
 from board.store.builder import start
 from board.store.discovery import Discovery, RunInfo
+from board.store.groups import environment_curves
+from board.store.mismatch import StepMismatch, scanned_step
+from board.store.mismatch import step_mismatch as read_mismatch
 from board.store.rollout import OpenRollout, open_rollout, search
 from board.store.run import Follower, OpenOptions, Run
-from board.store.run_environments import RunEnvironments, run_environments
 from board.store.run_groups import RunGroups, StepFit, run_groups
-from board.store.run_mismatch import StepMismatch, scanned_step
-from board.store.run_mismatch import step_mismatch as read_mismatch
 from board.store.run_prompts import RunPrompts, run_prompts
 from board.store.spans import StepSpans
 from board.store.stepwise import Stepwise
@@ -233,28 +233,14 @@ def prompts(of: Run) -> RunPrompts | None:
     return _prompts(of.version, of.info.path, of.options, of)
 
 
-@st.cache_resource(max_entries=4, show_spinner=False)
-def _environments(
-    version: str, path: Path, options: OpenOptions, _run: Run
-) -> RunEnvironments | None:
-    return run_environments(_run)
-
-
-def environments(of: Run) -> RunEnvironments | None:
-    """The environments of a run; None where it names none."""
-    return _environments(of.version, of.info.path, of.options, of)
-
-
 @st.cache_resource(max_entries=64, show_spinner=False)
 def _by_environment(
     version: str, path: Path, options: OpenOptions, column: str, _run: Run
-) -> ByEnvironment:
-    found = environments(_run)
-    assert found is not None, "the page looks for environments first"
-    return found.means(_run, column)
+) -> EnvCurves:
+    return environment_curves(_run, column)
 
 
-def by_environment(of: Run, column: str) -> ByEnvironment:
+def by_environment(of: Run, column: str) -> EnvCurves:
     """A metric by environment over the steps."""
     return _by_environment(of.version, of.info.path, of.options, column, of)
 
@@ -271,13 +257,11 @@ def _environment_curve(
     dark: bool,
     _run: Run,
 ) -> go.Figure:
-    found, means = environments(_run), by_environment(_run, column)
-    assert found is not None, "the page looks for environments first"
+    means = by_environment(_run, column)
     unit = rollout_metric(column).unit
     if alone:
-        name = found.names[shown[0]]
-        return env_charts.small_multiple(means, name, shown[0], unit, look, dark=dark)
-    return env_charts.overlaid(means, found.names, shown, unit, look, dark=dark)
+        return env_charts.small_multiple(means, shown[0], unit, look, dark=dark)
+    return env_charts.overlaid(means, shown, unit, look, dark=dark)
 
 
 def environment_curve(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -11,8 +12,8 @@ import streamlit as st
 
 from board.charts.curves import CurveOptions
 from board.charts.layout import notes_of
-from board.core.compare import differences, ending
 from board.core.metrics import rollout_metric
+from board.core.run_differences import differences, final
 from board.errors import BoardError
 from board.store.run import Run
 from board.store.run_groups import numbers
@@ -28,6 +29,8 @@ _USUAL: Final = (
 _LAST: Final = 10
 _MOST_PROMPTS: Final = 2000
 _TEXT_HEIGHT: Final = 220
+# Differ between any two starts, and say nothing about how a run was set up.
+_OF_EVERY_START: Final = frozenset(("created", "started", "attempt", "name"))
 
 
 def _choose(run: Run) -> tuple[Run, ...]:
@@ -124,8 +127,7 @@ def _endings(runs: tuple[Run, ...], metrics: Sequence[str]) -> None:
     for metric in metrics:
         means = [_ending(run, metric) for run in runs]
         row: dict[str, object] = {"metric": rollout_metric(metric).label}
-        for name, mean in zip(_names(runs), means, strict=True):
-            row[name] = mean
+        row |= dict(zip(_names(runs), means, strict=True))
         for name, mean in zip(_names(runs)[1:], means[1:], strict=True):
             row[f"{name} - {_names(runs)[0]}"] = mean - means[0]
         rows.append(row)
@@ -151,7 +153,7 @@ def _ending(run: Run, metric: str) -> float:
     if column not in run.steps:
         return float("nan")
     values = run.steps[column].to_numpy(np.float64, na_value=np.nan)
-    return ending(run.steps["step"].to_numpy(np.int64), values, _LAST).mean
+    return final(run.steps["step"].tolist(), values, _LAST).mean
 
 
 def _settings(runs: tuple[Run, ...]) -> None:
@@ -159,21 +161,30 @@ def _settings(runs: tuple[Run, ...]) -> None:
     without = [run.info.name for run in runs if not run.settings]
     if without:
         st.caption(plain(f"Not recorded: settings (run-*.json) of {', '.join(without)}.", 300))
-    found = differences([_newest(run) for run in runs])
-    if not found:
+    names = _names(runs)
+    found = differences(dict(zip(names, map(_newest, runs), strict=True)))
+    rows = [
+        {
+            "setting": one.key,
+            **{name: _told(one.values[name]) for name in names if name in one.values},
+        }
+        for one in found
+        if one.key not in _OF_EVERY_START
+    ]
+    if not rows:
         st.caption("None of the recorded settings differs.")
         return
-    rows = [
-        {"setting": name, **dict(zip(_names(runs), values, strict=True))}
-        for name, values in found.items()
-    ]
     st.dataframe(
-        pd.DataFrame(rows),
+        pd.DataFrame(rows, columns=["setting", *names]),
         hide_index=True,
         row_height=36,
         height=min(36 * (len(rows) + 1) + 3, 420),
         placeholder="–",
     )
+
+
+def _told(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _newest(run: Run) -> Mapping[str, Any]:
@@ -217,9 +228,8 @@ def _same_prompt(runs: tuple[Run, ...]) -> None:
 def _prompt_side(run: Run, prompts: RunPrompts, code: int) -> None:
     """The prompt's rewards over the run, then the best and the worst answer of its last step."""
     visits = prompts.visits
-    own = visits.prompts == code
-    rewards = visits.reward[own]
-    st.markdown(f"**{plain(run.info.name, 60)}** :gray[seen at {int(own.sum())} steps]")
+    rewards = visits.rewards[visits.of(code)]
+    st.markdown(f"**{plain(run.info.name, 60)}** :gray[seen at {len(rewards)} steps]")
     known = rewards[np.isfinite(rewards)]
     if len(known):
         st.metric(

@@ -9,10 +9,11 @@ import streamlit as st
 from board.charts.curves import CurveOptions
 from board.charts.env_charts import ALL
 from board.charts.layout import notes_of
-from board.core.environments import ERRORS, Hidden, hidden
+from board.core.environments import EnvCurves
+from board.core.hidden_environments import ERRORS, Hidden, hidden
 from board.core.metrics import REWARD_PART, rollout_metric
+from board.store.env_table import table_of_step
 from board.store.run import Run
-from board.store.run_environments import RunEnvironments, table_of_step
 from board.views import _cached, _page, _sidebar, _state
 from board.views._text import number, one_line, plain
 
@@ -26,12 +27,14 @@ _MOST: Final = 8
 _ACROSS: Final = 3
 
 
-def _shown(found: RunEnvironments) -> tuple[int, ...]:
+def _shown(found: EnvCurves) -> tuple[int, ...]:
     """Codes of the environments that are drawn: the chosen ones, else the largest."""
     chosen = _state.keep("env", found.names)
     if chosen:
         return tuple(found.names.index(name) for name in chosen)
-    largest = sorted(range(len(found.names)), key=lambda code: -int(found.rollouts[code]))[:_MOST]
+    largest = sorted(range(len(found.names)), key=lambda code: -int(found.counts[code].sum()))[
+        :_MOST
+    ]
     return tuple(sorted(largest))
 
 
@@ -41,7 +44,7 @@ def _metrics(run: Run) -> list[str]:
     return list(chosen) or usual or list(run.metrics[:2])
 
 
-def _controls(run: Run, found: RunEnvironments) -> CurveOptions:
+def _controls(run: Run, found: EnvCurves) -> CurveOptions:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         st.multiselect(
             "Curves",
@@ -65,14 +68,14 @@ def _controls(run: Run, found: RunEnvironments) -> CurveOptions:
     return CurveOptions(band="none", smoothing=smoothing)
 
 
-def _warn(run: Run, found: RunEnvironments, metrics: list[str]) -> None:
+def _warn(run: Run, found: EnvCurves, metrics: list[str]) -> None:
     """What the mean over all hides, in each of the metrics."""
     for metric in metrics:
         for one in hidden(_cached.by_environment(run, metric))[:3]:
             st.warning(_told(one, found, metric), icon=":material/visibility_off:")
 
 
-def _told(one: Hidden, found: RunEnvironments, metric: str) -> str:
+def _told(one: Hidden, found: EnvCurves, metric: str) -> str:
     label, unit = rollout_metric(metric).label, rollout_metric(metric).unit
     whole = f"from {number(one.all_before, unit)} to {number(one.all_after, unit)}"
     when = f"first against last {one.window} steps with values, beyond {ERRORS:g} standard errors"
@@ -109,7 +112,7 @@ def _title(metric: str) -> None:
 
 
 def _multiples(
-    run: Run, found: RunEnvironments, shown: tuple[int, ...], metrics: list[str], look: CurveOptions
+    run: Run, found: EnvCurves, shown: tuple[int, ...], metrics: list[str], look: CurveOptions
 ) -> None:
     """One small chart for each environment, of one metric, on one value axis."""
     _state.ensure("emulti", ["", *run.metrics], "")
@@ -131,7 +134,7 @@ def _multiples(
             st.columns(_ACROSS, gap="small"), shown[left : left + _ACROSS], strict=False
         ):
             with column, st.container(border=True, height="stretch"):
-                rollouts = int(found.rollouts[code])
+                rollouts = int(found.counts[code].sum())
                 st.markdown(f"**{plain(found.names[code], 40)}** :gray[{rollouts:,} rollouts]")
                 figure = _cached.environment_curve(
                     run, metric, (code,), look, alone=True, dark=_page.dark()
@@ -181,11 +184,12 @@ def _table(run: Run) -> None:
 def _render() -> None:
     run = _sidebar.current()
     _page.header(run)
-    found = _cached.environments(run)
-    if found is None or not run.metrics:
-        needs = ("env",) if found is None else ("reward",)
+    if "env" not in run.columns or not run.metrics:
+        needs = ("env",) if "env" not in run.columns else ("reward",)
         st.info(_page.not_recorded(run.columns, needs), icon=":material/public_off:")
         return
+    # Every rollout has a step: what is counted by environment is all of its rollouts.
+    found = _cached.by_environment(run, "step")
     shown, metrics = _shown(found), _metrics(run)
     if len(found.names) == 1:
         st.caption(plain(f"There is one environment in this run: {found.names[0]}."))

@@ -17,12 +17,13 @@ from board.charts.group_charts import (
 )
 from board.charts.layout import notes_of
 from board.core.advantages import CONVENTIONS
-from board.core.groups import Outcome, grid
+from board.core.groups import Outcome
 from board.core.metrics import REWARD_PART
 from board.errors import BoardError
+from board.store.groups import step_grid
 from board.store.rollout import OpenRollout
 from board.store.run import Run
-from board.store.run_groups import RunGroups, StepFit, numbers
+from board.store.run_groups import RunGroups, StepFit
 from board.views import _cached, _page, _sidebar, _state
 from board.views._text import number, one_line, plain
 
@@ -108,23 +109,16 @@ def _right_words(found: RunGroups) -> str:
     )
 
 
-def _cells(run: Run, found: RunGroups, rows: pd.DataFrame) -> Cells | None:
-    """The step's groups, in the order in which they come in the log."""
-    codes = np.asarray(rows["group_id"].cat.codes, np.int64)
-    values = numbers(rows, str(_state.get("fill")))
-    laid = grid(codes, values)
-    if not len(laid.codes):
+def _cells(run: Run, found: RunGroups) -> Cells | None:
+    """The step's groups, in the order in which they come in the log; None without any."""
+    step, fill = int(_state.get("step")), str(_state.get("fill"))
+    laid, names = step_grid(run, step, fill if fill in run.columns else "reward")
+    if not names:
         return None
-    names = rows["group_id"].cat.categories
-    index = np.append(rows["index"].to_numpy(np.int64), -1)[laid.rows]
-    of_row = found.groups.of_row[found.rows(int(_state.get("step")))]
-    groups = of_row[laid.rows[:, 0]].tolist()
-    return Cells(
-        [str(names[code]) for code in laid.codes.tolist()],
-        [_outcome(found, group) for group in groups],
-        index,
-        laid.values,
-    )
+    values = laid.values if fill in run.columns else np.full(laid.values.shape, np.nan)
+    of_index = found.groups.of_row[found.rows(step)]
+    words = [_outcome(found, group) for group in of_index[laid.rows[:, 0]].tolist()]
+    return Cells(names, words, laid.rows, values)
 
 
 def _outcome(found: RunGroups, group: int) -> str:
@@ -365,7 +359,7 @@ def _render() -> None:
     fit = _cached.advantage_fit(run, step)
     _cards(found, fit, step)
     rows = run.of_step(step)
-    cells = _cells(run, found, rows)
+    cells = _cells(run, found)
     if cells is not None:
         _grid_and_group(run, rows, cells)
     _curves(run)

@@ -21,8 +21,8 @@ from board.charts.mismatch_charts import (
 )
 from board.core.masks import RULES
 from board.core.mismatch import Apart, Decomposition, Likelihood, RuleShares
+from board.store.mismatch import SCANNED_ROLLOUTS, StepMismatch, clip_numbers
 from board.store.run import Run
-from board.store.run_mismatch import SCANNED_ROLLOUTS, StepMismatch, clip_numbers
 from board.store.stepwise import Stepwise
 from board.views import _cached, _page, _sidebar, _state
 from board.views._text import number, plain
@@ -141,11 +141,11 @@ def _where(found: StepMismatch) -> None:
 def _rules(run: Run, found: StepMismatch) -> None:
     with st.container(border=True, height="stretch"):
         st.markdown("**What trust-region rules would stop**")
-        if not found.rules:
+        if not found.shares:
             st.caption("Not recorded at this step: what the rules compare, or advantages.")
             return
         st.dataframe(
-            _rules_frame(found.rules),
+            _rules_frame(found.shares),
             hide_index=True,
             row_height=36,
             placeholder="–",
@@ -163,7 +163,9 @@ def _rules(run: Run, found: StepMismatch) -> None:
                 400,
             )
         )
-        lacking = [RULES[name].label for name in RULES if name not in {r.rule for r in found.rules}]
+        lacking = [
+            RULES[name].label for name in RULES if name not in {r.rule for r in found.shares}
+        ]
         if lacking:
             st.caption(plain(f"Not recorded for: {'; '.join(lacking)}.", 300))
 
@@ -253,9 +255,9 @@ def _watch(run: Run) -> None:
 
 def _curves(run: Run, scan: Stepwise[StepMismatch]) -> None:
     found = [
-        StepValue(step, one.parts, one.rules)
+        StepValue(step, one.parts, one.shares)
         for step, one in scan.found.items()
-        if one.parts or one.rules
+        if one.parts or one.shares
     ]
     if not found:
         _index_curve(run)
@@ -363,12 +365,12 @@ def _render() -> None:
             "the mismatch is made.",
             icon=":material/compare_arrows:",
         )
-    if found.left_out:
-        st.caption(f"{found.left_out:,} rollouts of the step could not be read.")
+    if found.read < found.total:
+        st.caption(f"{found.total - found.read:,} rollouts of the step could not be read.")
     if found.parts is not None:
         _cards(found.parts)
         _parts_table(found.parts)
-    if found.parts is not None or found.rules:
+    if found.parts is not None or found.shares:
         left, right = st.columns([1.1, 1], gap="small")
         with left:
             _where(found)
@@ -376,7 +378,7 @@ def _render() -> None:
             _rules(run, found)
     if found.likelihood:
         _likelihood(found.likelihood)
-    if found.parts is not None or found.rules or "mismatch_kl_mean" in run.columns:
+    if found.parts is not None or found.shares or "mismatch_kl_mean" in run.columns:
         _over_steps(run)
 
 

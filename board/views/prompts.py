@@ -10,7 +10,8 @@ import streamlit as st
 
 from board.charts.layout import notes_of
 from board.charts.prompt_charts import prompt_course
-from board.core.prompts import SOLVED, Course
+from board.core.groups import IntArray
+from board.core.kl import FloatArray
 from board.errors import BoardError
 from board.store.run import Run
 from board.store.run_groups import numbers
@@ -21,51 +22,30 @@ from board.views._text import number, one_line, plain
 _SHOWN_ROWS: Final = 500
 _BESIDE: Final = 3
 _TEXT_HEIGHT: Final = 190
-_COURSES: Final = {
-    "all": ("All", "Every prompt, in the order in which they come."),
-    "never": ("Never solved", "None of its rollouts was ever right."),
-    "lost": (
-        "Lost again",
-        f"Solved ({SOLVED:.0%} right or more) at a step, nothing right at the last.",
+_LISTS: Final = {
+    "all": ("All", "Every prompt with rewards, in the order in which they come."),
+    "never": (
+        "Never solved",
+        "Seen at two steps or more, and none of its rollouts was ever right.",
     ),
-    "new": ("Newly solved", f"Nothing right at its first step, {SOLVED:.0%} or more at the last."),
-    "volatile": (
-        "Most volatile",
-        "By how far the mean reward moves from one step of the prompt to its next, on average.",
-    ),
+    "lost": ("Lost again", "Nothing right at its last step, something before."),
+    "new": ("Newly solved", "Nothing right at its first step, something at its last."),
+    "volatile": ("Most volatile", "By the standard deviation of the mean rewards of its steps."),
 }
-_WORDS: Final = {
-    Course.NEVER: "never solved",
-    Course.LOST: "lost again",
-    Course.NEW: "newly solved",
-    Course.ALWAYS: "always solved",
-    Course.MIXED: "now and then",
-    Course.ONCE: "seen once",
-    Course.UNKNOWN: "not judged",
-}
-_OF_LIST: Final = {"never": Course.NEVER, "lost": Course.LOST, "new": Course.NEW}
+_FLAGS: Final = {"never": "never_solved", "lost": "lost_again", "new": "newly_solved"}
 
 
 def _cards(found: RunPrompts) -> None:
-    courses = found.courses
-    counts = {name: int((courses.courses == course).sum()) for name, course in _OF_LIST.items()}
-    seen = courses.visits
-    told = [
-        ("Prompts", f"{len(courses.prompts):,}", f"seen at {np.median(seen):g} steps, median", ""),
-        *(
-            (
-                _COURSES[name][0],
-                f"{count:,}",
-                _share(count, len(courses.prompts)),
-                _COURSES[name][1],
-            )
-            for name, count in counts.items()
-        ),
-    ]
+    count = len(found.scored.codes)
+    seen = np.median(found.scored.visits) if count else 0
+    told = [("Prompts", f"{count:,}", f"seen at {seen:g} steps, median", _LISTS["all"][1])]
+    for name, flag in _FLAGS.items():
+        held = int(getattr(found.judged, flag).sum())
+        told.append((_LISTS[name][0], f"{held:,}", _share(held, count), _LISTS[name][1]))
     with st.grid(4, min_column_width=170, gap="small"):
         for label, value, words, explained in told:
             with st.container(border=True, height="stretch"):
-                st.metric(label, value, help=explained or None)
+                st.metric(label, value, help=explained)
                 st.caption(words)
 
 
@@ -73,35 +53,36 @@ def _share(count: int, of: int) -> str:
     return f"{count / of:.0%} of the prompts" if of else "–"
 
 
-def _listed(found: RunPrompts) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Places in `courses` of the prompts of the chosen list, in its order."""
-    courses, chosen = found.courses, str(_state.get("plist"))
-    if chosen in _OF_LIST:
-        places = np.flatnonzero(courses.courses == _OF_LIST[chosen])
-        return places[np.argsort(-courses.rollouts[places], kind="stable")]
+def _listed(found: RunPrompts) -> IntArray:
+    """Codes of the prompts of the chosen list, in its order."""
+    chosen = str(_state.get("plist"))
+    if chosen in _FLAGS:
+        held = getattr(found.judged, _FLAGS[chosen])
+        order = np.argsort(-found.judged.visits[held], kind="stable")
+        return found.judged.codes[held][order]
     if chosen == "volatile":
-        known = np.flatnonzero(np.isfinite(courses.volatility))
-        return known[np.argsort(-courses.volatility[known], kind="stable")]
-    return np.arange(len(courses.prompts))
+        known = np.flatnonzero(np.isfinite(found.scored.volatility))
+        return found.scored.codes[known[np.argsort(-found.scored.volatility[known], kind="stable")]]
+    return found.scored.codes
 
 
 def _table(run: Run, found: RunPrompts) -> int | None:
     """The list; the code of the prompt that is chosen in it or by the URL, None for an empty list."""
     st.segmented_control(
         "Prompts",
-        list(_COURSES),
+        list(_LISTS),
         key="plist",
         required=True,
-        format_func=lambda name: _COURSES[name][0],
+        format_func=lambda name: _LISTS[name][0],
         label_visibility="collapsed",
         persist_state="session",
     )
-    st.caption(_COURSES[str(_state.get("plist"))][1])
-    places = _listed(found)
-    if not len(places):
+    st.caption(_LISTS[str(_state.get("plist"))][1])
+    listed = _listed(found)
+    if not len(listed):
         st.info("No prompt of this run is of this kind.", icon=":material/check_circle:")
         return None
-    shown = places[:_SHOWN_ROWS]
+    shown = listed[:_SHOWN_ROWS]
     event: Any = st.dataframe(
         _frame(found, shown),
         key=f"prompts_{run.info.name}_{run.version}_{_state.get('plist')}",
@@ -113,42 +94,58 @@ def _table(run: Run, found: RunPrompts) -> int | None:
         placeholder="–",
         column_config=_columns(found),
     )
-    if len(shown) < len(places):
-        st.caption(f"The first {len(shown):,} of {len(places):,} are listed.")
-    cells = event.selection.cells
-    if cells:
-        _state.put(prompt=int(found.courses.prompts[shown[int(cells[0][0])]]))
+    if len(shown) < len(listed):
+        st.caption(f"The first {len(shown):,} of {len(listed):,} are listed.")
+    if event.selection.cells:
+        _state.put(prompt=int(shown[int(event.selection.cells[0][0])]))
     chosen = _state.get("prompt")
-    if chosen in found.courses.prompts:
+    if chosen in found.scored.codes:
         return int(chosen)
     _state.ensure("prompt", [None], None)
-    return int(found.courses.prompts[shown[0]])
+    return int(shown[0])
 
 
-def _frame(found: RunPrompts, places: np.ndarray[Any, np.dtype[np.int64]]) -> pd.DataFrame:
-    courses, visits = found.courses, found.visits
-    starts = np.searchsorted(visits.prompts, courses.prompts[places])
-    ends = starts + courses.visits[places]
-    spans = zip(starts.tolist(), ends.tolist(), strict=True)
+def _frame(found: RunPrompts, codes: IntArray) -> pd.DataFrame:
+    spans = [found.visits.of(code) for code in codes.tolist()]
+    rewards = [found.visits.rewards[span] for span in spans]
+    scored = np.searchsorted(found.scored.codes, codes)
     return pd.DataFrame(
         {
-            "prompt": [
-                one_line(found.texts[code], 160) for code in courses.prompts[places].tolist()
-            ],
-            "course": [_WORDS[Course(code)] for code in courses.courses[places].tolist()],
-            "reward over steps": [visits.reward[a:b][-60:].tolist() for a, b in spans],
-            "right first": courses.first_right[places],
-            "right last": courses.last_right[places],
-            "reward": courses.reward[places],
-            "volatility": courses.volatility[places],
-            "steps": courses.visits[places],
-            "rollouts": courses.rollouts[places],
+            "prompt": [one_line(found.texts[code], 160) for code in codes.tolist()],
+            "course": _courses(found, codes),
+            "reward over steps": [values[-60:].tolist() for values in rewards],
+            "right first": _of_judged(found, codes, found.judged.first),
+            "right last": _of_judged(found, codes, found.judged.last),
+            "reward": [_mean(values) for values in rewards],
+            "volatility": found.scored.volatility[scored],
+            "steps": found.scored.visits[scored],
+            "rollouts": [int(found.visits.rollouts[span].sum()) for span in spans],
         }
     )
 
 
+def _mean(values: FloatArray) -> float:
+    known = values[np.isfinite(values)]
+    return float(known.mean()) if len(known) else float("nan")
+
+
+def _of_judged(found: RunPrompts, codes: IntArray, values: FloatArray) -> FloatArray:
+    """Of each code its value; NaN where nothing of it is judged."""
+    own = dict(zip(found.judged.codes.tolist(), values.tolist(), strict=True))
+    return np.array([own.get(code, np.nan) for code in codes.tolist()])
+
+
+def _courses(found: RunPrompts, codes: IntArray) -> list[str]:
+    """In words what became of each prompt; empty where none of the words holds."""
+    words: dict[int, str] = {}
+    for name, flag in _FLAGS.items():
+        for code in found.judged.codes[getattr(found.judged, flag)].tolist():
+            words[code] = _LISTS[name][0].lower()
+    return [words.get(code, "") for code in codes.tolist()]
+
+
 def _columns(found: RunPrompts) -> dict[str, Any]:
-    known = found.visits.reward[np.isfinite(found.visits.reward)]
+    known = found.visits.rewards[np.isfinite(found.visits.rewards)]
     low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
     return {
         "prompt": st.column_config.TextColumn("prompt", width=280),
@@ -231,7 +228,7 @@ def _render() -> None:
         st.info(_page.not_recorded(run.columns, ("prompt", "reward")), icon=":material/chat_error:")
         return
     _cards(found)
-    if not (found.courses.visits > 1).any():
+    if not (found.scored.visits > 1).any():
         st.info("No prompt comes at two steps of this run.", icon=":material/looks_one:")
     code = _table(run, found)
     if code is not None:

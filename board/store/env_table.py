@@ -1,49 +1,14 @@
-"""The environments of a run and its metrics by environment, from its index alone."""
+"""A step's rollouts by environment."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from board.core.environments import ByEnvironment, by_environment
 from board.core.metrics import is_zero_std
-from board.store.run import Run
 from board.store.run_groups import numbers
-
-IntArray = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class RunEnvironments:
-    """steps, codes: [n] of each rollout, ordered by step and index; a code below 0 is no environment.
-
-    names: by code, in alphabetical order. rollouts: [names].
-    """
-
-    steps: IntArray
-    codes: IntArray
-    names: tuple[str, ...]
-    rollouts: IntArray
-
-    def means(self, run: Run, column: str) -> ByEnvironment:
-        """A metric by environment; run: the run that these are of."""
-        values = numbers(run.chosen((column,)), column)
-        return by_environment(self.steps, self.codes, values, len(self.names))
-
-
-def run_environments(run: Run) -> RunEnvironments | None:
-    """The environments of all steps; None where the run names none."""
-    if "env" not in run.columns:
-        return None
-    table = run.chosen(("env",))
-    codes = np.asarray(table["env"].cat.codes, np.int64)
-    names = tuple(str(name) for name in table["env"].cat.categories)
-    counts = np.bincount(codes[codes >= 0], minlength=len(names))
-    return RunEnvironments(table["step"].to_numpy(np.int64), codes, names, counts)
 
 
 def table_of_step(rows: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
