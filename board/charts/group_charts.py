@@ -77,7 +77,7 @@ def group_grid(
         )
     if not known.all():
         figure.add_trace(_crosses(cells, rows[~known], columns[~known], metric, dark, side))
-    if chosen in cells.names:
+    if chosen is not None and chosen in cells.names:
         place = list(cells.names).index(chosen)
         figure.add_hrect(
             y0=place - 0.5,

@@ -34,8 +34,8 @@ def overlaid_runs(
     joined = pd.DataFrame({"step": pd.Series([], dtype="int64")})
     series: list[Series] = []
     for number, run in enumerate(runs):
-        own = [c for c in run.steps if c == stem or c.startswith(f"{stem}_")]
-        own = [c for c in own if c == stem or c.removeprefix(f"{stem}_") in _ENDINGS]
+        names = [str(name) for name in run.steps.columns]
+        own = [c for c in names if c == stem or c.removeprefix(f"{stem}_") in _ENDINGS]
         if not own:
             continue
         part = run.steps[["step", *own]].rename(

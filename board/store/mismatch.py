@@ -81,11 +81,6 @@ def step_mismatch(run: Run, step: int, progress: Progress | None = None) -> Step
     return _of(tokens, run.counts[step], clip_numbers(run), [*_SLICES])
 
 
-def scanned_step(run: Run, step: int) -> StepMismatch:
-    """SCANNED_ROLLOUTS of a step at most, and no slices but those by lag."""
-    return next(mismatch_by_step(run, [step]))
-
-
 def mismatch_by_step(
     run: Run,
     steps: Sequence[int] | None = None,

@@ -1,48 +1,53 @@
-"""Work over the steps of a run that takes a while: in its own thread, with progress, to be stopped."""
+"""Results that come step after step from the log of a whole run, in a thread that can be stopped."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar
+from collections.abc import Iterator, Sequence
+from typing import Generic, Protocol, TypeVar
 
 from board.errors import BoardError
 
-T = TypeVar("T")
+
+class _OfStep(Protocol):
+    @property
+    def step(self) -> int: ...
+
+
+T = TypeVar("T", bound=_OfStep)
 
 
 class Stepwise(Generic[T]):
-    """Calls `work` for each step, coarse to fine, so that what is there early spans the whole run.
+    """Takes what an iterator yields, each of a step; total: how many steps there are.
 
-    work returns what is kept of a step, and may raise BoardError: the step is then counted in `failed`.
-    Safe to read from any thread.
+    A BoardError ends it and is kept in `error`. Safe to read from any thread.
     """
 
-    def __init__(self, steps: Sequence[int], work: Callable[[int], T]) -> None:
-        self.total = len(steps)
-        self._waiting = coarse_to_fine(steps)
-        self._work = work
-        self._found: dict[int, T] = {}
+    def __init__(self, items: Iterator[T], total: int) -> None:
+        self.total = total
+        self.error: BoardError | None = None
+        self._items = items
+        self._found: list[T] = []
+        self._ended = False
         self._stop = threading.Event()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
-        self.failed = 0
 
     def start(self) -> None:
-        """Begins, or goes on after a stop; nothing where it runs or is done."""
+        """Begins, or goes on after a stop; nothing where it runs or has ended."""
         with self._lock:
-            if self.is_running or not self._waiting:
+            if self.is_running or self._ended:
                 return
             self._stop.clear()
             self._thread = threading.Thread(target=self._run, name="stepwise", daemon=True)
             self._thread.start()
 
     def stop(self) -> None:
-        """Ends after the step at hand; what was found stays."""
+        """Stops after the step at hand; what was found stays."""
         self._stop.set()
 
     def join(self, timeout: float | None = None) -> None:
-        """Waits for the end."""
+        """Waits until it has ended or stopped."""
         if self._thread is not None:
             self._thread.join(timeout)
 
@@ -52,31 +57,40 @@ class Stepwise(Generic[T]):
         return self._thread is not None and self._thread.is_alive()
 
     @property
-    def done(self) -> int:
-        """Steps that were looked at."""
-        return self.total - len(self._waiting)
+    def has_ended(self) -> bool:
+        """Whether all was read, or an error made it end."""
+        return self._ended
 
     @property
-    def found(self) -> dict[int, T]:
-        """By step, ascending, what was found so far."""
+    def done(self) -> int:
+        """Steps of which something was found."""
         with self._lock:
-            return dict(sorted(self._found.items()))
+            return len({item.step for item in self._found})
+
+    @property
+    def found(self) -> list[T]:
+        """What was found so far, by step."""
+        with self._lock:
+            return sorted(self._found, key=lambda item: item.step)
 
     def _run(self) -> None:
-        while self._waiting and not self._stop.is_set():
-            step = self._waiting[0]
+        while not self._stop.is_set():
             try:
-                result = self._work(step)
-            except BoardError:
-                self.failed += 1
-            else:
-                with self._lock:
-                    self._found[step] = result
-            self._waiting.pop(0)
+                item = next(self._items, None)
+            except BoardError as error:
+                self.error, item = error, None
+            if item is None:
+                self._ended = True
+                return
+            with self._lock:
+                self._found.append(item)
 
 
 def coarse_to_fine(steps: Sequence[int]) -> list[int]:
-    """All steps once: the last and the first, the middle, the quarters, and so on."""
+    """All steps once: the last and the first, the middle, the quarters, and so on.
+
+    So what is there early spans the whole run.
+    """
     count = len(steps)
     chosen: dict[int, None] = {}
     parts = 1

@@ -20,19 +20,21 @@ from board.charts.run_charts import RunSteps, overlaid_runs
 from board.core.environments import EnvCurves
 from board.core.metrics import rollout_metric
 from board.core.vocabulary import Vocabulary
+from board.errors import BoardError
 from board.store import discovery, spans
 from board.store.builder import start
 from board.store.discovery import Discovery, RunInfo
 from board.store.groups import environment_curves
-from board.store.mismatch import StepMismatch, scanned_step
+from board.store.mismatch import StepMismatch, mismatch_by_step
 from board.store.mismatch import step_mismatch as read_mismatch
-from board.store.rollout import OpenRollout, open_rollout, search
+from board.store.rollout import OpenRollout, open_rollout, said, search
 from board.store.run import Follower, OpenOptions, Run
 from board.store.run_groups import RunGroups, StepFit, run_groups
 from board.store.run_prompts import RunPrompts, run_prompts
 from board.store.spans import StepSpans
-from board.store.stepwise import Stepwise
+from board.store.stepwise import Stepwise, coarse_to_fine
 from board.store.tokenizers import load_vocabulary
+from board.store.watch_words import Watched, compiled, watch
 from board.views._text import plain, size
 
 _SHOW_PROGRESS_BYTES = 8 << 20
@@ -315,7 +317,7 @@ def _mismatch_scan(
     version: str, path: Path, options: OpenOptions, _run: Run
 ) -> Stepwise[StepMismatch]:
     steps = [int(step) for step in _run.steps["step"]]
-    return Stepwise(steps, lambda step: scanned_step(_run, step))
+    return Stepwise(mismatch_by_step(_run, coarse_to_fine(steps)), len(steps))
 
 
 def mismatch_scan(of: Run) -> Stepwise[StepMismatch]:
@@ -350,3 +352,44 @@ def compared_curve(
     paths = tuple(run.info.path for run in runs)
     names = tuple(run.info.name for run in runs)
     return _compared(versions, paths, names, runs[0].options, shifts, column, look, dark, runs)
+
+
+@st.cache_resource(max_entries=16, show_spinner=False, on_release=Stepwise.stop)
+def _watched(
+    version: str, path: Path, options: OpenOptions, text: str, by: str, regex: bool, _run: Run
+) -> Stepwise[Watched]:
+    steps = [int(step) for step in _run.steps["step"]]
+    pattern = compiled(text, regex=regex)
+    return Stepwise(watch(_run, pattern, by, coarse_to_fine(steps)), len(steps))
+
+
+def watched(of: Run, text: str, by: str, *, regex: bool) -> Stepwise[Watched]:
+    """The search for a pattern through all steps, begun or not; one for all tabs."""
+    return _watched(of.version, of.info.path, of.options, text, by, regex, of)
+
+
+@st.cache_resource(max_entries=64, show_spinner="Searching the step …")
+def _watched_step(
+    version: str,
+    path: Path,
+    options: OpenOptions,
+    text: str,
+    by: str,
+    regex: bool,
+    step: int,
+    _run: Run,
+) -> tuple[Watched, ...]:
+    return tuple(watch(_run, compiled(text, regex=regex), by, [step]))
+
+
+def watched_step(of: Run, text: str, by: str, step: int, *, regex: bool) -> tuple[Watched, ...]:
+    """A pattern at one step, by environment."""
+    return _watched_step(of.version, of.info.path, of.options, text, by, regex, step, of)
+
+
+def said_in(of: Run, step: int, index: int, by: str) -> list[str]:
+    """What is said in a rollout by the one named; nothing where it can't be read any more."""
+    try:
+        return [*said(of, rollout(of, step, index).record, by)]
+    except BoardError:
+        return []

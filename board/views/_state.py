@@ -187,6 +187,10 @@ CHOICES: Final[Mapping[str, Choice]] = {
     "runs": _LIST,
     "shifts": Choice({}, _shifts, _shifts_text),
     "cmetrics": _LIST,
+    # Words
+    "words": _LIST,
+    "by": Choice("response", _one_of("response", "prompt", "assistant", "user", "tool", "system")),
+    "regex": _FLAG,
     # Rollout
     "metric": Choice(""),
     "token": Choice(None, _whole),

@@ -135,7 +135,7 @@ def _endings(runs: tuple[Run, ...], metrics: Sequence[str]) -> None:
     frame = pd.DataFrame(rows)
     config = {
         name: st.column_config.NumberColumn(name, format="%.4g")
-        for name in frame
+        for name in map(str, frame.columns)
         if name != "metric"
     }
     st.dataframe(

@@ -232,7 +232,7 @@ def _over_steps(run: Run) -> None:
 def _scan_button(scan: Stepwise[StepMismatch]) -> None:
     if scan.is_running:
         st.button("Stop", icon=":material/stop:", key="scan_stop", on_click=scan.stop)
-    elif scan.done < scan.total:
+    elif not scan.has_ended:
         words = "Read the tokens of all steps" if not scan.done else "Go on"
         st.button(
             words,
@@ -255,9 +255,7 @@ def _watch(run: Run) -> None:
 
 def _curves(run: Run, scan: Stepwise[StepMismatch]) -> None:
     found = [
-        StepValue(step, one.parts, one.shares)
-        for step, one in scan.found.items()
-        if one.parts or one.shares
+        StepValue(one.step, one.parts, one.shares) for one in scan.found if one.parts or one.shares
     ]
     if not found:
         _index_curve(run)
@@ -279,8 +277,8 @@ def _curves(run: Run, scan: Stepwise[StepMismatch]) -> None:
                 st.markdown(f"**{plain(title)}**")
                 _draw(figure, f"over_{title}", opens=True)
     _by_lag(found, scan)
-    if scan.failed:
-        st.caption(f"{scan.failed:,} steps could not be read.")
+    if scan.error is not None:
+        st.error(plain(scan.error, 300))
 
 
 def _rule_over_steps(found: Sequence[StepValue]) -> None:
@@ -314,7 +312,7 @@ def _by_lag(found: Sequence[StepValue], scan: Stepwise[StepMismatch]) -> None:
             "sum": one.d_abs * one.tokens,
             "k3": one.k3 * one.tokens,
         }
-        for step in scan.found.values()
+        for step in scan.found
         for one in step.slices.get("lag", ())
     ]
     if not rows:

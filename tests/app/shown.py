@@ -10,7 +10,10 @@ from streamlit.testing.v1 import AppTest
 
 from board.views import _state
 
-PAGES = ("overview", "rollouts", "rollout", "health")
+PAGES = (
+    *("overview", "rollouts", "rollout", "health"),
+    *("groups", "prompts", "environments", "mismatch", "words", "compare"),
+)
 OpenApp = Callable[..., AppTest]
 
 
