@@ -41,8 +41,9 @@ def texts(app: AppTest) -> str:
 
 
 def notices(app: AppTest) -> list[str]:
-    """The warnings, without the signs that escape Markdown."""
-    return [str(w.value).replace("\\", "") for w in app.warning]
+    """What is said about wrong choices, without the signs that escape Markdown."""
+    told = [w.value for w in app.warning if w.icon == ":material/info:"]
+    return [str(text).replace("\\", "") for text in told]
 
 
 def table(app: AppTest) -> pd.DataFrame:
