@@ -24,6 +24,7 @@ from board.errors import BoardError
 from board.store import discovery, spans
 from board.store.builder import start
 from board.store.discovery import Discovery, RunInfo
+from board.store.expressed import OWN, own_steps
 from board.store.groups import environment_curves
 from board.store.mismatch import StepMismatch, mismatch_by_step
 from board.store.mismatch import step_mismatch as read_mismatch
@@ -393,3 +394,21 @@ def said_in(of: Run, step: int, index: int, by: str) -> list[str]:
         return [*said(of, rollout(of, step, index).record, by)]
     except BoardError:
         return []
+
+
+@st.cache_resource(max_entries=32, show_spinner=False)
+def _own_curve(
+    version: str,
+    path: Path,
+    options: OpenOptions,
+    text: str,
+    look: CurveOptions,
+    dark: bool,
+    _run: Run,
+) -> go.Figure:
+    return curve(own_steps(_run, text), [Series(OWN, text, "gap")], look, dark=dark)
+
+
+def own_curve(of: Run, text: str, look: CurveOptions, *, dark: bool) -> go.Figure:
+    """The curve of an expression; the caller must not change it. Raises ChoiceError."""
+    return _own_curve(of.version, of.info.path, of.options, text, look, dark, of)

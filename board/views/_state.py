@@ -154,9 +154,11 @@ CHOICES: Final[Mapping[str, Choice]] = {
     "shift": _FLAG,
     "log": _FLAG,
     "more": _FLAG,
+    "own": Choice(""),
     # Rollouts
     "scope": Choice("step", _one_of("step", "run")),
     "q": Choice(""),
+    "where": Choice(""),
     "sort": Choice("index"),
     "desc": _FLAG,
     "group": _LIST,

@@ -169,6 +169,29 @@ def test_compared_runs_show_their_ends_and_what_differs(open_app: OpenApp) -> No
     assert len(app.code) >= 2
 
 
+def test_rollouts_are_filtered_by_an_expression(open_app: OpenApp, logs: Path) -> None:
+    where = "rewards.correct == 1 and not reward < 0.3"
+    app = open_app(logs, "rollouts", run="native", step="10", where=where)
+    assert_sound(app)
+    shown = table(app)
+    assert len(shown) > 0
+    assert (shown["rewards.correct"] == 1).all()
+    assert (shown["reward"] >= 0.3).all()
+    app = open_app(logs, "rollouts", run="native", step="10", where="__import__('os')")
+    assert_sound(app)
+    assert "used here" in app.error[0].value
+
+
+def test_an_expression_is_a_curve_of_its_own(open_app: OpenApp, logs: Path) -> None:
+    before = len(open_app(logs, run="native").get("plotly_chart"))
+    app = open_app(logs, run="native", own="reward > 0.5")
+    assert_sound(app)
+    assert len(app.get("plotly_chart")) == before + 1
+    app = open_app(logs, run="native", own="no_such_column + 1")
+    assert_sound(app)
+    assert "no column" in app.error[0].value
+
+
 def test_a_choice_of_these_pages_survives_the_way_to_another(open_app: OpenApp) -> None:
     app = open_app(BUNDLED, "groups", run="grpo_arithmetic", step="97", gid="s97g2")
     go_to(app, "prompts")

@@ -43,6 +43,8 @@ LINKS: dict[str, tuple[str, str, Any]] = {
     ),
     "cols": ("rollouts", "reward,grad_norm", ["reward", "grad_norm"]),
     "chart": ("rollouts", "distribution", "distribution"),
+    "own": ("overview", "reward - ref_reward", "reward - ref_reward"),
+    "where": ("rollouts", "reward > 0.2", "reward > 0.2"),
     "trend": ("groups", "0.5", 0.5),
     "fill": ("groups", "advantage", "advantage"),
     "gid": ("groups", "group 1", "group 1"),
