@@ -78,19 +78,11 @@ def _controls(run: Run, rows: pd.DataFrame) -> None:
             width=220,
             persist_state="session",
         )
-        st.text_input(
-            "Filter",
-            key="where",
-            placeholder="reward < 0.5 and k3_mean > 0.1",
-            icon=":material/function:",
-            width=250,
-            help=plain(f"{FORM} Of prompt and response, the beginnings.", 600),
-            persist_state="session",
-        )
         for key, column in (("env", "env"), ("finish", "finish_reason"), ("group", "group_id")):
             _category(rows, key, column)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         _sorting(run)
+        _where_field()
         _range_filters(run)
         _columns(run)
 
@@ -126,6 +118,18 @@ def _sorting(run: Run) -> None:
         persist_state="session",
     )
     st.toggle("Descending", key="desc", persist_state="session")
+
+
+def _where_field() -> None:
+    st.text_input(
+        "Filter",
+        key="where",
+        placeholder="reward < 0.5 and k3_mean > 0.1",
+        icon=":material/function:",
+        width=250,
+        help=plain(f"{FORM} Of prompt and response, the beginnings.", 600),
+        persist_state="session",
+    )
 
 
 def _range_filters(run: Run) -> None:
