@@ -272,6 +272,7 @@ def _render() -> None:
     _page.header(run)
     runs = _choose(run)
     if len(runs) == 1:
+        _state.keep("cmetrics", run.metrics)
         some = len(_sidebar.neighbours()) > 1
         words = (
             "Choose runs to compare this one with." if some else "This folder holds no other run."
