@@ -15,16 +15,26 @@ st.set_page_config(
     initial_sidebar_state=320,
 )
 page = st.navigation(
-    [
-        st.Page(
-            VIEWS / "overview.py", title="Overview", icon=":material/monitoring:", default=True
-        ),
-        st.Page(VIEWS / "spike.py", title="Spike", icon=":material/troubleshoot:"),
-        st.Page(VIEWS / "rollouts.py", title="Rollouts", icon=":material/table_rows:"),
-        st.Page(VIEWS / "rollout.py", title="Rollout", icon=":material/gradient:"),
-        st.Page(VIEWS / "findings.py", title="Findings", icon=":material/flag:"),
-        st.Page(VIEWS / "health.py", title="Log health", icon=":material/health_and_safety:"),
-    ],
+    {
+        "": [
+            st.Page(
+                VIEWS / "overview.py", title="Overview", icon=":material/monitoring:", default=True
+            ),
+            st.Page(VIEWS / "findings.py", title="Findings", icon=":material/flag:"),
+            st.Page(VIEWS / "spike.py", title="Spike", icon=":material/troubleshoot:"),
+            st.Page(VIEWS / "rollouts.py", title="Rollouts", icon=":material/table_rows:"),
+            st.Page(VIEWS / "rollout.py", title="Rollout", icon=":material/gradient:"),
+            st.Page(VIEWS / "health.py", title="Log health", icon=":material/health_and_safety:"),
+        ],
+        "Look closer": [
+            st.Page(VIEWS / "groups.py", title="Groups", icon=":material/grid_on:"),
+            st.Page(VIEWS / "prompts.py", title="Prompts", icon=":material/chat:"),
+            st.Page(VIEWS / "environments.py", title="Environments", icon=":material/public:"),
+            st.Page(VIEWS / "mismatch.py", title="Mismatch", icon=":material/compare_arrows:"),
+            st.Page(VIEWS / "words.py", title="Words", icon=":material/match_word:"),
+            st.Page(VIEWS / "compare.py", title="Compare runs", icon=":material/difference:"),
+        ],
+    },
     position="top",
 )
 _state.pull()

@@ -142,7 +142,7 @@ def _traces(
     ink, legend = colour(key, dark=dark), {"legendgroup": str(group)}
     opacity = _OPACITY if not several else _OPACITY * 0.65
     for low, high in one.bands:
-        yield from _band_traces(one.steps, low, high, faded(ink, opacity), legend)
+        yield from band_traces(one.steps, low, high, faded(ink, opacity), legend)
     if options.smoothing:
         yield go.Scatter(
             x=one.steps,
@@ -156,12 +156,13 @@ def _traces(
     yield _line_trace(one, ink, legend)
 
 
-def _band_traces(
+def band_traces(
     steps: npt.NDArray[np.int64], low: Floats, high: Floats, fill: str, legend: dict[str, str]
 ) -> Iterator[go.Scatter]:
-    """A closed shape for each stretch without a gap, an upright bar for a step between two gaps.
+    """A band between two edges [n] over the steps, NaN where it is not known.
 
-    One shape each, not fill="tonexty", which paints across gaps.
+    A closed shape for each stretch without a gap, an upright bar for a step between two gaps:
+    one shape each, not fill="tonexty", which paints across gaps.
     """
     shapes: list[Floats] = []
     bars: list[Floats] = []

@@ -74,6 +74,18 @@ SERIES: Final[Mapping[str, tuple[str, str]]] = {
 }
 """Colour key -> (on a light page, on a dark page)."""
 
+CATEGORIES: Final = (
+    "reward",
+    "length",
+    "kl",
+    "entropy",
+    "ratio",
+    "truncation",
+    "mismatch",
+    "groups",
+)
+"""Colour keys for things that have no colour of their own: environments, runs."""
+
 _DASHES: Final = {"reference": "dash", "validation": "dot", "validation_reference": "dashdot"}
 
 _KEYS: Final = {

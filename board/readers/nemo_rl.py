@@ -5,10 +5,11 @@ nemo_rl/algorithms/grpo.py: each line is a batch of one, so that every value is 
 for idx. The step is in the file's name alone, from 1; validation before training is step 0.
 Token arrays cover the sequence padded to the batch's longest; input_lengths says where it ends, and the
 response begins at the first token in the loss. generation_logprobs are the sampler's, prev_logprobs the
-policy's before the update, taken as `logprobs`: there are none at the loss. Both are 0 where nothing was generated, which the loss mask leaves out.
-content has the messages' texts without roles: those that the loss mask tells are generated are called
-assistant, what stands between them environment. With dynamic sampling `rewards` is that of
-the batch before filtering, row for row of other rollouts; the rollout's own is in filtered_rewards.
+policy's before the update, taken as `logprobs` since there are none at the loss; both are 0 where nothing
+was generated, which the loss mask leaves out. content has the messages' texts without roles: those that
+the loss mask tells are generated are called assistant, what stands between them environment. With dynamic
+sampling `rewards` is that of the batch before filtering, row for row of other rollouts; the rollout's own
+is in filtered_rewards.
 """
 
 from __future__ import annotations

@@ -1,52 +1,121 @@
-"""Sampler against trainer over the steps of a run, read step after step."""
+"""Sampler against trainer at a step, and over the steps of a run, read step after step."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
-from board.core.mismatch import Decomposition, RuleShares, decompose, rule_shares
+from board.core.kl import FloatArray
+from board.core.masks import recorded_clip
+from board.core.mismatch import (
+    Decomposition,
+    Likelihood,
+    RuleShares,
+    Slice,
+    by_kind,
+    by_lag,
+    by_piece,
+    by_position,
+    by_probability,
+    by_role,
+    by_turn,
+    decompose,
+    log_ratio,
+    rule_shares,
+    sft_nll,
+)
+from board.core.step_tokens import StepTokens
 from board.store.run import Run
-from board.store.step_tokens import COLUMNS, ReadTokens, StepReader
+from board.store.step_tokens import Progress, ReadTokens, StepReader, read_step
 
-_ARRAYS = ("logprobs", "old_logprobs", "sampling_logprobs", "advantages")
+SCANNED_ROLLOUTS: Final = 64
+"""Of each step when the whole run is looked at, evenly spread."""
+
+_ARRAYS: Final = (
+    *("logprobs", "sampling_logprobs", "old_logprobs", "advantages", "sft_mask", "loss_mask"),
+)
+_WHOLE: Final = ReadTokens(_ARRAYS)
+_BRIEF: Final = ReadTokens(_ARRAYS, roles=True)
+_SLICES: Final[Mapping[str, Callable[[StepTokens, FloatArray], list[Slice]]]] = {
+    "position": by_position,
+    "probability": by_probability,
+    "kind": by_kind,
+    "piece": by_piece,
+    "turn": by_turn,
+    "role": by_role,
+    "lag": by_lag,
+}
 
 
 @dataclass(frozen=True, slots=True)
 class StepMismatch:
     """Of a step, over `read` of its `total` rollouts. parts: None where logprobs or sampling_logprobs
-    are not recorded.
+    are not recorded. slices: of tokens, by what they go by; those that are empty are left out.
+    likelihood: of tokens with sft_mask 1.
     """
 
     step: int
     read: int
     total: int
     parts: Decomposition | None
-    shares: Sequence[RuleShares]
+    shares: tuple[RuleShares, ...]
+    slices: Mapping[str, tuple[Slice, ...]]
+    likelihood: tuple[Likelihood, ...]
+
+
+def clip_numbers(run: Run) -> dict[str, dict[str, float]]:
+    """Thresholds that the run's settings name, by rule; rules without one have their defaults."""
+    for content in reversed([*run.settings.values()]):
+        found = recorded_clip(content)
+        if found is not None:
+            return {"ratio_clip": found}
+    return {}
+
+
+def step_mismatch(run: Run, step: int, progress: Progress | None = None) -> StepMismatch:
+    """All rollouts of a step. Raises NotFoundError when the run has no such step."""
+    tokens = read_step(run, step, _WHOLE, progress=progress)
+    return _of(tokens, run.counts[step], clip_numbers(run), [*_SLICES])
 
 
 def mismatch_by_step(
     run: Run,
     steps: Sequence[int] | None = None,
-    rollouts: int = 64,
+    rollouts: int = SCANNED_ROLLOUTS,
     progress: Callable[[int, int], None] | None = None,
 ) -> Iterator[StepMismatch]:
     """One entry per step (all by default), as it is read; who asks for no more stops the reading.
 
     rollouts: of each step at most, evenly spread. progress: called with steps done and steps in all.
     """
-    table = run.chosen(COLUMNS)
-    of = table["step"].to_numpy()
     wanted = [*run.counts] if steps is None else [*steps]
-    reader = StepReader(run, ReadTokens(_ARRAYS, roles=False))
+    reader, numbers = StepReader(run, _BRIEF), clip_numbers(run)
     for done, step in enumerate(wanted, 1):
-        first, end = np.searchsorted(of, (step, step + 1)).tolist()
-        places = np.linspace(first, end - 1, min(end - first, rollouts)).round().astype(np.int64)
-        tokens = reader.read(step, table.iloc[places])
-        yield StepMismatch(
-            step, len(tokens.indices), end - first, decompose(tokens), rule_shares(tokens)
-        )
+        rows = run.of_step(step)
+        places = np.linspace(0, len(rows) - 1, min(len(rows), rollouts)).round().astype(np.int64)
+        tokens = reader.read(step, rows.iloc[places])
+        yield _of(tokens, len(rows), numbers, ["lag"])
         if progress is not None:
             progress(done, len(wanted))
+
+
+def _of(
+    tokens: StepTokens,
+    total: int,
+    numbers: Mapping[str, Mapping[str, float]],
+    wanted: Sequence[str],
+) -> StepMismatch:
+    d = log_ratio(tokens)
+    slices = {} if d is None else {name: tuple(_SLICES[name](tokens, d)) for name in wanted}
+    return StepMismatch(
+        tokens.step,
+        len(tokens.indices),
+        total,
+        decompose(tokens),
+        tuple(rule_shares(tokens, numbers)),
+        {name: found for name, found in slices.items() if found},
+        tuple(sft_nll(tokens)),
+    )

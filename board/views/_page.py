@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 import plotly.graph_objects as go
@@ -65,3 +65,25 @@ def clickable(figure: go.Figure, *, key: str, field: str, on_pick: Callable[[int
         picked = picked[0] if picked else None
     if isinstance(picked, int | float):
         on_pick(int(picked))
+
+
+def not_recorded(columns: Collection[str], needs: Iterable[str]) -> str:
+    """What of `needs` a run lacks, as one line; empty where it has all."""
+    lacking = [name for name in needs if name not in columns]
+    return f"Not recorded in this run: {', '.join(lacking)}." if lacking else ""
+
+
+def trend_slider() -> float:
+    """The smoothing of a page's own curves."""
+    st.slider(
+        "Smoothing",
+        0.0,
+        0.99,
+        step=0.01,
+        key="trend",
+        width=180,
+        help="Exponential moving average: each step keeps this share of the one before. The values as "
+        "they are stay visible, faint.",
+        persist_state="session",
+    )
+    return float(_state.get("trend"))

@@ -20,6 +20,7 @@ from board.views._text import ago, one_line, plain, size
 BUNDLED: Final = Path(__file__).parents[2] / "rollout_samples"
 _LIVE_SECONDS: Final = 2.0
 _RUN: Final = "_run"
+_FOUND: Final = "_found"
 _SEEN: Final = "_building_seen"
 
 
@@ -31,6 +32,11 @@ def start_root() -> Path:
 def current() -> Run:
     """The run that was opened for this run of the script."""
     return st.session_state[_RUN]
+
+
+def neighbours() -> tuple[RunInfo, ...]:
+    """All runs of the chosen folder, the current one among them."""
+    return tuple(st.session_state[_FOUND])
 
 
 def render() -> bool:
@@ -55,6 +61,7 @@ def render() -> bool:
         return False
     info = _choose_run(found)
     options = _choose_options()
+    st.session_state[_FOUND] = found.runs
     run = _cached.run(info, options)
     st.session_state[_RUN] = run
     if _cached.is_building(info, options):

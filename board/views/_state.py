@@ -127,6 +127,21 @@ def _bounds_text(bounds: Mapping[str, tuple[float, float]]) -> str:
     )
 
 
+def _shifts(text: str) -> dict[str, int]:
+    """`run_b:10` -> {"run_b": 10}."""
+    found: dict[str, int] = {}
+    for part in _listed(text):
+        name, separator, steps = part.rpartition(":")
+        if not separator or not name:
+            raise ValueError("not of the form run:steps")
+        found[name] = _whole(steps)
+    return found
+
+
+def _shifts_text(shifts: Mapping[str, int]) -> str:
+    return _list_text([f"{name}:{steps}" for name, steps in shifts.items()])
+
+
 _FLAG: Final = Choice(False, _yes, _flag)
 _LIST: Final = Choice([], _listed, _list_text)
 
@@ -149,9 +164,11 @@ CHOICES: Final[Mapping[str, Choice]] = {
     "shift": _FLAG,
     "log": _FLAG,
     "more": _FLAG,
+    "own": Choice(""),
     # Rollouts
     "scope": Choice("step", _one_of("step", "run")),
     "q": Choice(""),
+    "where": Choice(""),
     "sort": Choice("index"),
     "desc": _FLAG,
     "group": _LIST,
@@ -167,6 +184,32 @@ CHOICES: Final[Mapping[str, Choice]] = {
     "order": Choice("highest", _one_of("highest", "lowest")),
     # Findings
     "severity": _LIST,
+    # Groups, and other pages with curves of their own
+    "trend": Choice(0.8, _decimal(0.0, 0.99), lambda v: f"{v:g}"),
+    "fill": Choice("reward", _one_of("reward", "advantage")),
+    "gid": Choice(""),
+    "gfrom": Choice(0, _count),
+    # Prompts
+    "plist": Choice("all", _one_of("all", "never", "lost", "new", "volatile")),
+    "prompt": Choice(None, _count),
+    # Environments; of Rollouts, `env`
+    "emetrics": _LIST,
+    "emulti": Choice(""),
+    # Mismatch
+    "slice": Choice(
+        "position",
+        _one_of("position", "probability", "kind", "piece", "turn", "role", "lag"),
+    ),
+    "measure": Choice("d_abs", _one_of("d_abs", "d_mean", "k3", "multiplicative")),
+    "rule": Choice("ratio_clip", _one_of("ratio_clip", "dppo", "icepop", "tis")),
+    # Compare; of Prompts, `prompt`
+    "runs": _LIST,
+    "shifts": Choice({}, _shifts, _shifts_text),
+    "cmetrics": _LIST,
+    # Words
+    "words": _LIST,
+    "by": Choice("response", _one_of("response", "prompt", "assistant", "user", "tool", "system")),
+    "regex": _FLAG,
     # Rollout
     "metric": Choice(""),
     "token": Choice(None, _whole),

@@ -13,7 +13,7 @@ from board.components.step_marker import step_marker
 from board.core.metrics import REWARD_PART, ROLLOUT_METRICS, Metric, rollout_metric
 from board.store.run import Run
 from board.store.steps import base_name
-from board.views import _badge, _cached, _page, _sidebar, _state
+from board.views import _badge, _cached, _own_curve, _page, _sidebar, _state
 from board.views._text import number, plain
 
 _BACK: Final = 20
@@ -253,6 +253,7 @@ def _render() -> None:
         _more(others)
         if _state.get("more"):
             _draw(run, others, options)
+    _own_curve.show(run, options)
     _not_recorded(run)
     step_marker(int(_state.get("step")), key_prefix=_CURVE)
 

@@ -14,10 +14,12 @@ from board.charts import step_charts
 from board.charts.layout import notes_of
 from board.core.metrics import REWARD_PART, rollout_metric
 from board.errors import BoardError
+from board.store.expressed import rows_where
 from board.store.run import Run
 from board.store.steps import base_name
 from board.store.table import Filter, filtered, ordered
 from board.views import _cached, _page, _sidebar, _state
+from board.views._own_curve import FORM
 from board.views._text import harmless_cell, one_line, plain
 
 # Rows sent to the browser, so that it stays fluid; sorting and filtering happen before the cut.
@@ -80,6 +82,7 @@ def _controls(run: Run, rows: pd.DataFrame) -> None:
             _category(rows, key, column)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         _sorting(run)
+        _where_field()
         _range_filters(run)
         _columns(run)
 
@@ -115,6 +118,18 @@ def _sorting(run: Run) -> None:
         persist_state="session",
     )
     st.toggle("Descending", key="desc", persist_state="session")
+
+
+def _where_field() -> None:
+    st.text_input(
+        "Filter",
+        key="where",
+        placeholder="reward < 0.5 and k3_mean > 0.1",
+        icon=":material/function:",
+        width=250,
+        help=plain(f"{FORM} Of prompt and response, the beginnings.", 600),
+        persist_state="session",
+    )
 
 
 def _range_filters(run: Run) -> None:
@@ -193,6 +208,9 @@ def _select(run: Run, rows: pd.DataFrame) -> pd.DataFrame:
         step = None if _state.get("scope") == "run" else int(_state.get("step"))
         hits = _cached.found(run, step, text)
         rows = rows[hits.reindex(rows.index, fill_value=False)]
+    where = str(_state.get("where")).strip()
+    if where:
+        rows = rows[rows_where(rows, where)]
     chosen = Filter(
         one_of={
             column: tuple(_state.get(key))
@@ -237,7 +255,7 @@ def _table_identity(run: Run, columns: list[str]) -> str:
     whole = _state.get("scope") == "run"
     held = run.version if whole else run.counts.get(int(_state.get("step")))
     chosen = [run.info.name, held, columns]
-    chosen += [_state.get(key) for key in ("step", "scope", "q", "sort", "desc", "range")]
+    chosen += [_state.get(key) for key in ("step", "scope", "q", "where", "sort", "desc", "range")]
     chosen += [_state.get(key) for key in ("env", "finish", "group", "cap", "pads", "sysend")]
     return hashlib.blake2b(repr(chosen).encode(), digest_size=8).hexdigest()
 
@@ -351,7 +369,7 @@ def _render() -> None:
 
 
 def _clear() -> None:
-    _state.forget("q", "env", "finish", "group", "range")
+    _state.forget("q", "where", "env", "finish", "group", "range")
 
 
 _render()

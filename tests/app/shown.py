@@ -10,7 +10,10 @@ from streamlit.testing.v1 import AppTest
 
 from board.views import _state
 
-PAGES = ("overview", "spike", "rollouts", "rollout", "findings", "health")
+PAGES = (
+    *("overview", "findings", "spike", "rollouts", "rollout", "health"),
+    *("groups", "prompts", "environments", "mismatch", "words", "compare"),
+)
 OpenApp = Callable[..., AppTest]
 
 
@@ -38,8 +41,9 @@ def texts(app: AppTest) -> str:
 
 
 def notices(app: AppTest) -> list[str]:
-    """The warnings, without the signs that escape Markdown."""
-    return [str(w.value).replace("\\", "") for w in app.warning]
+    """What is said about wrong choices, without the signs that escape Markdown."""
+    told = [w.value for w in app.warning if w.icon == ":material/info:"]
+    return [str(text).replace("\\", "") for text in told]
 
 
 def table(app: AppTest) -> pd.DataFrame:

@@ -1,0 +1,336 @@
+"""Charts of groups: a step's groups x rollouts, and what groups give over the steps of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import plotly.graph_objects as go
+
+from board.charts.curve_data import smoothed
+from board.charts.curves import CurveOptions, Series, band_traces, curve
+from board.charts.layout import fit_tick_labels, new_figure, set_notes
+from board.charts.palette import colour, faded, ink
+from board.charts.text import number, safe_name
+from board.core.groups import Groups, Outcome, StepGroups, pass_at_k_by_step
+
+Floats = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+MAX_CELLS: Final = 1200
+"""A browser takes about a millisecond for each: more are drawn a part at a time."""
+
+OUTCOME_WORDS: Final = {
+    Outcome.MIXED: "rewards differ",
+    Outcome.ALL_RIGHT: "all right",
+    Outcome.ALL_WRONG: "all wrong",
+    Outcome.OTHER: "all equal",
+    Outcome.FEW: "too few scored",
+}
+_CELL: Final = 30
+_LOWEST: Final = 150
+_HIGHEST: Final = 620
+# Of the stacked shares: all right, all wrong, equal otherwise.
+_SHARES: Final = (
+    ("all_right", "all right", "length"),
+    ("all_wrong", "all wrong", "mismatch"),
+    ("other", "all equal otherwise", "reference"),
+)
+_PASS_COLOURS: Final = ("reward", "ratio", "length", "truncation", "groups", "kl", "mismatch")
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """A step's groups as rows of a grid. names, words: [groups] of the rows, words of how it went.
+
+    index: [groups, widest] index of the rollout within its step, -1 where a group is smaller; values:
+    the same shape, NaN where a rollout has none.
+    """
+
+    names: Sequence[str]
+    words: Sequence[str]
+    index: IntArray
+    values: Floats
+
+
+def group_grid(
+    cells: Cells, metric: str, *, diverging: bool, dark: bool, chosen: str | None = None
+) -> go.Figure:
+    """A square for each rollout, groups as rows; the customdata of each is its rollout's index.
+
+    Rollouts without a value are crosses, never a colour of the scale; a smaller group leaves its row's
+    end empty. diverging: the scale is symmetric around 0. chosen: name of the group that is marked.
+    """
+    count, widest = cells.index.shape
+    height = int(np.clip(count * _CELL + 70, _LOWEST, _HIGHEST))
+    figure = new_figure(dark=dark, height=height)
+    side = float(np.clip((height - 70) / max(count, 1) * 0.72, 5, 22))
+    rows, columns = np.nonzero(cells.index >= 0)
+    known = np.isfinite(cells.values[rows, columns])
+    if known.any():
+        figure.add_trace(
+            _squares(cells, rows[known], columns[known], metric, diverging, dark, side)
+        )
+    if not known.all():
+        figure.add_trace(_crosses(cells, rows[~known], columns[~known], metric, dark, side))
+    if chosen is not None and chosen in cells.names:
+        place = list(cells.names).index(chosen)
+        figure.add_hrect(
+            y0=place - 0.5,
+            y1=place + 0.5,
+            fillcolor=faded(ink(dark).muted, 0.14),
+            line_width=0,
+            layer="below",
+        )
+    _finish_grid(figure, cells, count, widest)
+    missing = int((~known).sum())
+    notes = [f"{missing:,} rollouts have no {metric} and are drawn as crosses."] if missing else []
+    set_notes(figure, notes, missing=missing)
+    return figure
+
+
+def _squares(
+    cells: Cells,
+    rows: IntArray,
+    columns: IntArray,
+    metric: str,
+    diverging: bool,
+    dark: bool,
+    side: float,
+) -> go.Scatter:
+    values = cells.values[rows, columns]
+    low, high = _range(values, diverging)
+    colours = ink(dark)
+    ends = (colours.below, colours.neutral, colours.above)
+    scale = ends if diverging else (colours.neutral, colour("reward", dark=dark))
+    return go.Scatter(
+        x=columns,
+        y=rows,
+        mode="markers",
+        marker={
+            "symbol": "square",
+            "size": side,
+            "color": values,
+            "cmin": low,
+            "cmax": high,
+            "colorscale": [[i / (len(scale) - 1), shade] for i, shade in enumerate(scale)],
+            "line": {"width": 1, "color": colours.zero},
+            "colorbar": {
+                "thickness": 8,
+                "outlinewidth": 0,
+                "tickfont": {"size": 11, "color": colours.muted},
+                "nticks": 5,
+                "len": 1,
+            },
+        },
+        customdata=cells.index[rows, columns],
+        text=[
+            _hover(cells, row, column, f"{metric} <b>{number(value)}</b>")
+            for row, column, value in zip(rows, columns, values, strict=True)
+        ],
+        hovertemplate="%{text}<extra></extra>",
+    )
+
+
+def _range(values: Floats, diverging: bool) -> tuple[float, float]:
+    low, high = float(values.min()), float(values.max())
+    if diverging:
+        reach = max(abs(low), abs(high)) or 1.0
+        return -reach, reach
+    return (low, high) if low < high else (min(low, 0.0), max(high, low + 1.0, 0.0))
+
+
+def _crosses(
+    cells: Cells, rows: IntArray, columns: IntArray, metric: str, dark: bool, side: float
+) -> go.Scatter:
+    return go.Scatter(
+        x=columns,
+        y=rows,
+        mode="markers",
+        marker={
+            "symbol": "x-thin",
+            "size": side * 0.55,
+            "line": {"width": 1.6, "color": ink(dark).muted},
+        },
+        customdata=cells.index[rows, columns],
+        text=[
+            _hover(cells, row, column, f"{metric} not recorded")
+            for row, column in zip(rows, columns, strict=True)
+        ],
+        hovertemplate="%{text}<extra></extra>",
+    )
+
+
+def _hover(cells: Cells, row: int, column: int, said: str) -> str:
+    group = f"group {safe_name(cells.names[row], 40)}, {cells.words[row]}"
+    return f"rollout {cells.index[row, column]}<br>{said}<br>{group}"
+
+
+def _finish_grid(figure: go.Figure, cells: Cells, count: int, widest: int) -> None:
+    figure.update_layout(hovermode="closest", dragmode=False)
+    labels = [
+        f"{safe_name(name, 16)}  {word}"
+        for name, word in zip(cells.names, cells.words, strict=True)
+    ]
+    every = max(1, round(count / (_HIGHEST / 18)))
+    figure.update_yaxes(
+        tickmode="array",
+        tickvals=list(range(0, count, every)),
+        ticktext=labels[::every],
+        range=[count - 0.5, -0.5],
+        showgrid=False,
+    )
+    figure.update_xaxes(
+        range=[-0.6, widest - 0.4], title_text="rollout of the group", showticklabels=False
+    )
+
+
+def no_gradient(
+    by_step: StepGroups, *, dark: bool, smoothing: float = 0.0, height: int = 230
+) -> go.Figure:
+    """Shares of groups without a gradient over the steps, stacked: all right, all wrong, other.
+
+    Shares are of the groups with 2 or more scores; a step without any is a gap. The line is their sum
+    as it is, the layers are smoothed.
+    """
+    figure = new_figure(dark=dark, height=height)
+    known = np.isfinite(by_step.zero_std)
+    base = np.where(known, 0.0, np.nan)
+    for name, words, key in _SHARES:
+        share = getattr(by_step, name)
+        if not np.any(share[known] > 0):
+            continue
+        top = base + (smoothed(share, smoothing) if smoothing else share)
+        figure.add_traces(_layer(by_step, base, top, share, words, colour(key, dark=dark)))
+        base = top
+    figure.add_trace(_total(by_step, dark))
+    figure.update_layout(showlegend=True, margin={"t": 34}, hovermode="x", dragmode="zoom")
+    figure.update_xaxes(tickformat="d", hoverformat="d", nticks=8)
+    figure.update_yaxes(range=[0, 1.02], tickformat=".0%")
+    set_notes(figure, () if known.any() else ("Nothing that can be drawn is recorded.",))
+    return figure
+
+
+def _layer(
+    by_step: StepGroups, base: Floats, top: Floats, share: Floats, words: str, shade: str
+) -> list[go.Scatter]:
+    """A layer of the stack, and its entry in the legend."""
+    key = {"legendgroup": words}
+    mean = float(share[np.isfinite(share)].mean())
+    entry = go.Scatter(
+        x=[None],
+        y=[None],
+        mode="markers",
+        marker={"symbol": "square", "size": 10, "color": faded(shade, 0.7)},
+        name=f"{words}, mean {mean:.0%}",
+        **key,
+    )
+    return [*band_traces(by_step.steps, base, top, faded(shade, 0.6), key), entry]
+
+
+def _total(by_step: StepGroups, dark: bool) -> go.Scatter:
+    texts = [
+        f"step {step}<br><b>{total:.0%}</b> of {n} groups without gradient<br>"
+        f"{right:.0%} all right, {wrong:.0%} all wrong, {other:.0%} other"
+        for step, total, n, right, wrong, other in zip(
+            by_step.steps,
+            by_step.zero_std,
+            by_step.groups,
+            by_step.all_right,
+            by_step.all_wrong,
+            by_step.other,
+            strict=True,
+        )
+    ]
+    return go.Scatter(
+        x=by_step.steps,
+        y=by_step.zero_std,
+        mode="lines+markers",
+        line={"color": faded(ink(dark).text, 0.35), "width": 1},
+        marker={"opacity": 0, "size": 7},
+        text=texts,
+        hovertemplate="%{text}<extra></extra>",
+        showlegend=False,
+    )
+
+
+def effective_batch(
+    by_step: StepGroups, *, dark: bool, smoothing: float = 0.0, height: int = 230
+) -> go.Figure:
+    """Rollouts in groups with a gradient, and all rollouts of groups, over the steps."""
+    frame = pd.DataFrame(
+        {"step": by_step.steps, "effective": by_step.effective, "all": by_step.rollouts}
+    )
+    series = [
+        Series("effective", "rollouts with a gradient", "reward"),
+        Series("all", "all rollouts in groups", "reference"),
+    ]
+    options = CurveOptions(band="none", smoothing=smoothing)
+    return curve(frame, series, options, dark=dark, height=height)
+
+
+def pass_at(groups: Groups, *, dark: bool, smoothing: float = 0.0, height: int = 230) -> go.Figure:
+    """Unbiased pass@k over the steps, for k = 1, 2, 4, ... up to the largest group."""
+    frame = pd.DataFrame({"step": np.unique(groups.steps)})
+    series: list[Series] = []
+    for place, k in enumerate(powers(int(groups.judged.max(initial=0)))):
+        _, values = pass_at_k_by_step(groups, k)
+        if np.isfinite(values).any():
+            frame[f"k{k}"] = values
+            words = "pass@1 (solve rate)" if k == 1 else f"pass@{k}"
+            series.append(Series(f"k{k}", words, _PASS_COLOURS[place % len(_PASS_COLOURS)]))
+    options = CurveOptions(band="none", smoothing=smoothing)
+    figure = curve(frame, series, options, dark=dark, height=height)
+    figure.update_yaxes(range=[0, 1.02], tickformat=".0%")
+    return figure
+
+
+def powers(largest: int) -> list[int]:
+    """1, 2, 4, ... up to `largest`; 128 at most, beyond which no group is."""
+    return [k for k in (1, 2, 4, 8, 16, 32, 64, 128) if k <= largest]
+
+
+def recorded_against_expected(
+    recorded: Floats,
+    expected: Floats,
+    differs: npt.NDArray[np.bool_],
+    index: IntArray,
+    *,
+    dark: bool,
+) -> go.Figure:
+    """Each rollout's advantage as recorded (y) over the one its rewards give (x), [rollouts] of a step.
+
+    On the line they are equal; those that differ are drawn in the colour of warnings.
+    """
+    figure = new_figure(dark=dark, height=260)
+    known = np.isfinite(recorded) & np.isfinite(expected)
+    both = np.concatenate([recorded[known], expected[known]])
+    if len(both):
+        ends = [float(both.min()), float(both.max())]
+        line = {"color": ink(dark).zero, "width": 1, "dash": "dot"}
+        figure.add_scatter(x=ends, y=ends, mode="lines", line=line, hoverinfo="skip")
+    for rows, key in ((known & ~differs, "reward"), (known & differs, "mismatch")):
+        if not rows.any():
+            continue
+        figure.add_scatter(
+            x=expected[rows],
+            y=recorded[rows],
+            mode="markers",
+            marker={"size": 7, "color": colour(key, dark=dark), "opacity": 0.8},
+            customdata=index[rows],
+            text=[
+                f"rollout {i}<br>recorded <b>{number(a)}</b><br>recomputed <b>{number(b)}</b>"
+                for i, a, b in zip(index[rows], recorded[rows], expected[rows], strict=True)
+            ],
+            hovertemplate="%{text}<extra></extra>",
+        )
+    figure.update_layout(hovermode="closest", dragmode="zoom")
+    figure.update_xaxes(title_text="recomputed from rewards")
+    figure.update_yaxes(title_text="recorded")
+    fit_tick_labels(figure, "y", recorded)
+    set_notes(figure, ())
+    return figure

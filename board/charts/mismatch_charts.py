@@ -1,0 +1,136 @@
+"""Charts of the sampler against the trainer: by sort of token, and over the steps of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from board.charts.curves import CurveOptions, Series, curve
+from board.charts.layout import fit_tick_labels, new_figure, set_notes
+from board.charts.palette import colour, faded
+from board.charts.text import number, safe_name, safe_token
+from board.core.mismatch import Apart, Decomposition, RuleShares, Slice
+
+MEASURES: Final[Mapping[str, tuple[str, str]]] = {
+    "d_abs": ("mean |d|", "nats"),
+    "d_mean": ("mean d", "nats"),
+    "k3": ("KL(sampler‖trainer), k3", "nats"),
+    "multiplicative": ("mean exp|d|", ""),
+}
+"""Field of a Slice -> its label and unit."""
+
+_MOST_BARS: Final = 24
+_ROW: Final = 19
+
+
+def slice_bars(
+    slices: Sequence[Slice], measure: str, *, dark: bool, level: bool, tokens: bool = False
+) -> go.Figure:
+    """A bar for each sort of token, in the order given; its width says nothing, its text how many.
+
+    level: bars lie, with their names beside them; else they stand, in an order that means something.
+    tokens: the names are tokens, whose spaces are made visible.
+    The first 24 are drawn, and the notes say so.
+    """
+    shown = slices[:_MOST_BARS]
+    label, unit = MEASURES[measure]
+    values = np.array([float(getattr(part, measure)) for part in shown])
+    names = [(safe_token if tokens else safe_name)(part.name, 24) for part in shown]
+    texts = [
+        f"{name}<br>{label} <b>{number(value)}</b> {unit}<br>{part.tokens:,} tokens"
+        for name, value, part in zip(names, values.tolist(), shown, strict=True)
+    ]
+    height = 40 + _ROW * max(len(shown), 6) if level else 270
+    figure = new_figure(dark=dark, height=height)
+    places = np.arange(len(shown))
+    figure.add_bar(
+        x=values if level else places,
+        y=places if level else values,
+        orientation="h" if level else "v",
+        marker={"color": faded(colour("mismatch", dark=dark), 0.8), "line": {"width": 0}},
+        text=texts,
+        textposition="none",
+        hovertemplate="%{text}<extra></extra>",
+        width=0.78,
+    )
+    figure.update_layout(hovermode="closest", dragmode=False)
+    ticks = {"tickmode": "array", "tickvals": places.tolist(), "ticktext": names, "showgrid": False}
+    if level:
+        figure.update_yaxes(**ticks, range=[len(shown) - 0.4, -0.6])
+        figure.update_xaxes(showgrid=True, nticks=5, zeroline=True)
+    else:
+        figure.update_xaxes(**ticks, tickangle=-40)
+        figure.update_yaxes(zeroline=True)
+    fit_tick_labels(figure, "x" if level else "y", values)
+    cut = len(shown) < len(slices)
+    set_notes(figure, [f"The first {len(shown)} of {len(slices):,} are drawn."] if cut else [])
+    return figure
+
+
+@dataclass(frozen=True, slots=True)
+class StepValue:
+    """What of a step the curves need."""
+
+    step: int
+    parts: Decomposition | None
+    rules: Sequence[RuleShares]
+
+
+def distances(
+    found: Sequence[StepValue], fields: Mapping[str, str], unit: str, *, dark: bool
+) -> go.Figure:
+    """Estimates of how far sampler and trainer are apart, over the steps. fields: of Apart -> label."""
+    frame = pd.DataFrame({"step": np.array([one.step for one in found], np.int64)})
+    for field in fields:
+        frame[field] = [_of(one.parts.total if one.parts else None, field) for one in found]
+    return _drawn(frame, fields, unit, dark)
+
+
+def parts(found: Sequence[StepValue], *, dark: bool) -> go.Figure:
+    """k3 of the whole mismatch, of the engine's part and of the stale part, over the steps."""
+    fields = {"total": "total", "engine": "engine alone", "staleness": "staleness alone"}
+    frame = pd.DataFrame({"step": np.array([one.step for one in found], np.int64)})
+    for field in fields:
+        frame[field] = [
+            _of(getattr(one.parts, field) if one.parts else None, "forward_k3") for one in found
+        ]
+    kept = {name: label for name, label in fields.items() if frame[name].notna().any()}
+    return _drawn(frame, kept, "nats", dark)
+
+
+def rule_curves(found: Sequence[StepValue], rule: str, *, dark: bool) -> go.Figure:
+    """Shares of loss tokens that a rule hits: beyond its upper and lower bound, and by advantage."""
+    fields = {
+        "high": "beyond the upper bound",
+        "low": "beyond the lower bound",
+        "positive": "of tokens with A > 0",
+        "negative": "of tokens with A < 0",
+    }
+    frame = pd.DataFrame({"step": np.array([one.step for one in found], np.int64)})
+    by_step = [next((r for r in one.rules if r.rule == rule), None) for one in found]
+    for field in fields:
+        frame[field] = [np.nan if one is None else float(getattr(one, field)) for one in by_step]
+    kept = {name: label for name, label in fields.items() if frame[name].notna().any()}
+    figure = _drawn(frame, kept, "", dark)
+    figure.update_yaxes(tickformat=".2%")
+    return figure
+
+
+def _of(apart: Apart | None, field: str) -> float:
+    return float("nan") if apart is None else float(getattr(apart, field))
+
+
+_COLOURS: Final = ("mismatch", "ratio", "length", "groups")
+
+
+def _drawn(frame: pd.DataFrame, fields: Mapping[str, str], unit: str, dark: bool) -> go.Figure:
+    series = [
+        Series(name, label, _COLOURS[place % len(_COLOURS)], unit)
+        for place, (name, label) in enumerate(fields.items())
+    ]
+    return curve(frame, series, CurveOptions(band="none"), dark=dark, height=230)

@@ -1,0 +1,292 @@
+"""Compare: runs over each other on every curve, what differs in their settings, one prompt in both."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from board.charts.curves import CurveOptions
+from board.charts.layout import notes_of
+from board.core.metrics import rollout_metric
+from board.core.run_differences import differences, final
+from board.errors import BoardError
+from board.store.run import Run
+from board.store.run_groups import numbers
+from board.store.run_prompts import RunPrompts
+from board.store.steps import base_name
+from board.views import _cached, _page, _sidebar, _state
+from board.views._text import number, one_line, plain
+
+_USUAL: Final = (
+    *("reward", "k3_mean", "response_tokens", "entropy_mean"),
+    *("is_truncated", "mismatch_kl_mean"),
+)
+_LAST: Final = 10
+_MOST_PROMPTS: Final = 2000
+_TEXT_HEIGHT: Final = 220
+# Differ between any two starts, and say nothing about how a run was set up.
+_OF_EVERY_START: Final = frozenset(("created", "started", "attempt", "name"))
+
+
+def _choose(run: Run) -> tuple[Run, ...]:
+    """The current run and those it is compared with."""
+    names = [info.name for info in _sidebar.neighbours() if info.name != run.info.name]
+    _state.keep("runs", names)
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        st.multiselect(
+            "Compare with",
+            names,
+            key="runs",
+            placeholder="runs of this folder",
+            width=420,
+            format_func=one_line,
+            persist_state="session",
+        )
+        runs = [run, *_opened(run, list(_state.get("runs")))]
+        _shift_fields(runs)
+    return tuple(runs)
+
+
+def _opened(run: Run, names: Sequence[str]) -> list[Run]:
+    infos = {info.name: info for info in _sidebar.neighbours()}
+    return [_cached.run(infos[name], run.options) for name in names]
+
+
+def _shift_fields(runs: Sequence[Run]) -> None:
+    """How many steps each of the others is moved by, for runs that begin at another step."""
+    shifts = dict(_state.get("shifts"))
+    held = {run.info.name for run in runs[1:]}
+    if not held:
+        return
+    with st.popover("Shift steps", icon=":material/arrow_range:"):
+        chosen: dict[str, int] = {}
+        for run in runs[1:]:
+            name = run.info.name
+            value = st.number_input(
+                plain(f"{name}: steps added"),
+                value=int(shifts.get(name, 0)),
+                step=1,
+                key=f"shift_{_state.pulls()}_{name}",
+            )
+            if value:
+                chosen[name] = int(value)
+    if chosen != shifts:
+        _state.put(shifts=chosen)
+
+
+def _shifts_of(runs: Sequence[Run]) -> tuple[int, ...]:
+    shifts: Mapping[str, int] = _state.get("shifts")
+    return (0, *(shifts.get(run.info.name, 0) for run in runs[1:]))
+
+
+def _curves(runs: tuple[Run, ...], offered: list[str]) -> list[str]:
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        chosen = _state.keep("cmetrics", offered)
+        st.multiselect(
+            "Curves",
+            offered,
+            key="cmetrics",
+            placeholder="the usual ones",
+            width=420,
+            format_func=lambda name: one_line(rollout_metric(name).label),
+            persist_state="session",
+        )
+        smoothing = _page.trend_slider()
+    metrics = list(chosen) or [name for name in _USUAL if name in offered] or offered[:2]
+    look = CurveOptions(band="none", smoothing=smoothing)
+    for left in range(0, len(metrics), 2):
+        for column, metric in zip(
+            st.columns(2, gap="small"), metrics[left : left + 2], strict=False
+        ):
+            with column, st.container(border=True, height="stretch"):
+                _curve(runs, metric, look)
+    return metrics
+
+
+def _curve(runs: tuple[Run, ...], metric: str, look: CurveOptions) -> None:
+    known = rollout_metric(metric)
+    unit = f" :gray[{plain(known.unit)}]" if known.unit else ""
+    st.markdown(f"**{plain(known.label)}**{unit}", help=plain(known.formula, 400) or None)
+    figure = _cached.compared_curve(runs, _shifts_of(runs), metric, look, dark=_page.dark())
+    st.plotly_chart(figure, key=f"compare_{metric}_{_state.get('run')}", theme=None)
+    lacking = [run.info.name for run in runs if metric not in run.metrics]
+    if lacking:
+        st.caption(plain(f"Not recorded in {', '.join(lacking)}.", 300))
+    for note in notes_of(figure):
+        st.caption(plain(note))
+
+
+def _endings(runs: tuple[Run, ...], metrics: Sequence[str]) -> None:
+    """The metrics at the end of each run, and how far from the first run's they are."""
+    rows: list[dict[str, object]] = []
+    for metric in metrics:
+        means = [_ending(run, metric) for run in runs]
+        row: dict[str, object] = {"metric": rollout_metric(metric).label}
+        row |= dict(zip(_names(runs), means, strict=True))
+        for name, mean in zip(_names(runs)[1:], means[1:], strict=True):
+            row[f"{name} - {_names(runs)[0]}"] = mean - means[0]
+        rows.append(row)
+    st.markdown(f"#### Metrics at the end :gray[mean of the last {_LAST} recorded steps]")
+    frame = pd.DataFrame(rows)
+    config = {
+        name: st.column_config.NumberColumn(name, format="%.4g")
+        for name in map(str, frame.columns)
+        if name != "metric"
+    }
+    st.dataframe(
+        frame, hide_index=True, row_height=36, placeholder="not recorded", column_config=config
+    )
+
+
+def _names(runs: Sequence[Run]) -> list[str]:
+    return [one_line(run.info.name, 40) for run in runs]
+
+
+def _ending(run: Run, metric: str) -> float:
+    stem = base_name(metric)
+    column = f"{stem}_mean" if f"{stem}_mean" in run.steps else stem
+    if column not in run.steps:
+        return float("nan")
+    values = run.steps[column].to_numpy(np.float64, na_value=np.nan)
+    return final(run.steps["step"].tolist(), values, _LAST).mean
+
+
+def _settings(runs: tuple[Run, ...]) -> None:
+    st.markdown("#### Settings that differ")
+    without = [run.info.name for run in runs if not run.settings]
+    if without:
+        st.caption(plain(f"Not recorded: settings (run-*.json) of {', '.join(without)}.", 300))
+    names = _names(runs)
+    found = differences(dict(zip(names, map(_newest, runs), strict=True)))
+    rows = [
+        {
+            "setting": one.key,
+            **{name: _told(one.values[name]) for name in names if name in one.values},
+        }
+        for one in found
+        if one.key not in _OF_EVERY_START
+    ]
+    if not rows:
+        st.caption("None of the recorded settings differs.")
+        return
+    st.dataframe(
+        pd.DataFrame(rows, columns=["setting", *names]),
+        hide_index=True,
+        row_height=36,
+        height=min(36 * (len(rows) + 1) + 3, 420),
+        placeholder="–",
+    )
+
+
+def _told(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _newest(run: Run) -> Mapping[str, Any]:
+    """What the last start of a run was set to."""
+    return run.settings[max(run.settings)] if run.settings else {}
+
+
+def _same_prompt(runs: tuple[Run, ...]) -> None:
+    """A prompt that this run and the first of the others share: rewards, and what was answered last."""
+    st.markdown("#### The same prompt")
+    found = [_cached.prompts(run) for run in runs[:2]]
+    left, right = found[0], found[1]
+    if left is None or right is None:
+        lacking = runs[0] if left is None else runs[1]
+        told = _page.not_recorded(lacking.columns, ("prompt", "reward"))
+        st.caption(plain(f"{lacking.info.name}: {told}", 300))
+        return
+    there = {text: code for code, text in enumerate(right.texts)}
+    shared = [code for code, text in enumerate(left.texts) if text in there][:_MOST_PROMPTS]
+    if not shared:
+        st.caption("The first two of these runs have no prompt in common.")
+        return
+    if _state.get("prompt") not in shared:
+        _state.put(prompt=shared[0])
+    st.selectbox(
+        "Prompt",
+        shared,
+        key="prompt",
+        format_func=lambda code: one_line(left.texts[code], 120),
+        label_visibility="collapsed",
+        help=None,
+        persist_state="session",
+    )
+    code = int(_state.get("prompt"))
+    sides = zip(runs[:2], (left, right), (code, there[left.texts[code]]), strict=True)
+    for column, (run, prompts, own) in zip(st.columns(2, gap="small"), sides, strict=True):
+        with column, st.container(border=True, height="stretch"):
+            _prompt_side(run, prompts, own)
+
+
+def _prompt_side(run: Run, prompts: RunPrompts, code: int) -> None:
+    """The prompt's rewards over the run, then the best and the worst answer of its last step."""
+    visits = prompts.visits
+    rewards = visits.rewards[visits.of(code)]
+    st.markdown(f"**{plain(run.info.name, 60)}** :gray[seen at {len(rewards)} steps]")
+    known = rewards[np.isfinite(rewards)]
+    if len(known):
+        st.metric(
+            "Reward, last",
+            number(float(known[-1])),
+            number(float(known[-1] - known[0])) if len(known) > 1 else None,
+            delta_description="since its first step" if len(known) > 1 else None,
+            chart_data=known.tolist() if len(known) > 1 else None,
+            chart_type="line",
+        )
+    rows = prompts.rows(code)
+    last = rows[prompts.steps[rows] == prompts.steps[rows].max()]
+    scores = numbers(run.chosen(("reward",)), "reward")[last]
+    order = last[np.argsort(np.where(np.isfinite(scores), -scores, np.inf), kind="stable")]
+    for place in dict.fromkeys((int(order[0]), int(order[-1]))):
+        _answer(run, int(prompts.steps[place]), int(prompts.indices[place]))
+
+
+def _answer(run: Run, step: int, index: int) -> None:
+    try:
+        opened = _cached.rollout(run, step, index, str(_state.get("tokenizer")))
+    except BoardError as error:
+        st.caption(plain(error, 200))
+        return
+    reward = opened.record.scores.get("reward")
+    label = plain(f"step {step} · rollout {index} · reward {number(reward)}")
+    if st.button(
+        label, key=f"answer_{run.info.name}_{index}", type="tertiary", help="Opens the rollout"
+    ):
+        _state.go("rollout", run=run.info.name, step=step, index=index, token=None)
+    text = opened.record.texts.get("response") or "".join(opened.tokens)
+    lines = sum(1 + len(line) // 52 for line in text.split("\n"))
+    height: Any = "content" if 24 * lines < _TEXT_HEIGHT else _TEXT_HEIGHT
+    if text:
+        st.code(text, language=None, wrap_lines=True, height=height)
+
+
+def _render() -> None:
+    run = _sidebar.current()
+    _page.header(run)
+    runs = _choose(run)
+    if len(runs) == 1:
+        _state.keep("cmetrics", run.metrics)
+        some = len(_sidebar.neighbours()) > 1
+        words = (
+            "Choose runs to compare this one with." if some else "This folder holds no other run."
+        )
+        st.info(words, icon=":material/difference:")
+        return
+    offered = list(dict.fromkeys(name for one in runs for name in one.metrics))
+    if not offered:
+        st.info("Not recorded in these runs: any metric.")
+        return
+    metrics = _curves(runs, offered)
+    _endings(runs, metrics)
+    _settings(runs)
+    _same_prompt(runs)
+
+
+_render()

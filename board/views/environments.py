@@ -1,0 +1,203 @@
+"""Environments: every curve and the step's table by environment, and what the mean over all hides."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import streamlit as st
+
+from board.charts.curves import CurveOptions
+from board.charts.env_charts import ALL
+from board.charts.layout import notes_of
+from board.core.environments import EnvCurves
+from board.core.hidden_environments import ERRORS, Hidden, hidden
+from board.core.metrics import REWARD_PART, rollout_metric
+from board.store.env_table import table_of_step
+from board.store.run import Run
+from board.views import _cached, _page, _sidebar, _state
+from board.views._text import number, one_line, plain
+
+_USUAL: Final = ("reward", "response_tokens", "k3_mean", "entropy_mean")
+_TABLE: Final = (
+    *("reward", "advantage", "response_tokens", "is_truncated"),
+    *("k3_mean", "entropy_mean", "mismatch_kl_mean"),
+)
+# Environments drawn unless others are asked for: more colours can't be told apart.
+_MOST: Final = 8
+_ACROSS: Final = 3
+
+
+def _shown(found: EnvCurves) -> tuple[int, ...]:
+    """Codes of the environments that are drawn: the chosen ones, else the largest."""
+    chosen = _state.keep("env", found.names)
+    if chosen:
+        return tuple(found.names.index(name) for name in chosen)
+    largest = sorted(range(len(found.names)), key=lambda code: -int(found.counts[code].sum()))[
+        :_MOST
+    ]
+    return tuple(sorted(largest))
+
+
+def _metrics(run: Run) -> list[str]:
+    usual = [name for name in _USUAL if name in run.metrics]
+    chosen = _state.keep("emetrics", run.metrics)
+    return list(chosen) or usual or list(run.metrics[:2])
+
+
+def _controls(run: Run, found: EnvCurves) -> CurveOptions:
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        st.multiselect(
+            "Curves",
+            run.metrics,
+            key="emetrics",
+            placeholder="the usual ones",
+            width=330,
+            format_func=lambda name: one_line(rollout_metric(name).label),
+            persist_state="session",
+        )
+        st.multiselect(
+            "Environments",
+            found.names,
+            key="env",
+            placeholder="all" if len(found.names) <= _MOST else f"the largest {_MOST}",
+            width=260,
+            format_func=one_line,
+            persist_state="session",
+        )
+        smoothing = _page.trend_slider()
+    return CurveOptions(band="none", smoothing=smoothing)
+
+
+def _warn(run: Run, found: EnvCurves, metrics: list[str]) -> None:
+    """What the mean over all hides, in each of the metrics."""
+    for metric in metrics:
+        for one in hidden(_cached.by_environment(run, metric))[:3]:
+            st.warning(_told(one, found, metric), icon=":material/visibility_off:")
+
+
+def _told(one: Hidden, found: EnvCurves, metric: str) -> str:
+    label, unit = rollout_metric(metric).label, rollout_metric(metric).unit
+    whole = f"from {number(one.all_before, unit)} to {number(one.all_after, unit)}"
+    when = f"first against last {one.window} steps with values, beyond {ERRORS:g} standard errors"
+    if one.kind == "mix":
+        said = (
+            f"{label} over {ALL} went {whole}, and in no environment it changed: their shares of the "
+            f"rollouts did ({when})."
+        )
+        return plain(said, 500)
+    own = f"from {number(one.before, unit)} to {number(one.after, unit)}"
+    name = one_line(found.names[one.environment], 60)
+    return plain(f"{label} of env {name} went {own}; over {ALL} it went {whole} ({when}).", 500)
+
+
+def _overlaid(run: Run, shown: tuple[int, ...], metrics: list[str], options: CurveOptions) -> None:
+    for left in range(0, len(metrics), 2):
+        for column, metric in zip(
+            st.columns(2, gap="small"), metrics[left : left + 2], strict=False
+        ):
+            with column, st.container(border=True, height="stretch"):
+                _title(metric)
+                figure = _cached.environment_curve(
+                    run, metric, shown, options, alone=False, dark=_page.dark()
+                )
+                _page.clickable(figure, key=f"env_{metric}", field="x", on_pick=_open_step)
+                for note in notes_of(figure):
+                    st.caption(plain(note))
+
+
+def _title(metric: str) -> None:
+    known = rollout_metric(metric)
+    unit = f" :gray[{plain(known.unit)}]" if known.unit else ""
+    st.markdown(f"**{plain(known.label)}**{unit}", help=plain(known.formula, 400) or None)
+
+
+def _multiples(
+    run: Run, found: EnvCurves, shown: tuple[int, ...], metrics: list[str], look: CurveOptions
+) -> None:
+    """One small chart for each environment, of one metric, on one value axis."""
+    _state.ensure("emulti", ["", *run.metrics], "")
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        st.markdown("#### One by one")
+        st.space("stretch")
+        st.selectbox(
+            "Metric",
+            ["", *run.metrics],
+            key="emulti",
+            width=280,
+            format_func=lambda name: one_line(rollout_metric(name or metrics[0]).label),
+            label_visibility="collapsed",
+            persist_state="session",
+        )
+    metric = str(_state.get("emulti")) or metrics[0]
+    for left in range(0, len(shown), _ACROSS):
+        for column, code in zip(
+            st.columns(_ACROSS, gap="small"), shown[left : left + _ACROSS], strict=False
+        ):
+            with column, st.container(border=True, height="stretch"):
+                rollouts = int(found.counts[code].sum())
+                st.markdown(f"**{plain(found.names[code], 40)}** :gray[{rollouts:,} rollouts]")
+                figure = _cached.environment_curve(
+                    run, metric, (code,), look, alone=True, dark=_page.dark()
+                )
+                _page.clickable(figure, key=f"one_{code}_{metric}", field="x", on_pick=_open_step)
+
+
+def _open_step(step: int) -> None:
+    _state.go("rollouts", step=step, index=0, token=None, scope="step")
+
+
+def _table(run: Run) -> None:
+    step = int(_state.get("step"))
+    parts = [name for name in run.metrics if name.startswith(REWARD_PART)][:4]
+    names = [name for name in _TABLE if name in run.metrics]
+    names[1:1] = parts
+    frame = table_of_step(run.of_step(step), names)
+    st.markdown(f"#### Step {step}")
+    event: Any = st.dataframe(
+        frame,
+        key=f"env_table_{run.info.name}_{step}_{len(frame)}",
+        hide_index=True,
+        row_height=36,
+        height=min(36 * (len(frame) + 1) + 3, 420),
+        placeholder="not recorded",
+        on_select="rerun",
+        selection_mode="single-cell",
+        column_config={
+            "without_gradient": st.column_config.NumberColumn(
+                "without gradient", format="percent", help="Share of groups of equal rewards."
+            ),
+            "is_truncated": st.column_config.NumberColumn("truncated", format="percent"),
+            **{
+                name: st.column_config.NumberColumn(name, format="%.4g")
+                for name in names
+                if name != "is_truncated"
+            },
+        },
+    )
+    st.caption("Means over the step's rollouts · click a row to see its rollouts")
+    if event.selection.cells:
+        row = frame.iloc[int(event.selection.cells[0][0])]
+        chosen = [str(row["env"])] if row["scope"] == "env" else []
+        _state.go("rollouts", env=chosen, scope="step")
+
+
+def _render() -> None:
+    run = _sidebar.current()
+    _page.header(run)
+    if "env" not in run.columns or not run.metrics:
+        needs = ("env",) if "env" not in run.columns else ("reward",)
+        st.info(_page.not_recorded(run.columns, needs), icon=":material/public_off:")
+        return
+    # Every rollout has a step: what is counted by environment is all of its rollouts.
+    found = _cached.by_environment(run, "step")
+    shown, metrics = _shown(found), _metrics(run)
+    if len(found.names) == 1:
+        st.caption(plain(f"There is one environment in this run: {found.names[0]}."))
+    _warn(run, found, metrics)
+    options = _controls(run, found)
+    _overlaid(run, shown, metrics, options)
+    _multiples(run, found, shown, metrics, options)
+    _table(run)
+
+
+_render()

@@ -1,0 +1,379 @@
+"""Groups: rollouts of one prompt side by side, which of them teach, and whether advantages fit."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from board.charts.group_charts import (
+    MAX_CELLS,
+    OUTCOME_WORDS,
+    Cells,
+    group_grid,
+    recorded_against_expected,
+)
+from board.charts.layout import notes_of
+from board.core.advantages import CONVENTIONS
+from board.core.groups import Outcome
+from board.core.metrics import REWARD_PART
+from board.errors import BoardError
+from board.store.groups import step_grid
+from board.store.rollout import OpenRollout
+from board.store.run import Run
+from board.store.run_groups import RunGroups, StepFit
+from board.views import _cached, _page, _sidebar, _state
+from board.views._text import number, one_line, plain
+
+_BESIDE: Final = 4
+_MOST_BESIDE: Final = 16
+_TEXT_HEIGHT: Final = 190
+_CURVES: Final = (
+    (
+        "zero",
+        "Groups without gradient",
+        "Share of groups of 2 or more scores whose rewards are all equal: they teach nothing (DAPO, "
+        "arXiv 2503.14476; TRL frac_reward_zero_std).",
+    ),
+    (
+        "batch",
+        "Effective batch",
+        "Scored rollouts in groups whose rewards differ, against all rollouts in groups.",
+    ),
+    (
+        "pass",
+        "pass@k",
+        "Chance that one of k tries is right: 1 - C(n - c, k) / C(n, k), unbiased, mean over groups of k "
+        "or more judged rollouts (Chen et al. 2021, arXiv 2107.03374).",
+    ),
+)
+
+
+def _cards(found: RunGroups, fit: StepFit | None, step: int) -> None:
+    by_step = found.by_step
+    at = np.flatnonzero(by_step.steps == step)
+    if not len(at):
+        st.caption("No rollout of this step names a group.")
+        return
+    i = int(at[0])
+    sizes = found.groups.size[found.groups.steps == step]
+    of_size = f"{sizes.min()}" if sizes.min() == sizes.max() else f"{sizes.min()} to {sizes.max()}"
+    split = (
+        f"{_percent(by_step.all_right[i])} all right, {_percent(by_step.all_wrong[i])} all wrong"
+    )
+    told = [
+        ("Groups", f"{len(sizes):,}", f"of {of_size} rollouts", "Rollouts of one group_id."),
+        (
+            "Solve rate",
+            number(by_step.solve_rate[i], "share"),
+            _judged_by(found),
+            _right_words(found),
+        ),
+        ("Without gradient", number(by_step.zero_std[i], "share"), split, _CURVES[0][2]),
+        (
+            "Effective batch",
+            f"{by_step.effective[i]:,}",
+            f"of {by_step.rollouts[i]:,} rollouts",
+            _CURVES[1][2],
+        ),
+    ]
+    if fit is not None:
+        wrong = int(fit.differs.sum())
+        words = "as rewards give them" if not wrong else f"of {len(fit.differs):,}: see below"
+        told.append(("Advantages that differ", f"{wrong:,}", words, _fit_help(fit)))
+    with st.grid(max(len(told), 4), min_column_width=170, gap="small"):
+        for label, value, words, explained in told:
+            with st.container(border=True, height="stretch"):
+                st.metric(label, value, help=plain(explained, 600))
+                st.caption(plain(words))
+
+
+def _percent(share: float) -> str:
+    return f"{share:.0%}" if share == share else "–"
+
+
+def _judged_by(found: RunGroups) -> str:
+    if found.right_by is None:
+        return "by the highest reward"
+    return f"by {found.right_by.removeprefix(REWARD_PART)}"
+
+
+def _right_words(found: RunGroups) -> str:
+    if found.right_by:
+        return f"Right is the highest value of {found.right_by}; mean over groups."
+    return (
+        "No part of the reward says what is right: the highest reward of the run counts as right, the "
+        "lowest as wrong, and what lies between as not judged. Mean over groups."
+    )
+
+
+def _cells(run: Run, found: RunGroups) -> Cells | None:
+    """The step's groups, in the order in which they come in the log; None without any."""
+    step, fill = int(_state.get("step")), str(_state.get("fill"))
+    laid, names = step_grid(run, step, fill if fill in run.columns else "reward")
+    if not names:
+        return None
+    values = laid.values if fill in run.columns else np.full(laid.values.shape, np.nan)
+    of_index = found.groups.of_row[found.rows(step)]
+    words = [_outcome(found, group) for group in of_index[laid.rows[:, 0]].tolist()]
+    return Cells(names, words, laid.rows, values)
+
+
+def _outcome(found: RunGroups, group: int) -> str:
+    """3/8 where right and wrong are told and mixed, else the outcome's word."""
+    groups = found.groups
+    outcome, judged = Outcome(int(groups.outcomes[group])), int(groups.judged[group])
+    if outcome is Outcome.MIXED and judged:
+        return f"{groups.right[group]:.0f}/{judged}"
+    return OUTCOME_WORDS[outcome]
+
+
+def _grid(cells: Cells, chosen: str) -> None:
+    with st.container(border=True, height="stretch"):
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            st.markdown("**Groups × rollouts** :gray[click a square]")
+            st.space("stretch")
+            st.segmented_control(
+                "Coloured by",
+                ["reward", "advantage"],
+                key="fill",
+                required=True,
+                label_visibility="collapsed",
+                persist_state="session",
+            )
+        cells = _page_of(cells)
+        fill = str(_state.get("fill"))
+        figure = group_grid(
+            cells, fill, diverging=fill == "advantage", dark=_page.dark(), chosen=chosen
+        )
+        _page.clickable(figure, key="grid", field="customdata", on_pick=_open_rollout)
+        for note in notes_of(figure):
+            st.caption(plain(note))
+
+
+def _page_of(cells: Cells) -> Cells:
+    """The rows that fit; which part of them is asked for where that is not all."""
+    count, widest = cells.index.shape
+    each = max(MAX_CELLS // max(widest, 1), 1)
+    if count <= each:
+        return cells
+    first = min(int(_state.get("gfrom")), count - 1) // each * each
+    offered = list(range(0, count, each))
+    _state.put(gfrom=first)
+    st.selectbox(
+        "Groups shown",
+        offered,
+        key="gfrom",
+        format_func=lambda start: f"groups {start + 1} to {min(start + each, count)} of {count}",
+        width=260,
+        label_visibility="collapsed",
+        persist_state="session",
+    )
+    part = slice(first, first + each)
+    return Cells(cells.names[part], cells.words[part], cells.index[part], cells.values[part])
+
+
+def _open_rollout(index: int) -> None:
+    _state.go("rollout", index=index, token=None)
+
+
+def _open_step(step: int) -> None:
+    _state.go("groups", step=step, index=0, token=None, gid="", gfrom=0)
+
+
+def _choose_group(cells: Cells) -> str:
+    offered = list(cells.names)
+    first = next((n for n, w in zip(cells.names, cells.words, strict=True) if "/" in w), offered[0])
+    words = dict(zip(cells.names, cells.words, strict=True))
+    # The default is a group of the step that is shown: it stays out of the URL until one is chosen.
+    if _state.get("gid") not in offered:
+        _state.ensure("gid", ["", *offered], "")
+    st.selectbox(
+        "Group",
+        ["", *offered],
+        key="gid",
+        format_func=lambda name: one_line(f"{name or first} · {words[name or first]}"),
+        width=320,
+        label_visibility="collapsed",
+        persist_state="session",
+    )
+    return str(_state.get("gid")) or first
+
+
+def _side_by_side(run: Run, rows: pd.DataFrame, name: str) -> None:
+    """The group's responses, the best reward first: what was said, and what it earned."""
+    members = rows[rows["group_id"].astype(str) == name]
+    if "reward" in members:
+        members = members.sort_values("reward", ascending=False, kind="stable")
+    if "prompt" in members and isinstance(members["prompt"].iloc[0], str):
+        opened = _opened(run, int(members["index"].iloc[0]))
+        prompt = opened.record.texts.get("prompt") if opened else None
+        if prompt:
+            st.code(prompt, language=None, wrap_lines=True, height=_fit_height(prompt, 150))
+    shown = [row for _, row in members.head(_MOST_BESIDE).iterrows()]
+    for left in range(0, len(shown), _BESIDE):
+        for column, row in zip(
+            st.columns(_BESIDE, gap="small"), shown[left : left + _BESIDE], strict=False
+        ):
+            with column:
+                _response(run, row)
+    if len(members) > _MOST_BESIDE:
+        st.caption(f"The best {_MOST_BESIDE} of {len(members):,} are shown.")
+
+
+def _response(run: Run, row: pd.Series[Any]) -> None:
+    index = int(row["index"])
+    told = [
+        f"{word} {number(float(row[name]))}"
+        for name, word in (("reward", "r"), ("advantage", "A"))
+        if name in row and pd.notna(row[name])
+    ]
+    label = f"{index} · {' · '.join(told) or 'not scored'}"
+    pressed = st.button(
+        plain(label), key=f"beside_{index}", type="tertiary", help="Opens the rollout"
+    )
+    if pressed:
+        _open_rollout(index)
+    opened = _opened(run, index)
+    text = "" if opened is None else _response_text(opened)
+    if text:
+        st.code(text, language=None, wrap_lines=True, height=_fit_height(text, _TEXT_HEIGHT, 22))
+    else:
+        st.caption("The log holds no text of this response.")
+
+
+def _opened(run: Run, index: int) -> OpenRollout | None:
+    try:
+        return _cached.rollout(run, int(_state.get("step")), index, str(_state.get("tokenizer")))
+    except BoardError:
+        return None
+
+
+def _response_text(opened: OpenRollout) -> str:
+    return opened.record.texts.get("response") or "".join(opened.tokens)
+
+
+def _fit_height(text: str, most: int, width: int = 110) -> Any:
+    lines = sum(1 + len(line) // width for line in text.split("\n"))
+    return "content" if 24 * lines < most else most
+
+
+def _curves(run: Run) -> None:
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        st.markdown("#### Over the steps")
+        st.space("stretch")
+        smoothing = _page.trend_slider()
+    columns = st.columns(len(_CURVES), gap="small")
+    for column, (chart, title, explained) in zip(columns, _CURVES, strict=True):
+        with column, st.container(border=True, height="stretch"):
+            st.markdown(f"**{title}**", help=plain(explained, 600))
+            figure = _cached.group_curve(run, chart, smoothing, dark=_page.dark())
+            _page.clickable(figure, key=f"curve_{chart}", field="x", on_pick=_open_step)
+            for note in notes_of(figure):
+                st.caption(plain(note))
+
+
+def _fit_help(fit: StepFit) -> str:
+    whole = fit.whole
+    known = CONVENTIONS[whole.convention or whole.closest]
+    return f"Recomputed from rewards by {known.label}: {known.formula}. {known.source}."
+
+
+def _advantages(found: RunGroups, fit: StepFit | None, step: int) -> None:
+    st.markdown("#### Advantages, as recorded and as the rewards give them")
+    if fit is None:
+        st.caption("Not recorded at this step: advantage.")
+        return
+    whole = fit.whole
+    known = CONVENTIONS[whole.convention or whole.closest]
+    share = whole.shares.get(known.name, float("nan"))
+    if whole.convention is None:
+        st.warning(
+            plain(
+                f"The advantages follow none of the known conventions; the closest, {known.label}, fits "
+                f"{_percent(share)} of the steps. The trainer may change them afterwards.",
+                400,
+            ),
+            icon=":material/rule:",
+        )
+    rows = found.rows(step)
+    recorded, index = found.advantages[rows], found.indices[rows]
+    left, right = st.columns([1, 1.4], gap="small")
+    with left, st.container(border=True, height="stretch"):
+        st.markdown(f"**{plain(known.label)}**", help=plain(_fit_help(fit), 600))
+        st.caption(plain(f"{known.formula}; fits {_percent(share)} of the steps looked at"))
+        figure = recorded_against_expected(
+            recorded, fit.expected, fit.differs, index, dark=_page.dark()
+        )
+        _page.clickable(figure, key="advantages", field="customdata", on_pick=_open_rollout)
+    with right:
+        _differences(found, fit, rows)
+
+
+def _differences(found: RunGroups, fit: StepFit, rows: slice) -> None:
+    names = found.groups.of_row[rows]
+    frame = pd.DataFrame(
+        {
+            "rollout": found.indices[rows],
+            "group": [str(found.names[found.groups.codes[i]]) if i >= 0 else "" for i in names],
+            "reward": found.rewards[rows],
+            "recorded": found.advantages[rows],
+            "recomputed": fit.expected,
+            "difference": found.advantages[rows] - fit.expected,
+        }
+    )
+    wrong = frame[fit.differs]
+    if not len(wrong):
+        st.success(
+            "Every recorded advantage is what the rewards give.", icon=":material/check_circle:"
+        )
+    else:
+        st.warning(
+            f"{len(wrong):,} of {len(frame):,} advantages differ from what the rewards give.",
+            icon=":material/rule:",
+        )
+    shown = (wrong if len(wrong) else frame).head(500)
+    st.dataframe(
+        shown,
+        hide_index=True,
+        height=min(36 * (len(shown) + 1) + 3, 260),
+        row_height=36,
+        placeholder="not recorded",
+        column_config={
+            name: st.column_config.NumberColumn(name, format="%.4g")
+            for name in ("reward", "recorded", "recomputed", "difference")
+        },
+    )
+
+
+def _render() -> None:
+    run = _sidebar.current()
+    _page.header(run)
+    found = _cached.groups(run)
+    if found is None:
+        st.info(_page.not_recorded(run.columns, ("group_id", "reward")), icon=":material/grid_off:")
+        return
+    step = int(_state.get("step"))
+    fit = _cached.advantage_fit(run, step)
+    _cards(found, fit, step)
+    rows = run.of_step(step)
+    cells = _cells(run, found)
+    if cells is not None:
+        _grid_and_group(run, rows, cells)
+    _curves(run)
+    if cells is not None:
+        _advantages(found, fit, step)
+
+
+def _grid_and_group(run: Run, rows: pd.DataFrame, cells: Cells) -> None:
+    left, right = st.columns([1, 1.7], gap="small")
+    with right, st.container(border=True, height="stretch"):
+        chosen = _choose_group(cells)
+        _side_by_side(run, rows, chosen)
+    with left:
+        _grid(cells, chosen)
+
+
+_render()

@@ -1,0 +1,246 @@
+"""Prompts: the same prompt through training. Never solved, lost again, newly solved, most volatile."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from board.charts.layout import notes_of
+from board.charts.prompt_charts import prompt_course
+from board.core.groups import IntArray
+from board.core.kl import FloatArray
+from board.errors import BoardError
+from board.store.run import Run
+from board.store.run_groups import numbers
+from board.store.run_prompts import RunPrompts
+from board.views import _cached, _page, _sidebar, _state
+from board.views._text import number, one_line, plain
+
+_SHOWN_ROWS: Final = 500
+_BESIDE: Final = 3
+_TEXT_HEIGHT: Final = 190
+_LISTS: Final = {
+    "all": ("All", "Every prompt with rewards, in the order in which they come."),
+    "never": (
+        "Never solved",
+        "Seen at two steps or more, and none of its rollouts was ever right.",
+    ),
+    "lost": ("Lost again", "Nothing right at its last step, something before."),
+    "new": ("Newly solved", "Nothing right at its first step, something at its last."),
+    "volatile": ("Most volatile", "By the standard deviation of the mean rewards of its steps."),
+}
+_FLAGS: Final = {"never": "never_solved", "lost": "lost_again", "new": "newly_solved"}
+
+
+def _cards(found: RunPrompts) -> None:
+    count = len(found.scored.codes)
+    seen = np.median(found.scored.visits) if count else 0
+    told = [("Prompts", f"{count:,}", f"seen at {seen:g} steps, median", _LISTS["all"][1])]
+    for name, flag in _FLAGS.items():
+        held = int(getattr(found.judged, flag).sum())
+        told.append((_LISTS[name][0], f"{held:,}", _share(held, count), _LISTS[name][1]))
+    with st.grid(4, min_column_width=170, gap="small"):
+        for label, value, words, explained in told:
+            with st.container(border=True, height="stretch"):
+                st.metric(label, value, help=explained)
+                st.caption(words)
+
+
+def _share(count: int, of: int) -> str:
+    return f"{count / of:.0%} of the prompts" if of else "–"
+
+
+def _listed(found: RunPrompts) -> IntArray:
+    """Codes of the prompts of the chosen list, in its order."""
+    chosen = str(_state.get("plist"))
+    if chosen in _FLAGS:
+        held = getattr(found.judged, _FLAGS[chosen])
+        order = np.argsort(-found.judged.visits[held], kind="stable")
+        return found.judged.codes[held][order]
+    if chosen == "volatile":
+        known = np.flatnonzero(np.isfinite(found.scored.volatility))
+        return found.scored.codes[known[np.argsort(-found.scored.volatility[known], kind="stable")]]
+    return found.scored.codes
+
+
+def _table(run: Run, found: RunPrompts) -> int | None:
+    """The list; the code of the prompt that is chosen in it or by the URL, None for an empty list."""
+    st.segmented_control(
+        "Prompts",
+        list(_LISTS),
+        key="plist",
+        required=True,
+        format_func=lambda name: _LISTS[name][0],
+        label_visibility="collapsed",
+        persist_state="session",
+    )
+    st.caption(_LISTS[str(_state.get("plist"))][1])
+    listed = _listed(found)
+    if not len(listed):
+        st.info("No prompt of this run is of this kind.", icon=":material/check_circle:")
+        return None
+    shown = listed[:_SHOWN_ROWS]
+    event: Any = st.dataframe(
+        _frame(found, shown),
+        key=f"prompts_{run.info.name}_{run.version}_{_state.get('plist')}",
+        hide_index=True,
+        height=min(36 * (len(shown) + 1) + 3, 300),
+        row_height=36,
+        on_select="rerun",
+        selection_mode="single-cell",
+        placeholder="–",
+        column_config=_columns(found),
+    )
+    if len(shown) < len(listed):
+        st.caption(f"The first {len(shown):,} of {len(listed):,} are listed.")
+    if event.selection.cells:
+        _state.put(prompt=int(shown[int(event.selection.cells[0][0])]))
+    chosen = _state.get("prompt")
+    if chosen in found.scored.codes:
+        return int(chosen)
+    _state.ensure("prompt", [None], None)
+    return int(shown[0])
+
+
+def _frame(found: RunPrompts, codes: IntArray) -> pd.DataFrame:
+    spans = [found.visits.of(code) for code in codes.tolist()]
+    rewards = [found.visits.rewards[span] for span in spans]
+    scored = np.searchsorted(found.scored.codes, codes)
+    return pd.DataFrame(
+        {
+            "prompt": [one_line(found.texts[code], 160) for code in codes.tolist()],
+            "course": _courses(found, codes),
+            "reward over steps": [values[-60:].tolist() for values in rewards],
+            "right first": _of_judged(found, codes, found.judged.first),
+            "right last": _of_judged(found, codes, found.judged.last),
+            "reward": [_mean(values) for values in rewards],
+            "volatility": found.scored.volatility[scored],
+            "steps": found.scored.visits[scored],
+            "rollouts": [int(found.visits.rollouts[span].sum()) for span in spans],
+        }
+    )
+
+
+def _mean(values: FloatArray) -> float:
+    known = values[np.isfinite(values)]
+    return float(known.mean()) if len(known) else float("nan")
+
+
+def _of_judged(found: RunPrompts, codes: IntArray, values: FloatArray) -> FloatArray:
+    """Of each code its value; NaN where nothing of it is judged."""
+    own = dict(zip(found.judged.codes.tolist(), values.tolist(), strict=True))
+    return np.array([own.get(code, np.nan) for code in codes.tolist()])
+
+
+def _courses(found: RunPrompts, codes: IntArray) -> list[str]:
+    """In words what became of each prompt; empty where none of the words holds."""
+    words: dict[int, str] = {}
+    for name, flag in _FLAGS.items():
+        for code in found.judged.codes[getattr(found.judged, flag)].tolist():
+            words[code] = _LISTS[name][0].lower()
+    return [words.get(code, "") for code in codes.tolist()]
+
+
+def _columns(found: RunPrompts) -> dict[str, Any]:
+    known = found.visits.rewards[np.isfinite(found.visits.rewards)]
+    low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
+    return {
+        "prompt": st.column_config.TextColumn("prompt", width=280),
+        "reward over steps": st.column_config.LineChartColumn(
+            "reward over steps", y_min=low, y_max=high if high > low else low + 1, width=150
+        ),
+        "right first": st.column_config.NumberColumn("right, first", format="percent"),
+        "right last": st.column_config.NumberColumn("right, last", format="percent"),
+        "reward": st.column_config.NumberColumn("reward", format="%.3g"),
+        "volatility": st.column_config.NumberColumn("volatility", format="%.3g"),
+    }
+
+
+def _course(run: Run, found: RunPrompts, code: int) -> None:
+    """One prompt: rewards and lengths of its rollouts over the steps, and what was said at three."""
+    rows = found.rows(code)
+    steps, indices = found.steps[rows], found.indices[rows]
+    columns = ["reward", *([found.length] if found.length else [])]
+    table = run.chosen(columns).iloc[rows]
+    st.code(found.texts[code], language=None, wrap_lines=True)
+
+    def open_rollout(place: int) -> None:
+        _state.go("rollout", step=int(steps[place]), index=int(indices[place]), token=None)
+
+    drawn = [("reward", "Rewards", "reward")]
+    drawn += [(found.length, "Lengths", "length")] if found.length else []
+    for column, (name, title, key) in zip(st.columns(len(drawn), gap="small"), drawn, strict=True):
+        with column, st.container(border=True, height="stretch"):
+            st.markdown(f"**{title}** :gray[click a point]")
+            figure = prompt_course(
+                steps, indices, numbers(table, name), title.lower()[:-1], key, dark=_page.dark()
+            )
+            _page.clickable(
+                figure, key=f"course_{code}_{name}", field="customdata", on_pick=open_rollout
+            )
+            for note in notes_of(figure):
+                st.caption(plain(note))
+    _responses(run, steps, indices, numbers(table, "reward"))
+
+
+def _responses(run: Run, steps: Any, indices: Any, rewards: Any) -> None:
+    """What was answered at the first, the middle and the last step: the best and the worst of each."""
+    seen = np.unique(steps)
+    chosen = seen[
+        np.unique(np.linspace(0, len(seen) - 1, min(_BESIDE, len(seen))).round().astype(int))
+    ]
+    for column, step in zip(st.columns(_BESIDE, gap="small"), chosen.tolist(), strict=False):
+        with column:
+            own = np.flatnonzero(steps == step)
+            order = own[
+                np.argsort(
+                    np.where(np.isfinite(rewards[own]), -rewards[own], np.inf), kind="stable"
+                )
+            ]
+            for place in dict.fromkeys((int(order[0]), int(order[-1]))):
+                _response(run, step, int(indices[place]), float(rewards[place]))
+
+
+def _response(run: Run, step: int, index: int, reward: float) -> None:
+    label = plain(f"step {step} · rollout {index} · reward {number(reward)}")
+    if st.button(label, key=f"open_{step}_{index}", type="tertiary", help="Opens the rollout"):
+        _state.go("rollout", step=step, index=index, token=None)
+    try:
+        opened = _cached.rollout(run, step, index, str(_state.get("tokenizer")))
+    except BoardError as error:
+        st.caption(plain(error, 200))
+        return
+    text = opened.record.texts.get("response") or "".join(opened.tokens)
+    if text:
+        lines = sum(1 + len(line) // 34 for line in text.split("\n"))
+        height = "content" if 24 * lines < _TEXT_HEIGHT else _TEXT_HEIGHT
+        st.code(text, language=None, wrap_lines=True, height=height)
+
+
+def _render() -> None:
+    run = _sidebar.current()
+    _page.header(run)
+    found = _cached.prompts(run)
+    if found is None:
+        st.info(_page.not_recorded(run.columns, ("prompt", "reward")), icon=":material/chat_error:")
+        return
+    _cards(found)
+    if not (found.scored.visits > 1).any():
+        st.info("No prompt comes at two steps of this run.", icon=":material/looks_one:")
+    code = _table(run, found)
+    if code is not None:
+        _course(run, found, code)
+    judged = found.right_by or "the reward: highest of the run is right, lowest is wrong"
+    st.caption(
+        plain(
+            f"Right is told by {judged}. Prompts are told apart by their first 240 characters and their "
+            "number of tokens: leave out a common system prompt in the reading options.",
+            400,
+        )
+    )
+
+
+_render()

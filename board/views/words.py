@@ -1,0 +1,243 @@
+"""Words: how often a phrase or a pattern is said over training, by whom and where, and what it pays."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from board.charts.env_charts import ALL
+from board.charts.layout import notes_of
+from board.charts.word_charts import shares_said
+from board.errors import BoardError
+from board.store.run import Run
+from board.store.stepwise import Stepwise
+from board.store.watch_words import Watched, compiled
+from board.views import _cached, _page, _sidebar, _state
+from board.views._text import one_line, plain
+
+_WATCH_SECONDS: Final = 2.0
+_MOST_PATTERNS: Final = 6
+_EXAMPLES: Final = 6
+_AROUND: Final = 160
+_SUGGESTED: Final = ("wait", "however", "let me check", "I cannot", "```", "Answer:")
+_BY: Final = ("response", "prompt", "assistant", "user", "tool", "system")
+
+
+def _controls() -> list[str]:
+    """The patterns that can be searched for."""
+    chosen = list(_state.get("words"))
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        st.multiselect(
+            "Words, phrases or patterns",
+            list(dict.fromkeys((*chosen, *_SUGGESTED))),
+            key="words",
+            accept_new_options=True,
+            max_selections=_MOST_PATTERNS,
+            placeholder="type one and press Enter",
+            width=480,
+            format_func=one_line,
+            persist_state="session",
+        )
+        st.selectbox(
+            "Said in",
+            _BY,
+            key="by",
+            width=150,
+            help="The response, the prompt, or what messages and segments of that role hold.",
+            persist_state="session",
+        )
+        st.toggle(
+            "Regular expressions",
+            key="regex",
+            help="Of Python's re; upper and lower case are the same either way.",
+            persist_state="session",
+        )
+    return [text for text in _state.get("words")[:_MOST_PATTERNS] if _is_sound(text)]
+
+
+def _is_sound(text: str) -> bool:
+    try:
+        compiled(text, regex=bool(_state.get("regex")))
+    except BoardError as error:
+        st.error(plain(error, 300), icon=":material/regular_expression:")
+        return False
+    return True
+
+
+def _scans(run: Run, patterns: Sequence[str]) -> dict[str, Stepwise[Watched]]:
+    by, regex = str(_state.get("by")), bool(_state.get("regex"))
+    return {text: _cached.watched(run, text, by, regex=regex) for text in patterns}
+
+
+def _buttons(scans: dict[str, Stepwise[Watched]]) -> None:
+    waiting = [scan for scan in scans.values() if not scan.has_ended]
+
+    def start() -> None:
+        for scan in waiting:
+            scan.start()
+
+    def stop() -> None:
+        for scan in waiting:
+            scan.stop()
+
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        if any(scan.is_running for scan in waiting):
+            st.button("Stop", icon=":material/stop:", key="words_stop", on_click=stop)
+        elif waiting:
+            words = "Go on" if any(scan.done for scan in waiting) else "Search the whole run"
+            st.button(words, icon=":material/play_arrow:", key="words_start", on_click=start)
+        st.space("stretch")
+        _page.trend_slider()
+
+
+@st.fragment(run_every=_WATCH_SECONDS)
+def _watch(run: Run, patterns: list[str]) -> None:
+    scans = _scans(run, patterns)
+    if not any(scan.is_running for scan in scans.values()):
+        st.rerun()
+    done = sum(scan.done for scan in scans.values())
+    total = sum(scan.total for scan in scans.values())
+    st.progress(min(done / max(total, 1), 1.0), text=f"{done:,} of {total:,} steps")
+    _results(scans)
+
+
+def _results(scans: dict[str, Stepwise[Watched]]) -> None:
+    found = {text: scan.found for text, scan in scans.items()}
+    for text, scan in scans.items():
+        if scan.error is not None:
+            st.error(plain(f"{text}: {scan.error}", 300))
+    if not any(found.values()):
+        return
+    smoothing = float(_state.get("trend"))
+    columns = st.columns(2 if _has_envs(found) else 1, gap="small")
+    with columns[0], st.container(border=True, height="stretch"):
+        st.markdown("**Share of rollouts in which it is said** :gray[click a step]")
+        figure = shares_said(found, dark=_page.dark(), smoothing=smoothing)
+        _page.clickable(figure, key="words_all", field="x", on_pick=_open_step)
+        for note in notes_of(figure):
+            st.caption(plain(note))
+    if len(columns) > 1:
+        first = next(text for text, entries in found.items() if entries)
+        with columns[1], st.container(border=True, height="stretch"):
+            st.markdown(f"**{plain(first, 60)}** :gray[by environment]")
+            figure = shares_said(_by_env(found[first]), dark=_page.dark(), smoothing=smoothing)
+            _page.clickable(figure, key="words_env", field="x", on_pick=_open_step)
+    _table(found)
+
+
+def _has_envs(found: dict[str, list[Watched]]) -> bool:
+    return len({one.env for entries in found.values() for one in entries} - {None}) > 1
+
+
+def _by_env(entries: Sequence[Watched]) -> dict[str, list[Watched]]:
+    names = sorted({one.env for one in entries if one.env is not None})
+    return {name: [one for one in entries if one.env == name] for name in names}
+
+
+def _open_step(step: int) -> None:
+    _state.go("words", step=step, index=0, token=None)
+
+
+def _table(found: dict[str, list[Watched]]) -> None:
+    """Over all steps that were read, by pattern and environment."""
+    rows: list[dict[str, object]] = []
+    for text, entries in found.items():
+        rows.append({"said": one_line(text, 60), "scope": "all", "env": "", **_sums(entries)})
+        for env, own in _by_env(entries).items():
+            rows.append({"said": one_line(text, 60), "scope": "env", "env": env, **_sums(own)})
+    st.dataframe(
+        pd.DataFrame(rows),
+        hide_index=True,
+        row_height=36,
+        height=min(36 * (len(rows) + 1) + 3, 400),
+        placeholder="not scored",
+        column_config={
+            "share": st.column_config.NumberColumn("share", format="percent"),
+            **{
+                name: st.column_config.NumberColumn(name, format="%.4g")
+                for name in ("reward of hits", "reward of misses", "difference")
+            },
+        },
+    )
+    st.caption(f"Over the steps read; scope all is over {ALL}.")
+
+
+def _sums(entries: Sequence[Watched]) -> dict[str, object]:
+    read, hits = sum(one.rollouts for one in entries), sum(one.hits for one in entries)
+    with_it = _weighted([(one.reward_hits, one.hits) for one in entries])
+    without = _weighted([(one.reward_misses, one.rollouts - one.hits) for one in entries])
+    return {
+        "rollouts": read,
+        "hits": hits,
+        "share": hits / read if read else float("nan"),
+        "times": sum(one.times for one in entries),
+        "reward of hits": with_it,
+        "reward of misses": without,
+        "difference": with_it - without,
+    }
+
+
+def _weighted(means: Sequence[tuple[float, int]]) -> float:
+    """Mean of step means by their rollouts; NaN where nothing is scored."""
+    known = [(mean, count) for mean, count in means if np.isfinite(mean) and count]
+    total = sum(count for _, count in known)
+    return sum(mean * count for mean, count in known) / total if total else float("nan")
+
+
+def _hits_here(run: Run, patterns: Sequence[str]) -> None:
+    """Hits of the chosen step, each in its place; a click opens the rollout."""
+    step, by = int(_state.get("step")), str(_state.get("by"))
+    regex = bool(_state.get("regex"))
+    st.markdown(f"#### Hits at step {step}")
+    for text in patterns:
+        entries = _cached.watched_step(run, text, by, step, regex=regex)
+        read, hits = sum(e.rollouts for e in entries), sum(e.hits for e in entries)
+        st.markdown(f"**{plain(text, 60)}** :gray[in {hits:,} of {read:,} rollouts]")
+        examples = sorted(index for entry in entries for index in entry.examples)[:_EXAMPLES]
+        for left in range(0, len(examples), 3):
+            for column, index in zip(
+                st.columns(3, gap="small"), examples[left : left + 3], strict=False
+            ):
+                with column:
+                    _hit(run, step, index, compiled(text, regex=regex), by, patterns.index(text))
+
+
+def _hit(run: Run, step: int, index: int, pattern: re.Pattern[str], by: str, number: int) -> None:
+    label = plain(f"rollout {index}")
+    if st.button(label, key=f"hit_{number}_{index}", type="tertiary", help="Opens the rollout"):
+        _state.go("rollout", step=step, index=index, token=None)
+    for text in _cached.said_in(run, step, index, by):
+        found = pattern.search(text)
+        if found:
+            first, end = max(found.start() - _AROUND, 0), found.end() + _AROUND
+            cut = f"{'…' if first else ''}{text[first:end]}{'…' if end < len(text) else ''}"
+            st.code(cut, language=None, wrap_lines=True)
+            return
+
+
+def _render() -> None:
+    run = _sidebar.current()
+    _page.header(run)
+    patterns = _controls()
+    if not patterns:
+        st.info(
+            "Choose words above: how often they are said, at which steps and in which environments, "
+            "and what rollouts with and without them earn.",
+            icon=":material/search:",
+        )
+        return
+    scans = _scans(run, patterns)
+    _buttons(scans)
+    if any(scan.is_running for scan in scans.values()):
+        _watch(run, patterns)
+    else:
+        _results(scans)
+    _hits_here(run, patterns)
+
+
+_render()

@@ -1,0 +1,200 @@
+"""Groups, prompts, environments, mismatch, words and compared runs, on bundled runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from shown import OpenApp, assert_sound, go_to, query, table, texts
+from streamlit.testing.v1 import AppTest
+from written_logs import write_lines
+
+from board.core.options import ReadOptions
+from board.store.run import OpenOptions, Run
+from board.views import _cached
+
+BUNDLED = Path(__file__).parents[2] / "rollout_samples"
+
+
+def metrics(app: AppTest) -> dict[str, str]:
+    """The cards by their label."""
+    return {str(card.label).replace("\\", ""): str(card.value) for card in app.metric}
+
+
+def test_groups_tell_what_a_step_teaches(open_app: OpenApp) -> None:
+    app = open_app(BUNDLED, "groups", run="grpo_arithmetic", step="97", fill="advantage")
+    assert_sound(app)
+    cards = metrics(app)
+    assert (cards["Groups"], cards["Effective batch"]) == ("4", "32")
+    assert cards["Solve rate"] == "62.5%"
+    assert cards["Advantages that differ"] == "0"
+    # The prompt and one response for each rollout of the chosen group.
+    assert len(app.code) == 1 + 8
+    assert table(app)["difference"].abs().max() < 1e-3
+
+
+def test_a_response_beside_the_others_opens_its_rollout(open_app: OpenApp) -> None:
+    app = open_app(BUNDLED, "groups", run="grpo_arithmetic", step="97")
+    app.button(key="beside_13").click().run()
+    assert query(app)["index"] == "13"
+    assert "Rollout 13" in texts(app)
+
+
+def test_groups_of_unequal_size_and_unscored_rollouts_break_nothing(
+    open_app: OpenApp, tmp_path: Path
+) -> None:
+    rows = [
+        {"step": 0, "group_id": g, "reward": r, "prompt": "p", "response": "r", "advantage": a}
+        for g, r, a in (("a", 1.0, 5.0), ("a", 0.0, -0.7), ("b", None, None), ("c", 1.0, 0.0))
+    ]
+    rows.append({"step": 0, "prompt": "p", "response": "of no group", "reward": 0.5})
+    write_lines(tmp_path / "run" / "a.jsonl", rows)
+    app = open_app(tmp_path, "groups")
+    assert_sound(app)
+    assert metrics(app)["Groups"] == "3"
+    assert "1 rollouts have no reward" in texts(app)
+    assert "advantages differ" in texts(app)
+
+
+@pytest.mark.parametrize(
+    ("page", "lacking"),
+    [
+        ("groups", "Not recorded in this run: group_id, reward."),
+        ("prompts", "Not recorded in this run: reward."),
+        ("environments", "Not recorded in this run: env."),
+        ("mismatch", "Not recorded at this step: logprobs and sampling_logprobs"),
+    ],
+)
+def test_a_page_says_in_one_line_what_the_run_lacks(
+    open_app: OpenApp, logs: Path, page: str, lacking: str
+) -> None:
+    app = open_app(logs, page, run="texts")
+    assert_sound(app)
+    assert lacking in texts(app)
+    assert not app.get("plotly_chart")
+
+
+def test_prompts_are_listed_by_what_became_of_them(open_app: OpenApp) -> None:
+    app = open_app(BUNDLED, "prompts", run="grpo_arithmetic", plist="lost")
+    assert_sound(app)
+    lost = int(metrics(app)["Lost again"])
+    shown = table(app)
+    assert len(shown) == lost > 0
+    assert (shown["right last"] == 0).all()
+    assert (shown["course"] == "lost again").all()
+    assert len(app.get("plotly_chart")) == 2
+
+
+def test_environments_have_a_row_each_beside_the_one_for_all(open_app: OpenApp) -> None:
+    app = open_app(BUNDLED, "environments", run="grpo_arithmetic", step="150", env="add")
+    assert_sound(app)
+    shown = table(app)
+    assert shown["scope"].tolist()[0] == "all"
+    assert shown.loc[shown["scope"] == "env", "rollouts"].sum() == shown["rollouts"].iloc[0]
+
+
+def test_an_environment_called_all_is_no_mean(open_app: OpenApp, tmp_path: Path) -> None:
+    rows = [
+        {"step": 0, "env": env, "reward": r, "prompt": "p", "response": "r"}
+        for env, r in (("all", 0.0), ("b", 1.0))
+    ]
+    write_lines(tmp_path / "run" / "a.jsonl", rows)
+    app = open_app(tmp_path, "environments")
+    assert_sound(app)
+    shown = table(app).set_index(["scope", "env"])["reward"]
+    assert (shown["all", ""], shown["env", "all"]) == (0.5, 0.0)
+
+
+def test_the_mismatch_is_split_where_old_logprobs_are_recorded(open_app: OpenApp) -> None:
+    app = open_app(BUNDLED, "mismatch", run="ppo_critic", step="20", slice="kind")
+    assert_sound(app)
+    assert len(table(app)) == 3
+    assert "97% staleness" in texts(app)
+    assert metrics(app)["ESS"] == "99.4%"
+    app = open_app(BUNDLED, "mismatch", run="grpo_arithmetic", step="20")
+    assert len(table(app)) == 1
+    assert "Not recorded at this step: old_logprobs" in texts(app)
+
+
+def test_all_steps_are_read_when_asked_for_and_drawn(open_app: OpenApp, logs: Path) -> None:
+    app = open_app(logs, "mismatch", run="native", step="20")
+    app.button(key="scan_start").click().run()
+    scan = _cached.mismatch_scan(cached_run(logs, "native"))
+    scan.join(60)
+    app.run()
+    assert_sound(app)
+    assert [one.step for one in scan.found] == [0, 10, 20, 35]
+    assert "Engine and staleness" in texts(app)
+    assert "Not recorded in this run: policy_version" in texts(app)
+
+
+def cached_run(root: Path, name: str) -> Run:
+    """The run that the page shows."""
+    info = next(info for info in _cached.discovered(str(root)).runs if info.name == name)
+    return _cached.run(info, OpenOptions(ReadOptions()))
+
+
+def test_words_are_found_in_the_step_and_then_in_the_run(open_app: OpenApp, logs: Path) -> None:
+    app = open_app(logs, "words", run="native", step="20", words="Think,no such word")
+    assert_sound(app)
+    assert "in 4 of 8 rollouts" in texts(app)
+    assert "in 0 of 8 rollouts" in texts(app)
+    assert all("<think>" in code.value for code in app.code)
+    app.button(key="words_start").click().run()
+    for text in ("Think", "no such word"):
+        _cached.watched(cached_run(logs, "native"), text, "response", regex=False).join(60)
+    app.run()
+    shown = table(app).set_index(["said", "scope", "env"])
+    assert shown.loc[("Think", "all", ""), ["rollouts", "hits"]].tolist() == [32, 16]
+    assert shown.loc[("Think", "env", "code"), "share"] == 1
+    assert shown.loc[("no such word", "all", ""), "hits"] == 0
+
+
+def test_a_wrong_pattern_is_said_and_breaks_nothing(open_app: OpenApp, logs: Path) -> None:
+    app = open_app(logs, "words", run="native", words="(", regex="1")
+    assert_sound(app)
+    assert "regular expression" in app.error[0].value
+
+
+def test_compared_runs_show_their_ends_and_what_differs(open_app: OpenApp) -> None:
+    app = open_app(BUNDLED, "compare", run="grpo_arithmetic", runs="grpo_reward_hack", prompt="0")
+    assert_sound(app)
+    ends, settings = (frame.value for frame in app.dataframe[:2])
+    reward = ends[ends["metric"] == "Reward"].iloc[0]
+    assert reward["grpo_arithmetic"] == pytest.approx(0.909, abs=1e-3)
+    assert reward["grpo_reward_hack"] == pytest.approx(1.776, abs=1e-3)
+    told = dict(zip(settings["setting"], settings["grpo_reward_hack"], strict=True))
+    assert told["reward"] == '"loophole"'
+    assert "created" not in told
+    assert len(app.code) >= 2
+
+
+def test_rollouts_are_filtered_by_an_expression(open_app: OpenApp, logs: Path) -> None:
+    where = "rewards.correct == 1 and not reward < 0.3"
+    app = open_app(logs, "rollouts", run="native", step="10", where=where)
+    assert_sound(app)
+    shown = table(app)
+    assert len(shown) > 0
+    assert (shown["rewards.correct"] == 1).all()
+    assert (shown["reward"] >= 0.3).all()
+    app = open_app(logs, "rollouts", run="native", step="10", where="__import__('os')")
+    assert_sound(app)
+    assert "used here" in app.error[0].value
+
+
+def test_an_expression_is_a_curve_of_its_own(open_app: OpenApp, logs: Path) -> None:
+    before = len(open_app(logs, run="native").get("plotly_chart"))
+    app = open_app(logs, run="native", own="reward > 0.5")
+    assert_sound(app)
+    assert len(app.get("plotly_chart")) == before + 1
+    app = open_app(logs, run="native", own="no_such_column + 1")
+    assert_sound(app)
+    assert "no column" in app.error[0].value
+
+
+def test_a_choice_of_these_pages_survives_the_way_to_another(open_app: OpenApp) -> None:
+    app = open_app(BUNDLED, "groups", run="grpo_arithmetic", step="97", gid="s97g2")
+    go_to(app, "prompts")
+    go_to(app, "groups")
+    assert query(app)["gid"] == "s97g2"
+    assert app.selectbox(key="gid").value == "s97g2"

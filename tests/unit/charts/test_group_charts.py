@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import numpy as np
+
+from board.charts.group_charts import (
+    Cells,
+    effective_batch,
+    group_grid,
+    no_gradient,
+    pass_at,
+    powers,
+    recorded_against_expected,
+)
+from board.charts.layout import notes_of
+from board.core.groups import Groups, by_step, groups_of
+
+NAN = float("nan")
+
+
+def cells() -> Cells:
+    """Two groups of 3 and 2 rollouts, one of them not scored."""
+    index = np.array([[4, 1, 0], [2, 3, -1]])
+    values = np.array([[1.0, NAN, 0.0], [0.5, 0.25, NAN]])
+    return Cells(["<b>a</b>", "b"], ["1/2", "rewards differ"], index, values)
+
+
+def groups() -> Groups:
+    """Step 1: one group all right, one mixed. Step 2: one group all wrong."""
+    steps = np.array([1, 1, 1, 1, 2, 2])
+    codes = np.array([0, 0, 1, 1, 0, 0])
+    return groups_of(steps, codes, np.array([1.0, 1.0, 1.0, 0.0, 0.0, 0.0]))
+
+
+def test_every_rollout_of_a_group_is_one_square_and_opens_itself() -> None:
+    squares, crosses = group_grid(cells(), "reward", diverging=False, dark=True).data
+    assert sorted([*squares.customdata, *crosses.customdata]) == [0, 1, 2, 3, 4]
+    places = dict(zip(squares.customdata, zip(squares.x, squares.y, strict=True), strict=True))
+    assert places[0] == (2, 0)
+    assert places[3] == (1, 1)
+
+
+def test_a_rollout_without_a_value_is_a_cross_and_counted_never_coloured() -> None:
+    figure = group_grid(cells(), "reward", diverging=False, dark=False)
+    squares, crosses = figure.data
+    assert list(crosses.customdata) == [1]
+    assert crosses.marker.color is None
+    assert np.isfinite(squares.marker.color).all()
+    assert "1 rollouts have no reward" in notes_of(figure)[0]
+
+
+def test_a_diverging_scale_has_zero_in_its_middle() -> None:
+    marker = group_grid(cells(), "advantage", diverging=True, dark=True).data[0].marker
+    assert marker.cmin == -marker.cmax
+
+
+def test_names_of_groups_are_text_and_no_markup() -> None:
+    figure = group_grid(cells(), "reward", diverging=False, dark=True, chosen="b")
+    assert "<b>a" not in "".join(figure.layout.yaxis.ticktext)
+    assert not any("<b>a" in text for trace in figure.data for text in trace.text)
+    assert len(figure.layout.shapes) == 1
+
+
+def test_shares_without_gradient_are_stacked_up_to_their_sum() -> None:
+    figure = no_gradient(by_step(groups()), dark=True)
+    names = [trace.name for trace in figure.data if trace.name]
+    assert names == ["all right, mean 25%", "all wrong, mean 50%"]
+    total = figure.data[-1]
+    np.testing.assert_allclose(total.y, [0.5, 1.0])
+    assert list(total.x) == [1, 2]
+
+
+def test_the_effective_batch_counts_rollouts_of_groups_with_a_gradient() -> None:
+    with_gradient, every = effective_batch(by_step(groups()), dark=True).data
+    assert list(with_gradient.y) == [2, 0]
+    assert list(every.y) == [4, 2]
+
+
+def test_pass_at_k_grows_with_k() -> None:
+    one, two = pass_at(groups(), dark=False).data
+    np.testing.assert_allclose(one.y, [0.75, 0.0])
+    np.testing.assert_allclose(two.y, [1.0, 0.0])
+    assert powers(9) == [1, 2, 4, 8]
+
+
+def test_advantages_that_differ_are_drawn_apart() -> None:
+    recorded, expected = np.array([1.0, -1.0, NAN]), np.array([1.0, 0.5, 0.0])
+    figure = recorded_against_expected(
+        recorded, expected, np.array([False, True, False]), np.array([7, 8, 9]), dark=True
+    )
+    _, equal, differing = figure.data
+    assert (list(equal.customdata), list(differing.customdata)) == ([7], [8])

@@ -1,0 +1,111 @@
+"""Charts of prompts, environments, mismatch, words and several runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from board.charts.curves import CurveOptions
+from board.charts.env_charts import ALL, overlaid, small_multiple
+from board.charts.layout import notes_of
+from board.charts.mismatch_charts import StepValue, distances, parts, rule_curves, slice_bars
+from board.charts.prompt_charts import prompt_course
+from board.charts.run_charts import RunSteps, overlaid_runs
+from board.charts.word_charts import shares_said
+from board.core.environments import env_curves
+from board.core.mismatch import Decomposition, RuleShares, Slice, apart
+
+NAN = float("nan")
+PLAIN = CurveOptions(band="none")
+
+
+def test_a_prompt_s_points_are_its_rollouts_and_missing_ones_are_counted() -> None:
+    figure = prompt_course(
+        np.array([1, 1, 5]),
+        np.array([3, 4, 0]),
+        np.array([1.0, 0.0, NAN]),
+        "reward",
+        "reward",
+        dark=True,
+    )
+    line, points = figure.data
+    assert (list(line.x), list(line.y)) == ([1], [0.5])
+    assert list(points.customdata) == [0, 1]
+    assert "1 rollouts have no reward" in notes_of(figure)[0]
+
+
+def test_an_environment_called_all_is_beside_the_mean_over_all() -> None:
+    curves = env_curves(
+        np.array([1, 1, 2, 2]), np.array([0, 1, 0, 1]), ["all", "b"], np.array([1.0, 3.0, 2.0, NAN])
+    )
+    figure = overlaid(curves, [0, 1], "", PLAIN, dark=True)
+    assert [trace.name for trace in figure.data] == [ALL, "all", "b"]
+    np.testing.assert_array_equal(figure.data[0].y, [2.0, 2.0])
+    np.testing.assert_array_equal(figure.data[1].y, [1.0, 2.0])
+    np.testing.assert_array_equal(figure.data[2].y, [3.0, NAN])
+
+
+def test_small_charts_of_a_metric_share_their_value_axis() -> None:
+    steps, values = np.array([1, 1, 2, 2]), np.array([0.0, 5.0, 1.0, 9.0])
+    curves = env_curves(steps, np.array([0, 1, 0, 1]), ["a", "b"], values)
+    axes = [
+        small_multiple(curves, code, "", PLAIN, dark=True).layout.yaxis.range for code in (0, 1)
+    ]
+    assert axes[0] == axes[1]
+    assert axes[0][0] < 0 < 9 < axes[0][1]
+
+
+def test_bars_of_tokens_show_spaces_and_say_how_many_are_left_out() -> None:
+    slices = [Slice(f" {i}", 9, 0.0, 1.0 / (i + 1), 0.0, 1.0) for i in range(30)]
+    figure = slice_bars(slices, "d_abs", dark=True, level=True, tokens=True)
+    assert len(figure.data[0].x) == 24
+    assert figure.layout.yaxis.ticktext[0] == "␣0"
+    assert "24 of 30" in notes_of(figure)[0]
+
+
+def value(step: int, share: float) -> StepValue:
+    d = np.array([0.1, -0.1]) * step
+    whole = Decomposition(apart(d), None, None, NAN, NAN, NAN)
+    return StepValue(step, whole, [RuleShares("tis", 2, share, 0.0, share, NAN, NAN)])
+
+
+def test_mismatch_over_steps_is_that_of_each_step() -> None:
+    found = [value(1, 0.5), value(2, 0.25), StepValue(3, None, [])]
+    (chi2,) = distances(found, {"chi2": "χ²"}, "", dark=True).data
+    assert chi2.y[0] == pytest.approx(apart(np.array([0.1, -0.1])).chi2)
+    assert np.isnan(chi2.y[2])
+    (whole,) = parts(found, dark=True).data
+    assert list(whole.x) == [1, 2, 3]
+    names = [trace.name for trace in rule_curves(found, "tis", dark=True).data]
+    assert names == ["beyond the upper bound", "beyond the lower bound"]
+    assert rule_curves(found, "icepop", dark=True).data == ()
+
+
+@dataclass
+class Said:
+    step: int
+    rollouts: int
+    hits: int
+
+
+def test_shares_said_are_over_all_rollouts_of_a_step() -> None:
+    entries = [Said(2, 10, 0), Said(1, 10, 5), Said(1, 30, 5)]
+    (line,) = shares_said({"wait": entries, "never read": []}, dark=True).data
+    assert (list(line.x), list(line.y)) == ([1, 2], [0.25, 0.0])
+
+
+def test_runs_are_aligned_by_step_after_their_shift() -> None:
+    first = pd.DataFrame({"step": [10, 20], "reward_mean": [1.0, 2.0], "reward_n": [4, 4]})
+    second = pd.DataFrame({"step": [0, 10], "reward_mean": [3.0, 4.0], "k3_mean": [0.1, 0.2]})
+    runs = [
+        RunSteps("a", first),
+        RunSteps("b", second, shift=10),
+        RunSteps("c", pd.DataFrame({"step": [1]})),
+    ]
+    a, b = overlaid_runs(runs, "reward", PLAIN, dark=True).data
+    assert (list(a.x), list(a.y)) == ([10, 20], [1.0, 2.0])
+    assert list(b.y) == [3.0, 4.0]
+    assert (a.name, b.name) == ("a", "b")
