@@ -11,7 +11,6 @@ import io
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Final
 
 from board import __version__
@@ -106,12 +105,15 @@ def _add_check(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_path(parser: argparse.ArgumentParser) -> None:
-    help_text = "a folder of runs, a run or a log file (default: the bundled rollout_samples)"
-    parser.add_argument("path", nargs="?", type=Path, metavar="PATH", help=help_text)
+    help_text = (
+        "a folder of runs, a run or a log file, or a URL such as s3://BUCKET/FOLDER (default: the "
+        "bundled rollout_samples)"
+    )
+    parser.add_argument("path", nargs="?", metavar="PATH", help=help_text)
 
 
 def _add_run(parser: argparse.ArgumentParser) -> None:
-    help_text = "a run's folder, a log file, or the name of a run in the bundled rollout_samples"
+    help_text = "a run's folder, a log file, a URL of either, or the name of a run in the bundled rollout_samples"
     parser.add_argument("run", metavar="RUN", help=help_text)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any, Final
 
 from board.errors import RecordError
@@ -11,6 +10,7 @@ from board.readers.base import Head, Reader
 from board.readers.lines import Line, read_lines
 from board.readers.native import NativeReader
 from board.readers.parse import parse_whole
+from board.readers.places import Place
 from board.readers.prime_rl import PrimeRLReader
 from board.readers.rllb import RLLoggingBoardReader
 
@@ -25,7 +25,7 @@ def reader_named(name: str) -> Reader:
     return {reader.name: reader for reader in READERS}[name]
 
 
-def recognise(path: Path, lines: Iterable[Line] | None = None) -> tuple[Reader | None, str]:
+def recognise(path: Place, lines: Iterable[Line] | None = None) -> tuple[Reader | None, str]:
     """The reader of a file, and why none was found. Raises OSError when the file can't be read.
 
     lines: its first lines, where they are not in the file as they are.

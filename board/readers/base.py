@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from board.core.options import ReadOptions
 from board.core.records import Record
+from board.readers.places import Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Event:
 class Head:
     """The beginning of a file, for a reader to recognise: its path and its first usable records."""
 
-    path: Path
+    path: Place
     records: Sequence[Mapping[str, Any]]
 
 

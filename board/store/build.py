@@ -16,7 +16,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
@@ -24,6 +23,8 @@ import pyarrow.compute as pc
 
 from board.core.problems import Problem, ProblemLog
 from board.readers.lines import BLOCK_BYTES
+from board.readers.places import Place, below
+from board.readers.remote import RemotePlace
 from board.store import segments, step_store
 from board.store.batch import BatchResult, FileRead, Work, put_rows
 from board.store.discovery import RunInfo
@@ -183,8 +184,35 @@ class _Build:
 
     def read(self, engine: Engine, rests: Sequence[_Rest]) -> None:
         """Reads all rests, with as many batches under way as the engine likes."""
-        awaited = deque[Callable[[], BatchResult]]()
         self._report()
+        large = [rest for rest in rests if _is_large_object(rest)]
+        self._read_at_once(engine, [rest for rest in rests if rest not in large])
+        self._read_in_turn(engine, large)
+
+    def _read_in_turn(self, engine: Engine, rests: Sequence[_Rest]) -> None:
+        """Reads each rest shard after shard: where one ends is known when it was read, and not before.
+
+        To find it beforehand, as `_works` does, an object would have to be fetched twice.
+        """
+        waiting = deque(rests)
+        awaited = deque[tuple[_Rest, Callable[[], BatchResult]]]()
+        while waiting or awaited:
+            while waiting and len(awaited) < max(engine.width, 1):
+                rest = waiting.popleft()
+                end = min(rest.start + SHARD_BYTES, rest.file.size)
+                awaited.append((rest, engine.submit([_work(rest, end)])))
+            rest, result = awaited.popleft()
+            found = result()
+            (read,) = found.files
+            if read.consumed == rest.start and read.failed is None:
+                # No line ended up to the end of the file: there is no more to be read of it.
+                read.work = _work(rest, rest.file.size)
+            self._take(found)
+            if read.failed is None and read.work.shard.end != rest.file.size:
+                waiting.append(replace(rest, start=read.consumed, line=rest.line + read.lines))
+
+    def _read_at_once(self, engine: Engine, rests: Sequence[_Rest]) -> None:
+        awaited = deque[Callable[[], BatchResult]]()
         for batch in _batches(self._works(rests, counted=engine.width > 0)):
             awaited.append(engine.submit(batch))
             if len(awaited) > engine.width:
@@ -202,8 +230,7 @@ class _Build:
             rest = waiting.popleft()
             line = rest.line or self._states[rest.id].lines + 1
             end, lines = _cut(rest, counted=counted)
-            shard = Shard(rest.file.path, rest.shown, rest.file.reader, rest.start, end, line)
-            yield Work(shard, rest.id)
+            yield _work(replace(rest, line=line), end)
             if end < rest.file.size:
                 waiting.append(replace(rest, start=end, line=line + lines if counted else 0))
 
@@ -312,7 +339,7 @@ class _Build:
 
 def shown_path(info: RunInfo, file: LogFile) -> str:
     """The path of a file as problems and the index name it."""
-    return file.path.relative_to(info.path).as_posix()
+    return below(file.path, info.path)
 
 
 def _state_after(state: FileState, found: FileRead, file: LogFile) -> FileState:
@@ -342,7 +369,7 @@ def _state_after(state: FileState, found: FileRead, file: LogFile) -> FileState:
     )
 
 
-def _head(state: FileState, path: Path, consumed: int) -> str:
+def _head(state: FileState, path: Place, consumed: int) -> str:
     if state.consumed >= END_BYTES:
         return state.head
     try:
@@ -351,11 +378,20 @@ def _head(state: FileState, path: Path, consumed: int) -> str:
         return ""
 
 
+def _work(rest: _Rest, end: int) -> Work:
+    shard = Shard(rest.file.path, rest.shown, rest.file.reader, rest.start, end, rest.line)
+    return Work(shard, rest.id)
+
+
+def _is_large_object(rest: _Rest) -> bool:
+    return isinstance(rest.file.path, RemotePlace) and rest.file.size - rest.start > SHARD_BYTES
+
+
 def _cut(rest: _Rest, *, counted: bool) -> tuple[int, int]:
     """Where the first shard of a rest ends, after a line, and how many lines it has: 0 if not counted
     or if nothing is left after it.
     """
-    if rest.file.size - rest.start <= SHARD_BYTES:
+    if rest.file.size - rest.start <= SHARD_BYTES or isinstance(rest.file.path, RemotePlace):
         return rest.file.size, 0
     try:
         descriptor = os.open(rest.file.path, os.O_RDONLY | os.O_NONBLOCK)

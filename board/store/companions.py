@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,10 +14,16 @@ from typing import Any, Final, cast
 
 from board.core.problems import Problem
 from board.core.vocabulary import Vocabulary
+from board.readers.places import Place
+from board.readers.remote import RemoteError, RemotePlace
 from board.store.discovery import RunInfo
 
 _MOST_BYTES: Final = 64 << 20
 _MOST_SETTINGS: Final = 256
+_MOST_KEPT: Final = 128 << 20
+"""Bytes of objects that are kept, so that following a run in a store does not fetch them each time."""
+_VOCABULARY: Final = "vocab.json"
+_NAMES: Final = re.compile(r"run-.*\.json|vocab\.json", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +43,12 @@ def read_companions(info: RunInfo) -> Companions:
     vocabulary, vocabulary_hash = None, ""
     for path in _paths(info, problems):
         try:
-            content = path.read_bytes()
+            content = path.read_bytes() if isinstance(path, Path) else _fetched(path)
             parsed: object = json.loads(content)
             if not isinstance(parsed, dict):
                 raise ValueError("no JSON object")
             document = cast("dict[str, Any]", parsed)
-            if path.name == "vocab.json":
+            if path.name == _VOCABULARY:
                 vocabulary = Vocabulary.from_json(document)
                 vocabulary_hash = hashlib.blake2b(content, digest_size=8).hexdigest()
             else:
@@ -50,21 +58,64 @@ def read_companions(info: RunInfo) -> Companions:
     return Companions(settings, vocabulary, vocabulary_hash, tuple(problems))
 
 
-def _paths(info: RunInfo, problems: list[Problem]) -> Iterator[Path]:
-    settings = sorted(info.path.glob("run-*.json"))
+_fetched_before: OrderedDict[RemotePlace, tuple[object, bytes]] = OrderedDict()
+
+
+def _fetched(place: RemotePlace) -> bytes:
+    """An object's content; asked for again only when it changed. Raises RemoteError."""
+    known = _fetched_before.get(place)
+    if known is not None and known[0] == place.listed:
+        return known[1]
+    content = place.read(0, place.listed.st_size if place.listed else _MOST_BYTES)
+    _fetched_before[place] = (place.listed, content)
+    while sum(len(content) for _, content in _fetched_before.values()) > _MOST_KEPT:
+        _fetched_before.popitem(last=False)
+    return content
+
+
+def _paths(info: RunInfo, problems: list[Problem]) -> Iterator[Place]:
+    found = _objects(info.path, problems) if isinstance(info.path, RemotePlace) else _local(info)
+    settings = sorted((path for path in found if path.name != _VOCABULARY), key=lambda p: p.name)
     if len(settings) > _MOST_SETTINGS:
         reason = f"the folder holds more than {_MOST_SETTINGS} run-*.json; the first are read"
         problems.append(Problem("run-*.json", None, None, reason, "", "partial"))
-    for path in [*settings[:_MOST_SETTINGS], info.path / "vocab.json"]:
-        if not path.is_file():
+    wanted = [*settings[:_MOST_SETTINGS], *(path for path in found if path.name == _VOCABULARY)]
+    for path in wanted:
+        if isinstance(path, Path) and not path.is_file():
             continue
-        if not Path(os.path.realpath(path)).is_relative_to(info.root.resolve()):
+        if isinstance(path, Path) and _leads_outside(path, info.root):
             problems.append(_unusable(path, "it is a link that leads outside the root"))
-        elif path.stat().st_size > _MOST_BYTES:
+        elif _size(path) > _MOST_BYTES:
             problems.append(_unusable(path, f"it is larger than {_MOST_BYTES >> 20} MB"))
         else:
             yield path
 
 
-def _unusable(path: Path, reason: str) -> Problem:
+def _local(info: RunInfo) -> list[Place]:
+    folder = Path(str(info.path))
+    return [*folder.glob("run-*.json"), folder / _VOCABULARY]
+
+
+def _objects(folder: RemotePlace, problems: list[Problem]) -> list[Place]:
+    try:
+        return [*folder.beside(_NAMES)]
+    except RemoteError as error:
+        problems.append(
+            Problem(".", None, None, f"can't be listed: {error.strerror}", "", "partial")
+        )
+        return []
+
+
+def _leads_outside(path: Path, root: Place) -> bool:
+    return not isinstance(root, Path) or not Path(os.path.realpath(path)).is_relative_to(
+        root.resolve()
+    )
+
+
+def _size(path: Place) -> int:
+    listed = path.listed if isinstance(path, RemotePlace) else None
+    return (listed or path.stat()).st_size
+
+
+def _unusable(path: Place, reason: str) -> Problem:
     return Problem(path.name, None, None, f"can't be used: {reason}", "", "partial")

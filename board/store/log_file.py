@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
+
+from board.readers.places import Place
 
 
 @dataclass(frozen=True, slots=True)
 class LogFile:
-    """A log file as it stood when it was looked at. size in bytes, mtime_ns as os.stat gives it."""
+    """A log file as it stood when it was looked at. size in bytes, mtime_ns as os.stat gives it.
 
-    path: Path
+    inode: of an object in a store, a number that stands for its version; 0 where it tells none.
+    """
+
+    path: Place
     reader: str
     size: int
     mtime_ns: int

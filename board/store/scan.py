@@ -15,7 +15,6 @@ import time
 from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 import pandas as pd
@@ -33,6 +32,7 @@ from board.readers.base import Event, Reader
 from board.readers.fields import message_text
 from board.readers.lines import MAX_LINE_BYTES, Line, read_lines
 from board.readers.parse import LineParser, first_values, last_values
+from board.readers.places import Place
 from board.store import segments
 from board.store.steps import base_name
 
@@ -68,7 +68,7 @@ class Shard:
     first_line: 1-based number of the line at `start`. shown: the path as problems name it.
     """
 
-    path: Path
+    path: Place
     shown: str
     reader: str
     start: int = 0

@@ -12,7 +12,16 @@ import streamlit as st
 from board.core.options import ReadOptions
 from board.core.problems import count_of
 from board.errors import BoardError
-from board.store.discovery import Discovery, RunInfo, resolve_inside
+from board.store.discovery import (
+    Discovery,
+    Place,
+    RunInfo,
+    is_remote,
+    place_below,
+    place_of,
+    resolve_inside,
+)
+from board.store.log_file import LogFile
 from board.store.run import OpenOptions, Run
 from board.views import _cached, _state
 from board.views._text import ago, one_line, plain, size
@@ -23,9 +32,9 @@ _RUN: Final = "_run"
 _SEEN: Final = "_building_seen"
 
 
-def start_root() -> Path:
+def start_root() -> Place:
     """The folder the server was started on; it never shows anything outside of it."""
-    return Path(os.environ.get("ROLLOUT_BOARD_ROOT") or BUNDLED)
+    return place_of(os.environ.get("ROLLOUT_BOARD_ROOT") or str(BUNDLED))
 
 
 def current() -> Run:
@@ -69,20 +78,13 @@ def render() -> bool:
     return True
 
 
-def _chosen_root() -> Path:
+def _chosen_root() -> Place:
     root, wanted = start_root(), str(_state.get("root")).strip()
     if not wanted:
         return root
     if os.environ.get("ROLLOUT_BOARD_ALLOW_ANY_PATH") == "1":
-        return _anywhere(root, wanted)
+        return place_below(root, wanted)
     return resolve_inside(root, wanted)
-
-
-def _anywhere(root: Path, wanted: str) -> Path:
-    try:
-        return root / Path(wanted).expanduser()
-    except RuntimeError:  # the home of a user that there is not
-        return root / wanted
 
 
 def _first_rollout() -> None:
@@ -191,11 +193,16 @@ def _live_toggle(info: RunInfo, root: str) -> None:
 @st.fragment(run_every=_LIVE_SECONDS)
 def _watch(info: RunInfo, root: str) -> None:
     """Reruns the page when the size or the time of a log file, or the set of files, has changed."""
-    if any(_state_of(file.path) != (file.size, file.mtime_ns) for file in info.files):
+    if not is_remote(info) and any(_has_changed(file) for file in info.files):
         _cached.discovered.clear()
         st.rerun()
-    # Files that are new are found as often as the cache looks, every few seconds.
-    found = {run.name: run.files for run in _cached.discovered(root).runs}
+    # Files that are new are found as often as the cache looks, every few seconds; what a store holds
+    # is told by its listing.
+    try:
+        found = {run.name: run.files for run in _cached.discovered(root).runs}
+    except BoardError as error:
+        st.caption(f":material/cloud_off: The log can't be followed now. {plain(error, 400)}")
+        return
     if found.get(info.name) != info.files:
         st.rerun()
 
@@ -210,12 +217,12 @@ def _watch_building(info: RunInfo, options: OpenOptions) -> None:
         st.rerun()
 
 
-def _state_of(path: Path) -> tuple[int, int] | None:
+def _has_changed(file: LogFile) -> bool:
     try:
-        stat = path.stat()
+        found = file.path.stat()
     except OSError:
-        return None
-    return stat.st_size, stat.st_mtime_ns
+        return True
+    return (found.st_size, found.st_mtime_ns) != (file.size, file.mtime_ns)
 
 
 def _summary(run: Run) -> None:

@@ -6,6 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from board.core.problems import count_of
+from board.store.build import shown_path
 from board.store.run import Run
 from board.views import _page, _sidebar
 from board.views._text import plain, size
@@ -76,7 +77,7 @@ def _files(run: Run) -> None:
     shown = run.files_shown()
     rows: list[dict[str, object]] = []
     for file in run.info.files:
-        path = file.path.relative_to(run.info.path).as_posix()
+        path = shown_path(run.info, file)
         count, first, last = shown.get(path, (0, None, None))
         rows.append(
             {
