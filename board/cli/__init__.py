@@ -113,7 +113,10 @@ def _add_path(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_run(parser: argparse.ArgumentParser) -> None:
-    help_text = "a run's folder, a log file, a URL of either, or the name of a run in the bundled rollout_samples"
+    help_text = (
+        "a run's folder, a log file, a URL of either, or the name of a run in the bundled "
+        "rollout_samples"
+    )
     parser.add_argument("run", metavar="RUN", help=help_text)
 
 

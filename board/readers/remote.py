@@ -25,7 +25,7 @@ from board.errors import BoardError, ChoiceError
 PROTOCOLS: Final = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "memory")
 """Stores that tell size, time and version of an object, and in which a path can't leave its bucket."""
 
-_URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
+_URL: Final = re.compile(r"([^/]+)://(.*)", re.DOTALL)
 _PACKAGES: Final = {"s3": "s3fs", "s3a": "s3fs", "gs": "gcsfs", "gcs": "gcsfs"}
 _VERSIONS: Final = ("ETag", "etag", "generation", "VersionId")
 _TIMES: Final = ("LastModified", "last_modified", "updated", "mtime", "created")

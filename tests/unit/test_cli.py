@@ -411,7 +411,7 @@ def test_serve_is_the_default_command(monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert cli.main(["--host", "0.0.0.0", "--allow-any-path", "--no-browser"]) == 0
     assert seen == [
         (None, "127.0.0.1", None, False, True),
-        (tmp_path, "127.0.0.1", 9000, False, True),
+        (str(tmp_path), "127.0.0.1", 9000, False, True),
         (None, "0.0.0.0", None, True, False),
     ]
 
