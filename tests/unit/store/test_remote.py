@@ -163,9 +163,9 @@ def test_odd_names_are_named_or_left_out_and_nothing_else_is_listed(store):
     store.put("runs/x//a.jsonl", rows(1))
     store.put("runs2/a.jsonl", rows(1))
     store.put("runs/notes.txt", b"text")
-    store.put("runs/<b>\n/a b.jsonl", rows(1))
+    store.put("runs/<b>/a b.jsonl", rows(1))
     found = discover(place_of(f"s3://{store.bucket}/runs"))
-    assert [run.name for run in found.runs] == ["<b>\n"]
+    assert [run.name for run in found.runs] == ["<b>"]
     assert [problem.count for problem in found.left_out] == [1]
 
 
