@@ -30,6 +30,7 @@ BUNDLED: Final = Path(__file__).parents[2] / "rollout_samples"
 _LIVE_SECONDS: Final = 2.0
 _RUN: Final = "_run"
 _SEEN: Final = "_building_seen"
+_MOST_NAMED: Final = 3
 
 
 def start_root() -> Place:
@@ -231,6 +232,8 @@ def _summary(run: Run) -> None:
         f"{plain(size(run.info.bytes))} · {run.rollout_count:,} rollouts · {len(run.steps):,} steps"
         f"  \nchanged {updated} ago"
     )
+    if run.missing_ranks:
+        st.caption(f":material/hourglass_top: {plain(_growing(run), 300)}")
     behind = run.info.bytes - run.done
     if behind:
         share = run.done / run.info.bytes
@@ -252,6 +255,19 @@ def _summary(run: Run) -> None:
             icon=":material/arrow_forward:",
             query_params=_state.encoded(),
         )
+
+
+def _growing(run: Run) -> str:
+    """The newest steps that are still written, with the ranks that have not ended them."""
+    steps = sorted(run.missing_ranks, reverse=True)
+    told = [f"{step} (rank {_listed(run.missing_ranks[step])})" for step in steps[:_MOST_NAMED]]
+    more = f" and {len(steps) - _MOST_NAMED} more" if len(steps) > _MOST_NAMED else ""
+    return f"still growing: step {', '.join(told)}{more}"
+
+
+def _listed(ranks: tuple[int, ...]) -> str:
+    more = ", …" if len(ranks) > _MOST_NAMED else ""
+    return ", ".join(map(str, ranks[:_MOST_NAMED])) + more
 
 
 def _padding(run: Run) -> int:
