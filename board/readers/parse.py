@@ -32,7 +32,7 @@ _PLACEHOLDER: Final = b"-7.0313e-301"
 _PLACEHOLDER_VALUE: Final = float(_PLACEHOLDER)
 _MAX_PLANS: Final = 4
 MOST_CONTAINERS: Final = 1_000_000
-"""Arrays and objects in a line of more than _LARGE_LINE bytes; each takes some hundred bytes of memory."""
+"""Arrays and objects in a line of more than _LARGE_LINE bytes; each takes a hundred bytes of memory."""
 _LARGE_LINE: Final = 4 << 20
 _COMMA: Final = np.uint8(ord(","))
 _NO_NUMBER: Final = re.compile(r"[\[:,]\s*(?:-(?![0-9I])|-?0[0-9]|-?[0-9]+\.(?![0-9]))")

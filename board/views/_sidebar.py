@@ -99,8 +99,8 @@ def _choose_run(found: Discovery) -> RunInfo:
     by_name = {run.name: run for run in found.runs}
 
     def label(name: str) -> str:
-        run = by_name[name]
-        return f"{one_line(name)} · {size(run.bytes)} · {', '.join(run.formats)}"
+        # Nothing that changes while a run grows: to Streamlit another label is another choice.
+        return f"{one_line(name)} · {', '.join(by_name[name].formats)}"
 
     with st.sidebar:
         name = st.selectbox(

@@ -45,7 +45,9 @@ def test_a_line_of_more_arrays_than_memory_has_room_for_is_not_parsed(write_log,
     write_log("x.jsonl", GOOD, crowd, GOOD)
     run = opened()
     assert run.rollouts["line"].tolist() == [1, 3]
-    assert [p.reason for p in run.problems] == ["the line holds more than 1,000,000 arrays and objects"]
+    assert [p.reason for p in run.problems] == [
+        "the line holds more than 1,000,000 arrays and objects"
+    ]
 
 
 def test_every_line_with_keys_of_its_own_makes_no_endless_table(write_log, opened):
