@@ -67,13 +67,12 @@ class RemoteStat:
 class RemotePlace:
     """An object, or the beginning that the names of several share.
 
-    path: bucket and key, as the store's filesystem names it. options: what else the URL says of the
-    store. listed: what the listing said of it, where it is from one.
+    path: bucket and key, as the store's filesystem names it. listed: what the listing said of it, where
+    it is from one.
     """
 
     protocol: str
     path: str
-    options: tuple[tuple[str, str], ...] = ()
     listed: RemoteStat | None = field(default=None, compare=False)
 
     @classmethod
@@ -92,8 +91,7 @@ class RemotePlace:
             raise ChoiceError(f"{url} names no bucket; give {protocol}://BUCKET/FOLDER")
         if not _is_plain(path.strip("/")) and path.strip("/"):
             raise ChoiceError(f"{url} is no plain path; leave out empty parts, `.` and `..`")
-        told = kind._get_kwargs_from_urls(url)
-        return cls(protocol, path, tuple((str(k), str(v)) for k, v in told.items()))
+        return cls(protocol, path)
 
     def __str__(self) -> str:
         return f"{self.protocol}://{self.path.lstrip('/')}"
@@ -118,7 +116,7 @@ class RemotePlace:
         return self._at(f"{self.path}/{below}")
 
     def _at(self, path: str, listed: RemoteStat | None = None) -> Self:
-        return type(self)(self.protocol, path, self.options, listed)
+        return type(self)(self.protocol, path, listed)
 
     def relative_to(self, other: RemotePlace) -> PurePosixPath:
         """The path below `other`; raises ValueError where it is not below."""
@@ -128,8 +126,7 @@ class RemotePlace:
 
     def is_relative_to(self, other: RemotePlace) -> bool:
         """Whether it is `other` or below it."""
-        same_store = (self.protocol, self.options) == (other.protocol, other.options)
-        return same_store and f"{self.path}/".startswith(f"{other.path}/")
+        return self.protocol == other.protocol and f"{self.path}/".startswith(f"{other.path}/")
 
     def stat(self) -> RemoteStat:
         """The object as it stands now. Raises RemoteError."""
@@ -185,7 +182,7 @@ class RemotePlace:
             raise failed from error
 
     def _filesystem(self) -> Any:
-        return _filesystem(self.protocol, self.options)
+        return _filesystem(self.protocol)
 
 
 def _size_or(place: RemotePlace, otherwise: int) -> int:
@@ -226,9 +223,7 @@ def scrubbed(text: str) -> str:
 
 
 def _refuse_secrets(protocol: str, rest: str) -> None:
-    account, at, _ = rest.partition("/")[0].rpartition("@")
-    is_container = protocol in ("abfs", "abfss", "az") and ":" not in account
-    if "?" in rest or (at and not is_container):
+    if "?" in rest or "@" in rest.partition("/")[0]:
         raise ChoiceError(
             f"{scrubbed(f'{protocol}://{rest}')} carries credentials or options, which end up in "
             "histories and logs; leave them out and set them in the environment (docs/big_runs.md, "
@@ -261,10 +256,10 @@ def _not_installed(protocol: str) -> BoardError:
 
 
 @lru_cache(maxsize=32)
-def _filesystem(protocol: str, options: tuple[tuple[str, str], ...]) -> Any:
+def _filesystem(protocol: str) -> Any:
     from fsspec.config import conf
 
-    given: dict[str, Any] = dict(options)
+    given: dict[str, Any] = {}
     if protocol != "memory":  # every look at a folder asks the store
         given["use_listings_cache"] = False
     if protocol in ("s3", "s3a") and "config_kwargs" not in conf.get("s3", {}):

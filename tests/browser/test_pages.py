@@ -218,9 +218,10 @@ def test_what_is_looked_at_stays_while_the_run_grows(
     expect(page).to_have_url(re.compile(r"step=20&index=7.*token=3"))
     page.goto(f"{address}/?run=run&live=1")
     plot = page.locator(".js-plotly-plot").first
-    box = plot.locator(".nsewdrag").first.bounding_box(timeout=20_000)
-    assert box is not None
+    expect(plot.locator(".main-svg").first).to_be_visible()
     settled(page)
+    box = plot.locator(".nsewdrag").first.bounding_box()
+    assert box is not None
     middle = box["y"] + box["height"] / 2
     page.mouse.move(box["x"] + box["width"] * 0.3, middle)
     page.mouse.down()
