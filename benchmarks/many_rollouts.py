@@ -25,12 +25,10 @@ import pyarrow as pa
 
 from board.store import step_store
 from board.store.batch import put_rows, tallies_of
-from board.store.build import Extended
-from board.store.companions import Companions
 from board.store.discovery import RunInfo
 from board.store.log_file import LogFile
 from board.store.manifest import FileState, Manifest
-from board.store.run import OpenOptions, Run, _run_of
+from board.store.run import Run, indexed_run
 from board.store.storage import FolderStorage
 from board.store.table import ordered
 
@@ -80,13 +78,9 @@ def make(folder: Path, rollouts: int) -> None:
 
 def opened(folder: Path) -> Run:
     """The run of a generated index."""
-    storage = FolderStorage(folder)
-    manifest = storage.load()
-    if manifest is None:
-        raise SystemExit("there is no index")
     file = LogFile(folder / "x.jsonl", "native", 1, 0, 0)
     info = RunInfo("generated", folder, (file,), (), folder)
-    return _run_of(storage, Extended(manifest, ()), info, OpenOptions(), Companions())
+    return indexed_run(FolderStorage(folder), info)
 
 
 def measure(folder: Path, *, sort: bool) -> dict[str, float]:

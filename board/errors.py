@@ -5,6 +5,7 @@
     ├── OutsideRootError       a path outside the folder that the server was started with
     ├── UnreadableError        a file or folder that exists and can't be read
     ├── RecordError            one line that can't be used (becomes a Problem, never reaches a page)
+    ├── ClusterError           a Ray cluster that can't be reached, or whose workers can't do their part
     └── ChoiceError            a choice (URL parameter, command line option) that is not on offer
 
 Each message says what was found, where, what was expected, and what to do about it.
@@ -31,6 +32,10 @@ class UnreadableError(BoardError):
 
 class ChoiceError(BoardError):
     """A choice that is not on offer, such as a sort column the run does not have."""
+
+
+class ClusterError(BoardError):
+    """A Ray cluster that can't be reached, or whose workers can't do their part."""
 
 
 class RecordError(BoardError):

@@ -1,7 +1,8 @@
 """The `rollout-board` command: everything the pages show, without a browser.
 
 Data goes to stdout, progress and errors to stderr. Exit codes: 0 done; 1 `check` found lines or values
-that could not be used; 2 the command could not be done as given; 130 interrupted.
+that could not be used, `findings` found something severe; 2 the command could not be done
+as given; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -11,19 +12,21 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 from board import __version__
 from board.errors import BoardError
 
-_COMMANDS: Final = ("serve", "runs", "steps", "rollouts", "show", "check", "index")
+_COMMANDS: Final = ("serve", "runs", "steps", "rollouts", "show", "check", "index", "findings")
 _BROKEN_PIPE: Final = 141  # what a shell reports for a program that SIGPIPE ended
 
 _WHERE_HELP: Final = """\
 conditions of the form COLUMN OP VALUE, joined by `and`. OP is one of == != < <= > >= contains; text with
 spaces goes in quotes, e.g. 'reward < 0.5 and response contains "I think"'. Case matters to == and !=, not
 to contains. A rollout without a value in the column does not match. Conditions on prompt and response
-read the whole text."""
+read the whole text. Or an expression with and, or, not, arithmetic and functions, texts in quotes:
+'rewards.correct == 0 and (reward > 1 or k3_max / k3_mean > 20)'; see docs/findings.md."""
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -43,6 +46,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     _add_show(commands.add_parser("show", help="one rollout whole, token by token"))
     _add_check(commands.add_parser("check", help="every line and value that could not be used"))
+    _add_findings(commands.add_parser("findings", help="what looks wrong in a run, worst first"))
     _add_index(commands.add_parser("index", help="build or extend the index of a run"))
     return parser
 
@@ -54,6 +58,18 @@ def _add_index(parser: argparse.ArgumentParser) -> None:
         "written. It can be interrupted and goes on where it stopped; it can be deleted at any time."
     )
     _add_run(parser)
+    parser.add_argument(
+        "--engine",
+        choices=("local", "ray"),
+        default="local",
+        help="what reads the log: this machine (%(default)s), or the workers of a Ray cluster, which "
+        "need the run at the same path",
+    )
+    parser.add_argument(
+        "--address",
+        metavar="HOST:PORT",
+        help="of the Ray cluster; default: RAY_ADDRESS, else a Ray on this machine",
+    )
     _add_json(parser)
 
 
@@ -101,6 +117,22 @@ def _add_check(parser: argparse.ArgumentParser) -> None:
         "it was read. Exits 1 when anything is lost or partial; notes alone exit 0."
     )
     _add_run(parser)
+    _add_json(parser)
+
+
+def _add_findings(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Runs the rules of docs/findings.md and lists what they find, the worst first, with step, "
+        "evidence, threshold and source: leads to follow, no verdicts. Exits 1 when anything found is "
+        "severe; warnings and leads alone exit 0. Token arrays are read of at most 64 rollouts of each "
+        "step, and of as many steps as 256 MB of the log hold."
+    )
+    _add_run(parser)
+    help_text = "a TOML file with thresholds of your own; what it leaves out keeps its default"
+    parser.add_argument("--thresholds", type=Path, metavar="F.toml", help=help_text)
+    parser.add_argument(
+        "--index-only", action="store_true", help="leave out rules that read token arrays"
+    )
     _add_json(parser)
 
 
@@ -164,11 +196,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(args: argparse.Namespace) -> int:
     try:
         # Imported late: a training node has the exporter without what the dashboard needs.
-        from board.cli import commands, serve
+        from board.cli import commands, findings, serve
 
         if args.command == "serve":
             browser = not args.no_browser
             return serve.serve(args.path, args.host, args.port, args.allow_any_path, browser)
+        if args.command == "findings":
+            return findings.findings(args)
         return commands.COMMANDS[args.command](args)
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] in ("board", "app"):

@@ -5,21 +5,25 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 import pandas as pd
 
 from board.cli import output
 from board.cli.runs import default_root, find_run, no_runs, only_run, opened
-from board.cli.where import Condition, known_column, matches, parse_where
+from board.cli.where import Condition, known_column, matches, parse_filter
+from board.core.expressions import Column, Expression, evaluate
 from board.core.pieces import PLACEHOLDER, PLACEHOLDER_SIGN, joined
 from board.core.problems import Problem, count_of
 from board.errors import ChoiceError, NotFoundError
-from board.readers.places import Place, below, place_of
+from board.readers.locations import Location, below, location_of
 from board.store.build import shown_path
 from board.store.discovery import Discovery, RunInfo, discover
+from board.store.engines import ChooseEngine, local
 from board.store.rollout import OpenRollout, open_rollout, search
 from board.store.run import Run
 from board.store.table import ordered
@@ -43,7 +47,7 @@ _CHECKED: Final = ("files", "steps", "rollouts", "superseded")
 
 def runs(args: argparse.Namespace) -> int:
     """Every run under a folder, each opened to be counted."""
-    root = place_of(args.path) if args.path else default_root()
+    root = location_of(args.path) if args.path else default_root()
     found = discover(root)
     rows = [_run_row(info, root) for info in found.runs]
     if not rows:
@@ -57,7 +61,7 @@ def runs(args: argparse.Namespace) -> int:
     return 0
 
 
-def _run_row(info: RunInfo, root: Place) -> dict[str, Any]:
+def _run_row(info: RunInfo, root: Location) -> dict[str, Any]:
     run = opened(info)
     return {
         "run": info.name,
@@ -86,7 +90,8 @@ def steps(args: argparse.Namespace) -> int:
 
 def rollouts(args: argparse.Namespace) -> int:
     """Rows of the run's table, filtered, then sorted, then cut to the limit."""
-    conditions = parse_where(args.where) if args.where else ()
+    asked = parse_filter(args.where) if args.where else ()
+    conditions = () if isinstance(asked, Expression) else asked
     run = opened(find_run(args.run))
     rows = _shown_rows(run, args.step)
     columns = [str(name) for name in rows.columns]
@@ -95,8 +100,10 @@ def rollouts(args: argparse.Namespace) -> int:
     for condition in sorted(conditions, key=lambda c: c.column in _WHOLE_TEXTS):
         known_column(condition.column, columns)
         rows = rows[_where(run, rows, condition)]
+    if isinstance(asked, Expression):
+        rows = rows[_expressed(run, rows, asked)]
     if args.sort:
-        rows = _sorted(rows, known_column(args.sort, columns), args.desc)
+        rows = _sorted(rows, known_column(args.sort, columns), args.desc, args.limit)
     elif args.desc:
         rows = rows.iloc[::-1]
     rows = rows if args.limit is None else rows.head(args.limit)
@@ -116,9 +123,9 @@ def _shown_rows(run: Run, step: int | None) -> pd.DataFrame:
     return rows.assign(file=[names[number] for number in rows["file"]])
 
 
-def _sorted(rows: pd.DataFrame, column: str, descending: bool) -> pd.DataFrame:
+def _sorted(rows: pd.DataFrame, column: str, descending: bool, limit: int | None) -> pd.DataFrame:
     try:
-        return ordered(rows, column, descending=descending)
+        return ordered(rows, column, descending=descending, limit=limit)
     except TypeError:
         raise ChoiceError(f"{column} holds numbers and text, which have no common order") from None
 
@@ -135,6 +142,24 @@ def _where(run: Run, rows: pd.DataFrame, condition: Condition) -> pd.Series[bool
     texts = [_whole_text(run, step, index, condition.column) for step, index in places]
     found = pd.Series(texts, index=candidates.index, dtype=object)
     return matches(found.reindex(rows.index), condition)
+
+
+def _expressed(run: Run, rows: pd.DataFrame, asked: Expression) -> list[bool]:
+    """Which rows an expression holds for; what is not known of a row does not hold."""
+    known = [str(name) for name in rows.columns]
+
+    def column(name: str) -> Column:
+        values = rows[known_column(name, known)]
+        if name in _WHOLE_TEXTS:
+            places = zip(rows["step"].tolist(), rows["index"].tolist(), strict=True)
+            texts = [_whole_text(run, step, index, name) for step, index in places]
+            return np.array(texts, object)
+        if pd.api.types.is_numeric_dtype(values.dtype):
+            return values.to_numpy(np.float64, na_value=np.nan)
+        return values.astype(object).where(values.notna(), None).to_numpy()
+
+    holds = evaluate(asked, column) == 1
+    return [bool(held) for held in np.broadcast_to(holds, (len(rows),))]
 
 
 def _located(run: Run, rows: pd.DataFrame) -> pd.DataFrame:
@@ -234,7 +259,7 @@ def _print_tokens(whole: Mapping[str, Any]) -> None:
 
 def check(args: argparse.Namespace) -> int:
     """Every problem; 1 when something of the log is not shown."""
-    path = place_of(args.run)
+    path = location_of(args.run)
     found = discover(path) if not isinstance(path, Path) or path.exists() else None
     if found is None:
         run = opened(find_run(args.run))
@@ -254,7 +279,7 @@ def check(args: argparse.Namespace) -> int:
     return 1 if document["lost"] or document["partial"] else 0
 
 
-def _told_from(root: Place, run: Run, problem: Problem) -> Problem:
+def _told_from(root: Location, run: Run, problem: Problem) -> Problem:
     """The problem with its path told from the folder that the user named."""
     if run.info.only or run.info.path == root:
         return problem
@@ -299,7 +324,8 @@ def _print_problem(problem: Problem) -> None:
 def index(args: argparse.Namespace) -> int:
     """Builds or extends the index of a run, and says what it covers."""
     begun = time.monotonic()
-    run = opened(find_run(args.run), persist=True)
+    with _engine(args) as engine:
+        run = opened(find_run(args.run), persist=True, engine=engine)
     document = {
         "run": run.info.name,
         "index": None if run.index_folder is None else str(run.index_folder),
@@ -315,6 +341,17 @@ def index(args: argparse.Namespace) -> int:
     else:
         output.print_fields([*document.items()])
     return 0
+
+
+def _engine(args: argparse.Namespace) -> AbstractContextManager[ChooseEngine]:
+    """What `--engine` and `--address` ask for."""
+    if args.engine == "ray":
+        from board.store import ray_engine  # late, as is what it imports: nothing else needs it
+
+        return ray_engine.connected(args.address)
+    if args.address is not None:
+        raise ChoiceError("--address names a Ray cluster: it goes with --engine ray")
+    return nullcontext(local)
 
 
 def _say_left_out(found: Discovery) -> None:

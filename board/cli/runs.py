@@ -7,8 +7,9 @@ from typing import Final
 
 from board.cli.output import ProgressLine
 from board.errors import NotFoundError
-from board.readers.places import Place, place_of
+from board.readers.locations import Location, location_of
 from board.store.discovery import Discovery, RunInfo, discover
+from board.store.engines import ChooseEngine, local
 from board.store.run import Follower, Run
 
 PROJECT: Final = Path(__file__).parents[2]
@@ -32,7 +33,7 @@ def find_run(wanted: str) -> RunInfo:
 
     Raises NotFoundError where there is none, and where a folder holds several.
     """
-    path = place_of(wanted)
+    path = location_of(wanted)
     if not isinstance(path, Path) or path.exists():
         return only_run(discover(path), path)
     if not _SAMPLES.is_dir():
@@ -47,7 +48,7 @@ def find_run(wanted: str) -> RunInfo:
     return found.run(wanted)
 
 
-def only_run(found: Discovery, path: Place) -> RunInfo:
+def only_run(found: Discovery, path: Location) -> RunInfo:
     """The run that `path` is, or the only one below it."""
     own = [run for run in found.runs if run.path == found.root]
     if own or len(found.runs) == 1:
@@ -59,7 +60,7 @@ def only_run(found: Discovery, path: Place) -> RunInfo:
     raise NotFoundError(f"{path} holds {len(found.runs)} runs; give one: {', '.join(names)}{more}")
 
 
-def no_runs(found: Discovery, path: Place) -> str:
+def no_runs(found: Discovery, path: Location) -> str:
     """Why nothing was found under `path`, and what to do."""
     if not found.left_out:
         is_empty = isinstance(path, Path) and path.is_dir() and not any(path.iterdir())
@@ -70,10 +71,10 @@ def no_runs(found: Discovery, path: Place) -> str:
     return f"{path} holds no rollout log: {first.path}: {first.reason}{several}"
 
 
-def opened(info: RunInfo, *, persist: bool = False) -> Run:
+def opened(info: RunInfo, *, persist: bool = False, engine: ChooseEngine = local) -> Run:
     """The run, read whole, with progress on stderr; persist: its index is kept however small it is."""
     progress = ProgressLine()
     try:
-        return Follower(persist=persist).run(info, progress)
+        return Follower(persist=persist, engine=engine).run(info, progress)
     finally:
         progress.close()

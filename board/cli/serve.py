@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from board.cli.runs import PROJECT, default_root
 from board.errors import BoardError, ChoiceError, NotFoundError, UnreadableError
-from board.readers.places import Place, place_of
+from board.readers.locations import Location, location_of
 from board.store.discovery import discover
 
 _FIRST_PORT: Final = 8501
@@ -81,9 +81,9 @@ def url_of(host: str, port: int) -> str:
     return f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
 
 
-def _root(path: str | None) -> Place:
+def _root(path: str | None) -> Location:
     """The folder to show, looked at once so that what is wrong with it is said here."""
-    root = place_of(path) if path else default_root()
+    root = location_of(path) if path else default_root()
     if not isinstance(root, Path):
         discover(root)
         return root
@@ -138,7 +138,7 @@ def _why_not(host: str, port: int) -> str:
     return ""
 
 
-def _announce(host: str, port: int, url: str, root: Place, open_browser: bool) -> None:
+def _announce(host: str, port: int, url: str, root: Location, open_browser: bool) -> None:
     """Prints the address once the server answers, and opens it where there is a screen."""
     target = "127.0.0.1" if _is_wildcard(host) else host
     deadline = time.monotonic() + _START_SECONDS

@@ -1,4 +1,6 @@
-"""The filter language of `--where`: COLUMN OP VALUE, joined by `and`. Nothing is ever evaluated."""
+"""The filter language of `--where`: COLUMN OP VALUE, joined by `and`, or an expression of
+core.expressions. Nothing is ever evaluated as Python.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +13,7 @@ from typing import Any, Final
 
 import pandas as pd
 
+from board.core.expressions import Expression, parse
 from board.errors import ChoiceError
 
 _CONDITION: Final = re.compile(
@@ -59,6 +62,17 @@ def parse_where(expression: str) -> tuple[Condition, ...]:
         if joined is None:
             raise ChoiceError(f"--where can't be read at {expression[position:][:40]!r}; {_FORM}")
         position = joined.end()
+
+
+def parse_filter(text: str) -> tuple[Condition, ...] | Expression:
+    """Conditions where the text is of that form, else an expression. Raises ChoiceError on neither."""
+    try:
+        return parse_where(text)
+    except ChoiceError as error:
+        try:
+            return parse(text)
+        except ChoiceError as other:
+            raise ChoiceError(f"{error}; nor is it an expression: {other}") from None
 
 
 def _condition(match: re.Match[str]) -> Condition:

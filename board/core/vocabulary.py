@@ -5,10 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Final, cast
+
+import numpy as np
 
 from board.core.pieces import UNKNOWN_PIECE, Coding, display_pieces
 from board.core.records import FloatArray
+
+_WHOLE: Final = 2.0**53
+"""Whole numbers up to here are told apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +47,22 @@ class Vocabulary:
             for i, piece, text in zip(numbers, raw, shown, strict=True)
         ]
 
+    def alone(self, ids: Sequence[int]) -> list[str]:
+        """Display text of each id by itself: one that holds a part of a character shows U+FFFD."""
+        raw = [self._piece(i) for i in ids]
+        return [
+            f"⟨{i}⟩" if piece is None else display_pieces([piece], self.coding)[0]
+            for i, piece in zip(ids, raw, strict=True)
+        ]
+
     def _piece(self, token_id: int) -> str | None:
         return self.pieces[token_id] if 0 <= token_id < len(self.pieces) else None
 
 
 def id_texts(ids: FloatArray) -> list[str]:
     """What is shown for ids [n] when no vocabulary is known: the ids themselves."""
+    if (np.abs(ids) < _WHOLE).all():  # False of NaN
+        return [f"⟨{i}⟩" for i in ids.astype(np.int64).tolist()]
     return [f"⟨{int(i)}⟩" if math.isfinite(i) else UNKNOWN_PIECE for i in ids.tolist()]
 
 

@@ -3,18 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from pathlib import PurePath
 from typing import Any, Final
 
 from board.errors import RecordError
-from board.readers.base import Head, Reader
-from board.readers.lines import Line, read_lines
+from board.readers.base import Head, Reader, layout_match
+from board.readers.lines import Line
+from board.readers.locations import Location, pure_path
+from board.readers.ms_swift import MsSwiftReader
 from board.readers.native import NativeReader
+from board.readers.parquet_files import PARQUET
 from board.readers.parse import parse_whole
-from board.readers.places import Place
+from board.readers.plugins import installed_readers
 from board.readers.prime_rl import PrimeRLReader
+from board.readers.remote import RemoteLocation
 from board.readers.rllb import RLLoggingBoardReader
+from board.readers.sources import (
+    JSON_DOCUMENT,
+    JSON_LINES,
+    LFS_REASON,
+    Row,
+    Source,
+    has_suffix,
+    lfs_pointer,
+)
+from board.readers.torch_files import TORCH
+from board.readers.trl import TRLReader
+from board.readers.verl import VerlReader
 
-READERS: Final[tuple[Reader, ...]] = (PrimeRLReader(), NativeReader(), RLLoggingBoardReader())
+SOURCES: Final[tuple[Source, ...]] = (JSON_LINES, JSON_DOCUMENT, PARQUET, TORCH)
+READERS: Final[tuple[Reader, ...]] = (
+    *installed_readers(),
+    *(PrimeRLReader(), VerlReader(), MsSwiftReader(), TRLReader()),
+    # These two take any line with a step and a text, so that they come last.
+    *(NativeReader(), RLLoggingBoardReader()),
+)
 
 _HEAD_LINES: Final = 20
 HEAD_BYTES: Final = 1 << 20
@@ -25,20 +48,45 @@ def reader_named(name: str) -> Reader:
     return {reader.name: reader for reader in READERS}[name]
 
 
-def recognise(path: Place, lines: Iterable[Line] | None = None) -> tuple[Reader | None, str]:
+def family_of(name: str) -> str:
+    """The family of the reader of that name."""
+    return reader_named(name).family or name
+
+
+def source_of(path: PurePath | RemoteLocation) -> Source:
+    """The kind of a file by its name; of lines of JSON where the name says nothing."""
+    return next((s for s in SOURCES if has_suffix(path, s.suffixes)), JSON_LINES)
+
+
+def is_worth_a_look(path: PurePath) -> bool:
+    """Whether the name of a file says that it may be a log, of those kinds of which most are none."""
+    source = source_of(path)
+    return not source.by_layout or bool(layouts_of(path))
+
+
+def layouts_of(path: PurePath) -> tuple[Any, ...]:
+    """How the layouts of all readers of that kind of file match a path."""
+    source = source_of(path)
+    matches = (layout_match(r.layout, path) for r in READERS if source in r.sources)
+    return tuple(match for match in matches if match is not None)
+
+
+def recognise(path: Location, lines: Iterable[Line] | None = None) -> tuple[Reader | None, str]:
     """The reader of a file, and why none was found. Raises OSError when the file can't be read.
 
     lines: its first lines, where they are not in the file as they are.
     """
-    records, first_error = _head(read_lines(path) if lines is None else lines)
+    named = pure_path(path)
+    source = source_of(path)
+    records, first_error = _head(source.head(path) if lines is None else lines)
     if not records:
         return None, first_error or "the file is empty"
-    head = Head(path, records)
+    head = Head(named, records)
     for reader in READERS:
-        if reader.recognises(head):
+        if source in reader.sources and reader.recognises(head):
             return reader, ""
     keys = ", ".join(sorted({key for record in records for key in record})[:8])
-    formats = ", ".join(reader.title for reader in READERS)
+    formats = ", ".join(reader.title for reader in READERS if source in reader.sources)
     return None, f"its records (keys {keys}) are of no format read here: {formats}"
 
 
@@ -50,7 +98,10 @@ def _head(lines: Iterable[Line]) -> tuple[list[Mapping[str, Any]], str]:
     seen = 0
     for number, line in enumerate(lines, start=1):
         used += line.size
-        if line.text is None:
+        if isinstance(line, Row):
+            records.append(line.record)
+            seen += 1
+        elif line.text is None:
             first_error = first_error or f"line {number}: the line is too long to be read"
         elif line.text.strip():
             seen += 1
@@ -64,6 +115,6 @@ def _head(lines: Iterable[Line]) -> tuple[list[Mapping[str, Any]], str]:
 
 
 def _first_error(text: bytes, number: int, error: RecordError) -> str:
-    if text.startswith(b"version https://git-lfs"):
-        return "it is a git-lfs pointer, not the file itself: run `git lfs pull`"
+    if lfs_pointer(text):
+        return LFS_REASON
     return f"line {number}: {error.reason} (expected: {error.hint})"

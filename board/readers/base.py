@@ -1,19 +1,33 @@
 """What a reader is: the one thing that knows a framework's files. Everything else sees Records.
 
-To read a new framework's files: write one file beside this one with a class that has these three
-members, add an instance to READERS in `board/readers/__init__.py`, and test it against a file that
-the framework's own code wrote.
+To read a new framework's files: write one file beside this one with a subclass of Reader, add an
+instance to READERS in `board/readers/__init__.py`, and test it against a file that the framework's own
+code wrote. CONTRIBUTING.md says how, step by step.
 """
 
 from __future__ import annotations
 
+import re
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from functools import lru_cache
+from pathlib import PurePath
+from typing import Any, Literal
 
 from board.core.options import ReadOptions
 from board.core.records import Record
-from board.readers.places import Place
+from board.readers.sources import JSON_LINES, Source
+from board.readers.step_of import split_of, step_of_text
+
+Repeats = Literal["never", "same_id", "file_buffer", "line_buffer"]
+"""How a framework writes the same rollout again.
+
+never: it does not. same_id: rows with equal step, split and rollout_id are one rollout; the one that
+stands last is shown. file_buffer, line_buffer: what it writes each time (a file, or a line of many
+rows) is a buffer of the newest rollouts, so that its beginning may be the end of the one before; the
+copy that was written first is shown.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,28 +40,118 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The beginning of a file, for a reader to recognise: its path and its first usable records."""
+    """The beginning of a file, for a reader to recognise: its path and its first usable records.
 
-    path: Place
+    The one record of a Parquet or .pt file has its columns or keys, all without a value.
+    """
+
+    path: PurePath
     records: Sequence[Mapping[str, Any]]
 
+    @property
+    def first(self) -> Mapping[str, Any]:
+        """The first record; empty where there is none."""
+        return self.records[0] if self.records else {}
 
-class Reader(Protocol):
-    """Knows one on-disk format of rollouts, one JSON object per line."""
+    def has(self, *keys: str) -> bool:
+        """Whether a record has all of these keys."""
+        return any(all(key in record for key in keys) for record in self.records)
+
+
+class Place:
+    """Where a line stands: its file, its number, and what its path says of it.
+
+    path: as the framework named the file, its folders included. line: 1-based number of the line or
+    row. options: how the user wants logs to be read.
+    """
+
+    # A plain class, changed from line to line: one made for each would cost a microsecond.
+    __slots__ = ("_named", "line", "options", "path")
+
+    def __init__(
+        self,
+        path: PurePath,
+        options: ReadOptions | None = None,
+        layout: re.Pattern[str] | None = None,
+        line: int = 1,
+    ) -> None:
+        self.path = path
+        self.options = options or ReadOptions()
+        self.line = line
+        match = layout_match(layout, path)
+        self._named = match.groupdict() if match else dict[str, str | None]()
+
+    def named(self, group: str) -> str | None:
+        """What the layout's group of that name holds; None where the path does not say."""
+        return self._named.get(group)
+
+    @property
+    def step(self) -> int | None:
+        """The step that the path names, by the layout's group `step`."""
+        text = self._named.get("step")
+        return None if text is None else step_of_text(text)
+
+    @property
+    def split(self) -> str | None:
+        """Whether it is train or eval, by the layout's group `split`."""
+        text = self._named.get("split")
+        return None if text is None else split_of(text)
+
+
+class Reader(ABC):
+    """Knows one on-disk format of rollouts."""
 
     name: str
     """Short name, as in `rollout-board runs --json`."""
     title: str
     """Name on screen."""
+    sources: tuple[Source, ...] = (JSON_LINES,)
+    """Kinds of files it reads: JSON_LINES, JSON_DOCUMENT, PARQUET, TORCH."""
+    layout: re.Pattern[str] | None = None
+    """The end of the path as the framework names it, from below the run's folder on.
 
+    What it matches is inside the run, so that all such files below one folder are one run. Groups
+    `step` and `split` become Place.step and Place.split, others Place.named(). Files whose paths do
+    not match are read too, but for JSON documents and .pt files: those are only looked into where a
+    layout matches. Their own folder is then the run's.
+    """
+    repeats: Repeats = "never"
+    """How the framework writes the same rollout again."""
+    family: str = ""
+    """Files of one folder whose readers are of one family are one run; empty: by the reader's name."""
+
+    @abstractmethod
     def recognises(self, head: Head) -> bool:
         """Whether the records are of this format; decides by content, never by the folder's name."""
-        ...
 
-    def read(self, line: Mapping[str, Any], options: ReadOptions) -> Record | Event:
-        """The rollout or event of one parsed line; its arrays may be RawNumbers.
+    def rows(self, line: Mapping[str, Any], at: Place) -> Sequence[Mapping[str, Any]]:
+        """The rollouts of one line as one mapping each, which `read` is given one by one.
 
-        Raises RecordError when the line can't be used. Values that can't be used are left out of the
-        Record and named in its remarks.
+        Only for formats that write several rollouts in a line: a table, a group, an episode. What it
+        gives must depend on the line alone, since a rollout is addressed by its number in it. The line
+        is parsed whole: it holds no RawNumbers. Raises RecordError when the line can't be used.
         """
-        ...
+        return (line,)
+
+    @abstractmethod
+    def read(self, line: Mapping[str, Any], at: Place) -> Record | Event | None:
+        """The rollout or event of one parsed line (or one of its rows); None: nothing to show.
+
+        Arrays of the line may be RawNumbers; RecordBuilder takes them. Raises RecordError when the line
+        can't be used. Values that can't be used are left out of the Record and named in its remarks.
+        """
+
+
+def layout_match(layout: re.Pattern[str] | None, path: PurePath) -> re.Match[str] | None:
+    """The match of a layout with the end of a path, as much of it as the layout takes."""
+    return None if layout is None else _at_end(layout).search(path.as_posix())
+
+
+def folder_above(match: re.Match[str]) -> str:
+    """What of the path lies above the match: the run's folder."""
+    return match.string[: match.start()]
+
+
+@lru_cache(maxsize=256)
+def _at_end(layout: re.Pattern[str]) -> re.Pattern[str]:
+    return re.compile(rf"(?:^|/)(?:{layout.pattern})$", layout.flags)

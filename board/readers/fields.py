@@ -7,7 +7,6 @@ unusable step makes a line unusable: a rollout has to stand somewhere.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Final, cast
 
@@ -15,36 +14,20 @@ from board.core import schema
 from board.core.options import ReadOptions
 from board.core.records import Constant, NumberArray, Parsed, Record, Remark
 from board.errors import RecordError
+from board.readers.messages import (
+    Message,
+    conversation_text,
+    is_messages,
+    response_text,
+    without_nulls,
+)
 from board.readers.parse import RawNumbers, as_numbers, kind_of
+from board.readers.step_of import read_step
 
 _INTEGER_IDS: Final = frozenset({"micro_step", "rank", "policy_version"})
-_STEP_IN_TEXT: Final = re.compile(r"(-?[0-9]{1,19})(?:\.0*)?|[^0-9]+([0-9]{1,19})")
 _LARGEST_STEP: Final = 2**63 - 1
 _TEXTS: Final = ("prompt", "response", "ref_response", "ground_truth", "finish_reason")
 TRUNCATED_REASONS: Final = frozenset({"length", "max_tokens", "max_length", "truncated"})
-
-
-def read_step(value: object) -> int:
-    """The step as an int. Takes 3, 3.0, "3", "3.0" and "step_3"; raises RecordError on anything else."""
-    step = _whole_step(value)
-    if step is not None and abs(step) <= _LARGEST_STEP:
-        return step
-    if isinstance(value, bool) or value is None:
-        found = "missing" if value is None else "true or false"
-    else:
-        found = "no whole number"
-    hint = f"a whole number, without which the line has no place; found {repr(value)[:40]}"
-    raise RecordError(f"step is {found}", field="step", hint=hint)
-
-
-def _whole_step(value: object) -> int | None:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    if isinstance(value, str) and (match := _STEP_IN_TEXT.fullmatch(value.strip())):
-        return int(match.group(1) or match.group(2))
-    return None
 
 
 def read_number(value: object) -> float | None:
@@ -77,37 +60,14 @@ def read_number(value: object) -> float | None:
     return number
 
 
+def _is_unscored(value: object) -> bool:
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
 def _whole(number: float) -> int:
     if not number.is_integer() or abs(number) > _LARGEST_STEP:
         raise RecordError("is no whole number", hint="a whole number")
     return int(number)
-
-
-def message_text(message: Mapping[str, Any]) -> str:
-    """The text of a chat message; parts that are no text are named in brackets."""
-    content = message.get("content")
-    if isinstance(content, str):
-        return content
-    if not isinstance(content, list):
-        return "" if content is None else str(content)
-    parts: list[str] = []
-    for part in cast("list[object]", content):
-        fields = cast("dict[str, Any]", part) if isinstance(part, dict) else {"text": part}
-        text = fields.get("text")
-        parts.append(text if isinstance(text, str) else f"[{fields.get('type', 'part')}]")
-    return "".join(parts)
-
-
-def conversation_text(messages: Sequence[Mapping[str, Any]]) -> str:
-    """Messages in reading order, each under its role."""
-    return "\n\n".join(f"[{m.get('role', '?')}]\n{message_text(m)}" for m in messages)
-
-
-def _is_messages(value: object) -> bool:
-    if not isinstance(value, list) or not value:
-        return False
-    entries = cast("list[object]", value)
-    return all(isinstance(entry, dict) and "role" in entry for entry in entries)
 
 
 def _is_flat_numbers(value: object) -> bool:
@@ -175,6 +135,45 @@ class RecordBuilder:
             raise RecordError("is NaN", hint="a number; it is left out of tables and means")
         self.scores[key] = number
 
+    def take_turns(self, prompt: Sequence[Message], response: Sequence[Message]) -> None:
+        """Takes a conversation that is cut into what was given and what was generated after it."""
+        given, generated = without_nulls(prompt), without_nulls(response)
+        self.messages = [*given, *generated]
+        if given:
+            self.texts["prompt"] = conversation_text(given)
+        if generated:
+            self.texts["response"] = response_text(generated)
+
+    def take_exchange(self, prompt: object, response: object) -> None:
+        """Takes a prompt and a response that are texts or lists of chat messages, as the log has them."""
+        if is_messages(prompt) and is_messages(response):
+            self.take_turns(prompt, response)
+            return
+        self.take("prompt", prompt)
+        if is_messages(response):
+            self.texts["response"] = response_text(without_nulls(response))
+        else:
+            self.take("response", response)
+
+    def take_rewards(self, parts: Mapping[str, Any], total: object = None) -> None:
+        """Takes named rewards; null and NaN are parts that were not scored.
+
+        total: the reward, where the log has it. Else it is the one part there is, or the sum of all,
+        which a note says: the weights are not in the log.
+        """
+        scored = {name: value for name, value in parts.items() if not _is_unscored(value)}
+        self.take("rewards", scored)
+        if not _is_unscored(total):
+            self.take("reward", total)
+            return
+        known = [self.scores[f"rewards.{n}"] for n in scored if f"rewards.{n}" in self.scores]
+        if known:
+            self.scores["reward"] = sum(known)
+        if len(parts) > 1 and known:
+            reason = "the log has parts of the reward and no total"
+            hint = "reward is the sum of its parts; the weights of the run are not in the log"
+            self.remarks.append(Remark("reward", reason, hint, "note"))
+
     def _take_array(self, key: str, value: Any) -> None:
         if isinstance(value, (int, float)):  # bool is an int
             number = read_number(value)
@@ -187,8 +186,8 @@ class RecordBuilder:
     def _take_text(self, key: str, value: Any) -> None:
         if isinstance(value, str):
             self.texts[key] = value
-        elif _is_messages(value):
-            self.texts[key] = conversation_text(cast("list[dict[str, Any]]", value))
+        elif is_messages(value):
+            self.texts[key] = conversation_text(value)
         elif key == "ground_truth":
             self.texts[key] = str(value)
         else:

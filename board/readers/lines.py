@@ -10,8 +10,8 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from board.readers.places import Place, Preadinto, opened
-from board.readers.remote import RemotePlace
+from board.readers.locations import Location, Preadinto, opened
+from board.readers.remote import RemoteLocation
 
 BLOCK_BYTES = 512 << 10
 """Small enough that what was just read is still in the processor's cache when it is searched."""
@@ -36,22 +36,22 @@ class Line:
 
 
 def read_lines(
-    path: Place, start: int = 0, end: int | None = None, block: int | None = None
+    path: Location, start: int = 0, end: int | None = None, block: int | None = None
 ) -> Iterator[Line]:
     """All lines that begin in [start, end) of the file; `start` must be the beginning of a line.
 
     block: bytes to read at once, where the usual number is not wanted. Blank lines are yielded too, so
     that counting them gives line numbers. Raises OSError.
     """
-    usual = REMOTE_BLOCK_BYTES if isinstance(path, RemotePlace) else BLOCK_BYTES
+    usual = REMOTE_BLOCK_BYTES if isinstance(path, RemoteLocation) else BLOCK_BYTES
     end = path.stat().st_size if end is None else end
     with opened(path, end) as preadinto:
         yield from _lines(preadinto, start, end, block or usual)
 
 
-def read_bytes(path: Place, offset: int, size: int) -> bytes:
+def read_bytes(path: Location, offset: int, size: int) -> bytes:
     """Bytes [offset, offset + size) of the file, fewer at its end. Raises OSError."""
-    if isinstance(path, RemotePlace):
+    if isinstance(path, RemoteLocation):
         return path.read(offset, size)
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:

@@ -10,10 +10,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from board.core import schema
-from board.core.options import ReadOptions
 from board.core.records import Record
 from board.errors import RecordError
-from board.readers.base import Event, Head
+from board.readers.base import Event, Head, Place, Reader
 from board.readers.fields import RecordBuilder
 
 _ONLY_NATIVE_LISTS: Final = (
@@ -26,11 +25,12 @@ names too, so that an id alone does not make a line a rollout."""
 _CONTENT: Final = ("prompt", "response", "response_tokens", "reward")
 
 
-class NativeReader:
+class NativeReader(Reader):
     """Reads the files of `exporters.RolloutExporter`."""
 
     name = "native"
     title = "Rollout Board"
+    family = "jsonl"
 
     def recognises(self, head: Head) -> bool:
         """A typed line, or a rollout with a key that only this format has."""
@@ -41,7 +41,7 @@ class NativeReader:
             for record in head.records
         )
 
-    def read(self, line: Mapping[str, Any], options: ReadOptions) -> Record | Event:
+    def read(self, line: Mapping[str, Any], at: Place) -> Record | Event:
         """A `sample` line (or one without a type) as a Record, any other typed line as an Event."""
         kind = line.get("type", "sample")
         if kind not in schema.LINE_TYPES:
@@ -49,7 +49,7 @@ class NativeReader:
             raise RecordError("the line's type is not known", field="type", hint=hint)
         if kind != "sample":
             return Event(kind, line)
-        builder = RecordBuilder(options)
+        builder = RecordBuilder(at.options)
         for key, value in line.items():
             builder.take(key, value)
         return builder.build(line.get("step"))

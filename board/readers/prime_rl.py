@@ -15,10 +15,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from board.core.options import ReadOptions
 from board.core.records import FloatArray, NumberArray, Parsed, Record, Remark
 from board.errors import RecordError
-from board.readers.base import Event, Head
+from board.readers.base import Event, Head, Place, Reader
 from board.readers.fields import RecordBuilder
 from board.readers.parse import RawNumbers, as_numbers
 
@@ -42,7 +41,7 @@ _READ_APART: Final = _DERIVED_HERE | {
 }
 
 
-class PrimeRLReader:
+class PrimeRLReader(Reader):
     """Reads prime-rl's token exports, both layouts."""
 
     name = "prime_rl_tokens"
@@ -57,10 +56,10 @@ class PrimeRLReader:
             for record in head.records
         )
 
-    def read(self, line: Mapping[str, Any], options: ReadOptions) -> Record | Event:
+    def read(self, line: Mapping[str, Any], at: Place) -> Record | Event:
         """The Record of one packed sequence, cut into prompt and response by its loss mask."""
         token_ids = _token_ids(line)
-        builder = RecordBuilder(options)
+        builder = RecordBuilder(at.options)
         start = _response_start(line, len(token_ids), builder)
         ids = token_ids.values()
         builder.prompt_ids, builder.response_ids = Parsed(ids[:start]), Parsed(ids[start:])

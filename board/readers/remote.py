@@ -1,6 +1,6 @@
 """Logs in an object store: the few calls that the board makes of one, through fsspec.
 
-A RemotePlace stands where a Path stands for a local log and answers the same questions. Each of its
+A RemoteLocation stands where a Path stands for a local log and answers the same questions. Each of its
 calls is one request, or one for every thousand objects where a folder is listed; nothing is ever
 downloaded whole. What a store or its library raises becomes a RemoteError, which is an OSError.
 """
@@ -64,7 +64,7 @@ class RemoteStat:
 
 
 @dataclass(frozen=True, slots=True)
-class RemotePlace:
+class RemoteLocation:
     """An object, or the beginning that the names of several share.
 
     path: bucket and key, as the store's filesystem names it. listed: what the listing said of it, where
@@ -77,7 +77,7 @@ class RemotePlace:
 
     @classmethod
     def of(cls, url: str) -> Self:
-        """The place of a URL. Raises ChoiceError on one that is not taken, BoardError without fsspec."""
+        """The location of a URL. Raises ChoiceError on one not taken, BoardError without fsspec."""
         match = _URL.fullmatch(url)
         protocol, rest = (match.group(1).lower(), match.group(2)) if match else ("", "")
         _refuse_secrets(protocol, rest)
@@ -103,11 +103,11 @@ class RemotePlace:
 
     @property
     def parent(self) -> Self:
-        """The place one part up."""
+        """The location one part up."""
         return self._at(self.path.rpartition("/")[0])
 
     def __truediv__(self, below: str) -> Self:
-        """The place below this one. Raises ChoiceError where `below` could lead elsewhere."""
+        """The location below this one. Raises ChoiceError where `below` could lead elsewhere."""
         below = below.strip("/")
         if not below:
             return self
@@ -118,13 +118,13 @@ class RemotePlace:
     def _at(self, path: str, listed: RemoteStat | None = None) -> Self:
         return type(self)(self.protocol, path, listed)
 
-    def relative_to(self, other: RemotePlace) -> PurePosixPath:
+    def relative_to(self, other: RemoteLocation) -> PurePosixPath:
         """The path below `other`; raises ValueError where it is not below."""
         if not self.is_relative_to(other):
             raise ValueError(f"{self} is not below {other}")
         return PurePosixPath(self.path[len(other.path) :].strip("/"))
 
-    def is_relative_to(self, other: RemotePlace) -> bool:
+    def is_relative_to(self, other: RemoteLocation) -> bool:
         """Whether it is `other` or below it."""
         return self.protocol == other.protocol and f"{self.path}/".startswith(f"{other.path}/")
 
@@ -138,7 +138,7 @@ class RemotePlace:
     def files(self) -> tuple[list[Self], int]:
         """All objects below, and how many more there are whose names are no paths. Raises RemoteError.
 
-        A place that is an object is the only one.
+        A location that is an object is the only one.
         """
         filesystem = self._filesystem()
         try:
@@ -185,9 +185,9 @@ class RemotePlace:
         return _filesystem(self.protocol)
 
 
-def _size_or(place: RemotePlace, otherwise: int) -> int:
+def _size_or(location: RemoteLocation, otherwise: int) -> int:
     try:
-        return place.stat().st_size
+        return location.stat().st_size
     except RemoteError:
         return otherwise
 
@@ -198,20 +198,20 @@ class RemoteFile:
     end: offset up to which the reader wants all; after it, it asks for the end of one line.
     """
 
-    def __init__(self, place: RemotePlace, end: int) -> None:
-        self._place = place
+    def __init__(self, location: RemoteLocation, end: int) -> None:
+        self._location = location
         self._end = end
 
     def __call__(self, buffer: bytearray, offset: int) -> int:
         """Fills the beginning of the buffer; how many bytes, none at the end of the object."""
         asked = self._end - offset if offset < self._end else _PAST_THE_END
-        content = self._place.read(offset, min(len(buffer), asked))
+        content = self._location.read(offset, min(len(buffer), asked))
         buffer[: len(content)] = content
         return len(content)
 
 
 def is_url(text: str) -> bool:
-    """Whether a text names a place by a URL."""
+    """Whether a text names a location by a URL."""
     return _URL.fullmatch(text) is not None
 
 

@@ -14,19 +14,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from board.core.options import ReadOptions
 from board.core.records import Record, Remark
-from board.readers.base import Event, Head
+from board.readers.base import Event, Head, Place, Reader
 from board.readers.fields import RecordBuilder
 
 _ROLLOUT_KEYS: Final = frozenset({"prompt", "response", "response_tokens"})
 
 
-class RLLoggingBoardReader:
+class RLLoggingBoardReader(Reader):
     """Reads RLLoggingBoard's files."""
 
     name = "rllb"
     title = "RLLoggingBoard"
+    family = "jsonl"
 
     def recognises(self, head: Head) -> bool:
         """A record with a step and a text or pieces; a number under such a key is a metric."""
@@ -36,9 +36,9 @@ class RLLoggingBoardReader:
             for record in head.records
         )
 
-    def read(self, line: Mapping[str, Any], options: ReadOptions) -> Record | Event:
+    def read(self, line: Mapping[str, Any], at: Place) -> Record | Event:
         """The Record of one line. A `type` key is an ordinary extra here."""
-        builder = RecordBuilder(options)
+        builder = RecordBuilder(at.options)
         for key, value in line.items():
             builder.take(key, value)
         if line.get("type") is not None:

@@ -14,21 +14,22 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from pathlib import PurePath
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from board.core.problems import Problem, ProblemLog
-from board.readers.lines import BLOCK_BYTES
-from board.readers.places import Place, below
-from board.readers.remote import RemotePlace
+from board.readers import source_of
+from board.readers.locations import Location, below, pure_path
+from board.readers.remote import RemoteLocation
 from board.store import segments, step_store
 from board.store.batch import BatchResult, FileRead, Work, put_rows
 from board.store.discovery import RunInfo
-from board.store.engines import Engine, Job, local
+from board.store.engines import ChooseEngine, Engine, Job, local
 from board.store.followed import change_of, head_hash
 from board.store.log_file import LogFile
 from board.store.manifest import FileState, Manifest, Segment
@@ -38,10 +39,11 @@ from board.store.tally import Tally
 
 Progress = Callable[[int, int], None]
 """Called with (bytes read, bytes in all) while a run is read."""
-ChooseEngine = Callable[[Job, int], AbstractContextManager[Engine]]
-"""From a job and the number of bytes to read to the engine that reads them."""
 
 SHARD_BYTES: Final = 64 << 20
+_COUNT_BYTES: Final = 256 << 10
+"""What stays in a core's own cache is counted twice as fast as what does not."""
+_NEWLINE: Final = 0x0A
 _MOST_FILES: Final = 1024
 """Files in one batch, however small they are."""
 _MOST_SMALL: Final = 4
@@ -64,7 +66,7 @@ class Extended:
 class _Rest:
     """What of a file is to be read: bytes [start, its size), the first line being `line`.
 
-    line: 0 for the one after those that were taken.
+    line: 0 for the one after those that were taken. named: its path as the framework gave it.
     """
 
     file: LogFile
@@ -72,6 +74,7 @@ class _Rest:
     shown: str
     start: int
     line: int
+    named: PurePath
 
 
 def extend(
@@ -154,7 +157,8 @@ class _Build:
             if state is None:
                 yield self._begin(path, file)
             elif change == "grown":
-                yield _Rest(file, state.id, path, state.consumed, state.lines + 1)
+                named = self._named(path)
+                yield _Rest(file, state.id, path, state.consumed, state.lines + 1, named)
             elif file.inode != state.inode:
                 self._states[state.id] = replace(state, inode=file.inode)
 
@@ -166,7 +170,10 @@ class _Build:
         number = self.manifest.next_id
         self.manifest = replace(self.manifest, next_id=number + 1)
         self._states[number] = FileState(number, path, file.reader)
-        return _Rest(file, number, path, 0, 1)
+        return _Rest(file, number, path, 0, 1, self._named(path))
+
+    def _named(self, path: str) -> PurePath:
+        return pure_path(self._info.path) / path
 
     def _forget(self, state: FileState) -> None:
         self._touch(state.all_tallies.values())
@@ -199,6 +206,8 @@ class _Build:
         while waiting or awaited:
             while waiting and len(awaited) < max(engine.width, 1):
                 rest = waiting.popleft()
+                if rest.id not in self._states:  # given up
+                    continue
                 end = min(rest.start + SHARD_BYTES, rest.file.size)
                 awaited.append((rest, engine.submit([_work(rest, end)])))
             rest, result = awaited.popleft()
@@ -228,6 +237,8 @@ class _Build:
         waiting = deque(rests)
         while waiting:
             rest = waiting.popleft()
+            if rest.id not in self._states:  # given up
+                continue
             line = rest.line or self._states[rest.id].lines + 1
             end, lines = _cut(rest, counted=counted)
             yield _work(replace(rest, line=line), end)
@@ -252,7 +263,13 @@ class _Build:
             self._progress(min(done, self._info.bytes), self._info.bytes)
 
     def _take_file(self, found: FileRead) -> None:
-        state = self._states[found.work.file_id]
+        state = self._states.get(found.work.file_id)
+        if state is None:  # given up below; its rows go with the next commit
+            return
+        if found.work.shard.start != state.consumed:
+            # What comes before was not read whole: with this read, it never would be.
+            self._give_up(state)
+            return
         file = self._found[state.path]
         if found.failed is not None:
             self._unreadable(state.path, found.failed)
@@ -266,6 +283,11 @@ class _Build:
             self._tails[state.id] = found.tail_rows
             self._tails_changed = True
         self._states[state.id] = _state_after(state, found, file)
+
+    def _give_up(self, state: FileState) -> None:
+        reason = "it changed while it was read, or a part of it could not be read"
+        self._log.add(Problem(state.path, None, None, reason, "it is read anew at the next look"))
+        self._forget(state)
 
     def finish(self) -> None:
         """Commits what was read, and cleans up."""
@@ -369,7 +391,7 @@ def _state_after(state: FileState, found: FileRead, file: LogFile) -> FileState:
     )
 
 
-def _head(state: FileState, path: Place, consumed: int) -> str:
+def _head(state: FileState, path: Location, consumed: int) -> str:
     if state.consumed >= END_BYTES:
         return state.head
     try:
@@ -379,19 +401,24 @@ def _head(state: FileState, path: Place, consumed: int) -> str:
 
 
 def _work(rest: _Rest, end: int) -> Work:
-    shard = Shard(rest.file.path, rest.shown, rest.file.reader, rest.start, end, rest.line)
+    file = rest.file
+    shard = Shard(file.path, rest.shown, file.reader, rest.start, end, rest.line, rest.named)
     return Work(shard, rest.id)
 
 
 def _is_large_object(rest: _Rest) -> bool:
-    return isinstance(rest.file.path, RemotePlace) and rest.file.size - rest.start > SHARD_BYTES
+    """Whether it is an object of lines that is more than one shard."""
+    is_large = rest.file.size - rest.start > SHARD_BYTES
+    is_object = isinstance(rest.file.path, RemoteLocation)
+    return is_large and is_object and source_of(rest.named).appends
 
 
 def _cut(rest: _Rest, *, counted: bool) -> tuple[int, int]:
     """Where the first shard of a rest ends, after a line, and how many lines it has: 0 if not counted
     or if nothing is left after it.
     """
-    if rest.file.size - rest.start <= SHARD_BYTES or isinstance(rest.file.path, RemotePlace):
+    is_one = not source_of(rest.named).appends or isinstance(rest.file.path, RemoteLocation)
+    if is_one or rest.file.size - rest.start <= SHARD_BYTES:
         return rest.file.size, 0
     try:
         descriptor = os.open(rest.file.path, os.O_RDONLY | os.O_NONBLOCK)
@@ -407,16 +434,17 @@ def _cut(rest: _Rest, *, counted: bool) -> tuple[int, int]:
 
 
 def _newlines(descriptor: int, start: int, end: int) -> Iterator[int]:
-    """How many newlines each block of [start, end) has."""
-    block = bytearray(BLOCK_BYTES)
+    """How many newlines each block of [start, end) has; in half the time of bytes.count."""
+    block = bytearray(_COUNT_BYTES)
+    codes = np.frombuffer(block, np.uint8)
     while start < end and (filled := os.preadv(descriptor, [block], start)):
-        yield block.count(b"\n", 0, min(filled, end - start))
+        yield int(np.count_nonzero(codes[: min(filled, end - start)] == _NEWLINE))
         start += filled
 
 
 def _after_newline(descriptor: int, position: int) -> int:
     """Offset after the first newline at `position` or later; after the last byte where there is none."""
-    while block := os.pread(descriptor, BLOCK_BYTES, position):
+    while block := os.pread(descriptor, _COUNT_BYTES, position):
         newline = block.find(b"\n")
         if newline >= 0:
             return position + newline + 1

@@ -14,8 +14,8 @@ from typing import Any, Final, cast
 
 from board.core.problems import Problem
 from board.core.vocabulary import Vocabulary
-from board.readers.places import Place
-from board.readers.remote import RemoteError, RemotePlace
+from board.readers.locations import Location
+from board.readers.remote import RemoteError, RemoteLocation
 from board.store.discovery import RunInfo
 
 _MOST_BYTES: Final = 64 << 20
@@ -58,23 +58,23 @@ def read_companions(info: RunInfo) -> Companions:
     return Companions(settings, vocabulary, vocabulary_hash, tuple(problems))
 
 
-_fetched_before: OrderedDict[RemotePlace, tuple[object, bytes]] = OrderedDict()
+_fetched_before: OrderedDict[RemoteLocation, tuple[object, bytes]] = OrderedDict()
 
 
-def _fetched(place: RemotePlace) -> bytes:
+def _fetched(location: RemoteLocation) -> bytes:
     """An object's content; asked for again only when it changed. Raises RemoteError."""
-    known = _fetched_before.get(place)
-    if known is not None and known[0] == place.listed:
+    known = _fetched_before.get(location)
+    if known is not None and known[0] == location.listed:
         return known[1]
-    content = place.read(0, place.listed.st_size if place.listed else _MOST_BYTES)
-    _fetched_before[place] = (place.listed, content)
+    content = location.read(0, location.listed.st_size if location.listed else _MOST_BYTES)
+    _fetched_before[location] = (location.listed, content)
     while sum(len(content) for _, content in _fetched_before.values()) > _MOST_KEPT:
         _fetched_before.popitem(last=False)
     return content
 
 
-def _paths(info: RunInfo, problems: list[Problem]) -> Iterator[Place]:
-    found = _objects(info.path, problems) if isinstance(info.path, RemotePlace) else _local(info)
+def _paths(info: RunInfo, problems: list[Problem]) -> Iterator[Location]:
+    found = _objects(info.path, problems) if isinstance(info.path, RemoteLocation) else _local(info)
     settings = sorted((path for path in found if path.name != _VOCABULARY), key=lambda p: p.name)
     if len(settings) > _MOST_SETTINGS:
         reason = f"the folder holds more than {_MOST_SETTINGS} run-*.json; the first are read"
@@ -91,12 +91,12 @@ def _paths(info: RunInfo, problems: list[Problem]) -> Iterator[Place]:
             yield path
 
 
-def _local(info: RunInfo) -> list[Place]:
+def _local(info: RunInfo) -> list[Location]:
     folder = Path(str(info.path))
     return [*folder.glob("run-*.json"), folder / _VOCABULARY]
 
 
-def _objects(folder: RemotePlace, problems: list[Problem]) -> list[Place]:
+def _objects(folder: RemoteLocation, problems: list[Problem]) -> list[Location]:
     try:
         return [*folder.beside(_NAMES)]
     except RemoteError as error:
@@ -106,16 +106,16 @@ def _objects(folder: RemotePlace, problems: list[Problem]) -> list[Place]:
         return []
 
 
-def _leads_outside(path: Path, root: Place) -> bool:
+def _leads_outside(path: Path, root: Location) -> bool:
     return not isinstance(root, Path) or not Path(os.path.realpath(path)).is_relative_to(
         root.resolve()
     )
 
 
-def _size(path: Place) -> int:
-    listed = path.listed if isinstance(path, RemotePlace) else None
+def _size(path: Location) -> int:
+    listed = path.listed if isinstance(path, RemoteLocation) else None
     return (listed or path.stat()).st_size
 
 
-def _unusable(path: Place, reason: str) -> Problem:
+def _unusable(path: Location, reason: str) -> Problem:
     return Problem(path.name, None, None, f"can't be used: {reason}", "", "partial")

@@ -1,7 +1,8 @@
 """Which runs lie under a folder: files are recognised by what is in them, never by a folder's name.
 
-A run is a folder that holds log files. Folders called step_N belong to the run of the folder above
-them: some frameworks write one folder per step.
+A run is a folder that holds log files of one format. What a reader's layout matches belongs to the run
+of the folder above it, and so do folders called step_N: some frameworks write one folder per step. A
+folder with logs of two formats is two runs, each with its format's name beside the folder's.
 """
 
 from __future__ import annotations
@@ -10,36 +11,51 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from pathlib import Path
+from itertools import islice
+from pathlib import Path, PurePath, PurePosixPath
 from typing import Final
 
 from board.core.problems import Problem, Severity
-from board.errors import NotFoundError, OutsideRootError, UnreadableError
-from board.readers import HEAD_BYTES, recognise
+from board.errors import NotFoundError, UnreadableError
+from board.readers import (
+    HEAD_BYTES,
+    SOURCES,
+    family_of,
+    is_worth_a_look,
+    layouts_of,
+    reader_named,
+    recognise,
+    source_of,
+)
+from board.readers.base import Reader, folder_above, layout_match
 from board.readers.lines import Line, read_bytes, read_lines
-from board.readers.places import Place, below, place_of
-from board.readers.remote import RemoteError, RemotePlace, RemoteStat, is_url, scrubbed
-from board.store.log_file import LogFile
+from board.readers.locations import Location, below, location_of, pure_path
+from board.readers.parquet_files import PARQUET
+from board.readers.remote import RemoteError, RemoteLocation, RemoteStat
+from board.readers.sources import DamagedError
+from board.store.log_file import AT_REST_SECONDS, LogFile
 from board.store.packed import PACKED_SUFFIXES, head_lines, is_packed
+from board.store.roots import location_below, resolve_inside
 
 __all__ = [
     "Discovery",
-    "Place",
+    "Location",
     "RunInfo",
     "discover",
     "is_remote",
+    "location_below",
+    "location_of",
     "natural_order",
-    "place_below",
-    "place_of",
     "resolve_inside",
 ]
 
-LOG_SUFFIXES: Final = (".jsonl", ".ndjson")
 _NOT_READ: Final = (".jsonl.zip", ".jsonl.bz2", ".jsonl.xz")
-_LOOKED_AT: Final = (*LOG_SUFFIXES, *PACKED_SUFFIXES, *_NOT_READ)
+_SUFFIXES: Final = tuple(suffix for source in SOURCES for suffix in source.suffixes)
+_LOOKED_AT: Final = (*_SUFFIXES, *PACKED_SUFFIXES, *_NOT_READ)
 MOST_FILES: Final = 100_000
 """Log files under one root; the cost of looking at each, a few times a minute, has to end somewhere."""
 _HEAD_BYTES: Final = 4096
@@ -57,15 +73,22 @@ class RunInfo:
 
     files are in natural order (rank_2 before rank_10). left_out: what else lay in its folder.
     root: the folder that links must not lead out of. only: name of the file that alone is the run;
-    empty when all files of the folder are.
+    empty when all files of the folder are. family: of its readers, where the folder holds runs of
+    several; empty where it does not.
     """
 
     name: str
-    path: Place
+    path: Location
     files: tuple[LogFile, ...]
     left_out: tuple[Problem, ...]
-    root: Place
+    root: Location
     only: str = ""
+    family: str = ""
+
+    @property
+    def part(self) -> str:
+        """What of its folder is the run: one file, the files of one family, or (empty) all of it."""
+        return self.only or self.family
 
     @property
     def bytes(self) -> int:
@@ -87,7 +110,7 @@ class RunInfo:
 class Discovery:
     """All runs under a root, newest first, and the files that are none, each with the reason."""
 
-    root: Place
+    root: Location
     runs: tuple[RunInfo, ...]
     left_out: tuple[Problem, ...]
 
@@ -106,78 +129,18 @@ def natural_order(text: str) -> tuple[tuple[int, int, str], ...]:
     return tuple((1, int(p), "") if i % 2 else (0, 0, p) for i, p in enumerate(parts))
 
 
-def resolve_inside(root: Place, wanted: str) -> Place:
-    """`wanted`, relative to `root` or absolute, with links resolved.
-
-    Raises OutsideRootError when it leaves `root`, be it for another store, and NotFoundError when it
-    does not exist.
-    """
-    if isinstance(root, RemotePlace):
-        return _inside_store(root, wanted)
-    if is_url(wanted):
-        asked = place_of(wanted)
-        if not isinstance(asked, Path):
-            raise _outside(root, wanted)
-        wanted = str(asked)
-    base = root.resolve()
-    try:
-        target = (base / wanted).resolve()
-        exists = target.exists()
-    except (OSError, ValueError, RuntimeError) as error:  # NUL, a name too long, a loop of links
-        raise NotFoundError(
-            f"{wanted!r} is no path: {error}; give a folder below {base}"
-        ) from error
-    if not target.is_relative_to(base):
-        raise _outside(base, wanted)
-    if not exists:
-        raise NotFoundError(f"{target} does not exist; give a folder below {base}")
-    return target
-
-
-def place_below(root: Place, wanted: str) -> Place:
-    """`wanted` as a user means it who may open anything: a URL, or a path told from `root`.
-
-    Raises ChoiceError on a URL that is not taken.
-    """
-    if is_url(wanted):
-        return place_of(wanted)
-    if isinstance(root, RemotePlace) and not wanted.startswith(("/", "~")):
-        return root / wanted
-    base = root if isinstance(root, Path) else Path("/")
-    try:
-        return base / Path(wanted).expanduser()
-    except RuntimeError:  # the home of a user that there is not
-        return base / wanted
-
-
 def is_remote(info: RunInfo) -> bool:
     """Whether a run lies in an object store."""
-    return isinstance(info.path, RemotePlace)
+    return isinstance(info.path, RemoteLocation)
 
 
-def _inside_store(root: RemotePlace, wanted: str) -> RemotePlace:
-    if wanted.startswith("/"):
-        raise _outside(root, wanted)
-    asked = place_of(wanted) if is_url(wanted) else root / wanted
-    if not isinstance(asked, RemotePlace) or not asked.is_relative_to(root):
-        raise _outside(root, wanted)
-    return asked
-
-
-def _outside(root: Place, wanted: str) -> OutsideRootError:
-    return OutsideRootError(
-        f"{scrubbed(wanted)} is outside {root}, the folder this server shows; "
-        "start rollout-board on another folder, or with --allow-any-path"
-    )
-
-
-def discover(root: Place) -> Discovery:
+def discover(root: Location) -> Discovery:
     """All runs under `root`, which may be a folder of runs, one run, or one log file.
 
     Raises NotFoundError when `root` does not exist and UnreadableError when it can't be listed.
     """
     others: list[Problem] = []
-    if isinstance(root, RemotePlace):
+    if isinstance(root, RemoteLocation):
         found = _listed(root, others)
         return _single_file(found[0]) if found == [root] else _sorted_runs(root, found, others)
     try:
@@ -194,27 +157,97 @@ def discover(root: Place) -> Discovery:
     return _sorted_runs(root, _candidates(root, others), others)
 
 
-def _sorted_runs(root: Place, candidates: Iterable[Place], others: list[Problem]) -> Discovery:
+def _sorted_runs(
+    root: Location, candidates: Iterable[Location], others: list[Problem]
+) -> Discovery:
     """The runs that some files make. others: what was passed by so far."""
-    folders: dict[Place, list[Place]] = {}
-    for number, path in enumerate(candidates):
-        if number == MOST_FILES:
-            reason = f"the folder holds more than {MOST_FILES:,} log files; the further ones are not read"
-            others.append(Problem(".", None, None, reason, "open one of its folders"))
-            break
-        folders.setdefault(_run_folder(path, root), []).append(path)
-    runs: list[RunInfo] = []
-    for folder, paths in folders.items():
-        files, left_out = _sort_out(paths, folder, root)
-        if files:
-            runs.append(RunInfo(_name(folder, root), folder, files, left_out, root))
-        else:
-            others += (_moved(problem, folder, root) for problem in left_out)
+    files, problems = _looked_at(root, candidates, others)
+    runs = list(_runs(root, files, problems))
+    others += [_shown_from(path, root, problem) for path, problem in problems.items()]
     runs.sort(key=lambda run: (-run.mtime, natural_order(run.name)))
-    return Discovery(root, tuple(runs), tuple(others))
+    return Discovery(root, tuple(runs), folded(others))
 
 
-def _listed(root: RemotePlace, left_out: list[Problem]) -> list[RemotePlace]:
+def _looked_at(
+    root: Location, candidates: Iterable[Location], others: list[Problem]
+) -> tuple[dict[Location, LogFile], dict[Location, Problem]]:
+    """The log files under a root, and what else looks like one, each with the reason."""
+    files: dict[Location, LogFile] = {}
+    problems: dict[Location, Problem] = {}
+    paths = list(islice(candidates, MOST_FILES + 1))
+    if len(paths) > MOST_FILES:
+        reason = (
+            f"the folder holds more than {MOST_FILES:,} log files; the further ones are not read"
+        )
+        others.append(Problem(".", None, None, reason, "open one of its folders"))
+        paths.pop()
+    for path, found in zip(paths, _looks(paths, root), strict=True):
+        if isinstance(found, LogFile):
+            files[path] = found
+        else:
+            problems[path] = found
+    return files, problems
+
+
+def _looks(paths: Sequence[Location], root: Location) -> Iterator[LogFile | Problem]:
+    """The log file that each path is, or why it is none; a store is asked for several at once."""
+    if not isinstance(root, RemoteLocation):
+        yield from (_look_at(path, root) for path in paths)
+        return
+    with ThreadPoolExecutor(_ASKED_AT_ONCE) as pool:
+        yield from pool.map(lambda path: _look_at(path, root), paths)
+
+
+def _runs(
+    root: Location, files: Mapping[Location, LogFile], problems: dict[Location, Problem]
+) -> Iterator[RunInfo]:
+    """The runs that the files make; takes from `problems` those of the runs' own folders."""
+    found: dict[Location, dict[str, list[LogFile]]] = {}
+    for path, file in files.items():
+        folder = _run_folder(path, root, reader_named(file.reader))
+        found.setdefault(folder, {}).setdefault(family_of(file.reader), []).append(file)
+    left_out: dict[Location, list[Problem]] = {}
+    for path in list(problems):
+        home = next((f for f in _homes(path, root) if f in found), None)
+        if home is not None:
+            left_out.setdefault(home, []).append(_shown_from(path, home, problems.pop(path)))
+    for folder, families in found.items():
+        notes = folded(sorted(left_out.get(folder, ()), key=lambda p: natural_order(p.path)))
+        for family, of_family in families.items():
+            ordered = sorted(of_family, key=lambda f: _order_in(folder, f.path))
+            name = _name(folder, root)
+            if len(families) == 1:
+                yield RunInfo(name, folder, tuple(ordered), notes, root)
+            else:
+                named = f"{name} ({family})"
+                yield RunInfo(named, folder, tuple(ordered), notes, root, family=family)
+
+
+def _order_in(folder: Location, path: Location) -> tuple[tuple[int, int, str], ...]:
+    return natural_order(below(path, folder))
+
+
+def folded(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+    """The problems, those of tables of one folder that are no logs as one: data sets have thousands."""
+    kept: list[Problem] = []
+    places: dict[tuple[str, str], int] = {}
+    for problem in problems:
+        folder, slash, name = problem.path.rpartition("/")
+        if problem.severity != "note" or not name.lower().endswith(PARQUET.suffixes):
+            kept.append(problem)
+            continue
+        key = (folder, problem.reason)
+        if key in places:
+            known = kept[places[key]]
+            together = f"{folder}{slash}*.parquet"
+            kept[places[key]] = replace(known, path=together, count=known.count + 1)
+        else:
+            places[key] = len(kept)
+            kept.append(problem)
+    return tuple(kept)
+
+
+def _listed(root: RemoteLocation, left_out: list[Problem]) -> list[RemoteLocation]:
     """The objects below `root` whose names say that they may be logs."""
     try:
         found, odd = root.files()
@@ -227,32 +260,35 @@ def _listed(root: RemotePlace, left_out: list[Problem]) -> list[RemotePlace]:
     if odd:
         reason = "names with empty parts, `.` or `..` are no paths; these objects are not read"
         left_out.append(Problem(".", None, None, reason, "name them plainly", "lost", odd))
-    return [place for place in found if place == root or _may_be_log(below(place, root))]
+    return [location for location in found if location == root or _may_be_log(location, root)]
 
 
-def _may_be_log(path: str) -> bool:
+def _may_be_log(location: RemoteLocation, root: RemoteLocation) -> bool:
+    path = below(location, root)
     hidden = path.startswith(".") or "/." in path
-    return not hidden and path.lower().endswith(_LOOKED_AT)
+    named = path.lower().endswith(_LOOKED_AT)
+    return named and not hidden and is_worth_a_look(pure_path(location))
 
 
-def _single_file(path: Place) -> Discovery:
+def _single_file(path: Location) -> Discovery:
     # The user named this very file, so that a link may lead anywhere.
     root = path.resolve().parent if isinstance(path, Path) else path.parent
-    files, left_out = _sort_out([path], path.parent, root)
-    runs = (RunInfo(path.name, path.parent, files, (), root, path.name),) if files else ()
-    return Discovery(path, runs, left_out)
+    found = _look_at(path, root)
+    if isinstance(found, LogFile):
+        run = RunInfo(path.name, path.parent, (found,), (), root, path.name)
+        return Discovery(path, (run,), ())
+    return Discovery(path, (), (found,))
 
 
-def _name(folder: Place, root: Place) -> str:
+def _name(folder: Location, root: Location) -> str:
     if folder != root:
         return below(folder, root)
     return root.name or (root.resolve().name if isinstance(root, Path) else "") or str(root)
 
 
-def _moved(problem: Problem, folder: Place, root: Place) -> Problem:
-    """The problem with its path told from the root instead of from its folder."""
-    path = below(folder / problem.path, root)
-    return Problem(path, problem.line, None, problem.reason, problem.hint, problem.severity)
+def _shown_from(path: Location, folder: Location, problem: Problem) -> Problem:
+    """The problem of a file with its path told from a folder."""
+    return replace(problem, path=below(path, folder))
 
 
 def _candidates(root: Path, left_out: list[Problem]) -> Iterator[Path]:
@@ -274,80 +310,78 @@ def _candidates(root: Path, left_out: list[Problem]) -> Iterator[Path]:
             if Path(folder, name).is_symlink():
                 note(str(Path(folder, name)), "links to folders are not followed", "note")
         for name in names:
-            if not name.startswith(".") and name.lower().endswith(_LOOKED_AT):
-                yield Path(folder, name)
+            if name.startswith(".") or not name.lower().endswith(_LOOKED_AT):
+                continue
+            path = Path(folder, name)
+            if is_worth_a_look(path):
+                yield path
 
 
-def _run_folder(path: Place, root: Place) -> Place:
-    folder = path.parent
+def _run_folder(path: Location, root: Location, reader: Reader | None = None) -> Location:
+    """The folder of the run that a file is of: above the reader's layout, and above folders of steps."""
+    match = None if reader is None else layout_match(reader.layout, _inside(path, root))
+    folder = path.parent if match is None else root / folder_above(match)
     while folder != root and _STEP_FOLDER.match(folder.name):
         folder = folder.parent
     return folder
 
 
-def _sort_out(
-    paths: list[Place], folder: Place, root: Place
-) -> tuple[tuple[LogFile, ...], tuple[Problem, ...]]:
-    files: list[LogFile] = []
-    left_out: list[Problem] = []
-    named = sorted(
-        ((below(path, folder), path) for path in paths), key=lambda n: natural_order(n[0])
-    )
-    for found in _looked_at(named, root):
-        if isinstance(found, LogFile):
-            files.append(found)
-        else:
-            left_out.append(found)
-    return tuple(files), tuple(left_out)
+def _homes(path: Location, root: Location) -> Iterator[Location]:
+    """Folders whose run a file would be of, if it were a log."""
+    yield _run_folder(path, root)
+    for match in layouts_of(_inside(path, root)):
+        yield root / folder_above(match)
 
 
-def _looked_at(named: Sequence[tuple[str, Place]], root: Place) -> Iterator[LogFile | Problem]:
-    """The log files, or why they are none; a store is asked for several at once."""
-    if not isinstance(root, RemotePlace):
-        local = ((shown, path) for shown, path in named if isinstance(path, Path))
-        yield from (_look_at(path, shown, root) for shown, path in local)
-        return
-    objects = [(shown, path) for shown, path in named if isinstance(path, RemotePlace)]
-    with ThreadPoolExecutor(_ASKED_AT_ONCE) as pool:
-        yield from pool.map(_look_at_object, objects)
+def _inside(path: Location, root: Location) -> PurePath:
+    """The path from the root on, the part of it that layouts are held against."""
+    return PurePosixPath(below(path, root))
 
 
-def _look_at_object(named: tuple[str, RemotePlace]) -> LogFile | Problem:
-    shown, place = named
-    if place.name.lower().endswith(_NOT_READ):
-        return _not_unpacked(shown)
-    return _log_file(place, shown, place.listed)
-
-
-def _look_at(path: Path, shown: str, root: Path) -> LogFile | Problem:
-    """The log file, or why it is none."""
-    # Unlike Path.resolve, realpath survives a link that leads to itself.
-    if path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(root.resolve()):
-        return Problem(shown, None, None, "it is a link that leads outside the root", "", "note")
+def _look_at(path: Location, root: Location) -> LogFile | Problem:
+    """The log file, or why it is none. Problems name it by its last name."""
+    if isinstance(path, Path) and isinstance(root, Path) and _leads_outside(path, root):
+        return _note(path, "it is a link that leads outside the root")
     if path.name.lower().endswith(_NOT_READ):
-        return _not_unpacked(shown)
-    if not path.is_file():
-        return Problem(shown, None, None, "it is no regular file", "a log file", "note")
-    return _log_file(path, shown, None)
-
-
-def _not_unpacked(shown: str) -> Problem:
-    return Problem(shown, None, None, "only .gz and .zst are unpacked", "unpack it", "note")
-
-
-def _log_file(path: Place, shown: str, found: _Stat | None) -> LogFile | Problem:
-    """The log file, or why it is none. found: how it stands, where that is known."""
+        return _note(path, "only .gz and .zst are unpacked", "unpack it")
+    if isinstance(path, Path) and not path.is_file():
+        return _note(path, "it is no regular file", "a log file")
+    listed = path.listed if isinstance(path, RemoteLocation) else None
     try:
-        found = found or path.stat()
-        reader, reason = _recognised(path, found)
+        return _log_file(path, listed or path.stat())
     except OSError as error:
         hint = "check its permissions"
-        return Problem(shown, None, None, f"can't be read: {error.strerror}", hint)
+        return Problem(path.name, None, None, f"can't be read: {error.strerror}", hint)
+
+
+def _leads_outside(path: Path, root: Path) -> bool:
+    # Unlike Path.resolve, realpath survives a link that leads to itself.
+    return path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(root.resolve())
+
+
+def _note(path: Location, reason: str, hint: str = "") -> Problem:
+    return Problem(path.name, None, None, reason, hint, "note")
+
+
+def _log_file(path: Location, found: _Stat) -> LogFile | Problem:
+    """As _look_at. Raises OSError when the file can't be read."""
+    try:
+        reader, reason = _recognised(path, found)
+    except DamagedError as error:
+        return _damaged(path, found, error)
     if reader is None:
         other_json = reason.startswith("its records") or reason == "the file is empty"
         severity = "note" if other_json else "lost"
-        return Problem(shown, None, None, f"left out: {reason}", "", severity)
+        return Problem(path.name, None, None, f"left out: {reason}", "", severity)
     return LogFile(path, reader, found.st_size, found.st_mtime_ns, found.st_ino)
+
+
+def _damaged(path: Location, found: _Stat, error: DamagedError) -> Problem:
+    """A file that is not whole. One that was changed a moment ago is likely still being written."""
+    fresh = time.time() - found.st_mtime < AT_REST_SECONDS
+    hint = "it is looked at again when it changes"
+    severity = "note" if fresh else "lost"
+    return Problem(path.name, None, None, f"left out: {error.strerror}", hint, severity)
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,16 +395,17 @@ class _Seen:
     reason: str
 
 
-_seen: dict[Place, _Seen] = {}
+_seen: dict[Location, _Seen] = {}
 
 
-def _recognised(path: Place, found: _Stat) -> tuple[str | None, str]:
+def _recognised(path: Location, found: _Stat) -> tuple[str | None, str]:
     """The name of a file's reader, and why there is none. Looks into it only when it changed."""
     state = (found.st_ino, found.st_size, found.st_mtime_ns)
     seen = _seen.get(path)
     if seen is not None and seen.state == state:
         return seen.reader, seen.reason
-    if seen is not None and seen.reader is not None and _begins_as(path, found, seen):
+    grows = source_of(path).appends
+    if grows and seen is not None and seen.reader is not None and _begins_as(path, found, seen):
         _seen[path] = replace(seen, state=state)
         return seen.reader, ""
     reader, reason = recognise(path, _first_lines(path, found.st_size))
@@ -382,13 +417,16 @@ def _recognised(path: Place, found: _Stat) -> tuple[str | None, str]:
     return name, reason
 
 
-def _first_lines(path: Place, size: int) -> Iterator[Line]:
+def _first_lines(path: Location, size: int) -> Iterator[Line] | None:
+    """The first lines where they are not had as the kind of file has them."""
     if is_packed(path):
         return head_lines(path, HEAD_BYTES)
-    return read_lines(path, 0, size, _REMOTE_HEAD if isinstance(path, RemotePlace) else None)
+    if isinstance(path, RemoteLocation) and source_of(path).appends:
+        return read_lines(path, 0, size, _REMOTE_HEAD)
+    return None
 
 
-def _begins_as(path: Place, found: _Stat, seen: _Seen) -> bool:
+def _begins_as(path: Location, found: _Stat, seen: _Seen) -> bool:
     if not found.st_size >= seen.head_bytes > 0:
         return False
     return _digest(read_bytes(path, 0, seen.head_bytes)) == seen.head

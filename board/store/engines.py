@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context
 from typing import Final, Protocol
@@ -41,6 +41,10 @@ class Engine(Protocol):
     def submit(self, batch: Sequence[Work]) -> Awaited:
         """Begins to read a batch; the result is waited for by calling what is returned."""
         ...
+
+
+ChooseEngine = Callable[[Job, int], AbstractContextManager[Engine]]
+"""From a job and the number of bytes to read to the engine that reads them."""
 
 
 class InProcess:

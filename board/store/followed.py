@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import time
+from pathlib import PurePath
 from typing import Literal
 
+from board.readers import source_of
 from board.readers.lines import read_bytes
-from board.readers.places import Place
-from board.readers.remote import RemotePlace
-from board.store.log_file import LogFile
+from board.readers.locations import Location
+from board.readers.remote import RemoteLocation
+from board.store.log_file import AT_REST_SECONDS, LogFile
 from board.store.manifest import FileState
-from board.store.scan import AT_REST_SECONDS, END_BYTES
+from board.store.scan import END_BYTES
 
 Change = Literal["same", "grown", "replaced"]
 
@@ -21,10 +23,14 @@ def change_of(state: FileState, file: LogFile) -> Change:
 
     grown: what was read is still there, as far as size and the hashes of its ends tell, and what
     follows it is to be read. replaced: anything else, an edit in place included. An edit in the middle
-    that leaves size and time as they were is not noticed.
+    that leaves size and time as they were is not noticed. Files that do not grow at their end are
+    replaced whenever they change.
     """
     if file.reader != state.reader or file.size < state.consumed:
         return "replaced"
+    if not source_of(PurePath(state.path)).appends:
+        at = (state.size, state.mtime_ns, state.inode)
+        return "same" if (file.size, file.mtime_ns, file.inode) == at else "replaced"
     if (file.size, file.mtime_ns) == (state.size, state.mtime_ns):
         if file.inode != state.inode and not _is_renumbered(state, file):
             return "replaced"
@@ -39,7 +45,7 @@ def _is_renumbered(state: FileState, file: LogFile) -> bool:
 
     A store gives an object another version when its content was written again, whatever its ends.
     """
-    return not isinstance(file.path, RemotePlace) and _ends_are(state, file.path)
+    return not isinstance(file.path, RemoteLocation) and _ends_are(state, file.path)
 
 
 def _came_to_rest(state: FileState) -> bool:
@@ -48,14 +54,14 @@ def _came_to_rest(state: FileState) -> bool:
     return waited and time.time() - state.mtime_ns / 1e9 >= AT_REST_SECONDS
 
 
-def _ends_are(state: FileState, path: Place) -> bool:
+def _ends_are(state: FileState, path: Location) -> bool:
     if head_hash(path, state.consumed) != state.head:
         return False
     size = min(END_BYTES, state.consumed)
     return digest(read_bytes(path, state.consumed - size, size)) == state.ending
 
 
-def head_hash(path: Place, consumed: int) -> str:
+def head_hash(path: Location, consumed: int) -> str:
     """Hash of the first up to 4 KiB before `consumed`. Raises OSError."""
     return digest(read_bytes(path, 0, min(END_BYTES, consumed)))
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
-from board.readers.places import Place
+from board.readers.locations import Location
+
+AT_REST_SECONDS: Final = 60.0
+"""A file unchanged for so long is taken to be finished: its torn last line will not be completed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +18,7 @@ class LogFile:
     inode: of an object in a store, a number that stands for its version; 0 where it tells none.
     """
 
-    path: Place
+    path: Location
     reader: str
     size: int
     mtime_ns: int

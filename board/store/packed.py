@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from board.readers.lines import Line
-from board.readers.places import Place, binary
-from board.readers.remote import RemotePlace
+from board.readers.locations import Location, binary
+from board.readers.remote import RemoteLocation
 from board.store.log_file import LogFile
 from board.store.storage import cache_folder
 
@@ -34,12 +34,12 @@ class PackedError(OSError):
     """A compressed file that can't be unpacked whole; what came before the fault is there."""
 
 
-def is_packed(path: Place) -> bool:
+def is_packed(path: Location) -> bool:
     """Whether a file is compressed, by its name."""
     return path.name.lower().endswith(PACKED_SUFFIXES)
 
 
-def head_lines(path: Place, size: int) -> Iterator[Line]:
+def head_lines(path: Location, size: int) -> Iterator[Line]:
     """The lines within the first `size` unpacked bytes."""
     head = b""
     for block in _blocks(path, _HEAD_BUFFER):
@@ -59,7 +59,7 @@ def readable(file: LogFile) -> LogFile:
     """
     if not is_packed(file.path):
         return file
-    where = file.path if isinstance(file.path, RemotePlace) else os.path.realpath(file.path)
+    where = file.path if isinstance(file.path, RemoteLocation) else os.path.realpath(file.path)
     state = f"{where} {file.size} {file.mtime_ns} {file.inode}"
     name = hashlib.blake2b(os.fsencode(state), digest_size=16).hexdigest()
     plain = cache_folder() / "unpacked" / f"{name}.jsonl"
@@ -85,7 +85,7 @@ def _unpack(file: LogFile, plain: Path) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def _blocks(path: Place, buffer: int = _BUFFER) -> Iterator[bytes]:
+def _blocks(path: Location, buffer: int = _BUFFER) -> Iterator[bytes]:
     """The unpacked bytes. A file that ends in the middle is taken to be still written."""
     with binary(path, buffer) as file:
         yield from _gzip_blocks(file) if path.name.lower().endswith(".gz") else _zstd_blocks(file)

@@ -12,15 +12,20 @@ import pandas as pd
 
 from board.core.masks import RULES, hit, recorded_clip
 from board.core.metrics import token_metrics
+from board.core.options import ReadOptions
 from board.core.pieces import detect_coding, display_pieces, joined
 from board.core.records import FloatArray, Record, Remark
 from board.core.topk import TopK, read_top_k
 from board.core.vocabulary import Vocabulary, id_texts
 from board.errors import NotFoundError, RecordError, UnreadableError
-from board.readers import reader_named
-from board.readers.fields import message_text
-from board.readers.lines import read_bytes
+from board.readers import reader_named, source_of
+from board.readers.base import Event, Place
+from board.readers.locations import pure_path
+from board.readers.messages import message_text
 from board.readers.parse import parse_whole
+from board.readers.sources import Row
+from board.store import segments
+from board.store.log_file import LogFile
 from board.store.packed import readable
 from board.store.run import Run
 from board.store.scan import MENDED, previews
@@ -32,7 +37,8 @@ _SEARCHED: Final = ("prompt", "response", "ref_response", "ground_truth")
 class OpenRollout:
     """A rollout with its tokens as text.
 
-    line: the parsed line as the log holds it. tokens: display text of each response token, [R].
+    line: the parsed line as the log holds it, of a line of several its own part.
+    tokens: display text of each response token, [R].
     prompt_tokens: of each prompt token, [P]; None where the log has no prompt ids.
     metrics: every token metric, recorded or derived, float64, each of its recorded length.
     tokens_are_ids: there is no vocabulary, so that ids stand in the place of text.
@@ -135,9 +141,7 @@ def _read(run: Run, row: pd.Series[Any]) -> tuple[Mapping[str, Any], Record, boo
     file = run.info.files[int(row["file"])]
     where = f"{file.path.name}:{int(row['line'])}"
     try:
-        text = read_bytes(readable(file).path, int(row["offset"]), int(row["size"]))
-        line, mended = parse_whole(text.rstrip(b"\n"))
-        record = reader_named(file.reader).read(line, run.options.read)
+        line, record, mended = _read_again(file, row, run.options.read)
     except OSError as error:
         raise UnreadableError(
             f"{where} can't be read: {error.strerror}; was the log moved?"
@@ -149,6 +153,22 @@ def _read(run: Run, row: pd.Series[Any]) -> tuple[Mapping[str, Any], Record, boo
     if not isinstance(record, Record) or not _is_of_row(record, row, run.vocabulary):
         raise UnreadableError(f"{where} no longer holds the rollout it held; reload the run")
     return line, record, mended
+
+
+def _read_again(
+    file: LogFile, row: pd.Series[Any], options: ReadOptions
+) -> tuple[Mapping[str, Any], Record | Event | None, bool]:
+    """The line of a row, or its part of the line; what its reader makes of it; whether it was mended."""
+    line = source_of(file.path).fetch(readable(file).path, int(row["offset"]), int(row["size"]))
+    found, mended = (line.record, False) if isinstance(line, Row) else parse_whole(line.text or b"")
+    reader = reader_named(file.reader)
+    place = Place(pure_path(file.path), options, reader.layout, int(row["line"]))
+    rows = reader.rows(found, place)
+    part = row.get(segments.PART)
+    number = 0 if part is None or pd.isna(part) else int(part)
+    if number >= len(rows):
+        raise RecordError(f"its line has {len(rows)} rollouts now")
+    return rows[number], reader.read(rows[number], place), mended
 
 
 def _is_of_row(record: Record, row: pd.Series[Any], vocabulary: Vocabulary | None) -> bool:
@@ -220,6 +240,7 @@ def _located(rows: pd.DataFrame) -> Iterator[pd.Series[Any]]:
         "line",
         "offset",
         "size",
+        "part",
         "rollout_id",
         "reward",
         "prompt",
@@ -235,6 +256,25 @@ def _matches(run: Run, row: pd.Series[Any], pattern: re.Pattern[str]) -> bool:
     except UnreadableError:
         return False
     return any(pattern.search(text) for text in _texts(run, record))
+
+
+def said(run: Run, record: Record, by: str = "") -> Iterator[str]:
+    """What was said in a rollout by one side.
+
+    by: "response", "prompt", or the role of messages such as "tool"; empty for all of it, as `search`
+    reads it. Decoded from tokens where the log has no text.
+    """
+    if not by:
+        yield from _texts(run, record)
+    elif by in ("prompt", "response"):
+        if by in record.texts:
+            yield record.texts[by]
+        elif by == "response":
+            yield joined(_response_tokens(run.vocabulary, record)[0])
+        else:
+            yield joined(_prompt_tokens(run.vocabulary, record) or ())
+    else:
+        yield from (message_text(m) for m in record.messages if m.get("role") == by)
 
 
 def _texts(run: Run, record: Record) -> Iterator[str]:

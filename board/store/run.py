@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -25,13 +25,21 @@ from board.store import step_store
 from board.store.build import Extended, Progress, extend, shown_path
 from board.store.companions import Companions, read_companions
 from board.store.discovery import RunInfo, is_remote
-from board.store.engines import Job
+from board.store.engines import ChooseEngine, Job, local
 from board.store.manifest import BrokenIndexError, Manifest
 from board.store.shown import Shown
 from board.store.steps import base_name
 from board.store.storage import FolderStorage, MemoryStorage, Storage, index_folder
 
-__all__ = ["Follower", "OpenOptions", "Progress", "Run", "open_run", "reader_titles"]
+__all__ = [
+    "Follower",
+    "OpenOptions",
+    "Progress",
+    "Run",
+    "indexed_run",
+    "open_run",
+    "reader_titles",
+]
 
 PERSIST_BYTES: Final = 32 << 20
 """Smaller runs are read faster than it matters, and nothing is written beside them."""
@@ -65,10 +73,11 @@ class Run:
     steps: one row per step, as `store.steps.steps_table` makes it, with `complete` where known.
     counts: shown rollouts by step. columns: of the table of rollouts; those of which the log holds
     nothing are absent. metrics: columns that make a curve. superseded: rollouts that a resumed run
-    wrote again; over_cap: those beyond max_per_step; neither is shown. missing_ranks: by step that is
-    still written, the ranks that have not ended it. settings: content of run-*.json, by file name;
-    vocabulary: from vocab.json, None if there is none. done: bytes of the log that were read, of
-    `info.bytes`. index_folder: where its index is kept; None: nowhere.
+    wrote again; repeated: further copies of rollouts that the log holds already; over_cap: those
+    beyond max_per_step; none of them is shown. missing_ranks: by step that is still written, the ranks
+    that have not ended it. settings: content of run-*.json, by file name; vocabulary: from vocab.json,
+    None if there is none. done: bytes of the log that were read, of `info.bytes`. index_folder: where
+    its index is kept; None: nowhere.
     """
 
     info: RunInfo
@@ -80,6 +89,7 @@ class Run:
     metrics: tuple[str, ...]
     problems: tuple[Problem, ...]
     superseded: int = 0
+    repeated: int = 0
     over_cap: int = 0
     missing_ranks: Mapping[int, tuple[int, ...]] = field(default_factory=dict[int, tuple[int, ...]])
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
@@ -120,6 +130,18 @@ class Run:
                     kept.pop(next(iter(kept)))
                 kept[step] = frame
             return kept[step]
+
+    def chosen(self, columns: Sequence[str]) -> pd.DataFrame:
+        """These columns of all rollouts, with step and index, without reading the others.
+
+        A column of which the log holds nothing is left out.
+        """
+        with self._loaded.lock:
+            if self._loaded.rollouts is not None:
+                held = [c for c in ("step", "index", *columns) if c in self._loaded.rollouts]
+                return self._loaded.rollouts[list(dict.fromkeys(held))]
+        wanted = tuple(c for c in columns if c in self.columns)
+        return self._frame(None, wanted)
 
     def superseded_rollouts(self) -> pd.DataFrame:
         """Rollouts that a resumed run wrote again, as `rollouts` would have them."""
@@ -171,7 +193,21 @@ class Run:
             raise NotFoundError(f"step {step} is not in {self.info.name}: {_range(self.counts)}")
         if not 0 <= index < count:
             raise NotFoundError(f"step {step} has rollouts 0 to {count - 1}, not {index}")
-        return self.of_step(step).iloc[index]
+        with self._loaded.lock:
+            if self._loaded.rollouts is not None or step in self._loaded.of_step:
+                return self.of_step(step).iloc[index]
+        return self._lone_row(step, index)
+
+    def _lone_row(self, step: int, index: int) -> pd.Series[Any]:
+        """The row of a step that is not at hand, without making a frame of all its rows."""
+        try:
+            found = self.shown.row(step, index)
+        except BrokenIndexError as error:
+            raise _gone(self.info, error) from error
+        label = index + sum(count for s, count in self.counts.items() if s < step)
+        return pd.Series(
+            {n: found[n] for n in self.columns if n in found}, dtype=object, name=label
+        )
 
 
 def _gone(info: RunInfo, error: BrokenIndexError) -> UnreadableError:
@@ -195,15 +231,31 @@ def open_run(
     return Follower(options).run(info, progress)
 
 
+def indexed_run(storage: Storage, info: RunInfo, options: OpenOptions | None = None) -> Run:
+    """The run as an index has it, without a look at the log; NotFoundError where there is no index."""
+    manifest = _committed(storage)
+    if manifest is None:
+        raise NotFoundError(f"there is no index of {info.name} that can be read")
+    found = Extended(manifest, ())
+    return _run_of(storage, found, info, options or OpenOptions(), read_companions(info))
+
+
 class Follower:
     """Opens one run again and again while it is written, reading what is new.
 
-    persist: keep the index on disk however small the run is.
+    persist: keep the index on disk however small the run is. engine: what reads the log.
     """
 
-    def __init__(self, options: OpenOptions | None = None, *, persist: bool = False) -> None:
+    def __init__(
+        self,
+        options: OpenOptions | None = None,
+        *,
+        persist: bool = False,
+        engine: ChooseEngine = local,
+    ) -> None:
         self.options = options or OpenOptions()
         self._persist = persist
+        self._engine = engine
         self._memory = MemoryStorage()
 
     def unread(self, info: RunInfo) -> int:
@@ -228,10 +280,10 @@ class Follower:
             return self._opened(self._memory, info, companions, progress, wait)
 
     def _storage(self, info: RunInfo) -> Storage:
-        folder = index_folder(info.path, info.only, self.options.read, make=False)
+        folder = index_folder(info.path, info.part, self.options.read, make=False)
         # Of a run in a store even a small one is kept: asking for it again takes long.
         if self._persist or is_remote(info) or info.bytes >= PERSIST_BYTES:
-            folder = index_folder(info.path, info.only, self.options.read, make=True)
+            folder = index_folder(info.path, info.part, self.options.read, make=True)
         return self._memory if folder is None else FolderStorage(folder)
 
     def _opened(
@@ -246,28 +298,34 @@ class Follower:
         key = f"{self.options.read!r} {companions.vocabulary_hash}"
         for attempt in (1, 2):
             try:
-                found = _in_step(job, key, info, progress, wait, anew=attempt == 2)
+                found = self._in_step(job, key, info, progress, wait, anew=attempt == 2)
                 return _run_of(storage, found, info, self.options, companions)
             except BrokenIndexError:
                 if attempt == 2:
                     raise
         raise AssertionError("the loop returns or raises")
 
-
-def _in_step(
-    job: Job, key: str, info: RunInfo, progress: Progress | None, wait: bool, *, anew: bool
-) -> Extended:
-    """The index after what is new was read, by this process or by the one that holds the lock."""
-    while True:
-        with job.storage.writer() as alone:
-            if alone:
-                return extend(job, key, info, progress, anew=anew)
-        known = _committed(job.storage) or Manifest(key)
-        if not wait:
-            return Extended(known if known.key == key else Manifest(key), ())
-        if progress is not None:
-            progress(min(known.done, info.bytes), info.bytes)
-        time.sleep(_WAIT_SECONDS)
+    def _in_step(
+        self,
+        job: Job,
+        key: str,
+        info: RunInfo,
+        progress: Progress | None,
+        wait: bool,
+        *,
+        anew: bool,
+    ) -> Extended:
+        """The index after what is new was read, by this process or by the one that holds the lock."""
+        while True:
+            with job.storage.writer() as alone:
+                if alone:
+                    return extend(job, key, info, progress, self._engine, anew=anew)
+            known = _committed(job.storage) or Manifest(key)
+            if not wait:
+                return Extended(known if known.key == key else Manifest(key), ())
+            if progress is not None:
+                progress(min(known.done, info.bytes), info.bytes)
+            time.sleep(_WAIT_SECONDS)
 
 
 def _committed(storage: Storage) -> Manifest | None:
@@ -287,7 +345,8 @@ def _run_of(
     order = [shown_path(info, file) for file in info.files]
     shown = Shown(storage, found.manifest, order)
     counts, over_cap = _capped(shown.counts(), options.max_per_step)
-    superseded = list(shown.superseded())
+    superseded, repeated = list(shown.superseded()), list(shown.repeated())
+    notes = [note for note, _ in (*superseded, *repeated)]
     growing = shown.growing()
     steps = _steps(storage, shown, options.max_per_step)
     if growing:
@@ -303,8 +362,9 @@ def _run_of(
         counts=counts,
         columns=tuple(c.name for c in shown.columns if c.name not in absent),
         metrics=metrics,
-        problems=_problems(info, companions, found, shown, [note for note, _ in superseded]),
+        problems=_problems(info, companions, found, shown, notes),
         superseded=sum(count for _, count in superseded),
+        repeated=sum(count for _, count in repeated),
         over_cap=over_cap,
         missing_ranks={step: ranks for step, ranks in growing.items() if ranks},
         settings=companions.settings,

@@ -13,8 +13,9 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter, deque
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import PurePath
 from typing import Any, Final
 
 import pandas as pd
@@ -27,19 +28,20 @@ from board.core.problems import Problem, ProblemLog
 from board.core.records import FloatArray, Record, Remark
 from board.core.vocabulary import Vocabulary, id_texts
 from board.errors import RecordError
-from board.readers import reader_named
-from board.readers.base import Event, Reader
-from board.readers.fields import message_text
+from board.readers import reader_named, source_of
+from board.readers.base import Event, Place, Reader, Repeats
 from board.readers.lines import MAX_LINE_BYTES, Line, read_lines
-from board.readers.parse import LineParser, first_values, last_values
-from board.readers.places import Place
+from board.readers.locations import Location, pure_path
+from board.readers.messages import message_text
+from board.readers.parse import LineParser, first_values, last_values, parse_whole
+from board.readers.sources import Row, Source
 from board.store import segments
+from board.store.log_file import AT_REST_SECONDS
+from board.store.repeats import repeat_key
 from board.store.steps import base_name
 
 PREVIEW_CHARS: Final = 240
 _PREVIEW_TOKENS: Final = 80
-AT_REST_SECONDS: Final = 60.0
-"""A file unchanged for so long is taken to be finished: its torn last line will not be completed."""
 PART_ROWS: Final = 16_384
 """A part of a shard ends after so many rollouts, so that short lines take no more memory than long."""
 MOST_LOGGED_KEYS: Final = 256
@@ -65,15 +67,23 @@ _RESERVED: Final = (
 class Shard:
     """Lines of `path` that begin in [start, end), to be read by the reader of that name.
 
-    first_line: 1-based number of the line at `start`. shown: the path as problems name it.
+    first_line: 1-based number of the line at `start`. shown: the path as problems name it. named: the
+    path that the framework gave the file, where `path` is an unpacked copy of it; None: the same. Files
+    that are no lines of text are read whole, whatever `start` says.
     """
 
-    path: Place
+    path: Location
     shown: str
     reader: str
     start: int = 0
     end: int | None = None
     first_line: int = 1
+    named: PurePath | None = None
+
+    @property
+    def origin(self) -> PurePath:
+        """The path that the framework gave the file."""
+        return self.named or pure_path(self.path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +120,24 @@ def index_shard(
     can't be read.
     """
     scan = _Scan(shard, options or ReadOptions(), vocabulary)
+    source = source_of(shard.origin)
+    if not source.appends:
+        yield from _index_whole(scan, source, shard)
+        return
     for line in read_lines(shard.path, shard.start, shard.end):
         scan.take(line)
         if scan.is_full:
             yield scan.part()
     yield scan.part()
+
+
+def _index_whole(scan: _Scan, source: Source, shard: Shard) -> Iterator[ShardIndex]:
+    """As index_shard, of a file that is read from its beginning to its end or not at all."""
+    for line in source.lines(shard.path):
+        scan.take_row(line)
+        if scan.is_full:
+            yield scan.part()
+    yield scan.last_part()
 
 
 class _Scan:
@@ -125,6 +148,10 @@ class _Scan:
         self._options = options
         self._vocabulary = vocabulary
         self._reader: Reader = reader_named(shard.reader)
+        several = type(self._reader).rows is not Reader.rows
+        self._by_rows = several or not source_of(shard.origin).appends
+        self._repeats: Repeats = self._reader.repeats
+        self._place = Place(shard.origin, options, self._reader.layout)
         self._parser = LineParser()
         self._number = shard.first_line - 1
         self._consumed = shard.start
@@ -158,8 +185,16 @@ class _Scan:
         self._consumed = line.offset + line.size
         self._remember(line)
 
+    def take_row(self, line: Line) -> None:
+        """Reads one row of a file that is no lines of text."""
+        self._number += 1
+        self._take_ended(line)
+
     def _take_ended(self, line: Line) -> None:
         try:
+            if self._by_rows:
+                self._add_rows(line)
+                return
             found = self._read(line)
             if isinstance(found, Record):
                 self._add_row(found, line)
@@ -168,11 +203,38 @@ class _Scan:
         except RecordError as error:
             self._lose(error)
 
+    def _add_rows(self, line: Line) -> None:
+        """Reads a line of several rollouts, each for itself: one that can't be used costs no other."""
+        self._place.line = self._number
+        parsed, mended = self._parsed_whole(line)
+        if parsed is None:
+            return
+        for part, row in enumerate(self._reader.rows(parsed, self._place)):
+            try:
+                found = self._reader.read(row, self._place)
+                if isinstance(found, Record):
+                    self._add_row(found, line, part)
+                elif found is not None:
+                    self._add_event(found)
+            except RecordError as error:
+                self._lose(error)
+        if mended:
+            self._remark(MENDED)
+
+    def _parsed_whole(self, line: Line) -> tuple[Mapping[str, Any] | None, bool]:
+        if isinstance(line, Row):
+            return line.record, False
+        if line.text is None:
+            raise _too_long()
+        if not line.text or line.text.isspace():
+            return None, False
+        return parse_whole(line.text)
+
     def _index_of_tail(self, line: Line) -> ShardIndex | None:
         """The last line alone, when it is a whole record or there to stay; None: it is waited for."""
         shard, number = self._shard, self._number + 1
         scan = _Scan(
-            Shard(shard.path, shard.shown, shard.reader, line.offset, first_line=number),
+            replace(shard, start=line.offset, end=None, first_line=number),
             self._options,
             self._vocabulary,
         )
@@ -192,13 +254,12 @@ class _Scan:
 
     def _read(self, line: Line) -> Record | Event | None:
         if line.text is None:
-            raise RecordError(
-                f"the line is longer than {MAX_LINE_BYTES >> 20} MB", hint="one rollout per line"
-            )
+            raise _too_long()
         if not line.text or line.text.isspace():
             return None
         record, mended = self._parser.parse(line.text)
-        found = self._reader.read(record, self._options)
+        self._place.line = self._number
+        found = self._reader.read(record, self._place)
         if mended:
             self._remark(MENDED)
         return found
@@ -236,13 +297,17 @@ class _Scan:
             )
         )
 
-    def _add_row(self, record: Record, line: Line) -> None:
+    def _add_row(self, record: Record, line: Line, part: int = 0) -> None:
         row = _row(record, self._vocabulary)  # may raise: arrays of ids are parsed here
         self._add_logged(row, record)
         for remark in record.remarks:
             self._remark(remark)
         self._aggregator.add(self._arrays_for_aggregates(record))
         row["line"], row["offset"], row["size"] = self._number, line.offset, line.size
+        if part:
+            row["part"] = part
+        if self._repeats != "never":
+            row["repeat_key"] = repeat_key(record, self._repeats)
         self._rows.append(row)
         self._lines_of_rows.append(self._number)
         self._count += 1
@@ -315,6 +380,13 @@ class _Scan:
             self._chunks.append(segments.table_of(self._rows))
             self._rows = []
 
+    def last_part(self) -> ShardIndex:
+        """What was read since the last part, of a file of which nothing is left to be read."""
+        self._consumed = (
+            self._shard.path.stat().st_size if self._shard.end is None else self._shard.end
+        )
+        return self.part()
+
     def part(self) -> ShardIndex:
         """What was read since the last part."""
         self._close_chunk()
@@ -336,6 +408,12 @@ class _Scan:
         )
         self._begin_part()
         return found
+
+
+def _too_long() -> RecordError:
+    return RecordError(
+        f"the line is longer than {MAX_LINE_BYTES >> 20} MB", hint="one rollout per line"
+    )
 
 
 def _unequal(name: str, found: int, other: str, length: int) -> Remark:

@@ -12,6 +12,7 @@ at their values.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
@@ -23,10 +24,15 @@ import pyarrow.compute as pc
 from board.core.aggregate import COLUMNS
 
 LOCATION: Final = ("line", "offset", "size")
+"""Where the line or row stands that a rollout was read from; see readers.sources."""
+PART: Final = "part"
+"""Its number among the rollouts of that line; not recorded: 0, as in logs of one rollout per line."""
+REPEAT_KEY: Final = "repeat_key"
+"""Equal for rows that may be one rollout, written twice; see store.repeats."""
 TEXTS: Final = ("rollout_id", "group_id", "env", "split", "finish_reason", "prompt", "response")
 CATEGORIES: Final = ("group_id", "env", "split", "finish_reason")
 _WHOLE: Final = (
-    *("step", *LOCATION, "file", "rank", "micro_step", "policy_version"),
+    *("step", *LOCATION, PART, REPEAT_KEY, "file", "rank", "micro_step", "policy_version"),
     *("prompt_tokens", "response_tokens", "response_chars", "pad_tokens"),
 )
 _SCORES: Final = (
@@ -165,6 +171,27 @@ def _series(column: Column, arrays: list[pa.ChunkedArray], rows: int) -> Any:
     numbers = [pd.to_numeric(array.to_pandas()) for array in arrays]
     whole = numbers[0] if len(numbers) == 1 else numbers[0].fillna(numbers[1])
     return whole if pd.api.types.is_integer_dtype(whole.dtype) else whole.astype("float64")
+
+
+def row_of(table: pa.Table, columns: Sequence[Column], place: int) -> dict[str, Any]:
+    """One row of the table as frame_of has it, as plain values, NaN where there is none.
+
+    A frame of one row takes longer to make than to read.
+    """
+    found: dict[str, Any] = {}
+    for column in columns:
+        held = (name for name in stored_names(column) if name in table.column_names)
+        values = (table.column(name)[place].as_py() for name in held)
+        value = next((value for value in values if value is not None), math.nan)
+        found[column.name] = _as_of(column, value)
+    return found
+
+
+def _as_of(column: Column, value: Any) -> Any:
+    """The value as text in a column of words, as a number in one of numbers."""
+    if column.words:
+        return value if isinstance(value, str) or math.isnan(value) else str(value)
+    return pd.to_numeric(value) if isinstance(value, str) and column.name not in TEXTS else value
 
 
 def _is_text(array: pa.ChunkedArray) -> bool:

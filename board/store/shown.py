@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -19,18 +20,21 @@ import pyarrow.compute as pc
 from board.core.aggregate import COLUMNS
 from board.core.metrics import REWARD_PART, ROLLOUT_METRICS
 from board.core.problems import Problem
+from board.readers import reader_named
+from board.readers.base import Repeats
 from board.store import segments
 from board.store.attempts import Attempt, attempts_of, growing_steps
 from board.store.manifest import NO_RANK, BrokenIndexError, FileState, Manifest
+from board.store.repeats import NO_KEY, place_codes, repeated
 from board.store.segments import Column
 from board.store.storage import StepRange, Storage
 from board.store.tally import IntArray, Restart
 
 _NEVER: Final = np.iinfo(np.int64).max
-_ORDER: Final = ("step", "rank", "file", "line")
+_ORDER: Final = ("step", "rank", "file", "line", segments.PART)
 _NO_CURVE: Final = frozenset(
     (
-        *("step", "index", "file", *segments.LOCATION, *COLUMNS, *segments.TEXTS),
+        *("step", "index", "file", *segments.LOCATION, segments.PART, *COLUMNS, *segments.TEXTS),
         *("rank", "micro_step", "policy_version", "timestamp", "pad_tokens"),
     )
 )
@@ -44,6 +48,14 @@ class _Rules:
 
     from_step: int | None
     restarts: Mapping[int, tuple[Restart, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Repeats:
+    """Rows of a file that repeat others: their place codes in ascending order, and how many by step."""
+
+    codes: IntArray
+    counts: Mapping[int, int]
 
 
 class Shown:
@@ -62,6 +74,7 @@ class Shown:
         self._number_of = {state.id: places[state.path] for state in self.files}
         self.attempts, self.attempt_of = attempts_of([state.header for state in self.files])
         self._rules = dict(zip((s.id for s in self.files), self._find_rules(), strict=True))
+        self._repeats = self._find_repeats()
         has_rank = any(state.rank is not None for state in self.files)
         self.columns = _with_derived(manifest.columns, has_rank=has_rank)
 
@@ -88,6 +101,19 @@ class Shown:
                     ended.setdefault((name, step), set()).add(state.rank or 0)
         return growing_steps(self.attempts, newest, ended)
 
+    def world_sizes(self) -> dict[int, int]:
+        """By step how many ranks write it, of the newest launch that does; steps of launches that do
+        not say so are absent.
+        """
+        order = {attempt.name: number for number, attempt in enumerate(self.attempts)}
+        newest: dict[int, int] = {}
+        for (_, steps), name in zip(self.counts_by_file(), self.attempt_of, strict=True):
+            for step, count in steps:
+                if count:
+                    newest[step] = max(newest.get(step, -1), -1 if name is None else order[name])
+        sizes = {step: self.attempts[n].world_size for step, n in newest.items() if n >= 0}
+        return {step: size for step, size in sizes.items() if size}
+
     def _find_rules(self) -> Iterator[_Rules]:
         starts = self._starts()
         order = {attempt.name: number for number, attempt in enumerate(self.attempts)}
@@ -98,6 +124,46 @@ class Shown:
             else:
                 later = [start for start in starts[order[name] + 1 :] if start is not None]
                 yield _Rules(min(later, default=None), {})
+
+    def _find_repeats(self) -> dict[int, _Repeats]:
+        """By file the rows that repeat another; a look at rows only where a reader says they may."""
+        kinds: dict[int, Repeats] = {}
+        for state in self.files:
+            kinds[state.id] = reader_named(state.reader).repeats
+        if all(kind == "never" for kind in kinds.values()):
+            return {}
+        table = self._rows_with_keys([i for i, kind in kinds.items() if kind != "never"])
+        steps, files = table.column("step").to_numpy(), table.column("file").to_numpy()
+        table = table.filter(pa.array(~self._superseded_rows(table, steps, files)))
+        return dict(self._repeats_in(table, kinds))
+
+    def _rows_with_keys(self, ids: Sequence[int]) -> pa.Table:
+        names = ["step", "file", "line", "rank", segments.PART, segments.REPEAT_KEY]
+        found = segments.joined(
+            self._storage.get(segment.name, names)
+            for segment in self.manifest.all_segments
+            if not set(ids).isdisjoint(segment.files)
+        )
+        return found.filter(pc.is_in(found.column("file"), pa.array(ids, pa.int64())))
+
+    def _repeats_in(
+        self, table: pa.Table, kinds: Mapping[int, Repeats]
+    ) -> Iterator[tuple[int, _Repeats]]:
+        numbers = np.array([self._number_of[i] for i in table.column("file").to_pylist()], np.int64)
+        ids, lines = table.column("file").to_numpy(), table.column("line").to_numpy()
+        codes = place_codes(lines, _whole(table, segments.PART, 0))
+        order = np.lexsort((codes, numbers))
+        keys = _whole(table, segments.REPEAT_KEY, NO_KEY)[order]
+        ids, lines, codes = ids[order], lines[order], codes[order]
+        steps = table.column("step").to_numpy()[order]
+        for kind in sorted(set(kinds.values()) - {"never"}):
+            own = np.isin(ids, [number for number, other in kinds.items() if other == kind])
+            dumps = ids[own] if kind == "file_buffer" else _numbered(ids[own], lines[own])
+            hit = repeated(keys[own], kind, dumps)
+            for number in np.unique(ids[own][hit]).tolist():
+                of_file = hit & (ids[own] == number)
+                counts = Counter(steps[own][of_file].tolist())
+                yield number, _Repeats(codes[own][of_file], counts)
 
     def _starts(self) -> list[int | None]:
         """The step each attempt begins at; where its header does not say, the first one it wrote."""
@@ -123,6 +189,8 @@ class Shown:
                 found[f"{number}"] = rules.from_step
             for rank, restarts in rules.restarts.items():
                 found |= {f"{number}/{rank}/{r.line}": r.step for r in restarts}
+        for number, repeats in self._repeats.items():
+            found |= {f"{number} {s} {n} repeats": s for s, n in repeats.counts.items()}
         return found
 
     def counts(self) -> dict[int, int]:
@@ -135,6 +203,12 @@ class Shown:
 
     def counts_by_file(self) -> Iterator[tuple[FileState, list[tuple[int, int]]]]:
         """For each file the shown rollouts of each step; a step comes once for each of its ranks."""
+        for state, counts in self._standing():
+            repeats = self._repeats.get(state.id)
+            yield state, counts if repeats is None else _without(counts, repeats.counts)
+
+    def _standing(self) -> Iterator[tuple[FileState, list[tuple[int, int]]]]:
+        """As counts_by_file, repeats included."""
         for state in self.files:
             rules = self._rules[state.id]
             yield (
@@ -148,7 +222,7 @@ class Shown:
 
     def superseded(self) -> Iterator[tuple[Problem, int]]:
         """A note for each file of which rollouts are superseded, with how many there are."""
-        for state, shown in self.counts_by_file():
+        for state, shown in self._standing():
             hidden = dict[int, int]()
             for tally in state.all_tallies.values():
                 for step, count in tally.counts():
@@ -161,6 +235,16 @@ class Shown:
                 reason = f"steps {min(steps)} to {max(steps)} were written again after a resume"
                 hint = "the later rollouts are shown; these are counted here"
                 yield Problem(state.path, None, "step", reason, hint, "note", count), count
+
+    def repeated(self) -> Iterator[tuple[Problem, int]]:
+        """A note for each file of which rollouts stand elsewhere too, with how many there are."""
+        for state in self.files:
+            repeats = self._repeats.get(state.id)
+            if repeats is not None:
+                count = sum(repeats.counts.values())
+                reason = "rollouts that the log holds already were written again"
+                hint = "each is shown once; the repeats are counted here"
+                yield Problem(state.path, None, None, reason, hint, "note", count), count
 
     def table(
         self,
@@ -217,6 +301,17 @@ class Shown:
         return keep & hidden if superseded else keep & ~hidden
 
     def _hidden(self, table: pa.Table, steps: IntArray, files: IntArray) -> npt.NDArray[np.bool_]:
+        hidden = self._superseded_rows(table, steps, files)
+        if self._repeats:
+            codes = place_codes(table.column("line").to_numpy(), _whole(table, segments.PART, 0))
+            for number, repeats in self._repeats.items():
+                own = np.flatnonzero(files == number)
+                hidden[own] |= np.isin(codes[own], repeats.codes)
+        return hidden
+
+    def _superseded_rows(
+        self, table: pa.Table, steps: IntArray, files: IntArray
+    ) -> npt.NDArray[np.bool_]:
         size = max(self._number_of, default=0) + 1
         from_step = np.full(size, _NEVER)
         for number, rules in self._rules.items():
@@ -242,6 +337,8 @@ class Shown:
         place = table.column_names.index("file")
         table = table.set_column(place, "file", pa.array(numbers[ids]))
         keys = [table.column("line").to_numpy(), numbers[ids]]
+        if segments.PART in table.column_names:
+            keys.insert(0, _whole(table, segments.PART, 0))
         if "rank" in table.column_names:
             keys.append(_ranks(table, _NEVER))
         keys.append(table.column("step").to_numpy())
@@ -278,6 +375,14 @@ class Shown:
         held = [c for c in self.columns if wanted is None or c.name in wanted]
         return segments.frame_of(table, held, derived)
 
+    def row(self, step: int, index: int) -> dict[str, Any]:
+        """One row of `frame((step, step))`, in a fraction of the time; index: below the step's count."""
+        table = self.table((step, step))
+        found = segments.row_of(table, self.columns, index) | {"index": index}
+        if GAP in found:
+            found[GAP] = found["reward"] - found["ref_reward"]
+        return found
+
 
 def _index_within(steps: IntArray) -> npt.NDArray[np.int32]:
     """The position of each row among those of its step; steps: ascending, [n]."""
@@ -292,14 +397,35 @@ def _column(table: pa.Table, name: str) -> npt.NDArray[np.float64]:
 
 
 def _ranks(table: pa.Table, missing: int) -> IntArray:
-    if "rank" not in table.column_names:
+    return _whole(table, "rank", missing)
+
+
+def _whole(table: pa.Table, name: str, missing: int) -> IntArray:
+    if name not in table.column_names:
         return np.full(table.num_rows, missing, np.int64)
-    return table.column("rank").fill_null(missing).to_numpy()
+    return table.column(name).fill_null(missing).to_numpy()
+
+
+def _numbered(files: IntArray, lines: IntArray) -> IntArray:
+    """A number for each line of each file; rows of one line follow each other, [n]."""
+    changed = (np.diff(files) != 0) | (np.diff(lines) != 0)
+    return np.concatenate(([0], np.cumsum(changed))) if len(files) else files
+
+
+def _without(counts: list[tuple[int, int]], less: Mapping[int, int]) -> list[tuple[int, int]]:
+    """The counts, less by so many at each step, whichever of its entries has them."""
+    rest = dict(less)
+    kept: list[tuple[int, int]] = []
+    for step, count in counts:
+        taken = min(count, rest.get(step, 0))
+        rest[step] = rest.get(step, 0) - taken
+        kept.append((step, count - taken))
+    return kept
 
 
 def _with_derived(columns: Sequence[Column], *, has_rank: bool) -> tuple[Column, ...]:
     """The columns of the table of rollouts, those that every run has first."""
-    held = {column.name: column for column in columns}
+    held = {column.name: column for column in columns if column.name != segments.REPEAT_KEY}
     if has_rank:
         held["rank"] = Column("rank", numbers=True)
     for name in ("step", "index", "file", *segments.LOCATION):

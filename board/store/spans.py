@@ -28,7 +28,7 @@ class StepSpans:
 
 def step_spans(run: Run, step: int) -> StepSpans:
     """Ranges of the token metrics over a step; rollouts that can't be read are passed over."""
-    total = int((run.rollouts["step"] == step).sum())
+    total = len(run.of_step(step))  # read once here, not for each rollout
     wanted = np.unique(np.linspace(0, total - 1, min(total, MOST_ROLLOUTS)).round().astype(int))
     sides: list[dict[str, FloatArray]] = []
     for index in wanted.tolist():

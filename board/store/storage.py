@@ -27,8 +27,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from board.core.options import ReadOptions
-from board.readers.places import Place
-from board.readers.remote import RemotePlace
+from board.readers.locations import Location
+from board.readers.remote import RemoteLocation
 from board.store.manifest import BrokenIndexError, Manifest
 
 INDEX_FOLDER: Final = ".rollout-board"
@@ -173,7 +173,7 @@ class FolderStorage:
                 table,
                 temporary,
                 row_group_size=_ROW_GROUP,
-                compression="zstd",
+                compression="lz4",  # half the time of zstd to read, for 1.4 times the bytes,
                 write_page_checksum=True,
                 write_statistics=["step"],  # pyright: ignore[reportArgumentType]  # its default says bool
             )
@@ -293,7 +293,7 @@ def _may_hold(statistics: Any, steps: StepRange) -> bool:
     return statistics.min <= steps[1] and statistics.max >= steps[0]
 
 
-def index_folder(run: Place, only: str, options: ReadOptions, *, make: bool) -> Path | None:
+def index_folder(run: Location, only: str, options: ReadOptions, *, make: bool) -> Path | None:
     """The folder for the index of a run; None where there is none and none can be, or is to be, made.
 
     It lies in the run's own folder, or else, and for a run in a store, in the user's cache. only: the
@@ -304,9 +304,9 @@ def index_folder(run: Place, only: str, options: ReadOptions, *, make: bool) -> 
     if only or options != ReadOptions():
         asked = repr((only, options.pad_markers, options.system_prompt_end))
         name += f"-{hashlib.blake2b(asked.encode(), digest_size=6).hexdigest()}"
-    where = str(run).encode() if isinstance(run, RemotePlace) else os.fsencode(run.resolve())
+    where = str(run).encode() if isinstance(run, RemoteLocation) else os.fsencode(run.resolve())
     parents = [cache_folder() / hashlib.blake2b(where, digest_size=12).hexdigest()]
-    if not isinstance(run, RemotePlace):
+    if not isinstance(run, RemoteLocation):
         parents.insert(0, run / INDEX_FOLDER)
     for parent in parents:
         folder = parent / name

@@ -1,5 +1,9 @@
 """Filtering and sorting the table of rollouts."""
 
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false, reportAttributeAccessIssue=false
+# pyarrow ships without types, and makes its compute functions when it is imported.
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -9,6 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from board.core.records import FloatArray
 from board.errors import ChoiceError
@@ -51,9 +57,29 @@ def ordered(
     if pd.api.types.is_numeric_dtype(values.dtype):
         numbers = values.to_numpy(np.float64, na_value=np.nan)
         return rows.iloc[_first(-numbers if descending else numbers, limit)]
+    if isinstance(values.dtype, pd.StringDtype) and limit is not None and limit < len(values):
+        return rows.iloc[_first_texts(pa.chunked_array(pa.array(values)), limit, descending)]
     values = values.reset_index(drop=True)
     order = values.sort_values(ascending=not descending, kind="stable", na_position="last").index
     return rows.iloc[order[:limit].to_numpy()]
+
+
+def _first_texts(texts: pa.ChunkedArray, limit: int, descending: bool) -> npt.NDArray[np.intp]:
+    """As _first, for texts in the order of their code points: only as many are sorted as are wanted."""
+    order = "descending" if descending else "ascending"
+    held = np.flatnonzero(pc.is_valid(texts).to_numpy())
+    if len(held) > limit:
+        table = pa.table({"text": texts.drop_null()})
+        last = table.column(0)[pc.select_k_unstable(table, limit, [("text", order)])[-1].as_py()]
+        before = (pc.greater if descending else pc.less)(texts, last).fill_null(False)
+        held = np.flatnonzero(before.to_numpy())
+        equal = np.flatnonzero(pc.equal(texts, last).fill_null(False).to_numpy())
+        tail = equal[: limit - len(held)]
+    else:
+        tail = np.flatnonzero(pc.is_null(texts).to_numpy())[: limit - len(held)]
+    found = pa.table({"text": texts.take(pa.array(held)), "place": held})
+    sorting = pc.sort_indices(found, [("text", order), ("place", "ascending")])
+    return np.concatenate([held[sorting.to_numpy()], tail])
 
 
 def _first(keys: FloatArray, limit: int | None) -> npt.NDArray[np.intp]:

@@ -33,7 +33,7 @@ _APART_BYTES = 256 << 20
 @st.cache_resource(ttl=5, max_entries=16, show_spinner=False)
 def discovered(root: str) -> Discovery:
     """The runs under a folder, looked for at most every 5 seconds. Raises BoardError."""
-    return discovery.discover(discovery.place_of(root))
+    return discovery.discover(discovery.location_of(root))
 
 
 @dataclass(slots=True)
@@ -55,14 +55,14 @@ class _Slot:
 
 
 @st.cache_resource(max_entries=6, show_spinner=False)
-def _slot(path: discovery.Place, only: str, options: OpenOptions) -> _Slot:
+def _slot(path: discovery.Location, only: str, options: OpenOptions) -> _Slot:
     """The slot of a run; filled outside, since progress can't be drawn in here."""
     return _Slot(Follower(options))
 
 
 def run(info: RunInfo, options: OpenOptions) -> Run:
     """The run as its files stand; of a large one that has no index yet, as far as it was read."""
-    slot = _slot(info.path, info.only, options)
+    slot = _slot(info.path, info.part, options)
     with slot.lock:
         was_building, building = slot.builder is not None, slot.is_building
         if slot.run is None or slot.run.info != info or was_building:
@@ -76,7 +76,7 @@ def run(info: RunInfo, options: OpenOptions) -> Run:
 
 def is_building(info: RunInfo, options: OpenOptions) -> bool:
     """Whether a process is making the index of the run."""
-    return _slot(info.path, info.only, options).is_building
+    return _slot(info.path, info.part, options).is_building
 
 
 def _open_with_progress(slot: _Slot, info: RunInfo) -> Run:

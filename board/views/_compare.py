@@ -26,6 +26,7 @@ from board.views._text import number, one_line
 
 REFERENCE: Final = "ref"
 _MOST_CHOICES: Final = 200
+_MOST_ROLLOUTS: Final = 100_000
 _TITLES: Final = {"left": "This rollout", "right": "Compared with"}
 
 
@@ -61,8 +62,12 @@ def _choices(run: Run, opened: OpenRollout) -> dict[str, str]:
 
 
 def _relatives(run: Run, row: pd.Series[Any]) -> pd.DataFrame:
-    """Rollouts of the same group and step first, then those of the same prompt at other steps."""
-    rows = run.rollouts
+    """Rollouts of the same group and step first, then those of the same prompt at other steps.
+
+    In a run of more than _MOST_ROLLOUTS other steps are not looked at: that takes the whole table.
+    """
+    is_small = run.rollout_count <= _MOST_ROLLOUTS
+    rows = run.rollouts if is_small else run.of_step(int(row["step"]))
     in_step = rows["step"] == row["step"]
     group = in_step & False
     if "group_id" in rows and pd.notna(row.get("group_id")):

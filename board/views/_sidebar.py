@@ -14,11 +14,11 @@ from board.core.problems import count_of
 from board.errors import BoardError
 from board.store.discovery import (
     Discovery,
-    Place,
+    Location,
     RunInfo,
     is_remote,
-    place_below,
-    place_of,
+    location_below,
+    location_of,
     resolve_inside,
 )
 from board.store.log_file import LogFile
@@ -33,9 +33,9 @@ _SEEN: Final = "_building_seen"
 _MOST_NAMED: Final = 3
 
 
-def start_root() -> Place:
+def start_root() -> Location:
     """The folder the server was started on; it never shows anything outside of it."""
-    return place_of(os.environ.get("ROLLOUT_BOARD_ROOT") or str(BUNDLED))
+    return location_of(os.environ.get("ROLLOUT_BOARD_ROOT") or str(BUNDLED))
 
 
 def current() -> Run:
@@ -79,12 +79,12 @@ def render() -> bool:
     return True
 
 
-def _chosen_root() -> Place:
+def _chosen_root() -> Location:
     root, wanted = start_root(), str(_state.get("root")).strip()
     if not wanted:
         return root
     if os.environ.get("ROLLOUT_BOARD_ALLOW_ANY_PATH") == "1":
-        return place_below(root, wanted)
+        return location_below(root, wanted)
     return resolve_inside(root, wanted)
 
 
@@ -243,6 +243,7 @@ def _summary(run: Run) -> None:
         (lost, "lines not used", "error"),
         (partial, "values left out", "warning"),
         (run.superseded, "rollouts superseded by a resume", "restart_alt"),
+        (run.repeated, "repeats of rollouts, shown once", "content_copy"),
         (run.over_cap, "rollouts beyond the cap", "filter_alt"),
         (_padding(run), "padding tokens left out", "space_bar"),
     ]

@@ -25,7 +25,7 @@ def test_the_exporter_loads_nothing_of_the_dashboard() -> None:
 
 @pytest.mark.parametrize("module", ["board.store.run", "board.store.rollout", "board.charts"])
 def test_store_and_charts_load_neither_streamlit_nor_a_training_framework(module: str) -> None:
-    assert loaded_by(f"import {module}").isdisjoint({"streamlit", "torch", "transformers"})
+    assert loaded_by(f"import {module}").isdisjoint({"streamlit", "torch", "transformers", "ray"})
 
 
 def test_the_command_line_parses_without_the_dashboard_s_packages() -> None:
@@ -35,7 +35,7 @@ def test_the_command_line_parses_without_the_dashboard_s_packages() -> None:
 
 def test_commands_that_print_data_do_without_streamlit() -> None:
     loaded = loaded_by("import board.cli.commands, board.cli.serve")
-    assert loaded.isdisjoint({"streamlit", "plotly", "torch"})
+    assert loaded.isdisjoint({"streamlit", "plotly", "torch", "ray"})
 
 
 @pytest.mark.skipif(

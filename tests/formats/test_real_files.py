@@ -85,14 +85,17 @@ def test_broken_files_are_refused_with_the_reason():
 
 def test_no_file_of_another_format_is_taken_for_one_that_is_read():
     found = discover(FORMATS)
-    assert [run.name for run in found.runs] == ["rlloggingboard"]
+    assert {run.name: run.formats for run in found.runs} == {
+        "rlloggingboard": ("rllb",),
+        "verl": ("verl",),
+    }
     on_disk = {path.relative_to(FORMATS).as_posix() for path in FORMATS.rglob("*.jsonl")}
     left_out = {problem.path for problem in found.left_out}
-    assert left_out == on_disk - {"rlloggingboard/data.jsonl"}
+    assert left_out == on_disk - {"rlloggingboard/data.jsonl", "verl/2.jsonl"}
     assert all(problem.reason for problem in found.left_out)
 
 
-@pytest.mark.parametrize("name", ["broken/lfs_pointer.jsonl", "verl/2.jsonl"])
+@pytest.mark.parametrize("name", ["broken/lfs_pointer.jsonl", "xtuner/train_rollout_0.jsonl"])
 def test_a_file_of_no_known_format_chosen_as_a_run_gives_a_reason_and_no_crash(name):
     found = discover(FORMATS / name)
     assert found.runs == ()

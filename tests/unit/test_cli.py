@@ -522,3 +522,29 @@ def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixtu
         cli.main([command, "--help"])
     assert ended.value.code == 0
     assert "usage: rollout-board" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("expression", "indices"),
+    [
+        ("reward * 2 >= 1", [0, 1]),
+        ("reward == 1 or reward == 0", [1, 2]),
+        ("not reward > 0.5", [0, 2]),  # rollout 3 has no reward
+        ("missing(reward)", [3]),
+        ("contains(response, 'the needle')", [2]),
+        ("reward > 5 or reward < -5", []),
+    ],
+)
+def test_expressions_filter_rollouts(
+    run_folder: Path, capsys: pytest.CaptureFixture[str], expression: str, indices: list[int]
+) -> None:
+    arguments = ("rollouts", run_folder, "--step", 0, "--where", expression, "--json")
+    assert [row["index"] for row in Called(capsys, *arguments).document] == indices
+
+
+def test_an_expression_with_a_column_that_is_not_there_names_those_that_come_close(
+    run_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    called = Called(capsys, "rollouts", run_folder, "--where", "abs(rewrd) > 1")
+    assert called.code == 2
+    assert "did you mean reward" in called.err

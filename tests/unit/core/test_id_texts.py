@@ -26,6 +26,9 @@ def test_an_id_that_is_null_or_negative_shows_as_unknown_and_not_as_another_toke
 
 def test_without_a_vocabulary_the_ids_stand_in():
     assert id_texts(np.array([5.0, np.nan])) == ["⟨5⟩", "⟨?⟩"]
+    assert id_texts(np.array([7.0, -1.0, 151_935.0])) == ["⟨7⟩", "⟨-1⟩", "⟨151935⟩"]
+    assert id_texts(np.array([7.0, 2.0**70])) == ["⟨7⟩", f"⟨{2**70}⟩"]
+    assert id_texts(np.array([])) == []
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from board.core.options import ReadOptions
 from board.core.records import Record
 from board.readers import reader_named
+from board.readers.base import Place
 from board.store.discovery import discover
 from board.store.rollout import open_rollout
 from board.store.run import open_run
@@ -125,7 +125,7 @@ def test_no_line_is_anything_but_a_rollout_and_the_folder_is_found_by_its_name(
 def test_the_board_s_reader_of_that_format_reads_every_line(folder: Path) -> None:
     (path,) = folder.glob("*.jsonl")
     for line in path.read_text().splitlines():
-        record = reader_named("rllb").read(json.loads(line), ReadOptions())
+        record = reader_named("rllb").read(json.loads(line), Place(Path("log.jsonl")))
         assert isinstance(record, Record)
         assert not [remark for remark in record.remarks if remark.severity != "note"]
         assert len(record.tokens["logprobs"]) == len(record.response_tokens or ())

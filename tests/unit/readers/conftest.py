@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from board.core.options import ReadOptions
 from board.core.records import Record
 from board.readers import reader_named
-from board.readers.base import Event
+from board.readers.base import Event, Place
 from board.readers.parse import LineParser
 
 ReadLine = Callable[..., Record | Event]
@@ -20,12 +21,15 @@ ReadLine = Callable[..., Record | Event]
 def read_line(request) -> ReadLine:
     """Reads one line by the reader of that name, once parsed whole and once with arrays cut out."""
 
-    def read(reader: str, fields: dict, options: ReadOptions | None = None) -> Record | Event:
+    def read(
+        reader: str, fields: dict, options: ReadOptions | None = None, path: str = "log.jsonl"
+    ) -> Record | Event:
         line = json.dumps(fields).encode()
         parser = LineParser()
         parsed, _ = parser.parse(line)
         if request.param == "arrays cut out":
             parsed, _ = parser.parse(line)
-        return reader_named(reader).read(parsed, options or ReadOptions())
+        known = reader_named(reader)
+        return known.read(parsed, Place(Path(path), options, known.layout))
 
     return read

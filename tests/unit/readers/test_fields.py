@@ -11,7 +11,9 @@ from board.core import schema
 from board.core.options import ReadOptions
 from board.core.records import Constant
 from board.errors import RecordError
-from board.readers.fields import conversation_text, message_text, read_number, read_step
+from board.readers.fields import read_number
+from board.readers.messages import conversation_text, message_text
+from board.readers.step_of import read_step
 
 WRONG = {
     "object": {"a": 1},
@@ -100,7 +102,20 @@ def test_a_step_is_a_whole_number_however_it_is_written(value, step):
     "value",
     [
         *(0.9, "0.9", "3.5", "", "step", "1e3", "3_4", "epoch1_step3", math.nan, math.inf),
-        *(True, False, None, [3], {"a": 1}, 2**63, -(2**80), 1e30, "9" * 30, "9" * 9000, "٣"),
+        *(
+            True,
+            False,
+            None,
+            [3, 4],
+            [],
+            {"a": 1},
+            2**63,
+            -(2**80),
+            1e30,
+            "9" * 30,
+            "9" * 9000,
+            "٣",
+        ),
     ],
 )
 def test_what_is_no_whole_number_is_no_step(value):
@@ -218,8 +233,8 @@ def test_a_prompt_of_chat_messages_is_read_with_its_roles(read_line):
     [
         ("plain", "plain"),
         (None, ""),
-        ([{"type": "text", "text": "a"}, {"type": "image_url"}, "b"], "a[image_url]b"),
-        ([1], "[part]"),
+        ([{"type": "text", "text": "a"}, {"type": "image_url"}, "b"], "a[image]b"),
+        ([1], "[int]"),
         ({"a": 1}, "{'a': 1}"),
     ],
 )

@@ -60,7 +60,7 @@ def test_native_files_are_known_with_and_without_types(found, line):
         {"rollout_id": 3, "step": 3, "loss": 0.1},
         {"model": "x", "lr": 1e-6, "messages": []},
         {"prompt": "p", "response": "r"},
-        {"input": "p", "output": "r", "score": 1, "step": 1},
+        {"input": "p", "output": "r", "step": 1},
         {"token_ids": [1], "trainer_logprobs": [1]},
         {},
     ],

@@ -225,10 +225,20 @@ def test_an_unknown_run_is_an_error_that_names_the_known_ones(tmp_path, write_lo
 
 
 def test_a_run_knows_its_size_and_its_formats(tmp_path, write_log):
-    one, two = write_log("x.jsonl", ROLLOUT), write_log("y.jsonl", TOKENS)
+    one, two = write_log("x.jsonl", ROLLOUT), write_log("y.jsonl", ROLLOUT)
     (run,) = discover(tmp_path).runs
     assert run.bytes == one.stat().st_size + two.stat().st_size
-    assert run.formats == ("rllb", "prime_rl_tokens")
+    assert run.formats == ("rllb",)
+
+
+def test_a_folder_with_logs_of_two_formats_is_two_runs(tmp_path, write_log):
+    texts, tokens = write_log("a/x.jsonl", ROLLOUT), write_log("a/y.jsonl", TOKENS)
+    found = discover(tmp_path)
+    runs = {run.name: run for run in found.runs}
+    assert set(runs) == {"a (jsonl)", "a (prime_rl_tokens)"}
+    assert [file.path for file in runs["a (jsonl)"].files] == [texts]
+    assert [file.path for file in runs["a (prime_rl_tokens)"].files] == [tokens]
+    assert len({run.part for run in found.runs}) == 2
 
 
 @pytest.mark.parametrize("wanted", ["..", "../..", "/", "/etc/passwd", "a/../../x", "link"])

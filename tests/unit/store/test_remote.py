@@ -5,20 +5,25 @@ from __future__ import annotations
 import gzip
 import json
 import pickle
+import shutil
 from pathlib import Path
 
 import object_store
 import pandas as pd
 import pytest
+import torch
 import written_logs
 from object_store import Store
+from read_formats import DATA
 
 from board import cli
 from board.errors import BoardError, ChoiceError, NotFoundError, OutsideRootError, UnreadableError
 from board.readers import remote
-from board.readers.places import place_of
+from board.readers.locations import location_of
+from board.readers.sources import JSON_DOCUMENT, DamagedError
+from board.readers.torch_files import TORCH
 from board.store import build, companions, discovery, scan
-from board.store.discovery import discover, place_below, resolve_inside
+from board.store.discovery import discover, location_below, resolve_inside
 from board.store.rollout import open_rollout
 from board.store.run import Follower, Run, open_run
 
@@ -41,7 +46,7 @@ def store(running: Store, tmp_path, monkeypatch) -> Store:
 
 
 def opened(url: str, name: str | None = None) -> Run:
-    found = discover(place_of(url))
+    found = discover(location_of(url))
     return open_run(found.runs[0] if name is None else found.run(name))
 
 
@@ -55,7 +60,7 @@ def test_the_run_in_a_store_is_the_run_on_disk(store, tmp_path, monkeypatch):
     written_logs.rllb_run(tmp_path / "runs" / "deep" / "rllb")
     url = store.put_folder(tmp_path / "runs", "runs")
     monkeypatch.setattr(build, "SHARD_BYTES", 3000)
-    local, there = discover(tmp_path / "runs"), discover(place_of(url))
+    local, there = discover(tmp_path / "runs"), discover(location_of(url))
     assert {run.name for run in there.runs} == {run.name for run in local.runs}
     for info in local.runs:
         here, away = open_run(info), open_run(there.run(info.name))
@@ -68,13 +73,52 @@ def test_the_run_in_a_store_is_the_run_on_disk(store, tmp_path, monkeypatch):
         assert open_rollout(here, step, 0).tokens == open_rollout(away, step, 0).tokens
 
 
+def test_formats_known_by_their_paths_and_tables_are_in_a_store_what_they_are_on_disk(
+    store, tmp_path
+):
+    copied = tmp_path / "runs"
+    shutil.copytree(DATA, copied)
+    whole = (copied / "trl" / "text" / "completions" / "completions_00001.parquet").read_bytes()
+    (copied / "trl" / "chat" / "completions" / "completions_00009.parquet").write_bytes(whole[:-9])
+    (copied / "verl" / "v0" / "notes.jsonl").write_bytes(rows(5))  # of another family
+    there = discover(location_of(store.put_folder(copied, "formats")))
+    local = discover(copied)
+    assert {run.name for run in there.runs} == {run.name for run in local.runs}
+    assert "verl/v0 (verl)" in {run.name for run in there.runs}
+    for info in local.runs:
+        away = there.run(info.name)
+        assert (away.formats, away.family, away.left_out) == (
+            (info.formats, info.family, info.left_out)
+        )
+        one, other = open_run(info), open_run(away)
+        pd.testing.assert_frame_equal(one.rollouts, other.rollouts)
+        assert one.problems == other.problems
+        step = min(one.counts)
+        assert open_rollout(one, step, 0).line == open_rollout(other, step, 0).line
+
+
+def test_documents_and_torch_files_in_a_store_are_what_they_are_on_disk(store, tmp_path):
+    (tmp_path / "1.json").write_text('{"a":\n[1, 2]}')
+    torch.save({"a": torch.arange(3), "b": ["x"]}, tmp_path / "1.pt")
+    url = store.put_folder(tmp_path, "kinds")
+    for name, source in (("1.json", JSON_DOCUMENT), ("1.pt", TORCH)):
+        here, away = tmp_path / name, location_of(url) / name
+        assert list(source.head(away)) == list(source.head(here))
+        (line,) = source.lines(away)
+        assert [line] == list(source.lines(here))
+        assert source.fetch(away, line.offset, line.size) == line
+    (tmp_path / "2.pt").write_bytes((tmp_path / "1.pt").read_bytes()[:200])
+    with pytest.raises(DamagedError, match="half-written"):
+        list(TORCH.head(location_of(store.put_folder(tmp_path, "kinds")) / "2.pt"))
+
+
 def test_an_index_is_built_of_ranges_and_an_object_is_fetched_once(store, monkeypatch):
     monkeypatch.setattr(build, "SHARD_BYTES", 40_000)
     monkeypatch.setattr(scan, "PART_ROWS", 100)
     monkeypatch.setattr(remote, "_PAST_THE_END", 200)
     content = rows(*(step for step in range(300) for _ in range(4)), note="x" * 100)
     url = store.put("runs/a.jsonl", content)
-    (info,) = discover(place_of(url)).runs
+    (info,) = discover(location_of(url)).runs
     store.asked.requests.clear()
     run = open_run(info)
     assert run.rollout_count == 1200
@@ -105,10 +149,10 @@ def test_of_an_object_that_grew_only_what_is_new_is_read(store):
     content = rows(*range(2000))
     url = store.put("runs/a.jsonl", content)
     follower = Follower()
-    follower.run(discover(place_of(url)).runs[0])
+    follower.run(discover(location_of(url)).runs[0])
     store.put("runs/a.jsonl", content + rows(2000, 2001))
     store.asked.requests.clear()
-    run = follower.run(discover(place_of(url)).runs[0])
+    run = follower.run(discover(location_of(url)).runs[0])
     assert run.rollout_count == 2002
     assert run.rollouts["line"].tolist() == list(range(1, 2003))
     assert store.asked.bytes < len(rows(2000, 2001)) + 3 * scan.END_BYTES + 1
@@ -120,7 +164,7 @@ def test_new_replaced_and_deleted_objects_are_noticed(store):
     follower = Follower()
 
     def steps() -> list[int]:
-        return sorted(follower.run(discover(place_of(url)).runs[0]).counts)
+        return sorted(follower.run(discover(location_of(url)).runs[0]).counts)
 
     assert steps() == [1, 2, 3]
     store.put("runs/b.jsonl", rows(7))  # as long as before, within the same second
@@ -134,9 +178,9 @@ def test_a_line_that_is_not_ended_is_there_once_when_it_is(store):
     content = rows(1, 2)
     url = store.put("runs/a.jsonl", content[:-20])
     follower = Follower()
-    assert sorted(follower.run(discover(place_of(url)).runs[0]).counts) == [1]
+    assert sorted(follower.run(discover(location_of(url)).runs[0]).counts) == [1]
     store.put("runs/a.jsonl", content)
-    assert follower.run(discover(place_of(url)).runs[0]).counts == {1: 1, 2: 1}
+    assert follower.run(discover(location_of(url)).runs[0]).counts == {1: 1, 2: 1}
 
 
 def test_compressed_objects_are_unpacked_into_the_cache(store):
@@ -150,11 +194,11 @@ def test_settings_and_vocabulary_are_fetched_when_they_changed(store):
     store.put("runs/run-a.json", b'{"config": {"lr": 1}}')
     url = store.put("runs/a.jsonl", rows(1)).rpartition("/")[0]
     follower = Follower()
-    assert follower.run(discover(place_of(url)).runs[0]).settings == {
+    assert follower.run(discover(location_of(url)).runs[0]).settings == {
         "run-a.json": {"config": {"lr": 1}}
     }
     store.asked.requests.clear()
-    follower.run(discover(place_of(url)).runs[0])
+    follower.run(discover(location_of(url)).runs[0])
     assert store.asked.of("GET", "run-a.json") == []
 
 
@@ -164,7 +208,7 @@ def test_odd_names_are_named_or_left_out_and_nothing_else_is_listed(store):
     store.put("runs2/a.jsonl", rows(1))
     store.put("runs/notes.txt", b"text")
     store.put("runs/<b>/a b.jsonl", rows(1))
-    found = discover(place_of(f"s3://{store.bucket}/runs"))
+    found = discover(location_of(f"s3://{store.bucket}/runs"))
     assert [run.name for run in found.runs] == ["<b>"]
     assert [problem.count for problem in found.left_out] == [1]
 
@@ -172,7 +216,7 @@ def test_odd_names_are_named_or_left_out_and_nothing_else_is_listed(store):
 @pytest.mark.parametrize("url", ["s3://no-such-bucket/runs", "s3://bucket/nothing"])
 def test_what_does_not_exist_is_said_with_its_url(store, capsys, url):
     with pytest.raises(NotFoundError, match=url):
-        discover(place_of(url))
+        discover(location_of(url))
     assert cli.main(["steps", url]) == 2
     assert url in capsys.readouterr().err
 
@@ -199,7 +243,7 @@ def test_a_store_that_can_not_be_reached_or_has_no_credentials_is_an_error_that_
         filesystem.error = error
         monkeypatch.setattr(remote, "_filesystem", lambda *_, found=filesystem: found)
         with pytest.raises(UnreadableError, match=hint) as raised:
-            discover(place_of("s3://bucket/runs"))
+            discover(location_of("s3://bucket/runs"))
         assert "s3://bucket/runs" in str(raised.value)
         assert "secret" not in str(raised.value)
         assert cli.main(["runs", "s3://bucket/runs"]) == 2
@@ -227,7 +271,7 @@ def test_a_log_that_is_gone_when_a_rollout_is_opened_is_an_error_and_no_tracebac
 )
 def test_credentials_in_a_url_are_refused_and_not_repeated(url, capsys):
     with pytest.raises(ChoiceError) as raised:
-        place_of(url)
+        location_of(url)
     assert "secret" not in str(raised.value)
     assert cli.main(["runs", url]) == 2
     assert "secret" not in capsys.readouterr().err
@@ -236,7 +280,7 @@ def test_credentials_in_a_url_are_refused_and_not_repeated(url, capsys):
 @pytest.mark.parametrize("url", ["s3://", "s3://b/../c", "s3://b//c", "memory://a::file:///etc"])
 def test_urls_that_are_no_plain_place_are_refused(url):
     with pytest.raises(ChoiceError):
-        place_of(url)
+        location_of(url)
 
 
 @pytest.mark.parametrize(
@@ -257,13 +301,13 @@ def test_urls_that_are_no_plain_place_are_refused(url):
 )
 def test_the_path_box_can_not_leave_a_store_s_folder(wanted):
     with pytest.raises(BoardError):
-        resolve_inside(place_of("s3://bucket/runs"), wanted)
+        resolve_inside(location_of("s3://bucket/runs"), wanted)
 
 
 def test_the_path_box_goes_down_in_a_store():
-    root = place_of("s3://bucket/runs")
+    root = location_of("s3://bucket/runs")
     assert str(resolve_inside(root, "deep/run")) == "s3://bucket/runs/deep/run"
-    assert resolve_inside(root, "s3://bucket/runs/deep") == place_of("s3://bucket/runs/deep")
+    assert resolve_inside(root, "s3://bucket/runs/deep") == location_of("s3://bucket/runs/deep")
 
 
 def test_the_path_box_switches_between_disk_and_store_only_where_any_path_is_allowed(tmp_path):
@@ -272,15 +316,15 @@ def test_the_path_box_switches_between_disk_and_store_only_where_any_path_is_all
     with pytest.raises(OutsideRootError):
         resolve_inside(tmp_path, "file:///etc")
     assert resolve_inside(tmp_path, f"file://{tmp_path}") == tmp_path.resolve()
-    assert str(place_below(tmp_path, "s3://bucket/runs")) == "s3://bucket/runs"
-    assert place_below(place_of("s3://bucket/runs"), str(tmp_path)) == tmp_path
-    assert place_below(place_of("s3://bucket/runs"), "file:///etc") == Path("/etc")
+    assert str(location_below(tmp_path, "s3://bucket/runs")) == "s3://bucket/runs"
+    assert location_below(location_of("s3://bucket/runs"), str(tmp_path)) == tmp_path
+    assert location_below(location_of("s3://bucket/runs"), "file:///etc") == Path("/etc")
 
 
-def test_a_place_survives_the_way_to_another_process():
-    place = place_of("s3://bucket/runs") / "a.jsonl"
-    assert pickle.loads(pickle.dumps(place)) == place
-    assert place.parent == place_of("s3://bucket/runs")
+def test_a_location_survives_the_way_to_another_process():
+    location = location_of("s3://bucket/runs") / "a.jsonl"
+    assert pickle.loads(pickle.dumps(location)) == location
+    assert location.parent == location_of("s3://bucket/runs")
 
 
 def test_the_memory_of_this_process_is_a_store_too(tmp_path, monkeypatch):

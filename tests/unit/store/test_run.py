@@ -15,7 +15,8 @@ from board.core.options import ReadOptions
 from board.errors import NotFoundError
 from board.store import scan
 from board.store.discovery import discover
-from board.store.run import open_run
+from board.store.run import Follower, indexed_run, open_run
+from board.store.storage import FolderStorage
 
 NAN = float("nan")
 
@@ -659,3 +660,32 @@ def test_a_file_is_at_rest_after_a_minute(write_log, opened):
     for age, problems in ((30, 0), (90, 1)):
         os.utime(path, (time.time() - age,) * 2)
         assert len(opened().problems) == problems
+
+
+def test_a_lone_row_is_that_of_its_step(write_log, opened):
+    odd = [{"tag": "word"}, {"tag": 2}, {"level": "7"}, {"level": 3}, {}, {"ref_reward": 0.5}]
+    for rank in (0, 1):
+        rows = [
+            {"step": step, "reward": step, "group_id": "g", "response": f"r{step}", **extra}
+            for step in range(3)
+            for extra in odd
+        ]
+        write_log(f"data_rank{rank}.jsonl", *rows)
+    run, other = opened(), opened()
+    for step in range(3):
+        for index in range(12):
+            lone, row = run.row(step, index), other.of_step(step).iloc[index]
+            assert lone.name == row.name
+            pd.testing.assert_series_equal(lone, row, check_dtype=False, check_index_type=False)
+
+
+def test_an_index_is_opened_without_its_log(write_log, tmp_path):
+    path = write_log("x.jsonl", *map(rollout, range(3)))
+    (info,) = discover(tmp_path).runs
+    whole = Follower(persist=True).run(info)
+    path.unlink()
+    assert whole.index_folder is not None
+    found = indexed_run(FolderStorage(whole.index_folder), info)
+    pd.testing.assert_frame_equal(found.rollouts, whole.rollouts)
+    with pytest.raises(NotFoundError, match="no index"):
+        indexed_run(FolderStorage(tmp_path / "nowhere"), info)

@@ -1,0 +1,85 @@
+"""The command that looks a run over: `rollout-board findings`."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from typing import Any
+
+from board.cli import output
+from board.cli.runs import find_run, opened
+from board.core.findings.finding import SEVERITIES, Evidence, Finding
+from board.store.findings import Diagnosis, diagnose, read_thresholds
+from board.store.run import Run
+
+
+def findings(args: argparse.Namespace) -> int:
+    """What the rules find; 1 when anything of it is severe."""
+    thresholds = read_thresholds(args.thresholds) if args.thresholds else None
+    run = opened(find_run(args.run))
+    progress = output.ProgressLine()
+    try:
+        found = diagnose(run, thresholds, tokens=not args.index_only, progress=progress)
+    finally:
+        progress.close()
+    document = findings_document(run, found)
+    if args.json:
+        output.print_json(document)
+    else:
+        _print(run, found)
+    return 1 if document["severe"] else 0
+
+
+def findings_document(run: Run, found: Diagnosis) -> dict[str, Any]:
+    """A diagnosis as one JSON object."""
+    return {
+        "run": run.info.name,
+        "steps": found.steps,
+        "steps_read": found.steps_read,
+        "rollouts_read": found.rollouts_read,
+        **{name: _count(found, name) for name in SEVERITIES},
+        "findings": [asdict(finding) for finding in found.findings],
+    }
+
+
+def _count(found: Diagnosis, severity: str) -> int:
+    return sum(finding.severity == severity for finding in found.findings)
+
+
+def _print(run: Run, found: Diagnosis) -> None:
+    counts = ", ".join(f"{_count(found, name)} {name}" for name in SEVERITIES)
+    print(output.one_line(f"{run.info.name}: {counts}"))
+    for finding in found.findings:
+        _print_finding(finding)
+    print(
+        f"\nlooked at the tokens of {found.rollouts_read} rollouts of {found.steps_read} of "
+        f"{found.steps} steps; these are leads to follow, no verdicts"
+    )
+
+
+def _print_finding(finding: Finding) -> None:
+    print()
+    print(output.one_line(f"{finding.severity:8}{_steps(finding)}{finding.title}"))
+    print(output.one_line(f"{'':8}{finding.text}"))
+    if finding.value is not None and finding.threshold is not None:
+        value, bound = output.cell(finding.value), output.cell(finding.threshold)
+        unit = f" {finding.unit}" if finding.unit else ""
+        print(output.one_line(f"{'':8}{value}{unit}, threshold {bound} [{finding.rule}]"))
+    if finding.evidence:
+        shown = "; ".join(_told(evidence) for evidence in finding.evidence)
+        print(output.one_line(f"{'':8}see {shown}"))
+
+
+def _steps(finding: Finding) -> str:
+    if finding.first_step is None:
+        return ""
+    if finding.first_step == finding.last_step:
+        return f"step {finding.first_step}: "
+    return f"steps {finding.first_step} to {finding.last_step}: "
+
+
+def _told(evidence: Evidence) -> str:
+    place = f"step {evidence.step} index {evidence.index}"
+    if evidence.position is not None:
+        return f"{place} token {evidence.position} {evidence.piece!r}"
+    return f"{place} ({evidence.piece})" if evidence.piece else place

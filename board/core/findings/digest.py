@@ -1,0 +1,299 @@
+"""A step's tokens, boiled down to what rules ask of them, so that a run's tokens need not be kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from board.core.audit import Audit, audit
+from board.core.contributions import TokenShare, TypeShare, contributions
+from board.core.findings.finding import Evidence
+from board.core.kl import FloatArray
+from board.core.mismatch import Apart, decompose
+from board.core.step_tokens import BoolArray, IntArray, StepTokens
+from board.core.token_kinds import KINDS
+
+_TYPES: Final = 64
+_TOKENS: Final = 200
+_EXAMPLES: Final = 8
+LONGEST_PERIOD: Final = 32
+_HASH: Final = np.uint64(0x9E3779B97F4A7C15)
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A stretch of a response that is one period again and again."""
+
+    index: int
+    position: int
+    period: int
+    tokens: int
+    share: float
+    piece: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Pairs of responses to one prompt. equal: that are the same text. expected: how many the
+    probabilities of the responses allow, NaN where not recorded. examples: an index of each pair.
+    """
+
+    pairs: int = 0
+    equal: int = 0
+    expected: float = float("nan")
+    examples: tuple[Evidence, ...] = ()
+
+
+@dataclass(frozen=True)
+class Digest:
+    """What rules ask of a step's tokens.
+
+    read: rollouts that were read, of `total`. k3: the step's mean over them; kinds, pieces: what types
+    of tokens contribute to it; tokens: single ones. engine: sampler against trainer with the same
+    weights; engine_first, engine_second: the arrays compared. missing: by array the share of NaN.
+    faults: arrays of another length than the response. loops: by rollout the longest; lengths: tokens
+    of each rollout. broken: rollouts with their share of characters that are no text. common: the
+    largest share of rollouts, of different prompts, that are one response. kind_shares: of tokens.
+    """
+
+    step: int
+    read: int
+    total: int
+    audits: tuple[Audit, ...] = ()
+    k3: float = float("nan")
+    kinds: tuple[TypeShare, ...] = ()
+    pieces: tuple[TypeShare, ...] = ()
+    tokens: tuple[TokenShare, ...] = ()
+    engine: Apart | None = None
+    engine_pair: tuple[str, str] = ("", "")
+    engine_worst: tuple[Evidence, ...] = ()
+    missing: Mapping[str, float] = field(default_factory=dict[str, float])
+    missing_worst: Mapping[str, Evidence] = field(default_factory=dict[str, Evidence])
+    faults: Mapping[str, int] = field(default_factory=dict[str, int])
+    loops: tuple[Loop, ...] = ()
+    broken: tuple[Evidence, ...] = ()
+    pairs: Pairs = field(default_factory=Pairs)
+    common: float = float("nan")
+    common_examples: tuple[Evidence, ...] = ()
+    kind_shares: Mapping[str, float] = field(default_factory=dict[str, float])
+
+
+def digest(tokens: StepTokens, groups: IntArray, broken: FloatArray, total: int) -> Digest:
+    """Boils a step down. groups: [rollouts] codes, -1 for none. broken: [rollouts] share of the
+    response's characters that are no text, NaN where not known. total: rollouts of the step.
+    """
+    share = contributions(tokens, "k3") if "k3" in tokens.metric_names else None
+    engine, pair, worst = _engine(tokens)
+    missing, where = _missing(tokens)
+    hashes = response_hashes(tokens)
+    common, examples = _common(tokens, groups, hashes)
+    counts = np.bincount(tokens.token_kinds, minlength=len(KINDS))
+    return Digest(
+        step=tokens.step,
+        read=len(tokens.indices),
+        total=total,
+        audits=tuple(audit(tokens)),
+        k3=share.mean if share else float("nan"),
+        kinds=tuple(share.by("kind")) if share else (),
+        pieces=tuple(share.by("piece", _TYPES)) if share else (),
+        tokens=tuple(share.top_tokens(_TOKENS)) if share else (),
+        engine=engine,
+        engine_pair=pair,
+        engine_worst=worst,
+        missing=missing,
+        missing_worst=where,
+        faults=tokens.faults,
+        loops=tuple(_loops(tokens)),
+        broken=_broken(tokens, broken),
+        pairs=_pairs(tokens, groups, hashes),
+        common=common,
+        common_examples=examples,
+        kind_shares={
+            KINDS[i]: float(counts[i] / max(tokens.count, 1))
+            for i in np.flatnonzero(counts).tolist()
+        },
+    )
+
+
+def _engine(
+    tokens: StepTokens,
+) -> tuple[Apart | None, tuple[str, str], tuple[Evidence, ...]]:
+    """Sampler against trainer, before its updates where that is recorded, else as it is."""
+    parts = decompose(tokens)
+    if parts is None:
+        return None, ("", ""), ()
+    second = "logprobs" if parts.engine is None else "old_logprobs"
+    d = np.abs(tokens.arrays[second] - tokens.arrays["sampling_logprobs"])
+    d = np.where(tokens.in_loss, d, np.nan)
+    return parts.engine or parts.total, (second, "sampling_logprobs"), _worst_tokens(tokens, d)
+
+
+def _worst_tokens(tokens: StepTokens, values: FloatArray, count: int = 3) -> tuple[Evidence, ...]:
+    keys = np.where(np.isfinite(values), values, -np.inf)
+    best: list[int] = np.argsort(-keys, kind="stable")[:count].tolist()
+    return tuple(
+        _evidence(tokens, place, float(keys[place])) for place in best if keys[place] > -np.inf
+    )
+
+
+def _evidence(tokens: StepTokens, place: int, value: float) -> Evidence:
+    index = int(tokens.indices[tokens.rollout_of[place]])
+    position = int(tokens.positions[place])
+    return Evidence(tokens.step, index, position, tokens.piece(place), value)
+
+
+def _missing(tokens: StepTokens) -> tuple[dict[str, float], dict[str, Evidence]]:
+    """Share of NaN in the loss among the rollouts that have the array, and the first such token."""
+    shares: dict[str, float] = {}
+    where: dict[str, Evidence] = {}
+    n = len(tokens.indices)
+    for name, values in tokens.arrays.items():
+        finite = np.isfinite(values)
+        has = np.bincount(tokens.rollout_of[finite], minlength=n) > 0
+        among = has[tokens.rollout_of] & tokens.in_loss
+        gaps = among & ~finite
+        count = int(among.sum())
+        shares[name] = float(gaps.sum() / count) if count else float("nan")
+        if gaps.any():
+            where[name] = _evidence(tokens, int(np.flatnonzero(gaps)[0]), float("nan"))
+    return shares, where
+
+
+def response_hashes(tokens: StepTokens) -> IntArray:
+    """[rollouts] equal for equal responses (up to a collision of 64 bits), 0 for those without text."""
+    codes = tokens.codes.astype(np.int64).view(np.uint64) + np.uint64(1)
+    with np.errstate(over="ignore"):
+        place = tokens.positions.astype(np.uint64) + np.uint64(1)
+        mixed = (codes * _HASH) ^ (place * np.uint64(0xBF58476D1CE4E5B9))
+        mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(0x94D049BB133111EB)
+        mixed ^= mixed >> np.uint64(32)
+        total = np.cumsum(np.append(np.uint64(0), mixed), dtype=np.uint64)
+        sums = total[tokens.starts[1:]] - total[tokens.starts[:-1]]
+    unknown = np.bincount(tokens.rollout_of[tokens.codes < 0], minlength=len(tokens.indices)) > 0
+    empty = np.diff(tokens.starts) == 0
+    return np.where(unknown | empty, np.uint64(0), sums).view(np.int64)
+
+
+def _pairs(tokens: StepTokens, groups: IntArray, hashes: IntArray) -> Pairs:
+    """Equal pairs within groups. Two samples of one policy are equal with probability Σ p(x)², the mean
+    of p(x) over samples: what a response's own log-probabilities sum to, exponentiated.
+    """
+    keep = (groups >= 0) & (hashes != 0)
+    if not keep.any():
+        return Pairs()
+    chance = _response_probability(tokens)
+    pairs = equal = 0
+    expected = 0.0
+    examples: list[Evidence] = []
+    for group in np.unique(groups[keep]).tolist():
+        own = np.flatnonzero(keep & (groups == group))
+        n = len(own)
+        _, first, counts = np.unique(hashes[own], return_index=True, return_counts=True)
+        pairs += n * (n - 1) // 2
+        equal += int((counts * (counts - 1) // 2).sum())
+        expected += float(np.mean(chance[own])) * n * (n - 1) / 2 if n else 0.0
+        most = int(np.argmax(counts))
+        if counts[most] > 1:
+            place = int(own[first[most]])
+            examples.append(
+                Evidence(tokens.step, int(tokens.indices[place]), value=float(counts[most]))
+            )
+    examples.sort(key=lambda e: -(e.value or 0.0))
+    return Pairs(pairs, equal, expected, tuple(examples[:_EXAMPLES]))
+
+
+def _response_probability(tokens: StepTokens) -> FloatArray:
+    """[rollouts] probability of each response under the policy that sampled it; NaN where not known."""
+    for name in ("sampling_logprobs", "old_logprobs", "logprobs"):
+        if name in tokens.arrays:
+            sums = np.bincount(
+                tokens.rollout_of, weights=tokens.arrays[name], minlength=len(tokens.indices)
+            )
+            return np.exp(np.minimum(sums, 0.0))
+    return np.full(len(tokens.indices), np.nan)
+
+
+def _common(
+    tokens: StepTokens, groups: IntArray, hashes: IntArray
+) -> tuple[float, tuple[Evidence, ...]]:
+    """The largest share of rollouts that are one response, where those are of two groups or more."""
+    known = np.flatnonzero((groups >= 0) & (hashes != 0))
+    if len(known) < 2:
+        return float("nan"), ()
+    _, inverse, counts = np.unique(hashes[known], return_inverse=True, return_counts=True)
+    most = known[inverse == np.argmax(counts)]
+    if len(np.unique(groups[most])) < 2:
+        return 0.0, ()
+    length = int(np.diff(tokens.starts)[most[0]])
+    found = tuple(
+        Evidence(tokens.step, int(tokens.indices[place]), value=float(length))
+        for place in most[:3].tolist()
+    )
+    return len(most) / len(known), found
+
+
+def _broken(tokens: StepTokens, shares: FloatArray) -> tuple[Evidence, ...]:
+    """Rollouts with characters that are no text, each at its first token that is none by itself."""
+    part = KINDS.index("part of a character")
+    found: list[Evidence] = []
+    for place in np.flatnonzero(shares > 0).tolist():
+        start, end = int(tokens.starts[place]), int(tokens.starts[place + 1])
+        hits = np.flatnonzero(tokens.token_kinds[start:end] == part)
+        position = int(hits[0]) if len(hits) else None
+        piece = "" if position is None else tokens.piece(start + position)
+        found.append(
+            Evidence(tokens.step, int(tokens.indices[place]), position, piece, float(shares[place]))
+        )
+    return tuple(sorted(found, key=lambda e: -(e.value or 0.0)))
+
+
+def _loops(tokens: StepTokens) -> list[Loop]:
+    """Of each rollout the longest stretch in which codes repeat with a period of up to 32 tokens.
+
+    A stretch counts from its first period on and must hold three of them.
+    """
+    n = len(tokens.indices)
+    best = np.zeros(n, np.int64)
+    begin, period_of = np.zeros(n, np.int64), np.zeros(n, np.int64)
+    for period in range(1, LONGEST_PERIOD + 1):
+        starts, lengths = _runs(_repeats(tokens, period))
+        whole = lengths + period
+        keep = whole >= 3 * period
+        starts, whole = starts[keep] - period, whole[keep]
+        of = tokens.rollout_of[starts] if len(starts) else starts
+        order = np.argsort(whole, kind="stable")
+        longest, at = np.zeros(n, np.int64), np.zeros(n, np.int64)
+        longest[of[order]], at[of[order]] = whole[order], starts[order]
+        better = longest > best
+        best[better], begin[better], period_of[better] = longest[better], at[better], period
+    lengths = np.maximum(np.diff(tokens.starts), 1)
+    return [
+        Loop(
+            int(tokens.indices[i]),
+            int(begin[i] - tokens.starts[i]),
+            int(period_of[i]),
+            int(best[i]),
+            float(best[i] / lengths[i]),
+            "".join(tokens.piece(int(begin[i]) + k) for k in range(int(period_of[i]))),
+        )
+        for i in np.flatnonzero(best).tolist()
+    ]
+
+
+def _repeats(tokens: StepTokens, period: int) -> BoolArray:
+    """[T] whether a token equals the one `period` places before it in the same response."""
+    found = np.zeros(tokens.count, bool)
+    if tokens.count > period:
+        same = tokens.codes[period:] == tokens.codes[:-period]
+        found[period:] = same & (tokens.positions[period:] >= period) & (tokens.codes[period:] >= 0)
+    return found
+
+
+def _runs(flags: BoolArray) -> tuple[IntArray, IntArray]:
+    """(start, length) of each run of True."""
+    edges = np.diff(np.concatenate(([0], flags.astype(np.int8), [0])))
+    starts = np.flatnonzero(edges == 1)
+    return starts, np.flatnonzero(edges == -1) - starts

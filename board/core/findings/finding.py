@@ -1,0 +1,77 @@
+"""What a rule found: where to look, and why. A lead to follow, never a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, Literal
+
+Severity = Literal["severe", "warning", "lead"]
+"""severe: numbers of the run may be wrong, or training most likely fails. warning: a known sign of
+trouble beyond its threshold. lead: worth a look."""
+
+SEVERITIES: Final[tuple[Severity, ...]] = ("severe", "warning", "lead")
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A rollout, or a token of one. position: of the token in the response; None for the whole rollout.
+
+    piece: the token's text, or a few words about the rollout; it may hold what a model wrote.
+    """
+
+    step: int
+    index: int
+    position: int | None = None
+    piece: str = ""
+    value: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The place one click leads to. page: "rollout", "rollouts", "overview", "health", "groups",
+    "mismatch" or "tokens"; metric: what to show there.
+    """
+
+    page: str
+    step: int | None = None
+    index: int | None = None
+    position: int | None = None
+    metric: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that a rule found.
+
+    step: where it is worst; first_step, last_step: of the stretch of steps that it holds for; None
+    where it is not of a step. value and threshold: what was measured at `step`, and the bound it is
+    beyond; unit in words. title: one line. text: what was seen and what it may mean, worded as a lead.
+    source: of the rule and its threshold. evidence: the most telling first.
+    """
+
+    rule: str
+    severity: Severity
+    title: str
+    text: str
+    step: int | None
+    first_step: int | None
+    last_step: int | None
+    value: float | None
+    threshold: float | None
+    source: str
+    target: Target
+    unit: str = ""
+    evidence: tuple[Evidence, ...] = ()
+
+
+def worst_first(findings: Iterable[Finding]) -> list[Finding]:
+    """By severity, then how early it began, then by rule."""
+    return sorted(
+        findings,
+        key=lambda f: (
+            SEVERITIES.index(f.severity),
+            f.first_step if f.first_step is not None else -1,
+            f.rule,
+        ),
+    )

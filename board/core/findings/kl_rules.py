@@ -1,0 +1,145 @@
+"""The policy leaves its reference: at once, or by one type of token."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import numpy as np
+
+from board.core.contributions import TokenShare, TypeShare
+from board.core.findings.digest import Digest
+from board.core.findings.facts import Facts
+from board.core.findings.finding import Evidence, Finding, Severity, Target
+from board.core.findings.thresholds import Limits
+from board.core.findings.trailing import Stretch, baselines, stretches
+
+_MOST: Final = 5
+_SPIKE_SOURCE: Final = (
+    "k3: Schulman 2020, Approximating KL Divergence; median and MAD of the steps before"
+)
+_TYPE_SOURCE: Final = "contributions to the step mean of k3; Schulman 2020"
+
+
+def kl_spike(facts: Facts, limits: Limits) -> Iterator[Finding]:
+    """k3 far above the median of the steps before. Several in a row are severe, one alone is a lead:
+    k3 has heavy tails, and one token sampled against all odds makes a spike.
+    """
+    k3 = facts.curve("k3_mean")
+    if k3 is None:
+        return
+    before = baselines(k3, int(limits["steps"]), int(limits["least_steps"]), limits["larger"])
+    bound = np.full(len(k3), np.nan)
+    for i, base in enumerate(before):
+        if base is not None:
+            spread = base.median + limits["deviations"] * base.spread
+            largest = limits["larger"] * base.largest  # what grows step by step is no spike
+            bound[i] = max(limits["times"] * base.median, spread, largest, limits["least"])
+    fires = k3 > bound
+    found = sorted(
+        stretches(fires, np.nan_to_num(k3 / bound)), key=lambda s: (-s.count, -k3[s.worst])
+    )
+    for stretch in found[:_MOST]:
+        yield _spike(facts, limits, stretch, float(k3[stretch.worst]), float(bound[stretch.worst]))
+
+
+def _spike(facts: Facts, limits: Limits, stretch: Stretch, value: float, bound: float) -> Finding:
+    step = int(facts.steps[stretch.worst])
+    severity = _by_length(stretch.count, limits)
+    digest = facts.digest(step)
+    tokens = _tokens(digest.tokens[:3], step) if digest and digest.tokens else ()
+    text = (
+        f"The mean k3 of step {step} is {value:.3g} nats, where the steps before allow {bound:.3g}. "
+        "Look at the tokens that carry it: a few against all odds, one type of token, or all of them?"
+    )
+    return Finding(
+        "kl_spike",
+        severity,
+        "KL(policy‖ref) jumps",
+        text,
+        step,
+        int(facts.steps[stretch.first]),
+        int(facts.steps[stretch.last]),
+        value,
+        bound,
+        _SPIKE_SOURCE,
+        Target("tokens", step, metric="k3"),
+        "nats",
+        tokens or facts.top(step, "k3_mean"),
+    )
+
+
+def _by_length(count: int, limits: Limits) -> Severity:
+    if count >= limits["severe_steps"]:
+        return "severe"
+    return "warning" if count > 1 else "lead"
+
+
+def _tokens(shares: Iterable[TokenShare], step: int) -> tuple[Evidence, ...]:
+    return tuple(Evidence(step, t.index, t.position, t.piece, t.value) for t in shares)
+
+
+def token_type_kl(facts: Facts, limits: Limits) -> Iterator[Finding]:
+    """One piece carries most of a step's k3, many times more of it per token than at the steps before.
+
+    One token alone is no type: so many must be there, and the largest of them is left out of the mean
+    that is compared.
+    """
+    usual: dict[str, list[float]] = {}
+    hits: dict[str, list[tuple[int, TypeShare, float]]] = {}
+    for place, digest in enumerate(facts.digests):
+        for piece in digest.pieces:
+            past = usual.get(piece.name, [])
+            bound = limits["times"] * (float(np.median(past[-20:])) if past else np.inf)
+            if _carries(piece, digest, bound, limits):
+                hits.setdefault(piece.name, []).append((place, piece, bound))
+            else:
+                usual.setdefault(piece.name, []).append(piece.mean)
+    for name, found in hits.items():
+        yield from _of_piece(facts, limits, name, found)
+
+
+def _carries(piece: TypeShare, digest: Digest, bound: float, limits: Limits) -> bool:
+    if digest.k3 < limits["least"] or piece.share < limits["share"]:
+        return False
+    if piece.count < limits["tokens"]:
+        return False
+    values = [t.value for t in digest.tokens if t.piece == piece.name]
+    rest = piece.mean * piece.count - max(values, default=0.0)
+    return rest / (piece.count - 1) > bound
+
+
+def _of_piece(
+    facts: Facts, limits: Limits, name: str, found: list[tuple[int, TypeShare, float]]
+) -> Iterator[Finding]:
+    fires = np.zeros(len(facts.digests), bool)
+    share = np.zeros(len(facts.digests))
+    for place, piece, _ in found:
+        fires[place], share[place] = True, piece.contribution
+    bounds = {place: (piece, bound) for place, piece, bound in found}
+    for stretch in stretches(fires, share):
+        if stretch.count < limits["least_steps"]:
+            continue
+        digest = facts.digests[stretch.worst]
+        piece, bound = bounds[stretch.worst]
+        tokens = [t for t in digest.tokens if t.piece == name][:3]
+        text = (
+            f"At step {digest.step} {piece.share:.0%} of k3 is of one piece, {piece.kind}: {piece.count} "
+            f"tokens with a mean of {piece.mean:.3g} nats, where {bound:.3g} would be "
+            f"{limits['times']:g} times the usual. Is it masked, shifted or trained by mistake?"
+        )
+        yield Finding(
+            "token_type_kl",
+            _by_length(stretch.count, limits),
+            f"One type of token carries KL(policy‖ref): {piece.kind}",
+            text,
+            digest.step,
+            facts.digests[stretch.first].step,
+            facts.digests[stretch.last].step,
+            piece.share,
+            limits["share"],
+            _TYPE_SOURCE,
+            Target("tokens", digest.step, metric="k3"),
+            "share of k3",
+            _tokens(tokens, digest.step),
+        )

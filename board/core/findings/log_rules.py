@@ -1,0 +1,257 @@
+"""The log itself: arrays that are shifted, cut or full of gaps, ranks that stop, rollouts twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from board.core.audit import culprit
+from board.core.findings.digest import Digest
+from board.core.findings.facts import Facts
+from board.core.findings.finding import Evidence, Finding, Target
+from board.core.findings.thresholds import Limits
+from board.core.findings.trailing import stretches
+
+_OURS: Final = "the bound is the board's"
+_HEALTH: Final = Target("health")
+
+
+def misaligned(facts: Facts, limits: Limits) -> Iterator[Finding]:
+    """Two arrays fit each other at another shift than 0: value i is not that of token i."""
+    shifted = [[a for a in d.audits if a.shift] for d in facts.digests]
+    count = np.array([float(len(audits)) for audits in shifted])
+    for stretch in stretches(count > 0, count):
+        if stretch.count < limits["steps"]:
+            continue
+        digest = facts.digests[stretch.first]
+        worst = shifted[stretch.first][0]
+        assert worst.shift is not None
+        guilty = culprit([*digest.audits])
+        whose = f"{guilty} seems to be the shifted one. " if guilty else ""
+        at = worst.correlations
+        yield Finding(
+            "misaligned",
+            "severe",
+            "Arrays are off by one",
+            f"From step {digest.step} on, {worst.first}[i] correlates with "
+            f"{worst.second}[i{worst.shift:+d}] "
+            f"({at[worst.shift]:.2f}; at shift 0: {at[0]:.2f}). {whose}Ratios and KL of such tokens mean "
+            "nothing: a logit at position t is of the token at t + 1.",
+            digest.step,
+            digest.step,
+            facts.digests[stretch.last].step,
+            float(worst.shift),
+            0.0,
+            "core/audit.py: correlation at shifts -1, 0, +1",
+            Target("health", digest.step, metric=guilty or worst.first),
+            "shift in tokens",
+            _apart(digest, guilty or worst.first),
+        )
+
+
+def _apart(digest: Digest, array: str) -> tuple[Evidence, ...]:
+    """Tokens at which the array is furthest from the one it is compared with."""
+    if "ref_logprobs" not in array and digest.engine_worst:
+        return digest.engine_worst
+    return tuple(
+        Evidence(digest.step, t.index, t.position, t.piece, t.value) for t in digest.tokens[:3]
+    )
+
+
+def missing_values(facts: Facts, limits: Limits) -> Iterator[Finding]:
+    """Gaps within arrays that are otherwise recorded."""
+    names = dict.fromkeys(name for d in facts.digests for name in d.missing)
+    for name in names:
+        shares = np.nan_to_num(np.array([d.missing.get(name, 0.0) for d in facts.digests]))
+        for stretch in stretches(shares >= limits["share"], shares):
+            digest, value = facts.digests[stretch.worst], float(shares[stretch.worst])
+            where = digest.missing_worst.get(name)
+            yield Finding(
+                "missing_values",
+                "severe" if value >= limits["severe"] else "warning",
+                f"{name} has gaps",
+                f"{value:.0%} of the loss tokens of step {digest.step} have no finite {name}. "
+                "They are left "
+                "out of all means here; were they in the loss of the training?",
+                digest.step,
+                facts.digests[stretch.first].step,
+                facts.digests[stretch.last].step,
+                value,
+                limits["share"],
+                _OURS,
+                Target("health", digest.step, metric=name),
+                "share of tokens",
+                () if where is None else (where,),
+            )
+
+
+def unequal_arrays(facts: Facts, limits: Limits) -> Iterator[Finding]:
+    """Arrays of another length than the response: which value is of which token is not known."""
+    names = dict.fromkeys(name for d in facts.digests for name in d.faults)
+    for name in names:
+        counts = np.array([float(d.faults.get(name, 0)) for d in facts.digests])
+        for stretch in stretches(counts >= limits["rollouts"], counts):
+            digest = facts.digests[stretch.worst]
+            yield Finding(
+                "unequal_arrays",
+                "warning",
+                f"{name} is of another length",
+                f"In {int(counts[stretch.worst])} rollouts of step {digest.step} {name} has "
+                "another length than "
+                "the other arrays, or holds no numbers, and is left out. Was padding cut off "
+                "on one side only?",
+                digest.step,
+                facts.digests[stretch.first].step,
+                facts.digests[stretch.last].step,
+                float(counts[stretch.worst]),
+                limits["rollouts"],
+                _OURS,
+                Target("health", digest.step, metric=name),
+                "rollouts",
+            )
+
+
+def stopped_rank(facts: Facts, limits: Limits) -> Iterator[Finding]:
+    """A rank that writes no more while the others go on, within one launch of the training."""
+    ranks = facts.columns.get("rank")
+    if ranks is None:
+        return
+    present = _presence(facts, ranks)
+    sizes = np.array([facts.world_sizes.get(int(s), 0) for s in facts.steps])
+    for rank, there in present.items():
+        expected = np.where(sizes > 0, rank < sizes, _between(there, present))
+        expected &= ~np.isin(facts.steps, list(facts.growing))
+        absent = expected & ~there
+        for stretch in stretches(absent, absent.astype(np.float64), calm=0):
+            to_end = not there[stretch.last :].any()
+            severe = to_end and stretch.count >= limits["steps"]
+            first, last = int(facts.steps[stretch.first]), int(facts.steps[stretch.last])
+            until = "and never again" if to_end else f"until step {last}"
+            yield Finding(
+                "stopped_rank",
+                "severe" if severe else "warning",
+                f"Rank {rank} stopped writing",
+                f"Rank {rank} has no rollout from step {first} on, {until}, while other ranks "
+                "go on. Means "
+                "of these steps are of fewer rollouts than were trained on.",
+                first,
+                first,
+                last,
+                float(stretch.count),
+                limits["steps"],
+                _OURS,
+                _HEALTH,
+                "steps",
+            )
+
+
+def _presence(facts: Facts, ranks: np.ndarray) -> dict[int, np.ndarray]:
+    """By rank: bool [S], whether it has a rollout; ranks that the log says should be there included."""
+    known = np.isfinite(ranks)
+    of_step = np.searchsorted(facts.steps, facts.step_of[known])
+    found: dict[int, np.ndarray] = {}
+    numbers = ranks[known].astype(np.int64)
+    wanted = {
+        *np.unique(numbers).tolist(),
+        *range(min(max(facts.world_sizes.values(), default=0), 4096)),
+    }
+    counts = {rank: of_step[numbers == rank] for rank in sorted(wanted)}
+    for rank, places in counts.items():
+        there = np.zeros(len(facts.steps), bool)
+        there[places] = True
+        found[rank] = there
+    return found
+
+
+def _between(there: np.ndarray, present: dict[int, np.ndarray]) -> np.ndarray:
+    """Without a world size: a rank is expected from its first step on, if another one goes on."""
+    begun = np.cumsum(there) > 0
+    return begun if len(present) > 1 else np.zeros(len(there), bool)
+
+
+def duplicated_rollouts(facts: Facts, limits: Limits) -> Iterator[Finding]:
+    """The log holds a rollout twice, by its id: all means count it twice."""
+    if not facts.copies:
+        return
+    steps = np.array([copy.step for copy in facts.copies])
+    counts = np.bincount(np.searchsorted(facts.steps, steps), minlength=len(facts.steps))
+    for stretch in stretches(counts >= limits["rollouts"], counts.astype(np.float64)):
+        step = int(facts.steps[stretch.first])
+        own = [copy for copy in facts.copies if copy.step == step]
+        ranks = sorted({copy.rank for copy in own if copy.rank is not None})
+        of = f" (ranks {', '.join(map(str, ranks[:8]))})" if ranks else ""
+        yield Finding(
+            "duplicated_rollouts",
+            "severe",
+            "Rollouts are in the log twice",
+            f"{len(own)} rollouts of step {step} have the id of another one of the same "
+            f"step{of}. Did two "
+            "processes log the same batch, or one of them twice?",
+            step,
+            step,
+            int(facts.steps[stretch.last]),
+            float(counts[stretch.first]),
+            limits["rollouts"],
+            "rollout_id is unique within a step",
+            Target("rollouts", step, own[0].index),
+            "rollouts",
+            tuple(Evidence(step, c.index, None, f"the same as {c.of}") for c in own[:3]),
+        )
+
+
+def resumed(facts: Facts, limits: Limits) -> Iterator[Finding]:
+    """Steps were written again after a resume: nothing wrong, but good to know where."""
+    if facts.rewritten is None:
+        return
+    first, last, count = facts.rewritten
+    yield Finding(
+        "resumed",
+        "lead",
+        "The run was resumed",
+        f"Steps {first} to {last} were written again: {count} earlier rollouts are not shown. "
+        "A step in the "
+        "curves there may be of the resume (optimizer state, data order) and not of the training.",
+        first,
+        first,
+        last,
+        float(count),
+        0.0,
+        "attempts of the log",
+        _HEALTH,
+        "rollouts",
+    )
+
+
+def clock_gap(facts: Facts, limits: Limits) -> Iterator[Finding]:
+    """A step that took many times as long as the others, or a clock that ran backwards."""
+    clock = facts.columns.get("timestamp")
+    if clock is None or len(facts.steps) < 4:
+        return
+    starts = np.searchsorted(facts.step_of, facts.steps)
+    times = np.fmax.reduceat(clock, starts)
+    gaps = np.append(np.nan, np.diff(times))
+    usual = float(np.nanmedian(gaps)) if np.isfinite(gaps).any() else float("nan")
+    bound = max(limits["times"] * usual, limits["seconds"])
+    backwards = gaps < 0
+    with np.errstate(invalid="ignore"):
+        fires = (gaps > bound) | backwards
+    for stretch in stretches(fires, np.nan_to_num(np.abs(gaps)), calm=0):
+        step = int(facts.steps[stretch.worst])
+        gap = float(gaps[stretch.worst])
+        yield Finding(
+            "clock_gap",
+            "lead",
+            "The clock ran backwards" if gap < 0 else "A pause",
+            f"{abs(gap):.0f} s lie between step {step} and the one before, where {usual:.0f} "
+            "s are usual.",
+            step,
+            int(facts.steps[stretch.first]),
+            int(facts.steps[stretch.last]),
+            gap,
+            bound,
+            _OURS,
+            _HEALTH,
+            "seconds",
+        )

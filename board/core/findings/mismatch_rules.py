@@ -1,0 +1,85 @@
+"""The engine that samples is not the policy that learns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from board.core.findings.facts import Facts
+from board.core.findings.finding import Finding, Target
+from board.core.findings.thresholds import Limits
+from board.core.findings.trailing import stretches
+
+_SOURCE: Final = (
+    "mean exp|d|: NeMo-RL docs/guides/grpo.md, token_mult_prob_error, below 1.05 in its own checks; ESS: "
+    "verl docs/algo/rollout_corr.md; Yao et al. 2025 on truncated importance sampling"
+)
+
+
+def mismatch(facts: Facts, limits: Limits) -> Iterator[Finding]:
+    """Sampler and trainer give tokens other probabilities, with the same weights where that is known.
+
+    A run without old_logprobs whose trainer makes several updates of a batch has staleness in it too.
+    """
+    digests = facts.digests
+    values = np.array([d.engine.multiplicative if d.engine else np.nan for d in digests])
+    ess = np.array([d.engine.ess if d.engine else np.nan for d in digests])
+    for stretch in stretches(values > limits["warning"], np.nan_to_num(values)):
+        digest = digests[stretch.worst]
+        part = slice(stretch.first, stretch.last + 1)
+        far = (values[part] > limits["severe"]) | (ess[part] < limits["ess"])
+        # One step alone may be one token that was sampled against all odds.
+        severe = int(far.sum()) >= limits["severe_steps"]
+        second, first = digest.engine_pair
+        yield Finding(
+            "mismatch",
+            "severe" if severe else "warning" if stretch.count > 1 else "lead",
+            "Sampler and trainer disagree",
+            f"At step {digest.step} the mean of exp|{second} - {first}| is "
+            f"{values[stretch.worst]:.4f} and "
+            f"{ess[stretch.worst]:.0%} of the tokens remain effective when weighted for it. Other "
+            "precision, temperature, tokens or weights on one side? See the mismatch by "
+            "token and position.",
+            digest.step,
+            digests[stretch.first].step,
+            digests[stretch.last].step,
+            float(values[stretch.worst]),
+            limits["warning"],
+            _SOURCE,
+            Target("mismatch", digest.step, metric="mismatch_kl"),
+            "mean exp|d|",
+            digest.engine_worst,
+        )
+
+
+def mismatch_drift(facts: Facts, limits: Limits) -> Iterator[Finding]:
+    """The mismatch grows over the run, while it may still be small."""
+    values = np.array([d.engine.multiplicative - 1 if d.engine else np.nan for d in facts.digests])
+    steps = int(limits["steps"])
+    if len(values) < 2 * steps or not np.isfinite(values[:steps]).all():
+        return
+    early = float(np.median(values[:steps]))
+    late = np.array([np.median(values[max(i - steps + 1, 0) : i + 1]) for i in range(len(values))])
+    bound = max(limits["times"] * early, limits["least"])
+    fires = late > bound
+    for stretch in stretches(fires, np.nan_to_num(late), calm=steps):
+        digest = facts.digests[stretch.worst]
+        yield Finding(
+            "mismatch_drift",
+            "warning",
+            "Sampler and trainer drift apart",
+            f"Mean exp|d| - 1 was {early:.2g} in the first steps and is "
+            f"{late[stretch.worst]:.2g} in those up "
+            f"to {digest.step}. Are the sampler's weights still brought up to date, and all of them?",
+            digest.step,
+            facts.digests[stretch.first].step,
+            facts.digests[stretch.last].step,
+            float(late[stretch.worst]),
+            bound,
+            _SOURCE,
+            Target("mismatch", digest.step, metric="mismatch_kl"),
+            "mean exp|d| - 1",
+            digest.engine_worst,
+        )

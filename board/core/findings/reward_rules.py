@@ -1,0 +1,200 @@
+"""Rewards that mislead: up while a part of them falls, out of their range, or not there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from board.core.environments import env_curves
+from board.core.findings.facts import Facts
+from board.core.findings.finding import Evidence, Finding, Severity, Target
+from board.core.findings.thresholds import Limits
+from board.core.findings.trailing import Stretch, onset, stretches, trailing_error, trailing_mean
+from board.core.kl import FloatArray
+from board.core.metrics import REWARD_PART
+
+_HACK_SOURCE: Final = (
+    "Skalse et al. 2022, Defining and Characterizing Reward Hacking, arXiv 2209.13085; bounds are the "
+    "board's"
+)
+
+
+def part_falls(facts: Facts, limits: Limits) -> Iterator[Finding]:
+    """The reward rises, and a part of it falls to a fraction of what it was."""
+    reward = facts.curve("reward_mean")
+    steps = int(limits["steps"])
+    if reward is None or len(reward) < 2 * steps:
+        return
+    rises = _changes(reward, steps)
+    for column in facts.parts:
+        part = facts.curve(f"{column}_mean")
+        if part is None:
+            continue
+        early = float(trailing_mean(part[:steps], steps)[-1])
+        if not early > 0:
+            continue
+        falls = _changes(part, steps)
+        lost = -falls[0] / early
+        fires = (rises[0] > limits["errors"] * rises[1]) & (-falls[0] > limits["errors"] * falls[1])
+        fires &= lost >= limits["warning"]
+        for stretch in stretches(fires, lost, calm=steps):
+            low = part <= early * (1 - limits["warning"])
+            first = int(facts.steps[onset(low, stretch.first, steps)])
+            yield _fallen(facts, limits, column, stretch, first, float(lost[stretch.worst]))
+
+
+def hidden_env(facts: Facts, limits: Limits) -> Iterator[Finding]:
+    """One environment loses a good part of its reward, and the mean over all does not show it."""
+    rewards, steps = facts.columns.get("reward"), int(limits["steps"])
+    if rewards is None or len(facts.env_names) < 2 or len(facts.steps) < 2 * steps:
+        return
+    curves = env_curves(facts.step_of, facts.env_codes, facts.env_names, rewards)
+    change, error = _changes(curves.overall, steps)
+    calm = change > -limits["errors"] * error
+    for name, means in zip(curves.names, curves.means, strict=True):
+        early = float(trailing_mean(means[:steps], steps)[-1])
+        if not early > 0:
+            continue
+        own, own_error = _changes(means, steps)
+        lost = -own / early
+        fires = calm & (-own > limits["errors"] * own_error) & (lost >= limits["warning"])
+        for stretch in stretches(fires, lost, calm=steps):
+            yield _hidden(facts, limits, name, means, early, stretch, lost)
+
+
+def _hidden(
+    facts: Facts,
+    limits: Limits,
+    name: str,
+    means: FloatArray,
+    early: float,
+    stretch: Stretch,
+    lost: FloatArray,
+) -> Finding:
+    step, steps = int(facts.steps[stretch.worst]), int(limits["steps"])
+    low = means <= early * (1 - limits["warning"])
+    return Finding(
+        "hidden_env",
+        "warning",
+        "An environment gets worse, hidden by the mean",
+        f"Between the first {steps} steps and those up to {step} the reward of env {name!r} has lost "
+        f"{lost[stretch.worst]:.0%}, while the mean over all environments has not fallen.",
+        step,
+        int(facts.steps[onset(low, stretch.first, steps)]),
+        int(facts.steps[stretch.last]),
+        float(lost[stretch.worst]),
+        limits["warning"],
+        "the bound is the board's",
+        Target("overview", step, metric="reward"),
+        "share of the env's early reward",
+    )
+
+
+def _changes(values: FloatArray, steps: int) -> tuple[FloatArray, FloatArray]:
+    """[S] mean of the last `steps` values less that of the first ones, and its standard error."""
+    means, errors = trailing_mean(values, steps), trailing_error(values, steps)
+    change = means - means[steps - 1]
+    change[: 2 * steps - 1] = np.nan
+    return change, np.hypot(errors, errors[steps - 1])
+
+
+def _fallen(
+    facts: Facts, limits: Limits, column: str, stretch: Stretch, first: int, lost: float
+) -> Finding:
+    step, steps = int(facts.steps[stretch.worst]), int(limits["steps"])
+    part = column.removeprefix(REWARD_PART)
+    return Finding(
+        "part_falls",
+        "severe" if lost >= limits["severe"] else "warning",
+        "The reward rises, a part of it falls",
+        f"Between the first {steps} steps and those up to {step} the reward has risen, and its part "
+        f"{part!r} has lost {lost:.0%} of its value. Something else pays more: read a few "
+        "rollouts of the "
+        "highest reward.",
+        step,
+        first,
+        int(facts.steps[stretch.last]),
+        lost,
+        limits["warning"],
+        _HACK_SOURCE,
+        Target("overview", step, metric=column),
+        "share of the part's early value",
+        facts.top(step, "reward"),
+    )
+
+
+def reward_outliers(facts: Facts, limits: Limits) -> Iterator[Finding]:
+    """A reward far outside of the range of all rewards before it, or no finite number."""
+    rewards = facts.columns.get("reward")
+    if rewards is None or not np.isfinite(rewards).any():
+        return
+    finite = np.isfinite(rewards)
+    of_step = np.searchsorted(facts.steps, facts.step_of)
+    starts = np.searchsorted(of_step, np.arange(len(facts.steps)))
+    low = np.minimum.reduceat(np.where(finite, rewards, np.inf), starts)
+    high = np.maximum.reduceat(np.where(finite, rewards, -np.inf), starts)
+    past = int(limits["steps"])
+    beyond = np.zeros(len(low))
+    lowest, highest = np.inf, -np.inf
+    for i in range(len(low)):
+        spread = highest - lowest
+        if i >= past and spread > 0:
+            beyond[i] = max(high[i] - highest, lowest - low[i]) / spread
+        if beyond[i] <= limits["times"]:  # an outlier widens no range
+            lowest, highest = min(lowest, low[i]), max(highest, high[i])
+    for stretch in stretches(beyond > limits["times"], beyond):
+        step = int(facts.steps[stretch.worst])
+        is_high = high[stretch.worst] > highest
+        value = float(beyond[stretch.worst])
+        severity: Severity = "severe" if value > limits["severe_times"] else "warning"
+        yield Finding(
+            "reward_outliers",
+            severity,
+            "A reward outside of all that came before",
+            f"At step {step} a reward is {value:.3g} times the whole earlier range ({lowest:.3g} to "
+            f"{highest:.3g}) beyond it. One such reward moves its group's mean and spread: is it meant?",
+            step,
+            int(facts.steps[stretch.first]),
+            int(facts.steps[stretch.last]),
+            value,
+            limits["times"],
+            "the range of rewards before; the bound is the board's",
+            Target("rollouts", step, metric="reward"),
+            "times the range",
+            facts.top(step, "reward", lowest=not is_high),
+        )
+
+
+def unscored(facts: Facts, limits: Limits) -> Iterator[Finding]:
+    """Rollouts without a reward in a run that records rewards: failed, lost, or not a number."""
+    rewards = facts.columns.get("reward")
+    if rewards is None or not np.isfinite(rewards).any():
+        return
+    missing = ~np.isfinite(rewards)
+    count = len(facts.steps)
+    of_step = np.searchsorted(facts.steps, facts.step_of)
+    rollouts = np.maximum(np.bincount(of_step, minlength=count), 1)
+    share = np.bincount(of_step[missing], minlength=count) / rollouts
+    for stretch in stretches(share >= limits["share"], share):
+        step = int(facts.steps[stretch.worst])
+        rows = facts.rows(step)
+        places = np.flatnonzero(missing[rows])[:3].tolist()
+        yield Finding(
+            "unscored",
+            "warning",
+            "Rollouts without a reward",
+            f"{share[stretch.worst]:.0%} of the rollouts of step {step} have no reward. They "
+            "enter no mean: "
+            "did the environment or the grader fail, or was the reward not a number?",
+            step,
+            int(facts.steps[stretch.first]),
+            int(facts.steps[stretch.last]),
+            float(share[stretch.worst]),
+            limits["share"],
+            "the bound is the board's",
+            Target("rollouts", step, metric="reward"),
+            "share of rollouts",
+            tuple(Evidence(step, int(facts.index_of[rows][i])) for i in places),
+        )

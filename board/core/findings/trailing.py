@@ -1,0 +1,107 @@
+"""Statistics that one odd step does not sway: medians, MADs and means of the steps before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from statistics import median
+from typing import Final
+
+import numpy as np
+
+from board.core.kl import FloatArray
+
+MAD_TO_STD: Final = 1.4826
+"""Scales the median absolute deviation to the standard deviation of a normal distribution."""
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """Of the steps before: their median, their scaled MAD, and the largest of them."""
+
+    median: float
+    spread: float
+    largest: float
+
+
+def baselines(
+    values: FloatArray, steps: int, least: int, odd: float = np.inf
+) -> list[Baseline | None]:
+    """For each place the baseline of up to `steps` values before it; None with fewer than `least`.
+
+    A value of more than `odd` times the largest before it does not enter later baselines: what is
+    compared with is the calm before, however long the storm. NaN is left out.
+    """
+    calm: list[float] = []
+    found: list[Baseline | None] = []
+    for value in values.tolist():
+        window = calm[-steps:]
+        base = _baseline(window) if len(window) >= least else None
+        found.append(base)
+        if value == value and (base is None or value <= odd * base.largest):
+            calm.append(value)
+    return found
+
+
+def _baseline(window: list[float]) -> Baseline:
+    middle = median(window)
+    spread = MAD_TO_STD * median([abs(value - middle) for value in window])
+    return Baseline(middle, spread, max(window))
+
+
+def trailing_mean(values: FloatArray, steps: int) -> FloatArray:
+    """[n] mean of each value and the steps - 1 before it; NaN until there are so many.
+
+    NaN among them is left out; NaN where fewer than half of them are recorded.
+    """
+    known = np.isfinite(values)
+    total = np.cumsum(np.append(0.0, np.where(known, values, 0.0)))
+    count = np.cumsum(np.append(0, known))
+    found = np.full(len(values), np.nan)
+    if len(values) >= steps:
+        sums, counts = total[steps:] - total[:-steps], count[steps:] - count[:-steps]
+        enough = counts * 2 >= steps
+        found[steps - 1 :] = np.where(enough, sums / np.maximum(counts, 1), np.nan)
+    return found
+
+
+def trailing_error(values: FloatArray, steps: int) -> FloatArray:
+    """[n] standard error of `trailing_mean`, by the spread of the values; NaN where that is."""
+    means = trailing_mean(values, steps)
+    middle = values[np.isfinite(values)].mean() if np.isfinite(values).any() else 0.0
+    squares = trailing_mean((values - middle) ** 2, steps) - (means - middle) ** 2
+    counts = trailing_mean(np.isfinite(values).astype(np.float64), steps) * steps
+    return np.sqrt(np.maximum(squares, 0.0) / np.maximum(counts - 1, 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Places first..last that fire, with at most `calm` in a row between that do not; count: fire."""
+
+    first: int
+    last: int
+    worst: int
+    count: int
+
+
+def stretches(fires: np.ndarray, badness: FloatArray, calm: int = 1) -> Iterator[Stretch]:
+    """Stretches of firing places; worst: the place of the largest badness. fires, badness: [n]."""
+    places = np.flatnonzero(fires)
+    if not len(places):
+        return
+    for part in np.split(places, np.flatnonzero(np.diff(places) > calm + 1) + 1):
+        worst = part[np.argmax(badness[part])]
+        yield Stretch(int(part[0]), int(part[-1]), int(worst), len(part))
+
+
+def onset(beyond: np.ndarray, place: int, steps: int) -> int:
+    """Where what a trailing mean shows at `place` began: it rises after what it is a mean of.
+
+    beyond: bool [n], whether a place by itself is beyond the bound. Of the last `steps` places up to
+    `place`, the first of the last ones in a row that are; `place` where none is.
+    """
+    hits = np.flatnonzero(beyond[max(place - steps + 1, 0) : place + 1])
+    if not len(hits):
+        return place
+    breaks = np.flatnonzero(np.diff(hits) > 1)
+    return max(place - steps + 1, 0) + int(hits[breaks[-1] + 1] if len(breaks) else hits[0])

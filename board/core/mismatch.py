@@ -1,0 +1,303 @@
+"""The engine that sampled against the trainer that learns: how far apart, where, and for what reason.
+
+Tokens were drawn by the sampler. d = logprobs - sampling_logprobs of a token, r = exp(d); both policies
+are named in every result, for their order changes the number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+
+from board.core import kl
+from board.core.kl import FloatArray
+from board.core.masks import RULES, BoolArray, hit
+from board.core.metrics import DERIVED
+from board.core.step_tokens import IntArray, StepTokens
+from board.core.token_kinds import KINDS
+
+PROBABILITY_EDGES: Final = (0.0, 0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 1.0)
+POSITION_BINS: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """How far two policies are apart over `tokens` sampled tokens; means over tokens, NaN without any.
+
+    d is the log-ratio second policy less first, the first one having drawn the tokens, r = exp(d).
+    d_mean: nats. forward_k1, forward_k3: KL(first‖second): -d; r - 1 - d. reverse_k1, reverse_k3:
+    KL(second‖first), importance-weighted since the first drew the tokens: r d; r d - r + 1. flipped_k3:
+    exp(-d) - 1 + d, NeMo-RL's policy_kl_error. multiplicative: mean exp|d|, NeMo-RL's
+    token_mult_prob_error. chi2: mean r² - 1, verl's rollout_corr/chi2_token. ess: (Σr)² / (n Σr²), the
+    share of tokens that weights by r leave effective (verl's rollout_is_eff_sample_size), 0 to 1.
+    Sources: Schulman 2020, Approximating KL Divergence; NeMo-RL docs/guides/grpo.md, Metrics; verl
+    docs/algo/rollout_corr.md.
+    """
+
+    tokens: int
+    d_mean: float
+    d_largest: float
+    forward_k1: float
+    forward_k3: float
+    reverse_k1: float
+    reverse_k3: float
+    flipped_k3: float
+    multiplicative: float
+    chi2: float
+    ess: float
+
+
+@np.errstate(over="ignore")
+def apart(d: FloatArray) -> Apart:
+    """How far two policies are apart by the log-ratios [n] of sampled tokens; NaN is left out."""
+    d = d[np.isfinite(d)]
+    if not len(d):
+        nan = float("nan")
+        return Apart(0, nan, nan, nan, nan, nan, nan, nan, nan, nan, nan)
+    d = np.clip(d, -kl.MAX_LOG_RATIO, kl.MAX_LOG_RATIO)
+    zero = np.zeros_like(d)
+    r = np.exp(d)
+    squares = float(np.mean(r * r))
+    return Apart(
+        tokens=len(d),
+        d_mean=float(d.mean()),
+        d_largest=float(np.abs(d).max()),
+        forward_k1=float(-d.mean()),
+        forward_k3=float(kl.mismatch_kl(d, zero).mean()),
+        reverse_k1=float((r * d).mean()),
+        reverse_k3=float((r * d - np.expm1(d)).mean()),
+        flipped_k3=float(kl.k3(d, zero).mean()),
+        multiplicative=float(np.exp(np.abs(d)).mean()),
+        chi2=squares - 1.0,
+        ess=float(r.mean()) ** 2 / squares,
+    )
+
+
+def log_ratio(tokens: StepTokens) -> FloatArray | None:
+    """[T] logprobs - sampling_logprobs, NaN outside the loss; None where either is not recorded."""
+    return _difference(tokens, "logprobs", "sampling_logprobs")
+
+
+def _difference(tokens: StepTokens, second: str, first: str) -> FloatArray | None:
+    if second not in tokens.arrays or first not in tokens.arrays:
+        return None
+    with np.errstate(invalid="ignore"):
+        d = tokens.arrays[second] - tokens.arrays[first]
+    return np.where(tokens.in_loss, d, np.nan)
+
+
+@dataclass(frozen=True, slots=True)
+class Decomposition:
+    """Sampler against trainer in two parts: total d = engine + staleness, token by token.
+
+    engine: old_logprobs - sampling_logprobs, two programs with the same weights. staleness: logprobs -
+    old_logprobs, what updates since then changed; both None where old_logprobs are not recorded.
+    shares: of the squared log-ratios, by part; they add up to 1 with the cross term.
+    """
+
+    total: Apart
+    engine: Apart | None
+    staleness: Apart | None
+    engine_share: float
+    staleness_share: float
+    cross_share: float
+
+
+def decompose(tokens: StepTokens) -> Decomposition | None:
+    """The mismatch of a step; None where logprobs or sampling_logprobs are not recorded."""
+    total = log_ratio(tokens)
+    if total is None:
+        return None
+    engine = _difference(tokens, "old_logprobs", "sampling_logprobs")
+    stale = _difference(tokens, "logprobs", "old_logprobs")
+    nan = float("nan")
+    if engine is None or stale is None:
+        return Decomposition(apart(total), None, None, nan, nan, nan)
+    known = np.isfinite(engine) & np.isfinite(stale)
+    squares = float(((engine + stale)[known] ** 2).sum())
+    if squares == 0:
+        return Decomposition(apart(total), apart(engine), apart(stale), nan, nan, nan)
+    return Decomposition(
+        apart(total),
+        apart(engine),
+        apart(stale),
+        float((engine[known] ** 2).sum()) / squares,
+        float((stale[known] ** 2).sum()) / squares,
+        float((2 * engine * stale)[known].sum()) / squares,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Tokens of one sort. d_mean, d_abs: mean of d and of |d|; k3: KL(sampler‖trainer), in nats."""
+
+    name: str
+    tokens: int
+    d_mean: float
+    d_abs: float
+    k3: float
+    multiplicative: float
+
+
+def by_kind(tokens: StepTokens, d: FloatArray) -> list[Slice]:
+    """By kind of token, the largest mean |d| first."""
+    found = _slices(tokens.token_kinds.astype(np.int64), KINDS, d)
+    return sorted(found, key=lambda part: -part.d_abs)
+
+
+def by_piece(tokens: StepTokens, d: FloatArray, least: int = 8) -> list[Slice]:
+    """By piece, of those with `least` tokens or more; the largest mean |d| first."""
+    codes = tokens.codes.astype(np.int64)
+    found = [part for part in _slices(codes, tokens.pieces, d) if part.tokens >= least]
+    return sorted(found, key=lambda part: -part.d_abs)
+
+
+def by_position(tokens: StepTokens, d: FloatArray, bins: int = POSITION_BINS) -> list[Slice]:
+    """By place in the response, in `bins` stretches of equal width up to the longest response."""
+    longest = int(np.diff(tokens.starts).max(initial=0))
+    width = max(-(-longest // bins), 1)
+    names = [f"{i * width} to {min((i + 1) * width, longest) - 1}" for i in range(bins)]
+    return _slices(tokens.positions // width, names, d)
+
+
+def by_turn(tokens: StepTokens, d: FloatArray) -> list[Slice]:
+    """By number of the turn within the response; empty where turns are not known."""
+    if not len(tokens.turns):
+        return []
+    names = [f"{i}" for i in range(int(tokens.turns.max(initial=0)) + 1)]
+    return _slices(tokens.turns.astype(np.int64), names, d)
+
+
+def by_role(tokens: StepTokens, d: FloatArray) -> list[Slice]:
+    """By who speaks; empty where not known."""
+    if not len(tokens.role_codes):
+        return []
+    return _slices(tokens.role_codes.astype(np.int64), tokens.roles, d)
+
+
+def by_probability(tokens: StepTokens, d: FloatArray) -> list[Slice]:
+    """By the probability the sampler gave the token."""
+    p = kl.probability(tokens.arrays["sampling_logprobs"])
+    edges = np.array(PROBABILITY_EDGES)
+    bins = np.clip(np.searchsorted(edges, p, side="right") - 1, 0, len(edges) - 2)
+    bins = np.where(np.isfinite(p), bins, -1)
+    names = [f"{low:g} to {high:g}" for low, high in pairwise(PROBABILITY_EDGES)]
+    return _slices(bins, names, d)
+
+
+def by_lag(tokens: StepTokens, d: FloatArray) -> list[Slice]:
+    """By staleness: the step less the policy_version that sampled; empty where not recorded."""
+    versions = tokens.per_token("policy_version")
+    lags = np.where(np.isfinite(versions), tokens.step - versions, np.nan)
+    known = np.unique(lags[np.isfinite(lags)])
+    bins = np.where(np.isfinite(lags), np.searchsorted(known, lags), -1)
+    return _slices(bins.astype(np.int64), [f"{lag:g}" for lag in known.tolist()], d)
+
+
+def _slices(codes: IntArray, names: Sequence[str], d: FloatArray) -> list[Slice]:
+    keep = np.isfinite(d) & (codes >= 0)
+    codes, d = codes[keep], np.clip(d[keep], -kl.MAX_LOG_RATIO, kl.MAX_LOG_RATIO)
+    zero = np.zeros_like(d)
+    counts = np.bincount(codes, minlength=len(names))
+    columns = (d, np.abs(d), kl.mismatch_kl(d, zero), np.exp(np.abs(d)))
+    sums = [np.bincount(codes, weights=values, minlength=len(names)) for values in columns]
+    return [
+        Slice(names[i], int(counts[i]), *(float(total[i] / counts[i]) for total in sums))
+        for i in np.flatnonzero(counts).tolist()
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class RuleShares:
+    """How many of the loss tokens a rule of core.masks stops. Shares of the tokens with a value.
+
+    low, high: beyond the rule's lower and upper bound. positive, negative: of the tokens with such an
+    advantage, those that are hit; NaN where there is none or advantages are not known.
+    """
+
+    rule: str
+    tokens: int
+    hit: float
+    low: float
+    high: float
+    positive: float
+    negative: float
+
+
+def rule_shares(
+    tokens: StepTokens, numbers: Mapping[str, Mapping[str, float]] | None = None
+) -> list[RuleShares]:
+    """Shares of every rule whose metric is there. numbers: thresholds by rule, then by their names.
+
+    Advantages are per token where recorded, else the rollout's; rules that go by their sign are left
+    out without any.
+    """
+    advantages = tokens.arrays.get("advantages", tokens.per_token("advantage"))
+    has_advantages = bool(np.isfinite(advantages).any())
+    found: list[RuleShares] = []
+    for rule in RULES.values():
+        needs = DERIVED[rule.metric].needs
+        if any(n not in tokens.arrays for n in needs) or (rule.by_sign and not has_advantages):
+            continue
+        values = tokens.metric(rule.metric)
+        counted = np.isfinite(values) & tokens.in_loss
+        chosen = (numbers or {}).get(rule.name, {})
+        low, high = (
+            hit(one, values, chosen, advantages) & counted
+            for one in (replace(rule, high=None), replace(rule, low=None))
+        )
+        found.append(_shares(rule.name, counted, low, high, advantages))
+    return found
+
+
+def _shares(
+    name: str, counted: BoolArray, low: BoolArray, high: BoolArray, advantages: FloatArray
+) -> RuleShares:
+    both = low | high
+    return RuleShares(
+        name,
+        int(counted.sum()),
+        _share(both, counted),
+        _share(low, counted),
+        _share(high, counted),
+        _share(both, counted & (advantages > 0)),
+        _share(both, counted & (advantages < 0)),
+    )
+
+
+def _share(hits: BoolArray, among: BoolArray) -> float:
+    count = int(among.sum())
+    return float((hits & among).sum() / count) if count else float("nan")
+
+
+@dataclass(frozen=True, slots=True)
+class Likelihood:
+    """Negative log-likelihood of the tokens trained with cross-entropy, in nats."""
+
+    name: str
+    tokens: int
+    mean: float
+    largest: float
+
+
+def sft_nll(tokens: StepTokens) -> list[Likelihood]:
+    """-logprobs over the tokens with sft_mask 1, by who speaks (a tool by its name); all first.
+
+    Empty where sft_mask or logprobs are not recorded.
+    """
+    if "sft_mask" not in tokens.arrays or "logprobs" not in tokens.arrays:
+        return []
+    nll = -tokens.arrays["logprobs"]
+    keep = (tokens.arrays["sft_mask"] > 0) & np.isfinite(nll)
+    if not keep.any():
+        return []
+    found = [Likelihood("all", int(keep.sum()), float(nll[keep].mean()), float(nll[keep].max()))]
+    for code, role in enumerate(tokens.roles):
+        own = nll[keep & (tokens.role_codes == code)]
+        if len(own):
+            found.append(Likelihood(role, len(own), float(own.mean()), float(own.max())))
+    return found

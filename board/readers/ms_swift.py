@@ -1,0 +1,84 @@
+"""ms-swift's completions.jsonl: a table per line, appended at every logged step, texts only.
+
+Read from modelscope/ms-swift@3602360 swift/trainers/rlhf_trainer/grpo_trainer.py and its Megatron twin.
+Three shapes: a table of step (texts), prompt, completion, a column per reward function, advantages and
+perhaps entropy; the same with gen_step (whole numbers, one less than the step) from Megatron; and one
+rollout per line, {gen_step, prompt, completion, reward} from Ray and Megatron, {messages, completion,
+reward} before March 2025, which has no step: those are shown at step 0. The table is a buffer
+that is not emptied, so that rollouts can be written again at later steps.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from board.core.records import Record, Remark
+from board.readers.base import Head, Place, Reader
+from board.readers.fields import RecordBuilder
+from board.readers.messages import is_messages
+from board.readers.tables import rows_of_table
+
+_STEPS: Final = ("step", "gen_step")
+_READ_APART: Final = frozenset(
+    {*_STEPS, "prompt", "completion", "messages", "reward", "advantages", "entropy"}
+)
+
+
+class MsSwiftReader(Reader):
+    """Reads ms-swift's completions.jsonl, all of its shapes."""
+
+    name = "ms_swift"
+    title = "ms-swift completions"
+    layout = re.compile(r"completions\.jsonl")
+    repeats = "line_buffer"
+
+    def recognises(self, head: Head) -> bool:
+        """Completions beside a list of steps, a gen_step, or the messages of a rollout with a reward."""
+        return any("completion" in record and _is_swift(record) for record in head.records)
+
+    def rows(self, line: Mapping[str, Any], at: Place) -> Sequence[Mapping[str, Any]]:
+        """The rows of a table; a line that is no table is one."""
+        return rows_of_table(line) if _is_table(line) else (line,)
+
+    def read(self, line: Mapping[str, Any], at: Place) -> Record:
+        """The Record of one row."""
+        builder = RecordBuilder(at.options)
+        builder.take_exchange(line.get("prompt", line.get("messages")), line.get("completion"))
+        builder.take("advantage", _recorded(line.get("advantages")))
+        builder.take("entropy", _recorded(line.get("entropy")))
+        rewards: dict[str, Any] = {}
+        for key, value in line.items():
+            if key in _READ_APART:
+                continue
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                rewards[key] = value
+            else:
+                builder.take(key, value)
+        builder.take_rewards(rewards, line.get("reward"))
+        return builder.build(_step(line, builder))
+
+
+def _is_swift(record: Mapping[str, Any]) -> bool:
+    if _is_table(record):
+        return isinstance(record["completion"], list) and isinstance(record.get("prompt"), list)
+    by_row = "gen_step" in record and "prompt" in record
+    return by_row or (is_messages(record.get("messages")) and "reward" in record)
+
+
+def _is_table(line: Mapping[str, Any]) -> bool:
+    return any(isinstance(line.get(key), list) for key in _STEPS)
+
+
+def _recorded(value: Any) -> Any:
+    return None if value != value else value
+
+
+def _step(line: Mapping[str, Any], builder: RecordBuilder) -> object:
+    for key in _STEPS:
+        if key in line:
+            return line[key]
+    reason = "the log has no step"
+    builder.remarks.append(Remark("step", reason, "all rollouts are shown at step 0", "note"))
+    return 0

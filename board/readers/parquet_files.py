@@ -1,0 +1,99 @@
+"""Parquet files: a row is a rollout, or a table of them. Read a few hundred rows at a time."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportMissingTypeStubs=false
+# pyarrow ships without types.
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from board.readers.lines import Line, read_bytes
+from board.readers.locations import Location, binary
+from board.readers.remote import RemoteLocation
+from board.readers.sources import LFS_REASON, DamagedError, Row, Source, lfs_pointer
+
+_MAGIC: Final = b"PAR1"
+_BATCH_ROWS: Final = 256
+_BUFFER: Final = 256 << 10
+"""Bytes that a store is asked for at once, where columns of a row group are smaller than that."""
+
+
+class ParquetFiles(Source):
+    """One table per file."""
+
+    suffixes = (".parquet",)
+    appends = False
+    by_layout = False
+
+    def head(self, path: Location) -> Iterator[Line]:
+        """One row of the columns' names, from the file's footer alone."""
+        with _opened(path) as file:
+            yield Row(0, 1, None, record=dict.fromkeys(file.schema_arrow.names))
+
+    def lines(self, path: Location, start: int = 0, end: int | None = None) -> Iterator[Line]:
+        """As Source."""
+        with _opened(path) as file:
+            number = 0
+            for batch in file.iter_batches(batch_size=_BATCH_ROWS):
+                for record in batch.to_pylist():
+                    yield Row(number, 1, None, record=record)
+                    number += 1
+
+    def fetch(self, path: Location, offset: int, size: int) -> Line:
+        """As Source."""
+        with _opened(path) as file:
+            group, within = _row_group(file, offset)
+            for batch in file.iter_batches(batch_size=_BATCH_ROWS, row_groups=[group]):
+                if within < batch.num_rows:
+                    record = batch.slice(within, 1).to_pylist()[0]
+                    return Row(offset, size, None, record=record)
+                within -= batch.num_rows
+        raise DamagedError(f"it has no row {offset} any more")
+
+
+@contextmanager
+def _opened(path: Location) -> Generator[Any]:
+    """The file, with what is wrong with it said in words."""
+    _check(path)
+    try:
+        with _bytes(path) as content, pq.ParquetFile(content, pre_buffer=False) as file:
+            yield file
+    except pa.ArrowException as error:
+        raise DamagedError(f"it is damaged: {str(error).splitlines()[0][:120]}") from error
+
+
+def _bytes(path: Location) -> AbstractContextManager[Any]:
+    """What pyarrow reads from: of a local file its path, which it opens itself."""
+    return binary(path, _BUFFER) if isinstance(path, RemoteLocation) else nullcontext(path)
+
+
+def _check(path: Location) -> None:
+    size = path.stat().st_size
+    if size == 0:
+        raise DamagedError("it is empty: its writer has not come to it, or was ended")
+    head = read_bytes(path, 0, 64)
+    if lfs_pointer(head):
+        raise DamagedError(LFS_REASON)
+    if head[:4] != _MAGIC:
+        raise DamagedError("it is no Parquet file, whatever its name says")
+    if size < 12 or read_bytes(path, size - 4, 4) != _MAGIC:
+        raise DamagedError("it has no Parquet footer: it is still being written, or was cut off")
+
+
+def _row_group(file: Any, row: int) -> tuple[int, int]:
+    """The row group that a row is in, and its number there."""
+    for group in range(file.num_row_groups):
+        rows = file.metadata.row_group(group).num_rows
+        if row < rows:
+            return group, row
+        row -= rows
+    raise DamagedError("it has fewer rows than before")
+
+
+PARQUET: Final = ParquetFiles()

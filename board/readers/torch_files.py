@@ -1,0 +1,115 @@
+"""torch.save files (.pt) of plain data and tensors. Nothing in them is ever run.
+
+They are opened by `torch.load(weights_only=True)` alone, which refuses anything but plain data and
+tensors. torch is imported when the first such file is read, and nowhere else in the board. To recognise
+one, the names in it are taken from its pickle's text opcodes, without loading it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pickletools
+import zipfile
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Any, Final, cast
+
+from board.readers.lines import Line, read_bytes
+from board.readers.locations import Location, binary
+from board.readers.sources import LFS_REASON, DamagedError, Row, Source, lfs_pointer
+
+_HEAD_BYTES: Final = 1 << 16
+_MOST_NAMES: Final = 64
+_MOST_BYTES: Final = 2 << 30
+"""A larger file would not fit beside everything else: it is loaded whole."""
+
+
+class TorchFiles(Source):
+    """One mapping per file."""
+
+    suffixes = (".pt",)
+    appends = False
+    by_layout = True
+
+    def head(self, path: Location) -> Iterator[Line]:
+        """One row of the first texts in the file, without values; keys are among them."""
+        yield Row(0, 1, None, record=dict.fromkeys(_names(path)))
+
+    def lines(self, path: Location, start: int = 0, end: int | None = None) -> Iterator[Line]:
+        """As Source."""
+        yield self.fetch(path, 0, 1)
+
+    def fetch(self, path: Location, offset: int, size: int) -> Line:
+        """As Source."""
+        found = path.stat()
+        record = _loaded(path, found.st_size, found.st_mtime_ns, found.st_ino)
+        return Row(offset, size, None, record=record)
+
+
+def _names(path: Location) -> list[str]:
+    if lfs_pointer(read_bytes(path, 0, 64)):
+        raise DamagedError(LFS_REASON)
+    names: list[str] = []
+    try:
+        for code, argument, _ in pickletools.genops(_pickle_head(path)):
+            if "UNICODE" in code.name and isinstance(argument, str):
+                names.append(argument)
+            if len(names) >= _MOST_NAMES:
+                break
+    except (ValueError, IndexError):
+        pass  # the head ends within an opcode
+    return names
+
+
+def _pickle_head(path: Location) -> bytes:
+    try:
+        with binary(path, _HEAD_BYTES) as content, zipfile.ZipFile(content) as archive:
+            inner = next((n for n in archive.namelist() if n.endswith("/data.pkl")), None)
+            if inner is None:
+                raise DamagedError("it is a zip file without the data.pkl of torch.save")
+            with archive.open(inner) as file:
+                return file.read(_HEAD_BYTES)
+    except zipfile.BadZipFile:
+        raise DamagedError(
+            "it is no file of torch.save since 1.6: half-written, cut off, or older"
+        ) from None
+
+
+@lru_cache(maxsize=1)
+def _loaded(path: Location, size: int, mtime_ns: int, inode: int) -> Mapping[str, Any]:
+    """The content as plain data, kept until another file is asked for."""
+    if size > _MOST_BYTES:
+        raise DamagedError(f"it is larger than {_MOST_BYTES >> 30} GB")
+    try:
+        torch: Any = importlib.import_module("torch")
+    except ImportError:
+        raise DamagedError("torch is not installed (pip install 'rollout-board[torch]')") from None
+    try:
+        with binary(path) as file:
+            content = torch.load(file, map_location="cpu", weights_only=True)
+    except OSError:
+        raise
+    except Exception as error:  # torch raises what the damaged part happens to raise
+        first = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
+        raise DamagedError(f"torch refuses it as plain data: {first}") from error
+    plain = _plain(content, torch)
+    if not isinstance(plain, dict):
+        raise DamagedError("it holds no mapping")
+    return cast("Mapping[str, Any]", plain)
+
+
+def _plain(value: Any, torch: Any) -> Any:
+    """The value with tensors as lists of numbers."""
+    if isinstance(value, torch.Tensor):
+        return value.tolist()
+    if isinstance(value, dict):
+        return {str(k): _plain(v, torch) for k, v in cast("dict[Any, Any]", value).items()}
+    if isinstance(value, list | tuple):
+        entries = cast("list[Any]", value)
+        # Lists of numbers are long, and there is nothing to change in them.
+        flat = not any(isinstance(entry, torch.Tensor | dict | list | tuple) for entry in entries)
+        return list(entries) if flat else [_plain(entry, torch) for entry in entries]
+    return value
+
+
+TORCH: Final = TorchFiles()

@@ -1,0 +1,73 @@
+"""verl's dumps of training and validation rollouts: {step}.jsonl, one rollout per line, texts only.
+
+Read from verl-project/verl@1dda039 verl/trainer/ppo/ray_trainer.py (`_write_generations`) and
+verl/trainer/ppo/v1/trainer_base.py: input, output, gts (since 483cd55), score, step, and whatever
+the reward function returned beside the score. Later writers turn what JSON can't
+hold into text ("0.5", "True"). uid is "{sample}_{rollout}_{output}" in v1.
+Validation repeats the score as `reward`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from board.core.records import Record
+from board.readers.base import Head, Place, Reader
+from board.readers.fields import RecordBuilder
+from board.readers.step_of import split_of
+
+_OURS: Final[Mapping[str, str]] = {
+    "input": "prompt",
+    "output": "response",
+    "gts": "ground_truth",
+    "score": "reward",
+    "request_id": "rollout_id",
+    "data_source": "env",
+}
+_FLAGS: Final[Mapping[Any, bool]] = {"True": True, "False": False}
+
+
+class VerlReader(Reader):
+    """Reads verl's rollout and validation dumps, v0 and v1."""
+
+    name = "verl"
+    title = "verl"
+    layout = re.compile(r"(?P<step>[0-9]+)\.jsonl")
+
+    def recognises(self, head: Head) -> bool:
+        """Input, output and score as verl names them, beside a step in the record or the file's name."""
+        by_name = Place(head.path, layout=self.layout).step is not None
+        return any(
+            isinstance(record.get("input"), str | list)
+            and isinstance(record.get("output"), str | list)
+            and "score" in record
+            and ("step" in record or by_name)
+            for record in head.records
+        )
+
+    def read(self, line: Mapping[str, Any], at: Place) -> Record:
+        """The Record of one line; the step is the record's, or else the file name's."""
+        builder = RecordBuilder(at.options)
+        for key, value in line.items():
+            if key == "uid":
+                _take_uid(builder, value)
+            elif key == "reward":
+                builder.extras["reward"] = value
+            else:
+                flag = _FLAGS.get(value, value) if isinstance(value, str) else value
+                builder.take(_OURS.get(key, key), flag)
+        # The folders of training and validation are named by the user; one called so is no training.
+        if split_of(at.path.parent.name) == "eval":
+            builder.ids.setdefault("split", "eval")
+        step = line.get("step")
+        return builder.build(at.step if step is None else step)
+
+
+def _take_uid(builder: RecordBuilder, uid: object) -> None:
+    """The group that a uid names, where it is sample, rollout and output."""
+    builder.take("rollout_id", uid)
+    parts = str(uid).rsplit("_", 2)
+    if len(parts) == 3 and parts[1].isdigit() and parts[2].isdigit():
+        builder.ids["group_id"] = parts[0]

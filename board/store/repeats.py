@@ -1,0 +1,91 @@
+"""Rollouts that a framework wrote more than once: which rows are such, told exactly.
+
+Equal texts alone make no repeat, since a policy may say the same twice. A repeat is a row with an id that
+another one has, or one at the beginning of a buffer that is the end of the buffer written before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+
+from board.core.records import Record
+from board.readers.base import Repeats
+from board.store.tally import IntArray
+
+_PARTS: Final = 1 << 20
+NO_KEY: Final = 0
+"""The key of a row that can't be a repeat of another."""
+
+Mask = npt.NDArray[np.bool_]
+
+
+def repeat_key(record: Record, repeats: Repeats) -> int:
+    """A hash that is equal for rows that may be one rollout: of its id, or of texts and scores."""
+    if repeats == "same_id":
+        rollout_id = record.ids.get("rollout_id")
+        if rollout_id is None:
+            return NO_KEY
+        said: object = [record.step, record.ids.get("split"), rollout_id]
+    else:
+        said = [record.texts, record.scores]
+    content = orjson.dumps(said, option=orjson.OPT_SORT_KEYS)
+    return int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "big", signed=True)
+
+
+def place_codes(lines: IntArray, parts: IntArray) -> IntArray:
+    """One number for each row of a file, in file order; lines, parts: [n]."""
+    return lines * _PARTS + np.minimum(parts, _PARTS - 1)
+
+
+def repeated(keys: IntArray, repeats: Repeats, dumps: IntArray) -> Mask:
+    """Which rows of a run's files of one reader repeat another row.
+
+    keys: [n], in file order. dumps: [n], a number for each buffer that was written as a whole, equal for
+    its rows, which follow each other.
+    """
+    if repeats == "never" or len(keys) == 0:
+        return np.zeros(len(keys), bool)
+    return _all_but_last(keys) if repeats == "same_id" else _buffered(keys, dumps)
+
+
+def _all_but_last(keys: IntArray) -> Mask:
+    mask = np.ones(len(keys), bool)
+    _, last = np.unique(keys[::-1], return_index=True)
+    mask[len(keys) - 1 - last] = False
+    return mask & (keys != NO_KEY)
+
+
+def _buffered(keys: IntArray, dumps: IntArray) -> Mask:
+    mask = np.zeros(len(keys), bool)
+    starts = [0, *(np.flatnonzero(np.diff(dumps)) + 1).tolist()]
+    ends = [*starts[1:], len(keys)]
+    for i in range(1, len(starts)):
+        before = keys[starts[i - 1] : ends[i - 1]]
+        shared = overlap(before, keys[starts[i] : ends[i]])
+        mask[starts[i] : starts[i] + shared] = True
+    return mask
+
+
+def overlap(before: IntArray, after: IntArray) -> int:
+    """How many entries at the beginning of `after` are the end of `before`; the most there can be.
+
+    A stretch of one and the same key tells nothing: it may as well be written anew.
+    """
+    if len(after) == 0:
+        return 0
+    first = max(len(before) - len(after), 0)
+    for start in np.flatnonzero(before[first:] == after[0]).tolist():
+        tail = before[first + start :]
+        if np.array_equal(tail, after[: len(tail)]):
+            return len(tail) if _differ(tail) else 0
+    return 0
+
+
+def _differ(keys: Sequence[int] | IntArray) -> bool:
+    return bool(np.any(np.asarray(keys) != keys[0]))

@@ -1,0 +1,34 @@
+"""A log as the board has it, for comparison with a plain reading of the same files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from board.core.records import Record
+from board.store.discovery import discover
+from board.store.rollout import OpenRollout, open_rollout
+from board.store.run import Run, open_run
+
+DATA = Path(__file__).parent / "formats" / "data"
+
+
+def run_at(folder: Path) -> Run:
+    """The one run at a folder, or below it."""
+    (found,) = discover(folder).runs
+    return open_run(found)
+
+
+def opened(run: Run) -> list[OpenRollout]:
+    """All rollouts of a run, each read again from its file, by step and index."""
+    places = zip(run.rollouts["step"], run.rollouts["index"], strict=True)
+    return [open_rollout(run, int(step), int(index)) for step, index in places]
+
+
+def records(run: Run) -> list[Record]:
+    """The records of `opened`."""
+    return [rollout.record for rollout in opened(run)]
+
+
+def reasons(run: Run) -> list[tuple[str, int]]:
+    """What is said of the run: reason and count of each problem."""
+    return [(problem.reason, problem.count) for problem in run.problems]

@@ -1,0 +1,105 @@
+"""What rules must not say; that each of them fires is tested on planted faults in tests/faults."""
+
+from __future__ import annotations
+
+import numpy as np
+from made_tokens import step_tokens
+
+from board.core.findings import find
+from board.core.findings.digest import Digest, digest
+from board.core.findings.facts import Facts
+from board.core.findings.finding import Finding
+from board.store.findings import default_thresholds
+
+LIMITS = default_thresholds()
+S = 40
+
+
+def facts(digests: tuple[Digest, ...] = (), **curves: np.ndarray) -> Facts:
+    steps = np.arange(S)
+    each = np.zeros(S, np.int64)
+    return Facts(steps, curves, steps, each, digests=digests)
+
+
+def found(of: Facts, rule: str) -> list[Finding]:
+    return [finding for finding in find(of, LIMITS) if finding.rule == rule]
+
+
+def test_a_run_without_anything_recorded_has_no_findings() -> None:
+    assert find(facts(), LIMITS) == []
+
+
+def test_kl_that_grows_from_nothing_is_no_spike() -> None:
+    assert not found(facts(k3_mean=0.01 * np.arange(S)), "kl_spike")
+
+
+def test_kl_that_doubles_is_no_spike() -> None:
+    assert not found(facts(k3_mean=np.where(np.arange(S) < 20, 0.1, 0.2)), "kl_spike")
+
+
+def test_a_tiny_kl_that_jumps_is_no_spike() -> None:
+    assert not found(facts(k3_mean=np.where(np.arange(S) == 20, 1e-2, 1e-4)), "kl_spike")
+
+
+def test_one_step_of_kl_is_a_lead_and_several_are_severe() -> None:
+    alone = found(facts(k3_mean=np.where(np.arange(S) == 20, 5.0, 0.01)), "kl_spike")
+    several = found(facts(k3_mean=np.where(np.arange(S) >= 20, 5.0, 0.01)), "kl_spike")
+    assert [(f.severity, f.first_step) for f in alone] == [("lead", 20)]
+    assert [(f.severity, f.first_step, f.last_step) for f in several] == [("severe", 20, S - 1)]
+
+
+def test_entropy_that_halves_has_not_collapsed() -> None:
+    assert not found(facts(entropy_mean=np.linspace(0.4, 0.2, S)), "entropy_collapse")
+
+
+def test_one_step_of_truncation_is_no_finding() -> None:
+    assert not found(facts(is_truncated_mean=np.where(np.arange(S) == 9, 1.0, 0.0)), "truncation")
+
+
+def test_reward_that_rises_with_its_parts_is_no_finding() -> None:
+    rising = np.linspace(0, 1, S)
+    of = Facts(
+        np.arange(S),
+        {"reward_mean": rising, "rewards.a_mean": 0.5 + rising},
+        np.arange(S),
+        np.zeros(S, np.int64),
+        {"reward": rising, "rewards.a": 0.5 + rising},
+    )
+    assert not found(of, "part_falls")
+
+
+def responses(*codes: list[int], logprob: float) -> Digest:
+    flat = [code for response in codes for code in response]
+    arrays = {"sampling_logprobs": [logprob] * len(flat)}
+    tokens = step_tokens([len(c) for c in codes], arrays, flat)
+    groups = np.zeros(len(codes), np.int64)
+    return digest(tokens, groups, np.zeros(len(codes)), len(codes))
+
+
+def test_equal_responses_that_were_likely_are_no_duplicates() -> None:
+    likely = responses(*[[0, 1, 2]] * 8, logprob=-0.01)
+    assert (likely.pairs.pairs, likely.pairs.equal) == (28, 28)
+    assert not found(facts((likely,)), "duplicates")
+
+
+def test_equal_responses_that_were_unlikely_are_duplicates() -> None:
+    unlikely = responses(*[[0, 1, 2]] * 8, logprob=-5.0)
+    assert [f.severity for f in found(facts((unlikely,)), "duplicates")] == ["warning"]
+
+
+def test_other_responses_are_no_duplicates() -> None:
+    assert responses([0, 1], [1, 0], [0, 1, 1], logprob=-1).pairs.equal == 0
+
+
+def test_a_loop_is_found_with_its_place_and_period() -> None:
+    (loop,) = responses([0, 2, *[1, 3] * 15], logprob=-1).loops
+    assert (loop.position, loop.period, loop.tokens) == (2, 2, 30)
+    assert loop.piece == "1 中"
+
+
+def test_a_loop_does_not_go_on_in_the_next_response() -> None:
+    assert not responses([0, 1], [0, 1], [0, 1], logprob=-1).loops
+
+
+def test_a_short_response_that_repeats_is_no_finding() -> None:
+    assert not found(facts((responses([1] * 8, logprob=-1),)), "repetition")

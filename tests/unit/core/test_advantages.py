@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from board.core.advantages import CONVENTIONS, fit_advantages
+from board.core.groups import Groups, groups_of
+
+DICE = np.random.default_rng(1)
+STEPS = np.repeat(np.arange(4), 12)
+CODES = np.tile(np.repeat(np.arange(3), 4), 4)
+REWARDS = DICE.normal(size=48).round(2)
+GROUPS = groups_of(STEPS, CODES, REWARDS)
+
+
+def test_conventions_are_what_they_say_for_one_group() -> None:
+    rewards = np.array([1.0, 0.0, 0.0, 0.0])
+    groups = groups_of(np.zeros(4, np.int64), np.zeros(4, np.int64), rewards)
+    first = {name: c.compute(rewards, groups)[0] for name, c in CONVENTIONS.items()}
+    assert first["dr_grpo"] == pytest.approx(0.75)
+    assert first["grpo"] == pytest.approx(0.75 / (0.5 + 1e-4))
+    assert first["grpo_population"] == pytest.approx(0.75 / (np.sqrt(0.1875) + 1e-4))
+    assert first["rloo"] == pytest.approx(1.0 - 0.0)
+    assert first["batch_std"] == pytest.approx(first["grpo"])
+
+
+@pytest.mark.parametrize("name", CONVENTIONS)
+def test_the_convention_that_made_the_advantages_is_found(name: str) -> None:
+    made = CONVENTIONS[name].compute(REWARDS, GROUPS)
+    fit = fit_advantages(REWARDS, made, GROUPS)
+    assert fit.convention == name
+    assert not fit.differs.any()
+
+
+def test_a_changed_advantage_differs_and_no_other_does() -> None:
+    made = CONVENTIONS["grpo"].compute(REWARDS, GROUPS)
+    made[30] += 0.5
+    assert np.flatnonzero(fit_advantages(REWARDS, made, GROUPS).differs).tolist() == [30]
+
+
+def test_noise_fits_no_convention() -> None:
+    assert fit_advantages(REWARDS, DICE.normal(size=48), GROUPS).convention is None
+
+
+def test_rollouts_without_reward_or_group_are_not_compared() -> None:
+    rewards = REWARDS.copy()
+    rewards[0] = np.nan
+    groups: Groups = groups_of(STEPS, np.where(np.arange(48) == 5, -1, CODES), rewards)
+    made = CONVENTIONS["rloo"].compute(rewards, groups)
+    fit = fit_advantages(rewards, np.where(np.isnan(made), 9.0, made), groups)
+    assert fit.convention == "rloo"
+    assert not fit.differs.any()

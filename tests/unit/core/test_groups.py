@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from board.core.groups import (
+    Outcome,
+    by_step,
+    grid,
+    groups_of,
+    is_right,
+    pass_at_k,
+    pass_at_k_by_step,
+    right_part,
+)
+
+NAN = float("nan")
+
+
+def ints(*values: int) -> np.ndarray:
+    return np.array(values, np.int64)
+
+
+def floats(*values: float) -> np.ndarray:
+    return np.array(values, np.float64)
+
+
+def test_outcomes_tell_equal_rewards_apart_by_what_is_right() -> None:
+    codes = ints(0, 0, 1, 1, 2, 2, 3, 3)
+    rewards = floats(1, 1, 0, 0, 0, 1, 0.5, 0.5)
+    groups = groups_of(np.zeros(8, np.int64), codes, rewards)
+    assert [Outcome(o) for o in groups.outcomes] == [
+        Outcome.ALL_RIGHT,
+        Outcome.ALL_WRONG,
+        Outcome.MIXED,
+        Outcome.OTHER,
+    ]
+
+
+def test_a_group_with_one_score_is_compared_with_nothing() -> None:
+    groups = groups_of(ints(1, 1, 1), ints(0, 0, 1), floats(1, NAN, 0))
+    assert groups.outcomes.tolist() == [Outcome.FEW, Outcome.FEW]
+    assert np.isnan(by_step(groups).zero_std).all()
+
+
+def test_a_failed_rollout_counts_in_size_and_in_no_mean() -> None:
+    groups = groups_of(ints(1, 1, 1), ints(0, 0, 0), floats(1, NAN, 0))
+    assert (groups.size[0], groups.scored[0], groups.mean[0]) == (3, 2, 0.5)
+    assert groups.solve_rate[0] == 0.5
+
+
+def test_a_group_of_another_step_is_another_group() -> None:
+    groups = groups_of(ints(1, 1, 2, 2), ints(0, 0, 0, 0), floats(1, 1, 0, 1))
+    assert groups.steps.tolist() == [1, 2]
+    assert groups.outcomes.tolist() == [Outcome.ALL_RIGHT, Outcome.MIXED]
+
+
+def test_groups_do_not_depend_on_the_order_of_rollouts() -> None:
+    dice = np.random.default_rng(0)
+    codes, rewards = dice.integers(0, 5, 60), dice.integers(0, 2, 60).astype(float)
+    steps = np.sort(dice.integers(0, 3, 60))
+    order = dice.permutation(60)
+    one = groups_of(steps, codes, rewards)
+    other = groups_of(steps[order], codes[order], rewards[order])
+    assert np.array_equal(one.outcomes, other.outcomes)
+    assert np.array_equal(one.of_row[order], other.of_row)
+
+
+def test_shares_of_groups_without_gradient_add_up() -> None:
+    codes = ints(0, 0, 1, 1, 2, 2, 3, 3)
+    found = by_step(groups_of(np.zeros(8, np.int64), codes, floats(1, 1, 0, 0, 0, 1, 0.5, 0.5)))
+    assert found.zero_std[0] == 0.75
+    assert (found.all_right[0], found.all_wrong[0], found.other[0]) == (0.25, 0.25, 0.25)
+    assert (found.effective[0], found.rollouts[0]) == (2, 8)
+
+
+def test_rollouts_without_a_group_are_in_none() -> None:
+    groups = groups_of(ints(1, 1, 1), ints(-1, 0, 0), floats(1, 0, 1))
+    assert groups.of_row.tolist() == [-1, 0, 0]
+    assert len(groups_of(ints(1), ints(-1), floats(1)).steps) == 0
+
+
+def test_nothing_is_right_where_all_rewards_are_equal() -> None:
+    assert np.isnan(is_right(floats(1, 1, NAN))).all()
+
+
+@pytest.mark.parametrize(("n", "c", "k"), [(5, 2, 1), (5, 2, 3), (6, 0, 2), (6, 6, 2), (4, 3, 2)])
+def test_pass_at_k_is_the_share_of_subsets_with_a_right_one(n: int, c: int, k: int) -> None:
+    subsets = [*combinations([True] * c + [False] * (n - c), k)]
+    expected = sum(any(subset) for subset in subsets) / len(subsets)
+    assert pass_at_k(ints(n), floats(c), k)[0] == pytest.approx(expected)
+
+
+def test_pass_at_k_of_fewer_tries_than_k_is_not_known() -> None:
+    assert np.isnan(pass_at_k(ints(3), floats(3), 4)[0])
+    with pytest.raises(ValueError, match="k is 0"):
+        pass_at_k(ints(3), floats(3), 0)
+
+
+def test_pass_at_1_by_step_is_the_mean_solve_rate() -> None:
+    groups = groups_of(ints(1, 1, 1, 1), ints(0, 0, 1, 1), floats(1, 0, 1, 1))
+    steps, values = pass_at_k_by_step(groups, 1)
+    assert (steps.tolist(), values.tolist()) == ([1], [0.75])
+
+
+def test_a_grid_keeps_the_order_of_groups_and_pads_the_small_ones() -> None:
+    found = grid(ints(7, 3, 7, 7), floats(0.1, 0.2, NAN, 0.4))
+    assert found.codes.tolist() == [7, 3]
+    assert found.rows.tolist() == [[0, 2, 3], [1, -1, -1]]
+    assert np.array_equal(found.values, [[0.1, NAN, 0.4], [0.2, NAN, NAN]], equal_nan=True)
+
+
+def test_the_part_that_says_right_is_found_by_its_name() -> None:
+    assert right_part(["format", "Accuracy"]) == "Accuracy"
+    assert right_part(["format"]) is None

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+from read_formats import DATA, opened, reasons, records, run_at
+
+FOLDER = DATA / "ms_swift"
+
+
+def plain(shape: str) -> list[dict]:
+    content = (FOLDER / shape / "completions.jsonl").read_text(encoding="utf-8")
+    return [json.loads(line) for line in content.split("\n") if line]
+
+
+def table_rows(shape: str) -> list[dict]:
+    return [
+        {key: column[i] for key, column in line.items()}
+        for line in plain(shape)
+        for i in range(len(line["prompt"]))
+    ]
+
+
+def assert_rows(found, expected, step_key):
+    assert [r.step for r in found] == [int(row[step_key]) for row in expected]
+    assert [r.texts["prompt"] for r in found] == [row["prompt"] for row in expected]
+    assert [r.texts["response"] for r in found] == [row["completion"] for row in expected]
+    assert [r.scores["advantage"] for r in found] == [row["advantages"] for row in expected]
+    for name in ("Accuracy", "Format"):
+        parts = [r.scores.get(f"rewards.{name}", math.nan) for r in found]
+        np.testing.assert_array_equal(parts, [row[name] for row in expected])
+
+
+def test_every_row_of_every_table_is_a_rollout():
+    assert_rows(records(run_at(FOLDER / "megatron")), table_rows("megatron"), "gen_step")
+
+
+def test_a_buffer_that_is_not_emptied_is_shown_once_at_the_step_that_wrote_it_first():
+    run = run_at(FOLDER / "table")
+    seen: list[dict] = []
+    for row in table_rows("table"):
+        if row["completion"] not in [other["completion"] for other in seen]:
+            seen.append(row)
+    assert_rows(records(run), seen, "step")
+    assert (run.rollout_count, run.repeated) == (12, 22 - 12)
+    assert run.steps["step"].tolist() == [1, 2, 3]
+    assert run.steps["rollouts"].tolist() == [4, 4, 4]
+
+
+def test_an_opened_row_is_its_own_row_of_the_table():
+    for rollout in opened(run_at(FOLDER / "megatron")):
+        assert rollout.line["completion"] == rollout.record.texts["response"]
+
+
+def test_rows_of_their_own_have_their_reward():
+    found, expected = records(run_at(FOLDER / "rows")), plain("rows")
+    assert [r.step for r in found] == [row["gen_step"] for row in expected]
+    assert [r.scores["reward"] for r in found] == [row["reward"] for row in expected]
+    assert [r.texts["response"] for r in found] == [row["completion"] for row in expected]
+
+
+def test_a_log_without_steps_is_shown_at_step_zero_and_says_so():
+    run = run_at(FOLDER / "undated")
+    assert run.counts == {0: 4}
+    assert ("the log has no step", 4) in reasons(run)
+
+
+@pytest.mark.parametrize("column", ["prompt", "Accuracy"])
+def test_a_table_with_a_short_column_is_lost_and_no_value_moves(tmp_path, column):
+    lines = plain("megatron")
+    lines[0][column].pop()
+    path = tmp_path / "completions.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    run = run_at(tmp_path)
+    assert run.counts == {1: 4}
+    assert reasons(run)[0] == ("the columns of the table are of unequal length", 1)

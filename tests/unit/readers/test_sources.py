@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import json
+import pickle
+import re
+from importlib.metadata import EntryPoint
+from pathlib import PurePath
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from board.readers import READERS, is_worth_a_look, source_of
+from board.readers.base import Place
+from board.readers.parquet_files import PARQUET
+from board.readers.plugins import loaded
+from board.readers.sources import JSON_DOCUMENT, JSON_LINES, DamagedError, Row
+from board.readers.step_of import split_of
+from board.readers.torch_files import TORCH
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("a.jsonl", JSON_LINES),
+        ("a.JSONL.gz", JSON_LINES),
+        ("a.ndjson", JSON_LINES),
+        ("a.json", JSON_DOCUMENT),
+        ("a.parquet", PARQUET),
+        ("a.pt", TORCH),
+        ("a", JSON_LINES),
+    ],
+)
+def test_the_name_says_what_kind_a_file_is(name, source):
+    assert source_of(PurePath(name)) is source
+
+
+@pytest.mark.parametrize("name", ["config.json", "checkpoint/optimizer.pt", "tokenizer.json"])
+def test_what_most_folders_are_full_of_is_not_looked_into(name):
+    assert not is_worth_a_look(PurePath("run") / name)
+
+
+@pytest.mark.parametrize("groups", [1, 7, 1000])
+def test_each_row_of_a_table_is_had_again_by_its_number(tmp_path, groups):
+    path = tmp_path / "x.parquet"
+    rows = [{"a": i, "t": f"text {i}"} for i in range(700)]
+    pq.write_table(pa.Table.from_pylist(rows), path, row_group_size=max(700 // groups, 1))
+    found = list(PARQUET.lines(path))
+    assert [row.record for row in found if isinstance(row, Row)] == rows
+    for number in (0, 255, 256, 699):
+        again = PARQUET.fetch(path, found[number].offset, found[number].size)
+        assert isinstance(again, Row)
+        assert again.record == rows[number]
+
+
+def test_a_row_that_is_gone_is_said_to_be(tmp_path):
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"a": [1]}), path)
+    with pytest.raises(DamagedError, match="fewer rows"):
+        PARQUET.fetch(path, 1, 1)
+
+
+@pytest.mark.parametrize("source", [PARQUET, TORCH])
+def test_a_git_lfs_pointer_is_named(tmp_path, source):
+    path = tmp_path / "x"
+    path.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n")
+    with pytest.raises(DamagedError, match="git lfs pull"):
+        list(source.head(path))
+
+
+def test_a_document_is_one_line_whatever_line_breaks_it_has(tmp_path):
+    path = tmp_path / "x.json"
+    path.write_text(json.dumps({"a": 1}, indent=2))
+    (line,) = JSON_DOCUMENT.lines(path)
+    assert json.loads(line.text or b"") == {"a": 1}
+    assert JSON_DOCUMENT.fetch(path, line.offset, line.size) == line
+
+
+def test_a_torch_file_is_read_as_plain_data_and_recognised_unloaded(tmp_path):
+    torch = pytest.importorskip("torch")
+    path = tmp_path / "3.pt"
+    sample = {"tokens": [1, 2], "log_probs": torch.tensor([0.5, 0.25]), "reward": {"acc": 1.0}}
+    torch.save({"rollout_id": 3, "samples": [sample]}, path)
+    (head,) = TORCH.head(path)
+    assert isinstance(head, Row)
+    assert {"rollout_id", "samples", "tokens"} <= set(head.record)
+    (row,) = TORCH.lines(path)
+    assert isinstance(row, Row)
+    plain = {"tokens": [1, 2], "log_probs": [0.5, 0.25], "reward": {"acc": 1.0}}
+    assert row.record == {"rollout_id": 3, "samples": [plain]}
+
+
+class Trap:
+    def __reduce__(self):
+        return (open, ("ran", "w"))
+
+
+def test_nothing_in_a_torch_file_is_ever_run(tmp_path, monkeypatch):
+    torch = pytest.importorskip("torch")
+    monkeypatch.chdir(tmp_path)
+    torch.save({"samples": [Trap()]}, tmp_path / "1.pt")
+    (tmp_path / "2.pt").write_bytes(pickle.dumps({"samples": [Trap()]}))
+    for name in ("1.pt", "2.pt"):
+        with pytest.raises(DamagedError):
+            list(TORCH.lines(tmp_path / name))
+    with pytest.raises(DamagedError, match=r"no file of torch\.save"):
+        list(TORCH.head(tmp_path / "2.pt"))
+    assert not (tmp_path / "ran").exists()
+
+
+LAYOUT = re.compile(r"(?P<split>rollout|eval-rollout)/(?P<step>[0-9]+)/(?P<task>[^/]+)\.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("path", "step", "split", "task"),
+    [
+        ("logs/rollout/00012/a.jsonl", 12, "train", "a"),
+        ("eval-rollout/3/b.jsonl", 3, "eval", "b"),
+        ("xrollout/3/b.jsonl", None, None, None),
+        ("rollout/3/b.jsonl.bak", None, None, None),
+    ],
+)
+def test_a_place_says_what_its_path_says(path, step, split, task):
+    place = Place(PurePath(path), layout=LAYOUT)
+    assert (place.step, place.split, place.named("task")) == (step, split, task)
+
+
+@pytest.mark.parametrize("text", ["eval", "val", "Validation", "test", "eval_rollout", "x-test-y"])
+def test_evaluations_have_many_names(text):
+    assert split_of(text) == "eval"
+
+
+@pytest.mark.parametrize("text", ["train", "rollout", "latest", "value", "contest"])
+def test_other_names_are_training(text):
+    assert split_of(text) == "train"
+
+
+def test_a_reader_of_another_package_is_found_and_a_broken_one_is_a_warning():
+    good = EntryPoint("v", "board.readers.verl:VerlReader", "rollout_board.readers")
+    assert [reader.name for reader in loaded([good])] == ["verl"]
+    for value in (
+        "board.readers.verl:Nothing",
+        "no.such.module:X",
+        "json:loads",
+        "json:JSONDecoder",
+    ):
+        with pytest.warns(UserWarning, match="reader"):
+            assert list(loaded([EntryPoint("v", value, "rollout_board.readers")])) == []
+
+
+def test_no_two_readers_have_one_name():
+    names = [reader.name for reader in READERS]
+    assert len(set(names)) == len(np.unique(names)) == len(names)

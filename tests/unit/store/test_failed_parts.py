@@ -1,0 +1,60 @@
+"""A file of which a part could not be read loses nothing: it is read anew at the next look."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+
+import pandas as pd
+import pytest
+from live_writer import LiveWriter
+
+from board.store import build
+from board.store.discovery import discover
+from board.store.engines import InProcess
+from board.store.run import Follower, open_run
+
+
+class Failing(InProcess):
+    """Fails to read the batch of that number."""
+
+    def __init__(self, job, number, width):
+        super().__init__(job)
+        self.left = number
+        self.width = width
+
+    def submit(self, batch):
+        read = super().submit(batch)
+        return lambda: self.failed(read())
+
+    def failed(self, result):
+        self.left -= 1
+        if self.left != -1:
+            return result
+        for found in result.files:
+            found.failed, found.consumed = "Input/output error", found.work.shard.start
+            found.tallies, found.lines, found.tail, found.tail_rows = {}, 0, None, None
+        return build.BatchResult((), result.files)
+
+
+@pytest.mark.parametrize("width", [0, 2])
+@pytest.mark.parametrize("number", [0, 1, 3])
+def test_a_part_that_could_not_be_read_is_read_at_the_next_look(
+    tmp_path, monkeypatch, number, width
+):
+    monkeypatch.setattr(build, "SHARD_BYTES", 4_000)
+    writer = LiveWriter(tmp_path / "run", seed=4)
+    content = b"".join(writer.line(step) for step in range(8) for _ in range(10))
+    (tmp_path / "run" / "rank_0.jsonl").write_bytes(content)
+    (info,) = discover(tmp_path / "run").runs
+    failing = Follower(
+        persist=True, engine=lambda job, size: nullcontext(Failing(job, number, width))
+    )
+    run = failing.run(info)
+    assert any("could not be read" in problem.reason for problem in run.problems)
+    assert run.rollout_count == len(run.rollouts) < 80
+    whole = open_run(info)
+    read_anew = Follower(persist=True).run(info)
+    pd.testing.assert_frame_equal(read_anew.rollouts, whole.rollouts)
+    pd.testing.assert_frame_equal(read_anew.steps, whole.steps)
+    assert read_anew.problems == whole.problems
+    assert len(whole.rollouts) == 80

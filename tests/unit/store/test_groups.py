@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from written_logs import native_run, rllb_run
+
+from board.core.prompts import prompts_of
+from board.errors import ChoiceError
+from board.store.discovery import discover
+from board.store.groups import (
+    advantage_fit,
+    environment_curves,
+    groups,
+    prompt_visits,
+    step_grid,
+)
+from board.store.mismatch import mismatch_by_step
+from board.store.run import Run, open_run
+from board.store.step_tokens import read_step
+
+SAMPLES = Path(__file__).parents[3] / "rollout_samples"
+
+
+@pytest.fixture(scope="module")
+def run() -> Run:
+    return open_run(discover(SAMPLES).run("resumed"))
+
+
+def test_groups_without_gradient_are_those_of_the_table_of_steps(run: Run) -> None:
+    found = groups(run)
+    assert found is not None
+    for step, share in zip(run.steps["step"], run.steps["zero_std_group_fraction"], strict=True):
+        own = found.outcomes[found.steps == step]
+        assert np.isin(own, (1, 2, 3)).mean() == share
+
+
+def test_a_run_follows_the_convention_its_settings_name(run: Run) -> None:
+    fit = advantage_fit(run)
+    assert fit is not None
+    assert fit.convention == "grpo"  # TRL's scale_rewards="group"
+    assert not fit.differs.any()
+
+
+def test_a_grid_s_cells_are_indices_of_rollouts(run: Run) -> None:
+    found, names = step_grid(run, 12)
+    rows = run.of_step(12).set_index("index")
+    for name, indices, values in zip(names, found.rows, found.values, strict=True):
+        for index, value in zip(indices[indices >= 0], values[indices >= 0], strict=True):
+            assert rows.loc[index, "group_id"] == name
+            assert rows.loc[index, "reward"] == value
+    with pytest.raises(ChoiceError, match="no column 'colour'"):
+        step_grid(run, 12, "colour")
+
+
+def test_every_rollout_is_of_one_visit_of_one_prompt(run: Run) -> None:
+    visits, texts = prompt_visits(run)
+    assert visits.rollouts.sum() == run.rollout_count
+    assert set(texts) == set(run.rollouts["prompt"])
+    assert len(prompts_of(visits).codes) == len(texts)
+
+
+def test_environments_are_told_apart(run: Run) -> None:
+    found = environment_curves(run)
+    assert [*found.names] == ["add", "subtract"]
+    assert found.overall.tolist() == pytest.approx(run.steps["reward_mean"].tolist())
+
+
+def test_logs_without_groups_have_none(tmp_path: Path) -> None:
+    (info,) = discover(rllb_run(tmp_path / "run")).runs
+    run = open_run(info)
+    assert groups(run) is None
+    assert advantage_fit(run) is None
+    assert [*environment_curves(run).names] == []
+
+
+def test_the_mismatch_of_a_step_is_that_of_its_tokens_and_can_be_stopped(tmp_path: Path) -> None:
+    (info,) = discover(native_run(tmp_path / "run")).runs
+    run = open_run(info)
+    seen: list[tuple[int, int]] = []
+    stream = mismatch_by_step(run, progress=lambda done, total: seen.append((done, total)))
+    first = next(stream)
+    stream.close()
+    tokens = read_step(run, first.step)
+    d = tokens.arrays["logprobs"] - tokens.arrays["sampling_logprobs"]
+    assert first.parts is not None
+    assert first.parts.total.d_mean == pytest.approx(d[tokens.in_loss].mean())
+    assert (first.read, first.total, seen) == (8, 8, [])
+    assert {shares.rule for shares in first.shares} == {"ratio_clip", "dppo", "icepop", "tis"}
