@@ -417,11 +417,11 @@ def _cut(rest: _Rest, *, counted: bool) -> tuple[int, int]:
     """Where the first shard of a rest ends, after a line, and how many lines it has: 0 if not counted
     or if nothing is left after it.
     """
-    is_one = not source_of(rest.named).appends or isinstance(rest.file.path, RemoteLocation)
-    if is_one or rest.file.size - rest.start <= SHARD_BYTES:
+    path, is_small = rest.file.path, rest.file.size - rest.start <= SHARD_BYTES
+    if is_small or isinstance(path, RemoteLocation) or not source_of(rest.named).appends:
         return rest.file.size, 0
     try:
-        descriptor = os.open(rest.file.path, os.O_RDONLY | os.O_NONBLOCK)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except OSError:  # whoever reads the shard will say so
         return rest.file.size, 0
     aim = rest.start + SHARD_BYTES - 1

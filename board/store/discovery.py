@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Final
@@ -195,7 +196,7 @@ def _looks(paths: Sequence[Location], root: Location) -> Iterator[LogFile | Prob
         yield from (_look_at(path, root) for path in paths)
         return
     with ThreadPoolExecutor(_ASKED_AT_ONCE) as pool:
-        yield from pool.map(lambda path: _look_at(path, root), paths)
+        yield from pool.map(partial(_look_at, root=root), paths)
 
 
 def _runs(

@@ -22,10 +22,12 @@ from board.readers import remote
 from board.readers.locations import location_of
 from board.readers.sources import JSON_DOCUMENT, DamagedError
 from board.readers.torch_files import TORCH
-from board.store import build, companions, discovery, scan
+from board.store import build, companions, discovery, ray_engine, scan
+from board.store.batch import Work
 from board.store.discovery import discover, location_below, resolve_inside
 from board.store.rollout import open_rollout
 from board.store.run import Follower, Run, open_run
+from board.store.scan import Shard
 
 
 @pytest.fixture(scope="module")
@@ -77,9 +79,11 @@ def test_formats_known_by_their_paths_and_tables_are_in_a_store_what_they_are_on
     store, tmp_path
 ):
     copied = tmp_path / "runs"
-    shutil.copytree(DATA, copied)
-    whole = (copied / "trl" / "text" / "completions" / "completions_00001.parquet").read_bytes()
-    (copied / "trl" / "chat" / "completions" / "completions_00009.parquet").write_bytes(whole[:-9])
+    for name in ("trl/chat", "verl/v0"):
+        shutil.copytree(DATA / name, copied / name)
+    tables = copied / "trl" / "chat" / "completions"
+    whole = (tables / "completions_00001.parquet").read_bytes()
+    (tables / "completions_00009.parquet").write_bytes(whole[:-9])
     (copied / "verl" / "v0" / "notes.jsonl").write_bytes(rows(5))  # of another family
     there = discover(location_of(store.put_folder(copied, "formats")))
     local = discover(copied)
@@ -324,6 +328,9 @@ def test_the_path_box_switches_between_disk_and_store_only_where_any_path_is_all
 def test_a_location_survives_the_way_to_another_process():
     location = location_of("s3://bucket/runs") / "a.jsonl"
     assert pickle.loads(pickle.dumps(location)) == location
+    # A worker of a cluster does not look for an object on its disk.
+    work = Work(Shard(location, "a.jsonl", "native", 0, 10), 0)
+    assert ray_engine._is_seen(pickle.loads(pickle.dumps(work)))
     assert location.parent == location_of("s3://bucket/runs")
 
 
