@@ -81,7 +81,7 @@ def answer(folder: Path) -> dict[str, float]:
         "re-open, ms": _median_ms(lambda: Follower(persist=True).run(discover(folder).runs[0])),
         "one rollout, ms": median(_ms(lambda p=p: open_rollout(run, *p)) for p in places),
     }
-    path = info.files[0].path
+    path = Path(str(info.files[0].path))
     size = path.stat().st_size
     with path.open("rb") as file:
         file.seek(max(size - (2 << 20), 0))

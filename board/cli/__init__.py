@@ -145,12 +145,18 @@ def _add_thresholds(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_path(parser: argparse.ArgumentParser) -> None:
-    help_text = "a folder of runs, a run or a log file (default: the bundled rollout_samples)"
-    parser.add_argument("path", nargs="?", type=Path, metavar="PATH", help=help_text)
+    help_text = (
+        "a folder of runs, a run or a log file, or a URL such as s3://BUCKET/FOLDER (default: the "
+        "bundled rollout_samples)"
+    )
+    parser.add_argument("path", nargs="?", metavar="PATH", help=help_text)
 
 
 def _add_run(parser: argparse.ArgumentParser) -> None:
-    help_text = "a run's folder, a log file, or the name of a run in the bundled rollout_samples"
+    help_text = (
+        "a run's folder, a log file, a URL of either, or the name of a run in the bundled "
+        "rollout_samples"
+    )
     parser.add_argument("run", metavar="RUN", help=help_text)
 
 

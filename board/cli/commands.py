@@ -20,6 +20,8 @@ from board.core.expressions import Column, Expression, evaluate
 from board.core.pieces import PLACEHOLDER, PLACEHOLDER_SIGN, joined
 from board.core.problems import Problem, count_of
 from board.errors import ChoiceError, NotFoundError
+from board.readers.locations import Location, below, location_of
+from board.store.build import shown_path
 from board.store.discovery import Discovery, RunInfo, discover
 from board.store.engines import ChooseEngine, local
 from board.store.rollout import OpenRollout, open_rollout, search
@@ -45,7 +47,7 @@ _CHECKED: Final = ("files", "steps", "rollouts", "superseded")
 
 def runs(args: argparse.Namespace) -> int:
     """Every run under a folder, each opened to be counted."""
-    root = args.path or default_root()
+    root = location_of(args.path) if args.path else default_root()
     found = discover(root)
     rows = [_run_row(info, root) for info in found.runs]
     if not rows:
@@ -59,11 +61,11 @@ def runs(args: argparse.Namespace) -> int:
     return 0
 
 
-def _run_row(info: RunInfo, root: Path) -> dict[str, Any]:
+def _run_row(info: RunInfo, root: Location) -> dict[str, Any]:
     run = opened(info)
     return {
         "run": info.name,
-        "path": str(root if root.is_file() else info.path),
+        "path": str(info.path / info.only if info.only else info.path),
         "format": ", ".join(info.formats),
         "steps": len(run.steps),
         "rollouts": run.rollout_count,
@@ -117,7 +119,7 @@ def _shown_rows(run: Run, step: int | None) -> pd.DataFrame:
     """The table of a step, or of the run, with file names and without byte positions."""
     rows = run.rollouts if step is None else run.of_step(step)
     rows = rows.drop(columns=[c for c in _LOCATION if c in rows])
-    names = [file.path.relative_to(run.info.path).as_posix() for file in run.info.files]
+    names = [shown_path(run.info, file) for file in run.info.files]
     return rows.assign(file=[names[number] for number in rows["file"]])
 
 
@@ -205,7 +207,7 @@ def rollout_document(run: Run, row: pd.Series[Any], found: OpenRollout) -> dict[
         "run": run.info.name,
         "step": found.step,
         "index": found.index,
-        "file": run.info.files[int(row["file"])].path.relative_to(run.info.path).as_posix(),
+        "file": shown_path(run.info, run.info.files[int(row["file"])]),
         "line": int(row["line"]),
         "ids": dict(record.ids),
         "texts": dict(record.texts),
@@ -257,8 +259,8 @@ def _print_tokens(whole: Mapping[str, Any]) -> None:
 
 def check(args: argparse.Namespace) -> int:
     """Every problem; 1 when something of the log is not shown."""
-    path = Path(args.run)
-    found = discover(path) if path.exists() else None
+    path = location_of(args.run)
+    found = discover(path) if not isinstance(path, Path) or path.exists() else None
     if found is None:
         run = opened(find_run(args.run))
         document = _check_document(run.info.name, run.problems, run)
@@ -277,12 +279,11 @@ def check(args: argparse.Namespace) -> int:
     return 1 if document["lost"] or document["partial"] else 0
 
 
-def _told_from(root: Path, run: Run, problem: Problem) -> Problem:
+def _told_from(root: Location, run: Run, problem: Problem) -> Problem:
     """The problem with its path told from the folder that the user named."""
-    if not root.is_dir() or run.info.path == root:
+    if run.info.only or run.info.path == root:
         return problem
-    path = (run.info.path / problem.path).relative_to(root).as_posix()
-    return replace(problem, path=path)
+    return replace(problem, path=below(run.info.path / problem.path, root))
 
 
 def _check_document(name: str, problems: tuple[Problem, ...], run: Run | None) -> dict[str, Any]:

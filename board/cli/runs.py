@@ -7,6 +7,7 @@ from typing import Final
 
 from board.cli.output import ProgressLine
 from board.errors import NotFoundError
+from board.readers.locations import Location, location_of
 from board.store.discovery import Discovery, RunInfo, discover
 from board.store.engines import ChooseEngine, local
 from board.store.run import Follower, Run
@@ -32,8 +33,8 @@ def find_run(wanted: str) -> RunInfo:
 
     Raises NotFoundError where there is none, and where a folder holds several.
     """
-    path = Path(wanted)
-    if path.exists():
+    path = location_of(wanted)
+    if not isinstance(path, Path) or path.exists():
         return only_run(discover(path), path)
     if not _SAMPLES.is_dir():
         raise NotFoundError(f"{wanted} does not exist; give a run's folder or a log file")
@@ -47,7 +48,7 @@ def find_run(wanted: str) -> RunInfo:
     return found.run(wanted)
 
 
-def only_run(found: Discovery, path: Path) -> RunInfo:
+def only_run(found: Discovery, path: Location) -> RunInfo:
     """The run that `path` is, or the only one below it."""
     own = [run for run in found.runs if run.path == found.root]
     if own or len(found.runs) == 1:
@@ -59,10 +60,11 @@ def only_run(found: Discovery, path: Path) -> RunInfo:
     raise NotFoundError(f"{path} holds {len(found.runs)} runs; give one: {', '.join(names)}{more}")
 
 
-def no_runs(found: Discovery, path: Path) -> str:
+def no_runs(found: Discovery, path: Location) -> str:
     """Why nothing was found under `path`, and what to do."""
     if not found.left_out:
-        what = "is empty" if path.is_dir() and not any(path.iterdir()) else "holds no .jsonl file"
+        is_empty = isinstance(path, Path) and path.is_dir() and not any(path.iterdir())
+        what = "is empty" if is_empty else "holds no .jsonl file"
         return f"{path} {what}; give a folder of rollout logs, or a log file"
     first = found.left_out[0]
     several = f", and {len(found.left_out) - 1} more" if len(found.left_out) > 1 else ""

@@ -13,6 +13,8 @@ from typing import Any, Final
 
 from board.cli.runs import PROJECT, default_root
 from board.errors import BoardError, ChoiceError, NotFoundError, UnreadableError
+from board.readers.locations import Location, location_of
+from board.store.discovery import discover
 from board.store.findings import read_thresholds
 
 _FIRST_PORT: Final = 8501
@@ -22,7 +24,7 @@ _OWN_NAMES: Final = ("localhost", "127.0.0.1", "::1")
 
 
 def serve(
-    path: Path | None,
+    path: str | None,
     host: str,
     port: int | None,
     allow_any_path: bool,
@@ -88,8 +90,13 @@ def url_of(host: str, port: int) -> str:
     return f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
 
 
-def _root(path: Path | None) -> Path:
-    root = (path or default_root()).absolute()
+def _root(path: str | None) -> Location:
+    """The folder to show, looked at once so that what is wrong with it is said here."""
+    root = location_of(path) if path else default_root()
+    if not isinstance(root, Path):
+        discover(root)
+        return root
+    root = root.absolute()
     try:
         root.stat()
     except FileNotFoundError:
@@ -140,7 +147,7 @@ def _why_not(host: str, port: int) -> str:
     return ""
 
 
-def _announce(host: str, port: int, url: str, root: Path, open_browser: bool) -> None:
+def _announce(host: str, port: int, url: str, root: Location, open_browser: bool) -> None:
     """Prints the address once the server answers, and opens it where there is a screen."""
     target = "127.0.0.1" if _is_wildcard(host) else host
     deadline = time.monotonic() + _START_SECONDS

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import Any, Final
 
 from board.errors import RecordError
 from board.readers.base import Head, Reader, layout_match
 from board.readers.episodes import EpisodesReader
 from board.readers.lines import Line
+from board.readers.locations import Location, pure_path
 from board.readers.miles import MilesTokensReader, MilesTrajectoryReader
 from board.readers.ms_swift import MsSwiftReader
 from board.readers.native import NativeReader
@@ -20,6 +21,7 @@ from board.readers.parse import parse_whole
 from board.readers.plugins import installed_readers
 from board.readers.prime_rl import PrimeRLReader
 from board.readers.relax import RelaxReader
+from board.readers.remote import RemoteLocation
 from board.readers.rllb import RLLoggingBoardReader
 from board.readers.rllm import RllmReader
 from board.readers.roll import RollReader
@@ -65,7 +67,7 @@ def family_of(name: str) -> str:
     return reader_named(name).family or name
 
 
-def source_of(path: PurePath) -> Source:
+def source_of(path: PurePath | RemoteLocation) -> Source:
     """The kind of a file by its name; of lines of JSON where the name says nothing."""
     return next((s for s in SOURCES if has_suffix(path, s.suffixes)), JSON_LINES)
 
@@ -83,16 +85,17 @@ def layouts_of(path: PurePath) -> tuple[Any, ...]:
     return tuple(match for match in matches if match is not None)
 
 
-def recognise(path: Path, lines: Iterable[Line] | None = None) -> tuple[Reader | None, str]:
+def recognise(path: Location, lines: Iterable[Line] | None = None) -> tuple[Reader | None, str]:
     """The reader of a file, and why none was found. Raises OSError when the file can't be read.
 
     lines: its first lines, where they are not in the file as they are.
     """
+    named = pure_path(path)
     source = source_of(path)
     records, first_error = _head(source.head(path) if lines is None else lines)
     if not records:
         return None, first_error or "the file is empty"
-    head = Head(path, records)
+    head = Head(named, records)
     for reader in READERS:
         if source in reader.sources and reader.recognises(head):
             return reader, ""

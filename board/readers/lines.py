@@ -9,10 +9,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+
+from board.readers.locations import Location, Preadinto, opened
+from board.readers.remote import RemoteLocation
 
 BLOCK_BYTES = 512 << 10
 """Small enough that what was just read is still in the processor's cache when it is searched."""
+REMOTE_BLOCK_BYTES = 4 << 20
+"""What a store is asked for at once: each request takes as long as some megabytes of its answer."""
 MAX_LINE_BYTES = 256 << 20
 """A longer line is passed over and counted, so that one broken file has a bounded cost."""
 
@@ -31,20 +35,24 @@ class Line:
     ended: bool = True
 
 
-def read_lines(path: Path, start: int = 0, end: int | None = None) -> Iterator[Line]:
+def read_lines(
+    path: Location, start: int = 0, end: int | None = None, block: int | None = None
+) -> Iterator[Line]:
     """All lines that begin in [start, end) of the file; `start` must be the beginning of a line.
 
-    Blank lines are yielded too, so that counting them gives line numbers. Raises OSError.
+    block: bytes to read at once, where the usual number is not wanted. Blank lines are yielded too, so
+    that counting them gives line numbers. Raises OSError.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    try:
-        yield from _lines(descriptor, start, os.fstat(descriptor).st_size if end is None else end)
-    finally:
-        os.close(descriptor)
+    usual = REMOTE_BLOCK_BYTES if isinstance(path, RemoteLocation) else BLOCK_BYTES
+    end = path.stat().st_size if end is None else end
+    with opened(path, end) as preadinto:
+        yield from _lines(preadinto, start, end, block or usual)
 
 
-def read_bytes(path: Path, offset: int, size: int) -> bytes:
+def read_bytes(path: Location, offset: int, size: int) -> bytes:
     """Bytes [offset, offset + size) of the file, fewer at its end. Raises OSError."""
+    if isinstance(path, RemoteLocation):
+        return path.read(offset, size)
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:
         return os.pread(descriptor, size, offset)
@@ -52,15 +60,15 @@ def read_bytes(path: Path, offset: int, size: int) -> bytes:
         os.close(descriptor)
 
 
-def _lines(descriptor: int, start: int, end: int) -> Iterator[Line]:
+def _lines(preadinto: Preadinto, start: int, end: int, block_bytes: int) -> Iterator[Line]:
     position = begin = start
     carried: list[bytes] = []
     carried_bytes = 0
     # One buffer for all blocks: memory fresh from the system costs more than what is read into it.
-    block = bytearray(BLOCK_BYTES)
+    block = bytearray(block_bytes)
     view = memoryview(block)
     while position < end or carried_bytes:
-        filled = os.preadv(descriptor, [block], position)
+        filled = preadinto(block, position)
         if not filled:
             break
         position += filled

@@ -7,18 +7,21 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from board.readers.lines import Line, read_bytes
+from board.readers.locations import Location, binary
+from board.readers.remote import RemoteLocation
 from board.readers.sources import LFS_REASON, DamagedError, Row, Source, lfs_pointer
 
 _MAGIC: Final = b"PAR1"
 _BATCH_ROWS: Final = 256
+_BUFFER: Final = 256 << 10
+"""Bytes that a store is asked for at once, where columns of a row group are smaller than that."""
 
 
 class ParquetFiles(Source):
@@ -28,12 +31,12 @@ class ParquetFiles(Source):
     appends = False
     by_layout = False
 
-    def head(self, path: Path) -> Iterator[Line]:
+    def head(self, path: Location) -> Iterator[Line]:
         """One row of the columns' names, from the file's footer alone."""
         with _opened(path) as file:
             yield Row(0, 1, None, record=dict.fromkeys(file.schema_arrow.names))
 
-    def lines(self, path: Path, start: int = 0, end: int | None = None) -> Iterator[Line]:
+    def lines(self, path: Location, start: int = 0, end: int | None = None) -> Iterator[Line]:
         """As Source."""
         with _opened(path) as file:
             number = 0
@@ -42,7 +45,7 @@ class ParquetFiles(Source):
                     yield Row(number, 1, None, record=record)
                     number += 1
 
-    def fetch(self, path: Path, offset: int, size: int) -> Line:
+    def fetch(self, path: Location, offset: int, size: int) -> Line:
         """As Source."""
         with _opened(path) as file:
             group, within = _row_group(file, offset)
@@ -55,17 +58,22 @@ class ParquetFiles(Source):
 
 
 @contextmanager
-def _opened(path: Path) -> Generator[Any]:
+def _opened(path: Location) -> Generator[Any]:
     """The file, with what is wrong with it said in words."""
     _check(path)
     try:
-        with pq.ParquetFile(path, memory_map=False, pre_buffer=False) as file:
+        with _bytes(path) as content, pq.ParquetFile(content, pre_buffer=False) as file:
             yield file
     except pa.ArrowException as error:
         raise DamagedError(f"it is damaged: {str(error).splitlines()[0][:120]}") from error
 
 
-def _check(path: Path) -> None:
+def _bytes(path: Location) -> AbstractContextManager[Any]:
+    """What pyarrow reads from: of a local file its path, which it opens itself."""
+    return binary(path, _BUFFER) if isinstance(path, RemoteLocation) else nullcontext(path)
+
+
+def _check(path: Location) -> None:
     size = path.stat().st_size
     if size == 0:
         raise DamagedError("it is empty: its writer has not come to it, or was ended")

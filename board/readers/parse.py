@@ -31,6 +31,9 @@ except ImportError:  # pysimdjson has no wheel for every platform; orjson then d
 _PLACEHOLDER: Final = b"-7.0313e-301"
 _PLACEHOLDER_VALUE: Final = float(_PLACEHOLDER)
 _MAX_PLANS: Final = 4
+MOST_CONTAINERS: Final = 1_000_000
+"""Arrays and objects in a line of more than _LARGE_LINE bytes; each takes a hundred bytes of memory."""
+_LARGE_LINE: Final = 4 << 20
 _COMMA: Final = np.uint8(ord(","))
 _NO_NUMBER: Final = re.compile(r"[\[:,]\s*(?:-(?![0-9I])|-?0[0-9]|-?[0-9]+\.(?![0-9]))")
 """What no JSON number is and ujson takes for one: a lone minus, 01, 1. (all come of torn lines)."""
@@ -151,6 +154,7 @@ def parse_whole(line: bytes) -> tuple[dict[str, Any], bool]:
     Takes what Python's json writes: NaN, Infinity. Bytes that are not UTF-8 and lone surrogates
     become U+FFFD, and the second result says so. Raises RecordError when the line is no JSON object.
     """
+    _refuse_crowd(line)
     try:
         parsed: object = orjson.loads(line)
         mended = False
@@ -159,6 +163,15 @@ def parse_whole(line: bytes) -> tuple[dict[str, Any], bool]:
     if not isinstance(parsed, dict):
         raise RecordError(f"the line is {kind_of(parsed)}", hint="one JSON object per line")
     return cast("dict[str, Any]", parsed), mended
+
+
+def _refuse_crowd(line: bytes) -> None:
+    """Raises RecordError for a line that two bytes at a time makes objects of a hundred bytes each."""
+    if len(line) > _LARGE_LINE and line.count(b"[") + line.count(b"{") > MOST_CONTAINERS:
+        raise RecordError(
+            f"the line holds more than {MOST_CONTAINERS:,} arrays and objects",
+            hint="one rollout per line, with one array per quantity",
+        )
 
 
 def _parse_tolerantly(line: bytes, strict_reason: str) -> tuple[object, bool]:
@@ -221,6 +234,7 @@ class LineParser:
 
     def parse(self, line: bytes) -> tuple[dict[str, Any], bool]:
         """The record of a line, long flat arrays as RawNumbers; else as `parse_whole`."""
+        _refuse_crowd(line)
         for i, plan in enumerate(self._plans):
             record = _seek(line, plan)
             if record is not None:

@@ -9,10 +9,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import Any
 
 from board.readers.lines import MAX_LINE_BYTES, Line, read_bytes, read_lines
+from board.readers.locations import Location
+from board.readers.remote import RemoteLocation
 
 
 class DamagedError(OSError):
@@ -40,15 +42,15 @@ class Source(ABC):
     """Whether only files that a reader's layout matches are looked into: most others are no logs."""
 
     @abstractmethod
-    def head(self, path: Path) -> Iterator[Line]:
+    def head(self, path: Location) -> Iterator[Line]:
         """Enough of a file to recognise it: its first lines, or one row of its columns without values."""
 
     @abstractmethod
-    def lines(self, path: Path, start: int = 0, end: int | None = None) -> Iterator[Line]:
+    def lines(self, path: Location, start: int = 0, end: int | None = None) -> Iterator[Line]:
         """The lines or rows, in bounded memory; start, end in bytes, where files grow at their end."""
 
     @abstractmethod
-    def fetch(self, path: Path, offset: int, size: int) -> Line:
+    def fetch(self, path: Location, offset: int, size: int) -> Line:
         """One line or row again, by its place."""
 
 
@@ -59,15 +61,15 @@ class JsonLines(Source):
     appends = True
     by_layout = False
 
-    def head(self, path: Path) -> Iterator[Line]:
+    def head(self, path: Location) -> Iterator[Line]:
         """As Source."""
         return read_lines(path)
 
-    def lines(self, path: Path, start: int = 0, end: int | None = None) -> Iterator[Line]:
+    def lines(self, path: Location, start: int = 0, end: int | None = None) -> Iterator[Line]:
         """As Source."""
         return read_lines(path, start, end)
 
-    def fetch(self, path: Path, offset: int, size: int) -> Line:
+    def fetch(self, path: Location, offset: int, size: int) -> Line:
         """As Source."""
         return Line(offset, size, read_bytes(path, offset, size).rstrip(b"\n"))
 
@@ -79,18 +81,18 @@ class JsonDocument(Source):
     appends = False
     by_layout = True
 
-    def head(self, path: Path) -> Iterator[Line]:
+    def head(self, path: Location) -> Iterator[Line]:
         """As Source."""
         return self.lines(path)
 
-    def lines(self, path: Path, start: int = 0, end: int | None = None) -> Iterator[Line]:
+    def lines(self, path: Location, start: int = 0, end: int | None = None) -> Iterator[Line]:
         """As Source."""
         size = path.stat().st_size
         if size:
             text = read_bytes(path, 0, size) if size <= MAX_LINE_BYTES else None
             yield Line(0, size, text)
 
-    def fetch(self, path: Path, offset: int, size: int) -> Line:
+    def fetch(self, path: Location, offset: int, size: int) -> Line:
         """As Source."""
         return Line(offset, size, read_bytes(path, offset, size))
 
@@ -107,6 +109,6 @@ def lfs_pointer(head: bytes) -> bool:
 LFS_REASON = "it is a git-lfs pointer, not the file itself: run `git lfs pull`"
 
 
-def has_suffix(path: PurePath, suffixes: tuple[str, ...]) -> bool:
+def has_suffix(path: PurePath | RemoteLocation, suffixes: tuple[str, ...]) -> bool:
     """Whether a path's name ends with one of the suffixes, in whatever case."""
     return path.name.lower().endswith(suffixes)

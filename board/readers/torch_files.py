@@ -12,10 +12,10 @@ import pickletools
 import zipfile
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, Final, cast
 
 from board.readers.lines import Line, read_bytes
+from board.readers.locations import Location, binary
 from board.readers.sources import LFS_REASON, DamagedError, Row, Source, lfs_pointer
 
 _HEAD_BYTES: Final = 1 << 16
@@ -31,22 +31,22 @@ class TorchFiles(Source):
     appends = False
     by_layout = True
 
-    def head(self, path: Path) -> Iterator[Line]:
+    def head(self, path: Location) -> Iterator[Line]:
         """One row of the first texts in the file, without values; keys are among them."""
         yield Row(0, 1, None, record=dict.fromkeys(_names(path)))
 
-    def lines(self, path: Path, start: int = 0, end: int | None = None) -> Iterator[Line]:
+    def lines(self, path: Location, start: int = 0, end: int | None = None) -> Iterator[Line]:
         """As Source."""
         yield self.fetch(path, 0, 1)
 
-    def fetch(self, path: Path, offset: int, size: int) -> Line:
+    def fetch(self, path: Location, offset: int, size: int) -> Line:
         """As Source."""
         found = path.stat()
         record = _loaded(path, found.st_size, found.st_mtime_ns, found.st_ino)
         return Row(offset, size, None, record=record)
 
 
-def _names(path: Path) -> list[str]:
+def _names(path: Location) -> list[str]:
     if lfs_pointer(read_bytes(path, 0, 64)):
         raise DamagedError(LFS_REASON)
     names: list[str] = []
@@ -61,9 +61,9 @@ def _names(path: Path) -> list[str]:
     return names
 
 
-def _pickle_head(path: Path) -> bytes:
+def _pickle_head(path: Location) -> bytes:
     try:
-        with zipfile.ZipFile(path) as archive:
+        with binary(path, _HEAD_BYTES) as content, zipfile.ZipFile(content) as archive:
             inner = next((n for n in archive.namelist() if n.endswith("/data.pkl")), None)
             if inner is None:
                 raise DamagedError("it is a zip file without the data.pkl of torch.save")
@@ -76,7 +76,7 @@ def _pickle_head(path: Path) -> bytes:
 
 
 @lru_cache(maxsize=1)
-def _loaded(path: Path, size: int, mtime_ns: int, inode: int) -> Mapping[str, Any]:
+def _loaded(path: Location, size: int, mtime_ns: int, inode: int) -> Mapping[str, Any]:
     """The content as plain data, kept until another file is asked for."""
     if size > _MOST_BYTES:
         raise DamagedError(f"it is larger than {_MOST_BYTES >> 30} GB")
@@ -85,7 +85,8 @@ def _loaded(path: Path, size: int, mtime_ns: int, inode: int) -> Mapping[str, An
     except ImportError:
         raise DamagedError("torch is not installed (pip install 'rollout-board[torch]')") from None
     try:
-        content = torch.load(path, map_location="cpu", weights_only=True)
+        with binary(path) as file:
+            content = torch.load(file, map_location="cpu", weights_only=True)
     except OSError:
         raise
     except Exception as error:  # torch raises what the damaged part happens to raise

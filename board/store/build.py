@@ -15,7 +15,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import PurePath
 from typing import Final
 
 import numpy as np
@@ -24,6 +24,8 @@ import pyarrow.compute as pc
 
 from board.core.problems import Problem, ProblemLog
 from board.readers import source_of
+from board.readers.locations import Location, below, pure_path
+from board.readers.remote import RemoteLocation
 from board.store import segments, step_store
 from board.store.batch import BatchResult, FileRead, Work, put_rows
 from board.store.discovery import RunInfo
@@ -64,8 +66,7 @@ class Extended:
 class _Rest:
     """What of a file is to be read: bytes [start, its size), the first line being `line`.
 
-    line: 0 for the one after those that were taken. named: its path as the
-    framework gave it.
+    line: 0 for the one after those that were taken. named: its path as the framework gave it.
     """
 
     file: LogFile
@@ -73,7 +74,7 @@ class _Rest:
     shown: str
     start: int
     line: int
-    named: Path
+    named: PurePath
 
 
 def extend(
@@ -156,7 +157,7 @@ class _Build:
             if state is None:
                 yield self._begin(path, file)
             elif change == "grown":
-                named = self._info.path / path
+                named = self._named(path)
                 yield _Rest(file, state.id, path, state.consumed, state.lines + 1, named)
             elif file.inode != state.inode:
                 self._states[state.id] = replace(state, inode=file.inode)
@@ -169,7 +170,10 @@ class _Build:
         number = self.manifest.next_id
         self.manifest = replace(self.manifest, next_id=number + 1)
         self._states[number] = FileState(number, path, file.reader)
-        return _Rest(file, number, path, 0, 1, self._info.path / path)
+        return _Rest(file, number, path, 0, 1, self._named(path))
+
+    def _named(self, path: str) -> PurePath:
+        return pure_path(self._info.path) / path
 
     def _forget(self, state: FileState) -> None:
         self._touch(state.all_tallies.values())
@@ -187,8 +191,37 @@ class _Build:
 
     def read(self, engine: Engine, rests: Sequence[_Rest]) -> None:
         """Reads all rests, with as many batches under way as the engine likes."""
-        awaited = deque[Callable[[], BatchResult]]()
         self._report()
+        large = [rest for rest in rests if _is_large_object(rest)]
+        self._read_at_once(engine, [rest for rest in rests if rest not in large])
+        self._read_in_turn(engine, large)
+
+    def _read_in_turn(self, engine: Engine, rests: Sequence[_Rest]) -> None:
+        """Reads each rest shard after shard: where one ends is known when it was read, and not before.
+
+        To find it beforehand, as `_works` does, an object would have to be fetched twice.
+        """
+        waiting = deque(rests)
+        awaited = deque[tuple[_Rest, Callable[[], BatchResult]]]()
+        while waiting or awaited:
+            while waiting and len(awaited) < max(engine.width, 1):
+                rest = waiting.popleft()
+                if rest.id not in self._states:  # given up
+                    continue
+                end = min(rest.start + SHARD_BYTES, rest.file.size)
+                awaited.append((rest, engine.submit([_work(rest, end)])))
+            rest, result = awaited.popleft()
+            found = result()
+            (read,) = found.files
+            if read.consumed == rest.start and read.failed is None:
+                # No line ended up to the end of the file: there is no more to be read of it.
+                read.work = _work(rest, rest.file.size)
+            self._take(found)
+            if read.failed is None and read.work.shard.end != rest.file.size:
+                waiting.append(replace(rest, start=read.consumed, line=rest.line + read.lines))
+
+    def _read_at_once(self, engine: Engine, rests: Sequence[_Rest]) -> None:
+        awaited = deque[Callable[[], BatchResult]]()
         for batch in _batches(self._works(rests, counted=engine.width > 0)):
             awaited.append(engine.submit(batch))
             if len(awaited) > engine.width:
@@ -208,10 +241,7 @@ class _Build:
                 continue
             line = rest.line or self._states[rest.id].lines + 1
             end, lines = _cut(rest, counted=counted)
-            shard = Shard(
-                *(rest.file.path, rest.shown, rest.file.reader, rest.start, end, line), rest.named
-            )
-            yield Work(shard, rest.id)
+            yield _work(replace(rest, line=line), end)
             if end < rest.file.size:
                 waiting.append(replace(rest, start=end, line=line + lines if counted else 0))
 
@@ -331,7 +361,7 @@ class _Build:
 
 def shown_path(info: RunInfo, file: LogFile) -> str:
     """The path of a file as problems and the index name it."""
-    return file.path.relative_to(info.path).as_posix()
+    return below(file.path, info.path)
 
 
 def _state_after(state: FileState, found: FileRead, file: LogFile) -> FileState:
@@ -362,7 +392,7 @@ def _state_after(state: FileState, found: FileRead, file: LogFile) -> FileState:
     )
 
 
-def _head(state: FileState, path: Path, consumed: int) -> str:
+def _head(state: FileState, path: Location, consumed: int) -> str:
     if state.consumed >= END_BYTES:
         return state.head
     try:
@@ -371,14 +401,28 @@ def _head(state: FileState, path: Path, consumed: int) -> str:
         return ""
 
 
+def _work(rest: _Rest, end: int) -> Work:
+    file = rest.file
+    shard = Shard(file.path, rest.shown, file.reader, rest.start, end, rest.line, rest.named)
+    return Work(shard, rest.id)
+
+
+def _is_large_object(rest: _Rest) -> bool:
+    """Whether it is an object of lines that is more than one shard."""
+    is_large = rest.file.size - rest.start > SHARD_BYTES
+    is_object = isinstance(rest.file.path, RemoteLocation)
+    return is_large and is_object and source_of(rest.named).appends
+
+
 def _cut(rest: _Rest, *, counted: bool) -> tuple[int, int]:
     """Where the first shard of a rest ends, after a line, and how many lines it has: 0 if not counted
     or if nothing is left after it.
     """
-    if rest.file.size - rest.start <= SHARD_BYTES or not source_of(rest.named).appends:
+    path, is_small = rest.file.path, rest.file.size - rest.start <= SHARD_BYTES
+    if is_small or isinstance(path, RemoteLocation) or not source_of(rest.named).appends:
         return rest.file.size, 0
     try:
-        descriptor = os.open(rest.file.path, os.O_RDONLY | os.O_NONBLOCK)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except OSError:  # whoever reads the shard will say so
         return rest.file.size, 0
     aim = rest.start + SHARD_BYTES - 1

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 from board.core.options import ReadOptions
+from board.readers.locations import location_of
 from board.store.discovery import RunInfo, discover
 from board.store.run import Follower, OpenOptions
 
@@ -31,7 +32,7 @@ def start(info: RunInfo, options: ReadOptions) -> subprocess.Popen[bytes]:
 def main() -> None:
     """Command line; see the module's docstring."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("root", type=Path)
+    parser.add_argument("root", type=location_of)
     parser.add_argument("run")
     parser.add_argument("--pads", type=json.loads, default=list(ReadOptions().pad_markers))
     parser.add_argument("--system-prompt-end", default="")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,10 +14,17 @@ from typing import Any, Final, cast
 
 from board.core.problems import Problem
 from board.core.vocabulary import Vocabulary
+from board.readers.locations import Location
+from board.readers.remote import RemoteError, RemoteLocation
 from board.store.discovery import RunInfo
 
 _MOST_BYTES: Final = 64 << 20
 _MOST_SETTINGS: Final = 256
+_MOST_KEPT: Final = 128 << 20
+"""Bytes of objects that are kept, so that following a run in a store does not fetch them each time."""
+_VOCABULARY: Final = "vocab.json"
+_EVALUATION: Final = "metadata.json"
+_NAMES: Final = re.compile(r"run-.*\.json|(vocab|metadata)\.json", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +47,12 @@ def read_companions(info: RunInfo) -> Companions:
     vocabulary, vocabulary_hash = None, ""
     for path in _paths(info, problems):
         try:
-            content = path.read_bytes()
+            content = path.read_bytes() if isinstance(path, Path) else _fetched(path)
             parsed: object = json.loads(content)
             if not isinstance(parsed, dict):
                 raise ValueError("no JSON object")
             document = cast("dict[str, Any]", parsed)
-            if path.name == "vocab.json":
+            if path.name == _VOCABULARY:
                 vocabulary = Vocabulary.from_json(document)
                 vocabulary_hash = hashlib.blake2b(content, digest_size=8).hexdigest()
             else:
@@ -53,22 +62,65 @@ def read_companions(info: RunInfo) -> Companions:
     return Companions(settings, vocabulary, vocabulary_hash, tuple(problems))
 
 
-def _paths(info: RunInfo, problems: list[Problem]) -> Iterator[Path]:
-    settings = sorted(info.path.glob("run-*.json"))
+_fetched_before: OrderedDict[RemoteLocation, tuple[object, bytes]] = OrderedDict()
+
+
+def _fetched(location: RemoteLocation) -> bytes:
+    """An object's content; asked for again only when it changed. Raises RemoteError."""
+    known = _fetched_before.get(location)
+    if known is not None and known[0] == location.listed:
+        return known[1]
+    content = location.read(0, location.listed.st_size if location.listed else _MOST_BYTES)
+    _fetched_before[location] = (location.listed, content)
+    while sum(len(content) for _, content in _fetched_before.values()) > _MOST_KEPT:
+        _fetched_before.popitem(last=False)
+    return content
+
+
+def _paths(info: RunInfo, problems: list[Problem]) -> Iterator[Location]:
+    found = _objects(info.path, problems) if isinstance(info.path, RemoteLocation) else _local(info)
+    alone = (_EVALUATION, _VOCABULARY)
+    settings = sorted((path for path in found if path.name not in alone), key=lambda p: p.name)
     if len(settings) > _MOST_SETTINGS:
         reason = f"the folder holds more than {_MOST_SETTINGS} run-*.json; the first are read"
         problems.append(Problem("run-*.json", None, None, reason, "", "partial"))
-    others = (info.path / "metadata.json", info.path / "vocab.json")
-    for path in [*settings[:_MOST_SETTINGS], *others]:
-        if not path.is_file():
+    wanted = [*settings[:_MOST_SETTINGS], *(path for path in found if path.name in alone)]
+    for path in wanted:
+        if isinstance(path, Path) and not path.is_file():
             continue
-        if not Path(os.path.realpath(path)).is_relative_to(info.root.resolve()):
+        if isinstance(path, Path) and _leads_outside(path, info.root):
             problems.append(_unusable(path, "it is a link that leads outside the root"))
-        elif path.stat().st_size > _MOST_BYTES:
+        elif _size(path) > _MOST_BYTES:
             problems.append(_unusable(path, f"it is larger than {_MOST_BYTES >> 20} MB"))
         else:
             yield path
 
 
-def _unusable(path: Path, reason: str) -> Problem:
+def _local(info: RunInfo) -> list[Location]:
+    folder = Path(str(info.path))
+    return [*folder.glob("run-*.json"), folder / _EVALUATION, folder / _VOCABULARY]
+
+
+def _objects(folder: RemoteLocation, problems: list[Problem]) -> list[Location]:
+    try:
+        return [*folder.beside(_NAMES)]
+    except RemoteError as error:
+        problems.append(
+            Problem(".", None, None, f"can't be listed: {error.strerror}", "", "partial")
+        )
+        return []
+
+
+def _leads_outside(path: Path, root: Location) -> bool:
+    return not isinstance(root, Path) or not Path(os.path.realpath(path)).is_relative_to(
+        root.resolve()
+    )
+
+
+def _size(path: Location) -> int:
+    listed = path.listed if isinstance(path, RemoteLocation) else None
+    return (listed or path.stat()).st_size
+
+
+def _unusable(path: Location, reason: str) -> Problem:
     return Problem(path.name, None, None, f"can't be used: {reason}", "", "partial")

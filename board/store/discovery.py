@@ -13,12 +13,15 @@ import re
 import stat
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from pathlib import Path
+from functools import partial
+from itertools import islice
+from pathlib import Path, PurePath, PurePosixPath
 from typing import Final
 
 from board.core.problems import Problem, Severity
-from board.errors import NotFoundError, OutsideRootError, UnreadableError
+from board.errors import NotFoundError, UnreadableError
 from board.readers import (
     HEAD_BYTES,
     SOURCES,
@@ -30,11 +33,26 @@ from board.readers import (
     source_of,
 )
 from board.readers.base import Reader, folder_above, layout_match
-from board.readers.lines import read_bytes
+from board.readers.lines import Line, read_bytes, read_lines
+from board.readers.locations import Location, below, location_of, pure_path
 from board.readers.parquet_files import PARQUET
+from board.readers.remote import RemoteError, RemoteLocation, RemoteStat
 from board.readers.sources import DamagedError
 from board.store.log_file import AT_REST_SECONDS, LogFile
 from board.store.packed import PACKED_SUFFIXES, head_lines, is_packed
+from board.store.roots import location_below, resolve_inside
+
+__all__ = [
+    "Discovery",
+    "Location",
+    "RunInfo",
+    "discover",
+    "is_remote",
+    "location_below",
+    "location_of",
+    "natural_order",
+    "resolve_inside",
+]
 
 _NOT_READ: Final = (".jsonl.zip", ".jsonl.bz2", ".jsonl.xz")
 _SUFFIXES: Final = tuple(suffix for source in SOURCES for suffix in source.suffixes)
@@ -42,6 +60,10 @@ _LOOKED_AT: Final = (*_SUFFIXES, *PACKED_SUFFIXES, *_NOT_READ)
 MOST_FILES: Final = 100_000
 """Log files under one root; the cost of looking at each, a few times a minute, has to end somewhere."""
 _HEAD_BYTES: Final = 4096
+_REMOTE_HEAD: Final = 256 << 10
+"""Bytes of an object that are asked for to recognise it, and again if its first lines are longer."""
+_ASKED_AT_ONCE: Final = 16
+_Stat = os.stat_result | RemoteStat
 _STEP_FOLDER: Final = re.compile(r"^(global_)?step[_-]?\d+$")
 _DIGITS: Final = re.compile(r"(\d+)")
 
@@ -57,10 +79,10 @@ class RunInfo:
     """
 
     name: str
-    path: Path
+    path: Location
     files: tuple[LogFile, ...]
     left_out: tuple[Problem, ...]
-    root: Path
+    root: Location
     only: str = ""
     family: str = ""
 
@@ -89,7 +111,7 @@ class RunInfo:
 class Discovery:
     """All runs under a root, newest first, and the files that are none, each with the reason."""
 
-    root: Path
+    root: Location
     runs: tuple[RunInfo, ...]
     left_out: tuple[Problem, ...]
 
@@ -108,34 +130,20 @@ def natural_order(text: str) -> tuple[tuple[int, int, str], ...]:
     return tuple((1, int(p), "") if i % 2 else (0, 0, p) for i, p in enumerate(parts))
 
 
-def resolve_inside(root: Path, wanted: str) -> Path:
-    """`wanted`, relative to `root` or absolute, with links resolved.
-
-    Raises OutsideRootError when it leaves `root` and NotFoundError when it does not exist.
-    """
-    base = root.resolve()
-    try:
-        target = (base / wanted).resolve()
-        exists = target.exists()
-    except (OSError, ValueError, RuntimeError) as error:  # NUL, a name too long, a loop of links
-        raise NotFoundError(
-            f"{wanted!r} is no path: {error}; give a folder below {base}"
-        ) from error
-    if not target.is_relative_to(base):
-        raise OutsideRootError(
-            f"{wanted} is outside {base}, the folder this server shows; "
-            "start rollout-board on another folder, or with --allow-any-path"
-        )
-    if not exists:
-        raise NotFoundError(f"{target} does not exist; give a folder below {base}")
-    return target
+def is_remote(info: RunInfo) -> bool:
+    """Whether a run lies in an object store."""
+    return isinstance(info.path, RemoteLocation)
 
 
-def discover(root: Path) -> Discovery:
+def discover(root: Location) -> Discovery:
     """All runs under `root`, which may be a folder of runs, one run, or one log file.
 
     Raises NotFoundError when `root` does not exist and UnreadableError when it can't be listed.
     """
+    others: list[Problem] = []
+    if isinstance(root, RemoteLocation):
+        found = _listed(root, others)
+        return _single_file(found[0]) if found == [root] else _sorted_runs(root, found, others)
     try:
         is_folder = stat.S_ISDIR(root.stat().st_mode)
     except (FileNotFoundError, NotADirectoryError, ValueError):
@@ -147,8 +155,14 @@ def discover(root: Path) -> Discovery:
         return _single_file(root)
     if not os.access(root, os.R_OK | os.X_OK):
         raise UnreadableError(f"{root} can't be read: permission denied")
-    others: list[Problem] = []
-    files, problems = _looked_at(root, others)
+    return _sorted_runs(root, _candidates(root, others), others)
+
+
+def _sorted_runs(
+    root: Location, candidates: Iterable[Location], others: list[Problem]
+) -> Discovery:
+    """The runs that some files make. others: what was passed by so far."""
+    files, problems = _looked_at(root, candidates, others)
     runs = list(_runs(root, files, problems))
     others += [_shown_from(path, root, problem) for path, problem in problems.items()]
     runs.sort(key=lambda run: (-run.mtime, natural_order(run.name)))
@@ -156,17 +170,19 @@ def discover(root: Path) -> Discovery:
 
 
 def _looked_at(
-    root: Path, others: list[Problem]
-) -> tuple[dict[Path, LogFile], dict[Path, Problem]]:
+    root: Location, candidates: Iterable[Location], others: list[Problem]
+) -> tuple[dict[Location, LogFile], dict[Location, Problem]]:
     """The log files under a root, and what else looks like one, each with the reason."""
-    files: dict[Path, LogFile] = {}
-    problems: dict[Path, Problem] = {}
-    for number, path in enumerate(_candidates(root, others)):
-        if number == MOST_FILES:
-            reason = f"the folder holds more than {MOST_FILES:,} log files; the further ones are not read"
-            others.append(Problem(".", None, None, reason, "open one of its folders"))
-            break
-        found = _look_at(path, path.name, root)
+    files: dict[Location, LogFile] = {}
+    problems: dict[Location, Problem] = {}
+    paths = list(islice(candidates, MOST_FILES + 1))
+    if len(paths) > MOST_FILES:
+        reason = (
+            f"the folder holds more than {MOST_FILES:,} log files; the further ones are not read"
+        )
+        others.append(Problem(".", None, None, reason, "open one of its folders"))
+        paths.pop()
+    for path, found in zip(paths, _looks(paths, root), strict=True):
         if isinstance(found, LogFile):
             files[path] = found
         else:
@@ -177,15 +193,24 @@ def _looked_at(
     return files, problems
 
 
+def _looks(paths: Sequence[Location], root: Location) -> Iterator[LogFile | Problem]:
+    """The log file that each path is, or why it is none; a store is asked for several at once."""
+    if not isinstance(root, RemoteLocation):
+        yield from (_look_at(path, root) for path in paths)
+        return
+    with ThreadPoolExecutor(_ASKED_AT_ONCE) as pool:
+        yield from pool.map(partial(_look_at, root=root), paths)
+
+
 def _runs(
-    root: Path, files: Mapping[Path, LogFile], problems: dict[Path, Problem]
+    root: Location, files: Mapping[Location, LogFile], problems: dict[Location, Problem]
 ) -> Iterator[RunInfo]:
     """The runs that the files make; takes from `problems` those of the runs' own folders."""
-    found: dict[Path, dict[str, list[LogFile]]] = {}
+    found: dict[Location, dict[str, list[LogFile]]] = {}
     for path, file in files.items():
         folder = _run_folder(path, root, reader_named(file.reader))
         found.setdefault(folder, {}).setdefault(family_of(file.reader), []).append(file)
-    left_out: dict[Path, list[Problem]] = {}
+    left_out: dict[Location, list[Problem]] = {}
     for path in list(problems):
         home = next((f for f in _homes(path, root) if f in found), None)
         if home is not None:
@@ -202,8 +227,8 @@ def _runs(
                 yield RunInfo(named, folder, tuple(ordered), notes, root, family=family)
 
 
-def _order_in(folder: Path, path: Path) -> tuple[tuple[int, int, str], ...]:
-    return natural_order(path.relative_to(folder).as_posix())
+def _order_in(folder: Location, path: Location) -> tuple[tuple[int, int, str], ...]:
+    return natural_order(below(path, folder))
 
 
 def folded(problems: Iterable[Problem]) -> tuple[Problem, ...]:
@@ -226,25 +251,48 @@ def folded(problems: Iterable[Problem]) -> tuple[Problem, ...]:
     return tuple(kept)
 
 
-def _single_file(path: Path) -> Discovery:
+def _listed(root: RemoteLocation, left_out: list[Problem]) -> list[RemoteLocation]:
+    """The objects below `root` whose names say that they may be logs."""
+    try:
+        found, odd = root.files()
+    except RemoteError as error:
+        if error.missing:
+            raise NotFoundError(f"{root} does not exist: {error.strerror}") from error
+        raise UnreadableError(f"{root} can't be read: {error.strerror}") from error
+    if not found and not odd:
+        raise NotFoundError(f"{root} holds no object; check the names of bucket and folder")
+    if odd:
+        reason = "names with empty parts, `.` or `..` are no paths; these objects are not read"
+        left_out.append(Problem(".", None, None, reason, "name them plainly", "lost", odd))
+    return [location for location in found if location == root or _may_be_log(location, root)]
+
+
+def _may_be_log(location: RemoteLocation, root: RemoteLocation) -> bool:
+    path = below(location, root)
+    hidden = path.startswith(".") or "/." in path
+    named = path.lower().endswith(_LOOKED_AT)
+    return named and not hidden and is_worth_a_look(pure_path(location))
+
+
+def _single_file(path: Location) -> Discovery:
     # The user named this very file, so that a link may lead anywhere.
-    root = path.resolve().parent
-    found = _look_at(path, path.name, root)
+    root = path.resolve().parent if isinstance(path, Path) else path.parent
+    found = _look_at(path, root)
     if isinstance(found, LogFile):
         run = RunInfo(path.name, path.parent, (found,), (), root, path.name)
         return Discovery(path, (run,), ())
     return Discovery(path, (), (found,))
 
 
-def _name(folder: Path, root: Path) -> str:
-    if folder == root:
-        return root.name or root.resolve().name or str(root)
-    return folder.relative_to(root).as_posix()
+def _name(folder: Location, root: Location) -> str:
+    if folder != root:
+        return below(folder, root)
+    return root.name or (root.resolve().name if isinstance(root, Path) else "") or str(root)
 
 
-def _shown_from(path: Path, folder: Path, problem: Problem) -> Problem:
+def _shown_from(path: Location, folder: Location, problem: Problem) -> Problem:
     """The problem of a file with its path told from a folder."""
-    return replace(problem, path=path.relative_to(folder).as_posix())
+    return replace(problem, path=below(path, folder))
 
 
 def _candidates(root: Path, left_out: list[Problem]) -> Iterator[Path]:
@@ -273,44 +321,63 @@ def _candidates(root: Path, left_out: list[Problem]) -> Iterator[Path]:
                 yield path
 
 
-def _run_folder(path: Path, root: Path, reader: Reader | None = None) -> Path:
+def _run_folder(path: Location, root: Location, reader: Reader | None = None) -> Location:
     """The folder of the run that a file is of: above the reader's layout, and above folders of steps."""
-    match = None if reader is None else layout_match(reader.layout, path.relative_to(root))
+    match = None if reader is None else layout_match(reader.layout, _inside(path, root))
     folder = path.parent if match is None else root / folder_above(match)
     while folder != root and _STEP_FOLDER.match(folder.name):
         folder = folder.parent
     return folder
 
 
-def _homes(path: Path, root: Path) -> Iterator[Path]:
+def _homes(path: Location, root: Location) -> Iterator[Location]:
     """Folders whose run a file would be of, if it were a log."""
     yield _run_folder(path, root)
-    for match in layouts_of(path.relative_to(root)):
+    for match in layouts_of(_inside(path, root)):
         yield root / folder_above(match)
 
 
-def _look_at(path: Path, shown: str, root: Path) -> LogFile | Problem:
-    """The log file, or why it is none."""
-    # Unlike Path.resolve, realpath survives a link that leads to itself.
-    if path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(root.resolve()):
-        return Problem(shown, None, None, "it is a link that leads outside the root", "", "note")
+def _inside(path: Location, root: Location) -> PurePath:
+    """The path from the root on, the part of it that layouts are held against."""
+    return PurePosixPath(below(path, root))
+
+
+def _look_at(path: Location, root: Location) -> LogFile | Problem:
+    """The log file, or why it is none. Problems name it by its last name."""
+    if isinstance(path, Path) and isinstance(root, Path) and _leads_outside(path, root):
+        return _note(path, "it is a link that leads outside the root")
     if path.name.lower().endswith(_NOT_READ):
-        return Problem(shown, None, None, "only .gz and .zst are unpacked", "unpack it", "note")
-    if not path.is_file():
-        return Problem(shown, None, None, "it is no regular file", "a log file", "note")
+        return _note(path, "only .gz and .zst are unpacked", "unpack it")
+    if isinstance(path, Path) and not path.is_file():
+        return _note(path, "it is no regular file", "a log file")
+    listed = path.listed if isinstance(path, RemoteLocation) else None
     try:
-        found = path.stat()
-        reader, reason = _recognised(path, found)
-    except DamagedError as error:
-        return _damaged(shown, path, error)
+        return _log_file(path, listed or path.stat())
     except OSError as error:
         hint = "check its permissions"
-        return Problem(shown, None, None, f"can't be read: {error.strerror}", hint)
+        return Problem(path.name, None, None, f"can't be read: {error.strerror}", hint)
+
+
+def _leads_outside(path: Path, root: Path) -> bool:
+    # Unlike Path.resolve, realpath survives a link that leads to itself.
+    return path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(root.resolve())
+
+
+def _note(path: Location, reason: str, hint: str = "") -> Problem:
+    return Problem(path.name, None, None, reason, hint, "note")
+
+
+def _log_file(path: Location, found: _Stat) -> LogFile | Problem:
+    """As _look_at. Raises OSError when the file can't be read."""
+    try:
+        reader, reason = _recognised(path, found)
+    except DamagedError as error:
+        return _damaged(path, found, error)
     if reader is None:
         other_json = reason.startswith("its records") or reason == "the file is empty"
         severity = "note" if other_json else "lost"
-        return Problem(shown, None, None, f"left out: {reason}", "", severity)
-    beside = _state_of(reader_named(reader).beside(path))
+        return Problem(path.name, None, None, f"left out: {reason}", "", severity)
+    beside = _state_of(reader_named(reader).beside(path)) if isinstance(path, Path) else ""
     return LogFile(path, reader, found.st_size, found.st_mtime_ns, found.st_ino, beside)
 
 
@@ -328,13 +395,12 @@ def _state_of(beside: Sequence[Path]) -> str:
     return _digest("\n".join(states).encode()).hex()
 
 
-def _damaged(shown: str, path: Path, error: DamagedError) -> Problem:
+def _damaged(path: Location, found: _Stat, error: DamagedError) -> Problem:
     """A file that is not whole. One that was changed a moment ago is likely still being written."""
-    fresh = time.time() - path.stat().st_mtime < AT_REST_SECONDS
+    fresh = time.time() - found.st_mtime < AT_REST_SECONDS
     hint = "it is looked at again when it changes"
-    return Problem(
-        shown, None, None, f"left out: {error.strerror}", hint, "note" if fresh else "lost"
-    )
+    severity = "note" if fresh else "lost"
+    return Problem(path.name, None, None, f"left out: {error.strerror}", hint, severity)
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,10 +414,10 @@ class _Seen:
     reason: str
 
 
-_seen: dict[Path, _Seen] = {}
+_seen: dict[Location, _Seen] = {}
 
 
-def _recognised(path: Path, found: os.stat_result) -> tuple[str | None, str]:
+def _recognised(path: Location, found: _Stat) -> tuple[str | None, str]:
     """The name of a file's reader, and why there is none. Looks into it only when it changed."""
     state = (found.st_ino, found.st_size, found.st_mtime_ns)
     seen = _seen.get(path)
@@ -361,7 +427,7 @@ def _recognised(path: Path, found: os.stat_result) -> tuple[str | None, str]:
     if grows and seen is not None and seen.reader is not None and _begins_as(path, found, seen):
         _seen[path] = replace(seen, state=state)
         return seen.reader, ""
-    reader, reason = recognise(path, head_lines(path, HEAD_BYTES) if is_packed(path) else None)
+    reader, reason = recognise(path, _first_lines(path, found.st_size))
     head = read_bytes(path, 0, min(_HEAD_BYTES, found.st_size))
     if len(_seen) > 2 * MOST_FILES:
         _seen.clear()
@@ -370,7 +436,16 @@ def _recognised(path: Path, found: os.stat_result) -> tuple[str | None, str]:
     return name, reason
 
 
-def _begins_as(path: Path, found: os.stat_result, seen: _Seen) -> bool:
+def _first_lines(path: Location, size: int) -> Iterator[Line] | None:
+    """The first lines where they are not had as the kind of file has them."""
+    if is_packed(path):
+        return head_lines(path, HEAD_BYTES)
+    if isinstance(path, RemoteLocation) and source_of(path).appends:
+        return read_lines(path, 0, size, _REMOTE_HEAD)
+    return None
+
+
+def _begins_as(path: Location, found: _Stat, seen: _Seen) -> bool:
     if not found.st_size >= seen.head_bytes > 0:
         return False
     return _digest(read_bytes(path, 0, seen.head_bytes)) == seen.head

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import time
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import Literal
 
 from board.readers import source_of
 from board.readers.lines import read_bytes
+from board.readers.locations import Location
+from board.readers.remote import RemoteLocation
 from board.store.log_file import AT_REST_SECONDS, LogFile
 from board.store.manifest import FileState
 from board.store.scan import END_BYTES
@@ -30,13 +32,20 @@ def change_of(state: FileState, file: LogFile) -> Change:
         at = (state.size, state.mtime_ns, state.inode)
         return "same" if (file.size, file.mtime_ns, file.inode) == at else "replaced"
     if (file.size, file.mtime_ns) == (state.size, state.mtime_ns):
-        # Some network file systems number their files anew at every mount.
-        if file.inode != state.inode and not _ends_are(state, file.path):
+        if file.inode != state.inode and not _is_renumbered(state, file):
             return "replaced"
         return "grown" if _came_to_rest(state) else "same"
     if not _ends_are(state, file.path):
         return "replaced"
     return "replaced" if file.size == state.size else "grown"
+
+
+def _is_renumbered(state: FileState, file: LogFile) -> bool:
+    """Whether only the number is another: some network file systems give new ones at every mount.
+
+    A store gives an object another version when its content was written again, whatever its ends.
+    """
+    return not isinstance(file.path, RemoteLocation) and _ends_are(state, file.path)
 
 
 def _came_to_rest(state: FileState) -> bool:
@@ -45,14 +54,14 @@ def _came_to_rest(state: FileState) -> bool:
     return waited and time.time() - state.mtime_ns / 1e9 >= AT_REST_SECONDS
 
 
-def _ends_are(state: FileState, path: Path) -> bool:
+def _ends_are(state: FileState, path: Location) -> bool:
     if head_hash(path, state.consumed) != state.head:
         return False
     size = min(END_BYTES, state.consumed)
     return digest(read_bytes(path, state.consumed - size, size)) == state.ending
 
 
-def head_hash(path: Path, consumed: int) -> str:
+def head_hash(path: Location, consumed: int) -> str:
     """Hash of the first up to 4 KiB before `consumed`. Raises OSError."""
     return digest(read_bytes(path, 0, min(END_BYTES, consumed)))
 

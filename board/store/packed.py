@@ -15,11 +15,16 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from board.readers.lines import Line
+from board.readers.locations import Location, binary
+from board.readers.remote import RemoteLocation
 from board.store.log_file import LogFile
 from board.store.storage import cache_folder
 
 PACKED_SUFFIXES: Final = (".jsonl.gz", ".ndjson.gz", ".jsonl.zst", ".ndjson.zst")
 _BLOCK: Final = 1 << 20
+_BUFFER: Final = 4 << 20
+_HEAD_BUFFER: Final = 256 << 10
+"""What is asked of a store at once: for the whole, and for the first lines."""
 _ANY_SIZE: Final = 256 << 20
 _MOST_TIMES: Final = 200
 """Numbers and text compress to a tenth or so. What grows more often than this is made to fill a disk."""
@@ -29,15 +34,15 @@ class PackedError(OSError):
     """A compressed file that can't be unpacked whole; what came before the fault is there."""
 
 
-def is_packed(path: Path) -> bool:
+def is_packed(path: Location) -> bool:
     """Whether a file is compressed, by its name."""
     return path.name.lower().endswith(PACKED_SUFFIXES)
 
 
-def head_lines(path: Path, size: int) -> Iterator[Line]:
+def head_lines(path: Location, size: int) -> Iterator[Line]:
     """The lines within the first `size` unpacked bytes."""
     head = b""
-    for block in _blocks(path):
+    for block in _blocks(path, _HEAD_BUFFER):
         head += block
         if len(head) >= size:
             break
@@ -54,7 +59,8 @@ def readable(file: LogFile) -> LogFile:
     """
     if not is_packed(file.path):
         return file
-    state = f"{os.path.realpath(file.path)} {file.size} {file.mtime_ns} {file.inode}"
+    where = file.path if isinstance(file.path, RemoteLocation) else os.path.realpath(file.path)
+    state = f"{where} {file.size} {file.mtime_ns} {file.inode}"
     name = hashlib.blake2b(os.fsencode(state), digest_size=16).hexdigest()
     plain = cache_folder() / "unpacked" / f"{name}.jsonl"
     if not plain.exists():
@@ -79,9 +85,9 @@ def _unpack(file: LogFile, plain: Path) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def _blocks(path: Path) -> Iterator[bytes]:
+def _blocks(path: Location, buffer: int = _BUFFER) -> Iterator[bytes]:
     """The unpacked bytes. A file that ends in the middle is taken to be still written."""
-    with path.open("rb") as file:
+    with binary(path, buffer) as file:
         yield from _gzip_blocks(file) if path.name.lower().endswith(".gz") else _zstd_blocks(file)
 
 

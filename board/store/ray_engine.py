@@ -18,6 +18,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 from board.errors import ClusterError
@@ -144,9 +145,10 @@ class _Tasks:
     def _check(self, result: BatchResult) -> None:
         """Raises ClusterError where a worker did not see the same files as this process."""
         for found in result.files:
-            if found.failed is not None and os.access(found.work.shard.path, os.R_OK):
+            path = found.work.shard.path
+            if found.failed is not None and isinstance(path, Path) and os.access(path, os.R_OK):
                 raise ClusterError(
-                    f"{found.work.shard.path} can be read here and not by a worker: {found.failed}; "
+                    f"{path} can be read here and not by a worker: {found.failed}; "
                     "all machines need the run at the same path, on a file system they share"
                 )
         written = Manifest("", segments=result.segments)
@@ -194,9 +196,12 @@ def _read(job: Job, batch: Sequence[Work]) -> BatchResult:
 
 def _is_seen(work: Work) -> bool:
     """Whether this machine sees as much of the file as the one that planned the work, or none of it."""
+    path = work.shard.path
+    if not isinstance(path, Path):  # a store is asked by whoever reads
+        return True
     try:
         # Opening asks the server of a network file system; a mere stat may answer from memory.
-        descriptor = os.open(work.shard.path, os.O_RDONLY | os.O_NONBLOCK)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except OSError:
         return True  # reading says what is wrong
     try:

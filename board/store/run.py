@@ -24,7 +24,7 @@ from board.readers import reader_named
 from board.store import step_store
 from board.store.build import Extended, Progress, extend, shown_path
 from board.store.companions import Companions, read_companions
-from board.store.discovery import RunInfo
+from board.store.discovery import RunInfo, is_remote
 from board.store.engines import ChooseEngine, Job, local
 from board.store.manifest import BrokenIndexError, Manifest
 from board.store.shown import Shown
@@ -281,7 +281,8 @@ class Follower:
 
     def _storage(self, info: RunInfo) -> Storage:
         folder = index_folder(info.path, info.part, self.options.read, make=False)
-        if self._persist or info.bytes >= PERSIST_BYTES:
+        # Of a run in a store even a small one is kept: asking for it again takes long.
+        if self._persist or is_remote(info) or info.bytes >= PERSIST_BYTES:
             folder = index_folder(info.path, info.part, self.options.read, make=True)
         return self._memory if folder is None else FolderStorage(folder)
 

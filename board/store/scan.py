@@ -15,7 +15,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import PurePath
 from typing import Any, Final
 
 import pandas as pd
@@ -31,6 +31,7 @@ from board.errors import RecordError
 from board.readers import reader_named, source_of
 from board.readers.base import Event, Place, Reader, Repeats
 from board.readers.lines import MAX_LINE_BYTES, Line, read_lines
+from board.readers.locations import Location, pure_path
 from board.readers.messages import message_text
 from board.readers.parse import LineParser, first_values, last_values, parse_whole
 from board.readers.sources import Row, Source
@@ -71,18 +72,18 @@ class Shard:
     that are no lines of text are read whole, whatever `start` says.
     """
 
-    path: Path
+    path: Location
     shown: str
     reader: str
     start: int = 0
     end: int | None = None
     first_line: int = 1
-    named: Path | None = None
+    named: PurePath | None = None
 
     @property
-    def origin(self) -> Path:
+    def origin(self) -> PurePath:
         """The path that the framework gave the file."""
-        return self.named or self.path
+        return self.named or pure_path(self.path)
 
 
 @dataclass(frozen=True, slots=True)

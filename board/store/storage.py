@@ -27,6 +27,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from board.core.options import ReadOptions
+from board.readers.locations import Location
+from board.readers.remote import RemoteLocation
 from board.store.manifest import BrokenIndexError, Manifest
 
 INDEX_FOLDER: Final = ".rollout-board"
@@ -291,21 +293,22 @@ def _may_hold(statistics: Any, steps: StepRange) -> bool:
     return statistics.min <= steps[1] and statistics.max >= steps[0]
 
 
-def index_folder(run: Path, only: str, options: ReadOptions, *, make: bool) -> Path | None:
+def index_folder(run: Location, only: str, options: ReadOptions, *, make: bool) -> Path | None:
     """The folder for the index of a run; None where there is none and none can be, or is to be, made.
 
-    It lies in the run's own folder, or else in the user's cache. only: the one file of the folder that
-    is the run; empty when it is the whole folder. Every choice of reading options has its own.
+    It lies in the run's own folder, or else, and for a run in a store, in the user's cache. only: the
+    one file of the folder that is the run; empty when it is the whole folder. Every choice of reading
+    options has its own.
     """
     name = "index"
     if only or options != ReadOptions():
         asked = repr((only, options.pad_markers, options.system_prompt_end))
         name += f"-{hashlib.blake2b(asked.encode(), digest_size=6).hexdigest()}"
-    own = run / INDEX_FOLDER
-    cached = (
-        cache_folder() / hashlib.blake2b(os.fsencode(run.resolve()), digest_size=12).hexdigest()
-    )
-    for parent in (own, cached):
+    where = str(run).encode() if isinstance(run, RemoteLocation) else os.fsencode(run.resolve())
+    parents = [cache_folder() / hashlib.blake2b(where, digest_size=12).hexdigest()]
+    if not isinstance(run, RemoteLocation):
+        parents.insert(0, run / INDEX_FOLDER)
+    for parent in parents:
         folder = parent / name
         # A link here would let whoever made the run choose where this process writes.
         if parent.is_symlink() or folder.is_symlink():

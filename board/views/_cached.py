@@ -9,7 +9,6 @@ import subprocess
 import threading
 import time
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -61,7 +60,7 @@ _APART_BYTES = 256 << 20
 @st.cache_resource(ttl=5, max_entries=16, show_spinner=False)
 def discovered(root: str) -> Discovery:
     """The runs under a folder, looked for at most every 5 seconds. Raises BoardError."""
-    return discovery.discover(Path(root))
+    return discovery.discover(discovery.location_of(root))
 
 
 @dataclass(slots=True)
@@ -83,7 +82,7 @@ class _Slot:
 
 
 @st.cache_resource(max_entries=16, show_spinner=False)
-def _slot(path: Path, only: str, options: OpenOptions) -> _Slot:
+def _slot(path: discovery.Location, only: str, options: OpenOptions) -> _Slot:
     """The slot of a run; filled outside, since progress can't be drawn in here."""
     return _Slot(Follower(options))
 

@@ -48,12 +48,16 @@ def _missing(ranks: tuple[int, ...]) -> str:
     return f": not ended by rank {named}" if ranks else ""
 
 
+def chart_key(key: str) -> str:
+    """The key of a chart. Another run is another chart to Streamlit: a selection is of one only."""
+    return f"{key}_{_state.get('run')}"
+
+
 def clickable(figure: go.Figure, *, key: str, field: str, on_pick: Callable[[int], object]) -> None:
     """Draws a figure; a click on a point calls `on_pick` with the whole number in its `field`."""
     event: Any = st.plotly_chart(
         figure,
-        # Another run is another chart to Streamlit, as is another figure: a selection is of one only.
-        key=f"{key}_{_state.get('run')}",
+        key=chart_key(key),
         theme=None,
         on_select="rerun",
         selection_mode="points",

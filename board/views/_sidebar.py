@@ -12,7 +12,16 @@ import streamlit as st
 from board.core.options import ReadOptions
 from board.core.problems import count_of
 from board.errors import BoardError
-from board.store.discovery import Discovery, RunInfo, resolve_inside
+from board.store.discovery import (
+    Discovery,
+    Location,
+    RunInfo,
+    is_remote,
+    location_below,
+    location_of,
+    resolve_inside,
+)
+from board.store.log_file import LogFile
 from board.store.run import OpenOptions, Run
 from board.views import _cached, _state
 from board.views._text import ago, one_line, plain, size
@@ -22,11 +31,12 @@ _LIVE_SECONDS: Final = 2.0
 _RUN: Final = "_run"
 _FOUND: Final = "_found"
 _SEEN: Final = "_building_seen"
+_MOST_NAMED: Final = 3
 
 
-def start_root() -> Path:
+def start_root() -> Location:
     """The folder the server was started on; it never shows anything outside of it."""
-    return Path(os.environ.get("ROLLOUT_BOARD_ROOT") or BUNDLED)
+    return location_of(os.environ.get("ROLLOUT_BOARD_ROOT") or str(BUNDLED))
 
 
 def current() -> Run:
@@ -76,20 +86,13 @@ def render() -> bool:
     return True
 
 
-def _chosen_root() -> Path:
+def _chosen_root() -> Location:
     root, wanted = start_root(), str(_state.get("root")).strip()
     if not wanted:
         return root
     if os.environ.get("ROLLOUT_BOARD_ALLOW_ANY_PATH") == "1":
-        return _anywhere(root, wanted)
+        return location_below(root, wanted)
     return resolve_inside(root, wanted)
-
-
-def _anywhere(root: Path, wanted: str) -> Path:
-    try:
-        return root / Path(wanted).expanduser()
-    except RuntimeError:  # the home of a user that there is not
-        return root / wanted
 
 
 def _first_rollout() -> None:
@@ -103,8 +106,8 @@ def _choose_run(found: Discovery) -> RunInfo:
     by_name = {run.name: run for run in found.runs}
 
     def label(name: str) -> str:
-        run = by_name[name]
-        return f"{one_line(name)} · {size(run.bytes)} · {', '.join(run.formats)}"
+        # Nothing that changes while a run grows: to Streamlit another label is another choice.
+        return f"{one_line(name)} · {', '.join(by_name[name].formats)}"
 
     with st.sidebar:
         name = st.selectbox(
@@ -199,11 +202,16 @@ def _live_toggle(info: RunInfo, root: str) -> None:
 @st.fragment(run_every=_LIVE_SECONDS)
 def _watch(info: RunInfo, root: str) -> None:
     """Reruns the page when the size or the time of a log file, or the set of files, has changed."""
-    if any(_state_of(file.path) != (file.size, file.mtime_ns) for file in info.files):
+    if not is_remote(info) and any(_has_changed(file) for file in info.files):
         _cached.discovered.clear()
         st.rerun()
-    # Files that are new are found as often as the cache looks, every few seconds.
-    found = {run.name: run.files for run in _cached.discovered(root).runs}
+    # Files that are new are found as often as the cache looks, every few seconds; what a store holds
+    # is told by its listing.
+    try:
+        found = {run.name: run.files for run in _cached.discovered(root).runs}
+    except BoardError as error:
+        st.caption(f":material/cloud_off: The log can't be followed now. {plain(error, 400)}")
+        return
     if found.get(info.name) != info.files:
         st.rerun()
 
@@ -218,12 +226,12 @@ def _watch_building(info: RunInfo, options: OpenOptions) -> None:
         st.rerun()
 
 
-def _state_of(path: Path) -> tuple[int, int] | None:
+def _has_changed(file: LogFile) -> bool:
     try:
-        stat = path.stat()
+        found = file.path.stat()
     except OSError:
-        return None
-    return stat.st_size, stat.st_mtime_ns
+        return True
+    return (found.st_size, found.st_mtime_ns) != (file.size, file.mtime_ns)
 
 
 def _summary(run: Run) -> None:
@@ -232,6 +240,8 @@ def _summary(run: Run) -> None:
         f"{plain(size(run.info.bytes))} · {run.rollout_count:,} rollouts · {len(run.steps):,} steps"
         f"  \nchanged {updated} ago"
     )
+    if run.missing_ranks:
+        st.caption(f":material/hourglass_top: {plain(_growing(run), 300)}")
     behind = run.info.bytes - run.done
     if behind:
         share = run.done / run.info.bytes
@@ -254,6 +264,19 @@ def _summary(run: Run) -> None:
             icon=":material/arrow_forward:",
             query_params=_state.encoded(),
         )
+
+
+def _growing(run: Run) -> str:
+    """The newest steps that are still written, with the ranks that have not ended them."""
+    steps = sorted(run.missing_ranks, reverse=True)
+    told = [f"{step} (rank {_listed(run.missing_ranks[step])})" for step in steps[:_MOST_NAMED]]
+    more = f" and {len(steps) - _MOST_NAMED} more" if len(steps) > _MOST_NAMED else ""
+    return f"still growing: step {', '.join(told)}{more}"
+
+
+def _listed(ranks: tuple[int, ...]) -> str:
+    more = ", …" if len(ranks) > _MOST_NAMED else ""
+    return ", ".join(map(str, ranks[:_MOST_NAMED])) + more
 
 
 def _padding(run: Run) -> int:

@@ -221,6 +221,8 @@ CHOICES: Final[Mapping[str, Choice]] = {
     "vs": Choice(""),
     "tokenizer": Choice(""),
     "raw": _FLAG,
+    # Log health
+    "old": _FLAG,
 }
 
 

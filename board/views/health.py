@@ -21,10 +21,16 @@ from board.core.log_checks import (
     shift_words,
 )
 from board.core.problems import count_of
+from board.store.build import shown_path
 from board.store.run import Run
 from board.views import _badge, _cached, _page, _reading, _sidebar, _state
 from board.views._text import plain, size
 
+_OLD_COLUMNS: Final = (
+    *("step", "rank", "file", "line", "reward", "advantage", "response_tokens", "response_chars"),
+    *("k3_mean", "entropy_mean", "group_id", "finish_reason", "prompt", "response"),
+)
+_MOST_OLD: Final = 2000
 _WORDS = {
     "lost": "not shown",
     "partial": "shown, a value left out",
@@ -209,11 +215,45 @@ def _left_out(run: Run) -> None:
         st.text(text)
 
 
+def _superseded(run: Run) -> None:
+    """The rollouts that a resume wrote again: read, and shown, only when somebody asks for them."""
+    if not run.superseded:
+        return
+    st.toggle(
+        "Show the rollouts that were written again",
+        key="old",
+        help="As they were before the resume. No mean and no curve has them.",
+        persist_state="session",
+    )
+    if not _state.get("old"):
+        return
+    rows = run.superseded_rollouts()
+    names = [shown_path(run.info, file) for file in run.info.files]
+    rows = rows.assign(file=[names[number] for number in rows["file"]])
+    columns = [name for name in _OLD_COLUMNS if name in rows and rows[name].notna().any()]
+    st.dataframe(rows[columns].head(_MOST_OLD), hide_index=True, placeholder="–")
+    if len(rows) > _MOST_OLD:
+        st.caption(f"The first {_MOST_OLD:,} of {len(rows):,}.")
+
+
+def _growing(run: Run) -> None:
+    """Steps that are still written, and by whom; the newest first."""
+    if not run.missing_ranks:
+        return
+    steps = sorted(run.missing_ranks, reverse=True)
+    st.markdown("#### Steps that still grow")
+    rows = [
+        {"step": step, "not ended by rank": ", ".join(map(str, run.missing_ranks[step]))}
+        for step in steps[:_MOST_OLD]
+    ]
+    st.dataframe(pd.DataFrame(rows), hide_index=True)
+
+
 def _files(run: Run) -> None:
     shown = run.files_shown()
     rows: list[dict[str, object]] = []
     for file in run.info.files:
-        path = file.path.relative_to(run.info.path).as_posix()
+        path = shown_path(run.info, file)
         count, first, last = shown.get(path, (0, None, None))
         rows.append(
             {
@@ -248,7 +288,9 @@ def _render() -> None:
         _alignment(digests)
     _checks(run, digests)
     _left_out(run)
+    _superseded(run)
     _problems(run)
+    _growing(run)
     _files(run)
     _settings(run)
 

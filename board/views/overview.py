@@ -9,7 +9,7 @@ import streamlit as st
 
 from board.charts.curves import CurveOptions, change, sparkline
 from board.charts.layout import notes_of
-from board.components.step_marker import step_marker
+from board.components.step_marker import step_marker, zoomed
 from board.core.metrics import REWARD_PART, ROLLOUT_METRICS, Metric, rollout_metric
 from board.store.run import Run
 from board.store.steps import base_name
@@ -196,13 +196,10 @@ def _draw_one(run: Run, chart: _Chart, options: CurveOptions) -> None:
     st.markdown(f"{title} :gray[{plain(metric.unit)}]" if metric.unit else title, help=_help(chart))
     if metric.kind == "flag":  # mean ± std of a share would leave 0 to 1 and say nothing more
         options = replace(options, band="none")
+    key = f"{_CURVE}{metric.name}"
     figure = _cached.curve_figure(run, chart.columns, options, dark=_page.dark())
-    _page.clickable(
-        figure,
-        key=f"{_CURVE}{metric.name}",
-        field="x",
-        on_pick=lambda step: _open_step(step, metric.name),
-    )
+    figure = zoomed(figure, _page.chart_key(key), run.version)
+    _page.clickable(figure, key=key, field="x", on_pick=lambda step: _open_step(step, metric.name))
     for note in notes_of(figure):
         st.caption(plain(note))
 

@@ -11,6 +11,7 @@ import streamlit as st
 
 from board.core.metrics import REWARD_PART, rollout_metric
 from board.errors import BoardError
+from board.store.build import shown_path
 from board.store.rollout import OpenRollout
 from board.store.run import Run
 from board.views import _cached, _compare, _page, _sidebar, _state, _tokenizer, _tokens
@@ -151,7 +152,7 @@ def _raw(run: Run, opened: OpenRollout, row: pd.Series[Any]) -> None:
         persist_state="session",
     )
     if _state.get("raw"):
-        file = run.info.files[int(row["file"])].path.relative_to(run.info.path)
+        file = shown_path(run.info, run.info.files[int(row["file"])])
         st.text(f"{file}, line {int(row['line'])}, {int(row['size']):,} bytes")
         st.json(dict(opened.line), expanded=1)
 

@@ -51,6 +51,8 @@ _CHARTS: Final[Mapping[str, tuple[str, Callable[..., go.Figure | None]]]] = {
     "gap": ("Gap to the reference", step_charts.gap_to_reference),
     "distribution": ("Distribution of the reward", step_charts.reward_distribution),
 }
+_SEEN: Final = "_table_seen"
+"""Key of the table that was last shown, and which rollouts stood in it."""
 _BARS: Final = frozenset({"reward", "response_tokens", "response_chars"})
 
 
@@ -230,13 +232,16 @@ def _sorted(rows: pd.DataFrame, limit: int | None = None) -> pd.DataFrame:
 def _table(run: Run, rows: pd.DataFrame) -> None:
     columns = _shown_columns(run)
     view = _sorted(rows, _SHOWN_ROWS)
+    key = f"table_{_table_identity(run, columns)}"
+    seen = st.session_state.get(_SEEN)
+    st.session_state[_SEEN] = (key, view[["step", "index"]])
     frame = view[columns].copy()
     for name in ("prompt", "response"):
         if name in frame:
             frame[name] = frame[name].str.slice(0, _CUT)
     event: Any = st.dataframe(
         frame,
-        key=f"table_{_table_identity(run, columns)}",
+        key=key,
         height=min(36 * (len(frame) + 1) + 3, 420),
         hide_index=True,
         on_select="rerun",
@@ -246,15 +251,15 @@ def _table(run: Run, rows: pd.DataFrame) -> None:
     )
     cells = event.selection.cells
     if cells:
-        row = view.iloc[int(cells[0][0])]
+        # The click was on the table as it was before the run grew.
+        clicked = seen[1] if seen is not None and seen[0] == key else view
+        row = clicked.iloc[int(cells[0][0])]
         _state.go("rollout", step=int(row["step"]), index=int(row["index"]), token=None, zoom=None)
 
 
 def _table_identity(run: Run, columns: list[str]) -> str:
-    """A selection is a position: another set of rows must be another table to Streamlit."""
-    whole = _state.get("scope") == "run"
-    held = run.version if whole else run.counts.get(int(_state.get("step")))
-    chosen = [run.info.name, held, columns]
+    """Another set of rows is another table to Streamlit; one that only grew keeps its scroll."""
+    chosen = [str(run.info.path), run.info.name, columns]
     chosen += [_state.get(key) for key in ("step", "scope", "q", "where", "sort", "desc", "range")]
     chosen += [_state.get(key) for key in ("env", "finish", "group", "cap", "pads", "sysend")]
     return hashlib.blake2b(repr(chosen).encode(), digest_size=8).hexdigest()

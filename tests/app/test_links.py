@@ -77,6 +77,7 @@ LINKS: dict[str, tuple[str, str, Any]] = {
     "vs": ("rollout", "ref", "ref"),
     "tokenizer": ("rollout", "/no/such/folder", "/no/such/folder"),
     "raw": ("rollout", "1", True),
+    "old": ("health", "1", True),
 }
 
 
@@ -162,6 +163,7 @@ WRONG = [
     ("token", "rollout", "x", "token"),
     ("heat", "rollout", "maybe", "maybe"),
     ("raw", "rollout", "true", "true"),
+    ("old", "health", "true", "true"),
     ("over", "rollout", "run", "run"),
     ("vs", "rollout", "99.99", "99.99"),
     ("trend", "groups", "2", "trend"),

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from shown import PAGES, OpenApp, assert_sound, go_to, table, texts
+import streamlit as st
+from shown import PAGES, OpenApp, assert_sound, choice, go_to, table, texts
 from written_logs import write_lines
 
 
@@ -192,3 +193,47 @@ def test_a_column_named_like_a_mean_is_drawn_as_itself(open_app: OpenApp, tmp_pa
     }
     drawn = next(spec for name, spec in specs.items() if name.startswith("reward_mean"))
     assert "reward_mean \\u003cb\\u003e7" in drawn or "reward_mean <b>7</b>" in drawn
+
+
+def test_rollouts_that_a_resume_wrote_again_are_shown_when_asked_for(
+    open_app: OpenApp, logs: Path
+) -> None:
+    app = open_app(logs, "health", run="native")
+    assert "still grow" not in texts(app)
+    before = len(app.dataframe)
+    app.toggle(key="old").set_value(True).run()
+    assert_sound(app)
+    old = app.dataframe[0].value
+    assert len(app.dataframe) == before + 1
+    assert old["step"].tolist() == [20] * 8
+    assert set(old["file"].str.slice(0, 2)) == {"a1"}
+
+
+def test_steps_that_are_still_written_are_named_with_their_ranks(
+    open_app: OpenApp, tmp_path: Path
+) -> None:
+    about = {"schema": 1, "attempt": "a", "started": 1, "start_step": 0, "world_size": 3}
+    for rank in (0, 2):
+        rows = [
+            {"type": "header", "rank": rank, **about},
+            {"type": "sample", "step": 4, "rank": rank, "reward": 1.0},
+            *([{"type": "step_end", "step": 4}] if rank == 0 else []),
+        ]
+        write_lines(tmp_path / "run" / f"r{rank}.jsonl", rows)
+    app = open_app(tmp_path, "health")
+    assert "still growing: step 4 (rank 1, 2)" in texts(app).replace("\\", "")
+    assert any("not ended by rank" in frame.value for frame in app.dataframe)
+
+
+def test_a_click_opens_the_rollout_that_was_clicked_though_the_run_grew_meanwhile(
+    open_app: OpenApp, tmp_path: Path
+) -> None:
+    rows = [{"step": 1, "rank": 1, "reward": float(i), "rollout_id": f"{i}"} for i in range(3)]
+    write_lines(tmp_path / "run" / "b.jsonl", rows)
+    app = open_app(tmp_path, "rollouts", sort="reward", desc="1")
+    key = app.dataframe[0].key
+    write_lines(tmp_path / "run" / "b.jsonl", [*rows, {**rows[0], "reward": 9.0}])
+    st.cache_resource.clear()  # what the live toggle clears when it sees that a file grew
+    app.session_state[key] = {"selection": {"rows": [], "columns": [], "cells": [(0, "reward")]}}
+    app.run()
+    assert choice(app, "index") == 2

@@ -182,3 +182,58 @@ def test_a_live_page_shows_what_the_run_logs_meanwhile(
     with file.open("a", encoding="utf-8") as log:
         log.write("".join(f"{written_logs.json.dumps(row)}\n" for row in added))
     expect(page.get_by_text("35 of 35 rollouts in the run")).to_be_visible(timeout=20_000)
+
+
+def test_what_is_looked_at_stays_while_the_run_grows(
+    page: Page, serve: ServeCommand, tmp_path: Path
+) -> None:
+    written_logs.native_run(tmp_path / "run", per_rank=20)
+    file = next((tmp_path / "run").glob("a2-rank00000-*.jsonl"))
+    address = board_on(serve, tmp_path)
+    added = 0
+
+    def grow(steps: int = 1) -> None:
+        nonlocal added
+        rows = [written_logs.native_sample(40 + added + s, 0, 0) for s in range(steps)]
+        rows.append(written_logs.native_sample(35, 0, 20 + added))
+        added += steps
+        with file.open("a", encoding="utf-8") as log:
+            log.write("".join(f"{written_logs.json.dumps(row)}\n" for row in rows))
+
+    def wait_for(count: int) -> None:
+        expect(page.get_by_text(re.compile(rf"\b{count} rollouts ·"))).to_be_visible(timeout=20_000)
+        settled(page)
+
+    page.goto(f"{address}/rollouts?run=run&scope=run&sort=reward&desc=1&live=1")
+    table = page.locator(".dvn-scroller").first
+    expect(table).to_be_visible()
+    wait_for(160)
+    table.evaluate("e => { e.scrollTop = 700; }")
+    grow()
+    wait_for(162)
+    assert table.evaluate("e => e.scrollTop") == 700
+    page.goto(f"{address}/rollout?run=run&step=20&index=7&token=3&live=1")
+    expect(page.get_by_text("Rollout 7", exact=True)).to_be_visible()
+    grow(steps=200)
+    wait_for(363)
+    expect(page.get_by_text("Rollout 7", exact=True)).to_be_visible()
+    expect(page).to_have_url(re.compile(r"step=20&index=7.*token=3"))
+    page.goto(f"{address}/?run=run&live=1")
+    plot = page.locator(".js-plotly-plot").first
+    expect(plot.locator(".main-svg").first).to_be_visible()
+    settled(page)
+    box = plot.locator(".nsewdrag").first.bounding_box()
+    assert box is not None
+    middle = box["y"] + box["height"] / 2
+    page.mouse.move(box["x"] + box["width"] * 0.3, middle)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.6, middle, steps=5)
+    page.mouse.up()
+    settled(page)
+    zoomed_to = plot.evaluate("e => e._fullLayout.xaxis.range")
+    assert zoomed_to[0] > 40
+    grow()
+    wait_for(365)
+    assert page.locator(".js-plotly-plot").first.evaluate(
+        "e => e._fullLayout.xaxis.range"
+    ) == pytest.approx(zoomed_to)

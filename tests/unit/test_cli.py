@@ -412,7 +412,7 @@ def test_serve_is_the_default_command(monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert cli.main(["--thresholds", "mine.toml"]) == 0
     assert seen == [
         (None, "127.0.0.1", None, False, True, None),
-        (tmp_path, "127.0.0.1", 9000, False, True, None),
+        (str(tmp_path), "127.0.0.1", 9000, False, True, None),
         (None, "0.0.0.0", None, True, False, None),
         (None, "127.0.0.1", None, False, True, Path("mine.toml")),
     ]

@@ -3,14 +3,16 @@
 
 const LINE = "rollout-board-step-line";
 const known = new WeakSet();
-let shown = null; // {step, colour, charts: a selector} while a marker is on the page
+let shown = null; // {step, colour, charts: a selector, tell} while a marker is on the page
+let zooms = {}; // by the key of a chart: {x: [from, to], y: [from, to]}, what was not zoomed left out
 let asked = false;
 
 export default function (component) {
   const { step, charts } = component.data;
   const place = component.parentElement.host ?? component.parentElement; // a shadow root has no style
   const colour = getComputedStyle(place).getPropertyValue("--st-text-color");
-  shown = { step, charts, colour };
+  const tell = (found) => component.setStateValue("zooms", found);
+  shown = { step, charts, colour, tell };
   const watch = new MutationObserver(drawSoon);
   watch.observe(document.body, { childList: true, subtree: true });
   drawSoon();
@@ -35,8 +37,30 @@ function follow(plot) {
   if (!known.has(plot)) {
     known.add(plot);
     plot.on("plotly_afterplot", drawSoon); // zoomed or resized
+    plot.on("plotly_relayout", (change) => keepZoom(plot, change));
   }
   mark(plot);
+}
+
+// A figure that grew is mounted anew: what the reader zoomed to is told, so that it comes back so.
+function keepZoom(plot, change) {
+  const key = keyOf(plot);
+  const axes = ["x", "y"].filter((axis) =>
+    Object.keys(change).some((name) => name.startsWith(`${axis}axis.`)),
+  );
+  if (!shown || !key || axes.length === 0) return;
+  const zoom = { ...zooms[key] };
+  for (const axis of axes) {
+    delete zoom[axis];
+    if (!change[`${axis}axis.autorange`]) zoom[axis] = [...plot._fullLayout[`${axis}axis`].range];
+  }
+  zooms = { ...zooms, [key]: zoom };
+  shown.tell(zooms);
+}
+
+function keyOf(plot) {
+  const named = plot.closest('[class*="st-key-"]');
+  return [...(named?.classList ?? [])].find((name) => name.startsWith("st-key-"))?.slice(7);
 }
 
 function mark(plot) {

@@ -95,12 +95,14 @@ def test_only_new_bytes_are_read(write_log, follow, monkeypatch):
     read: list[int] = []
     real = lines_module._lines
 
-    def watched(descriptor, start, end):
+    def watched(pread, start, *rest):
         read.append(start)
-        return real(descriptor, start, end)
+        return real(pread, start, *rest)
 
     monkeypatch.setattr(lines_module, "_lines", watched)
-    monkeypatch.setattr("board.readers.recognise", lambda path: pytest.fail("read its head again"))
+    monkeypatch.setattr(
+        "board.store.discovery.recognise", lambda *_: pytest.fail("read its head again")
+    )
     assert follow().rollout_count == 501
     assert read[-1] == grown_from
     assert sum(start == 0 for start in read) <= 1  # discovery looks at the head of a file

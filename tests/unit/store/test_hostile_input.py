@@ -40,6 +40,16 @@ def test_deep_nesting_costs_its_line_only(write_log, opened, deep):
     assert {1, 3} <= set(opened().rollouts["line"])
 
 
+def test_a_line_of_more_arrays_than_memory_has_room_for_is_not_parsed(write_log, opened):
+    crowd = b'{"step": 1, "response": "r", "odd": [' + b"[]," * 1_500_000 + b"[]]}\n"
+    write_log("x.jsonl", GOOD, crowd, GOOD)
+    run = opened()
+    assert run.rollouts["line"].tolist() == [1, 3]
+    assert [p.reason for p in run.problems] == [
+        "the line holds more than 1,000,000 arrays and objects"
+    ]
+
+
 def test_every_line_with_keys_of_its_own_makes_no_endless_table(write_log, opened):
     rows = [
         {

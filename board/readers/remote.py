@@ -1,0 +1,308 @@
+"""Logs in an object store: the few calls that the board makes of one, through fsspec.
+
+A RemoteLocation stands where a Path stands for a local log and answers the same questions. Each of its
+calls is one request, or one for every thousand objects where a folder is listed; nothing is ever
+downloaded whole. What a store or its library raises becomes a RemoteError, which is an OSError.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportMissingTypeStubs=false
+# fsspec and what it loads ship without types.
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import PurePosixPath
+from typing import Any, Final, Self
+
+from board.errors import BoardError, ChoiceError
+
+PROTOCOLS: Final = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "memory")
+"""Stores that tell size, time and version of an object, and in which a path can't leave its bucket."""
+
+_URL: Final = re.compile(r"([^/]+)://(.*)", re.DOTALL)
+_PACKAGES: Final = {"s3": "s3fs", "s3a": "s3fs", "gs": "gcsfs", "gcs": "gcsfs"}
+_VERSIONS: Final = ("ETag", "etag", "generation", "VersionId")
+_TIMES: Final = ("LastModified", "last_modified", "updated", "mtime", "created")
+_SECRETS: Final = ((re.compile(r"//[^/@\s]+@"), "//***@"), (re.compile(r"\?[^\s'\"]+"), "?***"))
+_MOST_TEXT: Final = 300
+_PAST_THE_END: Final = 512 << 10
+"""Of what follows the asked range only the end of a line is needed."""
+_S3_LIMITS: Final = {"connect_timeout": 10, "read_timeout": 60, "retries": {"max_attempts": 2}}
+"""Seconds, and tries: botocore's own would keep a page waiting for minutes when the network is down."""
+
+
+class RemoteError(OSError):
+    """A store that can't be asked, or that has no such object. strerror: what it said, and what to do."""
+
+    def __init__(self, reason: str, *, missing: bool = False) -> None:
+        super().__init__(0, reason)
+        self.missing = missing
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteStat:
+    """An object as it stands, under the names of os.stat_result.
+
+    st_ino: a number that is another one for another version of the object, where the store tells
+    versions; else 0.
+    """
+
+    st_size: int
+    st_mtime_ns: int
+    st_ino: int
+
+    @property
+    def st_mtime(self) -> float:
+        """Unix seconds of the last change; 0 where the store does not tell."""
+        return self.st_mtime_ns / 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteLocation:
+    """An object, or the beginning that the names of several share.
+
+    path: bucket and key, as the store's filesystem names it. listed: what the listing said of it, where
+    it is from one.
+    """
+
+    protocol: str
+    path: str
+    listed: RemoteStat | None = field(default=None, compare=False)
+
+    @classmethod
+    def of(cls, url: str) -> Self:
+        """The location of a URL. Raises ChoiceError on one not taken, BoardError without fsspec."""
+        match = _URL.fullmatch(url)
+        protocol, rest = (match.group(1).lower(), match.group(2)) if match else ("", "")
+        _refuse_secrets(protocol, rest)
+        if protocol not in PROTOCOLS or "::" in url:
+            shown = ", ".join(f"{name}://" for name in (*PROTOCOLS, "file"))
+            raise ChoiceError(f"{scrubbed(url)} is no place that is read; give a path, or {shown}")
+        kind = _kind(protocol)
+        url = f"{protocol}://{rest}"
+        path = str(kind._strip_protocol(url)).rstrip("/")
+        if protocol != "memory" and not path.strip("/"):
+            raise ChoiceError(f"{url} names no bucket; give {protocol}://BUCKET/FOLDER")
+        if not _is_plain(path.strip("/")) and path.strip("/"):
+            raise ChoiceError(f"{url} is no plain path; leave out empty parts, `.` and `..`")
+        return cls(protocol, path)
+
+    def __str__(self) -> str:
+        return f"{self.protocol}://{self.path.lstrip('/')}"
+
+    @property
+    def name(self) -> str:
+        """The last part of the path; empty for a store's root."""
+        return self.path.rpartition("/")[2]
+
+    @property
+    def parent(self) -> Self:
+        """The location one part up."""
+        return self._at(self.path.rpartition("/")[0])
+
+    def __truediv__(self, below: str) -> Self:
+        """The location below this one. Raises ChoiceError where `below` could lead elsewhere."""
+        below = below.strip("/")
+        if not below:
+            return self
+        if not _is_plain(below):
+            raise ChoiceError(f"{below!r} is no path below {self}; leave out `.`, `..` and `//`")
+        return self._at(f"{self.path}/{below}")
+
+    def _at(self, path: str, listed: RemoteStat | None = None) -> Self:
+        return type(self)(self.protocol, path, listed)
+
+    def relative_to(self, other: RemoteLocation) -> PurePosixPath:
+        """The path below `other`; raises ValueError where it is not below."""
+        if not self.is_relative_to(other):
+            raise ValueError(f"{self} is not below {other}")
+        return PurePosixPath(self.path[len(other.path) :].strip("/"))
+
+    def is_relative_to(self, other: RemoteLocation) -> bool:
+        """Whether it is `other` or below it."""
+        return self.protocol == other.protocol and f"{self.path}/".startswith(f"{other.path}/")
+
+    def stat(self) -> RemoteStat:
+        """The object as it stands now. Raises RemoteError."""
+        try:
+            return _stat_of(self._filesystem().info(self.path))
+        except Exception as error:
+            raise _remote_error(error) from error
+
+    def files(self) -> tuple[list[Self], int]:
+        """All objects below, and how many more there are whose names are no paths. Raises RemoteError.
+
+        A location that is an object is the only one.
+        """
+        filesystem = self._filesystem()
+        try:
+            filesystem.invalidate_cache()
+            found: Mapping[str, Mapping[str, Any]] = filesystem.find(self.path, detail=True)
+        except Exception as error:
+            raise _remote_error(error) from error
+        files: list[Self] = []
+        odd = 0
+        for path, told in found.items():
+            if told.get("type") != "file":
+                continue
+            if path != self.path and not _is_plain(path[len(self.path) :].removeprefix("/")):
+                odd += 1
+            else:
+                files.append(self._at(path, _stat_of(told)))
+        return files, odd
+
+    def beside(self, name: re.Pattern[str]) -> Iterator[Self]:
+        """The objects right below whose names match. Raises RemoteError."""
+        try:
+            found = self._filesystem().ls(self.path, detail=True)
+        except Exception as error:
+            raise _remote_error(error) from error
+        for told in found:
+            path = str(told["name"]).rstrip("/")
+            if told.get("type") == "file" and name.fullmatch(path.rpartition("/")[2]):
+                yield self._at(path, _stat_of(told))
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Bytes [offset, offset + size), fewer at the end of the object. Raises RemoteError."""
+        if size <= 0:
+            return b""
+        try:
+            return self._filesystem().cat_file(self.path, start=offset, end=offset + size)
+        except Exception as error:
+            # Stores refuse a range that begins at or after the end, each in its own way.
+            failed = _remote_error(error)
+            if not failed.missing and _size_or(self, offset + 1) <= offset:
+                return b""
+            raise failed from error
+
+    def _filesystem(self) -> Any:
+        return _filesystem(self.protocol)
+
+
+def _size_or(location: RemoteLocation, otherwise: int) -> int:
+    try:
+        return location.stat().st_size
+    except RemoteError:
+        return otherwise
+
+
+class RemoteFile:
+    """Reads one object as os.preadv would, for readers that know how much of it they need.
+
+    end: offset up to which the reader wants all; after it, it asks for the end of one line.
+    """
+
+    def __init__(self, location: RemoteLocation, end: int) -> None:
+        self._location = location
+        self._end = end
+
+    def __call__(self, buffer: bytearray, offset: int) -> int:
+        """Fills the beginning of the buffer; how many bytes, none at the end of the object."""
+        asked = self._end - offset if offset < self._end else _PAST_THE_END
+        content = self._location.read(offset, min(len(buffer), asked))
+        buffer[: len(content)] = content
+        return len(content)
+
+
+def is_url(text: str) -> bool:
+    """Whether a text names a location by a URL."""
+    return _URL.fullmatch(text) is not None
+
+
+def scrubbed(text: str) -> str:
+    """The text without what stands where URLs carry passwords and signatures."""
+    for pattern, instead in _SECRETS:
+        text = pattern.sub(instead, text)
+    return text
+
+
+def _refuse_secrets(protocol: str, rest: str) -> None:
+    if "?" in rest or "@" in rest.partition("/")[0]:
+        raise ChoiceError(
+            f"{scrubbed(f'{protocol}://{rest}')} carries credentials or options, which end up in "
+            "histories and logs; leave them out and set them in the environment (docs/big_runs.md, "
+            "Object stores)"
+        )
+
+
+def _is_plain(path: str) -> bool:
+    """Whether every part of a path is a name, so that it leads downwards and nowhere else."""
+    return "\0" not in path and all(part not in ("", ".", "..") for part in path.split("/"))
+
+
+def _kind(protocol: str) -> Any:
+    try:
+        import fsspec
+    except ImportError as error:
+        raise _not_installed(protocol) from error
+    try:
+        return fsspec.get_filesystem_class(protocol)
+    except ImportError as error:
+        raise _not_installed(protocol) from error
+
+
+def _not_installed(protocol: str) -> BoardError:
+    package = _PACKAGES.get(protocol, "adlfs" if protocol.startswith(("a", "b")) else "fsspec")
+    extra = "rollout-board[remote]" if package in ("s3fs", "fsspec") else package
+    return BoardError(
+        f'reading {protocol}:// needs {package}, which is not installed: pip install "{extra}"'
+    )
+
+
+@lru_cache(maxsize=32)
+def _filesystem(protocol: str) -> Any:
+    from fsspec.config import conf
+
+    given: dict[str, Any] = {}
+    if protocol != "memory":  # every look at a folder asks the store
+        given["use_listings_cache"] = False
+    if protocol in ("s3", "s3a") and "config_kwargs" not in conf.get("s3", {}):
+        given["config_kwargs"] = _S3_LIMITS
+    try:
+        return _kind(protocol)(**given)
+    except BoardError:
+        raise
+    except Exception as error:
+        raise _remote_error(error) from error
+
+
+def _stat_of(told: Mapping[str, Any]) -> RemoteStat:
+    version = next((str(told[key]) for key in _VERSIONS if told.get(key)), "")
+    digest = hashlib.blake2b(version.encode(), digest_size=7).digest()  # fits 63 bits
+    number = int.from_bytes(digest, "big") if version else 0
+    time = next((told[key] for key in _TIMES if told.get(key)), None)
+    return RemoteStat(int(told.get("size") or 0), _nanoseconds(time), number)
+
+
+def _nanoseconds(time: object) -> int:
+    if isinstance(time, str):
+        time = datetime.fromisoformat(time)
+    if isinstance(time, datetime):
+        aware = time if time.tzinfo else time.replace(tzinfo=UTC)
+        time = aware.timestamp()
+    return round(time * 1e9) if isinstance(time, int | float) else 0
+
+
+def _remote_error(error: Exception) -> RemoteError:
+    if isinstance(error, RemoteError):
+        return error
+    kind = type(error).__name__
+    said = scrubbed(" ".join(str(error).split()))[:_MOST_TEXT].rstrip(".") or kind
+    missing = isinstance(error, FileNotFoundError)
+    if missing:
+        return RemoteError(f"{said} (check the names of bucket and folder)", missing=True)
+    if "Credential" in kind or "Token" in kind or "login" in said.lower():
+        hint = (
+            "set the store's credentials in the environment, e.g. AWS_PROFILE or AWS_ACCESS_KEY_ID"
+        )
+    elif isinstance(error, PermissionError) or "Forbidden" in said or "Access" in said:
+        hint = "check the credentials in the environment and what they allow"
+    else:
+        hint = "check the network, and the address of the store, e.g. AWS_ENDPOINT_URL"
+    return RemoteError(f"{kind}: {said} ({hint})")

@@ -1,0 +1,56 @@
+"""The dashboard on a root in an object store; fsspec's own store in memory stands for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pytest
+import written_logs
+from shown import OpenApp, assert_sound, go_to, table
+
+ROOT = "memory://app-remote"
+
+
+@pytest.fixture
+def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    monkeypatch.setenv("ROLLOUT_BOARD_CACHE", str(tmp_path / "cache"))
+    written_logs.native_run(tmp_path / "run")
+    store = fsspec.filesystem("memory")
+    for path in (tmp_path / "run").iterdir():
+        store.pipe_file(f"/app-remote/deep/run/{path.name}", path.read_bytes())
+    yield store
+    store.rm("/app-remote", recursive=True)
+
+
+def test_every_page_shows_a_run_in_a_store(open_app: OpenApp, memory: Any) -> None:
+    app = open_app(ROOT, "rollouts", step="20")  # type: ignore[arg-type]
+    assert len(table(app)) == 8
+    for page in ("overview", "rollout", "health"):
+        go_to(app, page)
+        assert_sound(app)
+        assert not app.error
+
+
+@pytest.mark.parametrize("wanted", ["file:///etc", "/etc", "..", "s3://bucket/x", "memory://other"])
+def test_the_path_box_stays_in_the_store(open_app: OpenApp, memory: Any, wanted: str) -> None:
+    app = open_app(ROOT)  # type: ignore[arg-type]
+    assert not app.error
+    app.text_input(key="root").set_value(wanted).run()
+    assert_sound(app)
+    assert len(app.error) == 1
+
+
+def test_credentials_that_are_typed_are_not_repeated(open_app: OpenApp, memory: Any) -> None:
+    app = open_app(ROOT)  # type: ignore[arg-type]
+    app.text_input(key="root").set_value("memory://u:secret@app-remote").run()
+    assert "credentials" in app.error[0].value
+    assert "secret" not in app.error[0].value
+
+
+def test_a_store_that_is_gone_is_said_on_the_page(open_app: OpenApp, memory: Any) -> None:
+    app = open_app(f"{ROOT}/nothing")  # type: ignore[arg-type]
+    assert_sound(app)
+    assert "holds no object" in app.error[0].value
