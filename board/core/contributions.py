@@ -115,7 +115,7 @@ class Contributions:
             int(t.indices[t.rollout_of[place]]),
             int(t.positions[place]),
             t.piece(place),
-            KINDS[t.token_kinds[place]],
+            KINDS[int(t.token_kinds[place])],
             t.roles[role] if role >= 0 else "",
             float(self.values[place]),
             float(self.parts[place]),
@@ -130,7 +130,8 @@ class Contributions:
         totals = np.bincount(
             codes[self.counted], weights=self.values[self.counted], minlength=len(names)
         )
-        found = [place for place in self._order(parts).tolist() if counts[place]][:limit]
+        order: list[int] = self._order(parts).tolist()
+        found = [place for place in order if counts[place]][:limit]
         return [
             TypeShare(
                 names[place],
@@ -150,8 +151,8 @@ class Contributions:
         if grouping == "piece":
             codes = np.where(t.codes < 0, len(t.pieces), t.codes)
             return codes.astype(np.int64), [*t.pieces, ""]
-        roles = t.role_codes if len(t.role_codes) else np.full(t.count, -1)
-        return np.where(roles < 0, len(t.roles), roles).astype(np.int64), [*t.roles, ""]
+        roles = t.role_codes.astype(np.int64) if len(t.role_codes) else np.full(t.count, -1)
+        return np.where(roles < 0, len(t.roles), roles), [*t.roles, ""]
 
     def _kind(self, grouping: Grouping, place: int, names: Sequence[str]) -> str:
         if grouping == "kind":
@@ -161,7 +162,8 @@ class Contributions:
         return ""
 
     def _order(self, parts: npt.NDArray[Any]) -> IntArray:
-        return np.argsort(-self._keys(parts), kind="stable")
+        order: IntArray = np.argsort(-self._keys(parts), kind="stable")
+        return order
 
     def _keys(self, parts: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Metrics around zero are ranked by size, others by value."""

@@ -188,8 +188,9 @@ def _looked_at(
         else:
             problems[path] = found
     for file in files.values():
-        for beside in reader_named(file.reader).beside(file.path):
-            problems.pop(beside, None)  # it is read, with the log
+        if isinstance(file.path, Path):
+            for beside in reader_named(file.reader).beside(file.path):
+                problems.pop(beside, None)  # it is read, with the log
     return files, problems
 
 

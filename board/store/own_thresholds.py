@@ -26,8 +26,8 @@ class OwnThresholds:
 
 
 def own_thresholds(info: RunInfo, named: Path | None = None) -> OwnThresholds:
-    """Those that `named` changes, else those of thresholds.toml in the run's folder."""
-    path = named or _in_folder(info.path)
+    """Those that `named` changes, else those of thresholds.toml in the run's folder on this machine."""
+    path = named or (_in_folder(info.path) if isinstance(info.path, Path) else None)
     if path is None:
         return OwnThresholds()
     try:

@@ -27,7 +27,7 @@ from board.errors import BoardError
 from board.store import discovery
 from board.store import rollout as opening
 from board.store.builder import start
-from board.store.discovery import Discovery, RunInfo
+from board.store.discovery import Discovery, Location, RunInfo
 from board.store.expressed import OWN, own_steps
 from board.store.findings import Diagnosis, diagnose
 from board.store.groups import environment_curves
@@ -82,7 +82,7 @@ class _Slot:
 
 
 @st.cache_resource(max_entries=16, show_spinner=False)
-def _slot(path: discovery.Location, only: str, options: OpenOptions) -> _Slot:
+def _slot(path: Location, only: str, options: OpenOptions) -> _Slot:
     """The slot of a run; filled outside, since progress can't be drawn in here."""
     return _Slot(Follower(options))
 
@@ -301,7 +301,7 @@ def sampled(of: Run, step: int) -> Reading[tuple[Digest, ...]]:
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
-def _groups(version: str, path: Path, options: OpenOptions, _run: Run) -> RunGroups | None:
+def _groups(version: str, path: Location, options: OpenOptions, _run: Run) -> RunGroups | None:
     return run_groups(_run)
 
 
@@ -312,7 +312,7 @@ def groups(of: Run) -> RunGroups | None:
 
 @st.cache_resource(max_entries=64, show_spinner=False)
 def _advantage_fit(
-    version: str, path: Path, options: OpenOptions, step: int, _run: Run
+    version: str, path: Location, options: OpenOptions, step: int, _run: Run
 ) -> StepFit | None:
     found = groups(_run)
     return None if found is None else found.fit(step)
@@ -326,7 +326,7 @@ def advantage_fit(of: Run, step: int) -> StepFit | None:
 @st.cache_resource(max_entries=64, show_spinner=False)
 def _group_curve(
     version: str,
-    path: Path,
+    path: Location,
     options: OpenOptions,
     chart: str,
     smoothing: float,
@@ -347,7 +347,7 @@ def group_curve(of: Run, chart: str, smoothing: float, *, dark: bool) -> go.Figu
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
-def _prompts(version: str, path: Path, options: OpenOptions, _run: Run) -> RunPrompts | None:
+def _prompts(version: str, path: Location, options: OpenOptions, _run: Run) -> RunPrompts | None:
     return run_prompts(_run)
 
 
@@ -358,7 +358,7 @@ def prompts(of: Run) -> RunPrompts | None:
 
 @st.cache_resource(max_entries=64, show_spinner=False)
 def _by_environment(
-    version: str, path: Path, options: OpenOptions, column: str, _run: Run
+    version: str, path: Location, options: OpenOptions, column: str, _run: Run
 ) -> EnvCurves:
     return environment_curves(_run, column)
 
@@ -371,7 +371,7 @@ def by_environment(of: Run, column: str) -> EnvCurves:
 @st.cache_resource(max_entries=128, show_spinner=False)
 def _environment_curve(
     version: str,
-    path: Path,
+    path: Location,
     options: OpenOptions,
     column: str,
     shown: tuple[int, ...],
@@ -405,7 +405,7 @@ class _Kept:
 
 
 @st.cache_resource(max_entries=24, show_spinner=False)
-def _mismatch(version: str, path: Path, options: OpenOptions, step: int) -> _Kept:
+def _mismatch(version: str, path: Location, options: OpenOptions, step: int) -> _Kept:
     return _Kept()
 
 
@@ -435,7 +435,7 @@ def _with_progress(of: Run, step: int) -> StepMismatch:
 
 @st.cache_resource(max_entries=4, show_spinner=False, on_release=Stepwise.stop)
 def _mismatch_scan(
-    version: str, path: Path, options: OpenOptions, _run: Run
+    version: str, path: Location, options: OpenOptions, _run: Run
 ) -> Stepwise[StepMismatch]:
     steps = [int(step) for step in _run.steps["step"]]
     return Stepwise(mismatch_by_step(_run, coarse_to_fine(steps)), len(steps))
@@ -449,7 +449,7 @@ def mismatch_scan(of: Run) -> Stepwise[StepMismatch]:
 @st.cache_resource(max_entries=64, show_spinner=False)
 def _compared(
     versions: tuple[str, ...],
-    paths: tuple[Path, ...],
+    paths: tuple[Location, ...],
     names: tuple[str, ...],
     options: OpenOptions,
     shifts: tuple[int, ...],
@@ -477,7 +477,7 @@ def compared_curve(
 
 @st.cache_resource(max_entries=16, show_spinner=False, on_release=Stepwise.stop)
 def _watched(
-    version: str, path: Path, options: OpenOptions, text: str, by: str, regex: bool, _run: Run
+    version: str, path: Location, options: OpenOptions, text: str, by: str, regex: bool, _run: Run
 ) -> Stepwise[Watched]:
     steps = [int(step) for step in _run.steps["step"]]
     pattern = compiled(text, regex=regex)
@@ -492,7 +492,7 @@ def watched(of: Run, text: str, by: str, *, regex: bool) -> Stepwise[Watched]:
 @st.cache_resource(max_entries=64, show_spinner="Searching the step …")
 def _watched_step(
     version: str,
-    path: Path,
+    path: Location,
     options: OpenOptions,
     text: str,
     by: str,
@@ -519,7 +519,7 @@ def said_in(of: Run, step: int, index: int, by: str) -> list[str]:
 @st.cache_resource(max_entries=32, show_spinner=False)
 def _own_curve(
     version: str,
-    path: Path,
+    path: Location,
     options: OpenOptions,
     text: str,
     look: CurveOptions,
