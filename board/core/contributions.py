@@ -158,7 +158,7 @@ class Contributions:
         if grouping == "kind":
             return names[place]
         if grouping == "piece" and place < len(self.tokens.kinds):
-            return KINDS[self.tokens.kinds[place]]
+            return KINDS[int(self.tokens.kinds[place])]
         return ""
 
     def _order(self, parts: npt.NDArray[Any]) -> IntArray:
