@@ -11,7 +11,7 @@ import streamlit as st
 from board.core.findings.finding import SEVERITIES
 from board.store.own_thresholds import OwnThresholds, own_thresholds
 from board.store.run import Run
-from board.views import _cached, _state
+from board.views import _cached_looks, _state
 
 ICONS: Final = {
     "severe": ":material/error:",
@@ -35,8 +35,8 @@ def counted(count: int, severity: str) -> str:
 def link(run: Run) -> None:
     """A link to the findings with how many there are, of each severity."""
     limits = limits_of(run)
-    done = _cached.findings(run, limits).finished
-    found = (done or _cached.index_findings(run, limits)).findings
+    done = _cached_looks.findings(run, limits).finished
+    found = (done or _cached_looks.index_findings(run, limits)).findings
     counts = {name: sum(f.severity == name for f in found) for name in SEVERITIES}
     told = [f"{ICONS[n]} {counted(count, n)}" for n, count in counts.items() if count]
     so_far = "" if done else " (rules of the index)"

@@ -8,7 +8,7 @@ from board.charts.curves import CurveOptions
 from board.charts.layout import notes_of
 from board.errors import BoardError
 from board.store.run import Run
-from board.views import _cached, _page, _state
+from board.views import _cached_looks, _page, _state
 from board.views._text import plain
 
 FORM = (
@@ -32,7 +32,7 @@ def show(run: Run, options: CurveOptions) -> None:
     if not text:
         return
     try:
-        figure = _cached.own_curve(run, text, options, dark=_page.dark())
+        figure = _cached_looks.own_curve(run, text, options, dark=_page.dark())
     except BoardError as error:
         st.error(plain(error, 400), icon=":material/function:")
         return

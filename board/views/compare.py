@@ -19,7 +19,7 @@ from board.store.run import Run
 from board.store.run_groups import numbers
 from board.store.run_prompts import RunPrompts
 from board.store.steps import base_name
-from board.views import _cached, _page, _sidebar, _state
+from board.views import _cached, _cached_looks, _page, _sidebar, _state
 from board.views._text import number, one_line, plain
 
 _USUAL: Final = (
@@ -112,7 +112,7 @@ def _curve(runs: tuple[Run, ...], metric: str, look: CurveOptions) -> None:
     known = rollout_metric(metric)
     unit = f" :gray[{plain(known.unit)}]" if known.unit else ""
     st.markdown(f"**{plain(known.label)}**{unit}", help=plain(known.formula, 400) or None)
-    figure = _cached.compared_curve(runs, _shifts_of(runs), metric, look, dark=_page.dark())
+    figure = _cached_looks.compared_curve(runs, _shifts_of(runs), metric, look, dark=_page.dark())
     st.plotly_chart(figure, key=f"compare_{metric}_{_state.get('run')}", theme=None)
     lacking = [run.info.name for run in runs if metric not in run.metrics]
     if lacking:
@@ -195,7 +195,7 @@ def _newest(run: Run) -> Mapping[str, Any]:
 def _same_prompt(runs: tuple[Run, ...]) -> None:
     """A prompt that this run and the first of the others share: rewards, and what was answered last."""
     st.markdown("#### The same prompt")
-    found = [_cached.prompts(run) for run in runs[:2]]
+    found = [_cached_looks.prompts(run) for run in runs[:2]]
     left, right = found[0], found[1]
     if left is None or right is None:
         lacking = runs[0] if left is None else runs[1]

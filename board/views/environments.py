@@ -14,7 +14,7 @@ from board.core.hidden_environments import ERRORS, Hidden, hidden
 from board.core.metrics import REWARD_PART, rollout_metric
 from board.store.env_table import table_of_step
 from board.store.run import Run
-from board.views import _cached, _page, _sidebar, _state
+from board.views import _cached_looks, _page, _sidebar, _state
 from board.views._text import number, one_line, plain
 
 _USUAL: Final = ("reward", "response_tokens", "k3_mean", "entropy_mean")
@@ -71,7 +71,7 @@ def _controls(run: Run, found: EnvCurves) -> CurveOptions:
 def _warn(run: Run, found: EnvCurves, metrics: list[str]) -> None:
     """What the mean over all hides, in each of the metrics."""
     for metric in metrics:
-        for one in hidden(_cached.by_environment(run, metric))[:3]:
+        for one in hidden(_cached_looks.by_environment(run, metric))[:3]:
             st.warning(_told(one, found, metric), icon=":material/visibility_off:")
 
 
@@ -97,7 +97,7 @@ def _overlaid(run: Run, shown: tuple[int, ...], metrics: list[str], options: Cur
         ):
             with column, st.container(border=True, height="stretch"):
                 _title(metric)
-                figure = _cached.environment_curve(
+                figure = _cached_looks.environment_curve(
                     run, metric, shown, options, alone=False, dark=_page.dark()
                 )
                 _page.clickable(figure, key=f"env_{metric}", field="x", on_pick=_open_step)
@@ -136,7 +136,7 @@ def _multiples(
             with column, st.container(border=True, height="stretch"):
                 rollouts = int(found.counts[code].sum())
                 st.markdown(f"**{plain(found.names[code], 40)}** :gray[{rollouts:,} rollouts]")
-                figure = _cached.environment_curve(
+                figure = _cached_looks.environment_curve(
                     run, metric, (code,), look, alone=True, dark=_page.dark()
                 )
                 _page.clickable(figure, key=f"one_{code}_{metric}", field="x", on_pick=_open_step)
@@ -189,7 +189,7 @@ def _render() -> None:
         st.info(_page.not_recorded(run.columns, needs), icon=":material/public_off:")
         return
     # Every rollout has a step: what is counted by environment is all of its rollouts.
-    found = _cached.by_environment(run, "step")
+    found = _cached_looks.by_environment(run, "step")
     shown, metrics = _shown(found), _metrics(run)
     if len(found.names) == 1:
         st.caption(plain(f"There is one environment in this run: {found.names[0]}."))

@@ -18,7 +18,7 @@ from board.core.findings.finding import SEVERITIES, Finding
 from board.store.findings import Diagnosis
 from board.store.own_thresholds import OwnThresholds
 from board.store.run import Run
-from board.views import _badge, _cached, _page, _places, _reading, _sidebar, _state
+from board.views import _badge, _cached_looks, _page, _places, _reading, _sidebar, _state
 from board.views._text import harmless_cell, number, piece_shown, plain
 
 _SHOWN: Final = 20
@@ -261,9 +261,9 @@ def _render() -> None:
     _page.header(run)
     limits = _badge.limits_of(run)
     _thresholds(limits)
-    reading = _cached.findings(run, limits)
+    reading = _cached_looks.findings(run, limits)
     done = reading.finished
-    diagnosis = done or _cached.index_findings(run, limits)
+    diagnosis = done or _cached_looks.index_findings(run, limits)
     rules = coverage(run.columns, limits.thresholds, tokens_read=done is not None)
     progress = st.container()
     if diagnosis.findings:

@@ -24,7 +24,7 @@ from board.store.groups import step_grid
 from board.store.rollout import OpenRollout
 from board.store.run import Run
 from board.store.run_groups import RunGroups, StepFit
-from board.views import _cached, _page, _sidebar, _state
+from board.views import _cached, _cached_looks, _page, _sidebar, _state
 from board.views._text import number, one_line, plain
 
 _BESIDE: Final = 4
@@ -269,7 +269,7 @@ def _curves(run: Run) -> None:
     for column, (chart, title, explained) in zip(columns, _CURVES, strict=True):
         with column, st.container(border=True, height="stretch"):
             st.markdown(f"**{title}**", help=plain(explained, 600))
-            figure = _cached.group_curve(run, chart, smoothing, dark=_page.dark())
+            figure = _cached_looks.group_curve(run, chart, smoothing, dark=_page.dark())
             _page.clickable(figure, key=f"curve_{chart}", field="x", on_pick=_open_step)
             for note in notes_of(figure):
                 st.caption(plain(note))
@@ -351,12 +351,12 @@ def _differences(found: RunGroups, fit: StepFit, rows: slice) -> None:
 def _render() -> None:
     run = _sidebar.current()
     _page.header(run)
-    found = _cached.groups(run)
+    found = _cached_looks.groups(run)
     if found is None:
         st.info(_page.not_recorded(run.columns, ("group_id", "reward")), icon=":material/grid_off:")
         return
     step = int(_state.get("step"))
-    fit = _cached.advantage_fit(run, step)
+    fit = _cached_looks.advantage_fit(run, step)
     _cards(found, fit, step)
     rows = run.of_step(step)
     cells = _cells(run, found)

@@ -23,7 +23,7 @@ from board.core.log_checks import (
 from board.core.problems import count_of
 from board.store.build import shown_path
 from board.store.run import Run
-from board.views import _badge, _cached, _page, _reading, _sidebar, _state
+from board.views import _badge, _cached_looks, _page, _reading, _sidebar, _state
 from board.views._text import plain, size
 
 _OLD_COLUMNS: Final = (
@@ -126,7 +126,7 @@ def _checks(run: Run, digests: tuple[Digest, ...]) -> None:
     """Every check in a line: what was found, over how much, and where to look."""
     st.markdown("#### Checks")
     limits = _badge.limits_of(run)
-    found = _cached.index_findings(run, limits).findings
+    found = _cached_looks.index_findings(run, limits).findings
     checks = [_lines(run), *array_checks(digests)]
     rules = {c.rule: c for c in coverage(run.columns, limits.thresholds, tokens_read=False)}
     good = {
@@ -282,7 +282,7 @@ def _settings(run: Run) -> None:
 def _render() -> None:
     run = _sidebar.current()
     _page.header(run)
-    reading = _cached.sampled(run, int(_state.get("step")))
+    reading = _cached_looks.sampled(run, int(_state.get("step")))
     digests = _reading.shown(reading, "Reading the tokens of a few steps", "health") or ()
     if digests:
         _alignment(digests)

@@ -24,7 +24,7 @@ from board.core.mismatch import Apart, Decomposition, Likelihood, RuleShares
 from board.store.mismatch import SCANNED_ROLLOUTS, StepMismatch, clip_numbers
 from board.store.run import Run
 from board.store.stepwise import Stepwise
-from board.views import _cached, _page, _sidebar, _state
+from board.views import _cached, _cached_looks, _page, _sidebar, _state
 from board.views._text import number, plain
 
 _WATCH_SECONDS: Final = 2.5
@@ -218,7 +218,7 @@ def _open_step(step: int) -> None:
 
 def _over_steps(run: Run) -> None:
     """From the index at once; from the tokens of all steps when asked for."""
-    scan = _cached.mismatch_scan(run)
+    scan = _cached_looks.mismatch_scan(run)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         st.markdown("#### Over the steps")
         st.space("stretch")
@@ -246,7 +246,7 @@ def _scan_button(scan: Stepwise[StepMismatch]) -> None:
 @st.fragment(run_every=_WATCH_SECONDS)
 def _watch(run: Run) -> None:
     """Draws what there is while the scan runs; reruns the page when it has ended."""
-    scan = _cached.mismatch_scan(run)
+    scan = _cached_looks.mismatch_scan(run)
     if not scan.is_running:
         st.rerun()
     st.progress(scan.done / max(scan.total, 1), text=f"{scan.done:,} of {scan.total:,} steps")
@@ -356,7 +356,7 @@ def _render() -> None:
     run = _sidebar.current()
     _page.header(run)
     step = int(_state.get("step"))
-    found = _cached.step_mismatch(run, step)
+    found = _cached_looks.step_mismatch(run, step)
     if found.parts is None and not found.likelihood:
         st.info(
             "Not recorded at this step: logprobs and sampling_logprobs of the same tokens, of which "

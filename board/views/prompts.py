@@ -16,7 +16,7 @@ from board.errors import BoardError
 from board.store.run import Run
 from board.store.run_groups import numbers
 from board.store.run_prompts import RunPrompts
-from board.views import _cached, _page, _sidebar, _state
+from board.views import _cached, _cached_looks, _page, _sidebar, _state
 from board.views._text import number, one_line, plain
 
 _SHOWN_ROWS: Final = 500
@@ -223,7 +223,7 @@ def _response(run: Run, step: int, index: int, reward: float) -> None:
 def _render() -> None:
     run = _sidebar.current()
     _page.header(run)
-    found = _cached.prompts(run)
+    found = _cached_looks.prompts(run)
     if found is None:
         st.info(_page.not_recorded(run.columns, ("prompt", "reward")), icon=":material/chat_error:")
         return

@@ -17,8 +17,8 @@ from board.core.metrics import Metric, rollout_metric, token_metric
 from board.core.spike import TOKEN_SOURCES, Headline, only, whole
 from board.store.run import Run
 from board.store.steps import base_name
-from board.views import _cached, _page, _reading, _sidebar, _state, _tokenizer
-from board.views._cached import Spike
+from board.views import _cached_looks, _page, _reading, _sidebar, _state, _tokenizer
+from board.views._cached_looks import Spike
 from board.views._text import number, one_line, piece_shown, plain
 
 _OF_GROUPS: Final = "zero_std_group_fraction"
@@ -85,7 +85,7 @@ def _tokens_of(run: Run, column: str) -> Spike | None:
     tokenizer = _tokenizer.choose(run) if run.vocabulary is None else ""
     step = int(_state.get("step"))
     label = f"Reading the tokens of {run.counts.get(step, 0):,} rollouts"
-    reading = _cached.spike(run, step, column, tokenizer)
+    reading = _cached_looks.spike(run, step, column, tokenizer)
     found = _reading.shown(reading, label, "spike")
     if found is None or found.headline is None:
         if not reading.was_stopped:

@@ -17,7 +17,7 @@ from board.errors import BoardError
 from board.store.run import Run
 from board.store.stepwise import Stepwise
 from board.store.watch_words import Watched, compiled
-from board.views import _cached, _page, _sidebar, _state
+from board.views import _cached_looks, _page, _sidebar, _state
 from board.views._text import one_line, plain
 
 _WATCH_SECONDS: Final = 2.0
@@ -71,7 +71,7 @@ def _is_sound(text: str) -> bool:
 
 def _scans(run: Run, patterns: Sequence[str]) -> dict[str, Stepwise[Watched]]:
     by, regex = str(_state.get("by")), bool(_state.get("regex"))
-    return {text: _cached.watched(run, text, by, regex=regex) for text in patterns}
+    return {text: _cached_looks.watched(run, text, by, regex=regex) for text in patterns}
 
 
 def _buttons(scans: dict[str, Stepwise[Watched]]) -> None:
@@ -195,7 +195,7 @@ def _hits_here(run: Run, patterns: Sequence[str]) -> None:
     regex = bool(_state.get("regex"))
     st.markdown(f"#### Hits at step {step}")
     for text in patterns:
-        entries = _cached.watched_step(run, text, by, step, regex=regex)
+        entries = _cached_looks.watched_step(run, text, by, step, regex=regex)
         read, hits = sum(e.rollouts for e in entries), sum(e.hits for e in entries)
         st.markdown(f"**{plain(text, 60)}** :gray[in {hits:,} of {read:,} rollouts]")
         examples = sorted(index for entry in entries for index in entry.examples)[:_EXAMPLES]
@@ -211,7 +211,7 @@ def _hit(run: Run, step: int, index: int, pattern: re.Pattern[str], by: str, num
     label = plain(f"rollout {index}")
     if st.button(label, key=f"hit_{number}_{index}", type="tertiary", help="Opens the rollout"):
         _state.go("rollout", step=step, index=index, token=None)
-    for text in _cached.said_in(run, step, index, by):
+    for text in _cached_looks.said_in(run, step, index, by):
         found = pattern.search(text)
         if found:
             first, end = max(found.start() - _AROUND, 0), found.end() + _AROUND

@@ -11,7 +11,7 @@ from written_logs import write_lines
 
 from board.core.options import ReadOptions
 from board.store.run import OpenOptions, Run
-from board.views import _cached
+from board.views import _cached, _cached_looks
 
 BUNDLED = Path(__file__).parents[2] / "rollout_samples"
 
@@ -119,7 +119,7 @@ def test_the_mismatch_is_split_where_old_logprobs_are_recorded(open_app: OpenApp
 def test_all_steps_are_read_when_asked_for_and_drawn(open_app: OpenApp, logs: Path) -> None:
     app = open_app(logs, "mismatch", run="native", step="20")
     app.button(key="scan_start").click().run()
-    scan = _cached.mismatch_scan(cached_run(logs, "native"))
+    scan = _cached_looks.mismatch_scan(cached_run(logs, "native"))
     scan.join(60)
     app.run()
     assert_sound(app)
@@ -142,7 +142,7 @@ def test_words_are_found_in_the_step_and_then_in_the_run(open_app: OpenApp, logs
     assert all("<think>" in code.value for code in app.code)
     app.button(key="words_start").click().run()
     for text in ("Think", "no such word"):
-        _cached.watched(cached_run(logs, "native"), text, "response", regex=False).join(60)
+        _cached_looks.watched(cached_run(logs, "native"), text, "response", regex=False).join(60)
     app.run()
     shown = table(app).set_index(["said", "scope", "env"])
     assert shown.loc[("Think", "all", ""), ["rollouts", "hits"]].tolist() == [32, 16]

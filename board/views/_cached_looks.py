@@ -1,0 +1,347 @@
+"""What the pages of a diagnosis keep between reruns, with a bound on how much; see `_cached`."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from board.charts import env_charts, group_charts
+from board.charts.curves import CurveOptions, Series, curve
+from board.charts.run_charts import RunSteps, overlaid_runs
+from board.core.contributions import Contributions, RolloutShare, TypeShare
+from board.core.environments import EnvCurves
+from board.core.findings.digest import Digest
+from board.core.metrics import rollout_metric
+from board.core.spike import TOKEN_SOURCES, Headline, contributions_to, headline
+from board.core.vocabulary import Vocabulary
+from board.errors import BoardError
+from board.store.discovery import Location
+from board.store.expressed import OWN, own_steps
+from board.store.findings import Diagnosis, diagnose
+from board.store.groups import environment_curves
+from board.store.log_sample import sampled_digests
+from board.store.mismatch import StepMismatch, mismatch_by_step
+from board.store.mismatch import step_mismatch as read_mismatch
+from board.store.own_thresholds import OwnThresholds
+from board.store.rollout import said
+from board.store.run import OpenOptions, Run
+from board.store.run_groups import RunGroups, StepFit, run_groups
+from board.store.run_prompts import RunPrompts, run_prompts
+from board.store.step_tokens import ReadTokens, read_step
+from board.store.stepwise import Stepwise, coarse_to_fine
+from board.store.watch_words import Watched, compiled, watch
+from board.views import _cached
+from board.views._reading import Progress, Reading
+
+_SHOW_PROGRESS_ROLLOUTS = 64
+"""Fewer are read before a progress bar could be seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spike:
+    """What carries a column at a step: who contributes most, the most first, and the whole behind it."""
+
+    found: Contributions
+    headline: Headline | None
+    rollouts: list[RolloutShare]
+    kinds: list[TypeShare]
+
+
+@st.cache_resource(max_entries=3, show_spinner=False)
+def _spike(
+    version: str,
+    options: OpenOptions,
+    step: int,
+    column: str,
+    tokenizer: str,
+    _run: Run,
+    _vocabulary: Vocabulary | None,
+) -> Reading[Spike | None]:
+    def work(progress: Progress) -> Spike | None:
+        metric, _ = TOKEN_SOURCES[column]
+        tokens = read_step(_run, step, ReadTokens.of_metric(metric), None, _vocabulary, progress)
+        if metric not in tokens.metric_names:
+            return None
+        found = contributions_to(tokens, column)
+        return Spike(found, headline(found), found.top_rollouts(), found.by("kind"))
+
+    return Reading(work)
+
+
+def spike(of: Run, step: int, column: str, tokenizer: str = "") -> Reading[Spike | None]:
+    """The reading of what carries a column of tokens at a step; None where the step has no values."""
+    known = _cached.vocabulary(tokenizer) if tokenizer else None
+    return _spike(of.version, of.options, step, column, tokenizer, of, known)
+
+
+@st.cache_resource(max_entries=16, show_spinner=False)
+def _index_findings(
+    version: str, options: OpenOptions, limits: OwnThresholds, _run: Run
+) -> Diagnosis:
+    return diagnose(_run, limits.thresholds, tokens=False)
+
+
+def index_findings(of: Run, limits: OwnThresholds) -> Diagnosis:
+    """What the rules find that need nothing but the index."""
+    return _index_findings(of.version, of.options, limits, of)
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _findings(
+    version: str, options: OpenOptions, limits: OwnThresholds, _run: Run
+) -> Reading[Diagnosis]:
+    return Reading(lambda progress: diagnose(_run, limits.thresholds, progress=progress))
+
+
+def findings(of: Run, limits: OwnThresholds) -> Reading[Diagnosis]:
+    """The reading of what all rules find, those of tokens among them."""
+    return _findings(of.version, of.options, limits, of)
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _sampled(
+    version: str, options: OpenOptions, step: int, _run: Run
+) -> Reading[tuple[Digest, ...]]:
+    return Reading(lambda progress: sampled_digests(_run, step, progress))
+
+
+def sampled(of: Run, step: int) -> Reading[tuple[Digest, ...]]:
+    """The reading of a few steps' tokens, this one among them, for the checks of the log."""
+    return _sampled(of.version, of.options, step, of)
+
+
+@st.cache_resource(max_entries=4, show_spinner=False)
+def _groups(version: str, path: Location, options: OpenOptions, _run: Run) -> RunGroups | None:
+    return run_groups(_run)
+
+
+def groups(of: Run) -> RunGroups | None:
+    """The groups of a run; None where it has none."""
+    return _groups(of.version, of.info.path, of.options, of)
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def _advantage_fit(
+    version: str, path: Location, options: OpenOptions, step: int, _run: Run
+) -> StepFit | None:
+    found = groups(_run)
+    return None if found is None else found.fit(step)
+
+
+def advantage_fit(of: Run, step: int) -> StepFit | None:
+    """Advantages of a step, recorded against recomputed; None where none is recorded."""
+    return _advantage_fit(of.version, of.info.path, of.options, step, of)
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def _group_curve(
+    version: str,
+    path: Location,
+    options: OpenOptions,
+    chart: str,
+    smoothing: float,
+    dark: bool,
+    _run: Run,
+) -> go.Figure:
+    found = groups(_run)
+    assert found is not None, "the page looks for groups first"
+    if chart == "pass":
+        return group_charts.pass_at(found.groups, dark=dark, smoothing=smoothing)
+    draw = group_charts.no_gradient if chart == "zero" else group_charts.effective_batch
+    return draw(found.by_step, dark=dark, smoothing=smoothing)
+
+
+def group_curve(of: Run, chart: str, smoothing: float, *, dark: bool) -> go.Figure:
+    """A chart of groups over the steps: "zero", "batch" or "pass"; the caller must not change it."""
+    return _group_curve(of.version, of.info.path, of.options, chart, smoothing, dark, of)
+
+
+@st.cache_resource(max_entries=4, show_spinner=False)
+def _prompts(version: str, path: Location, options: OpenOptions, _run: Run) -> RunPrompts | None:
+    return run_prompts(_run)
+
+
+def prompts(of: Run) -> RunPrompts | None:
+    """The prompts of a run and how they went; None where it has no prompts or rewards."""
+    return _prompts(of.version, of.info.path, of.options, of)
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def _by_environment(
+    version: str, path: Location, options: OpenOptions, column: str, _run: Run
+) -> EnvCurves:
+    return environment_curves(_run, column)
+
+
+def by_environment(of: Run, column: str) -> EnvCurves:
+    """A metric by environment over the steps."""
+    return _by_environment(of.version, of.info.path, of.options, column, of)
+
+
+@st.cache_resource(max_entries=128, show_spinner=False)
+def _environment_curve(
+    version: str,
+    path: Location,
+    options: OpenOptions,
+    column: str,
+    shown: tuple[int, ...],
+    alone: bool,
+    look: CurveOptions,
+    dark: bool,
+    _run: Run,
+) -> go.Figure:
+    means = by_environment(_run, column)
+    unit = rollout_metric(column).unit
+    if alone:
+        return env_charts.small_multiple(means, shown[0], unit, look, dark=dark)
+    return env_charts.overlaid(means, shown, unit, look, dark=dark)
+
+
+def environment_curve(
+    of: Run, column: str, shown: tuple[int, ...], look: CurveOptions, *, alone: bool, dark: bool
+) -> go.Figure:
+    """Curves of these environments and of all; alone: a small chart of the first one."""
+    return _environment_curve(
+        of.version, of.info.path, of.options, column, shown, alone, look, dark, of
+    )
+
+
+@dataclass(slots=True)
+class _Kept:
+    """A result that is filled in outside of the cache, since progress can't be drawn inside."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    found: StepMismatch | None = None
+
+
+@st.cache_resource(max_entries=24, show_spinner=False)
+def _mismatch(version: str, path: Location, options: OpenOptions, step: int) -> _Kept:
+    return _Kept()
+
+
+def step_mismatch(of: Run, step: int) -> StepMismatch:
+    """Sampler against trainer at a step, its tokens read with progress. Raises BoardError."""
+    kept = _mismatch(of.version, of.info.path, of.options, step)
+    with kept.lock:
+        if kept.found is None:
+            kept.found = _with_progress(of, step)
+        return kept.found
+
+
+def _with_progress(of: Run, step: int) -> StepMismatch:
+    if of.counts.get(step, 0) < _SHOW_PROGRESS_ROLLOUTS:
+        return read_mismatch(of, step)
+    bar = st.progress(0.0, text="Reading the tokens of the step")
+
+    def report(done: int, total: int) -> None:
+        if done % 16 == 0:
+            bar.progress(done / total, text=f"Reading tokens: {done:,} of {total:,} rollouts")
+
+    try:
+        return read_mismatch(of, step, report)
+    finally:
+        bar.empty()
+
+
+@st.cache_resource(max_entries=4, show_spinner=False, on_release=Stepwise.stop)
+def _mismatch_scan(
+    version: str, path: Location, options: OpenOptions, _run: Run
+) -> Stepwise[StepMismatch]:
+    steps = [int(step) for step in _run.steps["step"]]
+    return Stepwise(mismatch_by_step(_run, coarse_to_fine(steps)), len(steps))
+
+
+def mismatch_scan(of: Run) -> Stepwise[StepMismatch]:
+    """The scan of all steps' tokens, begun or not; one for all tabs."""
+    return _mismatch_scan(of.version, of.info.path, of.options, of)
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def _compared(
+    versions: tuple[str, ...],
+    paths: tuple[Location, ...],
+    names: tuple[str, ...],
+    options: OpenOptions,
+    shifts: tuple[int, ...],
+    column: str,
+    look: CurveOptions,
+    dark: bool,
+    _runs: tuple[Run, ...],
+) -> go.Figure:
+    sides = [
+        RunSteps(name, run.steps, shift)
+        for name, run, shift in zip(names, _runs, shifts, strict=True)
+    ]
+    return overlaid_runs(sides, column, look, dark=dark)
+
+
+def compared_curve(
+    runs: tuple[Run, ...], shifts: tuple[int, ...], column: str, look: CurveOptions, *, dark: bool
+) -> go.Figure:
+    """One metric of several runs over their steps; the caller must not change it."""
+    versions = tuple(run.version for run in runs)
+    paths = tuple(run.info.path for run in runs)
+    names = tuple(run.info.name for run in runs)
+    return _compared(versions, paths, names, runs[0].options, shifts, column, look, dark, runs)
+
+
+@st.cache_resource(max_entries=16, show_spinner=False, on_release=Stepwise.stop)
+def _watched(
+    version: str, path: Location, options: OpenOptions, text: str, by: str, regex: bool, _run: Run
+) -> Stepwise[Watched]:
+    steps = [int(step) for step in _run.steps["step"]]
+    pattern = compiled(text, regex=regex)
+    return Stepwise(watch(_run, pattern, by, coarse_to_fine(steps)), len(steps))
+
+
+def watched(of: Run, text: str, by: str, *, regex: bool) -> Stepwise[Watched]:
+    """The search for a pattern through all steps, begun or not; one for all tabs."""
+    return _watched(of.version, of.info.path, of.options, text, by, regex, of)
+
+
+@st.cache_resource(max_entries=64, show_spinner="Searching the step …")
+def _watched_step(
+    version: str,
+    path: Location,
+    options: OpenOptions,
+    text: str,
+    by: str,
+    regex: bool,
+    step: int,
+    _run: Run,
+) -> tuple[Watched, ...]:
+    return tuple(watch(_run, compiled(text, regex=regex), by, [step]))
+
+
+def watched_step(of: Run, text: str, by: str, step: int, *, regex: bool) -> tuple[Watched, ...]:
+    """A pattern at one step, by environment."""
+    return _watched_step(of.version, of.info.path, of.options, text, by, regex, step, of)
+
+
+def said_in(of: Run, step: int, index: int, by: str) -> list[str]:
+    """What is said in a rollout by the one named; nothing where it can't be read any more."""
+    try:
+        return [*said(of, _cached.rollout(of, step, index).record, by)]
+    except BoardError:
+        return []
+
+
+@st.cache_resource(max_entries=32, show_spinner=False)
+def _own_curve(
+    version: str,
+    path: Location,
+    options: OpenOptions,
+    text: str,
+    look: CurveOptions,
+    dark: bool,
+    _run: Run,
+) -> go.Figure:
+    return curve(own_steps(_run, text), [Series(OWN, text, "gap")], look, dark=dark)
+
+
+def own_curve(of: Run, text: str, look: CurveOptions, *, dark: bool) -> go.Figure:
+    """The curve of an expression; the caller must not change it. Raises ChoiceError."""
+    return _own_curve(of.version, of.info.path, of.options, text, look, dark, of)
