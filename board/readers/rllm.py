@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
 from board.core.records import Record
+from board.errors import RecordError
 from board.readers.base import Head, Place, Reader
 from board.readers.fields import RecordBuilder
 from board.readers.messages import is_messages
@@ -42,11 +43,19 @@ class RllmReader(Reader):
     def rows(self, line: Mapping[str, Any], at: Place) -> Sequence[Mapping[str, Any]]:
         """The trajectories, each with what the file says of its episode."""
         episode = {key: value for key, value in line.items() if key != "trajectories"}
-        return [{**episode, "trajectory": entry} for entry in _mappings(line.get("trajectories"))]
+        entries = line.get("trajectories")
+        if not isinstance(entries, list):
+            reason = "trajectories is missing" if entries is None else "trajectories is no list"
+            raise RecordError(reason, field="trajectories", hint="a list of trajectories")
+        return [{**episode, "trajectory": entry} for entry in cast("list[Any]", entries)]
 
     def read(self, line: Mapping[str, Any], at: Place) -> Record:
         """The Record of one trajectory."""
-        trajectory = cast("dict[str, Any]", line.get("trajectory") or {})
+        found = line.get("trajectory")
+        if not isinstance(found, dict):
+            hint = "an object with steps and a reward"
+            raise RecordError("a trajectory is no object", field="trajectories", hint=hint)
+        trajectory = cast("dict[str, Any]", found)
         builder = RecordBuilder(at.options)
         builder.ids["split"] = at.split or "train"
         builder.take("group_id", line.get("task_hash"))

@@ -19,7 +19,8 @@ from plain_reader import expected
 
 from board.core.problems import count_of
 from board.errors import RecordError
-from board.readers import READERS
+from board.readers import READERS, reader_named
+from board.readers.base import Reader
 from board.readers.parse import LineParser, parse_whole
 from board.store import segments
 from board.store.scan import Shard, index_shard
@@ -190,7 +191,11 @@ def test_no_reader_loses_a_line_without_saying_so(tmp_path, reader):
     path.write_bytes(b"".join(line + b"\n" for line in lines))
     rows, lost, events = read(path, reader)
     blank = sum(not line or line.isspace() for line in lines)
-    assert len(rows) + lost + events + blank == len(lines)
+    accounted = len(rows) + lost + events + blank
+    if type(reader_named(reader)).rows is Reader.rows:
+        assert accounted == len(lines)
+    else:  # a line may hold several rollouts, and so several that are lost
+        assert accounted >= len(lines)
 
 
 values = st.recursive(
