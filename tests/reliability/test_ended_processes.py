@@ -78,7 +78,8 @@ def test_at_an_ordinary_end_nothing_is_lost(tmp_path: Path, ending: str) -> None
 
 def test_at_an_exception_and_at_ctrl_c_nothing_is_lost(tmp_path: Path) -> None:
     # Whoever runs the tests in the background has them, and what they start, ignore ctrl-C.
-    ctrl_c = "signal.signal(signal.SIGINT, signal.default_int_handler)\nsignal.raise_signal(signal.SIGINT)"
+    ctrl_c = "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    ctrl_c += "signal.raise_signal(signal.SIGINT)"
     for name, ending in (("error", "1 / 0"), ("ctrl-c", ctrl_c)):
         folder = tmp_path / name
         program = "exporter = RolloutExporter(sys.argv[1])\nlog(exporter, 0)\n" + ending
