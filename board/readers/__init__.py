@@ -23,6 +23,7 @@ from board.readers.relax import RelaxReader
 from board.readers.rllb import RLLoggingBoardReader
 from board.readers.rllm import RllmReader
 from board.readers.roll import RollReader
+from board.readers.skyrl import SkyRLReader
 from board.readers.slime import SlimeReader
 from board.readers.slime_train import SlimeTrainReader
 from board.readers.sources import (
@@ -47,6 +48,7 @@ READERS: Final[tuple[Reader, ...]] = (
     *(EpisodesReader(), VerifiersReader(), NeMoGymReader()),
     *(NemoRLReader(), XtunerReader(), RelaxReader(), SlimeTrainReader(), SlimeReader()),
     *(MilesTokensReader(), MilesTrajectoryReader(), RollReader(), RllmReader()),
+    *(SkyRLReader(),),
     # These two take any line with a step and a text, so that they come last.
     *(NativeReader(), RLLoggingBoardReader()),
 )
