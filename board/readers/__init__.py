@@ -16,6 +16,7 @@ from board.readers.ms_swift import MsSwiftReader
 from board.readers.native import NativeReader
 from board.readers.nemo_gym import NeMoGymReader
 from board.readers.nemo_rl import NemoRLReader
+from board.readers.open_instruct import OpenInstructReader
 from board.readers.parquet_files import PARQUET
 from board.readers.parse import parse_whole
 from board.readers.plugins import installed_readers
@@ -49,7 +50,7 @@ READERS: Final[tuple[Reader, ...]] = (
     *(EpisodesReader(), VerifiersReader(), NeMoGymReader()),
     *(NemoRLReader(), XtunerReader(), RelaxReader(), SlimeTrainReader(), SlimeReader()),
     *(MilesTokensReader(), MilesTrajectoryReader(), RollReader(), RllmReader()),
-    *(SkyRLReader(), ArealReader()),
+    *(SkyRLReader(), ArealReader(), OpenInstructReader()),
     # These two take any line with a step and a text, so that they come last.
     *(NativeReader(), RLLoggingBoardReader()),
 )
