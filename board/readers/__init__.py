@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from board.errors import RecordError
 from board.readers.areal import ArealReader
+from board.readers.art import ArtReader
 from board.readers.base import Head, Reader, layout_match
 from board.readers.episodes import EpisodesReader
 from board.readers.lines import Line
@@ -50,7 +51,7 @@ READERS: Final[tuple[Reader, ...]] = (
     *(EpisodesReader(), VerifiersReader(), NeMoGymReader()),
     *(NemoRLReader(), XtunerReader(), RelaxReader(), SlimeTrainReader(), SlimeReader()),
     *(MilesTokensReader(), MilesTrajectoryReader(), RollReader(), RllmReader()),
-    *(SkyRLReader(), ArealReader(), OpenInstructReader()),
+    *(SkyRLReader(), ArealReader(), OpenInstructReader(), ArtReader()),
     # These two take any line with a step and a text, so that they come last.
     *(NativeReader(), RLLoggingBoardReader()),
 )
