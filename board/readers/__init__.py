@@ -38,6 +38,7 @@ from board.readers.sources import (
     has_suffix,
     lfs_pointer,
 )
+from board.readers.tinker import TinkerReader
 from board.readers.torch_files import TORCH
 from board.readers.trl import TRLReader
 from board.readers.verifiers import VerifiersReader
@@ -51,7 +52,7 @@ READERS: Final[tuple[Reader, ...]] = (
     *(EpisodesReader(), VerifiersReader(), NeMoGymReader()),
     *(NemoRLReader(), XtunerReader(), RelaxReader(), SlimeTrainReader(), SlimeReader()),
     *(MilesTokensReader(), MilesTrajectoryReader(), RollReader(), RllmReader()),
-    *(SkyRLReader(), ArealReader(), OpenInstructReader(), ArtReader()),
+    *(SkyRLReader(), ArealReader(), OpenInstructReader(), ArtReader(), TinkerReader()),
     # These two take any line with a step and a text, so that they come last.
     *(NativeReader(), RLLoggingBoardReader()),
 )
