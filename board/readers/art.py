@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
 from board.core.records import Record, Remark
+from board.errors import RecordError
 from board.readers.base import Head, Place, Reader
 from board.readers.fields import RecordBuilder
 from board.readers.messages import is_messages
@@ -25,6 +26,8 @@ from board.readers.parquet_files import PARQUET
 from board.readers.sources import JSON_LINES
 
 _TRAJECTORY: Final = "trajectory_json"
+_OF_TRAJECTORY: Final = ("reward", "messages", _TRAJECTORY)
+_EXPECTED: Final = "a list of trajectories, each with a reward and messages_and_choices"
 _TOKEN_ID: Final = "token_id:"
 
 
@@ -48,15 +51,20 @@ class ArtReader(Reader):
         """The trajectories of a group, numbered; a row of a table as it is."""
         if "trajectories" not in line:
             return (line,)
-        entries = _mappings(line["trajectories"])
-        return [{**entry, "trajectory_index": i} for i, entry in enumerate(entries)]
+        entries = line["trajectories"]
+        if not isinstance(entries, list):
+            raise RecordError("trajectories is no list", field="trajectories", hint=_EXPECTED)
+        return [
+            {**_mapping(entry), "trajectory_index": i}
+            for i, entry in enumerate(cast("list[Any]", entries))
+        ]
 
     def read(self, line: Mapping[str, Any], at: Place) -> Record | None:
         """The Record of one trajectory; None for an empty group. The step is the file name's."""
-        if line.get("reward") is None and not any(
-            line.get(key) for key in ("messages", _TRAJECTORY, "messages_and_choices")
-        ):
+        if "group_index" in line and all(line.get(key) is None for key in _OF_TRAJECTORY):
             return None
+        if "reward" not in line:
+            raise RecordError("it is no trajectory", field="reward", hint=_EXPECTED)
         # The JSON is the whole trajectory, the columns beside it are for queries.
         whole = _parsed(line.get(_TRAJECTORY))
         said = {**line, **cast("dict[str, Any]", whole)} if isinstance(whole, dict) else line

@@ -131,3 +131,14 @@ def test_a_file_elsewhere_has_no_step_and_says_so(tmp_path):
     run = run_at(tmp_path)
     assert run.rollout_count == 0
     assert reasons(run)[0][0] == "step is missing"
+
+
+def test_what_is_no_trajectory_is_counted_and_costs_no_other(tmp_path):
+    rows = [entry for step, *_, entry in group_lines() if step == 10]
+    lines = [{"trajectories": [rows[0], "lost", rows[1]]}, {"trajectories": 3}, {"other": 1}]
+    path = tmp_path / "trajectories" / "train" / "0004.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    run = run_at(tmp_path)
+    assert run.rollout_count == 2
+    assert sum(problem.count for problem in run.problems if problem.severity == "lost") == 3
