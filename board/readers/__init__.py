@@ -7,6 +7,8 @@ from pathlib import PurePath
 from typing import Any, Final
 
 from board.errors import RecordError
+from board.readers.areal import ArealReader
+from board.readers.art import ArtReader
 from board.readers.base import Head, Reader, layout_match
 from board.readers.episodes import EpisodesReader
 from board.readers.lines import Line
@@ -16,6 +18,7 @@ from board.readers.ms_swift import MsSwiftReader
 from board.readers.native import NativeReader
 from board.readers.nemo_gym import NeMoGymReader
 from board.readers.nemo_rl import NemoRLReader
+from board.readers.open_instruct import OpenInstructReader
 from board.readers.parquet_files import PARQUET
 from board.readers.parse import parse_whole
 from board.readers.plugins import installed_readers
@@ -25,6 +28,7 @@ from board.readers.remote import RemoteLocation
 from board.readers.rllb import RLLoggingBoardReader
 from board.readers.rllm import RllmReader
 from board.readers.roll import RollReader
+from board.readers.skyrl import SkyRLReader
 from board.readers.slime import SlimeReader
 from board.readers.slime_train import SlimeTrainReader
 from board.readers.sources import (
@@ -36,6 +40,7 @@ from board.readers.sources import (
     has_suffix,
     lfs_pointer,
 )
+from board.readers.tinker import TinkerReader
 from board.readers.torch_files import TORCH
 from board.readers.trl import TRLReader
 from board.readers.verifiers import VerifiersReader
@@ -49,6 +54,7 @@ READERS: Final[tuple[Reader, ...]] = (
     *(EpisodesReader(), VerifiersReader(), NeMoGymReader()),
     *(NemoRLReader(), XtunerReader(), RelaxReader(), SlimeTrainReader(), SlimeReader()),
     *(MilesTokensReader(), MilesTrajectoryReader(), RollReader(), RllmReader()),
+    *(SkyRLReader(), ArealReader(), OpenInstructReader(), ArtReader(), TinkerReader()),
     # These two take any line with a step and a text, so that they come last.
     *(NativeReader(), RLLoggingBoardReader()),
 )

@@ -1,0 +1,106 @@
+"""Tinker cookbook's rollout summaries: iteration_NNNNNN/{train,eval_NAME}_rollout_summaries.jsonl.
+
+Read from thinking-machines-lab/tinker-cookbook@9dfcc3a tinker_cookbook/rl/rollout_logging.py
+(`serialize_rollout_summaries`), tinker_cookbook/stores/training_store.py and tinker_cookbook/rl/train.py:
+split ("train", "eval/NAME"), iteration (from 0), group_idx, traj_idx, tags, sampling_client_step,
+total_reward (that of all steps and the group's), final_reward (the group's), trajectory_metrics,
+final_ob_len, steps [{step_idx, ob_len, ac_len, reward, episode_done, metrics, logs}]. No texts and no
+tokens. {base}_logtree.json beside it has texts of the first groups alone, without the indices of their
+trajectories: concurrent rollouts stand there in the order of their ends, so that none is joined.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, cast
+
+from board.core.records import Record
+from board.readers.base import Head, Place, Reader
+from board.readers.fields import RecordBuilder
+from board.readers.step_of import split_of
+
+_OURS: Final[Mapping[str, str]] = {
+    "total_reward": "reward",
+    "sampling_client_step": "policy_version",
+}
+_READ_APART: Final = frozenset(
+    {"schema_version", "split", "iteration", "group_idx", "traj_idx", "tags"}
+    | {"trajectory_metrics", "steps"}
+)
+_STOP: Final = "stop/"
+_CUT: Final = frozenset({"max_tokens", "max_sampled_tokens"})
+
+
+class TinkerReader(Reader):
+    """Reads the summaries of rollouts that Tinker cookbook exports."""
+
+    name = "tinker"
+    title = "Tinker cookbook"
+    layout = re.compile(r"(?:iteration_(?P<step>[0-9]+)/)?[^/]+_rollout_summaries\.jsonl")
+
+    def recognises(self, head: Head) -> bool:
+        """A trajectory of a group in an iteration, with its total reward."""
+        return head.has("group_idx", "traj_idx", "total_reward", "iteration")
+
+    def read(self, line: Mapping[str, Any], at: Place) -> Record:
+        """The Record of one trajectory."""
+        builder = RecordBuilder(at.options)
+        _take_ids(builder, line)
+        for key, value in line.items():
+            if key not in _READ_APART:
+                builder.take(_OURS.get(key, key), value)
+        for name, value in _mapping(line.get("trajectory_metrics")).items():
+            builder.take(f"metrics.{name}", value)
+        _take_steps(builder, line.get("steps"))
+        iteration = line.get("iteration")
+        return builder.build(at.step if iteration is None else iteration)
+
+
+def _take_ids(builder: RecordBuilder, line: Mapping[str, Any]) -> None:
+    """Several evaluations of one iteration count their groups each from 0: the name tells them apart."""
+    split = str(line.get("split") or "train")
+    builder.ids["split"] = split_of(split)
+    name = split.partition("/")[2]
+    group = "-".join(str(part) for part in (name, line.get("group_idx")) if part not in ("", None))
+    builder.take("group_id", group)
+    builder.take("rollout_id", f"{group}-{line.get('traj_idx')}")
+    builder.take("evaluation", name or None)
+    tags = line.get("tags")
+    if isinstance(tags, list) and tags:
+        builder.take("env", ", ".join(str(tag) for tag in cast("list[Any]", tags)))
+
+
+def _take_steps(builder: RecordBuilder, steps: object) -> None:
+    """Takes how many steps there were, their tokens, the means of their metrics, and why they ended."""
+    entries = cast("list[Any]", steps) if isinstance(steps, list) else []
+    found = [cast("dict[str, Any]", entry) for entry in entries if isinstance(entry, dict)]
+    if not found:
+        return
+    builder.take("turns", len(found))
+    builder.take("ac_len", _total([step.get("ac_len") for step in found]))
+    builder.take("ob_len", found[0].get("ob_len"))
+    metrics = [_mapping(step.get("metrics")) for step in found]
+    for name in dict.fromkeys(name for said in metrics for name in said):
+        if name.startswith(_STOP):
+            _take_reason(builder, name.removeprefix(_STOP))
+        else:
+            values = [said[name] for said in metrics if name in said]
+            total = _total(values)
+            builder.take(f"step_metrics.{name}", None if total is None else total / len(values))
+    builder.take("steps", found)
+
+
+def _take_reason(builder: RecordBuilder, reason: str) -> None:
+    builder.take("finish_reason", reason)
+    builder.take("is_truncated", reason in _CUT)
+
+
+def _total(values: Sequence[object]) -> float | None:
+    """The sum; None where one of the values is no number."""
+    numbers = [value for value in values if isinstance(value, int | float)]
+    return sum(numbers) if len(numbers) == len(values) else None
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}

@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import json
+import shutil
+
+import pandas as pd
+import pytest
+from read_formats import DATA, opened, reasons, records, run_at
+
+ART = DATA / "art"
+
+
+def group_lines() -> list[tuple[int, str, int, int, dict]]:
+    """(step, split, group, index, trajectory) of all lines."""
+    found = []
+    for step, split in ((0, "train"), (2, "train"), (2, "val"), (10, "train")):
+        path = ART / "lines" / "trajectories" / split / f"{step:04d}.jsonl"
+        for group, line in enumerate(path.read_text("utf-8").split("\n")):
+            entries = json.loads(line)["trajectories"]
+            found += [(step, split, group, i, entry) for i, entry in enumerate(entries)]
+    return found
+
+
+def table(version: str) -> pd.DataFrame:
+    paths = sorted((ART / version / "trajectories").rglob("*.parquet"))
+    paths.sort(key=lambda path: path.stem)
+    return pd.concat([pd.read_parquet(path).assign(step=int(path.stem)) for path in paths])
+
+
+def message_of(entry: dict) -> dict:
+    inner = entry.get("message", entry)
+    return {key: value for key, value in inner.items() if value is not None and key != "trainable"}
+
+
+@pytest.fixture(scope="module")
+def lines():
+    return run_at(ART / "lines")
+
+
+def test_every_trajectory_of_every_line_is_a_rollout(lines):
+    expected = group_lines()
+    assert lines.rollout_count == len(expected) == 12
+    for record, (step, split, group, index, entry) in zip(records(lines), expected, strict=True):
+        assert record.step == step
+        assert record.ids["split"] == {"val": "eval"}.get(split, split)
+        assert (record.ids["group_id"], record.ids["rollout_id"]) == (
+            str(group),
+            f"{group}-{index}",
+        )
+        assert record.scores["reward"] == entry["reward"]
+        assert list(record.messages) == [message_of(m) for m in entry["messages_and_choices"]]
+        for key, value in entry["metrics"].items():
+            assert record.extras[f"metrics.{key}"] == value
+        for key in ("metadata", "tools", "logs"):
+            assert record.extras.get(key) == (entry[key] or None)
+        histories = len(entry["additional_histories"]) or None
+        assert record.extras.get("additional_histories") == histories
+        finish = entry["messages_and_choices"][-1]["finish_reason"]
+        assert record.texts["finish_reason"] == finish
+
+
+def test_steps_have_the_means_of_the_lines(lines):
+    frame = pd.DataFrame([(step, entry["reward"]) for step, _, _, _, entry in group_lines()])
+    assert lines.steps["step"].tolist() == [0, 2, 10]
+    assert lines.steps["reward_mean"].tolist() == frame.groupby(0)[1].mean().tolist()
+
+
+def test_a_response_begins_at_the_models_own_first_message(lines):
+    record = next(r for r in records(lines) if len(r.messages) == 4 and "tools" not in r.extras)
+    assert record.texts["prompt"].endswith("[user]\n4+4?")
+    assert record.texts["response"] == "Eight\u2028."
+    assert record.scores["is_truncated"] == 1.0
+
+
+@pytest.mark.parametrize("version", ["v1", "v2"])
+def test_every_row_of_a_table_with_a_trajectory_is_a_rollout(version):
+    rows = table(version)
+    rows = rows[rows["reward"].notna()]
+    run = run_at(ART / version)
+    found = records(run)
+    assert [r.step for r in found] == rows["step"].tolist()
+    assert [r.scores["reward"] for r in found] == rows["reward"].tolist()
+    assert [r.ids["group_id"] for r in found] == rows["group_index"].astype(str).tolist()
+    for record, (_, row) in zip(found, rows.iterrows(), strict=True):
+        expected = [message_of(m) for m in row["messages"]]
+        for message in expected:
+            if "tool_calls" in message:
+                message["tool_calls"] = json.loads(message["tool_calls"])
+        shown = [{k: v for k, v in m.items() if k in expected[0] or v} for m in record.messages]
+        assert shown == expected
+        metrics = json.loads(row["metrics"]) if isinstance(row["metrics"], str) else {}
+        found_metrics = {k: v for k, v in record.extras.items() if k.startswith("metrics.")}
+        assert found_metrics == {f"metrics.{k}": v for k, v in metrics.items()}
+    by_step = rows.groupby("step")["reward"]
+    assert run.steps["reward_mean"].tolist() == by_step.mean().tolist()
+    assert run.problems == ()
+
+
+def test_an_opened_row_of_a_table_is_its_own():
+    for rollout in opened(run_at(ART / "v2")):
+        data = json.loads(rollout.line["trajectory_json"])
+        assert rollout.record.scores["reward"] == data.get("reward", 0.0)
+        assert rollout.record.ids["rollout_id"].endswith(f"-{rollout.line['trajectory_index']}")
+
+
+def test_version_2_has_the_tokens_of_choices_as_pieces_or_ids():
+    with_tokens = [r for r in records(run_at(ART / "v2")) if r.tokens]
+    pieces = [r for r in with_tokens if r.response_tokens is not None]
+    assert {tuple(r.response_tokens or ()) for r in pieces} == {("It is", " 5."), ("It is", " 6.")}
+    assert {tuple(r.tokens["sampling_logprobs"].values()) for r in pieces} == {(-0.5, -0.25)}
+    ids = [r for r in with_tokens if r.response_ids is not None]
+    assert [r.response_ids.values().tolist() for r in ids if r.response_ids] == [[11, 12, 13]] * 2
+    assert ids[0].tokens["sampling_logprobs"].values().tolist() == [-1.0, -0.125, -0.75]
+    assert (ids[0].ids["policy_version"], ids[0].extras["policy_version_end"]) == (8, 9)
+
+
+def test_choices_without_log_probabilities_have_no_tokens(lines):
+    assert all(not r.tokens and r.response_tokens is None for r in records(lines))
+
+
+def test_exchanges_in_the_place_of_messages_are_named(tmp_path, read_line):
+    whole = json.dumps({"exchanges": {"chat_completions": [{}]}})
+    row = {"group_index": 3, "reward": 0.5, "messages": None, "trajectory_json": whole}
+    record = read_line("art", row, path="trajectories/test/0007.parquet")
+    assert (record.step, record.ids["split"], record.scores["reward"]) == (7, "eval", 0.5)
+    assert [remark.field for remark in record.remarks] == ["exchanges"]
+
+
+def test_a_file_elsewhere_has_no_step_and_says_so(tmp_path):
+    shutil.copy(ART / "lines/trajectories/train/0002.jsonl", tmp_path / "copy.jsonl")
+    run = run_at(tmp_path)
+    assert run.rollout_count == 0
+    assert reasons(run)[0][0] == "step is missing"
+
+
+def test_what_is_no_trajectory_is_counted_and_costs_no_other(tmp_path):
+    rows = [entry for step, *_, entry in group_lines() if step == 10]
+    lines = [{"trajectories": [rows[0], "lost", rows[1]]}, {"trajectories": 3}, {"other": 1}]
+    path = tmp_path / "trajectories" / "train" / "0004.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    run = run_at(tmp_path)
+    assert run.rollout_count == 2
+    assert sum(problem.count for problem in run.problems if problem.severity == "lost") == 3
