@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from board.core.problems import Problem, ProblemLog
-from board.readers import source_of
+from board.readers import mapping_text, source_of
 from board.store import segments, step_store
 from board.store.batch import BatchResult, FileRead, Work, put_rows
 from board.store.discovery import RunInfo
@@ -209,7 +209,9 @@ class _Build:
             line = rest.line or self._states[rest.id].lines + 1
             end, lines = _cut(rest, counted=counted)
             shard = Shard(
-                *(rest.file.path, rest.shown, rest.file.reader, rest.start, end, line), rest.named
+                *(rest.file.path, rest.shown, rest.file.reader, rest.start, end, line),
+                rest.named,
+                mapping_text(rest.file.reader),
             )
             yield Work(shard, rest.id)
             if end < rest.file.size:

@@ -31,9 +31,11 @@ from board.readers import (
 )
 from board.readers.base import Reader, folder_above, layout_match
 from board.readers.lines import read_bytes
+from board.readers.mapping import MappingReader
 from board.readers.parquet_files import PARQUET
 from board.readers.sources import DamagedError
 from board.store.log_file import AT_REST_SECONDS, LogFile
+from board.store.mappings import Mappings
 from board.store.packed import PACKED_SUFFIXES, head_lines, is_packed
 
 _NOT_READ: Final = (".jsonl.zip", ".jsonl.bz2", ".jsonl.xz")
@@ -161,16 +163,18 @@ def _looked_at(
     """The log files under a root, and what else looks like one, each with the reason."""
     files: dict[Path, LogFile] = {}
     problems: dict[Path, Problem] = {}
-    for number, path in enumerate(_candidates(root, others)):
+    mappings = Mappings(root)
+    for number, path in enumerate(candidates(root, others, mappings)):
         if number == MOST_FILES:
             reason = f"the folder holds more than {MOST_FILES:,} log files; the further ones are not read"
             others.append(Problem(".", None, None, reason, "open one of its folders"))
             break
-        found = _look_at(path, path.name, root)
+        found = _look_at(path, path.name, root, mappings.of(path))
         if isinstance(found, LogFile):
             files[path] = found
         else:
             problems[path] = found
+    problems |= mappings.problems
     for file in files.values():
         for beside in reader_named(file.reader).beside(file.path):
             problems.pop(beside, None)  # it is read, with the log
@@ -229,11 +233,13 @@ def folded(problems: Iterable[Problem]) -> tuple[Problem, ...]:
 def _single_file(path: Path) -> Discovery:
     # The user named this very file, so that a link may lead anywhere.
     root = path.resolve().parent
-    found = _look_at(path, path.name, root)
+    mappings = Mappings(path.parent)
+    found = _look_at(path, path.name, root, mappings.of(path))
+    notes = tuple(mappings.problems.values())
     if isinstance(found, LogFile):
-        run = RunInfo(path.name, path.parent, (found,), (), root, path.name)
+        run = RunInfo(path.name, path.parent, (found,), notes, root, path.name)
         return Discovery(path, (run,), ())
-    return Discovery(path, (), (found,))
+    return Discovery(path, (), (found, *notes))
 
 
 def _name(folder: Path, root: Path) -> str:
@@ -247,8 +253,8 @@ def _shown_from(path: Path, folder: Path, problem: Problem) -> Problem:
     return replace(problem, path=path.relative_to(folder).as_posix())
 
 
-def _candidates(root: Path, left_out: list[Problem]) -> Iterator[Path]:
-    """Files whose names say that they may be logs; hidden folders are passed by.
+def candidates(root: Path, left_out: list[Problem], mappings: Mappings) -> Iterator[Path]:
+    """Files whose names, or mapping files, say that they may be logs; hidden folders are passed by.
 
     Folders that can't be listed, and links to folders, which are not followed, are added to left_out.
     """
@@ -269,7 +275,8 @@ def _candidates(root: Path, left_out: list[Problem]) -> Iterator[Path]:
             if name.startswith(".") or not name.lower().endswith(_LOOKED_AT):
                 continue
             path = Path(folder, name)
-            if is_worth_a_look(path):
+            own = mappings.of(path)
+            if is_worth_a_look(path) or (own is not None and layout_match(own.layout, path)):
                 yield path
 
 
@@ -289,7 +296,9 @@ def _homes(path: Path, root: Path) -> Iterator[Path]:
         yield root / folder_above(match)
 
 
-def _look_at(path: Path, shown: str, root: Path) -> LogFile | Problem:
+def _look_at(
+    path: Path, shown: str, root: Path, mapping: MappingReader | None
+) -> LogFile | Problem:
     """The log file, or why it is none."""
     # Unlike Path.resolve, realpath survives a link that leads to itself.
     if path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(root.resolve()):
@@ -300,7 +309,7 @@ def _look_at(path: Path, shown: str, root: Path) -> LogFile | Problem:
         return Problem(shown, None, None, "it is no regular file", "a log file", "note")
     try:
         found = path.stat()
-        reader, reason = _recognised(path, found)
+        reader, reason = _recognised(path, found, mapping)
     except DamagedError as error:
         return _damaged(shown, path, error)
     except OSError as error:
@@ -339,9 +348,13 @@ def _damaged(shown: str, path: Path, error: DamagedError) -> Problem:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What was found in a file when it was last looked into. head: hash of its first bytes."""
+    """What was found in a file when it was last looked into. head: hash of its first bytes.
+
+    mapping: name of the mapping that was asked then.
+    """
 
     state: tuple[int, int, int]
+    mapping: str
     head: bytes
     head_bytes: int
     reader: str | None
@@ -351,22 +364,28 @@ class _Seen:
 _seen: dict[Path, _Seen] = {}
 
 
-def _recognised(path: Path, found: os.stat_result) -> tuple[str | None, str]:
+def _recognised(
+    path: Path, found: os.stat_result, mapping: MappingReader | None
+) -> tuple[str | None, str]:
     """The name of a file's reader, and why there is none. Looks into it only when it changed."""
     state = (found.st_ino, found.st_size, found.st_mtime_ns)
+    asked = "" if mapping is None else mapping.name
     seen = _seen.get(path)
+    if seen is not None and seen.mapping != asked:
+        seen = None
     if seen is not None and seen.state == state:
         return seen.reader, seen.reason
     grows = source_of(path).appends
     if grows and seen is not None and seen.reader is not None and _begins_as(path, found, seen):
         _seen[path] = replace(seen, state=state)
         return seen.reader, ""
-    reader, reason = recognise(path, head_lines(path, HEAD_BYTES) if is_packed(path) else None)
+    unpacked = head_lines(path, HEAD_BYTES) if is_packed(path) else None
+    reader, reason = recognise(path, unpacked, mapping)
     head = read_bytes(path, 0, min(_HEAD_BYTES, found.st_size))
     if len(_seen) > 2 * MOST_FILES:
         _seen.clear()
     name = None if reader is None else reader.name
-    _seen[path] = _Seen(state, _digest(head), len(head), name, reason)
+    _seen[path] = _Seen(state, asked, _digest(head), len(head), name, reason)
     return name, reason
 
 
