@@ -43,6 +43,8 @@ _SUFFIXES: Final = tuple(suffix for source in SOURCES for suffix in source.suffi
 _LOOKED_AT: Final = (*_SUFFIXES, *PACKED_SUFFIXES, *_NOT_READ)
 MOST_FILES: Final = 100_000
 """Log files under one root; the cost of looking at each, a few times a minute, has to end somewhere."""
+LEFT_OUT: Final = "left out: "
+"""How the reason begins why a file is none of a run that was looked into."""
 _HEAD_BYTES: Final = 4096
 _STEP_FOLDER: Final = re.compile(r"^(global_)?step[_-]?\d+$")
 _DIGITS: Final = re.compile(r"(\d+)")
@@ -169,7 +171,7 @@ def _looked_at(
             reason = f"the folder holds more than {MOST_FILES:,} log files; the further ones are not read"
             others.append(Problem(".", None, None, reason, "open one of its folders"))
             break
-        found = _look_at(path, path.name, root, mappings.of(path))
+        found = look_at(path, path.name, root, mappings.of(path))
         if isinstance(found, LogFile):
             files[path] = found
         else:
@@ -234,7 +236,7 @@ def _single_file(path: Path) -> Discovery:
     # The user named this very file, so that a link may lead anywhere.
     root = path.resolve().parent
     mappings = Mappings(path.parent)
-    found = _look_at(path, path.name, root, mappings.of(path))
+    found = look_at(path, path.name, root, mappings.of(path))
     notes = tuple(mappings.problems.values())
     if isinstance(found, LogFile):
         run = RunInfo(path.name, path.parent, (found,), notes, root, path.name)
@@ -296,9 +298,7 @@ def _homes(path: Path, root: Path) -> Iterator[Path]:
         yield root / folder_above(match)
 
 
-def _look_at(
-    path: Path, shown: str, root: Path, mapping: MappingReader | None
-) -> LogFile | Problem:
+def look_at(path: Path, shown: str, root: Path, mapping: MappingReader | None) -> LogFile | Problem:
     """The log file, or why it is none."""
     # Unlike Path.resolve, realpath survives a link that leads to itself.
     if path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(root.resolve()):
@@ -318,7 +318,7 @@ def _look_at(
     if reader is None:
         other_json = reason.startswith("its records") or reason == "the file is empty"
         severity = "note" if other_json else "lost"
-        return Problem(shown, None, None, f"left out: {reason}", "", severity)
+        return Problem(shown, None, None, f"{LEFT_OUT}{reason}", "", severity)
     beside = _state_of(reader_named(reader).beside(path))
     return LogFile(path, reader, found.st_size, found.st_mtime_ns, found.st_ino, beside)
 
@@ -342,7 +342,7 @@ def _damaged(shown: str, path: Path, error: DamagedError) -> Problem:
     fresh = time.time() - path.stat().st_mtime < AT_REST_SECONDS
     hint = "it is looked at again when it changes"
     return Problem(
-        shown, None, None, f"left out: {error.strerror}", hint, "note" if fresh else "lost"
+        shown, None, None, f"{LEFT_OUT}{error.strerror}", hint, "note" if fresh else "lost"
     )
 
 

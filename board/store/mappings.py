@@ -18,7 +18,7 @@ class Mappings:
     """The mapping files of the folders below a root, each read once."""
 
     def __init__(self, root: Path) -> None:
-        self._root = root
+        self.root = root
         self._found: dict[Path, MappingReader | None] = {}
         self.problems: dict[Path, Problem] = {}
         """Of mapping files that can't be used, by their paths; files are read as if there were none."""
@@ -34,7 +34,7 @@ class Mappings:
             path = folder / FILE_NAME
             if self._is_here(path):
                 self._found[folder] = self._read(path)
-            elif folder == self._root or folder.parent == folder:
+            elif folder == self.root or folder.parent == folder:
                 self._found[folder] = None
             else:
                 self._found[folder] = self._of_folder(folder.parent)
@@ -44,7 +44,7 @@ class Mappings:
         """Whether there is such a file, links that lead out of the root apart."""
         if not path.is_file():
             return False
-        return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(self._root))
+        return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(self.root))
 
     def _read(self, path: Path) -> MappingReader | None:
         try:
