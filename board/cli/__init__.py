@@ -1,8 +1,8 @@
 """The `rollout-board` command: everything the pages show, without a browser.
 
 Data goes to stdout, progress and errors to stderr. Exit codes: 0 done; 1 `check` found lines or values
-that could not be used, `findings` found something severe; 2 the command could not be done
-as given; 130 interrupted.
+that could not be used, `findings` found something severe, `sniff` recognised nothing; 2 the command
+could not be done as given; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -18,7 +18,17 @@ from typing import Final
 from board import __version__
 from board.errors import BoardError
 
-_COMMANDS: Final = ("serve", "runs", "steps", "rollouts", "show", "check", "index", "findings")
+_COMMANDS: Final = (
+    "serve",
+    "runs",
+    "steps",
+    "rollouts",
+    "show",
+    "check",
+    "sniff",
+    "index",
+    "findings",
+)
 _BROKEN_PIPE: Final = 141  # what a shell reports for a program that SIGPIPE ended
 
 _WHERE_HELP: Final = """\
@@ -46,6 +56,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     _add_show(commands.add_parser("show", help="one rollout whole, token by token"))
     _add_check(commands.add_parser("check", help="every line and value that could not be used"))
+    _add_sniff(commands.add_parser("sniff", help="why a file is or is not recognised"))
     _add_findings(commands.add_parser("findings", help="what looks wrong in a run, worst first"))
     _add_index(commands.add_parser("index", help="build or extend the index of a run"))
     return parser
@@ -118,6 +129,17 @@ def _add_check(parser: argparse.ArgumentParser) -> None:
         "it was read. Exits 1 when anything is lost or partial; notes alone exit 0."
     )
     _add_run(parser)
+    _add_json(parser)
+
+
+def _add_sniff(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Says of a file, or of each file of a folder that may be a log, by which reader it is read, or "
+        "what each reader misses, and suggests a mapping file (docs/formats.md). Exits 0 when a file is "
+        "recognised, 1 when none is."
+    )
+    help_text = "a log file, or a folder of them"
+    parser.add_argument("path", type=Path, metavar="PATH", help=help_text)
     _add_json(parser)
 
 
@@ -204,7 +226,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(args: argparse.Namespace) -> int:
     try:
         # Imported late: a training node has the exporter without what the dashboard needs.
-        from board.cli import commands, findings, serve
+        from board.cli import commands, findings, serve, sniff
 
         if args.command == "serve":
             browser = not args.no_browser
@@ -213,6 +235,8 @@ def _run(args: argparse.Namespace) -> int:
             )
         if args.command == "findings":
             return findings.findings(args)
+        if args.command == "sniff":
+            return sniff.command(args)
         return commands.COMMANDS[args.command](args)
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] in ("board", "app"):

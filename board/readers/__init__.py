@@ -13,6 +13,7 @@ from board.readers.base import Head, Reader, layout_match
 from board.readers.episodes import EpisodesReader
 from board.readers.lines import Line
 from board.readers.locations import Location, pure_path
+from board.readers.mapping import MappingReader, mapping_reader
 from board.readers.miles import MilesTokensReader, MilesTrajectoryReader
 from board.readers.ms_swift import MsSwiftReader
 from board.readers.native import NativeReader
@@ -63,8 +64,27 @@ _HEAD_LINES: Final = 20
 HEAD_BYTES: Final = 1 << 20
 
 
+_mappings: dict[str, MappingReader] = {}
+
+
+def known_mapping(text: str) -> MappingReader:
+    """The reader that the text of a mapping file tells of; `reader_named` knows it from then on.
+
+    Raises BoardError naming the key that can't be used.
+    """
+    reader = mapping_reader(text)
+    return _mappings.setdefault(reader.name, reader)
+
+
+def mapping_text(name: str) -> str:
+    """The text of the mapping that a reader was made of; empty for all others."""
+    return _mappings[name].text if name in _mappings else ""
+
+
 def reader_named(name: str) -> Reader:
     """The reader of that name; raises KeyError."""
+    if name in _mappings:
+        return _mappings[name]
     return {reader.name: reader for reader in READERS}[name]
 
 
@@ -91,23 +111,31 @@ def layouts_of(path: PurePath) -> tuple[Any, ...]:
     return tuple(match for match in matches if match is not None)
 
 
-def recognise(path: Location, lines: Iterable[Line] | None = None) -> tuple[Reader | None, str]:
+def recognise(
+    path: Location, lines: Iterable[Line] | None = None, mapping: MappingReader | None = None
+) -> tuple[Reader | None, str]:
     """The reader of a file, and why none was found. Raises OSError when the file can't be read.
 
-    lines: its first lines, where they are not in the file as they are.
+    lines: its first lines, where they are not in the file as they are. mapping: the user's own, which is
+    asked first.
     """
-    named = pure_path(path)
     source = source_of(path)
-    records, first_error = _head(source.head(path) if lines is None else lines)
-    if not records:
+    head, first_error = head_of(path, lines)
+    if not head.records:
         return None, first_error or "the file is empty"
-    head = Head(named, records)
-    for reader in READERS:
+    for reader in READERS if mapping is None else (mapping, *READERS):
         if source in reader.sources and reader.recognises(head):
             return reader, ""
-    keys = ", ".join(sorted({key for record in records for key in record})[:8])
+    keys = ", ".join(sorted({key for record in head.records for key in record})[:8])
     formats = ", ".join(reader.title for reader in READERS if source in reader.sources)
-    return None, f"its records (keys {keys}) are of no format read here: {formats}"
+    own = "" if mapping is None else f"; of the mapping file: {mapping.why_not(head)}"
+    return None, f"its records (keys {keys}) are of no format read here: {formats}{own}"
+
+
+def head_of(path: Location, lines: Iterable[Line] | None = None) -> tuple[Head, str]:
+    """The beginning of a file, and what was wrong with its first unusable line; as `recognise`."""
+    records, first_error = _head(source_of(path).head(path) if lines is None else lines)
+    return Head(pure_path(path), records), first_error
 
 
 def _head(lines: Iterable[Line]) -> tuple[list[Mapping[str, Any]], str]:

@@ -37,7 +37,7 @@ class MilesTokensReader(Reader):
     layout = re.compile(r"dashboard_columns/rollout_(?P<split>eval_)?(?P<step>[0-9]+)\.parquet")
 
     def recognises(self, head: Head) -> bool:
-        """The columns of its tables."""
+        """Columns sample_index, response_length, tokens and rollout_log_probs."""
         return head.has("sample_index", "response_length", "tokens", "rollout_log_probs")
 
     def read(self, line: Mapping[str, Any], at: Place) -> Record:

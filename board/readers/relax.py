@@ -41,7 +41,7 @@ class RelaxReader(Reader):
     layout = re.compile(r"(?P<split>train|eval)/(?P<step>[0-9]+)\.jsonl")
 
     def recognises(self, head: Head) -> bool:
-        """Its counts and status beside the texts."""
+        """rollout_id, sample_index, response_length and status beside the response."""
         return head.has("rollout_id", "sample_index", "response", "response_length", "status")
 
     def read(self, line: Mapping[str, Any], at: Place) -> Record:

@@ -52,7 +52,7 @@ class SlimeReader(Reader):
     )
 
     def recognises(self, head: Head) -> bool:
-        """The keys of a sample that only rollouts have."""
+        """rollout_id and samples, with the keys group_index and response_length of a sample."""
         return head.has("rollout_id", "samples", "group_index", "response_length")
 
     def rows(self, line: Mapping[str, Any], at: Place) -> Sequence[Mapping[str, Any]]:

@@ -51,7 +51,7 @@ class SlimeTrainReader(Reader):
     repeats = "same_id"
 
     def recognises(self, head: Head) -> bool:
-        """A rank, and tokens or the lists that the trainer made of them."""
+        """rollout_id and rank, with a format_version, rollout_data or loss_masks."""
         keys = {key for record in head.records for key in record}
         return {"rollout_id", "rank"} <= keys and bool(
             keys & {"format_version", "rollout_data", "loss_masks"}

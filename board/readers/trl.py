@@ -30,7 +30,7 @@ class TRLReader(Reader):
     repeats = "file_buffer"
 
     def recognises(self, head: Head) -> bool:
-        """The columns that every such table has."""
+        """Columns step, prompt, completion and advantage, which every such table has."""
         return head.has("step", "prompt", "completion", "advantage")
 
     def read(self, line: Mapping[str, Any], at: Place) -> Record:

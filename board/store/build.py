@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from board.core.problems import Problem, ProblemLog
-from board.readers import source_of
+from board.readers import mapping_text, source_of
 from board.readers.locations import Location, below, pure_path
 from board.readers.remote import RemoteLocation
 from board.store import segments, step_store
@@ -403,8 +403,8 @@ def _head(state: FileState, path: Location, consumed: int) -> str:
 
 def _work(rest: _Rest, end: int) -> Work:
     file = rest.file
-    shard = Shard(file.path, rest.shown, file.reader, rest.start, end, rest.line, rest.named)
-    return Work(shard, rest.id)
+    place = (file.path, rest.shown, file.reader, rest.start, end, rest.line)
+    return Work(Shard(*place, rest.named, mapping_text(file.reader)), rest.id)
 
 
 def _is_large_object(rest: _Rest) -> bool:

@@ -35,10 +35,12 @@ from board.readers import (
 from board.readers.base import Reader, folder_above, layout_match
 from board.readers.lines import Line, read_bytes, read_lines
 from board.readers.locations import Location, below, location_of, pure_path
+from board.readers.mapping import MappingReader
 from board.readers.parquet_files import PARQUET
 from board.readers.remote import RemoteError, RemoteLocation, RemoteStat
 from board.readers.sources import DamagedError
 from board.store.log_file import AT_REST_SECONDS, LogFile
+from board.store.mappings import Mappings
 from board.store.packed import PACKED_SUFFIXES, head_lines, is_packed
 from board.store.roots import location_below, resolve_inside
 
@@ -59,6 +61,8 @@ _SUFFIXES: Final = tuple(suffix for source in SOURCES for suffix in source.suffi
 _LOOKED_AT: Final = (*_SUFFIXES, *PACKED_SUFFIXES, *_NOT_READ)
 MOST_FILES: Final = 100_000
 """Log files under one root; the cost of looking at each, a few times a minute, has to end somewhere."""
+LEFT_OUT: Final = "left out: "
+"""How the reason begins why a file is none of a run that was looked into."""
 _HEAD_BYTES: Final = 4096
 _REMOTE_HEAD: Final = 256 << 10
 """Bytes of an object that are asked for to recognise it, and again if its first lines are longer."""
@@ -143,7 +147,9 @@ def discover(root: Location) -> Discovery:
     others: list[Problem] = []
     if isinstance(root, RemoteLocation):
         found = _listed(root, others)
-        return _single_file(found[0]) if found == [root] else _sorted_runs(root, found, others)
+        if found == [root]:
+            return _single_file(found[0])
+        return _sorted_runs(root, found, others, Mappings(root))
     try:
         is_folder = stat.S_ISDIR(root.stat().st_mode)
     except (FileNotFoundError, NotADirectoryError, ValueError):
@@ -155,14 +161,15 @@ def discover(root: Location) -> Discovery:
         return _single_file(root)
     if not os.access(root, os.R_OK | os.X_OK):
         raise UnreadableError(f"{root} can't be read: permission denied")
-    return _sorted_runs(root, _candidates(root, others), others)
+    mappings = Mappings(root)
+    return _sorted_runs(root, candidates(root, others, mappings), others, mappings)
 
 
 def _sorted_runs(
-    root: Location, candidates: Iterable[Location], others: list[Problem]
+    root: Location, candidates: Iterable[Location], others: list[Problem], mappings: Mappings
 ) -> Discovery:
     """The runs that some files make. others: what was passed by so far."""
-    files, problems = _looked_at(root, candidates, others)
+    files, problems = _looked_at(root, candidates, others, mappings)
     runs = list(_runs(root, files, problems))
     others += [_shown_from(path, root, problem) for path, problem in problems.items()]
     runs.sort(key=lambda run: (-run.mtime, natural_order(run.name)))
@@ -170,7 +177,7 @@ def _sorted_runs(
 
 
 def _looked_at(
-    root: Location, candidates: Iterable[Location], others: list[Problem]
+    root: Location, candidates: Iterable[Location], others: list[Problem], mappings: Mappings
 ) -> tuple[dict[Location, LogFile], dict[Location, Problem]]:
     """The log files under a root, and what else looks like one, each with the reason."""
     files: dict[Location, LogFile] = {}
@@ -182,11 +189,12 @@ def _looked_at(
         )
         others.append(Problem(".", None, None, reason, "open one of its folders"))
         paths.pop()
-    for path, found in zip(paths, _looks(paths, root), strict=True):
+    for path, found in zip(paths, _looks(paths, root, mappings), strict=True):
         if isinstance(found, LogFile):
             files[path] = found
         else:
             problems[path] = found
+    problems |= mappings.problems
     for file in files.values():
         if isinstance(file.path, Path):
             for beside in reader_named(file.reader).beside(file.path):
@@ -194,13 +202,15 @@ def _looked_at(
     return files, problems
 
 
-def _looks(paths: Sequence[Location], root: Location) -> Iterator[LogFile | Problem]:
+def _looks(
+    paths: Sequence[Location], root: Location, mappings: Mappings
+) -> Iterator[LogFile | Problem]:
     """The log file that each path is, or why it is none; a store is asked for several at once."""
     if not isinstance(root, RemoteLocation):
-        yield from (_look_at(path, root) for path in paths)
+        yield from (look_at(path, root, mappings.of(path)) for path in paths)
         return
     with ThreadPoolExecutor(_ASKED_AT_ONCE) as pool:
-        yield from pool.map(partial(_look_at, root=root), paths)
+        yield from pool.map(partial(look_at, root=root, mapping=None), paths)
 
 
 def _runs(
@@ -278,11 +288,13 @@ def _may_be_log(location: RemoteLocation, root: RemoteLocation) -> bool:
 def _single_file(path: Location) -> Discovery:
     # The user named this very file, so that a link may lead anywhere.
     root = path.resolve().parent if isinstance(path, Path) else path.parent
-    found = _look_at(path, root)
+    mappings = Mappings(path.parent)
+    found = look_at(path, root, mappings.of(path))
+    notes = tuple(mappings.problems.values())
     if isinstance(found, LogFile):
-        run = RunInfo(path.name, path.parent, (found,), (), root, path.name)
+        run = RunInfo(path.name, path.parent, (found,), notes, root, path.name)
         return Discovery(path, (run,), ())
-    return Discovery(path, (), (found,))
+    return Discovery(path, (), (found, *notes))
 
 
 def _name(folder: Location, root: Location) -> str:
@@ -296,8 +308,8 @@ def _shown_from(path: Location, folder: Location, problem: Problem) -> Problem:
     return replace(problem, path=below(path, folder))
 
 
-def _candidates(root: Path, left_out: list[Problem]) -> Iterator[Path]:
-    """Files whose names say that they may be logs; hidden folders are passed by.
+def candidates(root: Path, left_out: list[Problem], mappings: Mappings) -> Iterator[Path]:
+    """Files whose names, or mapping files, say that they may be logs; hidden folders are passed by.
 
     Folders that can't be listed, and links to folders, which are not followed, are added to left_out.
     """
@@ -318,7 +330,8 @@ def _candidates(root: Path, left_out: list[Problem]) -> Iterator[Path]:
             if name.startswith(".") or not name.lower().endswith(_LOOKED_AT):
                 continue
             path = Path(folder, name)
-            if is_worth_a_look(path):
+            own = mappings.of(path)
+            if is_worth_a_look(path) or (own is not None and layout_match(own.layout, path)):
                 yield path
 
 
@@ -343,7 +356,7 @@ def _inside(path: Location, root: Location) -> PurePath:
     return PurePosixPath(below(path, root))
 
 
-def _look_at(path: Location, root: Location) -> LogFile | Problem:
+def look_at(path: Location, root: Location, mapping: MappingReader | None) -> LogFile | Problem:
     """The log file, or why it is none. Problems name it by its last name."""
     if isinstance(path, Path) and isinstance(root, Path) and _leads_outside(path, root):
         return _note(path, "it is a link that leads outside the root")
@@ -353,7 +366,7 @@ def _look_at(path: Location, root: Location) -> LogFile | Problem:
         return _note(path, "it is no regular file", "a log file")
     listed = path.listed if isinstance(path, RemoteLocation) else None
     try:
-        return _log_file(path, listed or path.stat())
+        return _log_file(path, listed or path.stat(), mapping)
     except OSError as error:
         hint = "check its permissions"
         return Problem(path.name, None, None, f"can't be read: {error.strerror}", hint)
@@ -368,16 +381,16 @@ def _note(path: Location, reason: str, hint: str = "") -> Problem:
     return Problem(path.name, None, None, reason, hint, "note")
 
 
-def _log_file(path: Location, found: _Stat) -> LogFile | Problem:
-    """As _look_at. Raises OSError when the file can't be read."""
+def _log_file(path: Location, found: _Stat, mapping: MappingReader | None) -> LogFile | Problem:
+    """As look_at. Raises OSError when the file can't be read."""
     try:
-        reader, reason = _recognised(path, found)
+        reader, reason = _recognised(path, found, mapping)
     except DamagedError as error:
         return _damaged(path, found, error)
     if reader is None:
         other_json = reason.startswith("its records") or reason == "the file is empty"
         severity = "note" if other_json else "lost"
-        return Problem(path.name, None, None, f"left out: {reason}", "", severity)
+        return Problem(path.name, None, None, f"{LEFT_OUT}{reason}", "", severity)
     beside = _state_of(reader_named(reader).beside(path)) if isinstance(path, Path) else ""
     return LogFile(path, reader, found.st_size, found.st_mtime_ns, found.st_ino, beside)
 
@@ -401,14 +414,18 @@ def _damaged(path: Location, found: _Stat, error: DamagedError) -> Problem:
     fresh = time.time() - found.st_mtime < AT_REST_SECONDS
     hint = "it is looked at again when it changes"
     severity = "note" if fresh else "lost"
-    return Problem(path.name, None, None, f"left out: {error.strerror}", hint, severity)
+    return Problem(path.name, None, None, f"{LEFT_OUT}{error.strerror}", hint, severity)
 
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What was found in a file when it was last looked into. head: hash of its first bytes."""
+    """What was found in a file when it was last looked into. head: hash of its first bytes.
+
+    mapping: name of the mapping that was asked then.
+    """
 
     state: tuple[int, int, int]
+    mapping: str
     head: bytes
     head_bytes: int
     reader: str | None
@@ -418,22 +435,27 @@ class _Seen:
 _seen: dict[Location, _Seen] = {}
 
 
-def _recognised(path: Location, found: _Stat) -> tuple[str | None, str]:
+def _recognised(
+    path: Location, found: _Stat, mapping: MappingReader | None
+) -> tuple[str | None, str]:
     """The name of a file's reader, and why there is none. Looks into it only when it changed."""
     state = (found.st_ino, found.st_size, found.st_mtime_ns)
+    asked = "" if mapping is None else mapping.name
     seen = _seen.get(path)
+    if seen is not None and seen.mapping != asked:
+        seen = None
     if seen is not None and seen.state == state:
         return seen.reader, seen.reason
     grows = source_of(path).appends
     if grows and seen is not None and seen.reader is not None and _begins_as(path, found, seen):
         _seen[path] = replace(seen, state=state)
         return seen.reader, ""
-    reader, reason = recognise(path, _first_lines(path, found.st_size))
+    reader, reason = recognise(path, _first_lines(path, found.st_size), mapping)
     head = read_bytes(path, 0, min(_HEAD_BYTES, found.st_size))
     if len(_seen) > 2 * MOST_FILES:
         _seen.clear()
     name = None if reader is None else reader.name
-    _seen[path] = _Seen(state, _digest(head), len(head), name, reason)
+    _seen[path] = _Seen(state, asked, _digest(head), len(head), name, reason)
     return name, reason
 
 

@@ -28,7 +28,7 @@ from board.core.problems import Problem, ProblemLog
 from board.core.records import FloatArray, Record, Remark, Sparse
 from board.core.vocabulary import Vocabulary, id_texts
 from board.errors import RecordError
-from board.readers import reader_named, source_of
+from board.readers import known_mapping, reader_named, source_of
 from board.readers.base import Event, Place, Reader, Repeats
 from board.readers.lines import MAX_LINE_BYTES, Line, read_lines
 from board.readers.locations import Location, pure_path
@@ -69,7 +69,8 @@ class Shard:
 
     first_line: 1-based number of the line at `start`. shown: the path as problems name it. named: the
     path that the framework gave the file, where `path` is an unpacked copy of it; None: the same. Files
-    that are no lines of text are read whole, whatever `start` says.
+    that are no lines of text are read whole, whatever `start` says. mapping: the text of the mapping file
+    that the reader was made of, since other processes have not seen it; empty: it is another reader.
     """
 
     path: Location
@@ -79,6 +80,7 @@ class Shard:
     end: int | None = None
     first_line: int = 1
     named: PurePath | None = None
+    mapping: str = ""
 
     @property
     def origin(self) -> PurePath:
@@ -147,7 +149,8 @@ class _Scan:
         self._shard = shard
         self._options = options
         self._vocabulary = vocabulary
-        self._reader: Reader = reader_named(shard.reader)
+        own = shard.mapping
+        self._reader: Reader = known_mapping(own) if own else reader_named(shard.reader)
         several = type(self._reader).rows is not Reader.rows
         self._by_rows = several or not source_of(shard.origin).appends
         self._repeats: Repeats = self._reader.repeats

@@ -1,0 +1,81 @@
+"""`rollout-board sniff`: why a file is or is not recognised."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+from board.cli import output
+from board.store.sniff import Layout, Sniffed, SniffedFolder, sniff
+
+_SHOWN_KEYS: Final = 12
+
+
+def command(args: argparse.Namespace) -> int:
+    """Explains each file; 0 when one at least is recognised, 1 when none is."""
+    found = sniff(args.path)
+    if args.json:
+        output.print_json(_document(args.path, found))
+    else:
+        _print(args.path, found)
+    return 0 if any(file.reader for file in found.files) else 1
+
+
+def _document(path: Path, found: SniffedFolder) -> dict[str, Any]:
+    return {
+        "path": str(path),
+        "files": [_of_file(file) for file in found.files],
+        "unexplained": found.unexplained,
+        "problems": [asdict(problem) for problem in found.problems],
+    }
+
+
+def _of_file(file: Sniffed) -> dict[str, Any]:
+    return {
+        **asdict(file),
+        "path": str(file.path),
+        "mapping": None if file.mapping is None else str(file.mapping),
+        "recognised": file.reader is not None,
+    }
+
+
+def _print(path: Path, found: SniffedFolder) -> None:
+    for file in found.files:
+        _print_file(file)
+    if found.unexplained:
+        output.say(f"and {found.unexplained:,} more files; give one of the folders")
+    for problem in found.problems:
+        print(output.one_line(f"{problem.path}: {problem.reason}; {problem.hint}"))
+    if not found.files:
+        output.say(f"{path} holds no file whose name says that it may be a log")
+
+
+def _print_file(file: Sniffed) -> None:
+    verdict = f"{file.title} ({file.reader})" if file.reader else "not recognised"
+    print(output.one_line(f"{file.path}: {verdict}"))
+    more = "" if len(file.keys) <= _SHOWN_KEYS else f" and {len(file.keys) - _SHOWN_KEYS} more"
+    said = [
+        ("reason", file.reason),
+        ("kind", file.kind),
+        ("keys", ", ".join(file.keys[:_SHOWN_KEYS]) + more),
+        *(("layout", _layout(layout)) for layout in file.layouts),
+        ("first error", file.first_error if file.first_error != file.reason else ""),
+        ("mapping", "" if file.mapping is None else str(file.mapping)),
+        ("not found", ", ".join(file.missing)),
+        *((f"  {reader}", reason) for reader, reason in file.readers.items()),
+    ]
+    for name, text in said:
+        if text:
+            print(output.one_line(f"  {name}: {text}"))
+    if file.suggested:
+        print("  a mapping to try, as rollout-board.toml in the run's folder:")
+        for line in output.printable(file.suggested).splitlines():
+            print(f"    {line}")
+
+
+def _layout(layout: Layout) -> str:
+    told = [f"{key} {value}" for key, value in (("step", layout.step), ("split", layout.split))]
+    told = [text for text in told if not text.endswith(" None")]
+    return f"as of {layout.reader}" + (f": {', '.join(told)}" if told else "")

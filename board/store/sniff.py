@@ -1,0 +1,186 @@
+"""Why a file is or is not recognised: what it is, what each reader makes of it, what would help."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+from board.core.problems import Problem
+from board.errors import NotFoundError, UnreadableError
+from board.readers import HEAD_BYTES, READERS, head_of, reader_named, source_of
+from board.readers.base import Head, Place, Reader, layout_match
+from board.readers.mapping import MappingReader
+from board.readers.parquet_files import PARQUET
+from board.readers.sources import JSON_DOCUMENT, JSON_LINES, Source
+from board.readers.suggestion import suggested_mapping
+from board.readers.torch_files import TORCH
+from board.store.discovery import LEFT_OUT, candidates, look_at
+from board.store.log_file import LogFile
+from board.store.mappings import Mappings
+from board.store.packed import head_lines, is_packed
+
+MOST_EXPLAINED: Final = 1000
+"""Files of a folder that are explained; further ones are counted."""
+_KINDS: Final[Mapping[Source, str]] = {
+    JSON_LINES: "JSON lines",
+    JSON_DOCUMENT: "JSON document",
+    PARQUET: "Parquet",
+    TORCH: "torch",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A reader whose layout the end of the path matches, and what the path tells by it."""
+
+    reader: str
+    step: int | None
+    split: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Sniffed:
+    """What is known of one file.
+
+    reader, title: of the reader it is read by; None: it is not recognised. reason: why it is not.
+    kind: of file. keys: of its first records. layouts: those that its path matches. first_error: what is
+    wrong with its first line that can't be used. mapping: the mapping file it was held against. missing:
+    keys which that names and the first records do not have. readers: why each reader passes it over.
+    suggested: the text of a mapping file that could read it.
+    """
+
+    path: Path
+    kind: str
+    reader: str | None = None
+    title: str | None = None
+    reason: str = ""
+    keys: tuple[str, ...] = ()
+    layouts: tuple[Layout, ...] = ()
+    first_error: str = ""
+    mapping: Path | None = None
+    missing: tuple[str, ...] = ()
+    readers: Mapping[str, str] = field(default_factory=dict[str, str])
+    suggested: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SniffedFolder:
+    """Every file that might be a log, explained; problems: mapping files and folders not to be used.
+
+    unexplained: files beyond MOST_EXPLAINED.
+    """
+
+    files: tuple[Sniffed, ...]
+    problems: tuple[Problem, ...]
+    unexplained: int = 0
+
+
+def sniff(path: Path) -> SniffedFolder:
+    """Explains a file, or all files of a folder that might be logs.
+
+    Raises NotFoundError when there is nothing, UnreadableError when it can't be looked into.
+    """
+    is_folder = _is_folder(path)
+    mappings = Mappings(path if is_folder else path.parent)
+    others: list[Problem] = []
+    paths = sorted(candidates(path, others, mappings)) if is_folder else [path]
+    files = tuple(_sniffed(found, mappings) for found in paths[:MOST_EXPLAINED])
+    problems = (*others, *mappings.problems.values())
+    return SniffedFolder(files, problems, max(len(paths) - MOST_EXPLAINED, 0))
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        is_folder = stat.S_ISDIR(path.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        hint = "give a log file, or a folder of them"
+        raise NotFoundError(f"{str(path)!r} does not exist; {hint}") from None
+    except OSError as error:
+        raise UnreadableError(f"{path} can't be read: {error.strerror}") from error
+    if not os.access(path, os.R_OK | os.X_OK if is_folder else os.R_OK):
+        raise UnreadableError(f"{path} can't be read: permission denied")
+    return is_folder
+
+
+def _sniffed(path: Path, mappings: Mappings) -> Sniffed:
+    own = mappings.of(path)
+    found = look_at(path, mappings.root, own)
+    plain = Sniffed(
+        path,
+        _KINDS[source_of(path)],
+        layouts=tuple(_layouts(path, own)),
+        mapping=None if own is None else mappings.paths[own.name],
+    )
+    if isinstance(found, LogFile):
+        reader = reader_named(found.reader)
+        head, first_error = _head(path)
+        return replace(
+            plain,
+            reader=reader.name,
+            title=reader.title,
+            keys=_keys(head),
+            first_error=first_error,
+            missing=() if own is None or own is not reader else own.missing(head),
+        )
+    reason = found.reason.removeprefix(LEFT_OUT)
+    if reason == found.reason:  # it was not looked into
+        return replace(plain, reason=reason)
+    head, first_error = _head(path)
+    return replace(
+        plain,
+        reason=_short(reason, head),
+        keys=_keys(head),
+        first_error=first_error,
+        missing=() if own is None else own.missing(head),
+        readers=dict(_reasons(path, head, own)),
+        suggested=suggested_mapping(head) if head.records else None,
+    )
+
+
+def _short(reason: str, head: Head) -> str:
+    """Of what discovery says the part that is not said again, reader by reader."""
+    return "its records are of no format that is read" if head.records else reason
+
+
+def _head(path: Path) -> tuple[Head, str]:
+    """The first records; none of a file that is not whole, with what is wrong with it."""
+    try:
+        return head_of(path, head_lines(path, HEAD_BYTES) if is_packed(path) else None)
+    except OSError as error:
+        return Head(path, ()), error.strerror or str(error)
+
+
+def _keys(head: Head) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(key for record in head.records for key in record))
+
+
+def _layouts(path: Path, own: MappingReader | None) -> Iterator[Layout]:
+    for reader in _asked(own):
+        if source_of(path) in reader.sources and layout_match(reader.layout, path):
+            place = Place(path, layout=reader.layout)
+            yield Layout(reader.name, place.step, place.split)
+
+
+def _reasons(path: Path, head: Head, own: MappingReader | None) -> Iterator[tuple[str, str]]:
+    """By readers' names why each passes the file over."""
+    source = source_of(path)
+    for reader in _asked(own):
+        if source not in reader.sources:
+            kinds = ", ".join(_KINDS[kind] for kind in reader.sources)
+            yield reader.name, f"reads {kinds} only"
+        elif not head.records:
+            yield reader.name, "there is no record to know it by"
+        elif isinstance(reader, MappingReader):
+            yield reader.name, reader.why_not(head)
+        else:
+            wanted = inspect.getdoc(reader.recognises) or reader.title
+            yield reader.name, f"not found: {wanted.splitlines()[0].rstrip('.')}"
+
+
+def _asked(own: MappingReader | None) -> Sequence[Reader]:
+    return READERS if own is None else (own, *READERS)

@@ -1,0 +1,143 @@
+"""`rollout-board sniff` says why a file is or is not recognised, and what could read it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from read_formats import DATA, records, run_at
+
+from board import cli
+from board.errors import NotFoundError
+from board.readers import READERS
+from board.readers.base import Head
+from board.readers.suggestion import suggested_mapping
+from board.store.discovery import discover
+from board.store.sniff import sniff
+
+RLLB = {"step": 1, "prompt": "p", "response": "r", "reward": 1.0}
+
+
+def write(path: Path, *lines) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(x if isinstance(x, str) else json.dumps(x) + "\n" for x in lines))
+    return path
+
+
+def only(path: Path):
+    (found,) = sniff(path).files
+    return found
+
+
+def test_a_recognised_file_has_its_reader_kind_and_layout():
+    found = only(next((DATA / "verl" / "v1").rglob("*.jsonl")))
+    assert (found.reader, found.kind, found.suggested, found.readers) == (
+        *("verl", "JSON lines", None),
+        {},
+    )
+    assert ("verl", int(found.path.stem)) in [(at.reader, at.step) for at in found.layouts]
+
+
+def test_every_reader_says_why_it_passes_a_file_over(tmp_path):
+    found = only(write(tmp_path / "x.jsonl", {"loss": 1.0}))
+    assert found.reader is None
+    assert found.keys == ("loss",)
+    assert list(found.readers) == [reader.name for reader in READERS]
+    assert all(found.readers.values())
+    assert found.readers["trl"] == "reads Parquet only"
+    assert "verl names them" in found.readers["verl"]
+    assert found.suggested is None
+
+
+def test_the_verdict_is_that_of_discovery():
+    by_path = {file.path: file.reader for file in sniff(DATA).files}
+    read = {file.path: file.reader for run in discover(DATA).runs for file in run.files}
+    assert read
+    assert {path: reader for path, reader in by_path.items() if reader} == read
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("x.jsonl", "shell text\n", "line 1: the line is no JSON"),
+        ("x.jsonl", "version https://git-lfs.github.com/spec/v1\n", "git lfs pull"),
+        ("x.jsonl", "", "empty"),
+        ("x.parquet", "text, which is no table", "no Parquet file"),
+        ("x.jsonl.xz", "x", "only .gz and .zst are unpacked"),
+    ],
+)
+def test_what_can_not_be_read_is_named(tmp_path, name, content, said):
+    found = only(write(tmp_path / name, content))
+    assert found.reader is None
+    assert said in found.reason
+
+
+def test_the_first_bad_line_of_a_log_is_told_beside_its_reader(tmp_path):
+    found = only(write(tmp_path / "x.jsonl", "shell text\n", RLLB))
+    assert found.reader == "rllb"
+    assert found.first_error.startswith("line 1: the line is no JSON")
+
+
+def test_keys_that_a_mapping_names_and_no_record_has_are_told(tmp_path):
+    (tmp_path / "rollout-board.toml").write_text('[keys]\nresponse = "o"\nreward = "r.total"\n')
+    found = only(write(tmp_path / "x.jsonl", {"o": "text", "r": 1}))
+    assert found.reader is not None
+    assert found.reader.startswith("mapping:")
+    assert found.mapping == tmp_path / "rollout-board.toml"
+    assert found.missing == ("r.total",)
+
+
+@pytest.mark.parametrize(
+    ("path", "lines", "wanted"),
+    [
+        ("a.jsonl", [{"q": {"question": "x"}, "out": "y", "iter": 3, "score": 0.5}], (3, "y", 0.5)),
+        ("step_4/a_0.jsonl", [{"n": 1}, {"items": [{"text": "y", "score": "1"}]}], (4, "y", 1.0)),
+        ("12.jsonl", [{"completion": ["y"], "reward": [0.25]}], (12, "y", 0.25)),
+        ("a.jsonl", [{"prompt": "p", "response": "y", "reward": 2}], (0, "y", 2.0)),
+        ("a.jsonl", [{"odd.name": 1, "output": "y", "return": {"total": 2}}], (0, "y", 2.0)),
+    ],
+)
+def test_a_suggested_mapping_reads_the_file(tmp_path, path, lines, wanted):
+    file = write(tmp_path / path, *lines)
+    suggested = only(file).suggested
+    assert suggested is not None
+    (tmp_path / "rollout-board.toml").write_text(suggested)
+    (record,) = records(run_at(tmp_path))
+    assert (record.step, record.texts["response"], record.scores["reward"]) == wanted
+
+
+def test_a_table_is_suggested_by_the_names_of_its_columns(tmp_path):
+    path = tmp_path / "t.parquet"
+    pd.DataFrame([{"iteration": 2, "output": "y", "total_reward": 1.5}]).to_parquet(path)
+    (tmp_path / "rollout-board.toml").write_text(only(path).suggested or "")
+    (record,) = records(run_at(tmp_path))
+    assert (record.step, record.texts["response"], record.scores["reward"]) == (2, "y", 1.5)
+
+
+@pytest.mark.parametrize("key", ['o"ut', "\x7f", "\ud800", "a\nb", "'", "x" * 500])
+def test_hostile_names_of_keys_make_no_broken_suggestion(key):
+    head = Head(Path(f"step_1/{key[:9]}.jsonl"), [{key: {"output": "text"}}])
+    assert suggested_mapping(head) is None or "output" in str(suggested_mapping(head))
+
+
+def test_the_command_exits_0_when_recognised_1_when_not_and_2_on_an_error(tmp_path, capsys):
+    good = write(tmp_path / "good.jsonl", RLLB)
+    bad = write(tmp_path / "bad.jsonl", {"output": "\x1b[31m", "\x1b]0;x": 1})
+    assert cli.main(["sniff", str(good), "--json"]) == 0
+    (file,) = json.loads(capsys.readouterr().out)["files"]
+    assert (file["recognised"], file["reader"]) == (True, "rllb")
+    assert cli.main(["sniff", str(bad)]) == 1
+    printed = capsys.readouterr().out
+    assert "not recognised" in printed
+    assert 'response = "output"' in printed
+    assert "\x1b" not in printed
+    assert cli.main(["sniff", str(tmp_path)]) == 0
+    assert cli.main(["sniff", str(tmp_path / "none")]) == 2
+    assert "does not exist" in capsys.readouterr().err
+
+
+def test_nothing_at_a_path_is_an_error(tmp_path):
+    with pytest.raises(NotFoundError):
+        sniff(tmp_path / "none.jsonl")
