@@ -11,12 +11,15 @@ from board.errors import RecordError
 def rows_of_table(line: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     """One mapping per row of a line whose lists are columns; what is no list is said of all rows.
 
-    Raises RecordError where the columns are not of one length: no telling which entries belong together.
+    Raises RecordError where there is no list, and where the columns are not of one length: no telling
+    which entries belong together.
     """
     columns = {
         key: cast("list[Any]", value) for key, value in line.items() if isinstance(value, list)
     }
     said_of_all = {key: value for key, value in line.items() if key not in columns}
+    if not columns:
+        raise RecordError("the line holds no table", hint="a list of equal length for each key")
     lengths = {key: len(column) for key, column in columns.items()}
     if len(set(lengths.values())) > 1:
         shown = ", ".join(f"{key} {length}" for key, length in list(lengths.items())[:6])

@@ -163,6 +163,12 @@ def test_the_costliest_pattern_comes_to_an_end_on_a_long_path():
     assert layout_match(pattern, PurePath("/a" * 400)) is None
 
 
+def test_a_line_without_a_table_is_no_silent_loss():
+    for rows, line in ((".", {"step": 1, "summary": 2}), ("s", {"step": 1, "s": {"n": 1}})):
+        with pytest.raises(RecordError, match="holds no table"):
+            read(f'rows = "{rows}"\n[keys]\nresponse = "out"\n', line)
+
+
 def test_a_mapping_says_why_it_does_not_fit():
     reader = mapping_reader(KEYS)
     assert reader.why_not(Head(PurePath("a"), [{"text": 1}])) == "no record has 'out'"
