@@ -51,8 +51,8 @@ _CHARTS: Final[Mapping[str, tuple[str, Callable[..., go.Figure | None]]]] = {
     "gap": ("Gap to the reference", step_charts.gap_to_reference),
     "distribution": ("Distribution of the reward", step_charts.reward_distribution),
 }
+# Key of the table that was last shown, and which rollouts stood in it.
 _SEEN: Final = "_table_seen"
-"""Key of the table that was last shown, and which rollouts stood in it."""
 _BARS: Final = frozenset({"reward", "response_tokens", "response_chars"})
 
 

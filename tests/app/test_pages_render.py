@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import pytest
 import streamlit as st
 from shown import PAGES, OpenApp, assert_sound, choice, go_to, table, texts
 from written_logs import write_lines
+
+from board.views._state import VIEWS
 
 
 @pytest.mark.parametrize("run", ["native", "rllb", "texts"])
@@ -237,3 +240,13 @@ def test_a_click_opens_the_rollout_that_was_clicked_though_the_run_grew_meanwhil
     app.session_state[key] = {"selection": {"rows": [], "columns": [], "cells": [(0, "reward")]}}
     app.run()
     assert choice(app, "index") == 2
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_has_no_text_standing_alone_that_streamlit_would_print(page):
+    body = ast.parse((VIEWS / f"{page}.py").read_text()).body[1:]  # the first is the docstring
+    assert not [line for line in body if isinstance(line, ast.Expr) and not is_call(line)]
+
+
+def is_call(line):
+    return isinstance(line.value, ast.Call)
