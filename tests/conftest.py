@@ -1,4 +1,4 @@
-"""What holds for every test: the main module is left as it was found."""
+"""What holds for every test: the main module is left as it was found, and no example is timed."""
 
 from __future__ import annotations
 
@@ -6,6 +6,11 @@ import sys
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
+
+# How long an example takes is the machine's affair; figures are taken in benchmarks/.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 
 @pytest.fixture(autouse=True)

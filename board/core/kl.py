@@ -34,8 +34,9 @@ def _excess(log_ratio: FloatArray) -> FloatArray:
     """exp(x) - 1 - x, exact near zero: expm1 keeps the digits that exp(x) - 1 loses."""
     clamped = np.minimum(log_ratio, MAX_LOG_RATIO)
     # Never negative, and the last bit of expm1 must not make it so.
-    excess = np.maximum(np.expm1(clamped) - clamped, 0.0)
-    return _kept_infinite(excess, log_ratio)
+    excess = np.expm1(clamped)
+    excess -= clamped
+    return _kept_infinite(np.maximum(excess, 0.0), log_ratio)
 
 
 def _ratio(log_ratio: FloatArray) -> FloatArray:

@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Final
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -43,7 +42,6 @@ Progress = Callable[[int, int], None]
 SHARD_BYTES: Final = 64 << 20
 _COUNT_BYTES: Final = 256 << 10
 """What stays in a core's own cache is counted twice as fast as what does not."""
-_NEWLINE: Final = 0x0A
 _MOST_FILES: Final = 1024
 """Files in one batch, however small they are."""
 _MOST_SMALL: Final = 4
@@ -435,11 +433,16 @@ def _cut(rest: _Rest, *, counted: bool) -> tuple[int, int]:
 
 
 def _newlines(descriptor: int, start: int, end: int) -> Iterator[int]:
-    """How many newlines each block of [start, end) has; in half the time of bytes.count."""
+    """How many newlines each block of [start, end) has: looked for, which skips what lies between
+    them, where bytes.count would look at each byte.
+    """
     block = bytearray(_COUNT_BYTES)
-    codes = np.frombuffer(block, np.uint8)
     while start < end and (filled := os.preadv(descriptor, [block], start)):
-        yield int(np.count_nonzero(codes[: min(filled, end - start)] == _NEWLINE))
+        filled = min(filled, end - start)
+        count, found = 0, block.find(b"\n", 0, filled)
+        while found >= 0:
+            count, found = count + 1, block.find(b"\n", found + 1, filled)
+        yield count
         start += filled
 
 

@@ -6,6 +6,7 @@ python -m board.store.builder ROOT RUN [--pads JSON] [--system-prompt-end TEXT]
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import subprocess
 import sys
@@ -37,6 +38,7 @@ def main() -> None:
     parser.add_argument("--pads", type=json.loads, default=list(ReadOptions().pad_markers))
     parser.add_argument("--system-prompt-end", default="")
     args = parser.parse_args()
+    gc.freeze()  # as a worker's; this process does nothing else
     read = ReadOptions(tuple(args.pads), args.system_prompt_end)
     Follower(OpenOptions(read), persist=True).run(discover(args.root).run(args.run))
 

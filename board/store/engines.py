@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
 import time
 from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from board.core.options import ReadOptions
 from board.core.vocabulary import Vocabulary
@@ -19,7 +20,10 @@ from board.store.storage import Storage
 
 MANY_BYTES: Final = 1 << 30
 """From so many bytes on a second process is worth its start, about a second of CPU."""
-_MOST_PROCESSES: Final = 2
+_AHEAD: Final = 2
+"""Batches the second process has been given: one that it reads, one for when that is read."""
+_UNDER_WAY: Final = 8
+"""Batches read and not yet taken: what comes first is often still being read by the other process."""
 
 Awaited = Callable[[], BatchResult]
 
@@ -61,16 +65,29 @@ class InProcess:
         return lambda: index_batch(job.storage, batch, job.options, job.vocabulary)
 
 
-class _Processes:
-    """Reads batches in other processes; parsers hold the interpreter's lock, so threads gain nothing."""
+class _TwoProcesses:
+    """Reads batches in a process beside this one, and here what that one has no time for.
 
-    def __init__(self, pool: ProcessPoolExecutor, width: int) -> None:
+    Parsers hold the interpreter's lock, so threads gain nothing. The other process takes a second to
+    begin; until then, and whenever it has enough to do, a batch is read here when it is submitted.
+    """
+
+    width = _UNDER_WAY
+
+    def __init__(self, job: Job, pool: ProcessPoolExecutor) -> None:
+        self._here = InProcess(job)
         self._pool = pool
-        self.width = width
+        self._given: list[Future[Any]] = [pool.submit(_begun) for _ in range(_AHEAD)]
 
     def submit(self, batch: Sequence[Work]) -> Awaited:
         """As Engine."""
-        return self._pool.submit(_read_in_worker, batch).result
+        self._given = [future for future in self._given if not future.done()]
+        if len(self._given) < _AHEAD:
+            future = self._pool.submit(_read_in_worker, batch)
+            self._given.append(future)
+            return future.result
+        found = self._here.submit(batch)()
+        return lambda: found
 
 
 _job: Job | None = None
@@ -79,6 +96,7 @@ _job: Job | None = None
 def _begin_worker(job: Job, parent: int) -> None:
     global _job
     _job = job
+    gc.freeze()  # what was imported need not be looked through while lines are read: a tenth of the time
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
 
 
@@ -87,6 +105,10 @@ def _end_with(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(0.5)
     os._exit(1)
+
+
+def _begun() -> None:
+    """Is done when a worker is there."""
 
 
 def _read_in_worker(batch: Sequence[Work]) -> BatchResult:
@@ -98,11 +120,10 @@ def _read_in_worker(batch: Sequence[Work]) -> BatchResult:
 @contextmanager
 def local(job: Job, size: int) -> Generator[Engine]:
     """The engine for so many bytes on this machine: two processes where that pays."""
-    width = min(_MOST_PROCESSES, len(os.sched_getaffinity(0)))
-    if size < MANY_BYTES or width < 2:
+    if size < MANY_BYTES or len(os.sched_getaffinity(0)) < 2:
         yield InProcess(job)
         return
     with ProcessPoolExecutor(
-        width, get_context("spawn"), initializer=_begin_worker, initargs=(job, os.getpid())
+        1, get_context("spawn"), initializer=_begin_worker, initargs=(job, os.getpid())
     ) as pool:
-        yield _Processes(pool, width)
+        yield _TwoProcesses(job, pool)

@@ -220,7 +220,7 @@ keys = st.sampled_from(
 ) | st.text(max_size=5)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(st.dictionaries(keys, values, max_size=6) | values, max_size=6))
 def test_any_json_is_read_as_a_plain_reader_reads_it(tmp_path_factory, documents):
     path = tmp_path_factory.mktemp("fuzz") / "x.jsonl"
@@ -231,7 +231,7 @@ def test_any_json_is_read_as_a_plain_reader_reads_it(tmp_path_factory, documents
     assert (rows, lost) == (wanted, bad)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.binary(max_size=400))
 def test_any_bytes_are_read_or_counted(tmp_path_factory, content):
     path = tmp_path_factory.mktemp("fuzz") / "x.jsonl"

@@ -44,7 +44,7 @@ def test_equal_rows_alone_are_no_repeat():
     assert not repeated(keys, "line_buffer", dumps).any()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.integers(0, 5), max_size=12), st.integers(5, 8))
 def test_of_a_buffer_of_distinct_rollouts_each_is_shown_once(news, size):
     buffer: deque[int] = deque(maxlen=size)
