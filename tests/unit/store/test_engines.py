@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from written_logs import native_run
+
 from board.core.options import ReadOptions
 from board.store import engines
 from board.store.batch import Work
 from board.store.engines import Job, local
 from board.store.scan import Shard
 from board.store.storage import FolderStorage
-from written_logs import native_run
 
 _BATCHES = 12
 
