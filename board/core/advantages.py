@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from board.core.groups import Groups
+from board.core.groups import Groups, IntArray
 from board.core.kl import FloatArray
 
 BoolArray = npt.NDArray[np.bool_]
@@ -131,58 +131,93 @@ CONVENTIONS: Final[Mapping[str, Convention]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class AdvantageFit:
-    """recorded, expected: [n]; expected is by `convention` (None: no convention fits, and it is of the
-    closest one, `closest`). differs: [n] True where both are known and not equal. shares: by
-    convention, the share of steps that it fits. compared: advantages by which that was told.
+class FitCounts:
+    """How the advantages of each step with groups fit; arrays [steps].
+
+    telling: advantages by which conventions can be told apart. hits: by convention how many of these
+    it gives; differs: how many of all known ones it does not give.
+    """
+
+    steps: IntArray
+    telling: IntArray
+    hits: Mapping[str, IntArray]
+    differs: Mapping[str, IntArray]
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """convention: that the run follows, None where none fits; closest: the one that fits best. shares:
+    by convention, the share of steps that it fits. compared: advantages by which that was told.
     """
 
     convention: str | None
     closest: str
-    expected: FloatArray
-    differs: BoolArray
     shares: Mapping[str, float]
     compared: int
 
 
-def fit_advantages(rewards: FloatArray, advantages: FloatArray, groups: Groups) -> AdvantageFit:
-    """Which convention the recorded advantages follow, and where they do not.
-
-    rewards, advantages: [n], NaN where not recorded; groups: of the same n rollouts. A convention fits
-    a step when 9 of 10 of its advantages are equal, and the run when it fits more than half of the
-    steps. Rewards at their group's mean tell conventions apart as little as zeros do, so they count
-    only for `differs`. Of a long run 200 steps, evenly spread, tell the convention.
+@dataclass(frozen=True, slots=True)
+class AdvantageFit:
+    """expected: [n] by the convention of `told`, or the closest one. differs: [n] True where both it and
+    the recorded advantage are known and not equal.
     """
-    chosen = _some_steps(groups)
-    shares: dict[str, float] = {}
-    some = np.flatnonzero((groups.of_row >= 0) & chosen[groups.of_row])
-    few = replace(groups, of_row=groups.of_row[some])
-    apart = _moments(rewards[some], few)[0]
-    telling = np.isfinite(apart) & np.isfinite(advantages[some]) & (np.abs(apart) > ABSOLUTE)
-    for name, convention in CONVENTIONS.items():
-        with np.errstate(invalid="ignore", divide="ignore"):
-            values = convention.compute(rewards[some], few)
-        shares[name] = _share_of_steps(_equal(values, advantages[some]), telling, few)
+
+    told: Told
+    expected: FloatArray
+    differs: BoolArray
+
+
+def fit_counts(rewards: FloatArray, advantages: FloatArray, groups: Groups) -> FitCounts:
+    """Recorded against recomputed advantages, step by step.
+
+    rewards, advantages: [n], NaN where not recorded; groups: of the same n rollouts. Rewards at their
+    group's mean tell conventions apart as little as zeros do, so they count only for `differs`.
+    """
+    steps, of_group = np.unique(groups.steps, return_inverse=True)
+    of_row = np.append(of_group, 0)[groups.of_row]
+    apart = _moments(rewards, groups)[0]
+    known = np.isfinite(apart) & np.isfinite(advantages)
+    telling = known & (np.abs(apart) > ABSOLUTE)
+    hits: dict[str, IntArray] = {}
+    differs: dict[str, IntArray] = {}
+    for name in CONVENTIONS:
+        expected, other = by_convention(name, rewards, advantages, groups)
+        hit = telling & _equal(expected, advantages)
+        hits[name] = np.bincount(of_row[hit], minlength=len(steps))
+        differs[name] = np.bincount(of_row[other], minlength=len(steps))
+    return FitCounts(steps, np.bincount(of_row[telling], minlength=len(steps)), hits, differs)
+
+
+def by_convention(
+    name: str, rewards: FloatArray, advantages: FloatArray, groups: Groups
+) -> tuple[FloatArray, BoolArray]:
+    """([n] advantages as a convention has them, [n] whether the recorded ones are known and others)."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        expected = CONVENTIONS[name].compute(rewards, groups)
+    known = np.isfinite(expected) & np.isfinite(advantages)
+    return expected, known & ~_equal(expected, advantages)
+
+
+def told(counts: FitCounts) -> Told:
+    """Which convention the recorded advantages follow.
+
+    A convention fits a step when 9 of 10 of its telling advantages are equal, and the run when it fits
+    more than half of the steps. Of a long run 200 steps, evenly spread, tell the convention.
+    """
+    count = len(counts.steps)
+    places = np.linspace(0, max(count - 1, 0), min(count, _STEPS)).round().astype(np.int64)
+    telling = counts.telling[places]
+    shares = {name: _share_of_steps(hits[places], telling) for name, hits in counts.hits.items()}
     known = {name: share for name, share in shares.items() if share == share}
     closest = max(known, key=lambda name: known[name]) if known else next(iter(CONVENTIONS))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        values = CONVENTIONS[closest].compute(rewards, groups)
-    compared = np.isfinite(values) & np.isfinite(advantages)
-    return AdvantageFit(
-        closest if known.get(closest, 0.0) > _MOST else None,
-        closest,
-        values,
-        compared & ~_equal(values, advantages),
-        shares,
-        int(telling.sum()),
-    )
+    fits = known.get(closest, 0.0) > _MOST
+    return Told(closest if fits else None, closest, shares, int(telling.sum()))
 
 
-def _some_steps(groups: Groups) -> BoolArray:
-    """[groups] those of at most _STEPS steps, evenly spread."""
-    steps = np.unique(groups.steps)
-    places = np.linspace(0, len(steps) - 1, min(len(steps), _STEPS)).round().astype(np.int64)
-    return np.isin(groups.steps, steps[places])
+def fit_advantages(rewards: FloatArray, advantages: FloatArray, groups: Groups) -> AdvantageFit:
+    """Which convention the recorded advantages follow, and where they do not; see fit_counts."""
+    found = told(fit_counts(rewards, advantages, groups))
+    return AdvantageFit(found, *by_convention(found.closest, rewards, advantages, groups))
 
 
 def _equal(expected: FloatArray, recorded: FloatArray) -> BoolArray:
@@ -190,11 +225,8 @@ def _equal(expected: FloatArray, recorded: FloatArray) -> BoolArray:
         return np.abs(expected - recorded) <= ABSOLUTE + RELATIVE * np.abs(expected)
 
 
-def _share_of_steps(equal: BoolArray, telling: BoolArray, groups: Groups) -> float:
+def _share_of_steps(hits: IntArray, telling: IntArray) -> float:
     """Of the steps with telling advantages, those of which nearly all are equal."""
-    steps, of_group = np.unique(groups.steps, return_inverse=True)
-    of_row = of_group[groups.of_row[telling]]
-    n = np.bincount(of_row, minlength=len(steps))
-    hits = np.bincount(of_row[equal[telling]], minlength=len(steps))
-    told = n > 0
-    return float((hits[told] >= _FITS * n[told]).mean()) if told.any() else float("nan")
+    there = telling > 0
+    fits = hits[there] >= _FITS * telling[there]
+    return float(fits.mean()) if there.any() else float("nan")

@@ -26,25 +26,34 @@ class EnvCurves:
     overall: FloatArray
 
 
-def env_curves(
-    steps: IntArray, envs: IntArray, names: Sequence[str], values: FloatArray
+def curves_from(
+    steps: IntArray, envs: IntArray, names: Sequence[str], sums: FloatArray, counts: IntArray
 ) -> EnvCurves:
-    """Means by step and environment. steps, envs, values: [rollouts]; envs: places in names, -1 for
-    rollouts without one, which count in `overall` alone; NaN among the values is left out.
+    """Means of what was summed by step and environment, [n] each; counts: values in each sum.
+
+    envs: places in names, -1 for rollouts without one, which count in `overall` alone.
     """
     unique, of_step = np.unique(steps, return_inverse=True)
     size = (len(names), len(unique))
-    known = np.isfinite(values)
-    held = known & (envs >= 0)
+    held = envs >= 0
     cells = envs[held] * size[1] + of_step[held]
-    totals = np.bincount(cells, weights=values[held], minlength=size[0] * size[1]).reshape(size)
-    counts = np.bincount(cells, minlength=size[0] * size[1]).reshape(size)
-    every = np.bincount(of_step[known], minlength=size[1])
-    sums = np.bincount(of_step[known], weights=values[known], minlength=size[1])
+    totals = np.bincount(cells, weights=sums[held], minlength=size[0] * size[1]).reshape(size)
+    known = np.bincount(cells, weights=counts[held], minlength=size[0] * size[1]).reshape(size)
+    every = np.bincount(of_step, weights=counts, minlength=size[1])
+    whole = np.bincount(of_step, weights=sums, minlength=size[1])
     return EnvCurves(
         unique,
         names,
-        np.divide(totals, counts, out=np.full(size, np.nan), where=counts > 0),
-        counts.astype(np.int64),
-        np.divide(sums, every, out=np.full(size[1], np.nan), where=every > 0),
+        np.divide(totals, known, out=np.full(size, np.nan), where=known > 0),
+        known.astype(np.int64),
+        np.divide(whole, every, out=np.full(size[1], np.nan), where=every > 0),
     )
+
+
+def env_curves(
+    steps: IntArray, envs: IntArray, names: Sequence[str], values: FloatArray
+) -> EnvCurves:
+    """Means by step and environment of the values of rollouts, [n]; NaN among them is left out."""
+    known = np.isfinite(values)
+    sums = np.where(known, values, 0.0)
+    return curves_from(steps, envs, names, sums, known.astype(np.int64))

@@ -119,17 +119,24 @@ def _summed(
     of_judged = np.add.reduceat(told, starts, dtype=np.int64)
     solved = np.add.reduceat(np.where(told, judged, 0.0), starts)
     solved = np.where(of_judged > 0, solved, np.nan)
-    equal = (scored >= 2) & (lowest == highest)
-    outcomes = np.full(len(starts), Outcome.MIXED, np.int8)
-    outcomes[equal] = Outcome.OTHER
-    outcomes[equal & (solved == of_judged)] = Outcome.ALL_RIGHT
-    outcomes[equal & (solved == 0)] = Outcome.ALL_WRONG
-    outcomes[scored < 2] = Outcome.FEW
+    outcomes = outcomes_of(scored, (scored >= 2) & (lowest == highest), of_judged, solved)
     first = order[starts]
     mean = _divided(total, scored)
     return Groups(
         steps[first], codes[first], size, scored, solved, of_judged, outcomes, mean, of_row
     )
+
+
+def outcomes_of(
+    scored: IntArray, equal: npt.NDArray[np.bool_], judged: IntArray, right: FloatArray
+) -> npt.NDArray[np.int8]:
+    """[groups] of Outcome. equal: whether there are two scores or more and all are the same."""
+    outcomes = np.full(len(scored), Outcome.MIXED, np.int8)
+    outcomes[equal] = Outcome.OTHER
+    outcomes[equal & (right == judged)] = Outcome.ALL_RIGHT
+    outcomes[equal & (right == 0)] = Outcome.ALL_WRONG
+    outcomes[scored < 2] = Outcome.FEW
+    return outcomes
 
 
 def is_right(rewards: FloatArray) -> FloatArray:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from board.core.groups import IntArray, groups_of
+from board.core.groups import Groups, IntArray, groups_of
 from board.core.kl import FloatArray
 
 BoolArray = npt.NDArray[np.bool_]
@@ -61,8 +61,12 @@ def visits_of(
     """Groups rollouts by prompt and step. steps, prompts, rewards, right: [rollouts], as groups_of has
     them; a prompt's code below 0 is not known, and its rollouts are left out.
     """
-    groups = groups_of(steps, prompts, rewards, right)
-    order = np.lexsort((groups.steps, groups.codes))
+    return visits_from(groups_of(steps, prompts, rewards, right))
+
+
+def visits_from(groups: Groups) -> Visits:
+    """The visits of prompts, a prompt of a step being a group; groups: ordered by step."""
+    order = np.argsort(groups.codes, kind="stable")
     return Visits(
         groups.codes[order],
         groups.steps[order],

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from board.core.metrics import is_zero_std
-from board.store.run_groups import numbers
+from board.store.step_parts import numbers
 
 
 def table_of_step(rows: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:

@@ -1,8 +1,12 @@
 """Looks a run over: gathers what the rules of core.findings need, and runs them."""
 
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportMissingTypeStubs=false, reportUnknownParameterType=false, reportAttributeAccessIssue=false
+# pyarrow ships without types, and makes its compute functions when it is imported.
+
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
@@ -11,16 +15,23 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from board.core.findings import TOKEN_RULES, find
 from board.core.findings.digest import Digest, digest
-from board.core.findings.facts import Copy, Facts
+from board.core.findings.facts import Copy, Facts, StepRows
 from board.core.findings.finding import Finding
 from board.core.findings.thresholds import Thresholds, changed, parse
+from board.core.groups import Groups
 from board.core.metrics import REWARD_PART
 from board.core.records import FloatArray
+from board.core.step_checks import StepChecks
 from board.errors import ChoiceError, UnreadableError
+from board.store.groups import environment_curves
 from board.store.run import Run
+from board.store.run_groups import fit_columns, fit_from, groups_of_run, places_of
+from board.store.step_parts import numbers
 from board.store.step_tokens import COLUMNS, ReadTokens, StepReader
 
 Progress = Callable[[int, int], None]
@@ -30,7 +41,12 @@ _COLUMNS: Final = (
     *("reward", "advantage", "response_tokens", "is_truncated", "rank", "timestamp"),
     *("k3_mean", "entropy_mean"),
 )
-_SAME: Final = ("response_tokens", "reward", "response")
+_CHECKS: Final = (
+    *("step", "rollouts", "scored", "lowest", "highest", "clock", "pairs", "xx", "yy", "xy"),
+)
+_COPIES: Final = ("copy:index", "copy:of", "copy:rank")
+_NO_RANK: Final = np.iinfo(np.int64).min
+_ROWS_KEPT: Final = 16
 _LEAST_STEPS: Final = 8
 _REFINEMENTS: Final = 24
 """Steps that are read besides, to tell at which one something began."""
@@ -182,27 +198,78 @@ def _sample(groups: npt.NDArray[np.int64], most: int) -> npt.NDArray[np.intp]:
 
 
 def facts_of(run: Run) -> Facts:
-    """What the index says of a run, without a look at its log."""
-    parts = [name for name in run.columns if name.startswith(REWARD_PART)]
-    table = run.chosen((*_COLUMNS, *parts, "group_id", "env"))
-    numbers = [
-        c for c in (*_COLUMNS, *parts) if c in table and pd.api.types.is_numeric_dtype(table[c])
-    ]
+    """What the index says of a run, without a look at its log or at its rollouts."""
     steps = run.steps["step"].to_numpy(np.int64)
+    table = run.part("checks", (*_CHECKS, *fit_columns(), "ranks", *_COPIES))
+    groups = groups_of_run(run)
+    has_rewards = "reward" in run.columns
     return Facts(
         steps=steps,
         curves=_Curves(run.steps),
-        step_of=table["step"].to_numpy(np.int64),
-        index_of=table["index"].to_numpy(np.int64),
-        columns={name: table[name].to_numpy(np.float64, na_value=np.nan) for name in numbers},
-        group_codes=_category_codes(table, "group_id"),
-        env_codes=_category_codes(table, "env"),
-        env_names=_category_names(table, "env"),
+        rows_of=_Rows(run, groups),
+        checks=None if table is None else _checks(table),
+        groups=groups,
+        env_rewards=environment_curves(run) if has_rewards else None,
+        parts=[name for name in run.columns if name.startswith(REWARD_PART)],
         world_sizes=run.shown.world_sizes(),
         growing=frozenset(steps[-1:].tolist()) & frozenset(run.missing_ranks),
-        copies=tuple(_copies(run)),
+        copies=() if table is None else tuple(_copies(table)),
         rewritten=_rewritten(run),
     )
+
+
+def _checks(table: pa.Table) -> StepChecks:
+    rank_steps, ranks = _listed(table, "ranks")
+    held = {name: table.column(name).to_numpy() for name in _CHECKS}
+    return StepChecks(
+        held.pop("step"), **held, fit=fit_from(table), rank_steps=rank_steps, ranks=ranks
+    )
+
+
+def _listed(table: pa.Table, name: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """(step, value) of every entry of a column of lists; none where there is no such column."""
+    if name not in table.column_names:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    sizes = pc.list_value_length(table.column(name)).fill_null(0).to_numpy()
+    values = pc.list_flatten(table.column(name)).fill_null(_NO_RANK).to_numpy()
+    return np.repeat(table.column("step").to_numpy(), sizes), values
+
+
+def _copies(table: pa.Table) -> Iterator[Copy]:
+    """Rollouts that are there twice; see step_parts."""
+    steps, indices = _listed(table, _COPIES[0])
+    _, first = _listed(table, _COPIES[1])
+    _, ranks = _listed(table, _COPIES[2])
+    for step, index, of, rank in zip(
+        *(a.tolist() for a in (steps, indices, first, ranks)), strict=True
+    ):
+        yield Copy(step, index, of, None if rank == _NO_RANK else rank)
+
+
+class _Rows:
+    """The rollouts of a step, read when a rule names some of them; the last few steps are kept."""
+
+    def __init__(self, run: Run, groups: Groups | None) -> None:
+        self._run, self._groups = run, groups
+        parts = (name for name in run.columns if name.startswith(REWARD_PART))
+        self._columns = (*_COLUMNS, *parts, "group_id")
+        self._kept: dict[int, StepRows] = {}
+
+    def __call__(self, step: int) -> StepRows:
+        if step not in self._kept:
+            if len(self._kept) >= _ROWS_KEPT:
+                self._kept.pop(next(iter(self._kept)))
+            self._kept[step] = self._read(step)
+        return self._kept[step]
+
+    def _read(self, step: int) -> StepRows:
+        rows = self._run.rows_of(step, self._columns)
+        held = [name for name in self._columns if name in rows and name != "group_id"]
+        groups = np.full(len(rows), -1, np.int64)
+        if self._groups is not None:
+            groups = places_of(self._groups, step, rows)
+        columns = {name: numbers(rows, name) for name in held}
+        return StepRows(rows["index"].to_numpy(np.int64), columns, groups)
 
 
 class _Curves(Mapping[str, FloatArray]):
@@ -219,43 +286,6 @@ class _Curves(Mapping[str, FloatArray]):
 
     def __len__(self) -> int:
         return len(self._table.columns)
-
-
-def _category_codes(table: pd.DataFrame, name: str) -> npt.NDArray[np.int64]:
-    """[n] -1 where a rollout has none; empty where the run has no such column."""
-    if name not in table:
-        return np.zeros(0, np.int64)
-    return np.asarray(table[name].cat.codes, np.int64)
-
-
-def _category_names(table: pd.DataFrame, name: str) -> tuple[str, ...]:
-    return tuple(map(str, table[name].cat.categories)) if name in table else ()
-
-
-def _copies(run: Run) -> list[Copy]:
-    """Rollouts of one step with the same id that are the same: same length, reward and beginning.
-
-    The same id alone may be of one trajectory that was cut into several training samples.
-    """
-    if "rollout_id" not in run.columns:
-        return []
-    table = run.chosen(("rollout_id",))
-    known = table[table["rollout_id"].notna()]
-    twice = known[known.duplicated(["step", "rollout_id"], keep=False)]
-    if twice.empty:
-        return []
-    steps = twice["step"].unique().tolist()
-    rows = pd.concat([run.of_step(int(step)) for step in steps])
-    keys = ["step", "rollout_id", *(c for c in _SAME if c in rows)]
-    rows = rows[rows["rollout_id"].notna()]
-    first = rows.groupby(keys, dropna=False, observed=True)["index"].transform("min")
-    again = rows[rows["index"] > first]
-    ranks = again["rank"].tolist() if "rank" in again else [None] * len(again)
-    places = zip(again["step"], again["index"], first[again.index], ranks, strict=True)
-    return [
-        Copy(int(step), int(index), int(of), None if pd.isna(rank) else int(rank))
-        for step, index, of, rank in places
-    ]
 
 
 def _rewritten(run: Run) -> tuple[int, int, int] | None:

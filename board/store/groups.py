@@ -1,34 +1,21 @@
-"""Groups, prompts and environments of a run, from its index alone."""
+"""A step's groups and a run's environments, from its index alone."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportMissingTypeStubs=false, reportUnknownParameterType=false, reportAttributeAccessIssue=false
+# pyarrow ships without types, and makes its compute functions when it is imported.
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from board.core.advantages import AdvantageFit, fit_advantages
-from board.core.environments import EnvCurves, env_curves
-from board.core.groups import Grid, Groups, grid
-from board.core.prompts import Visits, visits_of
+from board.core.environments import EnvCurves, curves_from
+from board.core.groups import Grid, grid
 from board.errors import ChoiceError
-from board.store.findings import facts_of
 from board.store.run import Run
-
-
-def groups(run: Run) -> Groups | None:
-    """The groups of all steps; None where no group_id or no reward is recorded."""
-    return facts_of(run).groups
-
-
-def advantage_fit(run: Run) -> AdvantageFit | None:
-    """Recorded against recomputed advantages, one entry per rollout in the order of run.rollouts; None
-    where rewards, groups or advantages are not recorded.
-    """
-    facts = facts_of(run)
-    rewards, recorded = facts.columns.get("reward"), facts.columns.get("advantage")
-    if rewards is None or recorded is None or facts.groups is None:
-        return None
-    return fit_advantages(rewards, recorded, facts.groups)
 
 
 def step_grid(run: Run, step: int, column: str = "reward") -> tuple[Grid, list[str]]:
@@ -47,31 +34,27 @@ def step_grid(run: Run, step: int, column: str = "reward") -> tuple[Grid, list[s
     return found, [str(names[code]) for code in found.codes.tolist()]
 
 
-def prompt_visits(run: Run) -> tuple[Visits, list[str]]:
-    """Every prompt's steps, and the prompts' beginnings by code: prompts are told apart by the first
-    characters that the index keeps. Raises ChoiceError where rewards or prompts are not recorded.
-    """
-    facts = facts_of(run)
-    table = run.chosen(("prompt",))
-    if "prompt" not in table or "reward" not in facts.columns:
-        raise ChoiceError(f"{run.info.name} does not record prompts and rewards")
-    codes, texts = pd.factorize(table["prompt"])
-    visits = visits_of(facts.step_of, codes.astype(np.int64), facts.columns["reward"], facts.right)
-    return visits, [str(text) for text in texts]
-
-
 def environment_curves(run: Run, column: str = "reward") -> EnvCurves:
-    """Means of a column by step and env. Raises ChoiceError where the run has no such column."""
-    table = run.chosen(("env", column))
-    if column not in table:
-        raise ChoiceError(f"{run.info.name} has no column {column!r}")
-    envs, names = _codes(table)
-    values = table[column].to_numpy(np.float64, na_value=np.nan)
-    return env_curves(table["step"].to_numpy(np.int64), envs, names, values)
+    """Means of a metric by step and env; "step": how many rollouts there are. Raises ChoiceError where
+    the run has no such metric.
+    """
+    if column not in ("step", *run.metrics):
+        raise ChoiceError(f"{run.info.name} has no column {column!r} that makes a curve")
+    counted = column == "step"
+    known, summed = ("rollouts", "step") if counted else (f"{column}:known", f"{column}:sum")
+    table = run.part("envs", tuple(dict.fromkeys(("step", "env", known, summed))))
+    if table is None:
+        none = np.zeros(0, np.int64)
+        return curves_from(none, none, (), np.zeros(0), none)
+    steps, (envs, names) = table.column("step").to_numpy(), _names(table.column("env"))
+    counts, sums = (table.column(name).fill_null(0).to_numpy() for name in (known, summed))
+    if counted:
+        sums = steps * counts
+    return curves_from(steps, envs, names, sums, counts)
 
 
-def _codes(table: pd.DataFrame) -> tuple[npt.NDArray[np.int64], list[str]]:
-    if "env" not in table:
-        return np.full(len(table), -1, np.int64), []
-    codes, names = pd.factorize(table["env"], sort=True)
-    return codes.astype(np.int64), [str(name) for name in names]
+def _names(texts: pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], list[str]]:
+    """Places in the names, -1 for none, and the names in their order."""
+    names = sorted(name for name in pc.unique(texts).to_pylist() if name is not None)
+    codes = pc.index_in(texts, pa.array(names, pa.string())).fill_null(-1)
+    return codes.to_numpy().astype(np.int64), names

@@ -4,6 +4,10 @@ What is needed of every page (steps, counts, problems) is at hand at once; rollo
 index when somebody asks for them.
 """
 
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownParameterType=false
+# pyright: reportUnknownArgumentType=false, reportMissingTypeStubs=false, reportAttributeAccessIssue=false
+# pyarrow ships without types.
+
 from __future__ import annotations
 
 import threading
@@ -15,6 +19,7 @@ from typing import Any, Final
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from board.core.options import ReadOptions
 from board.core.problems import Problem, ProblemLog
@@ -28,6 +33,7 @@ from board.store.discovery import RunInfo, is_remote
 from board.store.engines import ChooseEngine, Job, local
 from board.store.manifest import BrokenIndexError, Manifest
 from board.store.shown import Shown
+from board.store.step_parts import loaded
 from board.store.steps import base_name
 from board.store.storage import FolderStorage, MemoryStorage, Storage, index_folder
 
@@ -64,6 +70,7 @@ class _Loaded:
     rollouts: pd.DataFrame | None = None
     of_step: dict[int, pd.DataFrame] = field(default_factory=dict[int, pd.DataFrame])
     totals: dict[str, float] = field(default_factory=dict[str, float])
+    parts: dict[str, pa.Table | None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +149,35 @@ class Run:
                 return self._loaded.rollouts[list(dict.fromkeys(held))]
         wanted = tuple(c for c in columns if c in self.columns)
         return self._frame(None, wanted)
+
+    def rows_of(self, step: int, columns: Sequence[str]) -> pd.DataFrame:
+        """These columns of the rollouts of one step, with step and index, without reading the others."""
+        with self._loaded.lock:
+            if self._loaded.rollouts is not None or step in self._loaded.of_step:
+                rows = self.of_step(step)
+                return rows[[c for c in ("step", "index", *columns) if c in rows]]
+        return self._frame((step, step), tuple(c for c in columns if c in self.columns))
+
+    def part(self, kind: str, columns: Sequence[str]) -> pa.Table | None:
+        """Of what is kept of each step (step_parts.KINDS) one kind, of all steps in ascending order; of
+        the named columns those that there are. None where nothing of the kind is recorded.
+        """
+        try:
+            if self.options.max_per_step is None:
+                return self.shown.part(kind, columns)
+            table = self._capped_parts(self.options.max_per_step).get(kind)
+        except BrokenIndexError as error:
+            raise _gone(self.info, error) from error
+        return (
+            None if table is None else table.select([c for c in columns if c in table.column_names])
+        )
+
+    def _capped_parts(self, cap: int) -> dict[str, pa.Table | None]:
+        with self._loaded.lock:
+            if self._loaded.parts is None:
+                made = step_store.capped_parts(self.shown, cap)
+                self._loaded.parts = {kind: loaded(tables) for kind, tables in made.items()}
+            return self._loaded.parts
 
     def superseded_rollouts(self) -> pd.DataFrame:
         """Rollouts that a resumed run wrote again, as `rollouts` would have them."""

@@ -1,7 +1,12 @@
 """The groups of a run, from its index alone."""
 
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportMissingTypeStubs=false, reportUnknownParameterType=false
+# pyarrow ships without types.
+
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -9,17 +14,20 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import pyarrow as pa
 
-from board.core.advantages import AdvantageFit, fit_advantages
-from board.core.groups import Groups, StepGroups, by_step, groups_of, is_right, right_part
+from board.core.advantages import CONVENTIONS, FitCounts, Told, by_convention, told
+from board.core.group_sums import groups_from
+from board.core.groups import Groups, StepGroups, by_step, groups_of, right_part
 from board.core.kl import FloatArray
 from board.core.metrics import REWARD_PART
 from board.store.run import Run
+from board.store.step_parts import numbers, sums_columns, sums_from
 
 IntArray = npt.NDArray[np.int64]
 
-FIT_ROLLOUTS: Final = 50_000
-"""Rollouts that tell which convention the advantages of a run follow; more would tell the same."""
+_OF_STEP: Final = ("reward", "advantage", "group_id")
+_COUNTED: Final = ("hits", "differs")
 
 
 def right_column(run: Run) -> str | None:
@@ -29,41 +37,36 @@ def right_column(run: Run) -> str | None:
     return None if found is None else f"{REWARD_PART}{found}"
 
 
-def rightness(run: Run, table: pd.DataFrame) -> FloatArray:
-    """[rows] 1 where a rollout is right, 0 where not, NaN where that is not known.
-
-    By the reward part that says so, right being its highest value; else by the reward, see is_right.
+@dataclass(frozen=True, slots=True)
+class StepRollouts:
+    """The rollouts of one step, [n] each. groups: place of each one's group in RunGroups.groups, -1 for
+    none; names: of the groups, empty for none.
     """
-    part = right_column(run)
-    if part is None or part not in table:
-        return is_right(numbers(table, "reward"))
-    values = numbers(table, part)
-    known = values[np.isfinite(values)]
-    if not len(known):
-        return values
-    return np.where(np.isfinite(values), (values >= known.max()).astype(np.float64), np.nan)
+
+    indices: IntArray
+    rewards: FloatArray
+    advantages: FloatArray
+    groups: IntArray
+    names: tuple[str, ...]
 
 
-def numbers(table: pd.DataFrame, column: str) -> FloatArray:
-    """[rows] a column as numbers, NaN where it has none or is not there."""
-    if column not in table or not pd.api.types.is_numeric_dtype(table[column]):
-        return np.full(len(table), np.nan)
-    return table[column].to_numpy(np.float64, na_value=np.nan)
+@dataclass(frozen=True, slots=True)
+class StepFit:
+    """told: of the whole run. expected, differs: [rollouts] of the one step; see AdvantageFit."""
+
+    told: Told
+    expected: FloatArray
+    differs: npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
 class RunGroups:
-    """steps, indices, rewards, advantages: [n] of each rollout, ordered by step and index.
-
-    names: of the groups' codes. right_by: the column that says what is right; None: the highest reward.
+    """groups: of all steps, without `of_row`. right_by: the column that says what is right; None: the
+    highest reward.
     """
 
-    steps: IntArray
-    indices: IntArray
-    rewards: FloatArray
-    advantages: FloatArray
+    run: Run
     groups: Groups
-    names: pd.Index
     right_by: str | None
 
     @cached_property
@@ -71,63 +74,80 @@ class RunGroups:
         """The groups of each step."""
         return by_step(self.groups)
 
-    def rows(self, step: int) -> slice:
-        """Where the rollouts of a step stand in the arrays."""
-        first, end = np.searchsorted(self.steps, (step, step + 1)).tolist()
-        return slice(first, end)
+    def of(self, step: int) -> StepRollouts:
+        """The rollouts of a step."""
+        rows = self.run.rows_of(step, _OF_STEP)
+        names = [""] * len(rows)
+        if "group_id" in rows:
+            names = ["" if pd.isna(name) else str(name) for name in rows["group_id"].tolist()]
+        return StepRollouts(
+            rows["index"].to_numpy(np.int64),
+            numbers(rows, "reward"),
+            numbers(rows, "advantage"),
+            places_of(self.groups, step, rows),
+            tuple(names),
+        )
 
     def fit(self, step: int) -> StepFit | None:
-        """Recorded advantages of a step against recomputed ones; None where none is recorded.
-
-        The convention is told by whole steps, evenly spread, of FIT_ROLLOUTS at most, and by this one.
-        """
-        rows = self.rows(step)
-        if not np.isfinite(self.advantages[rows]).any():
+        """Recorded advantages of a step against recomputed ones; None where none is recorded."""
+        own = self.of(step)
+        if self._told is None or not np.isfinite(own.advantages).any():
             return None
-        chosen = self._spread(step)
-        of = self.groups.of_row[chosen]
-        part = groups_of(self.steps[chosen], of, self.rewards[chosen])
-        found = fit_advantages(self.rewards[chosen], self.advantages[chosen], part)
-        own = self.steps[chosen] == step
-        return StepFit(found, found.expected[own], found.differs[own])
+        groups = groups_of(np.full(len(own.groups), step), own.groups, own.rewards)
+        name = self._told.closest
+        return StepFit(self._told, *by_convention(name, own.rewards, own.advantages, groups))
 
-    def _spread(self, step: int) -> IntArray:
-        steps = np.unique(self.steps)
-        most = max(int(len(steps) * FIT_ROLLOUTS / max(len(self.steps), 1)), 1)
-        places = np.linspace(0, len(steps) - 1, min(most, len(steps))).round().astype(np.int64)
-        wanted = np.union1d(steps[places], [step])
-        if len(wanted) == len(steps):
-            return np.arange(len(self.steps))
-        return np.flatnonzero(np.isin(self.steps, wanted))
+    @cached_property
+    def _told(self) -> Told | None:
+        """By whole steps, evenly spread; None where no advantage is recorded."""
+        table = self.run.part("checks", fit_columns())
+        counts = None if table is None else fit_from(table)
+        return None if counts is None else told(counts)
 
 
-@dataclass(frozen=True, slots=True)
-class StepFit:
-    """whole: of the steps looked at. expected, differs: [rollouts] of the one step; see AdvantageFit."""
+def places_of(groups: Groups, step: int, rows: pd.DataFrame) -> IntArray:
+    """[rows] of a step: the place of each one's group in the groups of the run, -1 for none."""
+    if "group_id" not in rows:
+        return np.full(len(rows), -1, np.int64)
+    codes = np.asarray(rows["group_id"].cat.codes, np.int64)
+    known = codes >= 0
+    _, order = np.unique(codes[known], return_inverse=True)
+    found = np.full(len(rows), -1, np.int64)
+    found[known] = int(np.searchsorted(groups.steps, step)) + order
+    return found
 
-    whole: AdvantageFit
-    expected: FloatArray
-    differs: npt.NDArray[np.bool_]
+
+def groups_of_run(run: Run) -> Groups | None:
+    """The groups of all steps, without `of_row`; None where the run has no group_id or no reward."""
+    if "group_id" not in run.columns or "reward" not in run.columns:
+        return None
+    part = right_column(run)
+    table = run.part("groups", sums_columns(part))
+    if table is None:
+        return None
+    codes = np.arange(table.num_rows)
+    return groups_from(sums_from(table, codes, part), part)
 
 
 def run_groups(run: Run) -> RunGroups | None:
     """The groups of all steps; None where the run has no group_id or no reward."""
-    if "group_id" not in run.columns or "reward" not in run.columns:
+    groups = groups_of_run(run)
+    return None if groups is None else RunGroups(run, groups, right_column(run))
+
+
+def fit_columns() -> tuple[str, ...]:
+    """Columns of the checks that `fit_from` takes."""
+    return ("step", "telling", *(f"{c}:{name}" for c in _COUNTED for name in CONVENTIONS))
+
+
+def fit_from(table: pa.Table) -> FitCounts | None:
+    """How the advantages of each step fit; None where none is recorded."""
+    if "telling" not in table.column_names:
         return None
-    part = right_column(run)
-    wanted = ["reward", "advantage", "group_id", *([part] if part else [])]
-    table = run.chosen(wanted)
-    steps = table["step"].to_numpy(np.int64)
-    rewards = numbers(table, "reward")
-    groups = groups_of(
-        steps, np.asarray(table["group_id"].cat.codes, np.int64), rewards, rightness(run, table)
-    )
-    return RunGroups(
-        steps,
-        table["index"].to_numpy(np.int64),
-        rewards,
-        numbers(table, "advantage"),
-        groups,
-        table["group_id"].cat.categories,
-        part,
-    )
+    known = table.filter(table.column("telling").is_valid())
+
+    def counts(kind: str) -> Mapping[str, IntArray]:
+        return {name: known.column(f"{kind}:{name}").to_numpy() for name in CONVENTIONS}
+
+    steps, telling = (known.column(name).to_numpy() for name in ("step", "telling"))
+    return FitCounts(steps, telling, counts("hits"), counts("differs"))

@@ -22,7 +22,7 @@ from board.core.metrics import REWARD_PART, ROLLOUT_METRICS
 from board.core.problems import Problem
 from board.readers import reader_named
 from board.readers.base import Repeats
-from board.store import segments
+from board.store import segments, step_parts
 from board.store.attempts import Attempt, attempts_of, growing_steps
 from board.store.manifest import NO_RANK, BrokenIndexError, FileState, Manifest
 from board.store.repeats import NO_KEY, place_codes, repeated
@@ -375,6 +375,18 @@ class Shown:
             derived[GAP] = _column(table, "reward") - _column(table, "ref_reward")
         held = [c for c in self.columns if wanted is None or c.name in wanted]
         return segments.frame_of(table, held, derived)
+
+    def part(self, kind: str, columns: Sequence[str] | None = None) -> pa.Table | None:
+        """One kind of step_parts.KINDS of all steps, ordered by step; None where nothing is recorded.
+
+        columns: of those that it has; None is all. Raises BrokenIndexError as `table` does.
+        """
+        try:
+            parts = self.manifest.parts.get(kind, ())
+            return step_parts.loaded(self._storage.get(part.name, columns) for part in parts)
+        except BrokenIndexError:
+            self._storage.discard(self.manifest)
+            raise
 
     def row(self, step: int, index: int) -> dict[str, Any]:
         """One row of `frame((step, step))`, in a fraction of the time; index: below the step's count."""

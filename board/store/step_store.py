@@ -1,4 +1,6 @@
-"""Keeps the table of steps in step with the rollouts: only steps whose rollouts changed are made anew."""
+"""Keeps the table of steps, and what else is kept of each, in step with the rollouts: only steps whose
+rollouts changed are made anew.
+"""
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false
@@ -6,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -14,6 +16,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from board.store import step_parts
 from board.store.manifest import BrokenIndexError, Manifest
 from board.store.shown import Shown
 from board.store.steps import QUANTILES, base_name, steps_table
@@ -21,26 +24,27 @@ from board.store.storage import Storage
 
 _CHUNK_ROLLOUTS: Final = 30_000
 """Rollouts whose numbers are in memory at once, if no step has more."""
-_GROUPED: Final = ("rank", "group_id", "reward")
 _COUNTS: Final = ("ranks", "groups")
 
 
 def refreshed(storage: Storage, manifest: Manifest, order: Sequence[str]) -> Manifest:
-    """The manifest with a table of steps in which no row is stale."""
+    """The manifest with a table of steps, and parts, in which nothing is stale."""
     shown = Shown(storage, manifest, order)
     rules = shown.rules
     stale = set(manifest.stale) | _touched_by(manifest.rules, rules, shown)
     if not stale and manifest.steps is not None:
         return manifest
     counts = shown.counts()
-    tables = list(
-        _tables(shown, {step: counts[step] for step in sorted(stale) if counts.get(step)})
-    )
+    renewal = step_parts.Renewal(storage, manifest.parts, stale)
+    tables: list[pd.DataFrame] = []
+    for rows in _rows(shown, {step: counts[step] for step in sorted(stale) if counts.get(step)}):
+        tables.append(steps_table(rows, shown.metrics))
+        renewal.add(_parts(shown, rows))
     kept = load(storage, manifest)
     kept = kept[kept["step"].isin(counts) & ~kept["step"].isin(stale)]
     table = tidied(pd.concat([kept, *tables], ignore_index=True), shown.metrics)
     name = storage.put("steps", pa.table({c: table[c].to_numpy() for c in table.columns}))
-    return replace(manifest, steps=name, stale=frozenset(), rules=rules)
+    return replace(manifest, steps=name, stale=frozenset(), rules=rules, parts=renewal.finish())
 
 
 def _touched_by(before: Any, now: dict[str, int], shown: Shown) -> set[int]:
@@ -53,19 +57,32 @@ def _touched_by(before: Any, now: dict[str, int], shown: Shown) -> set[int]:
     return {step for counts in every for step, _ in counts if step >= first}
 
 
-def _tables(shown: Shown, counts: dict[int, int], cap: int | None = None) -> Iterator[pd.DataFrame]:
-    """Tables of these steps (ascending, with the rollouts of each), a bounded number at a time."""
-    columns = [*dict.fromkeys((*shown.metrics, *_GROUPED))]
+def _rows(
+    shown: Shown, counts: Mapping[int, int], cap: int | None = None
+) -> Iterator[pd.DataFrame]:
+    """Rollouts of these steps (ascending, with how many each has), whole steps, a bounded number at a
+    time.
+    """
+    columns = [*dict.fromkeys((*shown.metrics, *step_parts.COLUMNS))]
     for chunk in _chunks(counts):
         rows = shown.frame((chunk[0], chunk[-1]), columns)
         if len(chunk) <= chunk[-1] - chunk[0]:
             rows = rows[rows["step"].isin(chunk)]
         if cap is not None:
             rows = rows[rows["index"] < cap]
-        yield steps_table(rows.reset_index(drop=True), shown.metrics)
+        yield rows.reset_index(drop=True)
 
 
-def _chunks(counts: dict[int, int]) -> Iterator[list[int]]:
+def _parts(shown: Shown, rows: pd.DataFrame, cap: int | None = None) -> dict[str, pa.Table]:
+    def same(steps: Sequence[int]) -> pd.DataFrame:
+        frames = [shown.frame((step, step), step_parts.SAME) for step in steps]
+        whole = pd.concat(frames, ignore_index=True)
+        return whole if cap is None else whole[whole["index"] < cap].reset_index(drop=True)
+
+    return step_parts.parts_of(rows, shown.metrics, same)
+
+
+def _chunks(counts: Mapping[int, int]) -> Iterator[list[int]]:
     chunk: list[int] = []
     held = 0
     for step, count in counts.items():
@@ -88,9 +105,18 @@ def load(storage: Storage, manifest: Manifest) -> pd.DataFrame:
     return table.to_pandas(ignore_metadata=True)
 
 
+def capped_parts(shown: Shown, cap: int) -> dict[str, list[pa.Table]]:
+    """By kind what is kept of all steps, over the first `cap` rollouts of each."""
+    found: dict[str, list[pa.Table]] = {}
+    for rows in _rows(shown, shown.counts(), cap):
+        for kind, table in _parts(shown, rows, cap).items():
+            found.setdefault(kind, []).append(table)
+    return found
+
+
 def capped(shown: Shown, cap: int) -> pd.DataFrame:
     """The table of all steps over the first `cap` rollouts of each."""
-    tables = list(_tables(shown, shown.counts(), cap))
+    tables = [steps_table(rows, shown.metrics) for rows in _rows(shown, shown.counts(), cap)]
     none = pd.DataFrame({"step": np.array([], np.int64)})
     return tidied(pd.concat(tables or [none], ignore_index=True), shown.metrics)
 

@@ -32,7 +32,9 @@ from board.readers.remote import RemoteLocation
 from board.store.manifest import BrokenIndexError, Manifest
 
 INDEX_FOLDER: Final = ".rollout-board"
-_NAME: Final = re.compile(r"(?:rows|steps)-[0-9a-f]{32}-([0-9]{1,15})\.parquet")
+_NAME: Final = re.compile(
+    r"(?:rows|steps|groups|prompts|envs|checks)-[0-9a-f]{32}-([0-9]{1,15})\.parquet"
+)
 """Kind, a number nobody else drew, and the size in bytes."""
 _ROW_GROUP: Final = 4096
 _KEEP_SECONDS: Final = 600.0
@@ -55,7 +57,9 @@ class Storage(Protocol):
         ...
 
     def put(self, kind: str, table: pa.Table) -> str:
-        """Keeps a table and gives its name, which a manifest may then hold. kind: rows or steps."""
+        """Keeps a table and gives its name, which a manifest may then hold. kind: rows, steps,
+        or one of step_parts.KINDS.
+        """
         ...
 
     def get(

@@ -16,7 +16,6 @@ from board.core.metrics import rollout_metric
 from board.core.run_differences import differences, final
 from board.errors import BoardError
 from board.store.run import Run
-from board.store.run_groups import numbers
 from board.store.run_prompts import RunPrompts
 from board.store.steps import base_name
 from board.views import _cached, _cached_looks, _page, _sidebar, _state
@@ -202,24 +201,26 @@ def _same_prompt(runs: tuple[Run, ...]) -> None:
         told = _page.not_recorded(lacking.columns, ("prompt", "reward"))
         st.caption(plain(f"{lacking.info.name}: {told}", 300))
         return
-    there = {text: code for code, text in enumerate(right.texts)}
-    shared = [code for code, text in enumerate(left.texts) if text in there][:_MOST_PROMPTS]
+    there = np.isin(left.text_keys, right.text_keys)
+    shared: list[int] = np.flatnonzero(there)[:_MOST_PROMPTS].tolist()
     if not shared:
         st.caption("The first two of these runs have no prompt in common.")
         return
     if _state.get("prompt") not in shared:
         _state.put(prompt=shared[0])
+    texts = dict(zip(shared, left.texts(shared), strict=True))
     st.selectbox(
         "Prompt",
         shared,
         key="prompt",
-        format_func=lambda code: one_line(left.texts[code], 120),
+        format_func=lambda code: one_line(texts[code], 120),
         label_visibility="collapsed",
         help=None,
         persist_state="session",
     )
     code = int(_state.get("prompt"))
-    sides = zip(runs[:2], (left, right), (code, there[left.texts[code]]), strict=True)
+    other = int(np.flatnonzero(right.text_keys == left.text_keys[code])[-1])
+    sides = zip(runs[:2], (left, right), (code, other), strict=True)
     for column, (run, prompts, own) in zip(st.columns(2, gap="small"), sides, strict=True):
         with column, st.container(border=True, height="stretch"):
             _prompt_side(run, prompts, own)
@@ -240,12 +241,12 @@ def _prompt_side(run: Run, prompts: RunPrompts, code: int) -> None:
             chart_data=known.tolist() if len(known) > 1 else None,
             chart_type="line",
         )
-    rows = prompts.rows(code)
-    last = rows[prompts.steps[rows] == prompts.steps[rows].max()]
-    scores = numbers(run.chosen(("reward",)), "reward")[last]
+    own = prompts.rollouts(code)
+    last = np.flatnonzero(own.steps == own.steps.max())
+    scores = own.rewards[last]
     order = last[np.argsort(np.where(np.isfinite(scores), -scores, np.inf), kind="stable")]
     for place in dict.fromkeys((int(order[0]), int(order[-1]))):
-        _answer(run, int(prompts.steps[place]), int(prompts.indices[place]))
+        _answer(run, int(own.steps[place]), int(own.indices[place]))
 
 
 def _answer(run: Run, step: int, index: int) -> None:

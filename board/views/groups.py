@@ -23,7 +23,7 @@ from board.errors import BoardError
 from board.store.groups import step_grid
 from board.store.rollout import OpenRollout
 from board.store.run import Run
-from board.store.run_groups import RunGroups, StepFit
+from board.store.run_groups import RunGroups, StepFit, StepRollouts
 from board.views import _cached, _cached_looks, _page, _sidebar, _state
 from board.views._text import number, one_line, plain
 
@@ -116,7 +116,7 @@ def _cells(run: Run, found: RunGroups) -> Cells | None:
     if not names:
         return None
     values = laid.values if fill in run.columns else np.full(laid.values.shape, np.nan)
-    of_index = found.groups.of_row[found.rows(step)]
+    of_index = found.of(step).groups
     words = [_outcome(found, group) for group in of_index[laid.rows[:, 0]].tolist()]
     return Cells(names, words, laid.rows, values)
 
@@ -276,8 +276,7 @@ def _curves(run: Run) -> None:
 
 
 def _fit_help(fit: StepFit) -> str:
-    whole = fit.whole
-    known = CONVENTIONS[whole.convention or whole.closest]
+    known = CONVENTIONS[fit.told.closest]
     return f"Recomputed from rewards by {known.label}: {known.formula}. {known.source}."
 
 
@@ -286,10 +285,9 @@ def _advantages(found: RunGroups, fit: StepFit | None, step: int) -> None:
     if fit is None:
         st.caption("Not recorded at this step: advantage.")
         return
-    whole = fit.whole
-    known = CONVENTIONS[whole.convention or whole.closest]
-    share = whole.shares.get(known.name, float("nan"))
-    if whole.convention is None:
+    known = CONVENTIONS[fit.told.closest]
+    share = fit.told.shares.get(known.name, float("nan"))
+    if fit.told.convention is None:
         st.warning(
             plain(
                 f"The advantages follow none of the known conventions; the closest, {known.label}, fits "
@@ -298,30 +296,28 @@ def _advantages(found: RunGroups, fit: StepFit | None, step: int) -> None:
             ),
             icon=":material/rule:",
         )
-    rows = found.rows(step)
-    recorded, index = found.advantages[rows], found.indices[rows]
+    own = found.of(step)
     left, right = st.columns([1, 1.4], gap="small")
     with left, st.container(border=True, height="stretch"):
         st.markdown(f"**{plain(known.label)}**", help=plain(_fit_help(fit), 600))
         st.caption(plain(f"{known.formula}; fits {_percent(share)} of the steps looked at"))
         figure = recorded_against_expected(
-            recorded, fit.expected, fit.differs, index, dark=_page.dark()
+            own.advantages, fit.expected, fit.differs, own.indices, dark=_page.dark()
         )
         _page.clickable(figure, key="advantages", field="customdata", on_pick=_open_rollout)
     with right:
-        _differences(found, fit, rows)
+        _differences(own, fit)
 
 
-def _differences(found: RunGroups, fit: StepFit, rows: slice) -> None:
-    names = found.groups.of_row[rows]
+def _differences(own: StepRollouts, fit: StepFit) -> None:
     frame = pd.DataFrame(
         {
-            "rollout": found.indices[rows],
-            "group": [str(found.names[found.groups.codes[i]]) if i >= 0 else "" for i in names],
-            "reward": found.rewards[rows],
-            "recorded": found.advantages[rows],
+            "rollout": own.indices,
+            "group": own.names,
+            "reward": own.rewards,
+            "recorded": own.advantages,
             "recomputed": fit.expected,
-            "difference": found.advantages[rows] - fit.expected,
+            "difference": own.advantages - fit.expected,
         }
     )
     wrong = frame[fit.differs]

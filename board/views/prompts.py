@@ -14,7 +14,6 @@ from board.core.groups import IntArray
 from board.core.kl import FloatArray
 from board.errors import BoardError
 from board.store.run import Run
-from board.store.run_groups import numbers
 from board.store.run_prompts import RunPrompts
 from board.views import _cached, _cached_looks, _page, _sidebar, _state
 from board.views._text import number, one_line, plain
@@ -111,7 +110,7 @@ def _frame(found: RunPrompts, codes: IntArray) -> pd.DataFrame:
     scored = np.searchsorted(found.scored.codes, codes)
     return pd.DataFrame(
         {
-            "prompt": [one_line(found.texts[code], 160) for code in codes.tolist()],
+            "prompt": [one_line(text, 160) for text in found.texts(codes.tolist())],
             "course": _courses(found, codes),
             "reward over steps": [values[-60:].tolist() for values in rewards],
             "right first": _of_judged(found, codes, found.judged.first),
@@ -131,17 +130,19 @@ def _mean(values: FloatArray) -> float:
 
 def _of_judged(found: RunPrompts, codes: IntArray, values: FloatArray) -> FloatArray:
     """Of each code its value; NaN where nothing of it is judged."""
-    own = dict(zip(found.judged.codes.tolist(), values.tolist(), strict=True))
-    return np.array([own.get(code, np.nan) for code in codes.tolist()])
+    places = np.searchsorted(found.judged.codes, codes)
+    own = np.append(values, np.nan)[places]
+    return np.where(np.append(found.judged.codes, -1)[places] == codes, own, np.nan)
 
 
 def _courses(found: RunPrompts, codes: IntArray) -> list[str]:
     """In words what became of each prompt; empty where none of the words holds."""
-    words: dict[int, str] = {}
+    words = [""] * len(codes)
     for name, flag in _FLAGS.items():
-        for code in found.judged.codes[getattr(found.judged, flag)].tolist():
-            words[code] = _LISTS[name][0].lower()
-    return [words.get(code, "") for code in codes.tolist()]
+        held = found.judged.codes[getattr(found.judged, flag)]
+        for place in np.flatnonzero(np.isin(codes, held)).tolist():
+            words[place] = _LISTS[name][0].lower()
+    return words
 
 
 def _columns(found: RunPrompts) -> dict[str, Any]:
@@ -161,29 +162,29 @@ def _columns(found: RunPrompts) -> dict[str, Any]:
 
 def _course(run: Run, found: RunPrompts, code: int) -> None:
     """One prompt: rewards and lengths of its rollouts over the steps, and what was said at three."""
-    rows = found.rows(code)
-    steps, indices = found.steps[rows], found.indices[rows]
-    columns = ["reward", *([found.length] if found.length else [])]
-    table = run.chosen(columns).iloc[rows]
-    st.code(found.texts[code], language=None, wrap_lines=True)
+    own = found.rollouts(code)
+    steps, indices = own.steps, own.indices
+    st.code(found.texts([code])[0], language=None, wrap_lines=True)
 
     def open_rollout(place: int) -> None:
         _state.go("rollout", step=int(steps[place]), index=int(indices[place]), token=None)
 
-    drawn = [("reward", "Rewards", "reward")]
-    drawn += [(found.length, "Lengths", "length")] if found.length else []
-    for column, (name, title, key) in zip(st.columns(len(drawn), gap="small"), drawn, strict=True):
+    drawn = [("reward", own.rewards, "Rewards", "reward")]
+    drawn += [(found.length, own.lengths, "Lengths", "length")] if found.length else []
+    for column, (name, values, title, key) in zip(
+        st.columns(len(drawn), gap="small"), drawn, strict=True
+    ):
         with column, st.container(border=True, height="stretch"):
             st.markdown(f"**{title}** :gray[click a point]")
             figure = prompt_course(
-                steps, indices, numbers(table, name), title.lower()[:-1], key, dark=_page.dark()
+                steps, indices, values, title.lower()[:-1], key, dark=_page.dark()
             )
             _page.clickable(
                 figure, key=f"course_{code}_{name}", field="customdata", on_pick=open_rollout
             )
             for note in notes_of(figure):
                 st.caption(plain(note))
-    _responses(run, steps, indices, numbers(table, "reward"))
+    _responses(run, steps, indices, own.rewards)
 
 
 def _responses(run: Run, steps: Any, indices: Any, rewards: Any) -> None:

@@ -7,12 +7,12 @@ from typing import Final
 
 import numpy as np
 
-from board.core.advantages import CONVENTIONS, fit_advantages
+from board.core.advantages import CONVENTIONS, FitCounts, by_convention, told
 from board.core.findings.facts import Facts
 from board.core.findings.finding import Evidence, Finding, Severity, Target
 from board.core.findings.thresholds import Limits
 from board.core.findings.trailing import onset, stretches, trailing_mean
-from board.core.groups import Outcome
+from board.core.groups import Outcome, groups_of
 
 _ENTROPY_SOURCE: Final = "arXiv 2505.22617: entropy is consumed for reward; bounds are the board's"
 _GROUPS_SOURCE: Final = "DAPO, arXiv 2503.14476, dynamic sampling; TRL frac_reward_zero_std"
@@ -101,16 +101,15 @@ def _equal_groups(facts: Facts, step: int, count: int = 3) -> tuple[Evidence, ..
     """The first rollout of some groups of equal rewards."""
     groups = facts.groups
     assert groups is not None
-    rows = facts.rows(step)
-    of_row = groups.of_row[rows]
+    rows = facts.rows_of(step)
     found: dict[int, Evidence] = {}
-    for place in np.flatnonzero(of_row >= 0).tolist():
-        group = int(of_row[place])
+    for place in np.flatnonzero(rows.groups >= 0).tolist():
+        group = int(rows.groups[place])
         outcome = Outcome(int(groups.outcomes[group]))
         if outcome in (Outcome.MIXED, Outcome.FEW) or group in found:
             continue
         label = _OUTCOMES.get(outcome, "all equal")
-        index = int(facts.index_of[rows][place])
+        index = int(rows.indices[place])
         found[group] = Evidence(step, index, None, label, float(groups.mean[group]))
         if len(found) == count:
             break
@@ -119,10 +118,10 @@ def _equal_groups(facts: Facts, step: int, count: int = 3) -> tuple[Evidence, ..
 
 def advantages(facts: Facts, limits: Limits) -> Iterator[Finding]:
     """Recorded advantages are not those that the rewards give by the run's own convention."""
-    rewards, recorded = facts.columns.get("reward"), facts.columns.get("advantage")
-    if rewards is None or recorded is None or facts.groups is None:
+    counts = facts.checks.fit if facts.checks is not None else None
+    if counts is None or facts.groups is None:
         return
-    fit = fit_advantages(rewards, recorded, facts.groups)
+    fit = told(counts)
     label = CONVENTIONS[fit.closest].label
     if not fit.compared:
         return
@@ -145,26 +144,19 @@ def advantages(facts: Facts, limits: Limits) -> Iterator[Finding]:
             "share of steps that fit",
         )
         return
-    yield from _differing(facts, limits, fit.differs, fit.expected, recorded, label)
+    yield from _differing(facts, limits, counts, fit.closest)
 
 
 def _differing(
-    facts: Facts,
-    limits: Limits,
-    differs: np.ndarray,
-    expected: np.ndarray,
-    recorded: np.ndarray,
-    label: str,
+    facts: Facts, limits: Limits, counts: FitCounts, convention: str
 ) -> Iterator[Finding]:
-    of_step = np.searchsorted(facts.steps, facts.step_of)
-    count = len(facts.steps)
-    shares = np.bincount(of_step[differs], minlength=count) / np.maximum(
-        np.bincount(of_step, minlength=count), 1
-    )
+    assert facts.checks is not None, "there are counts"
+    label = CONVENTIONS[convention].label
+    shares = np.zeros(len(facts.steps))
+    shares[np.searchsorted(facts.steps, counts.steps)] = counts.differs[convention]
+    shares /= facts.checks.rollouts
     for stretch in stretches(shares > limits["share"], shares):
         step = int(facts.steps[stretch.worst])
-        rows = facts.rows(step)
-        places = np.flatnonzero(differs[rows])[:3].tolist()
         yield Finding(
             "advantages",
             "warning",
@@ -179,14 +171,19 @@ def _differing(
             "see core/advantages.py",
             Target("groups", step, metric="advantage"),
             "share of rollouts",
-            tuple(
-                Evidence(
-                    step,
-                    int(facts.index_of[rows][i]),
-                    None,
-                    f"expected {expected[rows][i]:.4g}",
-                    float(recorded[rows][i]),
-                )
-                for i in places
-            ),
+            _others(facts, step, convention),
         )
+
+
+def _others(facts: Facts, step: int, convention: str) -> tuple[Evidence, ...]:
+    """The first rollouts of a step whose advantages are not those of the convention."""
+    rows = facts.rows_of(step)
+    rewards, recorded = rows.columns["reward"], rows.columns["advantage"]
+    groups = groups_of(np.full(len(rewards), step), rows.groups, rewards)
+    expected, differs = by_convention(convention, rewards, recorded, groups)
+    return tuple(
+        Evidence(
+            step, int(rows.indices[i]), None, f"expected {expected[i]:.4g}", float(recorded[i])
+        )
+        for i in np.flatnonzero(differs)[:3].tolist()
+    )

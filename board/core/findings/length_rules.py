@@ -11,8 +11,8 @@ from board.core.findings.facts import Facts
 from board.core.findings.finding import Finding, Severity, Target
 from board.core.findings.thresholds import Limits
 from board.core.findings.trailing import onset, stretches, trailing_error, trailing_mean
-from board.core.groups import Groups
 from board.core.kl import FloatArray
+from board.core.step_checks import StepChecks
 
 _TRUNCATION_SOURCE: Final = (
     "DAPO, arXiv 2503.14476, overlong filtering; TRL completions/clipped_ratio"
@@ -92,11 +92,10 @@ def length_without_gain(facts: Facts, limits: Limits) -> Iterator[Finding]:
 
 def reward_length(facts: Facts, limits: Limits) -> Iterator[Finding]:
     """Within groups, the longer response has the higher reward."""
-    groups, rewards = facts.groups, facts.columns.get("reward")
-    lengths = facts.columns.get("response_tokens")
-    if groups is None or rewards is None or lengths is None:
+    checks = facts.checks
+    if checks is None or not checks.pairs.any():
         return
-    correlation, compared = _within_groups(facts, groups, rewards, lengths, int(limits["steps"]))
+    correlation, compared = _within_groups(checks, int(limits["steps"]))
     fires = (correlation >= limits["correlation"]) & (compared >= limits["least"])
     for stretch in stretches(fires, correlation, calm=int(limits["steps"])):
         step = int(facts.steps[stretch.worst])
@@ -120,26 +119,16 @@ def reward_length(facts: Facts, limits: Limits) -> Iterator[Finding]:
         )
 
 
-def _within_groups(
-    facts: Facts, groups: Groups, rewards: FloatArray, lengths: FloatArray, steps: int
-) -> tuple[FloatArray, FloatArray]:
+def _within_groups(checks: StepChecks, steps: int) -> tuple[FloatArray, FloatArray]:
     """[S] correlation of what is left of both after their group's mean, over the last `steps` steps,
     and how many rollouts it is of.
     """
-    keep = (groups.of_row >= 0) & np.isfinite(rewards) & np.isfinite(lengths)
-    of, count = groups.of_row[keep], len(groups.steps)
-    n = np.maximum(np.bincount(of, minlength=count), 1)
-    x, y = rewards[keep], lengths[keep]
-    x = x - (np.bincount(of, weights=x, minlength=count) / n)[of]
-    y = y - (np.bincount(of, weights=y, minlength=count) / n)[of]
-    of_step = np.searchsorted(facts.steps, facts.step_of[keep])
-    size = len(facts.steps)
     sums = [
-        _moving(np.bincount(of_step, weights=values, minlength=size).astype(np.float64), steps)
-        for values in (x * y, x * x, y * y, np.ones(len(x)))
+        _moving(values.astype(np.float64), steps)
+        for values in (checks.xy, checks.xx, checks.yy, checks.pairs)
     ]
     spread = np.sqrt(sums[1] * sums[2])
-    correlation = np.divide(sums[0], spread, out=np.zeros(size), where=spread > 1e-12)
+    correlation = np.divide(sums[0], spread, out=np.zeros(len(spread)), where=spread > 1e-12)
     return correlation, sums[3]
 
 

@@ -13,6 +13,7 @@ from board.core.findings.facts import Facts
 from board.core.findings.finding import Evidence, Finding, Target
 from board.core.findings.thresholds import Limits
 from board.core.findings.trailing import stretches
+from board.core.step_checks import StepChecks
 
 _OURS: Final = "the bound is the board's"
 _HEALTH: Final = Target("health")
@@ -115,10 +116,9 @@ def unequal_arrays(facts: Facts, limits: Limits) -> Iterator[Finding]:
 
 def stopped_rank(facts: Facts, limits: Limits) -> Iterator[Finding]:
     """A rank that writes no more while the others go on, within one launch of the training."""
-    ranks = facts.columns.get("rank")
-    if ranks is None:
+    if facts.checks is None or not len(facts.checks.ranks):
         return
-    present = _presence(facts, ranks)
+    present = _presence(facts, facts.checks)
     sizes = np.array([facts.world_sizes.get(int(s), 0) for s in facts.steps])
     for rank, there in present.items():
         expected = np.where(sizes > 0, rank < sizes, _between(there, present))
@@ -147,17 +147,15 @@ def stopped_rank(facts: Facts, limits: Limits) -> Iterator[Finding]:
             )
 
 
-def _presence(facts: Facts, ranks: np.ndarray) -> dict[int, np.ndarray]:
+def _presence(facts: Facts, checks: StepChecks) -> dict[int, np.ndarray]:
     """By rank: bool [S], whether it has a rollout; ranks that the log says should be there included."""
-    known = np.isfinite(ranks)
-    of_step = np.searchsorted(facts.steps, facts.step_of[known])
+    of_step = np.searchsorted(facts.steps, checks.rank_steps)
     found: dict[int, np.ndarray] = {}
-    numbers = ranks[known].astype(np.int64)
     wanted = {
-        *np.unique(numbers).tolist(),
+        *np.unique(checks.ranks).tolist(),
         *range(min(max(facts.world_sizes.values(), default=0), 4096)),
     }
-    counts = {rank: of_step[numbers == rank] for rank in sorted(wanted)}
+    counts = {rank: of_step[checks.ranks == rank] for rank in sorted(wanted)}
     for rank, places in counts.items():
         there = np.zeros(len(facts.steps), bool)
         there[places] = True
@@ -226,12 +224,9 @@ def resumed(facts: Facts, limits: Limits) -> Iterator[Finding]:
 
 def clock_gap(facts: Facts, limits: Limits) -> Iterator[Finding]:
     """A step that took many times as long as the others, or a clock that ran backwards."""
-    clock = facts.columns.get("timestamp")
-    if clock is None or len(facts.steps) < 4:
+    if facts.checks is None or len(facts.steps) < 4:
         return
-    starts = np.searchsorted(facts.step_of, facts.steps)
-    times = np.fmax.reduceat(clock, starts)
-    gaps = np.append(np.nan, np.diff(times))
+    gaps = np.append(np.nan, np.diff(facts.checks.clock))
     usual = float(np.nanmedian(gaps)) if np.isfinite(gaps).any() else float("nan")
     bound = max(limits["times"] * usual, limits["seconds"])
     backwards = gaps < 0

@@ -7,7 +7,6 @@ from typing import Final
 
 import numpy as np
 
-from board.core.environments import env_curves
 from board.core.findings.facts import Facts
 from board.core.findings.finding import Evidence, Finding, Severity, Target
 from board.core.findings.thresholds import Limits
@@ -47,10 +46,9 @@ def part_falls(facts: Facts, limits: Limits) -> Iterator[Finding]:
 
 def hidden_env(facts: Facts, limits: Limits) -> Iterator[Finding]:
     """One environment loses a good part of its reward, and the mean over all does not show it."""
-    rewards, steps = facts.columns.get("reward"), int(limits["steps"])
-    if rewards is None or len(facts.env_names) < 2 or len(facts.steps) < 2 * steps:
+    curves, steps = facts.env_rewards, int(limits["steps"])
+    if curves is None or len(curves.names) < 2 or len(facts.steps) < 2 * steps:
         return
-    curves = env_curves(facts.step_of, facts.env_codes, facts.env_names, rewards)
     change, error = _changes(curves.overall, steps)
     calm = change > -limits["errors"] * error
     for name, means in zip(curves.names, curves.means, strict=True):
@@ -127,14 +125,11 @@ def _fallen(
 
 def reward_outliers(facts: Facts, limits: Limits) -> Iterator[Finding]:
     """A reward far outside of the range of all rewards before it, or no finite number."""
-    rewards = facts.columns.get("reward")
-    if rewards is None or not np.isfinite(rewards).any():
+    checks = facts.checks
+    if checks is None or not checks.scored.any():
         return
-    finite = np.isfinite(rewards)
-    of_step = np.searchsorted(facts.steps, facts.step_of)
-    starts = np.searchsorted(of_step, np.arange(len(facts.steps)))
-    low = np.minimum.reduceat(np.where(finite, rewards, np.inf), starts)
-    high = np.maximum.reduceat(np.where(finite, rewards, -np.inf), starts)
+    low = np.where(checks.scored > 0, checks.lowest, np.inf)
+    high = np.where(checks.scored > 0, checks.highest, -np.inf)
     past = int(limits["steps"])
     beyond = np.zeros(len(low))
     lowest, highest = np.inf, -np.inf
@@ -169,18 +164,14 @@ def reward_outliers(facts: Facts, limits: Limits) -> Iterator[Finding]:
 
 def unscored(facts: Facts, limits: Limits) -> Iterator[Finding]:
     """Rollouts without a reward in a run that records rewards: failed, lost, or not a number."""
-    rewards = facts.columns.get("reward")
-    if rewards is None or not np.isfinite(rewards).any():
+    checks = facts.checks
+    if checks is None or not checks.scored.any():
         return
-    missing = ~np.isfinite(rewards)
-    count = len(facts.steps)
-    of_step = np.searchsorted(facts.steps, facts.step_of)
-    rollouts = np.maximum(np.bincount(of_step, minlength=count), 1)
-    share = np.bincount(of_step[missing], minlength=count) / rollouts
+    share = (checks.rollouts - checks.scored) / checks.rollouts
     for stretch in stretches(share >= limits["share"], share):
         step = int(facts.steps[stretch.worst])
-        rows = facts.rows(step)
-        places = np.flatnonzero(missing[rows])[:3].tolist()
+        rows = facts.rows_of(step)
+        places = np.flatnonzero(~np.isfinite(rows.columns["reward"]))[:3].tolist()
         yield Finding(
             "unscored",
             "warning",
@@ -196,5 +187,5 @@ def unscored(facts: Facts, limits: Limits) -> Iterator[Finding]:
             "the bound is the board's",
             Target("rollouts", step, metric="reward"),
             "share of rollouts",
-            tuple(Evidence(step, int(facts.index_of[rows][i])) for i in places),
+            tuple(Evidence(step, int(rows.indices[i])) for i in places),
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from made_tokens import step_tokens
+from plain_facts import plain_facts
 
 from board.core.findings import find
 from board.core.findings.digest import Digest, digest
@@ -18,7 +19,7 @@ S = 40
 def facts(digests: tuple[Digest, ...] = (), **curves: np.ndarray) -> Facts:
     steps = np.arange(S)
     each = np.zeros(S, np.int64)
-    return Facts(steps, curves, steps, each, digests=digests)
+    return plain_facts(curves, steps, each, {}, digests=digests)
 
 
 def found(of: Facts, rule: str) -> list[Finding]:
@@ -58,8 +59,7 @@ def test_one_step_of_truncation_is_no_finding() -> None:
 
 def test_reward_that_rises_with_its_parts_is_no_finding() -> None:
     rising = np.linspace(0, 1, S)
-    of = Facts(
-        np.arange(S),
+    of = plain_facts(
         {"reward_mean": rising, "rewards.a_mean": 0.5 + rising},
         np.arange(S),
         np.zeros(S, np.int64),

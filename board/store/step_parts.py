@@ -1,0 +1,337 @@
+"""What is kept of each step beside its rollouts: groups, prompts and environments, and what rules ask.
+
+Made of the rollouts that are shown, when the table of steps is, and like it only of steps whose rollouts
+changed. So pages and rules over a whole run read a few numbers a step, and following costs what is new.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false, reportAttributeAccessIssue=false
+# pyarrow ships without types, and makes its compute functions when it is imported.
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from board.core.group_sums import Extremes, GroupSums, group_order, group_sums
+from board.core.groups import RIGHT_PARTS
+from board.core.metrics import REWARD_PART
+from board.core.records import FloatArray
+from board.core.step_checks import StepChecks, step_checks
+from board.store.manifest import Part
+from board.store.storage import Storage
+
+IntArray = npt.NDArray[np.int64]
+
+KINDS: Final = ("groups", "prompts", "envs", "checks")
+COLUMNS: Final = (
+    *("rank", "group_id", "env", "prompt", "prompt_tokens", "reward", "advantage"),
+    *("response_tokens", "response_chars", "timestamp", "rollout_id"),
+)
+"""Columns of the rollouts that parts are made of, besides those that make a curve."""
+SAME: Final = ("rollout_id", "response_tokens", "reward", "response", "rank")
+"""What two rollouts of one id have in common when they are one, and the rank that wrote them."""
+LENGTHS: Final = ("response_tokens", "response_chars")
+
+_PART_ROWS: Final = 8192
+_CHECKED: Final = ("reward", "advantage", "response_tokens", "timestamp", "rank")
+_EXTREMES: Final = ("known", "low", "high", "at_low", "at_high")
+_FIT: Final = ("hits", "differs")
+
+RowsOf = Callable[[Sequence[int]], pd.DataFrame]
+"""Rollouts of some steps with step, index and SAME, as far as the log has them."""
+
+
+def parts_of(rows: pd.DataFrame, metrics: Sequence[str], same: RowsOf) -> dict[str, pa.Table]:
+    """By kind, what is kept of some steps; rows: all their rollouts, ordered by step and index."""
+    steps = rows["step"].to_numpy(np.int64)
+    judged = {name: numbers(rows, name) for name in metrics if _judges(name)}
+    codes = _category(rows, "group_id")
+    return {
+        "groups": _groups(steps, codes, numbers(rows, "reward"), judged),
+        "prompts": _prompts(rows, steps, judged),
+        "envs": _envs(rows, steps, metrics),
+        "checks": _checks(rows, steps, codes, same),
+    }
+
+
+def numbers(rows: pd.DataFrame, column: str) -> FloatArray:
+    """[rows] a column as numbers, NaN where it has none or is not there."""
+    if column not in rows or not pd.api.types.is_numeric_dtype(rows[column]):
+        return np.full(len(rows), np.nan)
+    return rows[column].to_numpy(np.float64, na_value=np.nan)
+
+
+def _judges(name: str) -> bool:
+    return name.startswith(REWARD_PART) and name.removeprefix(REWARD_PART).lower() in RIGHT_PARTS
+
+
+def _category(rows: pd.DataFrame, name: str) -> IntArray:
+    """[rows] codes in the order of the names, -1 where there is none."""
+    if name not in rows:
+        return np.full(len(rows), -1, np.int64)
+    return np.asarray(rows[name].cat.codes, np.int64)
+
+
+def _groups(
+    steps: IntArray, codes: IntArray, rewards: FloatArray, judged: Mapping[str, FloatArray]
+) -> pa.Table:
+    return pa.table(_sums_columns(group_sums(steps, codes, rewards, judged)))
+
+
+def _sums_columns(sums: GroupSums) -> dict[str, Any]:
+    columns: dict[str, Any] = {"step": sums.steps, "member": sums.codes >= 0, "size": sums.size}
+    columns["total"] = sums.total
+    for name, extremes in {"reward": sums.reward, **sums.parts}.items():
+        columns |= {f"{name}:{field}": getattr(extremes, field) for field in _EXTREMES}
+    return columns
+
+
+def sums_columns(part: str | None) -> tuple[str, ...]:
+    """Columns of groups or prompts that `sums_from` takes. part: the score that says what is right."""
+    names = ("reward", *((part,) if part else ()))
+    return ("step", "member", "size", "total", *(f"{n}:{f}" for n in names for f in _EXTREMES))
+
+
+def sums_from(table: pa.Table, codes: IntArray, part: str | None) -> GroupSums:
+    """The groups that a table holds; codes: [rows], below 0 where `member` is false."""
+    return GroupSums(
+        _whole(table, "step"),
+        np.where(table.column("member").to_numpy(), codes, -1),
+        _whole(table, "size"),
+        _float(table, "total"),
+        _extremes(table, "reward"),
+        {part: _extremes(table, part)} if part else {},
+    )
+
+
+def _extremes(table: pa.Table, name: str) -> Extremes:
+    whole = {field: _whole(table, f"{name}:{field}") for field in ("known", "at_low", "at_high")}
+    low, high = _float(table, f"{name}:low"), _float(table, f"{name}:high")
+    return Extremes(low=low, high=high, **whole)
+
+
+def _prompts(rows: pd.DataFrame, steps: IntArray, judged: Mapping[str, FloatArray]) -> pa.Table:
+    """Prompts of each step in the order in which they come first, with the numbers of their rollouts."""
+    codes, texts, keys = _told_apart(rows)
+    sums = group_sums(steps, codes, numbers(rows, "reward"), judged)
+    order, starts = group_order(steps, codes)
+    offsets = pa.array(np.append(starts, len(order)), pa.int32())
+    columns = _sums_columns(sums)
+    of = pa.array(np.where(sums.codes >= 0, sums.codes, len(keys)))
+    columns["key"] = pa.array(np.append(keys[:, 0], 0)).take(of)
+    columns["text_key"] = pa.array(np.append(keys[:, 1], 0)).take(of)
+    columns["text"] = pa.concat_arrays([texts, pa.nulls(1, texts.type)]).take(of)
+    lists = {"index": rows["index"].to_numpy(np.int64), "reward": numbers(rows, "reward")}
+    lists |= {name: numbers(rows, name) for name in LENGTHS if name in rows}
+    for name, values in lists.items():
+        columns[f"of:{name}"] = pa.ListArray.from_arrays(offsets, pa.array(values[order]))
+    return pa.table(columns)
+
+
+def _told_apart(rows: pd.DataFrame) -> tuple[IntArray, pa.Array, IntArray]:
+    """[rows] a code by first appearance, -1 for none; the text of each code; [codes, 2] its keys.
+
+    Prompts are the same when what the index keeps of them is: their beginning, and their number of
+    tokens where that is recorded. The first key is of both, the second of the text alone: the same in
+    every run (64 bits of BLAKE2).
+    """
+    if "prompt" not in rows:
+        none = np.full(len(rows), -1, np.int64)
+        return none, pa.array([], pa.string()), np.zeros((0, 2), np.int64)
+    encoded = pc.dictionary_encode(pa.array(rows["prompt"]).cast(pa.string()))
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.combine_chunks()
+    place = encoded.indices.fill_null(-1).to_numpy().astype(np.int64)
+    tokens = np.nan_to_num(numbers(rows, "prompt_tokens"), nan=-1.0).astype(np.int64)
+    widest = int(tokens.max(initial=0)) + 2
+    both, unique = pd.factorize(np.where(place < 0, -1, place * widest + tokens + 1))
+    known = np.flatnonzero(unique >= 0)
+    codes = np.full(len(unique), -1, np.int64)
+    codes[known] = np.arange(len(known))
+    texts = encoded.dictionary.take(pa.array(unique[known] // widest))
+    lengths: list[int] = (unique[known] % widest - 1).tolist()
+    keys = [
+        (_key(f"{length} {text}"), _key(text))
+        for text, length in zip(texts.to_pylist(), lengths, strict=True)
+    ]
+    return codes[both], texts, np.array(keys, np.int64).reshape(-1, 2)
+
+
+def _key(text: str) -> int:
+    content = text.encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "big", signed=True)
+
+
+def _envs(rows: pd.DataFrame, steps: IntArray, metrics: Sequence[str]) -> pa.Table:
+    """By step and environment (null: of those without one) the count and the sum of every metric."""
+    codes = _category(rows, "env")
+    order, starts = group_order(steps, codes)
+    first = order[starts]
+    names = list(rows["env"].cat.categories) if "env" in rows else []
+    columns: dict[str, Any] = {
+        "step": steps[first],
+        "env": pa.array([names[c] if c >= 0 else None for c in codes[first].tolist()], pa.string()),
+        "rollouts": np.diff(np.append(starts, len(order))),
+    }
+    for name in metrics:
+        values = numbers(rows, name)[order]
+        finite = np.isfinite(values)
+        if finite.any():
+            columns[f"{name}:known"] = np.add.reduceat(finite, starts, dtype=np.int64)
+            columns[f"{name}:sum"] = np.add.reduceat(np.where(finite, values, 0.0), starts)
+    return pa.table(columns)
+
+
+def _checks(rows: pd.DataFrame, steps: IntArray, codes: IntArray, same: RowsOf) -> pa.Table:
+    held = {name: numbers(rows, name) for name in _CHECKED if name in rows}
+    found = step_checks(steps, held, codes)
+    names = ("steps", "rollouts", "scored", "lowest", "highest", "clock", "pairs", "xx", "yy", "xy")
+    columns: dict[str, Any] = {name: getattr(found, name) for name in names}
+    columns["step"] = columns.pop("steps")
+    if found.fit is not None:
+        columns |= _fit_columns(found)
+    if len(found.ranks):
+        columns["ranks"] = _lists(found.steps, found.rank_steps, pa.array(found.ranks))
+    copies = _copies(rows, same)
+    if len(copies):
+        for name in ("index", "of", "rank"):
+            values = pa.array(copies[name], pa.int64(), from_pandas=True)
+            columns[f"copy:{name}"] = _lists(found.steps, copies["step"].to_numpy(), values)
+    return pa.table(columns)
+
+
+def _lists(steps: IntArray, step_of: IntArray, values: pa.Array) -> pa.ListArray:
+    """[steps] the values of each step; step_of: [values] ascending."""
+    offsets = np.append(np.searchsorted(step_of, steps), len(step_of))
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values)
+
+
+def _fit_columns(found: StepChecks) -> dict[str, Any]:
+    fit = found.fit
+    assert fit is not None
+    place = np.searchsorted(found.steps, fit.steps)
+
+    def spread(counts: IntArray) -> pa.Array:
+        values = np.full(len(found.steps), np.nan)
+        values[place] = counts
+        return pa.array(values, from_pandas=True).cast(pa.int64())
+
+    columns = {"telling": spread(fit.telling)}
+    for field in _FIT:
+        columns |= {f"{field}:{name}": spread(c) for name, c in getattr(fit, field).items()}
+    return columns
+
+
+def _copies(rows: pd.DataFrame, same: RowsOf) -> pd.DataFrame:
+    """Rollouts of one step with the same id that are the same: same length, reward and beginning.
+
+    Columns step, index, of, rank. The same id alone may be of one trajectory that was cut into several
+    training samples.
+    """
+    none = pd.DataFrame({"step": np.zeros(0, np.int64)})
+    if "rollout_id" not in rows:
+        return none
+    known = rows.loc[rows["rollout_id"].notna(), ["step", "rollout_id"]]
+    twice = known[known.duplicated(keep=False)]
+    if twice.empty:
+        return none
+    whole = same(sorted(twice["step"].unique().tolist()))
+    whole = whole[whole["rollout_id"].notna()]
+    keys = ["step", *(name for name in SAME[:-1] if name in whole)]
+    first = whole.groupby(keys, dropna=False, observed=True)["index"].transform("min")
+    again = whole[whole["index"] > first]
+    rank = (
+        again["rank"].astype("Int64") if "rank" in again else pd.array([None] * len(again), "Int64")
+    )
+    found = {"step": again["step"], "index": again["index"], "of": first[again.index], "rank": rank}
+    return pd.DataFrame(found).reset_index(drop=True)
+
+
+class Renewal:
+    """Parts of an index of which some steps are made anew: those of other steps stay as they are.
+
+    A part whose steps change is written again without them, and so is the last one while it is small.
+    """
+
+    def __init__(
+        self, storage: Storage, known: Mapping[str, tuple[Part, ...]], stale: Iterable[int]
+    ) -> None:
+        self._storage = storage
+        self._stale = np.array(sorted(stale), np.int64)
+        self._kept: dict[str, list[Part]] = {}
+        self._pending: dict[str, list[pa.Table]] = {}
+        for kind, parts in known.items():
+            self._kept[kind] = [part for part in parts if not self._is_touched(part)]
+            for part in parts:
+                if self._is_touched(part):
+                    self._add(kind, self._without_stale(part))
+
+    def _is_touched(self, part: Part) -> bool:
+        after = int(np.searchsorted(self._stale, part.low))
+        hit = after < len(self._stale) and self._stale[after] <= part.high
+        return bool(hit) or part.rows < _PART_ROWS
+
+    def _without_stale(self, part: Part) -> pa.Table:
+        table = self._storage.get(part.name)
+        return table.filter(pa.array(~np.isin(table.column("step").to_numpy(), self._stale)))
+
+    def add(self, made: Mapping[str, pa.Table]) -> None:
+        """Takes what was made of some of the steps."""
+        for kind, table in made.items():
+            self._add(kind, table)
+
+    def _add(self, kind: str, table: pa.Table) -> None:
+        pending = self._pending.setdefault(kind, [])
+        if table.num_rows:
+            pending.append(table)
+        if sum(part.num_rows for part in pending) >= _PART_ROWS:
+            self._write(kind)
+
+    def _write(self, kind: str) -> None:
+        pending = self._pending.pop(kind, None)
+        if pending:
+            table = pa.concat_tables(pending, promote_options="default")
+            steps = table.column("step").to_numpy()
+            name = self._storage.put(kind, table)
+            part = Part(name, table.num_rows, int(steps.min()), int(steps.max()))
+            self._kept.setdefault(kind, []).append(part)
+
+    def finish(self) -> dict[str, tuple[Part, ...]]:
+        """All parts, those that stayed and those that were written."""
+        for kind in [*self._pending]:
+            self._write(kind)
+        return {kind: tuple(parts) for kind, parts in self._kept.items() if parts}
+
+
+def loaded(tables: Iterable[pa.Table]) -> pa.Table | None:
+    """One kind of all steps, ordered by step; None where no step has any."""
+    parts = [table for table in tables if table.num_rows]
+    if not parts:
+        return None
+    table = pa.concat_tables(parts, promote_options="default").combine_chunks()
+    steps = table.column("step").to_numpy()
+    if (np.diff(steps) < 0).any():
+        table = table.take(pa.array(np.argsort(steps, kind="stable")))
+    return table
+
+
+def _whole(table: pa.Table, name: str) -> IntArray:
+    """[rows] whole numbers, 0 where there is none."""
+    if name not in table.column_names:
+        return np.zeros(table.num_rows, np.int64)
+    return table.column(name).fill_null(0).to_numpy()
+
+
+def _float(table: pa.Table, name: str) -> FloatArray:
+    """[rows] numbers, NaN where there is none."""
+    if name not in table.column_names:
+        return np.full(table.num_rows, np.nan)
+    return table.column(name).cast(pa.float64()).to_numpy()
