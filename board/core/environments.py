@@ -48,12 +48,3 @@ def curves_from(
         known.astype(np.int64),
         np.divide(whole, every, out=np.full(size[1], np.nan), where=every > 0),
     )
-
-
-def env_curves(
-    steps: IntArray, envs: IntArray, names: Sequence[str], values: FloatArray
-) -> EnvCurves:
-    """Means by step and environment of the values of rollouts, [n]; NaN among them is left out."""
-    known = np.isfinite(values)
-    sums = np.where(known, values, 0.0)
-    return curves_from(steps, envs, names, sums, known.astype(np.int64))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from board.core.groups import Groups, IntArray, groups_of
+from board.core.groups import Groups, IntArray
 from board.core.kl import FloatArray
 
 BoolArray = npt.NDArray[np.bool_]
@@ -53,15 +53,6 @@ class Prompts:
     newly_solved: BoolArray
     lost_again: BoolArray
     volatility: FloatArray
-
-
-def visits_of(
-    steps: IntArray, prompts: IntArray, rewards: FloatArray, right: FloatArray | None = None
-) -> Visits:
-    """Groups rollouts by prompt and step. steps, prompts, rewards, right: [rollouts], as groups_of has
-    them; a prompt's code below 0 is not known, and its rollouts are left out.
-    """
-    return visits_from(groups_of(steps, prompts, rewards, right))
 
 
 def visits_from(groups: Groups) -> Visits:

@@ -162,6 +162,7 @@ class Run:
         """Of what is kept of each step (step_parts.KINDS) one kind, of all steps in ascending order; of
         the named columns those that there are. None where nothing of the kind is recorded.
         """
+        columns = list(dict.fromkeys(columns))
         try:
             if self.options.max_per_step is None:
                 return self.shown.part(kind, columns)

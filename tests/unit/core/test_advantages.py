@@ -28,7 +28,7 @@ def test_conventions_are_what_they_say_for_one_group() -> None:
 def test_the_convention_that_made_the_advantages_is_found(name: str) -> None:
     made = CONVENTIONS[name].compute(REWARDS, GROUPS)
     fit = fit_advantages(REWARDS, made, GROUPS)
-    assert fit.convention == name
+    assert fit.told.convention == name
     assert not fit.differs.any()
 
 
@@ -39,7 +39,7 @@ def test_a_changed_advantage_differs_and_no_other_does() -> None:
 
 
 def test_noise_fits_no_convention() -> None:
-    assert fit_advantages(REWARDS, DICE.normal(size=48), GROUPS).convention is None
+    assert fit_advantages(REWARDS, DICE.normal(size=48), GROUPS).told.convention is None
 
 
 def test_rollouts_without_reward_or_group_are_not_compared() -> None:
@@ -48,5 +48,5 @@ def test_rollouts_without_reward_or_group_are_not_compared() -> None:
     groups: Groups = groups_of(STEPS, np.where(np.arange(48) == 5, -1, CODES), rewards)
     made = CONVENTIONS["rloo"].compute(rewards, groups)
     fit = fit_advantages(rewards, np.where(np.isnan(made), 9.0, made), groups)
-    assert fit.convention == "rloo"
+    assert fit.told.convention == "rloo"
     assert not fit.differs.any()

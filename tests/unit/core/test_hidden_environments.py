@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from board.core.environments import EnvCurves, env_curves
+from board.core.environments import EnvCurves, curves_from
 from board.core.hidden_environments import hidden
 
 
@@ -17,7 +17,8 @@ def curves(means: dict[str, np.ndarray], shares: dict[str, np.ndarray] | None = 
             steps += [step] * count
             envs += [code] * count
             values += (mean[step] + 0.01 * rng.normal(size=count)).tolist()
-    return env_curves(np.array(steps), np.array(envs), [*means], np.array(values))
+    ones = np.ones(len(steps), np.int64)
+    return curves_from(np.array(steps), np.array(envs), [*means], np.array(values), ones)
 
 
 def test_an_environment_that_falls_while_the_mean_rises_is_told() -> None:
@@ -40,5 +41,6 @@ def test_a_mean_that_moves_with_the_mix_alone_is_told() -> None:
 
 def test_too_few_steps_tell_nothing() -> None:
     steps = np.array([0, 0, 1, 1])
-    few = env_curves(steps, np.array([0, 1, 0, 1]), ["a", "b"], np.array([0.0, 1.0, 1.0, 0.0]))
+    envs, means = np.array([0, 1, 0, 1]), np.array([0.0, 1.0, 1.0, 0.0])
+    few = curves_from(steps, envs, ["a", "b"], means, np.ones(4, np.int64))
     assert hidden(few) == []

@@ -2,9 +2,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from board.core.prompts import prompts_of, visits_of
+from board.core.groups import groups_of
+from board.core.prompts import Visits, prompts_of, visits_from
 
 NAN = float("nan")
+
+
+def visits_of(steps, prompts, rewards, right=None) -> Visits:
+    return visits_from(groups_of(steps, prompts, rewards, right))
 
 
 def test_prompts_are_never_solved_newly_solved_or_lost_again() -> None:

@@ -2,22 +2,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 from written_logs import native_run, rllb_run
 
-from board.core.prompts import prompts_of
 from board.errors import ChoiceError
 from board.store.discovery import discover
-from board.store.groups import (
-    advantage_fit,
-    environment_curves,
-    groups,
-    prompt_visits,
-    step_grid,
-)
+from board.store.groups import environment_curves, step_grid
 from board.store.mismatch import mismatch_by_step
 from board.store.run import Run, open_run
+from board.store.run_groups import run_groups
+from board.store.run_prompts import run_prompts
 from board.store.step_tokens import read_step
 
 SAMPLES = Path(__file__).parents[3] / "rollout_samples"
@@ -29,18 +23,18 @@ def run() -> Run:
 
 
 def test_groups_without_gradient_are_those_of_the_table_of_steps(run: Run) -> None:
-    found = groups(run)
+    found = run_groups(run)
     assert found is not None
-    for step, share in zip(run.steps["step"], run.steps["zero_std_group_fraction"], strict=True):
-        own = found.outcomes[found.steps == step]
-        assert np.isin(own, (1, 2, 3)).mean() == share
+    shares = run.steps["zero_std_group_fraction"].tolist()
+    assert found.by_step.zero_std.tolist() == pytest.approx(shares)
 
 
 def test_a_run_follows_the_convention_its_settings_name(run: Run) -> None:
-    fit = advantage_fit(run)
-    assert fit is not None
-    assert fit.convention == "grpo"  # TRL's scale_rewards="group"
-    assert not fit.differs.any()
+    found = run_groups(run)
+    assert found is not None
+    fits = [found.fit(int(step)) for step in run.steps["step"]]
+    assert {fit.told.convention for fit in fits if fit} == {"grpo"}  # TRL's scale_rewards="group"
+    assert not any(fit.differs.any() for fit in fits if fit)
 
 
 def test_a_grid_s_cells_are_indices_of_rollouts(run: Run) -> None:
@@ -55,10 +49,17 @@ def test_a_grid_s_cells_are_indices_of_rollouts(run: Run) -> None:
 
 
 def test_every_rollout_is_of_one_visit_of_one_prompt(run: Run) -> None:
-    visits, texts = prompt_visits(run)
-    assert visits.rollouts.sum() == run.rollout_count
-    assert set(texts) == set(run.rollouts["prompt"])
-    assert len(prompts_of(visits).codes) == len(texts)
+    found = run_prompts(run)
+    assert found is not None
+    assert found.visits.rollouts.sum() == run.rollout_count
+    codes = range(len(found.keys))
+    assert set(found.texts(codes)) == set(run.rollouts["prompt"])
+    seen = [
+        pair
+        for code in codes
+        for pair in zip(found.rollouts(code).steps, found.rollouts(code).indices, strict=True)
+    ]
+    assert sorted(seen) == sorted(zip(run.rollouts["step"], run.rollouts["index"], strict=True))
 
 
 def test_environments_are_told_apart(run: Run) -> None:
@@ -70,8 +71,7 @@ def test_environments_are_told_apart(run: Run) -> None:
 def test_logs_without_groups_have_none(tmp_path: Path) -> None:
     (info,) = discover(rllb_run(tmp_path / "run")).runs
     run = open_run(info)
-    assert groups(run) is None
-    assert advantage_fit(run) is None
+    assert run_groups(run) is None
     assert [*environment_curves(run).names] == []
 
 
