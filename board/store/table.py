@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from board.core.records import FloatArray
 from board.errors import ChoiceError
+from board.store.text_order import text_order
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +58,11 @@ def ordered(
     if pd.api.types.is_numeric_dtype(values.dtype):
         numbers = values.to_numpy(np.float64, na_value=np.nan)
         return rows.iloc[_first(-numbers if descending else numbers, limit)]
-    if isinstance(values.dtype, pd.StringDtype) and limit is not None and limit < len(values):
-        return rows.iloc[_first_texts(pa.chunked_array(pa.array(values)), limit, descending)]
+    if isinstance(values.dtype, pd.StringDtype):
+        texts = pa.chunked_array(pa.array(values))
+        if limit is not None and limit < len(values):
+            return rows.iloc[_first_texts(texts, limit, descending)]
+        return rows.iloc[text_order(texts, descending=descending)]
     values = values.reset_index(drop=True)
     order = values.sort_values(ascending=not descending, kind="stable", na_position="last").index
     return rows.iloc[order[:limit].to_numpy()]

@@ -28,3 +28,18 @@ def test_the_first_rows_are_those_of_the_whole_table_sorted(column, descending, 
     whole = values.sort_values(ascending=not descending, kind="stable", na_position="last")
     found = ordered(rows, column, descending=descending, limit=limit)
     assert found.index.tolist() == whole.index.tolist()[:limit]
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("shared", ["", "the same beginning of all "])
+@pytest.mark.parametrize("kinds", [3, 40, 100_000])
+def test_texts_are_in_the_order_of_their_code_points(descending, shared, kinds):
+    dice = np.random.default_rng(3)
+    alphabet = np.array(["a", "b", "\0", "é", "中", "𝄞", "\x7f"])
+    words = ["".join(dice.choice(alphabet, dice.integers(0, 12))) for _ in range(kinds // 10 + 3)]
+    chosen = [shared + words[i] for i in dice.integers(0, len(words), 3000)]
+    texts = pd.Series([None if i % 50 == 7 else text for i, text in enumerate(chosen)], dtype="str")
+    found = ordered(pd.DataFrame({"text": texts}), "text", descending=descending)
+    places = [i for i, text in enumerate(texts) if isinstance(text, str)]
+    places.sort(key=lambda i: texts[i], reverse=descending)
+    assert found.index.tolist() == [*places, *range(7, 3000, 50)]
