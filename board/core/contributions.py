@@ -125,11 +125,10 @@ class Contributions:
     def by(self, grouping: Grouping, limit: int | None = None) -> list[TypeShare]:
         """Types of tokens, the one that contributes most first; they add up to the mean."""
         codes, names = self._codes(grouping)
-        counts = np.bincount(codes[self.counted], minlength=len(names))
+        kept = slice(None) if self.counted.all() else self.counted  # a mask copies all of it
+        counts = np.bincount(codes[kept], minlength=len(names))
         parts = np.bincount(codes, weights=self.parts, minlength=len(names))
-        totals = np.bincount(
-            codes[self.counted], weights=self.values[self.counted], minlength=len(names)
-        )
+        totals = np.bincount(codes[kept], weights=self.values[kept], minlength=len(names))
         order: list[int] = self._order(parts).tolist()
         found = [place for place in order if counts[place]][:limit]
         return [

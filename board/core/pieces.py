@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Literal
+from typing import Final, Literal
 
 Coding = Literal["byte_level", "metaspace", "text"]
 
@@ -57,6 +57,18 @@ def display_pieces(pieces: Sequence[str | None], coding: Coding) -> list[str]:
     ]
 
 
+def display_alone(pieces: Sequence[str], coding: Coding) -> list[str]:
+    """Text to show for each piece by itself, as display_pieces has it of a list of that piece alone."""
+    if coding == "text":
+        return [*pieces]
+    to_bytes, literal = _CODINGS[coding]
+    found: list[str] = []
+    for piece in pieces:
+        raw = to_bytes(piece)
+        found.append(literal(piece) if raw is None else raw.decode("utf-8", "replace"))
+    return found
+
+
 def joined(tokens: Sequence[str]) -> str:
     """The text that display texts of tokens make together."""
     return "".join(token for token in tokens if token != PLACEHOLDER)
@@ -93,13 +105,11 @@ def _decoded(pieces: Sequence[str | None], coding: Coding) -> list[str]:
     """Each token's part of the whole text; empty where a later token completes the character."""
     if coding == "text":
         return [UNKNOWN_PIECE if piece is None else piece for piece in pieces]
-    if coding == "byte_level":
-        return _join_bytes(pieces, _byte_level_bytes, literal=str)
-    if coding == "metaspace":
-        return _join_bytes(pieces, _fallback_byte, literal=_without_metaspace)
-    raise ValueError(
-        f"coding is {coding!r}; expected 'byte_level', 'metaspace' or 'text' (see detect_coding)"
-    )
+    if coding not in _CODINGS:
+        raise ValueError(
+            f"coding is {coding!r}; expected 'byte_level', 'metaspace' or 'text' (see detect_coding)"
+        )
+    return _join_bytes(pieces, *_CODINGS[coding])
 
 
 @cache
@@ -127,6 +137,13 @@ def _fallback_byte(piece: str) -> bytes | None:
 
 def _without_metaspace(piece: str) -> str:
     return piece.replace(_METASPACE, " ")
+
+
+_CODINGS: Final[Mapping[str, tuple[Callable[[str], bytes | None], Callable[[str], str]]]] = {
+    "byte_level": (_byte_level_bytes, str),
+    "metaspace": (_fallback_byte, _without_metaspace),
+}
+"""How a piece becomes bytes (None: it has none of its own) and, where it has none, text."""
 
 
 def _join_bytes(

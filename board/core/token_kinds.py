@@ -54,6 +54,8 @@ _CODE: Final = re.compile(
     r"[A-Za-z]_|_[A-Za-z]|[a-z][A-Z]|[A-Za-z]\(|[\])}]\s*[:;{]|->|=>|[=!<>+*/|&:-]=|::|\+\+|&&|\|\|"
     r"|//|/\*|\*/|[({\[][)}\]]|\{\n|\}\n|;\n|\b(?:def|elif|lambda|struct|const|printf|nullptr)\b"
 )
+_KEYWORDS: Final = frozenset(("def", "elif", "lambda", "struct", "const", "printf", "nullptr"))
+_CAMEL: Final = re.compile(r"[a-z][A-Z]")
 
 
 def kind_of(piece: str) -> Kind:
@@ -65,6 +67,10 @@ def kind_of(piece: str) -> Kind:
     text = piece.strip()
     if not text:
         return "newline" if "\n" in piece else "whitespace"
+    if text.isascii() and text.isalnum():  # most pieces: no pattern has more to say of them
+        if text.isdigit():
+            return "digits"
+        return "code" if text in _KEYWORDS or _CAMEL.search(text) else "word"
     if _UNKNOWN.fullmatch(text):
         return "not known"
     for pattern, kind in _MARKERS:

@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 
 import numpy as np
 
-from board.core.pieces import UNKNOWN_PIECE, Coding, display_pieces
+from board.core.pieces import UNKNOWN_PIECE, Coding, display_alone, display_pieces
 from board.core.records import FloatArray
 
 _WHOLE: Final = 2.0**53
@@ -50,9 +50,9 @@ class Vocabulary:
     def alone(self, ids: Sequence[int]) -> list[str]:
         """Display text of each id by itself: one that holds a part of a character shows U+FFFD."""
         raw = [self._piece(i) for i in ids]
+        shown = iter(display_alone([piece for piece in raw if piece is not None], self.coding))
         return [
-            f"⟨{i}⟩" if piece is None else display_pieces([piece], self.coding)[0]
-            for i, piece in zip(ids, raw, strict=True)
+            f"⟨{i}⟩" if piece is None else next(shown) for i, piece in zip(ids, raw, strict=True)
         ]
 
     def _piece(self, token_id: int) -> str | None:

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from board.core.pieces import (
     PLACEHOLDER,
     UNKNOWN_PIECE,
+    Coding,
     detect_coding,
+    display_alone,
     display_pieces,
     joined,
 )
@@ -127,3 +129,9 @@ def test_what_cannot_be_known_is_text() -> None:
     assert detect_coding(["ĠA"], None) == "text"
     assert detect_coding(["ĠA"], "something else") == "text"
     assert detect_coding([], "A") == "text"
+
+
+@pytest.mark.parametrize("coding", ["text", "byte_level", "metaspace"])
+@pytest.mark.parametrize("piece", ["", "a", " a", "Ġthe", "Ã", "Ã©", "▁of", "<0xE4>", "中"])
+def test_a_piece_alone_is_shown_as_in_a_list_of_its_own(piece: str, coding: Coding) -> None:
+    assert display_alone([piece], coding) == display_pieces([piece], coding)
