@@ -62,7 +62,8 @@ class Vocabulary:
 def id_texts(ids: FloatArray) -> list[str]:
     """What is shown for ids [n] when no vocabulary is known: the ids themselves."""
     if (np.abs(ids) < _WHOLE).all():  # False of NaN
-        return [f"⟨{i}⟩" for i in ids.astype(np.int64).tolist()]
+        told = "⟩ ⟨".join(map(str, ids.astype(np.int64).tolist()))
+        return f"⟨{told}⟩".split(" ") if len(ids) else []
     return [f"⟨{int(i)}⟩" if math.isfinite(i) else UNKNOWN_PIECE for i in ids.tolist()]
 
 

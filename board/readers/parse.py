@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import re
+import struct
 from collections.abc import Iterator
 from typing import Any, Final, cast
 
@@ -144,6 +145,11 @@ def numbers_from_list(entries: list[Any]) -> FloatArray:
 
     Raises RecordError on other text, objects and nested lists.
     """
+    try:
+        # A quarter of numpy's time, which looks for lists in lists first.
+        return np.frombuffer(bytearray(struct.pack(f"{len(entries)}d", *entries)), np.float64)
+    except (struct.error, OverflowError):
+        pass  # null, text, a list
     try:
         array = np.array(entries, np.float64)
     except (ValueError, TypeError, OverflowError) as error:

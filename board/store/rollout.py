@@ -34,6 +34,11 @@ from board.store.packed import readable
 from board.store.run import Run
 from board.store.scan import MENDED, previews
 
+_LOCATED: Final = (
+    *("step", "file", *segments.LOCATION, segments.PART),
+    *("rollout_id", "reward", "prompt", "response"),
+)
+"""Columns of the rollouts by which one is found again in the log, and known to be the same."""
 _SEARCHED: Final = ("prompt", "response", "ref_response", "ground_truth")
 
 
@@ -74,8 +79,7 @@ def open_rollout(
     Raises NotFoundError when the run has none there, UnreadableError when its file can't be read or
     no longer holds that line.
     """
-    row = run.row(step, index)
-    line, record, mended = _read(run, row)
+    line, record, mended = _read(run, run.row(step, index, _LOCATED))
     metrics, remarks = _metrics(run, record)
     if mended:
         remarks.append(MENDED)
@@ -104,7 +108,7 @@ def open_rollout(
 
 def token_values(run: Run, step: int, index: int) -> dict[str, FloatArray]:
     """The token metrics of one rollout without its texts, as `OpenRollout.metrics`. Raises the same."""
-    _, record, _ = _read(run, run.row(step, index))
+    _, record, _ = _read(run, run.row(step, index, _LOCATED))
     return _metrics(run, record)[0]
 
 
@@ -112,7 +116,7 @@ def prompt_key(run: Run, step: int, index: int) -> str | None:
     """Equal for two rollouts of exactly one prompt: by its ids, else its text, else the messages before
     the first of the assistant. None where no prompt is recorded. Raises the same as open_rollout.
     """
-    _, record, _ = _read(run, run.row(step, index))
+    _, record, _ = _read(run, run.row(step, index, _LOCATED))
     if record.prompt_ids is not None:
         content = record.prompt_ids.values().tobytes()
     elif "prompt" in record.texts:
@@ -275,19 +279,7 @@ def search(run: Run, rows: pd.DataFrame, text: str, *, regex: bool = False) -> p
 
 
 def _located(rows: pd.DataFrame) -> Iterator[pd.Series[Any]]:
-    wanted = [
-        "step",
-        "file",
-        "line",
-        "offset",
-        "size",
-        "part",
-        "rollout_id",
-        "reward",
-        "prompt",
-        "response",
-    ]
-    for _, row in rows[[name for name in wanted if name in rows]].iterrows():
+    for _, row in rows[[name for name in _LOCATED if name in rows]].iterrows():
         yield row
 
 

@@ -223,8 +223,11 @@ class Run:
             frame = frame[frame["index"] < cap].reset_index(drop=True)
         return frame[[name for name in self.columns if name in frame]]
 
-    def row(self, step: int, index: int) -> pd.Series[Any]:
-        """The row of a rollout; raises NotFoundError naming what there is."""
+    def row(self, step: int, index: int, columns: Sequence[str] | None = None) -> pd.Series[Any]:
+        """The row of a rollout; raises NotFoundError naming what there is.
+
+        columns: all that is needed of it, which may spare reading the others.
+        """
         count = self.counts.get(step, 0)
         if count == 0:
             raise NotFoundError(f"step {step} is not in {self.info.name}: {_range(self.counts)}")
@@ -233,12 +236,12 @@ class Run:
         with self._loaded.lock:
             if self._loaded.rollouts is not None or step in self._loaded.of_step:
                 return self.of_step(step).iloc[index]
-        return self._lone_row(step, index)
+        return self._lone_row(step, index, columns)
 
-    def _lone_row(self, step: int, index: int) -> pd.Series[Any]:
+    def _lone_row(self, step: int, index: int, columns: Sequence[str] | None) -> pd.Series[Any]:
         """The row of a step that is not at hand, without making a frame of all its rows."""
         try:
-            found = self.shown.row(step, index)
+            found = self.shown.row(step, index, columns)
         except BrokenIndexError as error:
             raise _gone(self.info, error) from error
         label = index + sum(count for s, count in self.counts.items() if s < step)

@@ -388,10 +388,14 @@ class Shown:
             self._storage.discard(self.manifest)
             raise
 
-    def row(self, step: int, index: int) -> dict[str, Any]:
-        """One row of `frame((step, step))`, in a fraction of the time; index: below the step's count."""
-        table = self.table((step, step))
-        found = segments.row_of(table, self.columns, index) | {"index": index}
+    def row(self, step: int, index: int, columns: Sequence[str] | None = None) -> dict[str, Any]:
+        """One row of `frame((step, step), columns)`, in a fraction of the time; index: below the step's
+        count.
+        """
+        table = self.table((step, step), columns)
+        wanted = None if columns is None else {*columns, *_ORDER}
+        held = [c for c in self.columns if wanted is None or c.name in wanted]
+        found = segments.row_of(table, held, index) | {"index": index}
         if GAP in found:
             found[GAP] = found["reward"] - found["ref_reward"]
         return found
