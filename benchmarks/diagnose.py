@@ -1,9 +1,9 @@
-"""How long it takes to look a run over: a step's tokens, and the rules on an index of many rollouts.
+"""How long it takes to look a step's tokens over; what the index alone answers: many_rollouts.py.
 
-    python benchmarks/diagnose.py [--rollouts 1000000] [--tokens 4096]
+    python benchmarks/diagnose.py [--tokens 4096]
 
-Promises: lists of tokens of a step of 512 rollouts x 4,096 tokens in 2 s; what the index alone answers
-in 300 ms at a million rollouts. The data is generated: only its shape means something.
+Promise: lists of tokens of a step of 512 rollouts x 4,096 tokens in 2 s. The data is generated: only its
+shape means something.
 """
 
 from __future__ import annotations
@@ -27,11 +27,8 @@ sys.path[:0] = [str(Path(__file__).parents[1])]
 
 from board.core import mismatch  # noqa: E402
 from board.core.contributions import contributions  # noqa: E402
-from board.core.findings import find  # noqa: E402
-from board.core.findings.facts import Facts  # noqa: E402
-from board.core.groups import by_step, pass_at_k_by_step  # noqa: E402
 from board.store.discovery import discover  # noqa: E402
-from board.store.findings import default_thresholds, facts_of  # noqa: E402
+from board.store.findings import facts_of  # noqa: E402
 from board.store.run import Run, open_run  # noqa: E402
 from board.store.step_tokens import ReadTokens, read_step  # noqa: E402
 
@@ -58,29 +55,6 @@ def make_step(folder: Path, tokens: int) -> Path:
     return folder
 
 
-def make_facts(rollouts: int) -> Facts:
-    """What an index of so many rollouts holds, 1,024 a step in groups of 8."""
-    dice = np.random.default_rng(0)
-    step_of = np.arange(rollouts) // 1024
-    steps = np.unique(step_of)
-    reward = (dice.random(rollouts) < 0.4).astype(float)
-    columns = {
-        "reward": reward,
-        "rewards.correct": reward,
-        "rewards.format": dice.random(rollouts),
-        "advantage": dice.normal(size=rollouts),
-        "response_tokens": dice.integers(1, 8000, rollouts).astype(float),
-        "is_truncated": (dice.random(rollouts) < 0.05).astype(float),
-        "rank": (np.arange(rollouts) % 1024 // 128).astype(float),
-    }
-    curves = {
-        f"{name}_mean": np.full(len(steps), values.mean()) for name, values in columns.items()
-    }
-    curves |= {name: dice.random(len(steps)) for name in ("k3_mean", "entropy_mean")}
-    codes = np.arange(rollouts) % 1024 // 8
-    return Facts(steps, curves, step_of, np.arange(rollouts) % 1024, columns, codes)
-
-
 def timed(work: Callable[[], object]) -> str:
     """Median (slowest) of some runs, in ms."""
     found: list[float] = []
@@ -91,8 +65,8 @@ def timed(work: Callable[[], object]) -> str:
     return f"{statistics.median(found):.0f} ({max(found):.0f})"
 
 
-def of_step(run: Run) -> dict[str, str]:
-    """Timings of what a page asks of a step's tokens."""
+def of_step(run: Run) -> dict[str, Callable[[], None]]:
+    """What pages ask of a step's tokens."""
 
     def lists() -> None:
         found = contributions(read_step(run, 1, ReadTokens.of_metric("k3")), "k3")
@@ -110,42 +84,19 @@ def of_step(run: Run) -> dict[str, str]:
         for cut in (mismatch.by_kind, mismatch.by_position, mismatch.by_probability):
             cut(tokens, d)
 
-    return {"lists of rollouts, tokens and types by k3": timed(lists), "mismatch": timed(lab)}
-
-
-def of_index(rollouts: int) -> dict[str, str]:
-    """Timings of what the index alone answers. Facts remember their groups, so they are made anew."""
-    thresholds = default_thresholds()
-
-    def fresh() -> Facts:
-        return Facts(**{name: getattr(facts, name) for name in facts.__dataclass_fields__})
-
-    def grouped() -> None:
-        groups = fresh().groups
-        assert groups is not None
-        by_step(groups)
-        for k in (1, 4, 8):
-            pass_at_k_by_step(groups, k)
-
-    facts = make_facts(rollouts)
-    return {
-        "groups by step and pass@1, 4, 8": timed(grouped),
-        "all rules on the index": timed(lambda: find(fresh(), thresholds)),
-    }
+    return {"lists of rollouts, tokens and types by k3": lists, "mismatch": lab}
 
 
 def main() -> None:
     """Command line; see the module's docstring."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rollouts", type=int, default=1_000_000)
     parser.add_argument("--tokens", type=int, default=4096)
     parser.add_argument("--run", type=Path, help="also: facts of this run from its index")
     args = parser.parse_args()
     print(f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}")
     with tempfile.TemporaryDirectory() as folder:
         (info,) = discover(make_step(Path(folder) / "run", args.tokens)).runs
-        found = of_step(open_run(info))
-    found |= of_index(args.rollouts)
+        found = {what: timed(work) for what, work in of_step(open_run(info)).items()}
     if args.run:
         run = open_run(discover(args.run).runs[0])
         found["facts from the index"] = timed(lambda: facts_of(run))

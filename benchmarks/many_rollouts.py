@@ -1,8 +1,13 @@
-"""How an index of very many rollouts opens: time and memory of the Overview, of a step, of sorting.
+"""How an index of very many rollouts opens: what each page asks of it, and sorting the whole table.
 
-    python benchmarks/many_rollouts.py [--rollouts 5000000]
+    python benchmarks/many_rollouts.py [--rollouts 1000000 5000000] [--repeats 5]
+                                       [--distinct-prompts] [--tokens]
 
-The index is generated, without a log: what is measured is everything after the reading.
+The index is generated, without a log: what is measured is everything after the reading. Each repeat is a
+process of its own that has imported everything; first: the run is opened as well; later: it is open, and
+nothing of the page is kept. --distinct-prompts: no prompt comes twice. --tokens: also what reads token
+arrays, from a generated log: lists of a step of 512 rollouts x 4,096 tokens (see diagnose.py), and one
+rollout of 8,000 tokens x 12 arrays.
 """
 
 from __future__ import annotations
@@ -16,64 +21,97 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
-from board.store import step_store
-from board.store.batch import put_rows, tallies_of
-from board.store.discovery import RunInfo
-from board.store.log_file import LogFile
-from board.store.manifest import FileState, Manifest
-from board.store.run import Run, indexed_run
-from board.store.storage import FolderStorage
-from board.store.table import ordered
+sys.path[:0] = [str(Path(__file__).parents[1])]
+
+from board.core.groups import pass_at_k_by_step  # noqa: E402
+from board.store import step_store  # noqa: E402
+from board.store.batch import put_rows, tallies_of  # noqa: E402
+from board.store.discovery import RunInfo, discover  # noqa: E402
+from board.store.env_table import table_of_step  # noqa: E402
+from board.store.findings import diagnose  # noqa: E402
+from board.store.groups import environment_curves, step_grid  # noqa: E402
+from board.store.log_file import LogFile  # noqa: E402
+from board.store.manifest import FileState, Manifest  # noqa: E402
+from board.store.rollout import open_rollout  # noqa: E402
+from board.store.run import Run, indexed_run, open_run  # noqa: E402
+from board.store.run_groups import run_groups  # noqa: E402
+from board.store.run_prompts import run_prompts  # noqa: E402
+from board.store.storage import FolderStorage  # noqa: E402
+from board.store.table import ordered  # noqa: E402
 
 _EACH: Final = 16_384
 _A_STEP: Final = 1024
+_A_GROUP: Final = 8
+_PROMPTS: Final = 20_000
 _SORTED: Final = 1_000_000
 _TEXT: Final = "So we add the ones, carry the ten and get forty-two, which is what was asked for. "
+_METRICS: Final = ("reward", "response_tokens", "k3_mean", "entropy_mean")
+
+Timing = tuple[float, float]
+"""Milliseconds on the clock, and of CPU."""
 
 
-def make(folder: Path, rollouts: int) -> None:
-    """Writes the index of a run of so many rollouts, 1,024 a step."""
+def make(folder: Path, rollouts: int, *, distinct: bool = False) -> None:
+    """Writes the index of a run of so many rollouts, 1,024 a step in groups of 8, of 20,000 prompts."""
     storage = FolderStorage(folder)
     rng = np.random.default_rng(0)
     state = FileState(0, "x.jsonl", "native", size=1, consumed=1)
     segments = []
     for first in range(0, rollouts, _EACH):
-        numbers = np.arange(first, min(first + _EACH, rollouts))
-        table = pa.table(
-            {
-                "step": numbers // _A_STEP,
-                "line": numbers + 1,
-                "offset": numbers * 1000,
-                "size": np.full(len(numbers), 1000),
-                "file": np.zeros(len(numbers), np.int64),
-                "response_tokens": rng.integers(1, 8000, len(numbers)),
-                **{
-                    name: rng.normal(size=len(numbers))
-                    for name in ("reward", "advantage", "k1_mean", "k3_mean", "entropy_mean")
-                },
-                "group_id": [f"g{number // 8}" for number in numbers],
-                "prompt": [f"{number} {_TEXT}" for number in numbers],
-                "response": [f"{_TEXT * 2}{number}" for number in numbers],
-            }
-        )
+        table = _rows(np.arange(first, min(first + _EACH, rollouts)), rng, distinct=distinct)
+        tallies = dict(state.tallies)
         for rank, tally in tallies_of(table).items():
-            known = dict(state.tallies)
-            if rank in known:
-                known[rank].merge(tally)
+            if rank in tallies:
+                tallies[rank].merge(tally)
             else:
-                known[rank] = tally
-            state = replace(state, tallies=known)
+                tallies[rank] = tally
+        state = replace(state, tallies=tallies)
         segments.append(put_rows(storage, table))
     steps = frozenset(range(-(-rollouts // _A_STEP)))
     manifest = Manifest("generated", 1, (state,), tuple(segments), stale=steps, total=1)
     storage.commit(step_store.refreshed(storage, manifest, ["x.jsonl"]))
+
+
+def _rows(numbers: np.ndarray, rng: np.random.Generator, *, distinct: bool) -> pa.Table:
+    count = len(numbers)
+    groups = numbers // _A_GROUP
+    prompts = numbers if distinct else groups * 7919 % _PROMPTS
+    reward = (rng.random(count) < 0.4).astype(float)
+    return pa.table(
+        {
+            "step": numbers // _A_STEP,
+            "line": numbers + 1,
+            "offset": numbers * 1000,
+            "size": np.full(count, 1000),
+            "file": np.zeros(count, np.int64),
+            "rank": numbers % _A_STEP // 128,
+            "response_tokens": rng.integers(1, 8000, count),
+            "prompt_tokens": prompts % 400 + 20,
+            "reward": reward,
+            "is_truncated": (rng.random(count) < 0.05).astype(float),
+            "timestamp": numbers * 0.1,
+            "number:rewards.correct": reward,
+            "number:rewards.format": rng.random(count),
+            **{
+                name: rng.normal(size=count)
+                for name in ("advantage", "k1_mean", "k3_mean", "entropy_mean")
+            },
+            "env": [f"env {number % 5}" for number in groups.tolist()],
+            "group_id": [f"g{number}" for number in groups.tolist()],
+            "rollout_id": [f"r{number}" for number in numbers.tolist()],
+            "prompt": [f"{number} {_TEXT}" for number in prompts.tolist()],
+            "response": [f"{_TEXT * 2}{number}" for number in rng.permutation(numbers).tolist()],
+        }
+    )
 
 
 def opened(folder: Path) -> Run:
@@ -83,54 +121,173 @@ def opened(folder: Path) -> Run:
     return indexed_run(FolderStorage(folder), info)
 
 
-def measure(folder: Path, *, sort: bool) -> dict[str, float]:
-    """Seconds and MB in this process."""
-    found: dict[str, float] = {}
+def _overview(run: Run) -> None:
+    run.steps["reward_mean"].mean()
 
-    def timed(what: str, begun: float) -> None:
-        found[f"{what}, ms"] = (time.perf_counter() - begun) * 1e3
-        found[f"after {what}, peak MB"] = (
-            resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
-        )
 
-    begun = time.perf_counter()
-    run = opened(folder)
-    timed("Overview's data", begun)
-    begun = time.perf_counter()
-    run.of_step(int(run.steps["step"].iloc[-3]))
-    timed("one step", begun)
+def _step(run: Run) -> None:
+    run.of_step(_middle(run))
+
+
+def _middle(run: Run) -> int:
+    return int(run.steps["step"].iloc[len(run.steps) // 2])
+
+
+def _groups(run: Run) -> None:
+    found, step = run_groups(run), _middle(run)
+    assert found is not None
+    assert found.by_step is not None
+    for k in (1, 4, 8):
+        pass_at_k_by_step(found.groups, k)
+    found.of(step)
+    found.fit(step)
+    step_grid(run, step)
+
+
+def _prompts(run: Run) -> None:
+    found = run_prompts(run)
+    assert found is not None
+    listed = found.scored.codes[:500].tolist()
+    found.texts(listed)
+    found.rollouts(listed[0])
+
+
+def _environments(run: Run) -> None:
+    for column in ("step", *_METRICS):
+        environment_curves(run, column)
+    table_of_step(run.of_step(_middle(run)), _METRICS)
+
+
+def _compare(run: Run) -> None:
+    """A run with itself: both sides' prompts, and which they share."""
+    sides = [run_prompts(run), run_prompts(run)]
+    left, right = sides
+    assert left is not None
+    assert right is not None
+    shared = np.flatnonzero(np.isin(left.text_keys, right.text_keys))[:2000]
+    left.texts(shared.tolist())
+    for side in (left, right):
+        side.rollouts(int(shared[0]))
+
+
+def _ranking(run: Run) -> None:
+    ordered(run.of_step(_middle(run)), "k3_mean", descending=True, limit=200)
+
+
+def _findings(run: Run) -> None:
+    diagnose(run, tokens=False)
+
+
+PAGES: Final[dict[str, Callable[[Run], None]]] = {
+    "Overview": _overview,
+    "one step's table": _step,
+    "Groups": _groups,
+    "Prompts": _prompts,
+    "Environments, 4 metrics": _environments,
+    "Compare, prompts of two runs": _compare,
+    "Spike, a step's rollouts ranked": _ranking,
+    "Findings, rules on the index": _findings,
+}
+
+
+def _ms(work: Callable[[], object]) -> tuple[float, float]:
+    """On the clock and of CPU: other jobs make the first longer."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    work()
+    return (time.perf_counter() - wall) * 1e3, (time.process_time() - cpu) * 1e3
+
+
+def measure(folder: Path, *, sort: bool) -> dict[str, Timing]:
+    """Milliseconds in this process, and MB."""
+    found: dict[str, Timing] = {}
+    for page, work in PAGES.items():
+        run: list[Run] = []
+        found[f"{page}, first"] = _ms(lambda work=work, run=run: work(_kept(run, opened(folder))))
+        found[f"{page}, later"] = _ms(lambda work=work, run=run: work(run[0]))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
+    found["all of these, peak MB"] = (peak, 0)
     if sort:
-        begun = time.perf_counter()
-        rows = run.rollouts
-        timed("the whole table", begun)
-        for column in ("reward", "response_tokens", "group_id", "response"):
-            begun = time.perf_counter()
-            ordered(rows, column, descending=True, limit=2000)
-            timed(f"sorting by {column}", begun)
+        run = [opened(folder)]
+        found["the whole table, once"] = _ms(lambda: run[0].rollouts)
+        rows = run[0].rollouts
+        for column in ("reward", "response_tokens", "group_id", "rollout_id", "response"):
+            sorting = f"then sorted by {column}, the first 2,000"
+            found[sorting] = _ms(lambda c=column: ordered(rows, c, descending=True, limit=2000))
+        for column in ("reward", "group_id", "prompt", "response"):
+            alone = rows[[column]]
+            found[f"order of all by {column}"] = _ms(lambda c=column, a=alone: ordered(a, c))
     return found
+
+
+def _kept(kept: list[Run], run: Run) -> Run:
+    kept.append(run)
+    return run
+
+
+def tokens(folder: Path) -> dict[str, Timing]:
+    """Milliseconds of what reads token arrays, in this process; the first reading left out."""
+    from diagnose import make_step, of_step
+    from generate import write_run
+
+    (folder / "step").mkdir()
+    step = open_run(discover(make_step(folder / "step" / "run", 4096)).runs[0])
+    write_run(folder / "long", 40, long=True)
+    run = open_run(discover(folder / "long").runs[0])
+    at = int(run.steps["step"].iloc[0])
+    ones = [_ms(lambda i=i: open_rollout(run, at, i)) for i in range(min(run.counts[at], 21))]
+    found = {"one rollout of 8,000 tokens x 12 arrays": _medians(ones[1:])}
+    for what, work in of_step(step).items():
+        found[what] = _medians([_ms(work) for _ in range(4)][1:])
+    return found
+
+
+def _medians(timings: list[Timing]) -> Timing:
+    wall, cpu = zip(*timings, strict=True)
+    return median(wall), median(cpu)
+
+
+def _apart(*arguments: str) -> dict[str, Timing]:
+    command = [sys.executable, __file__, *arguments]
+    return json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
+
+
+def _print(title: str, results: list[dict[str, Timing]]) -> None:
+    print(f"\n{title}, medians of {len(results)} (largest)\n\n| | ms | CPU ms |\n|---|---|---|")
+    for what in results[0]:
+        sides = zip(*(result[what] for result in results), strict=True)
+        told = (f"{median(values):.0f} ({max(values):.0f})" for values in sides)
+        print(f"| {what} | {' | '.join(told)} |", flush=True)
 
 
 def main() -> None:
     """Command line; see the module's docstring."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rollouts", type=int, default=5_000_000)
+    parser.add_argument("--rollouts", type=int, nargs="+", default=[1_000_000, 5_000_000])
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--distinct-prompts", action="store_true")
+    parser.add_argument("--tokens", action="store_true")
+    parser.add_argument("--index", type=Path, help="a folder for the index, kept and used again")
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--sort", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.folder:
-        print(json.dumps(measure(args.folder, sort=args.sort)))
+        found = tokens(args.folder) if args.tokens else measure(args.folder, sort=args.sort)
+        print(json.dumps(found))
         return
     print(f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}")
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
-    for rollouts in sorted({min(_SORTED, args.rollouts), args.rollouts}):
-        with tempfile.TemporaryDirectory() as temporary:
-            make(Path(temporary), rollouts)
-            command = [sys.executable, __file__, "--folder", temporary]
-            command += ["--sort"] if rollouts <= _SORTED else []
-            done = subprocess.run(command, stdout=subprocess.PIPE, check=True, env=environment)
-        print(f"\n{rollouts:,} rollouts\n\n| | |\n|---|---|")
-        for what, value in json.loads(done.stdout).items():
-            print(f"| {what} | {value:.0f} |")
+    with tempfile.TemporaryDirectory() as temporary:
+        for rollouts in args.rollouts:
+            folder = (args.index or Path(temporary)) / f"{rollouts}"
+            if not (folder / "manifest.json").exists():
+                folder.mkdir(parents=True)
+                make(folder, rollouts, distinct=args.distinct_prompts)
+            sort = ["--sort"] if rollouts <= _SORTED else []
+            results = [_apart("--folder", str(folder), *sort) for _ in range(args.repeats)]
+            _print(f"{rollouts:,} rollouts", results)
+        if args.tokens:
+            folder = Path(temporary, "tokens")
+            folder.mkdir()
+            _print("token arrays", [_apart("--folder", str(folder), "--tokens")])
 
 
 if __name__ == "__main__":

@@ -22,7 +22,10 @@ _MASKS: Final = np.array(
 """By how many bytes of the key the text holds: what is beyond its end belongs to the next one."""
 _SAMPLE: Final = 4096
 _MOST_TIES: Final = 0.02
-"""Share of a sample that is tied with another, above which whole texts are compared from the start."""
+"""Share of a sample that is tied with another, above which eight bytes tell too little."""
+_MANY: Final = 1 << 16
+_FEW: Final = 0.5
+"""Share of the first _MANY texts that are distinct, below which it pays to look for equal ones."""
 
 
 def text_order(texts: pa.ChunkedArray, *, descending: bool) -> Places:
@@ -37,7 +40,11 @@ def _order(texts: pa.Array, *, descending: bool) -> Places:
     direction = "descending" if descending else "ascending"
     keys = _keys(texts) if len(texts) else np.zeros(0, np.uint64)
     if _ties(keys) > _MOST_TIES:
-        return pc.array_sort_indices(texts, order=direction).to_numpy().astype(np.intp)
+        few = pc.count_distinct(texts[:_MANY]).as_py() < _FEW * min(len(texts), _MANY)
+        found = (
+            _by_distinct(texts, direction) if few else pc.array_sort_indices(texts, order=direction)
+        )
+        return found.to_numpy().astype(np.intp)
     order = np.argsort(~keys if descending else keys, kind="stable")
     ordered = keys[order]
     is_tied = np.zeros(len(keys) + 1, bool)
@@ -48,6 +55,15 @@ def _order(texts: pa.Array, *, descending: bool) -> Places:
         within = pc.sort_indices(table, [("key", direction), ("text", direction)]).to_numpy()
         order[tied] = order[tied][within]
     return order
+
+
+def _by_distinct(texts: pa.Array, direction: str) -> pa.Array:
+    """The order of texts of which few are distinct: these are sorted, and then their places."""
+    encoded = pc.dictionary_encode(texts)
+    order = pc.array_sort_indices(encoded.dictionary).to_numpy()
+    places = np.empty(len(order), np.int32)
+    places[order] = np.arange(len(order), dtype=np.int32)
+    return pc.array_sort_indices(pa.array(places[encoded.indices.to_numpy()]), order=direction)
 
 
 def _ties(keys: npt.NDArray[np.uint64]) -> float:
