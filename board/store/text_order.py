@@ -32,7 +32,11 @@ def text_order(texts: pa.ChunkedArray, *, descending: bool) -> Places:
     """[n] places in the order of the texts' code points, ties in their order, missing ones last."""
     held = np.flatnonzero(pc.is_valid(texts).to_numpy())
     missing = np.flatnonzero(pc.is_null(texts).to_numpy())
-    values = texts.drop_null().combine_chunks().cast(pa.large_string())
+    chunks = texts.drop_null().chunks
+    values = (
+        chunks[0] if len(chunks) == 1 else pa.concat_arrays([*chunks, pa.array([], texts.type)])
+    )
+    values = values.cast(pa.large_string())
     return np.concatenate((held[_order(values, descending=descending)], missing))
 
 
@@ -67,8 +71,8 @@ def _by_distinct(texts: pa.Array, direction: str) -> pa.Array:
 
 
 def _ties(keys: npt.NDArray[np.uint64]) -> float:
-    """The share of an evenly spread sample of keys that others of it have too."""
-    sample = keys[:: max(len(keys) // _SAMPLE, 1)]
+    """The share of a sample of keys that others of it have too."""
+    sample = keys if len(keys) <= _SAMPLE else np.random.default_rng(0).choice(keys, _SAMPLE)
     return 1 - len(np.unique(sample)) / max(len(sample), 1)
 
 
@@ -78,11 +82,27 @@ def _keys(texts: pa.Array) -> npt.NDArray[np.uint64]:
     shared = _shared(*(ends[side].as_py().encode() for side in ("min", "max")))
     _, offsets, content = texts.buffers()
     bounds = np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1]
-    padded = np.concatenate((np.frombuffer(content, np.uint8), np.zeros(_KEY_BYTES, np.uint8)))
-    windows = np.ndarray(len(padded) - _KEY_BYTES + 1, ">u8", padded, strides=(1,))
     starts = bounds[:-1] + shared
     masks = _MASKS[np.minimum(bounds[1:] - starts, _KEY_BYTES)]
-    return windows[starts].astype(np.uint64) & masks
+    return _windows(np.frombuffer(content or b"", np.uint8), starts) & masks
+
+
+def _windows(
+    content: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64]
+) -> npt.NDArray[np.uint64]:
+    """[n] the eight bytes from each start as a number, zeros beyond the end."""
+    last = max(len(content) - _KEY_BYTES, 0)
+    end = np.append(content[last:], np.zeros(2 * _KEY_BYTES, np.uint8))
+    near_end = np.flatnonzero(starts >= last)
+    found = _every_window(content)[np.minimum(starts, max(last - 1, 0))] if last else starts
+    found = found.astype(np.uint64)
+    found[near_end] = _every_window(end)[starts[near_end] - last]
+    return found
+
+
+def _every_window(content: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint64]:
+    """A view of each eight bytes in a row as a number, the first byte being the highest."""
+    return np.ndarray(len(content) - _KEY_BYTES + 1, ">u8", content, strides=(1,))
 
 
 def _shared(first: bytes, last: bytes) -> int:
