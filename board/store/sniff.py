@@ -18,7 +18,9 @@ from board.readers.mapping import MappingReader
 from board.readers.parquet_files import PARQUET
 from board.readers.sources import JSON_DOCUMENT, JSON_LINES, Source
 from board.readers.suggestion import suggested_mapping
+from board.readers.text_files import TEXT
 from board.readers.torch_files import TORCH
+from board.readers.yaml_files import YAML
 from board.store.discovery import LEFT_OUT, candidates, look_at
 from board.store.log_file import LogFile
 from board.store.mappings import Mappings
@@ -31,6 +33,8 @@ _KINDS: Final[Mapping[Source, str]] = {
     JSON_DOCUMENT: "JSON document",
     PARQUET: "Parquet",
     TORCH: "torch",
+    TEXT: "text",
+    YAML: "YAML",
 }
 
 
