@@ -8,7 +8,8 @@ import pytest
 import yaml
 
 from board.readers import yaml_files
-from board.readers.sources import DamagedError
+from board.readers.lines import Line
+from board.readers.sources import DamagedError, Row
 from board.readers.yaml_files import YAML
 
 
@@ -18,8 +19,13 @@ def write(tmp_path: Path, text: str) -> Path:
     return path
 
 
+def record(line: Line) -> dict:
+    assert isinstance(line, Row)
+    return dict(line.record)
+
+
 def rows(path: Path) -> list[dict]:
-    return [dict(line.record) for line in YAML.lines(path)]
+    return [record(line) for line in YAML.lines(path)]
 
 
 def test_values_are_those_of_yamls_safe_loader(tmp_path):
@@ -37,13 +43,13 @@ def test_values_are_those_of_yamls_safe_loader(tmp_path):
     expected[0]["7"] = expected[0].pop(7)
     expected[0]["None"] = expected[0].pop(None)
     assert found == expected
-    assert [YAML.fetch(path, i, 1).record for i in range(3)] == found
-    assert [line.record for line in YAML.head(path)] == found[:1]
+    assert [record(YAML.fetch(path, i, 1)) for i in range(3)] == found
+    assert [record(line) for line in YAML.head(path)] == found[:1]
 
 
 def test_entries_are_had_one_by_one(tmp_path):
     whole = YAML.lines(write(tmp_path, "- a: 1\n- b: [\n"))
-    assert next(whole).record == {"a": 1}
+    assert record(next(whole)) == {"a": 1}
     with pytest.raises(DamagedError, match="no YAML, or half-written"):
         next(whole)
 
