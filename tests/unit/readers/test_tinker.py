@@ -266,4 +266,4 @@ def test_paragraphs_called_problem_and_response_are_the_prompt_and_the_response(
         for text in ("Problem: 1 &lt; 2?", "Response: yes")
     ]
     path.write_text(json.dumps(tree), "utf-8")
-    assert told(run_at(tmp_path / "run"))[-1][1:] == ("[user]\n1 < 2?", "yes")
+    assert ("[user]\n1 < 2?", "yes") in [row[1:] for row in told(run_at(tmp_path / "run"))]
