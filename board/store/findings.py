@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from importlib import resources
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -20,6 +19,8 @@ from board.core.findings.thresholds import Thresholds, changed, parse
 from board.core.metrics import REWARD_PART
 from board.core.records import FloatArray
 from board.errors import ChoiceError, UnreadableError
+from board.readers.locations import Location
+from board.store.fetched import content_of
 from board.store.run import Run
 from board.store.step_tokens import COLUMNS, ReadTokens, StepReader
 
@@ -62,10 +63,10 @@ def default_thresholds() -> dict[str, dict[str, float]]:
     return parse(packaged.read_text(encoding="utf-8"))
 
 
-def read_thresholds(path: Path) -> dict[str, dict[str, float]]:
+def read_thresholds(path: Location) -> dict[str, dict[str, float]]:
     """The package's thresholds with what a file changes. Raises UnreadableError or ChoiceError."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = content_of(path).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UnreadableError(f"{path} can't be read: {error}") from error
     try:
