@@ -138,8 +138,8 @@ def _add_sniff(parser: argparse.ArgumentParser) -> None:
         "what each reader misses, and suggests a mapping file (docs/formats.md). Exits 0 when a file is "
         "recognised, 1 when none is."
     )
-    help_text = "a log file, or a folder of them"
-    parser.add_argument("path", type=Path, metavar="PATH", help=help_text)
+    help_text = "a log file, or a folder of them, here or in a store (s3://BUCKET/FOLDER)"
+    parser.add_argument("path", metavar="PATH", help=help_text)
     _add_json(parser)
 
 

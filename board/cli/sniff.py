@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any, Final
 
 from board.cli import output
+from board.readers.locations import Location, location_of
 from board.store.sniff import Layout, Sniffed, SniffedFolder, sniff
 
 _SHOWN_KEYS: Final = 12
@@ -15,15 +15,16 @@ _SHOWN_KEYS: Final = 12
 
 def command(args: argparse.Namespace) -> int:
     """Explains each file; 0 when one at least is recognised, 1 when none is."""
-    found = sniff(args.path)
+    path = location_of(args.path)
+    found = sniff(path)
     if args.json:
-        output.print_json(_document(args.path, found))
+        output.print_json(_document(path, found))
     else:
-        _print(args.path, found)
+        _print(path, found)
     return 0 if any(file.reader for file in found.files) else 1
 
 
-def _document(path: Path, found: SniffedFolder) -> dict[str, Any]:
+def _document(path: Location, found: SniffedFolder) -> dict[str, Any]:
     return {
         "path": str(path),
         "files": [_of_file(file) for file in found.files],
@@ -41,7 +42,7 @@ def _of_file(file: Sniffed) -> dict[str, Any]:
     }
 
 
-def _print(path: Path, found: SniffedFolder) -> None:
+def _print(path: Location, found: SniffedFolder) -> None:
     for file in found.files:
         _print_file(file)
     if found.unexplained:

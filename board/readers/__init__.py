@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from board.errors import RecordError
 from board.readers.areal import ArealReader
+from board.readers.areal_texts import ArealTextsReader
 from board.readers.art import ArtReader
 from board.readers.base import Head, Reader, layout_match
 from board.readers.episodes import EpisodesReader
@@ -41,21 +42,30 @@ from board.readers.sources import (
     has_suffix,
     lfs_pointer,
 )
+from board.readers.text_files import TEXT
 from board.readers.tinker import TinkerReader
 from board.readers.torch_files import TORCH
 from board.readers.trl import TRLReader
 from board.readers.verifiers import VerifiersReader
 from board.readers.verl import VerlReader
 from board.readers.xtuner import XtunerReader
+from board.readers.yaml_files import YAML
 
-SOURCES: Final[tuple[Source, ...]] = (JSON_LINES, JSON_DOCUMENT, PARQUET, TORCH)
+SOURCES: Final[tuple[Source, ...]] = (JSON_LINES, JSON_DOCUMENT, PARQUET, TORCH, TEXT, YAML)
 READERS: Final[tuple[Reader, ...]] = (
     *installed_readers(),
     *(PrimeRLReader(), VerlReader(), MsSwiftReader(), TRLReader()),
     *(EpisodesReader(), VerifiersReader(), NeMoGymReader()),
     *(NemoRLReader(), XtunerReader(), RelaxReader(), SlimeTrainReader(), SlimeReader()),
     *(MilesTokensReader(), MilesTrajectoryReader(), RollReader(), RllmReader()),
-    *(SkyRLReader(), ArealReader(), OpenInstructReader(), ArtReader(), TinkerReader()),
+    *(
+        SkyRLReader(),
+        ArealReader(),
+        ArealTextsReader(),
+        OpenInstructReader(),
+        ArtReader(),
+        TinkerReader(),
+    ),
     # These two take any line with a step and a text, so that they come last.
     *(NativeReader(), RLLoggingBoardReader()),
 )

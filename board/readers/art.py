@@ -1,13 +1,15 @@
-"""ART's trajectories: trajectories/{split}/{step}.jsonl, a group a line, or .parquet, a trajectory a row.
+"""ART's trajectories: trajectories/{split}/{step}.{jsonl,yaml}, a group a line or entry, or .parquet.
 
-Read from OpenPipe/ART 0.5.18 src/art/utils/trajectory_migration.py (`serialize_trajectory_groups`, lines)
-and src/art/utils/trajectory_logging.py (`write_trajectory_groups_parquet`, version 1), and from the later
-versioned writer of that name (version 2, which adds format_version, trajectory_index, group_json and
-trajectory_json). A trajectory: reward, metrics, metadata, messages_and_choices (a message, or a choice
-{finish_reason, message, logprobs} that the model made), tools, additional_histories, logs. The response
-begins at the first choice. Only version 2 keeps the log-probabilities of choices, which are the
-sampler's; the exchanges that its newest trajectories hold in the place of messages are not read. An empty
-group is a row without a reward: nothing to show. The step is in the file's name.
+Read from OpenPipe/ART 0.5.18 src/art/utils/trajectory_migration.py (`serialize_trajectory_groups`, lines;
+`migrate_jsonl_to_parquet`), src/art/utils/trajectory_logging.py (`write_trajectory_groups_parquet`,
+version 1), the later versioned writer of that name (version 2, which adds format_version,
+trajectory_index, group_json and trajectory_json), and OpenPipe/ART@779559f's trajectory_logging.py, which
+wrote .yaml until June 2025. A trajectory: reward, metrics, metadata, messages_and_choices (a message, or
+a choice {finish_reason, message, logprobs} that the model made), tools, additional_histories, logs; the
+newest have exchanges in the place of messages (art_exchanges.py). Of several histories the one with most
+choices is shown, the last one of equals, and the others are counted. The response begins at the first
+choice. Only version 2 keeps the log-probabilities of choices, which are the sampler's. An empty group is
+a row without a reward: nothing to show. The step is in the file's name.
 """
 
 from __future__ import annotations
@@ -19,15 +21,19 @@ from typing import Any, Final, cast
 
 from board.core.records import Record, Remark
 from board.errors import RecordError
+from board.readers.art_exchanges import histories_of
 from board.readers.base import Head, Place, Reader
 from board.readers.fields import RecordBuilder
 from board.readers.messages import is_messages
 from board.readers.parquet_files import PARQUET
 from board.readers.sources import JSON_LINES
+from board.readers.yaml_files import YAML
 
 _TRAJECTORY: Final = "trajectory_json"
 _OF_TRAJECTORY: Final = ("reward", "messages", _TRAJECTORY)
 _EXPECTED: Final = "a list of trajectories, each with a reward and messages_and_choices"
+_OF_GROUP: Final = ("metadata", "metrics", "logs")
+_CONVERSATIONS: Final = ("messages_and_choices", "exchanges")
 _TOKEN_ID: Final = "token_id:"
 
 
@@ -36,26 +42,29 @@ class ArtReader(Reader):
 
     name = "art"
     title = "ART"
-    sources = (JSON_LINES, PARQUET)
-    layout = re.compile(r"trajectories/(?P<split>[^/]+)/(?P<step>[0-9]+)\.(?:jsonl|parquet)")
+    sources = (JSON_LINES, PARQUET, YAML)
+    layout = re.compile(r"trajectories/(?P<split>[^/]+)/(?P<step>[0-9]+)\.(?:jsonl|parquet|yaml)")
 
     def recognises(self, head: Head) -> bool:
         """Columns of a trajectory with its group, or lines of trajectories with messages and choices."""
-        return head.has("group_index", "reward", "messages", "group_metadata") or any(
-            "messages_and_choices" in entry
+        columns = ("group_index", "reward", "messages", "metadata", "tools", "logs")
+        return head.has(*columns) or any(
+            key in entry
             for record in head.records
             for entry in _mappings(record.get("trajectories"))
+            for key in _CONVERSATIONS
         )
 
     def rows(self, line: Mapping[str, Any], at: Place) -> Sequence[Mapping[str, Any]]:
-        """The trajectories of a group, numbered; a row of a table as it is."""
+        """The trajectories of a group, numbered, each with what is said of all; of a table the row."""
         if "trajectories" not in line:
             return (line,)
         entries = line["trajectories"]
         if not isinstance(entries, list):
             raise RecordError("trajectories is no list", field="trajectories", hint=_EXPECTED)
+        of_group = {f"group_{k}": line[k] for k in _OF_GROUP if line.get(k)}
         return [
-            {**_mapping(entry), "trajectory_index": i}
+            {**of_group, **_mapping(entry), "trajectory_index": i}
             for i, entry in enumerate(cast("list[Any]", entries))
         ]
 
@@ -80,7 +89,6 @@ class ArtReader(Reader):
                 builder.take(f"{key}.{name}", value)
         for key in ("metadata", "tools", "logs", "group_metadata", "group_logs"):
             builder.take(key, _parsed(said.get(key)) or None)
-        builder.take("additional_histories", len(said.get("additional_histories") or ()) or None)
         return builder.build(at.step)
 
 
@@ -115,13 +123,18 @@ def _take_ids(builder: RecordBuilder, line: Mapping[str, Any], at: Place) -> Non
 def _take_messages(builder: RecordBuilder, said: Mapping[str, Any]) -> None:
     """Takes the conversation, cut where the model's own first message is, and its tokens."""
     entries = _mappings(said.get("messages_and_choices")) or _mappings(said.get("messages"))
+    others = len(_mappings(_parsed(said.get("additional_histories"))))
+    if not entries and (histories := histories_of(_mapping(said.get("exchanges")))):
+        entries = max(reversed(histories), key=_choices_in)
+        others = len(histories) - 1
+    builder.take("additional_histories", others or None)
     messages = [_message(entry) for entry in entries]
     own = [bool(entry.get("trainable")) or "finish_reason" in entry for entry in entries]
     if not is_messages(messages):
         if said.get("exchanges"):
-            reason = "the trajectory has exchanges in the place of messages"
-            hint = "they are not read: prompt and response are not recorded"
-            builder.remarks.append(Remark("exchanges", reason, hint))
+            reason = "no conversation can be made of the calls of the model"
+            hint = f"{_EXPECTED}, or exchanges of OpenAI's or Anthropic's API"
+            builder.remarks.append(Remark("exchanges", reason, f"expected: {hint}"))
         return
     if True in own:
         first = own.index(True)
@@ -132,6 +145,10 @@ def _take_messages(builder: RecordBuilder, said: Mapping[str, Any]) -> None:
     if choices:
         builder.take("finish_reason", choices[-1]["finish_reason"])
         _take_tokens(builder, choices)
+
+
+def _choices_in(history: Sequence[Mapping[str, Any]]) -> int:
+    return sum("finish_reason" in entry for entry in history)
 
 
 def _message(entry: Mapping[str, Any]) -> dict[str, Any]:

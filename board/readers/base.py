@@ -107,13 +107,13 @@ class Reader(ABC):
     title: str
     """Name on screen."""
     sources: tuple[Source, ...] = (JSON_LINES,)
-    """Kinds of files it reads: JSON_LINES, JSON_DOCUMENT, PARQUET, TORCH."""
+    """Kinds of files it reads: JSON_LINES, JSON_DOCUMENT, PARQUET, TORCH, TEXT, YAML."""
     layout: re.Pattern[str] | None = None
     """The end of the path as the framework names it, from below the run's folder on.
 
     What it matches is inside the run, so that all such files below one folder are one run. Groups
     `step` and `split` become Place.step and Place.split, others Place.named(). Files whose paths do
-    not match are read too, but for JSON documents and .pt files: those are only looked into where a
+    not match are read too, but for .json, .pt, .txt and .yaml files: those are only looked into where a
     layout matches. Their own folder is then the run's.
     """
     repeats: Repeats = "never"

@@ -27,7 +27,9 @@ from board.readers.step_of import read_step
 _INTEGER_IDS: Final = frozenset({"micro_step", "rank", "policy_version"})
 _LARGEST_STEP: Final = 2**63 - 1
 _TEXTS: Final = ("prompt", "response", "ref_response", "ground_truth", "finish_reason")
-TRUNCATED_REASONS: Final = frozenset({"length", "max_tokens", "max_length", "truncated"})
+TRUNCATED_REASONS: Final = frozenset(
+    {"length", "max_tokens", "max_length", "max_output_tokens", "truncated"}
+)
 
 
 def read_number(value: object) -> float | None:

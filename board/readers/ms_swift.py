@@ -1,11 +1,13 @@
 """ms-swift's completions.jsonl: a table per line, appended at every logged step, texts only.
 
-Read from modelscope/ms-swift@3602360 swift/trainers/rlhf_trainer/grpo_trainer.py and its Megatron twin.
-Three shapes: a table of step (texts), prompt, completion, a column per reward function, advantages and
-perhaps entropy; the same with gen_step (whole numbers, one less than the step) from Megatron; and one
-rollout per line, {gen_step, prompt, completion, reward} from Ray and Megatron, {messages, completion,
-reward} before March 2025, which has no step: those are shown at step 0. The table is a buffer
-that is not emptied, so that rollouts can be written again at later steps.
+Read from modelscope/ms-swift@3602360 swift/rlhf_trainers/grpo_trainer.py (`log`),
+swift/megatron/trainers/{rollout_mixin,grpo_trainer}.py (`_build_log_table`) and
+swift/ray/megatron/base_trainer.py (`_maybe_log_completions`), and from @54cd730 of February 2025.
+A table of step (texts), prompt, completion, a column per reward function, advantages and perhaps entropy;
+the same with gen_step (whole numbers, one less than the step) from Megatron; one rollout per line,
+{gen_step, prompt, completion, reward}, from Ray; and first a table of step, messages, completion, reward.
+Messages without any step are shown at step 0. The table of steps is a buffer that is not emptied, so that
+rollouts can be written again at later steps.
 """
 
 from __future__ import annotations
@@ -63,7 +65,8 @@ class MsSwiftReader(Reader):
 
 def _is_swift(record: Mapping[str, Any]) -> bool:
     if _is_table(record):
-        return isinstance(record["completion"], list) and isinstance(record.get("prompt"), list)
+        asked = record.get("prompt", record.get("messages"))
+        return isinstance(record["completion"], list) and isinstance(asked, list)
     by_row = "gen_step" in record and "prompt" in record
     return by_row or (is_messages(record.get("messages")) and "reward" in record)
 

@@ -4,21 +4,24 @@ Read from thinking-machines-lab/tinker-cookbook@9dfcc3a tinker_cookbook/rl/rollo
 (`serialize_rollout_summaries`), tinker_cookbook/stores/training_store.py and tinker_cookbook/rl/train.py:
 split ("train", "eval/NAME"), iteration (from 0), group_idx, traj_idx, tags, sampling_client_step,
 total_reward (that of all steps and the group's), final_reward (the group's), trajectory_metrics,
-final_ob_len, steps [{step_idx, ob_len, ac_len, reward, episode_done, metrics, logs}]. No texts and no
-tokens. {base}_logtree.json beside it has texts of the first groups alone, without the indices of their
-trajectories: concurrent rollouts stand there in the order of their ends, so that none is joined.
+final_ob_len, steps [{step_idx, ob_len, ac_len, reward, episode_done, metrics, logs}]. No tokens. The
+texts of the first groups are in the logtree beside it, and joined where they are told apart
+(tinker_texts.py).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final, cast
 
-from board.core.records import Record
+from board.core.records import Record, Remark
 from board.readers.base import Head, Place, Reader
 from board.readers.fields import RecordBuilder
+from board.readers.messages import response_text
 from board.readers.step_of import split_of
+from board.readers.tinker_texts import Texts, joined_texts, logtree_of, steps_of
 
 _OURS: Final[Mapping[str, str]] = {
     "total_reward": "reward",
@@ -43,6 +46,11 @@ class TinkerReader(Reader):
         """A trajectory of a group in an iteration, with its total reward."""
         return head.has("group_idx", "traj_idx", "total_reward", "iteration")
 
+    def beside(self, path: Path) -> Sequence[Path]:
+        """The logtree of a file of summaries."""
+        logtree = logtree_of(path)
+        return () if logtree is None else (logtree,)
+
     def read(self, line: Mapping[str, Any], at: Place) -> Record:
         """The Record of one trajectory."""
         builder = RecordBuilder(at.options)
@@ -52,7 +60,9 @@ class TinkerReader(Reader):
                 builder.take(_OURS.get(key, key), value)
         for name, value in _mapping(line.get("trajectory_metrics")).items():
             builder.take(f"metrics.{name}", value)
-        _take_steps(builder, line.get("steps"))
+        _take_steps(builder, line)
+        if isinstance(at.path, Path):
+            _take_logtree(builder, line, at.path)
         iteration = line.get("iteration")
         return builder.build(at.step if iteration is None else iteration)
 
@@ -71,10 +81,42 @@ def _take_ids(builder: RecordBuilder, line: Mapping[str, Any]) -> None:
         builder.take("env", ", ".join(str(tag) for tag in cast("list[Any]", tags)))
 
 
-def _take_steps(builder: RecordBuilder, steps: object) -> None:
+def _take_logtree(builder: RecordBuilder, line: Mapping[str, Any], path: Path) -> None:
+    """Takes what the logtree beside the summaries has of a rollout, and says what it has not."""
+    joined = joined_texts(path)
+    if joined is None:
+        return
+    if joined.error:
+        hint = "prompts and responses are not recorded"
+        builder.remarks.append(Remark("prompt", joined.error, hint))
+        return
+    found = joined.texts.get((line.get("group_idx", -1), line.get("traj_idx", -1)))
+    if found is None:
+        reason = "its group has no section of its own in the logtree"
+        hint = "it has the first groups alone; those with equal numbers can't be told apart"
+        builder.remarks.append(Remark("prompt", reason, hint, "note"))
+        return
+    _take_texts(builder, found)
+
+
+def _take_texts(builder: RecordBuilder, found: Texts) -> None:
+    if found.prompt or found.response:
+        builder.take_turns(found.prompt, found.response)
+    builder.take("ground_truth", found.reference)
+    builder.take("logtree", list(found.told) or None)
+    if found.response:
+        return
+    reason = "its response can't be told from others in the logtree"
+    hint = "they stand there without an index; logtree_candidates has those that fit"
+    if not found.candidates:
+        reason, hint = "the logtree has no response of its own", "its environment told none"
+    builder.take("logtree_candidates", [response_text(c) for c in found.candidates] or None)
+    builder.remarks.append(Remark("response", reason, hint, "note"))
+
+
+def _take_steps(builder: RecordBuilder, line: Mapping[str, Any]) -> None:
     """Takes how many steps there were, their tokens, the means of their metrics, and why they ended."""
-    entries = cast("list[Any]", steps) if isinstance(steps, list) else []
-    found = [cast("dict[str, Any]", entry) for entry in entries if isinstance(entry, dict)]
+    found = steps_of(line)
     if not found:
         return
     builder.take("turns", len(found))

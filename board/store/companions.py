@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import re
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,11 +16,10 @@ from board.core.vocabulary import Vocabulary
 from board.readers.locations import Location
 from board.readers.remote import RemoteError, RemoteLocation
 from board.store.discovery import RunInfo
+from board.store.fetched import content_of
 
 _MOST_BYTES: Final = 64 << 20
 _MOST_SETTINGS: Final = 256
-_MOST_KEPT: Final = 128 << 20
-"""Bytes of objects that are kept, so that following a run in a store does not fetch them each time."""
 _VOCABULARY: Final = "vocab.json"
 _EVALUATION: Final = "metadata.json"
 _NAMES: Final = re.compile(r"run-.*\.json|(vocab|metadata)\.json", re.DOTALL)
@@ -47,7 +45,7 @@ def read_companions(info: RunInfo) -> Companions:
     vocabulary, vocabulary_hash = None, ""
     for path in _paths(info, problems):
         try:
-            content = path.read_bytes() if isinstance(path, Path) else _fetched(path)
+            content = content_of(path)
             parsed: object = json.loads(content)
             if not isinstance(parsed, dict):
                 raise ValueError("no JSON object")
@@ -60,21 +58,6 @@ def read_companions(info: RunInfo) -> Companions:
         except (OSError, ValueError, RecursionError) as error:
             problems.append(_unusable(path, str(error)))
     return Companions(settings, vocabulary, vocabulary_hash, tuple(problems))
-
-
-_fetched_before: OrderedDict[RemoteLocation, tuple[object, bytes]] = OrderedDict()
-
-
-def _fetched(location: RemoteLocation) -> bytes:
-    """An object's content; asked for again only when it changed. Raises RemoteError."""
-    known = _fetched_before.get(location)
-    if known is not None and known[0] == location.listed:
-        return known[1]
-    content = location.read(0, location.listed.st_size if location.listed else _MOST_BYTES)
-    _fetched_before[location] = (location.listed, content)
-    while sum(len(content) for _, content in _fetched_before.values()) > _MOST_KEPT:
-        _fetched_before.popitem(last=False)
-    return content
 
 
 def _paths(info: RunInfo, problems: list[Problem]) -> Iterator[Location]:

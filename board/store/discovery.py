@@ -15,8 +15,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import islice
+from itertools import islice, repeat
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Final
 
@@ -40,7 +39,7 @@ from board.readers.parquet_files import PARQUET
 from board.readers.remote import RemoteError, RemoteLocation, RemoteStat
 from board.readers.sources import DamagedError
 from board.store.log_file import AT_REST_SECONDS, LogFile
-from board.store.mappings import Mappings
+from board.store.mappings import FILE_NAME, Mappings
 from board.store.packed import PACKED_SUFFIXES, head_lines, is_packed
 from board.store.roots import location_below, resolve_inside
 
@@ -61,6 +60,8 @@ _SUFFIXES: Final = tuple(suffix for source in SOURCES for suffix in source.suffi
 _LOOKED_AT: Final = (*_SUFFIXES, *PACKED_SUFFIXES, *_NOT_READ)
 MOST_FILES: Final = 100_000
 """Log files under one root; the cost of looking at each, a few times a minute, has to end somewhere."""
+THRESHOLDS: Final = "thresholds.toml"
+"""Name of the file in a run's folder that says what the rules go by."""
 LEFT_OUT: Final = "left out: "
 """How the reason begins why a file is none of a run that was looked into."""
 _HEAD_BYTES: Final = 4096
@@ -79,7 +80,8 @@ class RunInfo:
     files are in natural order (rank_2 before rank_10). left_out: what else lay in its folder.
     root: the folder that links must not lead out of. only: name of the file that alone is the run;
     empty when all files of the folder are. family: of its readers, where the folder holds runs of
-    several; empty where it does not.
+    several; empty where it does not. thresholds: the object of that name in its folder, of a run in a
+    store; None: it has none.
     """
 
     name: str
@@ -89,6 +91,7 @@ class RunInfo:
     root: Location
     only: str = ""
     family: str = ""
+    thresholds: RemoteLocation | None = None
 
     @property
     def part(self) -> str:
@@ -146,10 +149,13 @@ def discover(root: Location) -> Discovery:
     """
     others: list[Problem] = []
     if isinstance(root, RemoteLocation):
-        found = _listed(root, others)
+        found = listed(root, others)
         if found == [root]:
             return _single_file(found[0])
-        return _sorted_runs(root, found, others, Mappings(root))
+        mappings = Mappings(root, (path for path in found if path.name == FILE_NAME))
+        told = {path.parent: path for path in found if path.name == THRESHOLDS}
+        logs = (path for path in found if may_be_log(path, mappings))
+        return with_thresholds(_sorted_runs(root, logs, others, mappings), told)
     try:
         is_folder = stat.S_ISDIR(root.stat().st_mode)
     except (FileNotFoundError, NotADirectoryError, ValueError):
@@ -209,8 +215,9 @@ def _looks(
     if not isinstance(root, RemoteLocation):
         yield from (look_at(path, root, mappings.of(path)) for path in paths)
         return
+    own = [mappings.of(path) for path in paths]
     with ThreadPoolExecutor(_ASKED_AT_ONCE) as pool:
-        yield from pool.map(partial(look_at, root=root, mapping=None), paths)
+        yield from pool.map(look_at, paths, repeat(root), own)
 
 
 def _runs(
@@ -262,8 +269,11 @@ def folded(problems: Iterable[Problem]) -> tuple[Problem, ...]:
     return tuple(kept)
 
 
-def _listed(root: RemoteLocation, left_out: list[Problem]) -> list[RemoteLocation]:
-    """The objects below `root` whose names say that they may be logs."""
+def listed(root: RemoteLocation, left_out: list[Problem]) -> list[RemoteLocation]:
+    """All objects below `root`, or `root` itself, which may be an object.
+
+    Objects whose names are no paths are added to left_out. Raises NotFoundError, UnreadableError.
+    """
     try:
         found, odd = root.files()
     except RemoteError as error:
@@ -275,26 +285,50 @@ def _listed(root: RemoteLocation, left_out: list[Problem]) -> list[RemoteLocatio
     if odd:
         reason = "names with empty parts, `.` or `..` are no paths; these objects are not read"
         left_out.append(Problem(".", None, None, reason, "name them plainly", "lost", odd))
-    return [location for location in found if location == root or _may_be_log(location, root)]
+    return found
 
 
-def _may_be_log(location: RemoteLocation, root: RemoteLocation) -> bool:
-    path = below(location, root)
-    hidden = path.startswith(".") or "/." in path
-    named = path.lower().endswith(_LOOKED_AT)
-    return named and not hidden and is_worth_a_look(pure_path(location))
+def may_be_log(location: RemoteLocation, mappings: Mappings) -> bool:
+    """Whether the name of an object, or a mapping file, says that it may be a log."""
+    path = below(location, mappings.root)
+    if path.startswith(".") or "/." in path or not path.lower().endswith(_LOOKED_AT):
+        return False
+    own = mappings.of(location)
+    by_mapping = own is not None and layout_match(own.layout, pure_path(location)) is not None
+    return by_mapping or is_worth_a_look(pure_path(location))
+
+
+def with_thresholds(found: Discovery, told: Mapping[RemoteLocation, RemoteLocation]) -> Discovery:
+    """The runs, each with the thresholds of its folder. told: those there are, by folder."""
+    runs = (
+        replace(run, thresholds=told.get(run.path)) if isinstance(run.path, RemoteLocation) else run
+        for run in found.runs
+    )
+    return replace(found, runs=tuple(runs))
 
 
 def _single_file(path: Location) -> Discovery:
     # The user named this very file, so that a link may lead anywhere.
     root = path.resolve().parent if isinstance(path, Path) else path.parent
-    mappings = Mappings(path.parent)
+    mappings = Mappings(path.parent, object_beside(path, FILE_NAME))
     found = look_at(path, root, mappings.of(path))
     notes = tuple(mappings.problems.values())
     if isinstance(found, LogFile):
-        run = RunInfo(path.name, path.parent, (found,), notes, root, path.name)
+        told = next(iter(object_beside(path, THRESHOLDS)), None)
+        run = RunInfo(path.name, path.parent, (found,), notes, root, path.name, thresholds=told)
         return Discovery(path, (run,), ())
     return Discovery(path, (), (found, *notes))
+
+
+def object_beside(path: Location, name: str) -> Sequence[RemoteLocation]:
+    """The object of that name beside an object, if there is one; asked for by its name."""
+    if not isinstance(path, RemoteLocation):
+        return ()
+    beside = path.parent / name
+    try:
+        return (replace(beside, listed=beside.stat()),)
+    except RemoteError:
+        return ()
 
 
 def _name(folder: Location, root: Location) -> str:
@@ -450,7 +484,7 @@ def _recognised(
     if grows and seen is not None and seen.reader is not None and _begins_as(path, found, seen):
         _seen[path] = replace(seen, state=state)
         return seen.reader, ""
-    reader, reason = recognise(path, _first_lines(path, found.st_size), mapping)
+    reader, reason = recognise(path, first_lines(path, found.st_size), mapping)
     head = read_bytes(path, 0, min(_HEAD_BYTES, found.st_size))
     if len(_seen) > 2 * MOST_FILES:
         _seen.clear()
@@ -459,7 +493,7 @@ def _recognised(
     return name, reason
 
 
-def _first_lines(path: Location, size: int) -> Iterator[Line] | None:
+def first_lines(path: Location, size: int) -> Iterator[Line] | None:
     """The first lines where they are not had as the kind of file has them."""
     if is_packed(path):
         return head_lines(path, HEAD_BYTES)

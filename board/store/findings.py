@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib import resources
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -28,6 +27,8 @@ from board.core.metrics import REWARD_PART
 from board.core.records import FloatArray
 from board.core.step_checks import StepChecks
 from board.errors import ChoiceError, UnreadableError
+from board.readers.locations import Location
+from board.store.fetched import content_of
 from board.store.groups import environment_curves
 from board.store.run import Run
 from board.store.run_groups import fit_columns, fit_from, groups_of_run, places_of
@@ -78,10 +79,10 @@ def default_thresholds() -> dict[str, dict[str, float]]:
     return parse(packaged.read_text(encoding="utf-8"))
 
 
-def read_thresholds(path: Path) -> dict[str, dict[str, float]]:
+def read_thresholds(path: Location) -> dict[str, dict[str, float]]:
     """The package's thresholds with what a file changes. Raises UnreadableError or ChoiceError."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = content_of(path).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UnreadableError(f"{path} can't be read: {error}") from error
     try:

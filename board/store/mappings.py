@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -11,29 +12,35 @@ from board.errors import BoardError
 from board.readers import known_mapping
 from board.readers.locations import Location
 from board.readers.mapping import MOST_BYTES, MappingReader
+from board.readers.remote import RemoteLocation
+from board.store.fetched import content_of
 
 FILE_NAME: Final = "rollout-board.toml"
 
 
 class Mappings:
-    """The mapping files of the folders below a root on this machine, each read once."""
+    """The mapping files of the folders below a root, each read once.
 
-    def __init__(self, root: Location) -> None:
+    listed: of a root in a store its mapping files, so that no folder is asked for one.
+    """
+
+    def __init__(self, root: Location, listed: Iterable[RemoteLocation] = ()) -> None:
         self.root = root
-        self._found: dict[Path, MappingReader | None] = {}
+        self._listed: dict[Location, RemoteLocation] = {found.parent: found for found in listed}
+        self._found: dict[Location, MappingReader | None] = {}
         self.problems: dict[Location, Problem] = {}
         """Of mapping files that can't be used, by their paths; files are read as if there were none."""
-        self.paths: dict[str, Path] = {}
+        self.paths: dict[str, Location] = {}
         """Where the mapping of each reader's name stands."""
 
     def of(self, path: Location) -> MappingReader | None:
         """The mapping of a file: of its folder, or the nearest folder above it, up to the root."""
-        return self._of_folder(path.parent) if isinstance(path, Path) else None
+        return self._of_folder(path.parent)
 
-    def _of_folder(self, folder: Path) -> MappingReader | None:
+    def _of_folder(self, folder: Location) -> MappingReader | None:
         if folder not in self._found:
-            path = folder / FILE_NAME
-            if self._is_here(path):
+            path = self._in_folder(folder)
+            if path is not None:
                 self._found[folder] = self._read(path)
             elif folder == self.root or folder.parent == folder:
                 self._found[folder] = None
@@ -41,14 +48,17 @@ class Mappings:
                 self._found[folder] = self._of_folder(folder.parent)
         return self._found[folder]
 
-    def _is_here(self, path: Path) -> bool:
-        """Whether there is such a file, links that lead out of the root apart."""
+    def _in_folder(self, folder: Location) -> Location | None:
+        """The mapping file of a folder, if it has one; links that lead out of the root are none."""
+        if not isinstance(folder, Path):
+            return self._listed.get(folder)
+        path = folder / FILE_NAME
         if not path.is_file():
-            return False
+            return None
         root = os.path.realpath(str(self.root))
-        return Path(os.path.realpath(path)).is_relative_to(root)
+        return path if Path(os.path.realpath(path)).is_relative_to(root) else None
 
-    def _read(self, path: Path) -> MappingReader | None:
+    def _read(self, path: Location) -> MappingReader | None:
         try:
             reader = read_mapping(path)
         except BoardError as error:
@@ -59,11 +69,10 @@ class Mappings:
         return reader
 
 
-def read_mapping(path: Path) -> MappingReader:
+def read_mapping(path: Location) -> MappingReader:
     """The reader that a mapping file tells of. Raises BoardError naming the file and the key."""
     try:
-        with path.open("rb") as file:
-            content = file.read(MOST_BYTES + 1)
+        content = content_of(path, MOST_BYTES + 1)
         if len(content) > MOST_BYTES:
             raise BoardError(f"is longer than {MOST_BYTES:,} bytes")
         return known_mapping(content.decode())

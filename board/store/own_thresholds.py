@@ -8,10 +8,11 @@ from typing import Final
 
 from board.core.findings.thresholds import Thresholds
 from board.errors import BoardError
-from board.store.discovery import RunInfo
+from board.readers.locations import Location
+from board.store.discovery import THRESHOLDS, RunInfo
 from board.store.findings import default_thresholds, read_thresholds
 
-FILE_NAME: Final = "thresholds.toml"
+FILE_NAME: Final = THRESHOLDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,13 +22,14 @@ class OwnThresholds:
     """
 
     thresholds: Thresholds = field(default_factory=default_thresholds)
-    path: Path | None = None
+    path: Location | None = None
     error: str = ""
 
 
 def own_thresholds(info: RunInfo, named: Path | None = None) -> OwnThresholds:
-    """Those that `named` changes, else those of thresholds.toml in the run's folder on this machine."""
-    path = named or (_in_folder(info.path) if isinstance(info.path, Path) else None)
+    """Those that `named` changes, else those of thresholds.toml in the run's folder."""
+    local = _in_folder(info.path) if isinstance(info.path, Path) else None
+    path = named or local or info.thresholds
     if path is None:
         return OwnThresholds()
     try:

@@ -12,17 +12,28 @@ from typing import Final
 
 from board.core.problems import Problem
 from board.errors import NotFoundError, UnreadableError
-from board.readers import HEAD_BYTES, READERS, head_of, reader_named, source_of
+from board.readers import READERS, head_of, reader_named, source_of
 from board.readers.base import Head, Place, Reader, layout_match
+from board.readers.locations import Location, pure_path
 from board.readers.mapping import MappingReader
 from board.readers.parquet_files import PARQUET
+from board.readers.remote import RemoteLocation
 from board.readers.sources import JSON_DOCUMENT, JSON_LINES, Source
 from board.readers.suggestion import suggested_mapping
+from board.readers.text_files import TEXT
 from board.readers.torch_files import TORCH
-from board.store.discovery import LEFT_OUT, candidates, look_at
+from board.readers.yaml_files import YAML
+from board.store.discovery import (
+    LEFT_OUT,
+    candidates,
+    first_lines,
+    listed,
+    look_at,
+    may_be_log,
+    object_beside,
+)
 from board.store.log_file import LogFile
-from board.store.mappings import Mappings
-from board.store.packed import head_lines, is_packed
+from board.store.mappings import FILE_NAME, Mappings
 
 MOST_EXPLAINED: Final = 1000
 """Files of a folder that are explained; further ones are counted."""
@@ -31,6 +42,8 @@ _KINDS: Final[Mapping[Source, str]] = {
     JSON_DOCUMENT: "JSON document",
     PARQUET: "Parquet",
     TORCH: "torch",
+    TEXT: "text",
+    YAML: "YAML",
 }
 
 
@@ -54,7 +67,7 @@ class Sniffed:
     suggested: the text of a mapping file that could read it.
     """
 
-    path: Path
+    path: Location
     kind: str
     reader: str | None = None
     title: str | None = None
@@ -62,7 +75,7 @@ class Sniffed:
     keys: tuple[str, ...] = ()
     layouts: tuple[Layout, ...] = ()
     first_error: str = ""
-    mapping: Path | None = None
+    mapping: Location | None = None
     missing: tuple[str, ...] = ()
     readers: Mapping[str, str] = field(default_factory=dict[str, str])
     suggested: str | None = None
@@ -80,18 +93,33 @@ class SniffedFolder:
     unexplained: int = 0
 
 
-def sniff(path: Path) -> SniffedFolder:
-    """Explains a file, or all files of a folder that might be logs.
+def sniff(path: Location) -> SniffedFolder:
+    """Explains a file, or all files of a folder that might be logs; both may lie in a store.
 
     Raises NotFoundError when there is nothing, UnreadableError when it can't be looked into.
     """
-    is_folder = _is_folder(path)
-    mappings = Mappings(path if is_folder else path.parent)
     others: list[Problem] = []
-    paths = sorted(candidates(path, others, mappings)) if is_folder else [path]
+    paths, mappings = _local(path, others) if isinstance(path, Path) else _remote(path, others)
     files = tuple(_sniffed(found, mappings) for found in paths[:MOST_EXPLAINED])
     problems = (*others, *mappings.problems.values())
     return SniffedFolder(files, problems, max(len(paths) - MOST_EXPLAINED, 0))
+
+
+def _local(path: Path, others: list[Problem]) -> tuple[Sequence[Location], Mappings]:
+    """The files to be explained, and the mapping files that hold for them."""
+    is_folder = _is_folder(path)
+    mappings = Mappings(path if is_folder else path.parent)
+    return sorted(candidates(path, others, mappings)) if is_folder else [path], mappings
+
+
+def _remote(path: RemoteLocation, others: list[Problem]) -> tuple[Sequence[Location], Mappings]:
+    """As _local, of objects."""
+    found = listed(path, others)
+    if found == [path]:
+        return found, Mappings(path.parent, object_beside(path, FILE_NAME))
+    mappings = Mappings(path, (location for location in found if location.name == FILE_NAME))
+    logs = (location for location in found if may_be_log(location, mappings))
+    return sorted(logs, key=str), mappings
 
 
 def _is_folder(path: Path) -> bool:
@@ -107,7 +135,7 @@ def _is_folder(path: Path) -> bool:
     return is_folder
 
 
-def _sniffed(path: Path, mappings: Mappings) -> Sniffed:
+def _sniffed(path: Location, mappings: Mappings) -> Sniffed:
     own = mappings.of(path)
     found = look_at(path, mappings.root, own)
     plain = Sniffed(
@@ -147,26 +175,27 @@ def _short(reason: str, head: Head) -> str:
     return "its records are of no format that is read" if head.records else reason
 
 
-def _head(path: Path) -> tuple[Head, str]:
+def _head(path: Location) -> tuple[Head, str]:
     """The first records; none of a file that is not whole, with what is wrong with it."""
     try:
-        return head_of(path, head_lines(path, HEAD_BYTES) if is_packed(path) else None)
+        return head_of(path, first_lines(path, path.stat().st_size))
     except OSError as error:
-        return Head(path, ()), error.strerror or str(error)
+        return Head(pure_path(path), ()), error.strerror or str(error)
 
 
 def _keys(head: Head) -> tuple[str, ...]:
     return tuple(dict.fromkeys(key for record in head.records for key in record))
 
 
-def _layouts(path: Path, own: MappingReader | None) -> Iterator[Layout]:
+def _layouts(path: Location, own: MappingReader | None) -> Iterator[Layout]:
+    named = pure_path(path)
     for reader in _asked(own):
-        if source_of(path) in reader.sources and layout_match(reader.layout, path):
-            place = Place(path, layout=reader.layout)
+        if source_of(path) in reader.sources and layout_match(reader.layout, named):
+            place = Place(named, layout=reader.layout)
             yield Layout(reader.name, place.step, place.split)
 
 
-def _reasons(path: Path, head: Head, own: MappingReader | None) -> Iterator[tuple[str, str]]:
+def _reasons(path: Location, head: Head, own: MappingReader | None) -> Iterator[tuple[str, str]]:
     """By readers' names why each passes the file over."""
     source = source_of(path)
     for reader in _asked(own):

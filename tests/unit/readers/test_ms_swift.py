@@ -67,8 +67,25 @@ def test_rows_of_their_own_have_their_reward():
     assert [r.texts["response"] for r in found] == [row["completion"] for row in expected]
 
 
-def test_a_log_without_steps_is_shown_at_step_zero_and_says_so():
-    run = run_at(FOLDER / "undated")
+def test_the_first_tables_have_messages_and_the_total():
+    lines = plain("first")
+    expected = [{k: column[i] for k, column in line.items()} for line in lines for i in range(2)]
+    run = run_at(FOLDER / "first")
+    found = records(run)
+    assert [r.step for r in found] == [int(row["step"]) for row in expected] == [5, 5, 6, 6]
+    assert [r.scores["reward"] for r in found] == [row["reward"] for row in expected]
+    assert [r.texts["response"] for r in found] == [row["completion"] for row in expected]
+    assert [r.texts["prompt"] for r in found] == [
+        f"[user]\n{row['messages'][0]['content']}" for row in expected
+    ]
+    assert run.problems == ()
+
+
+def test_a_log_without_steps_is_shown_at_step_zero_and_says_so(tmp_path):
+    messages = [{"role": "user", "content": "Wie viel ist 0+0?"}]
+    line = json.dumps({"messages": messages, "completion": "0", "reward": 1.0}) + "\n"
+    (tmp_path / "completions.jsonl").write_text(line * 4)
+    run = run_at(tmp_path)
     assert run.counts == {0: 4}
     assert ("the log has no step", 4) in reasons(run)
 

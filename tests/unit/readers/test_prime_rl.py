@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import json
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
+from read_formats import DATA, records, run_at
 
 from board.errors import RecordError
 
@@ -34,6 +37,50 @@ LINE = {
     "ce_weights": [None] * 5,
     "ref_kl_weights": [None] * 5,
 }
+
+
+TOKENS = DATA / "prime_rl" / "tokens"
+
+
+def exported() -> list[dict]:
+    """All lines of all ranks, by step, rank and place."""
+    return [
+        json.loads(line)
+        for step in (1, 2, 10)
+        for rank in (0, 1)
+        for line in (TOKENS / f"token_exports/step_{step}/rank_{rank}.jsonl")
+        .read_text()
+        .splitlines()
+    ]
+
+
+def test_every_row_and_value_of_an_export_is_that_of_the_files():
+    names = {
+        "trainer_logprobs": "logprobs",
+        "inference_logprobs": "sampling_logprobs",
+        **{k: k for k in ("entropy", "advantages", "is_masked", "is_masked_high", "is_masked_low")},
+    }
+    run, expected = run_at(TOKENS), exported()
+    for record, row in zip(records(run), expected, strict=True):
+        start = row["loss_mask"].index(True)
+        assert (record.step, record.ids["rank"]) == (row["step"], row["rank"])
+        assert (record.ids["micro_step"], record.ids["env"]) == (row["micro_step"], row["env_name"])
+        assert record.prompt_ids.values().tolist() == row["token_ids"][:start]
+        assert record.response_ids.values().tolist() == row["token_ids"][start:]
+        for theirs, ours in names.items():
+            plain = np.array(row[theirs][start:], float)  # null is NaN
+            np.testing.assert_array_equal(record.tokens[ours].values(), plain)
+
+
+def test_steps_of_an_export_have_the_means_of_the_files():
+    run, rows = run_at(TOKENS), exported()
+    kept = [
+        [m for m, used in zip(r["mismatch_kl"], r["loss_mask"], strict=True) if used] for r in rows
+    ]
+    means = [np.nanmean(np.array(values, float)) for values in kept]
+    expected = pd.Series(means).groupby([row["step"] for row in rows]).mean()
+    assert run.steps["step"].tolist() == expected.index.tolist() == [1, 2, 10]
+    np.testing.assert_allclose(run.steps["mismatch_kl_mean"], expected, rtol=1e-5)  # float32 there
 
 
 def values(record, name):

@@ -92,24 +92,37 @@ def rows(name):
     return [json.loads(line) for line in lines if line]
 
 
-def test_openrlhfs_rows_without_a_critic_have_no_values():
-    run = run_at(VARIANTS / "openrlhf")
-    for record, row in zip(records(run), rows("openrlhf/rl_logging_board_data.jsonl"), strict=True):
+def test_openrlhfs_rows_have_values_where_there_is_a_critic():
+    run, expected = run_at(VARIANTS / "openrlhf"), rows("openrlhf/rl_logging_board_data.jsonl")
+    for record, row in zip(records(run), expected, strict=True):
         shown = {key: array.values().tolist() for key, array in record.tokens.items()}
-        expected = ("logprobs", "ref_logprobs", "token_rewards")
-        assert shown == {key: row[key] for key in expected}
-        assert record.scores["reward"] == row["reward"]
+        arrays = ("logprobs", "ref_logprobs", "values", "token_rewards")
+        assert shown == {key: row[key] for key in arrays if row[key] is not None}
+        assert record.texts == {"prompt": row["prompt"], "response": row["response"]}
+        assert list(record.response_tokens or ()) == row["response_tokens"]
+        assert (record.step, record.scores["reward"]) == (row["step"], row["reward"])
+    assert [row["values"] is None for row in expected] == [True, True, False, False]
     assert reasons(run) == []
 
 
-def test_what_a_verl_fork_could_not_write_is_not_recorded():
-    run = run_at(VARIANTS / "verl")
+def test_every_row_of_a_verl_fork_is_that_of_the_file():
+    run, expected = run_at(VARIANTS / "verl"), rows("verl/rollout_data_rank0.jsonl")
     train = [r for r in records(run) if r.ids.get("split") is None]
-    for record, row in zip(train, rows("verl/rollout_data_rank0.jsonl"), strict=True):
-        assert record.tokens.keys() == {"logprobs", "token_rewards"}
-        assert record.texts.get("ground_truth", "") == row["ground_truth"]
+    for record, row in zip(train, expected, strict=True):
+        shown = {key: array.values().tolist() for key, array in record.tokens.items()}
+        assert shown == {k: row[k] for k in ("logprobs", "values", "token_rewards") if k in row}
+        assert (record.step, record.scores["reward"]) == (row["step"], row["reward"])
+        assert record.texts.get("ground_truth") == row.get("ground_truth")
         assert record.texts["prompt"] == row["prompt"]
+        assert list(record.response_tokens or ()) == row["response_tokens"]
     assert reasons(run) == []
+
+
+def test_what_a_verl_fork_could_not_write_is_not_recorded(read_line):
+    row = {**rows("verl/rollout_data_rank0.jsonl")[0], "values": "", "ref_logprobs": ""}
+    record = read_line("rllb", {**row, "ground_truth": ""})
+    assert record.tokens.keys() == {"logprobs", "token_rewards"}
+    assert record.remarks == []
 
 
 def test_a_verl_forks_validation_is_the_eval_split():

@@ -2,12 +2,16 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 
 import pandas as pd
 import pytest
-from read_formats import DATA, records, run_at
+from read_formats import DATA, reasons, records, run_at
 
+from board.readers.logtree import read_logtree
+from board.readers.tinker_texts import joined_texts
 from board.store.discovery import discover
+from board.store.run import open_run
 
 RUN = DATA / "tinker" / "run"
 FILES = (
@@ -101,3 +105,165 @@ def test_metrics_and_logtrees_are_passed_over():
     found = discover(RUN)
     left_out = {problem.path for info in found.runs for problem in info.left_out}
     assert left_out | {p.path for p in found.left_out} == {"metrics.jsonl"}
+
+
+TEXTS = DATA / "tinker" / "texts"
+FLAT = DATA / "tinker" / "flat"
+ASK = "[user]\nWhat is 2 + 3? <script>alert(1)</script>"
+SUM = "[reasoning]\n2 and 3 <make> 5.\n[/reasoning]\nIt is 5 & done.\u2028"
+
+
+def told(run) -> list[tuple]:
+    """(group, prompt, response) of each rollout."""
+    return [
+        (r.ids["group_id"], r.texts.get("prompt"), r.texts.get("response")) for r in records(run)
+    ]
+
+
+def nodes(node: dict):
+    yield node
+    for child in node["children"]:
+        if isinstance(child, dict):
+            yield from nodes(child)
+
+
+def test_texts_are_joined_where_the_logtree_tells_whose_they_are():
+    train = [row for row in told(run_at(TEXTS)) if not row[0].startswith("adder")][:10]
+    one = "[user]\nWhat is 1 + 1?"
+    kind = "[user]\nBe kind & <b>bold</b>."
+    assert train == [
+        *(("0", one, "It is 2."), ("0", one, "It is 2.")),  # both said the same
+        *(("1", None, None), ("1", None, None)),  # only the first four groups are told of
+        *(("2", kind, "First."), ("2", kind, 'Second.\n[tool call] add({"a": 2, "b": 3})')),
+        (
+            *("3", "[user]\nGuess a number."),
+            "[assistant]\nIs it 5?\n\n[user]\nHigher.\n\n[assistant]\nIs it 7?",
+        ),
+        *(("4", ASK, None), ("4", ASK, SUM), ("4", ASK, None)),  # two of one reward
+    ]
+
+
+def test_every_response_that_is_shown_stands_in_the_logtree_beside_its_prompt():
+    tree = json.loads((TEXTS / "iteration_000000" / "train_logtree.json").read_text("utf-8"))
+    said = [node["data"]["messages"] for node in nodes(tree["root"]) if "data" in node]
+    shown = [r for r in records(run_at(TEXTS)) if r.step == 0 and r.ids["split"] == "train"]
+    contents = [[m["content"] for m in messages] for messages in said]
+    for record in shown:
+        own = [m["content"] for m in record.messages if m["role"] == "assistant"]
+        plain = [
+            ["2 and 3 <make> 5.", "It is 5 & done.\u2028"] if "done" in c else [c] for c in own
+        ]
+        for content in plain:
+            texts = [
+                [p.get("text", p.get("thinking")) for p in c[0]]
+                for c in contents
+                if len(c) == 1 and isinstance(c[0], list)
+            ]
+            assert content in texts or content in contents
+
+
+def test_what_can_not_be_told_apart_is_kept_beside_the_rollout_and_said():
+    run = run_at(TEXTS)
+    unsure = [r for r in records(run) if "logtree_candidates" in r.extras]
+    assert len(unsure) == 4
+    assert {tuple(sorted(r.extras["logtree_candidates"])) for r in unsure} == {
+        ("It is 6.", "It is 7.")
+    }
+    assert all("response" not in r.texts and r.texts["ground_truth"] == "5" for r in unsure)
+    assert sorted(reasons(run)) == [
+        ("its group has no section of its own in the logtree", 1),
+        ("its group has no section of its own in the logtree", 2),
+        ("its response can't be told from others in the logtree", 2),
+        ("its response can't be told from others in the logtree", 2),
+    ]
+
+
+def test_groups_of_an_evaluation_with_equal_numbers_are_told_apart_by_their_order():
+    found = [row for row in told(run_at(TEXTS)) if row[0].startswith("adder")]
+    assert found == [
+        ("adder-0", "[user]\nWhat is 4 + 4?", "It is 8."),
+        ("adder-1", "[user]\nWhat is 3 + 3?", "It is 6."),
+        ("adder-2", None, None),
+    ]
+
+
+def test_of_groups_of_training_with_equal_numbers_none_is_joined(tmp_path):
+    shutil.copytree(TEXTS / "iteration_000000", tmp_path / "run" / "iteration_000000")
+    path = tmp_path / "run" / "iteration_000000" / "eval_adder_rollout_summaries.jsonl"
+    path.write_text(path.read_text("utf-8").replace('"eval/adder"', '"train"'), "utf-8")
+    joined = joined_texts(path)
+    assert joined is not None
+    assert (joined.texts, joined.error) == ({}, "")
+
+
+def test_a_page_alone_is_read_as_its_json_is():
+    page = told(run_at(TEXTS))[13:]
+    assert [row[2] for row in page[:5]] == ["It is 2.", "It is 2.", "A.", "B.", page[4][2]]
+    assert page[4][2].endswith("[assistant]\n7?")
+    assert page[5:] == [("3", ASK, None), ("3", ASK, SUM), ("3", ASK, None)]
+    paths = [path.name for path in (TEXTS / "iteration_000010").iterdir()]
+    assert sorted(paths) == ["train.html", "train_rollout_summaries.jsonl"]
+
+
+def test_older_logtrees_tell_each_rollout_by_its_own_section_and_hold_html():
+    content = (FLAT / "train_iteration_000003_logtree.json").read_text("utf-8")
+    assert '"data"' not in content
+    assert "lt-conversation" in content
+    assert [(row[0], row[2]) for row in told(run_at(FLAT))] == [
+        *(("0", "It is 2."), ("0", "It is 2."), ("1", None)),
+        *(("2", "It is 6."), ("2", SUM), ("2", "It is 7.")),
+    ]
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[]", b'{"root": 3}', b'{"root": {"children": [' + b"[" * 9999]
+)
+def test_a_logtree_that_can_not_be_read_costs_the_texts_alone_and_is_named(tmp_path, content):
+    shutil.copytree(TEXTS, tmp_path / "run")
+    (tmp_path / "run" / "iteration_000000" / "train_logtree.json").write_bytes(content)
+    run = run_at(tmp_path / "run")
+    named = [p for p in run.problems if "train_logtree.json can't be read" in p.reason]
+    assert [(p.count, p.severity) for p in named] == [(10, "partial")]
+    assert run.rollout_count == 21
+
+
+def test_the_log_is_read_anew_when_its_logtree_changes(tmp_path):
+    shutil.copytree(FLAT, tmp_path / "run")
+    path = tmp_path / "run" / "train_iteration_000003_logtree.json"
+    content = path.read_text("utf-8")
+    path.unlink()
+    assert all(response is None for _, _, response in told(run_at(tmp_path / "run")))
+    path.write_text(content, "utf-8")
+    (info,) = discover(tmp_path / "run").runs
+    assert [r for _, _, r in told(open_run(info))][-1] == "It is 7."
+
+
+def test_html_is_text_alone_and_of_bounded_depth():
+    page = read_logtree(
+        b"<body><section><h2>A &amp; B</h2><p>x &lt;y&gt;<script>no</script></p></b></i>"
+        b"<table><tr><td>k</td><td>v</td></tr></table><section><h3>C",
+        html=True,
+    )
+    (section,) = page.sections
+    assert (section.title, section.texts, section.tables) == ("A & B", ["x <y>"], [{"k": "v"}])
+    assert section.sections[0].title == "C"
+    with pytest.raises(ValueError, match="deeper than 200"):
+        read_logtree(b"<div>" * 300, html=True)
+
+
+def test_paragraphs_called_problem_and_response_are_the_prompt_and_the_response(tmp_path):
+    shutil.copytree(FLAT, tmp_path / "run")
+    path = tmp_path / "run" / "train_iteration_000003_logtree.json"
+    tree = json.loads(path.read_text("utf-8"))
+    own = [
+        n
+        for n in nodes(tree["root"])
+        if n["tag"] == "section" and n["children"][0]["children"] == ["do_single_rollout"]
+    ]
+    rollout = own[-1]
+    rollout["children"][1]["children"] = [
+        {"tag": "p", "attrs": {}, "children": [text]}
+        for text in ("Problem: 1 &lt; 2?", "Response: yes")
+    ]
+    path.write_text(json.dumps(tree), "utf-8")
+    assert ("[user]\n1 < 2?", "yes") in [row[1:] for row in told(run_at(tmp_path / "run"))]

@@ -31,17 +31,21 @@ def test_every_row_is_that_of_the_file_and_steps_are_in_natural_order():
 
 
 def test_numbers_and_flags_written_as_text_are_numbers_and_flags():
-    run = run_at(FOLDER / "v1")
+    run = run_at(FOLDER / "text")
     assert run.rollouts["reward"].tolist() == [1.0, 0.25, 0.25, 0.25]
     assert run.rollouts["acc"].tolist() == [0.0, 1.0, 0.0, 1.0]
     assert run.rollouts["num_turns"].tolist() == [2.0] * 4
+    truths = [r.texts.get("ground_truth") for r in records(run)]
+    assert truths == [row["gts"] for row in plain("text/3.jsonl")] == ["0", "0", None, "1"]
 
 
 def test_a_uid_names_the_group():
-    found = records(run_at(FOLDER / "v1"))
-    assert [r.ids["rollout_id"] for r in found] == [row["uid"] for row in plain("v1/1.jsonl")]
+    run, expected = run_at(FOLDER / "v1"), plain("v1/1.jsonl")
+    found = records(run)
+    assert [r.ids["rollout_id"] for r in found] == [row["uid"] for row in expected]
     assert [r.ids["group_id"] for r in found] == ["a0", "a0", "a1", "a1"]
     assert [r.texts["ground_truth"] for r in found] == ["0", "0", "1", "1"]
+    assert run.rollouts["reward"].tolist() == [row["score"] for row in expected]
 
 
 def test_a_validation_folder_is_an_evaluation():
@@ -49,6 +53,7 @@ def test_a_validation_folder_is_an_evaluation():
     assert [r.ids["split"] for r in records(run)] == ["eval"] * 3
     assert run.rollouts["reward"].tolist() == [0.0, 0.5, 1.0]
     assert run.rollouts["logged.reward"].tolist() == [0.0, 0.5, 1.0]
+    assert run.rollouts["acc"].tolist() == [0.0, 1.0, 1.0]
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,10 @@ from board.readers import remote
 from board.readers.locations import location_of
 from board.readers.sources import JSON_DOCUMENT, DamagedError
 from board.readers.torch_files import TORCH
-from board.store import build, companions, discovery, ray_engine, scan
+from board.store import build, discovery, fetched, ray_engine, scan
 from board.store.batch import Work
 from board.store.discovery import discover, location_below, resolve_inside
+from board.store.own_thresholds import own_thresholds
 from board.store.rollout import open_rollout
 from board.store.run import Follower, Run, open_run
 from board.store.scan import Shard
@@ -42,7 +43,7 @@ def store(running: Store, tmp_path, monkeypatch) -> Store:
     for path in running.files.find(Store.bucket):
         running.files.rm_file(path)
     discovery._seen.clear()
-    companions._fetched_before.clear()
+    fetched.forget()
     running.asked.requests.clear()
     return running
 
@@ -346,3 +347,91 @@ def test_the_memory_of_this_process_is_a_store_too(tmp_path, monkeypatch):
         assert opened("memory://test-remote").rollout_count == 30
     finally:
         memory.rm("/test-remote", recursive=True)
+
+
+MAPPING = b'[keys]\nresponse = "out"\nreward = "score"\nstep = "it"\n'
+
+
+def mapped(*steps: int) -> bytes:
+    return b"".join(
+        json.dumps({"it": s, "out": f"r{s}", "score": s}).encode() + b"\n" for s in steps
+    )
+
+
+def test_a_mapping_file_in_a_store_is_that_of_the_folders_below_it(store, tmp_path):
+    by_layout = b'files = "x_(?P<step>[0-9]+)\\\\.json"\n[keys]\nresponse = "out"\n'
+    for name, content in {
+        "runs/one/log.jsonl": mapped(1, 2),
+        "runs/one/deep/more.jsonl": mapped(3),
+        "runs/other/log.jsonl": rows(4),
+        "runs/documents/x_7.json": b'{"out": "seven"}',
+        "runs/documents/rollout-board.toml": by_layout,
+        "runs/one/rollout-board.toml": MAPPING,
+    }.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    url = store.put_folder(tmp_path, "mapped")
+    local, there = discover(tmp_path), discover(location_of(url))
+    assert sorted(run.name for run in there.runs) == sorted(run.name for run in local.runs)
+    for info in local.runs:
+        here, away = open_run(info), open_run(there.run(info.name))
+        pd.testing.assert_frame_equal(here.rollouts, away.rollouts)
+        assert here.problems == away.problems
+        step = min(here.counts)
+        assert open_rollout(here, step, 0).record == open_rollout(away, step, 0).record
+    assert there.left_out == local.left_out
+
+
+def test_a_mapping_file_in_a_store_is_fetched_once_and_again_when_it_changes(store):
+    url = store.put("one/log.jsonl", mapped(1))
+    store.put("one/rollout-board.toml", MAPPING)
+    assert opened(url.rpartition("/")[0]).rollouts["response"].tolist() == ["r1"]
+    store.asked.requests.clear()
+    discover(location_of("s3://bucket/one"))
+    assert store.asked.of("GET", "rollout-board.toml") == []
+    store.put("one/rollout-board.toml", b'[keys]\nresponse = "score"\nfoo = 1\n')
+    (problem,) = [p for p in discover(location_of("s3://bucket/one")).left_out if "toml" in p.path]
+    assert "foo" in problem.reason
+    store.put("one/rollout-board.toml", MAPPING.replace(b'"it"', b'"score"'))
+    assert opened("s3://bucket/one").steps["step"].tolist() == [1]
+    assert opened(url).rollouts["response"].tolist() == [
+        "r1"
+    ]  # one object, with what lies beside it
+
+
+def test_sniff_explains_what_lies_in_a_store_as_what_lies_on_disk(store, tmp_path, capsys):
+    for name in ("trl/chat", "verl/v0"):
+        shutil.copytree(DATA / name, tmp_path / name)
+    (tmp_path / "verl" / "v0" / "notes.jsonl").write_bytes(b'{"loss": 1.0}\n')
+    (tmp_path / "verl" / "v0" / "long.jsonl").write_bytes(mapped(*range(9)))
+    (tmp_path / "verl" / "rollout-board.toml").write_bytes(MAPPING)
+    (tmp_path / "packed.jsonl.gz").write_bytes(gzip.compress(rows(1)))
+    url = store.put_folder(tmp_path, "sniffed")
+    told = {}
+    for path in (str(tmp_path), url):
+        assert cli.main(["sniff", path, "--json"]) == 0
+        told[path] = json.loads(capsys.readouterr().out.replace(path, "ROOT"))
+    assert told[url]["files"] == told[str(tmp_path)]["files"]
+    assert told[url]["problems"] == told[str(tmp_path)]["problems"]
+    assert len(told[url]["files"]) == 7
+    assert cli.main(["sniff", f"{url}/verl/v0/notes.jsonl"]) == 1
+    assert "its records are of no format that is read" in capsys.readouterr().out
+    assert cli.main(["sniff", f"{url}/nothing"]) == 2
+
+
+def test_thresholds_in_a_runs_folder_in_a_store_change_what_they_name(store):
+    url = store.put("runs/one/log.jsonl", rows(1))
+    store.put("runs/two/log.jsonl", rows(1))
+    store.put("runs/one/thresholds.toml", b"[truncation]\nwarning = 0.1\n")
+    found = discover(location_of("s3://bucket/runs"))
+    store.asked.requests.clear()
+    for info in (found.run("one"), discover(location_of(url)).runs[0]):
+        limits = own_thresholds(info)
+        assert limits.thresholds["truncation"]["warning"] == 0.1
+        assert str(limits.path) == "s3://bucket/runs/one/thresholds.toml"
+    assert len([r for r in store.asked.of("GET", "thresholds.toml") if "?" not in r[1]]) == 1
+    assert own_thresholds(found.run("two")).path is None
+    store.put("runs/two/thresholds.toml", b"[truncated]\nwarning = 0.1\n")
+    wrong = own_thresholds(discover(location_of("s3://bucket/runs")).run("two"))
+    assert "truncated" in wrong.error

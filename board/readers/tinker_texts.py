@@ -1,0 +1,326 @@
+"""Which texts of a logtree are whose: summaries of rollouts joined with what environments told of them.
+
+Read from thinking-machines-lab/tinker-cookbook@9dfcc3a tinker_cookbook/rl/{rollouts,metric_util,train,
+problem_env,preference_envs}.py. Only the first groups of an iteration are told of, each in a section.
+
+- Which group a section is: it tells lengths, rewards and metrics of each trajectory by its index, and so
+  do the summaries. A section is joined with the one group whose trajectories have exactly these; where
+  two groups or two sections have the same, none is. Positions tell nothing of a training iteration, whose
+  groups stand in the summaries in the order in which they ended; those of an evaluation stand in the
+  order in which they began, as their sections do, and are joined so where all of them agree.
+- Which trajectory a text is: by its index where the section tells it (completions that are compared with
+  each other; before 438a2ea, March 2026, each rollout's own section). Else prompt and response stand in
+  the order in which concurrent rollouts ended, without an index. The only text of the only trajectory is
+  its own. Of several a text is joined by the reward told below it, where one text and one trajectory
+  alone have it, or where all that have it are the same.
+
+What can't be told apart is not recorded; the texts that may be a rollout's own are kept beside it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from numbers import Real
+from pathlib import Path
+from typing import Any, Final, cast
+
+from board.errors import RecordError
+from board.readers.lines import read_lines
+from board.readers.logtree import Section, read_logtree
+from board.readers.messages import Message
+from board.readers.parse import parse_whole
+
+_SUMMARIES: Final = "_rollout_summaries.jsonl"
+_MOST_BYTES: Final = 128 << 20
+_DETAILS: Final = "Trajectory Details"
+_ROLLOUT: Final = "do_single_rollout"
+_COMPARED: Final = "compute_group_rewards"
+_PROMPT: Final = "Prompt"
+_RESPONSE: Final = "Policy Response"
+
+_State = tuple[Path, int, int]
+_Row = Mapping[str, Any]
+_Signature = tuple[object, ...]
+Key = tuple[int, int]
+"""group_idx and traj_idx of a rollout."""
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """What a logtree has of a rollout. prompt, response: messages; empty: not known.
+
+    candidates: responses of which one is the rollout's own. told: paragraphs, where nothing else is.
+    """
+
+    prompt: Sequence[Message] = ()
+    response: Sequence[Message] = ()
+    candidates: Sequence[Sequence[Message]] = ()
+    told: Sequence[str] = ()
+    reference: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """The texts of the rollouts of one file of summaries; error: why there are none."""
+
+    texts: Mapping[Key, Texts]
+    error: str = ""
+
+
+def logtree_of(summaries: Path) -> Path | None:
+    """The logtree beside a file of summaries, as JSON, or else as a page; None: there is none."""
+    if not summaries.name.endswith(_SUMMARIES):
+        return None
+    base = summaries.name.removesuffix(_SUMMARIES)
+    beside = (summaries.with_name(f"{base}{end}") for end in ("_logtree.json", ".html"))
+    return next((path for path in beside if path.is_file()), None)
+
+
+def joined_texts(summaries: Path) -> Joined | None:
+    """The texts of the rollouts in a file of summaries; None where there is no logtree beside it."""
+    logtree = logtree_of(summaries)
+    if logtree is None:
+        return None
+    try:
+        return _joined(_state(summaries), _state(logtree))
+    except OSError as error:
+        return Joined({}, _unusable(logtree, error))
+
+
+def _state(path: Path) -> _State:
+    found = path.stat()
+    return path, found.st_size, found.st_mtime_ns
+
+
+def _unusable(logtree: Path, error: Exception) -> str:
+    return f"{logtree.name} can't be read: {str(error)[:120]}"
+
+
+@lru_cache(maxsize=4)
+def _joined(summaries: _State, logtree: _State) -> Joined:
+    """As joined_texts, of files as they stood. Raises OSError."""
+    path, size, _ = logtree
+    try:
+        if size > _MOST_BYTES:
+            raise ValueError(f"it is larger than {_MOST_BYTES >> 20} MB")
+        page = read_logtree(path.read_bytes(), html=path.suffix == ".html")
+        sections = [section for section in page.below() if section.named(_DETAILS) is not None]
+    except (ValueError, RecursionError) as error:
+        return Joined({}, _unusable(path, error))
+    groups = _groups(summaries[0])
+    return Joined(
+        {
+            (number, index): found
+            for number, section in _matched(groups, sections)
+            for index, found in _texts_of(section, groups[number]).items()
+        }
+    )
+
+
+def _groups(path: Path) -> dict[int, dict[int, _Row]]:
+    """The summaries by group_idx and traj_idx; of lines that can't be read none."""
+    groups: dict[int, dict[int, _Row]] = {}
+    for line in read_lines(path):
+        try:
+            row, _ = parse_whole(line.text or b"")
+        except RecordError:
+            continue
+        group, index = row.get("group_idx"), row.get("traj_idx")
+        if isinstance(group, int) and isinstance(index, int):
+            groups.setdefault(group, {})[index] = row
+    return groups
+
+
+def _matched(
+    groups: Mapping[int, Mapping[int, _Row]], sections: Sequence[Section]
+) -> list[tuple[int, Section]]:
+    """The sections whose group is known for certain."""
+    of_groups = {number: _of_group(rows) for number, rows in groups.items()}
+    of_sections = [_of_section(section) for section in sections]
+    in_order = sorted(of_groups)[: len(sections)]
+    if _is_evaluation(groups) and [of_groups[n] for n in in_order] == of_sections:
+        return list(zip(in_order, sections, strict=True))
+    seen = Counter(of_groups.values()), Counter(of_sections)
+    by_signature = {signature: number for number, signature in of_groups.items()}
+    return [
+        (by_signature[signature], section)
+        for signature, section in zip(of_sections, sections, strict=True)
+        if seen[0][signature] == seen[1][signature] == 1 and signature
+    ]
+
+
+def _is_evaluation(groups: Mapping[int, Mapping[int, _Row]]) -> bool:
+    splits = {str(row.get("split")) for rows in groups.values() for row in rows.values()}
+    return all(split.startswith("eval") for split in splits)
+
+
+def _of_group(rows: Mapping[int, _Row]) -> _Signature:
+    """What the summaries say of a group, as its section would."""
+    return tuple((index, _of_row(rows[index])) for index in sorted(rows))
+
+
+def _of_row(row: _Row) -> _Signature:
+    turns = [
+        (
+            *(str(step.get("ob_len")), str(step.get("ac_len")), _told(step.get("reward"))),
+            tuple(sorted((k, _told(v)) for k, v in _mapping(step.get("metrics")).items())),
+        )
+        for step in steps_of(row)
+    ]
+    return (*turns, str(row.get("final_ob_len")), _told(row.get("final_reward")))
+
+
+def _of_section(section: Section) -> _Signature:
+    details = section.named(_DETAILS)
+    found: dict[int, _Signature] = {}
+    for episode in details.sections if details is not None else ():
+        inner = episode.named("Episode Details") or Section()
+        index = episode.title.removeprefix("Trajectory ").removesuffix(" Episode")
+        totals = _first_table(inner)
+        told = (*map(_of_turn, inner.sections), totals.get("final_ob_len"))
+        if index.isdecimal():
+            found[int(index)] = (int(index), (*told, totals.get("final_group_reward")))
+    return tuple(found[index] for index in sorted(found))
+
+
+def _of_turn(turn: Section) -> _Signature:
+    said = _first_table(turn)
+    metrics = _first_table(turn.named("Step Metrics") or Section())
+    told = tuple(said.get(key) for key in ("ob_len", "ac_len", "step_reward"))
+    return (*told, tuple(sorted(metrics.items())))
+
+
+def _told(value: object) -> str:
+    """A value as the logtree tells it: numbers with three decimals."""
+    return f"{float(value):.3f}" if isinstance(value, Real) else str(value)
+
+
+def _first_table(section: Section) -> Mapping[str, str]:
+    return section.tables[0] if section.tables else {}
+
+
+def steps_of(row: _Row) -> list[dict[str, Any]]:
+    """The steps of a trajectory."""
+    steps = row.get("steps")
+    entries = cast("list[Any]", steps) if isinstance(steps, list) else []
+    return [cast("dict[str, Any]", entry) for entry in entries if isinstance(entry, dict)]
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def _texts_of(section: Section, rows: Mapping[int, _Row]) -> dict[int, Texts]:
+    """By traj_idx what is known of the texts of a group's trajectories."""
+    compared = section.named(_COMPARED)
+    if compared is not None and any(s.title.startswith("Completion ") for s in compared.sections):
+        return _of_comparison(compared, rows)
+    own = [inner for inner in section.sections if inner.title == _ROLLOUT]
+    if own and len(own) == len(rows):
+        return {
+            index: _of_one(inner, rows[index])
+            for index, inner in zip(sorted(rows), own, strict=True)
+        }
+    if len(rows) == 1:
+        (index,) = rows
+        return {index: _of_one(section, rows[index])}
+    return _of_several(_attempts(section), rows)
+
+
+def _of_comparison(section: Section, rows: Mapping[int, _Row]) -> dict[int, Texts]:
+    prompt = _conversation(section.named(_PROMPT))
+    responses = {index: _conversation(section.named(f"Completion {index}")) for index in rows}
+    return {index: Texts(prompt, response) for index, response in responses.items()}
+
+
+def _conversation(section: Section | None) -> Sequence[Message]:
+    return section.conversations[0] if section is not None and section.conversations else ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """A prompt, the response that stands right after it, and the table of the reward right after that."""
+
+    prompt: Sequence[Message]
+    response: Sequence[Message]
+    reward: Mapping[str, str]
+
+
+def _attempts(section: Section) -> list[_Attempt]:
+    inner = [*section.sections, Section(), Section()]
+    found: list[_Attempt] = []
+    for prompt, response, after in zip(inner, inner[1:], inner[2:], strict=False):
+        if (prompt.title, response.title) == (_PROMPT, _RESPONSE):
+            reward = _first_table(after if after.title.startswith("Reward") else Section())
+            found.append(_Attempt(_conversation(prompt), _conversation(response), reward))
+    return found
+
+
+def _of_one(section: Section, row: _Row) -> Texts:
+    """The texts of a section that has one trajectory's alone."""
+    attempts = _attempts(section)
+    told = [text for inner in (section, *section.sections) for text in inner.texts]
+    if not attempts or len(attempts) != len(steps_of(row)):
+        return _of_paragraphs(told)
+    first, last = attempts[0], attempts[-1]
+    if list(last.prompt[: len(first.prompt)]) == list(first.prompt):
+        later = last.prompt[len(first.prompt) :]
+        return Texts(first.prompt, [*later, *last.response], reference=_reference([last]))
+    turns = [message for a in attempts[1:] for message in (*a.prompt, *a.response)]
+    return Texts(first.prompt, [*first.response, *turns], reference=_reference([last]))
+
+
+def _of_paragraphs(told: Sequence[str]) -> Texts:
+    """Paragraphs alone, those called Problem and Response as such where there is one of each."""
+    named = {
+        name: [text.partition(": ")[2] for text in told if text.startswith(f"{name}: ")]
+        for name in ("Problem", "Response")
+    }
+    if all(len(texts) == 1 for texts in named.values()):
+        return Texts(
+            [{"role": "user", "content": named["Problem"][0]}],
+            [{"role": "assistant", "content": named["Response"][0]}],
+        )
+    return Texts(told=told)
+
+
+def _of_several(attempts: Sequence[_Attempt], rows: Mapping[int, _Row]) -> dict[int, Texts]:
+    """The texts of trajectories of one step each, by what is told of the rewards."""
+    if not attempts or any(len(steps_of(row)) != 1 for row in rows.values()):
+        return dict.fromkeys(rows, Texts())
+    same = attempts[0].prompt if all(a.prompt == attempts[0].prompt for a in attempts) else ()
+    shared = Texts(same, reference=_reference(attempts))
+    found: dict[int, Texts] = {}
+    for index, row in rows.items():
+        fitting = [a for a in attempts if _fits(a, row)]
+        rivals = sum(any(_fits(a, other) for a in fitting) for other in rows.values())
+        if len({str((a.prompt, a.response)) for a in fitting}) == 1 and len(fitting) == rivals:
+            one = fitting[0]
+            found[index] = Texts(one.prompt, one.response, reference=_reference([one]))
+        else:
+            found[index] = replace(shared, candidates=[a.response for a in fitting])
+    return found
+
+
+def _reference(attempts: Sequence[_Attempt]) -> str | None:
+    """The answer that all of them were compared with."""
+    told = {attempt.reward.get("reference_answer") for attempt in attempts}
+    return told.pop() if len(told) == 1 else None
+
+
+def _fits(attempt: _Attempt, row: _Row) -> bool:
+    """Whether nothing that is told of an attempt is another's than this trajectory's."""
+    (step,) = steps_of(row)
+    metrics = _mapping(step.get("metrics"))
+    expected = {
+        "reward": _told(step.get("reward")),
+        "total_reward": _told(step.get("reward")),
+        **{name: str(bool(metrics[key])) for name, key in _FLAGS if key in metrics},
+    }
+    return all(attempt.reward.get(name, told) == told for name, told in expected.items())
+
+
+_FLAGS: Final = (("correct", "correct"), ("format_valid", "format"))

@@ -1,0 +1,235 @@
+"""`rollout-board steps` and `show` give the numbers that pandas gives on the original files."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+import yaml
+
+from board import cli
+from board.readers import READERS
+
+DATA = Path(__file__).parent / "data"
+Rows = Iterator[tuple[int, float | None]]
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    """The objects of a file of lines; those of a document."""
+    content = path.read_text("utf-8")
+    if path.suffix == ".json":
+        return [json.loads(content)]
+    return [json.loads(line) for line in content.split("\n") if line]
+
+
+def of(step: str, number: str, *, where: str = "") -> Callable[[Path], Rows]:
+    """Step and number by their keys, of lines that have them."""
+
+    def rows(path: Path) -> Rows:
+        yield from ((int(x[step]), x[number]) for x in lines(path) if not where or where in x)
+
+    return rows
+
+
+def named(pattern: str, number: Callable[[dict[str, Any]], Any]) -> Callable[[Path], Rows]:
+    """The step by the path, the number by the line."""
+
+    def rows(path: Path) -> Rows:
+        found = re.search(pattern, path.as_posix())
+        assert found is not None
+        yield from ((int(found[1]), number(line)) for line in lines(path))
+
+    return rows
+
+
+def swift(path: Path) -> Rows:
+    for line in lines(path):
+        yield from zip(map(int, line["step"]), line["reward"], strict=True)
+
+
+def roll(path: Path) -> Rows:
+    for line in lines(path):
+        yield from zip(line["global_step"], line["scores"], strict=True)
+
+
+def areal_texts(path: Path) -> Rows:
+    for told in re.findall(
+        r"^idx: \d+ / \d+, seqlen: \d+, reward is (\S+)\.\nprompt is \n\x1b",
+        path.read_text("utf-8"),
+        re.M,
+    ):
+        yield int(path.parent.name), float(told)
+
+
+def art(path: Path) -> Rows:
+    if path.suffix == ".parquet":
+        frame = pd.read_parquet(path)
+        yield from ((int(path.stem), r) for r in frame["reward"] if not np.isnan(r))
+        return
+    groups = yaml.safe_load(path.read_text("utf-8")) if path.suffix == ".yaml" else lines(path)
+    yield from ((int(path.stem), t["reward"]) for group in groups for t in group["trajectories"])
+
+
+def nemo_rl(path: Path) -> Rows:
+    step = int(path.stem.removeprefix("train_data_step").removeprefix("val_data_step"))
+    for line in lines(path):
+        reward = line.get("filtered_rewards", line.get("rewards"))
+        yield step, reward[0]
+
+
+def trl(path: Path) -> Rows:
+    frame = pd.read_parquet(path)
+    yield from zip(frame["step"].tolist(), frame["advantage"].tolist(), strict=True)
+
+
+def slime(path: Path) -> Rows:
+    content = torch.load(path, weights_only=True)
+    for sample in content["samples"]:
+        reward = sample["reward"]
+        yield content["rollout_id"], None if isinstance(reward, dict) else reward
+
+
+def slime_train(path: Path) -> Rows:
+    content = torch.load(path, weights_only=True)
+    for sample in content["samples"]:
+        yield content["rollout_id"], content["raw_reward"][sample["rollout_position"]]
+
+
+def miles(path: Path) -> Rows:
+    lengths = pd.read_parquet(path)["response_length"]
+    yield from ((int(path.stem.rpartition("_")[2]), length) for length in lengths)
+
+
+def rllm(path: Path) -> Rows:
+    (episode,) = lines(path)
+    yield from ((episode["training_step"], t["reward"]) for t in episode["trajectories"])
+
+
+def episodes(path: Path) -> Rows:
+    (step,) = re.findall(r"step_(\d+)", path.as_posix())
+    for trace in lines(path):
+        scored = [r for r in trace["rewards"].values() if r is not None]
+        yield int(step), sum(r["score"] * r["weight"] for r in scored) if scored else None
+
+
+def exported(path: Path) -> Rows:
+    for line in lines(path):
+        kept = [v for v, used in zip(line["mismatch_kl"], line["loss_mask"], strict=True) if used]
+        yield line["step"], float(np.nanmean(np.array(kept, float)))
+
+
+def summed(score: float | list[float]) -> float:
+    return sum(score) if isinstance(score, list) else score
+
+
+class Case(NamedTuple):
+    """A run, by its folder and the file names in it, and how its numbers are read plainly.
+
+    shown: the number's name in `show`; empty: it is one of tokens.
+    """
+
+    folder: str
+    files: str
+    rows: Callable[[Path], Rows]
+    column: str = "reward"
+    shown: str = "reward"
+
+
+CASES = {
+    "areal": Case("areal/trial0", "*/*/*.jsonl", of("tail_version", "reward")),
+    "areal_texts": Case("areal/texts", "*/*/*.txt", areal_texts),
+    "art": Case("art/v1", "**/*.parquet", art),
+    "art lines": Case("art/lines", "**/*.jsonl", art),
+    "art yaml": Case("art/yaml", "**/*.yaml", art),
+    "episodes": Case("prime_rl/bare", "**/*.jsonl", episodes),
+    "miles_tokens": Case(
+        *("miles/details", "dashboard_columns/*.parquet", miles, "response_tokens"), shown=""
+    ),
+    "miles_trajectory": Case(
+        *("miles/details", "trajectory/*.jsonl", named(r"/(\d+)\.jsonl", lambda x: x["reward"]))
+    ),
+    "ms_swift": Case("ms_swift/first", "*.jsonl", swift),
+    "nemo_gym": Case(
+        "nemo_gym", "adder_rollouts.jsonl", lambda p: ((0, x["reward"]) for x in lines(p))
+    ),
+    "nemo_rl": Case("nemo_rl/exp_001", "*.jsonl", nemo_rl),
+    "open_instruct": Case(
+        "open_instruct/rollouts", "*.jsonl", of("step", "reward", where="reward")
+    ),
+    "prime_rl_tokens": Case(*("prime_rl/tokens", "**/*.jsonl", exported, "mismatch_kl"), shown=""),
+    "relax": Case(
+        *("relax/rollout_result", "*/*.jsonl"),
+        named(
+            r"/(\d+)\.jsonl",
+            lambda x: x["reward"]["score"] if isinstance(x["reward"], dict) else x["reward"],
+        ),
+    ),
+    "rllb": Case("rllb/verl", "*.jsonl", of("step", "reward")),
+    "rllm": Case("rllm/run", "**/episode_*.json", rllm),
+    "roll": Case("roll/rollout_dump", "*.jsonl", roll),
+    "skyrl": Case(
+        *("skyrl/exports", "**/global_step_*/[!a][!g]*.jsonl"),
+        named(r"global_step_(\d+)_evals", lambda x: summed(x["score"])),
+    ),
+    "slime": Case("slime/details", "rollout_data/*.pt", slime),
+    "slime_train": Case("slime/details", "train_data/*.pt", slime_train),
+    "tinker": Case("tinker/texts", "*/*.jsonl", of("iteration", "total_reward")),
+    "trl": Case("trl/chat", "**/*.parquet", trl, "advantage", shown="advantage"),
+    "verifiers": Case("prime_rl/rows", "**/*.jsonl", named(r"step_(\d+)", lambda x: x["reward"])),
+    "verl": Case("verl/v0", "*.jsonl", of("step", "score")),
+    "xtuner": Case(
+        *("xtuner/exp", "*/*.jsonl"),
+        lambda p: (
+            (int(p.stem.rpartition("_")[2]), x["reward"]) for x in lines(p) if "reward" in x
+        ),
+    ),
+}
+
+
+def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
+    capsys.readouterr()
+    assert cli.main([*arguments, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def natural(path: Path) -> list[tuple[int, str]]:
+    parts = re.split(r"(\d+)", path.as_posix())
+    return [(int(p), "") if i % 2 else (0, p) for i, p in enumerate(parts)]
+
+
+def test_every_reader_has_a_case() -> None:
+    own = {"native"}  # its numbers are held against pandas where it is written and read
+    assert {case.partition(" ")[0] for case in CASES} == {r.name for r in READERS} - own
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_steps_and_show_are_pandas_on_the_original_files(name, capsys, tmp_path) -> None:
+    case = CASES[name]
+    # Alone: a folder that other files share may be several runs.
+    root = tmp_path / "run"
+    for path in (DATA / case.folder).glob(case.files):
+        (root / path.relative_to(DATA / case.folder)).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, root / path.relative_to(DATA / case.folder))
+    paths = sorted(root.glob(case.files), key=natural)
+    frame = pd.DataFrame([row for p in paths for row in case.rows(p)], columns=["step", "x"])
+    frame["x"] = frame["x"].astype(float)
+    by_step = frame.groupby("step")["x"]
+    steps = said(capsys, "steps", str(root))
+    assert [row["step"] for row in steps] == list(by_step.groups)
+    assert [row["rollouts"] for row in steps] == by_step.size().tolist()
+    means = np.array([row[f"{case.column}_mean"] for row in steps], float)
+    np.testing.assert_allclose(means, by_step.mean(), rtol=1e-5 if not case.shown else 1e-12)
+    if not case.shown:
+        return
+    last = frame[frame["step"] == frame["step"].max()]
+    place = ("--step", str(last["step"].iloc[-1]), "--index", str(len(last) - 1))
+    shown, number = said(capsys, "show", str(root), *place), last["x"].iloc[-1]
+    assert shown["scores"].get(case.shown) == (None if np.isnan(number) else number)
