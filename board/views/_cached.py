@@ -11,10 +11,10 @@ import time
 from dataclasses import dataclass, field
 
 import pandas as pd
-import plotly.graph_objects as go
 import streamlit as st
 
 from board.charts.curves import CurveOptions, Series, curve
+from board.charts.light import LightCurve, light
 from board.core.vocabulary import Vocabulary
 from board.errors import BoardError
 from board.store import discovery
@@ -178,18 +178,19 @@ def _read_with_progress(reading: StepReading, step: int) -> None:
 @st.cache_resource(max_entries=256, show_spinner=False)
 def _curve(
     version: str,
+    path: Location,
     options: OpenOptions,
     columns: tuple[str, ...],
     look: CurveOptions,
     dark: bool,
     _run: Run,
-) -> go.Figure:
-    return curve(_run.steps, [Series.of(column) for column in columns], look, dark=dark)
+) -> LightCurve:
+    return light(curve(_run.steps, [Series.of(column) for column in columns], look, dark=dark))
 
 
-def curve_figure(of: Run, columns: tuple[str, ...], look: CurveOptions, *, dark: bool) -> go.Figure:
-    """The figure of these columns over the run's steps; the caller must not change it."""
-    return _curve(of.version, of.options, columns, look, dark, of)
+def light_curve(of: Run, columns: tuple[str, ...], look: CurveOptions, *, dark: bool) -> LightCurve:
+    """The chart of these columns over the run's steps; the caller must not change it."""
+    return _curve(of.version, of.info.path, of.options, columns, look, dark, of)
 
 
 @st.cache_resource(max_entries=16, show_spinner="Searching the texts …")
