@@ -7,6 +7,7 @@ Names and texts go onto the page as text nodes only.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -63,7 +64,9 @@ def curve_grid(cards: Sequence[Card], *, step: int | None, key: str) -> Picked |
     key: one per place and run; what the reader zoomed to is kept under it.
     """
     data = {"step": step, "charts": [asdict(card) for card in cards]}
-    clicked: Any = _COMPONENT(key=key, data=data, on_picked_change=_nothing).picked
+    # Names of runs may hold what Streamlit takes for its own in a component's key.
+    name = f"curves-{zlib.crc32(key.encode('utf-8', 'replace')):08x}"
+    clicked: Any = _COMPONENT(key=name, data=data, on_picked_change=_nothing).picked
     return Picked(str(clicked["chart"]), int(clicked["step"])) if clicked else None
 
 
