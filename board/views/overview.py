@@ -7,8 +7,9 @@ from typing import Final
 
 import streamlit as st
 
-from board.charts.curves import CurveOptions, change, sparkline
+from board.charts.curves import CurveOptions, change, last_means
 from board.components.curve_grid import Card, curve_grid
+from board.components.sparkline import Tone, sparkline
 from board.core.metrics import REWARD_PART, ROLLOUT_METRICS, Metric, rollout_metric
 from board.store.run import Run
 from board.store.steps import base_name
@@ -90,28 +91,33 @@ def _cards(run: Run) -> None:
     if not held:
         return
     with st.grid(max(len(held), 4), min_column_width=170, gap="small"):
-        for column in held:
-            _card(run, rollout_metric(column))
+        for place, column in enumerate(held):
+            _card(run, rollout_metric(column), place)
 
 
-def _card(run: Run, metric: Metric) -> None:
+def _card(run: Run, metric: Metric, place: int) -> None:
     stem, step = base_name(metric.name), int(_state.get("step"))
     value, delta, back = change(run.steps, stem, step, _BACK)
-    history = sparkline(run.steps, stem, step)
+    history = last_means(run.steps, stem, step)
     colour = {"up": "normal", "down": "inverse", "neither": "off"}[metric.better]
-    st.metric(
-        plain(metric.label),
-        number(value, metric.unit),
-        None if delta is None else _signed(delta, metric.unit),
-        delta_color=colour if delta else "off",  # type: ignore[arg-type]
-        delta_arrow="off" if not delta else "auto",
-        delta_description=f"in {back} steps" if back else None,
-        help=plain(f"{metric.formula} Mean over the rollouts of step {step}.", 600),
-        chart_data=history if len(history) > 1 else None,
-        chart_type="area",
-        border=True,
-        height="stretch",
-    )
+    with st.container(border=True, height="stretch", gap="xsmall"):
+        st.metric(
+            plain(metric.label),
+            number(value, metric.unit),
+            None if delta is None else _signed(delta, metric.unit),
+            delta_color=colour if delta else "off",  # type: ignore[arg-type]
+            delta_arrow="off" if not delta else "auto",
+            delta_description=f"in {back} steps" if back else None,
+            help=plain(f"{metric.formula} Mean over the rollouts of step {step}.", 600),
+        )
+        if len(history) > 1:
+            sparkline(history, tone=_tone(metric, delta), key=f"card-{place}")
+
+
+def _tone(metric: Metric, delta: float | None) -> Tone:
+    if not delta or metric.better == "neither":
+        return "gray"
+    return "green" if (delta > 0) == (metric.better == "up") else "red"
 
 
 def _signed(delta: float, unit: str) -> str:
