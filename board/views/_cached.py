@@ -11,6 +11,7 @@ import time
 from dataclasses import dataclass, field
 
 import pandas as pd
+import plotly.graph_objects as go
 import streamlit as st
 
 from board.charts.curves import CurveOptions, Series, curve
@@ -184,13 +185,31 @@ def _curve(
     look: CurveOptions,
     dark: bool,
     _run: Run,
+) -> go.Figure:
+    return curve(_run.steps, [Series.of(column) for column in columns], look, dark=dark)
+
+
+def curve_figure(of: Run, columns: tuple[str, ...], look: CurveOptions, *, dark: bool) -> go.Figure:
+    """The figure of these columns over the run's steps; the caller must not change it."""
+    return _curve(of.version, of.info.path, of.options, columns, look, dark, of)
+
+
+@st.cache_resource(max_entries=256, show_spinner=False)
+def _light_curve(
+    version: str,
+    path: Location,
+    options: OpenOptions,
+    columns: tuple[str, ...],
+    look: CurveOptions,
+    dark: bool,
+    _run: Run,
 ) -> LightCurve:
     return light(curve(_run.steps, [Series.of(column) for column in columns], look, dark=dark))
 
 
 def light_curve(of: Run, columns: tuple[str, ...], look: CurveOptions, *, dark: bool) -> LightCurve:
-    """The chart of these columns over the run's steps; the caller must not change it."""
-    return _curve(of.version, of.info.path, of.options, columns, look, dark, of)
+    """The same for a light chart; the caller must not change it."""
+    return _light_curve(of.version, of.info.path, of.options, columns, look, dark, of)
 
 
 @st.cache_resource(max_entries=16, show_spinner="Searching the texts …")
