@@ -48,6 +48,7 @@ from board.store.run_prompts import run_prompts  # noqa: E402
 from board.store.storage import FolderStorage  # noqa: E402
 from board.store.table import ordered  # noqa: E402
 
+LINE_BYTES: Final = 1000
 _EACH: Final = 16_384
 _A_STEP: Final = 1024
 _A_GROUP: Final = 8
@@ -56,15 +57,26 @@ _SORTED: Final = 1_000_000
 _TEXT: Final = "So we add the ones, carry the ten and get forty-two, which is what was asked for. "
 _METRICS: Final = ("reward", "response_tokens", "k3_mean", "entropy_mean")
 
+_NO_LOG: Final = FileState(0, "x.jsonl", "native", size=1, consumed=1)
+
 Timing = tuple[float, float]
 """Milliseconds on the clock, and of CPU."""
 
 
-def make(folder: Path, rollouts: int, *, distinct: bool = False) -> None:
-    """Writes the index of a run of so many rollouts, 1,024 a step in groups of 8, of 20,000 prompts."""
+def make(
+    folder: Path,
+    rollouts: int,
+    *,
+    distinct: bool = False,
+    key: str = "generated",
+    state: FileState = _NO_LOG,
+) -> None:
+    """Writes the index of a run of so many rollouts, 1,024 a step in groups of 8, of 20,000 prompts.
+
+    key, state: of the index and of the log's one file, where the log is there.
+    """
     storage = FolderStorage(folder)
     rng = np.random.default_rng(0)
-    state = FileState(0, "x.jsonl", "native", size=1, consumed=1)
     segments = []
     for first in range(0, rollouts, _EACH):
         table = _rows(np.arange(first, min(first + _EACH, rollouts)), rng, distinct=distinct)
@@ -77,7 +89,7 @@ def make(folder: Path, rollouts: int, *, distinct: bool = False) -> None:
         state = replace(state, tallies=tallies)
         segments.append(put_rows(storage, table))
     steps = frozenset(range(-(-rollouts // _A_STEP)))
-    manifest = Manifest("generated", 1, (state,), tuple(segments), stale=steps, total=1)
+    manifest = Manifest(key, 1, (state,), tuple(segments), stale=steps, total=state.size)
     storage.commit(step_store.refreshed(storage, manifest, ["x.jsonl"]))
 
 
@@ -90,8 +102,8 @@ def _rows(numbers: np.ndarray, rng: np.random.Generator, *, distinct: bool) -> p
         {
             "step": numbers // _A_STEP,
             "line": numbers + 1,
-            "offset": numbers * 1000,
-            "size": np.full(count, 1000),
+            "offset": numbers * LINE_BYTES,
+            "size": np.full(count, LINE_BYTES),
             "file": np.zeros(count, np.int64),
             "rank": numbers % _A_STEP // 128,
             "response_tokens": rng.integers(1, 8000, count),

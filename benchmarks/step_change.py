@@ -45,6 +45,13 @@ SETTLED = """quiet => new Promise(resolve => {
 @contextmanager
 def served(root: Path) -> Iterator[str]:
     """The address of a board on `root`."""
+    with server_on(root) as (address, _):
+        yield address
+
+
+@contextmanager
+def server_on(root: Path) -> Iterator[tuple[str, int]]:
+    """The address of a board on `root`, and the number of its process."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         port = found.getsockname()[1]
@@ -59,7 +66,7 @@ def served(root: Path) -> Iterator[str]:
     address = f"http://127.0.0.1:{port}"
     try:
         _wait(f"{address}/_stcore/health")
-        yield address
+        yield address, server.pid
     finally:
         server.terminate()
         server.wait()

@@ -25,7 +25,16 @@ from board.charts.layout import fit_tick_labels, new_figure, set_notes, show_leg
 from board.charts.palette import colour, dash, faded
 from board.charts.text import safe_name
 
-__all__ = ["MAX_POINTS", "Band", "Change", "CurveOptions", "Series", "change", "curve", "sparkline"]
+__all__ = [
+    "MAX_POINTS",
+    "Band",
+    "Change",
+    "CurveOptions",
+    "Series",
+    "change",
+    "curve",
+    "last_means",
+]
 
 Floats = npt.NDArray[np.float64]
 
@@ -79,7 +88,7 @@ def curve(
     return figure
 
 
-def sparkline(steps: pd.DataFrame, stem: str, upto_step: int, n: int = 60) -> list[float]:
+def last_means(steps: pd.DataFrame, stem: str, upto_step: int, n: int = 60) -> list[float]:
     """The last `n` recorded means up to and with `upto_step`; what is not recorded is left out."""
     column = mean_column(steps, stem)
     if column is None:

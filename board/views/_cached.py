@@ -15,6 +15,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from board.charts.curves import CurveOptions, Series, curve
+from board.charts.light import LightCurve, light
 from board.core.vocabulary import Vocabulary
 from board.errors import BoardError
 from board.store import discovery
@@ -178,6 +179,7 @@ def _read_with_progress(reading: StepReading, step: int) -> None:
 @st.cache_resource(max_entries=256, show_spinner=False)
 def _curve(
     version: str,
+    path: Location,
     options: OpenOptions,
     columns: tuple[str, ...],
     look: CurveOptions,
@@ -189,7 +191,25 @@ def _curve(
 
 def curve_figure(of: Run, columns: tuple[str, ...], look: CurveOptions, *, dark: bool) -> go.Figure:
     """The figure of these columns over the run's steps; the caller must not change it."""
-    return _curve(of.version, of.options, columns, look, dark, of)
+    return _curve(of.version, of.info.path, of.options, columns, look, dark, of)
+
+
+@st.cache_resource(max_entries=256, show_spinner=False)
+def _light_curve(
+    version: str,
+    path: Location,
+    options: OpenOptions,
+    columns: tuple[str, ...],
+    look: CurveOptions,
+    dark: bool,
+    _run: Run,
+) -> LightCurve:
+    return light(curve(_run.steps, [Series.of(column) for column in columns], look, dark=dark))
+
+
+def light_curve(of: Run, columns: tuple[str, ...], look: CurveOptions, *, dark: bool) -> LightCurve:
+    """The same for a light chart; the caller must not change it."""
+    return _light_curve(of.version, of.info.path, of.options, columns, look, dark, of)
 
 
 @st.cache_resource(max_entries=16, show_spinner="Searching the texts …")

@@ -10,6 +10,7 @@ import streamlit as st
 
 from board.charts import env_charts, group_charts
 from board.charts.curves import CurveOptions, Series, curve
+from board.charts.light import LightCurve, light
 from board.charts.run_charts import RunSteps, overlaid_runs
 from board.core.contributions import Contributions, RolloutShare, TypeShare
 from board.core.environments import EnvCurves
@@ -338,10 +339,10 @@ def _own_curve(
     look: CurveOptions,
     dark: bool,
     _run: Run,
-) -> go.Figure:
-    return curve(own_steps(_run, text), [Series(OWN, text, "gap")], look, dark=dark)
+) -> LightCurve:
+    return light(curve(own_steps(_run, text), [Series(OWN, text, "gap")], look, dark=dark))
 
 
-def own_curve(of: Run, text: str, look: CurveOptions, *, dark: bool) -> go.Figure:
+def own_curve(of: Run, text: str, look: CurveOptions, *, dark: bool) -> LightCurve:
     """The curve of an expression; the caller must not change it. Raises ChoiceError."""
     return _own_curve(of.version, of.info.path, of.options, text, look, dark, of)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import streamlit as st
 
 from board.charts.curves import CurveOptions
-from board.charts.layout import notes_of
+from board.components.curve_grid import Card, curve_grid
 from board.errors import BoardError
 from board.store.run import Run
 from board.views import _cached_looks, _page, _state
-from board.views._text import plain
+from board.views._text import one_line, plain
 
 FORM = (
     "Columns of the table of rollouts, numbers, 'texts', + - * / // % **, comparisons, in, and, or, "
@@ -32,15 +32,14 @@ def show(run: Run, options: CurveOptions) -> None:
     if not text:
         return
     try:
-        figure = _cached_looks.own_curve(run, text, options, dark=_page.dark())
+        drawn = _cached_looks.own_curve(run, text, options, dark=_page.dark())
     except BoardError as error:
         st.error(plain(error, 400), icon=":material/function:")
         return
-    with st.container(border=True):
-        st.markdown(f"**{plain(text, 100)}**")
-        _page.clickable(figure, key="curve_own", field="x", on_pick=_open_step)
-        for note in notes_of(figure):
-            st.caption(plain(note))
+    card = Card("own", one_line(text, 100), drawn.chart, notes=drawn.notes)
+    picked = curve_grid([card], step=_state.get("step"), key=_page.chart_key("curve_own"))
+    if picked:
+        _open_step(picked.step)
 
 
 def _open_step(step: int) -> None:

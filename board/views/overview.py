@@ -7,14 +7,14 @@ from typing import Final
 
 import streamlit as st
 
-from board.charts.curves import CurveOptions, change, sparkline
-from board.charts.layout import notes_of
-from board.components.step_marker import step_marker, zoomed
+from board.charts.curves import CurveOptions, change, last_means
+from board.components.curve_grid import Card, curve_grid
+from board.components.sparkline import Tone, sparkline
 from board.core.metrics import REWARD_PART, ROLLOUT_METRICS, Metric, rollout_metric
 from board.store.run import Run
 from board.store.steps import base_name
 from board.views import _badge, _cached, _own_curve, _page, _sidebar, _state
-from board.views._text import number, plain
+from board.views._text import number, one_line, plain
 
 _BACK: Final = 20
 _PER_STEP: Final = "zero_std_group_fraction"
@@ -44,7 +44,7 @@ _CARDS: Final = (
     "reward_gap",
 )
 _MOST_CARDS: Final = 5
-_CURVE: Final = "curve_"
+_CURVES: Final = "curves"
 _REWARDS: Final = ("reward", "ref_reward", "valid_reward", "ref_valid_reward")
 # Main metric -> what a log must hold for it.
 _NEEDS: Final = {
@@ -91,28 +91,33 @@ def _cards(run: Run) -> None:
     if not held:
         return
     with st.grid(max(len(held), 4), min_column_width=170, gap="small"):
-        for column in held:
-            _card(run, rollout_metric(column))
+        for place, column in enumerate(held):
+            _card(run, rollout_metric(column), place)
 
 
-def _card(run: Run, metric: Metric) -> None:
+def _card(run: Run, metric: Metric, place: int) -> None:
     stem, step = base_name(metric.name), int(_state.get("step"))
     value, delta, back = change(run.steps, stem, step, _BACK)
-    history = sparkline(run.steps, stem, step)
+    history = last_means(run.steps, stem, step)
     colour = {"up": "normal", "down": "inverse", "neither": "off"}[metric.better]
-    st.metric(
-        plain(metric.label),
-        number(value, metric.unit),
-        None if delta is None else _signed(delta, metric.unit),
-        delta_color=colour if delta else "off",  # type: ignore[arg-type]
-        delta_arrow="off" if not delta else "auto",
-        delta_description=f"in {back} steps" if back else None,
-        help=plain(f"{metric.formula} Mean over the rollouts of step {step}.", 600),
-        chart_data=history if len(history) > 1 else None,
-        chart_type="area",
-        border=True,
-        height="stretch",
-    )
+    with st.container(border=True, height="stretch", gap="xsmall"):
+        st.metric(
+            plain(metric.label),
+            number(value, metric.unit),
+            None if delta is None else _signed(delta, metric.unit),
+            delta_color=colour if delta else "off",  # type: ignore[arg-type]
+            delta_arrow="off" if not delta else "auto",
+            delta_description=f"in {back} steps" if back else None,
+            help=plain(f"{metric.formula} Mean over the rollouts of step {step}.", 600),
+        )
+        if len(history) > 1:
+            sparkline(history, tone=_tone(metric, delta), key=f"card-{place}")
+
+
+def _tone(metric: Metric, delta: float | None) -> Tone:
+    if not delta or metric.better == "neither":
+        return "gray"
+    return "green" if (delta > 0) == (metric.better == "up") else "red"
 
 
 def _signed(delta: float, unit: str) -> str:
@@ -182,34 +187,27 @@ def _controls(run: Run) -> CurveOptions:
     )
 
 
-def _draw(run: Run, charts: list[_Chart], options: CurveOptions) -> None:
-    for left in range(0, len(charts), 2):
-        pair = charts[left : left + 2]
-        for column, chart in zip(st.columns(2, gap="small"), pair, strict=False):
-            with column, st.container(border=True, height="stretch"):
-                _draw_one(run, chart, options)
+def _draw(run: Run, charts: list[_Chart], options: CurveOptions, *, key: str) -> None:
+    cards = [_card_of(run, chart, options) for chart in charts]
+    picked = curve_grid(cards, step=_state.get("step"), key=_page.chart_key(key))
+    if picked:
+        _open_step(picked.step, picked.chart)
 
 
-def _draw_one(run: Run, chart: _Chart, options: CurveOptions) -> None:
+def _card_of(run: Run, chart: _Chart, options: CurveOptions) -> Card:
     metric = chart.metric
-    title = f"**{plain(metric.label)}**"
-    st.markdown(f"{title} :gray[{plain(metric.unit)}]" if metric.unit else title, help=_help(chart))
     if metric.kind == "flag":  # mean ± std of a share would leave 0 to 1 and say nothing more
         options = replace(options, band="none")
-    key = f"{_CURVE}{metric.name}"
-    figure = _cached.curve_figure(run, chart.columns, options, dark=_page.dark())
-    figure = zoomed(figure, _page.chart_key(key), run.version)
-    _page.clickable(figure, key=key, field="x", on_pick=lambda step: _open_step(step, metric.name))
-    for note in notes_of(figure):
-        st.caption(plain(note))
+    drawn = _cached.light_curve(run, chart.columns, options, dark=_page.dark())
+    title, unit = one_line(metric.label), one_line(metric.unit)
+    return Card(metric.name, title, drawn.chart, unit, _help(chart), drawn.notes)
 
 
-def _help(chart: _Chart) -> str:
-    told = [
-        f"{plain(m.label)}: {plain(m.formula, 400)}" for m in map(rollout_metric, chart.columns)
-    ]
-    source = f"  \n{plain(chart.metric.source)}" if chart.metric.source else ""
-    return "  \n".join(told) + source + "  \nClick a step to see what carries it."
+def _help(chart: _Chart) -> list[str]:
+    metrics = [rollout_metric(name) for name in chart.columns]
+    told = [f"{one_line(m.label)}: {one_line(m.formula, 400)}" for m in metrics]
+    source = [one_line(chart.metric.source, 200)] if chart.metric.source else []
+    return [*told, *source, "Click a step to see what carries it; drag to zoom."]
 
 
 def _open_step(step: int, column: str) -> None:
@@ -245,14 +243,13 @@ def _render() -> None:
     _cards(run)
     options = _controls(run)
     main, others = _charts(run)
-    _draw(run, main, options)
+    _draw(run, main, options, key=_CURVES)
     if others:
         _more(others)
         if _state.get("more"):
-            _draw(run, others, options)
+            _draw(run, others, options, key=f"{_CURVES}_more")
     _own_curve.show(run, options)
     _not_recorded(run)
-    step_marker(int(_state.get("step")), key_prefix=_CURVE)
 
 
 _render()

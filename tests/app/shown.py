@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -56,6 +57,12 @@ def choice(app: AppTest, name: str) -> Any:
     if name in app.session_state:
         return app.session_state[name]
     return _state.CHOICES[name].default
+
+
+def cards(app: AppTest) -> list[dict[str, Any]]:
+    """The charts of curves: key, title, chart, notes."""
+    told = [json.loads(one.proto.json or one.proto.mixed.json) for one in app.get("bidi_component")]
+    return [card for data in told for card in data.get("charts", [])]
 
 
 def elements(app: AppTest) -> Iterator[Any]:

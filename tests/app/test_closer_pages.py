@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from shown import OpenApp, assert_sound, go_to, query, table, texts
+from shown import OpenApp, assert_sound, cards, go_to, query, table, texts
 from streamlit.testing.v1 import AppTest
 from written_logs import write_lines
 
@@ -183,10 +183,11 @@ def test_rollouts_are_filtered_by_an_expression(open_app: OpenApp, logs: Path) -
 
 
 def test_an_expression_is_a_curve_of_its_own(open_app: OpenApp, logs: Path) -> None:
-    before = len(open_app(logs, run="native").get("plotly_chart"))
     app = open_app(logs, run="native", own="reward > 0.5")
     assert_sound(app)
-    assert len(app.get("plotly_chart")) == before + 1
+    own = next(card for card in cards(app) if card["key"] == "own")
+    assert own["title"] == "reward > 0.5"
+    assert set(own["chart"]["lines"][0]["y"]) <= {0.0, 0.25, 0.5, 0.75, 1.0}
     app = open_app(logs, run="native", own="no_such_column + 1")
     assert_sound(app)
     assert "no column" in app.error[0].value

@@ -14,6 +14,7 @@ from streamlit.testing.v1 import AppTest
 from written_logs import HOSTILE, hostile_run, hostile_texts
 
 # Elements that show their content as it is. Their titles and help are Markdown all the same.
+_CODE = ("html_content", "css_content", "js_content")
 _LITERAL = {
     "text": ("body", "help"),
     "code": ("code_text",),
@@ -22,7 +23,7 @@ _LITERAL = {
     "arrow_data_frame": ("data", "arrow_data", "columns"),
     "page_link": ("query_string",),
     "plotly_chart": ("spec",),
-    "bidi_component": ("mixed", "json", "bytes", "arrow_data", "html_content", "css_content"),
+    "bidi_component": ("mixed", "json", "bytes", "arrow_data", *_CODE),
 }
 # Values and options of fields are shown as they are; a browser test watches over that.
 _PLAIN_FIELDS = frozenset(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import streamlit as st
-from shown import PAGES, OpenApp, assert_sound, choice, go_to, table, texts
+from shown import PAGES, OpenApp, assert_sound, cards, choice, go_to, table, texts
 from written_logs import write_lines
 
 from board.views._state import VIEWS
@@ -191,11 +191,8 @@ def test_a_column_named_like_a_mean_is_drawn_as_itself(open_app: OpenApp, tmp_pa
     ]
     write_lines(tmp_path / "run" / "a.jsonl", rows)
     app = open_app(tmp_path)
-    specs = {
-        chart.proto.id.split("-curve_")[-1]: chart.proto.spec for chart in app.get("plotly_chart")
-    }
-    drawn = next(spec for name, spec in specs.items() if name.startswith("reward_mean"))
-    assert "reward_mean \\u003cb\\u003e7" in drawn or "reward_mean <b>7</b>" in drawn
+    drawn = next(card for card in cards(app) if card["key"] == "reward_mean")
+    assert drawn["chart"]["lines"][0]["text"][0].startswith("reward_mean <b>7</b>")
 
 
 def test_rollouts_that_a_resume_wrote_again_are_shown_when_asked_for(

@@ -15,7 +15,7 @@ from board.charts.curves import (
     Series,
     change,
     curve,
-    sparkline,
+    last_means,
 )
 from board.charts.layout import notes_of
 
@@ -260,11 +260,11 @@ def test_options_out_of_range_are_refused(bad: dict[str, float]) -> None:
         CurveOptions(**bad)  # pyright: ignore[reportArgumentType]
 
 
-def test_sparkline_is_the_last_recorded_means_up_to_the_step() -> None:
+def test_a_card_shows_the_last_recorded_means_up_to_the_step() -> None:
     steps = table([1.0, NAN, 3.0, 4.0, 5.0], every=10)
-    assert sparkline(steps, "reward", 30) == [1.0, 3.0, 4.0]
-    assert sparkline(steps, "reward", 30, n=2) == [3.0, 4.0]
-    assert sparkline(steps, "absent", 30) == []
+    assert last_means(steps, "reward", 30) == [1.0, 3.0, 4.0]
+    assert last_means(steps, "reward", 30, n=2) == [3.0, 4.0]
+    assert last_means(steps, "absent", 30) == []
 
 
 def test_change_compares_with_the_newest_value_old_enough() -> None:

@@ -1,0 +1,114 @@
+"""How the pages of a run of very many rollouts open in a browser, and what memory the server takes.
+
+    python benchmarks/many_rollouts_page.py [--rollouts 5000000]
+
+The index is generated, and the log is a file of holes: what is measured is everything after the reading.
+The server showed another run before, so that its code is loaded. Needs the extra `test` and a Chromium.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from many_rollouts import LINE_BYTES, make
+from page_open import WARMING
+from page_open import opened as open_page
+from playwright.sync_api import sync_playwright
+from step_change import server_on
+
+from board.core.options import ReadOptions
+from board.store.companions import read_companions
+from board.store.discovery import discover
+from board.store.followed import digest, head_hash
+from board.store.manifest import FileState
+from board.store.scan import END_BYTES
+from board.store.storage import index_folder
+
+_VISITS: Final = {
+    "Overview": "",
+    "Overview again": "",
+    "Rollouts of a step, by reward": "&sort=reward&desc=1",
+    "Overview at another step": "&step=7",
+}
+_SMALL: Final = 4096
+
+
+def make_run(folder: Path, rollouts: int) -> None:
+    """Writes a log of so many lines, and its index where the board looks for it."""
+    folder.mkdir()
+    index = index_folder(folder, "", ReadOptions(), make=True)
+    assert index is not None, "the benchmark's own folder can be written"
+    state = _log(folder / "x.jsonl", rollouts)
+    key = f"{ReadOptions()!r} {read_companions(discover(folder).runs[0]).vocabulary_hash}"
+    make(index, rollouts, key=key, state=state)
+
+
+def _log(path: Path, rollouts: int) -> FileState:
+    """A log of that many lines, of which the first is there and the rest are holes; read to its end."""
+    line = b'{"type":"sample","step":0,"reward":0.5,"prompt":"p","response":"r"}'
+    path.write_bytes(line.ljust(LINE_BYTES - 1) + b"\n")
+    os.truncate(path, rollouts * LINE_BYTES)
+    at = path.stat()
+    ends = {"head": head_hash(path, at.st_size), "ending": digest(bytes(END_BYTES))}
+    return FileState(
+        *(0, path.name, "native", at.st_size, at.st_mtime_ns, at.st_ino),
+        consumed=at.st_size,
+        lines=rollouts,
+        **ends,
+    )
+
+
+def page_measures(folder: Path, shown: str) -> dict[str, float]:
+    """Seconds until pages of the run have settled, and MB of the server after each."""
+    found: dict[str, float] = {}
+    with server_on(folder) as (address, pid), sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=shown, args=["--no-sandbox", "--disable-gpu"]
+        )
+        page = browser.new_page(viewport={"width": 1440, "height": 900})
+        for _ in range(WARMING):
+            open_page(page, address, "overview", "small")
+        found["server before, MB"] = _memory(pid, "VmRSS")
+        for name, query in _VISITS.items():
+            found[f"{name}, s"] = open_page(page, address, name.split()[0].lower(), f"many{query}")
+            found[f"server after {name}, MB"] = _memory(pid, "VmRSS")
+        found["server, peak MB"] = _memory(pid, "VmHWM")
+        browser.close()
+    return found
+
+
+def _memory(pid: int, name: str) -> float:
+    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith(name)) / 1e3
+
+
+def in_browser(rollouts: int) -> dict[str, float]:
+    """Makes the run beside a small one and opens it."""
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    if chromium is None:
+        raise SystemExit("no Chromium found")
+    with tempfile.TemporaryDirectory() as temporary:
+        for name, count in (("small", _SMALL), ("many", rollouts)):
+            make_run(Path(temporary, name), count)
+        return page_measures(Path(temporary), chromium)
+
+
+def main() -> None:
+    """Command line; see the module's docstring."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rollouts", type=int, default=5_000_000)
+    args = parser.parse_args()
+    print(f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}")
+    print(f"\n{args.rollouts:,} rollouts\n\n| | |\n|---|---|")
+    for what, value in in_browser(args.rollouts).items():
+        print(f"| {what} | {value:.2f} |" if what.endswith(" s") else f"| {what} | {value:.0f} |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+"""A figure of curves in the few words that the light chart of the Overview draws.
+
+Plotly's script is 4.7 MB: reading and running it takes longer than everything else on the first page.
+The figures stay what they are; this tells a small renderer what stands in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import plotly.graph_objects as go
+
+from board.charts.layout import notes_of
+
+
+class LightCurve(NamedTuple):
+    """A chart as JSON, and what is to be said below it."""
+
+    chart: Mapping[str, Any]
+    notes: tuple[str, ...]
+
+
+def light(figure: go.Figure) -> LightCurve:
+    """What `board.charts.curves.curve` draws, as JSON: no NaN, gaps are None.
+
+    lines: {x [n], y [n], text [n], name, ink, width, dash, lone [n] or None, group}; shapes: closed
+    areas and bars {x, y, ink, width (0: filled), group}, of the stretches between None; x, y: the
+    axes; ink: the colours of the page; height in pixels. Names and texts are escaped as for plotly.
+    """
+    layout = figure.layout
+    traces = list(figure.data)
+    chart = {
+        "height": layout.height,
+        "legend": bool(layout.showlegend),
+        "ink": {
+            "text": layout.font.color,
+            "muted": layout.xaxis.tickfont.color,
+            "grid": layout.yaxis.gridcolor,
+            "zero": layout.yaxis.zerolinecolor,
+        },
+        "x": {"range": _numbers(layout.xaxis.range), "ticks": _numbers(layout.xaxis.tickvals)},
+        "y": _value_axis(layout.yaxis),
+        "lines": [_line(one) for one in traces if one.mode == "lines+markers"],
+        "shapes": [_shape(one) for one in traces if one.mode == "lines"],
+    }
+    return LightCurve(chart, notes_of(figure))
+
+
+def _value_axis(axis: Any) -> dict[str, Any]:
+    ends = _numbers(axis.range)
+    return {
+        "log": axis.type == "log",
+        "range": [10**end for end in ends if end is not None] if ends else None,
+        "nonnegative": axis.rangemode == "nonnegative",
+        "zeroline": bool(axis.zeroline),
+        "labels": axis.showticklabels is not False,
+        "exponent": axis.exponentformat == "e",
+        "digits": bool(axis.separatethousands),
+    }
+
+
+def _line(trace: go.Scatter) -> dict[str, Any]:
+    opacity: Any = trace.marker.opacity
+    return {
+        "x": _numbers(trace.x),
+        "y": _numbers(trace.y),
+        "text": list(trace.text),
+        "name": trace.name,
+        "ink": trace.line.color,
+        "width": trace.line.width,
+        "dash": trace.line.dash,
+        "lone": np.asarray(opacity).tolist() if np.ndim(opacity) else None,
+        "group": trace.legendgroup,
+    }
+
+
+def _shape(trace: go.Scatter) -> dict[str, Any]:
+    filled = trace.fill == "toself"
+    return {
+        "x": _numbers(trace.x),
+        "y": _numbers(trace.y),
+        "ink": trace.fillcolor if filled else trace.line.color,
+        "width": 0 if filled else trace.line.width,
+        "group": trace.legendgroup,
+    }
+
+
+def _numbers(values: Any) -> list[float | None] | None:
+    """As JSON takes them: what is not a finite number is None."""
+    if values is None:
+        return None
+    return [
+        value if np.isfinite(value) else None for value in np.asarray(values, np.float64).tolist()
+    ]

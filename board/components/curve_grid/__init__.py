@@ -1,0 +1,74 @@
+"""The curves of a run, many charts at once: light enough to be there as soon as the page is.
+
+All charts of a page are one element. The script draws them with uPlot (MIT, beside this file with its
+licence) on a canvas each; zoom and hidden lines stay while a run grows, and another step moves one line.
+Names and texts go onto the page as text nodes only.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from streamlit.components.v2 import component
+
+__all__ = ["Card", "Picked", "curve_grid"]
+
+_FOLDER: Final = Path(__file__).parent
+# Declarations first, the entry point last; all parts share one module scope.
+_SCRIPTS: Final = ("uplot/uPlot.iife.min.js", "js/words.js", "js/plot.js", "js/grid.js")
+_STYLES: Final = ("uplot/uPlot.min.css", "curve_grid.css")
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A chart and what stands around it, as plain text.
+
+    key: names the chart among the others. chart: of `board.charts.light.light`. help: lines.
+    """
+
+    key: str
+    title: str
+    chart: Mapping[str, Any]
+    unit: str = ""
+    help: Sequence[str] = ()
+    notes: Sequence[str] = ()
+
+
+class Picked(NamedTuple):
+    """A step of a chart that was clicked."""
+
+    chart: str
+    step: int
+
+
+def _joined(names: Sequence[str]) -> str:
+    return "\n".join((_FOLDER / name).read_text(encoding="utf-8") for name in names)
+
+
+_COMPONENT = component(
+    "rollout_board_curve_grid",
+    html='<div class="curves"></div>',
+    css=_joined(_STYLES),
+    js=_joined(_SCRIPTS),
+    isolate_styles=True,
+)
+
+
+def curve_grid(cards: Sequence[Card], *, step: int | None, key: str) -> Picked | None:
+    """Draws charts two abreast, `step` marked in each; the click that led to this run, if one did.
+
+    key: one per place and run; what the reader zoomed to is kept under it.
+    """
+    data = {"step": step, "charts": [asdict(card) for card in cards]}
+    # Names of runs may hold what Streamlit takes for its own in a component's key.
+    name = f"curves-{zlib.crc32(key.encode('utf-8', 'replace')):08x}"
+    clicked: Any = _COMPONENT(key=name, data=data, on_picked_change=_nothing).picked
+    return Picked(str(clicked["chart"]), int(clicked["step"])) if clicked else None
+
+
+def _nothing() -> None:
+    """A trigger of the component exists only with a callback; the rerun itself is all we need."""

@@ -1,0 +1,128 @@
+// The charts of a page in two columns. Each stays as it is until its data changes, zoom included.
+
+const GRIDS = new WeakMap();
+
+export default function ({ data, parentElement, setTriggerValue }) {
+  const root = parentElement.querySelector(".curves");
+  const grid = GRIDS.get(root) ?? createGrid(root);
+  GRIDS.set(root, grid);
+  grid.pick = (chart, step) => setTriggerValue("picked", { chart, step });
+  const moved = grid.step !== data.step;
+  grid.step = data.step;
+  root.classList.toggle("alone", data.charts.length === 1);
+  const cells = data.charts.map((told) => cellOf(grid, told));
+  grid.cells = new Map(cells.map((cell) => [cell.key, cell]));
+  const elements = cells.map((cell) => cell.element);
+  if (elements.some((element, i) => root.children[i] !== element) || root.children.length !== elements.length) {
+    root.replaceChildren(...elements);
+  }
+  for (const cell of cells) {
+    if (cell.stale) draw(cell);
+    else if (moved && cell.plot) placeStep(cell.plot, cell);
+  }
+  return () => {
+    grid.resized.disconnect();
+    for (const { plot } of grid.cells.values()) plot?.destroy();
+    GRIDS.delete(root);
+  };
+}
+
+function createGrid(root) {
+  const grid = { root, step: null, cells: new Map(), pick: () => {} };
+  grid.resized = new ResizeObserver(() => {
+    for (const cell of grid.cells.values()) fit(cell);
+  });
+  grid.resized.observe(root);
+  return grid;
+}
+
+function cellOf(grid, told) {
+  const cell = grid.cells.get(told.key) ?? createCell(grid, told.key);
+  const said = JSON.stringify(told);
+  cell.stale = cell.said !== said;
+  if (cell.stale) Object.assign(cell, { said, told, chart: told.chart });
+  return cell;
+}
+
+function createCell(grid, key) {
+  const cell = { grid, key, zoom: null, hidden: new Set(), plot: null };
+  cell.element = make("section", "card");
+  cell.head = make("header");
+  cell.place = make("div", "plot");
+  cell.notes = make("div", "notes");
+  cell.element.append(cell.head, cell.place, cell.notes);
+  return cell;
+}
+
+function draw(cell) {
+  const { told, chart } = cell;
+  cell.texts = chart.lines.map((line) => new Map(line.x.map((step, i) => [step, line.text[i]])));
+  cell.head.replaceChildren(...headOf(cell));
+  cell.notes.replaceChildren(...told.notes.map((note) => make("p", "", note)));
+  cell.tip = make("div", "tip");
+  cell.line = make("div", "step-line");
+  cell.tip.hidden = cell.line.hidden = true;
+  cell.line.style.borderColor = cell.chart.ink.text;
+  cell.plot?.destroy();
+  cell.place.replaceChildren(...(chart.legend ? [legendOf(cell)] : []));
+  cell.plot = createPlot(cell, cell.place, cell.place.clientWidth);
+  cell.plot.over.append(cell.line, cell.tip);
+  listen(cell);
+}
+
+function headOf(cell) {
+  const { title, unit, help } = cell.told;
+  const parts = [make("b", "", title)];
+  if (unit) parts.push(make("span", "unit", unit));
+  if (help.length) {
+    const sign = make("button", "help", "?");
+    sign.type = "button";
+    sign.setAttribute("aria-label", help.join(" "));
+    const text = make("div", "help-text");
+    text.append(...help.map((line) => make("p", "", line)));
+    parts.push(sign, text);
+  }
+  cell.out = make("button", "out", "whole run");
+  cell.out.type = "button";
+  cell.out.title = "Back from the zoom (double click)";
+  cell.out.hidden = true;
+  cell.out.addEventListener("click", () => zoomOut(cell));
+  return [...parts, cell.out];
+}
+
+/** The names of the lines; a click hides one with its band. */
+function legendOf(cell) {
+  const legend = make("div", "legend");
+  cell.chart.lines.forEach((line, i) => {
+    const name = make("button", "", unescaped(line.name));
+    name.type = "button";
+    name.style.setProperty("--ink", line.ink);
+    name.style.setProperty("--dash", line.dash === "solid" ? "solid" : line.dash === "dot" ? "dotted" : "dashed");
+    name.setAttribute("aria-pressed", String(!cell.hidden.has(line.group)));
+    name.addEventListener("click", () => {
+      if (!cell.hidden.delete(line.group)) cell.hidden.add(line.group);
+      name.setAttribute("aria-pressed", String(!cell.hidden.has(line.group)));
+      cell.plot.setSeries(i + 1, { show: !cell.hidden.has(line.group) });
+    });
+    legend.append(name);
+  });
+  return legend;
+}
+
+function listen(cell) {
+  const { over } = cell.plot;
+  let began = null;
+  over.addEventListener("mousedown", (event) => {
+    began = [event.clientX, event.clientY];
+  });
+  over.addEventListener("click", (event) => {
+    const moved = began && Math.hypot(event.clientX - began[0], event.clientY - began[1]);
+    const step = nearestStep(cell.plot);
+    if (moved !== null && moved < DRAGGED_PIXELS && step !== null) cell.grid.pick(cell.key, step);
+  });
+}
+
+function fit(cell) {
+  const width = cell.place.clientWidth;
+  if (cell.plot && width && width !== cell.plot.width) cell.plot.setSize({ width, height: cell.plot.height });
+}

@@ -1,0 +1,56 @@
+// Numbers of the axes, and the texts that Python escaped for plotly: shown as text, never as markup.
+
+const ENTITIES = { "&lt;": "<", "&gt;": ">", "&amp;": "&" };
+const SUFFIXES = [
+  [1e12, "T"],
+  [1e9, "B"],
+  [1e6, "M"],
+  [1e3, "k"],
+];
+
+function unescaped(text) {
+  return text.replace(/&(?:lt|gt|amp);/g, (sign) => ENTITIES[sign]);
+}
+
+/** The lines of a hover text as elements; <b> is the one sign that is read. */
+function written(text) {
+  return text.split("<br>").map((line) => {
+    const row = make("div");
+    line.split(/<\/?b>/).forEach((part, i) => row.append(make(i % 2 ? "b" : "span", "", unescaped(part))));
+    return row;
+  });
+}
+
+function make(tag, name = "", text = "") {
+  const element = document.createElement(tag);
+  if (name) element.className = name;
+  element.textContent = text;
+  return element;
+}
+
+/** Labels of the value axis, told apart by as many digits as the distance between them needs. */
+function valueLabels(axis, values, distance) {
+  if (!axis.labels) return values.map(() => "");
+  const largest = Math.max(...values.map(Math.abs));
+  if (axis.exponent || (largest > 0 && largest < 1e-4)) {
+    return values.map((value) => (value === 0 ? "0" : value.toExponential(2).replace(/\.?0+e/, "e")));
+  }
+  const [size, suffix] = (!axis.digits && largest >= 1e4 && SUFFIXES.find(([from]) => largest >= from)) || [1, ""];
+  const digits = Math.min(12, Math.max(0, -Math.floor(Math.log10(distance / size) + 1e-9)));
+  return values.map((value) => {
+    const shown = withDigits(value / size, digits, axis.digits);
+    return value === 0 ? "0" : shown.replace("-", "−") + suffix;
+  });
+}
+
+function withDigits(value, digits, grouped) {
+  const shown = value.toFixed(digits);
+  return grouped ? Number(shown).toLocaleString("en", { minimumFractionDigits: digits }) : shown;
+}
+
+function logLabels(values) {
+  return values.map((value) => {
+    if (value === null) return "";
+    return value >= 1e4 || value < 1e-3 ? value.toExponential().replace("e+", "e") : String(Number(value.toPrecision(3)));
+  });
+}

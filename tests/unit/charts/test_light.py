@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from board.charts.curves import CurveOptions, Series, curve
+from board.charts.light import light
+
+NAN = float("nan")
+REWARD = Series("reward", "Reward", "reward")
+
+
+def table(means: list[float]) -> pd.DataFrame:
+    mean = np.array(means)
+    return pd.DataFrame(
+        {"step": np.arange(len(means)), "reward_mean": mean, "reward_std": np.abs(mean) / 2}
+    )
+
+
+def test_lines_and_bands_are_those_of_the_figure() -> None:
+    chart, _ = light(curve(table([1.0, 2.0, 4.0]), [REWARD], dark=False))
+    (line,), (band,) = chart["lines"], chart["shapes"]
+    assert (line["x"], line["y"], line["lone"]) == ([0, 1, 2], [1, 2, 4], None)
+    assert line["text"][1].startswith("Reward <b>2</b>")
+    assert sorted(zip(band["x"][:-1], band["y"][:-1], strict=True)) == [
+        (0, 0.5),
+        (0, 1.5),
+        (1, 1),
+        (1, 3),
+        (2, 2),
+        (2, 6),
+    ]
+    assert (band["width"], chart["height"]) == (0, 250)
+
+
+def test_what_is_not_recorded_is_null_and_never_zero() -> None:
+    chart, _ = light(curve(table([1.0, NAN, 4.0]), [REWARD], dark=True))
+    (line,) = chart["lines"]
+    assert line["y"] == [1, None, 4]
+    assert line["lone"] == [1, 0, 1]
+    json.dumps(chart, allow_nan=False)
+
+
+def test_the_ends_of_a_log_axis_are_values_not_exponents() -> None:
+    chart, notes = light(
+        curve(table([0.1, 10.0, 0.0]), [REWARD], CurveOptions(log=True), dark=True)
+    )
+    low, high = chart["y"]["range"]
+    assert chart["y"]["log"] is True
+    assert 0.05 < low <= 0.1
+    assert high >= 10
+    assert "1 value of 0 or less left out" in notes[0]
+
+
+def test_an_axis_starts_at_zero_only_where_nothing_is_below() -> None:
+    above, _ = light(curve(table([1.0, 2.0]), [REWARD], CurveOptions("none"), dark=False))
+    below, _ = light(curve(table([-1.0, 2.0]), [REWARD], CurveOptions("none"), dark=False))
+    assert (above["y"]["nonnegative"], below["y"]["nonnegative"]) == (True, False)
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_all_colours_are_told_and_those_of_a_dark_page_differ(dark: bool) -> None:
+    chart, _ = light(curve(table([1.0, 2.0]), [REWARD], dark=dark))
+    other, _ = light(curve(table([1.0, 2.0]), [REWARD], dark=not dark))
+    inks = [*chart["ink"].values(), chart["lines"][0]["ink"], chart["shapes"][0]["ink"]]
+    assert all(inks)
+    assert chart["ink"]["text"] != other["ink"]["text"]
+
+
+def test_few_steps_are_the_only_ticks() -> None:
+    chart, _ = light(curve(table([1.0, 2.0]), [REWARD], dark=False))
+    assert chart["x"]["ticks"] == [0, 1]
+    many, _ = light(curve(table([1.0] * 20), [REWARD], dark=False))
+    assert many["x"]["ticks"] is None
+
+
+def test_a_run_without_a_recorded_value_is_a_chart_with_a_note() -> None:
+    chart, notes = light(curve(table([NAN, NAN]), [REWARD], dark=False))
+    assert chart["y"]["labels"] is False
+    assert notes == ("Nothing that can be drawn is recorded.",)
