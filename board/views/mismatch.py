@@ -353,8 +353,10 @@ def _index_curve(run: Run) -> None:
 
 
 def _render() -> None:
-    run = _sidebar.current()
+    run = _sidebar.narrowed()
     _page.header(run)
+    if not _page.has_step(run):
+        return
     step = int(_state.get("step"))
     found = _cached_looks.step_mismatch(run, step)
     if found.parts is None and not found.likelihood:

@@ -239,9 +239,9 @@ def _not_recorded(run: Run) -> None:
 
 
 def _render() -> None:
-    run = _sidebar.current()
+    run = _sidebar.narrowed()
     _page.header(run)
-    _badge.link(run)
+    _badge.link(_sidebar.current())
     _cards(run)
     options = _controls(run)
     main, others = _charts(run)

@@ -96,13 +96,30 @@ def _table(run: Run, found: RunPrompts) -> int | None:
     )
     if len(shown) < len(listed):
         st.caption(f"The first {len(shown):,} of {len(listed):,} are listed.")
+    of_run = _codes_of_run(run, found)
     if event.selection.cells:
-        _state.put(prompt=int(shown[int(event.selection.cells[0][0])]))
+        _state.put(prompt=int(of_run[shown[int(event.selection.cells[0][0])]]))
     chosen = _state.get("prompt")
-    if chosen in found.scored.codes:
-        return int(chosen)
+    own = [code for code in found.scored.codes.tolist() if of_run[code] == chosen]
+    if own:
+        return int(own[0])
     _state.ensure("prompt", [None], None)
     return int(shown[0])
+
+
+def _codes_of_run(run: Run, found: RunPrompts) -> IntArray:
+    """[prompts] what the whole run numbers each prompt by: the URL's number, whatever is narrowed to."""
+    whole = _sidebar.current()
+    every = found if run is whole else _cached_looks.prompts(whole)
+    if every is None or every is found:
+        return np.arange(len(found.texts))
+    _, firsts = np.unique(found.codes, return_index=True)
+    firsts = firsts[found.codes[firsts] >= 0]
+    widest = int(every.indices.max(initial=0)) + 1
+    places = np.searchsorted(
+        every.steps * widest + every.indices, found.steps[firsts] * widest + found.indices[firsts]
+    )
+    return every.codes[places]
 
 
 def _frame(found: RunPrompts, codes: IntArray) -> pd.DataFrame:
@@ -221,7 +238,7 @@ def _response(run: Run, step: int, index: int, reward: float) -> None:
 
 
 def _render() -> None:
-    run = _sidebar.current()
+    run = _sidebar.narrowed()
     _page.header(run)
     found = _cached_looks.prompts(run)
     if found is None:

@@ -221,7 +221,7 @@ def _hit(run: Run, step: int, index: int, pattern: re.Pattern[str], by: str, num
 
 
 def _render() -> None:
-    run = _sidebar.current()
+    run = _sidebar.narrowed()
     _page.header(run)
     patterns = _controls()
     if not patterns:

@@ -55,7 +55,7 @@ LINKS: dict[str, tuple[str, str, Any]] = {
     "gid": ("groups", "group 1", "group 1"),
     "gfrom": ("groups", "2", 2),
     "plist": ("prompts", "volatile", "volatile"),
-    "prompt": ("prompts", "2", 2),
+    "prompt": ("prompts", "1", 1),
     "emetrics": ("environments", "entropy_mean,reward", ["entropy_mean", "reward"]),
     "emulti": ("environments", "entropy_mean", "entropy_mean"),
     "slice": ("mismatch", "kind", "kind"),
