@@ -34,7 +34,7 @@ LINKS: dict[str, tuple[str, str, Any]] = {
     "sort": ("rollouts", "reward", "reward"),
     "desc": ("rollouts", "1", True),
     "group": ("rollouts", "group 1", ["group 1"]),
-    "env": ("rollouts", "code", ["code"]),
+    "env": ("rollouts", "math", ["math"]),
     "finish": ("rollouts", "length", ["length"]),
     "range": (
         "rollouts",
@@ -55,7 +55,7 @@ LINKS: dict[str, tuple[str, str, Any]] = {
     "gid": ("groups", "group 1", "group 1"),
     "gfrom": ("groups", "2", 2),
     "plist": ("prompts", "volatile", "volatile"),
-    "prompt": ("prompts", "1", 1),
+    "prompt": ("prompts", "2", 2),
     "emetrics": ("environments", "entropy_mean,reward", ["entropy_mean", "reward"]),
     "emulti": ("environments", "entropy_mean", "entropy_mean"),
     "slice": ("mismatch", "kind", "kind"),
