@@ -18,6 +18,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from board.core.masks import masks_from_text, masks_text
 from board.core.options import DEFAULT_PAD_MARKERS
+from board.store.speech import SPEAKERS
 from board.views._text import plain
 
 VIEWS: Final = Path(__file__).parent
@@ -208,7 +209,7 @@ CHOICES: Final[Mapping[str, Choice]] = {
     "cmetrics": _LIST,
     # Words
     "words": _LIST,
-    "by": Choice("response", _one_of("response", "prompt", "assistant", "user", "tool", "system")),
+    "by": Choice("response", _one_of(*SPEAKERS)),
     "regex": _FLAG,
     # Rollout
     "metric": Choice(""),

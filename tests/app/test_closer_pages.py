@@ -139,7 +139,7 @@ def test_words_are_found_in_the_step_and_then_in_the_run(open_app: OpenApp, logs
     assert_sound(app)
     assert "in 4 of 8 rollouts" in texts(app)
     assert "in 0 of 8 rollouts" in texts(app)
-    assert all("<think>" in code.value for code in app.code)
+    assert all("⟦think>" in code.value for code in app.code)
     app.button(key="words_start").click().run()
     for text in ("Think", "no such word"):
         _cached_looks.watched(cached_run(logs, "native"), text, "response", regex=False).join(60)
@@ -148,6 +148,24 @@ def test_words_are_found_in_the_step_and_then_in_the_run(open_app: OpenApp, logs
     assert shown.loc[("Think", "all", ""), ["rollouts", "hits"]].tolist() == [32, 16]
     assert shown.loc[("Think", "env", "code"), "share"] == 1
     assert shown.loc[("no such word", "all", ""), "hits"] == 0
+
+
+def test_before_words_are_chosen_what_is_often_watched_is_counted(
+    open_app: OpenApp, logs: Path
+) -> None:
+    app = open_app(logs, "words", run="native", step="20")
+    assert_sound(app)
+    shown = table(app).set_index("what")
+    assert shown.loc["thinking tags", ["rollouts", "hits", "times"]].tolist() == [8, 4, 8]
+    app = open_app(logs, "words", run="native", step="20", by="tool")
+    assert_sound(app)
+    assert "Not recorded at this step: segments" in texts(app)
+
+
+def test_words_are_those_of_the_chosen_environment(open_app: OpenApp, logs: Path) -> None:
+    app = open_app(logs, "words", run="native", step="20", words="Think", env="math")
+    assert_sound(app)
+    assert "in 0 of 4 rollouts" in texts(app)
 
 
 def test_a_wrong_pattern_is_said_and_breaks_nothing(open_app: OpenApp, logs: Path) -> None:
