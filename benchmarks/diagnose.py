@@ -30,6 +30,7 @@ from board.core.contributions import contributions  # noqa: E402
 from board.core.findings import find  # noqa: E402
 from board.core.findings.facts import Facts  # noqa: E402
 from board.core.groups import by_step, pass_at_k_by_step  # noqa: E402
+from board.core.rule_counts import count_rules  # noqa: E402
 from board.store.discovery import discover  # noqa: E402
 from board.store.findings import default_thresholds, facts_of  # noqa: E402
 from board.store.run import Run, open_run  # noqa: E402
@@ -106,7 +107,7 @@ def of_step(run: Run) -> dict[str, str]:
         d = mismatch.log_ratio(tokens)
         assert d is not None
         mismatch.decompose(tokens)
-        mismatch.rule_shares(tokens)
+        count_rules(tokens)
         for cut in (mismatch.by_kind, mismatch.by_position, mismatch.by_probability):
             cut(tokens, d)
 

@@ -116,6 +116,67 @@ def test_the_mismatch_is_split_where_old_logprobs_are_recorded(open_app: OpenApp
     assert "Not recorded at this step: old_logprobs" in texts(app)
 
 
+def test_the_bounds_of_rules_are_those_of_the_url(open_app: OpenApp) -> None:
+    run = {"run": "ppo_critic", "step": "20"}
+
+    def stopped(app: AppTest) -> tuple[str, float, str]:
+        assert_sound(app)
+        row = app.dataframe[1].value.set_index("rule").loc["Ratio clip (PPO, GRPO)"]
+        return row["bounds"], row["hit"], row["of"]
+
+    usual = stopped(open_app(BUNDLED, "mismatch", **run))
+    tight = stopped(open_app(BUNDLED, "mismatch", bounds="ratio_clip:0.05:0.05", **run))
+    assert (usual[0], usual[2]) == ("0.8 to 1.2", "the run")
+    assert (tight[0], tight[2]) == ("0.95 to 1.05", "you")
+    assert tight[1] > usual[1] > 0
+    app = open_app(BUNDLED, "mismatch", **run)
+    app.number_input(key=next(n.key for n in app.number_input if "icepop_α" in n.key)).set_value(
+        0.7
+    ).run()
+    assert query(app)["bounds"] == "icepop:0.7:5"
+
+
+def test_what_tools_say_is_told_by_tool_over_the_steps(open_app: OpenApp, tmp_path: Path) -> None:
+    rows = [
+        {
+            "step": step,
+            "prompt": "p",
+            "response_tokens": ["look", " up", " error", " seen", " 42"],
+            "logprobs": [-0.1, -0.1, -1.0 * step, -0.1, -4.0],
+            "sft_mask": [0, 0, 1, 0, 1],
+            "segments": [
+                {"start": 0, "end": 2, "role": "assistant"},
+                {"start": 2, "end": 3, "role": "tool"},
+                {"start": 3, "end": 4, "role": "assistant"},
+                {"start": 4, "end": 5, "role": "tool"},
+            ],
+            "messages": [
+                {
+                    "role": "assistant",
+                    "content": "",
+                    "tool_calls": [
+                        {"id": "c1", "function": {"name": "search", "arguments": "{}"}},
+                    ],
+                },
+                {"role": "tool", "content": "error", "tool_call_id": "c1"},
+                {"role": "tool", "content": "42", "name": "python"},
+            ],
+        }
+        for step in (1, 2, 3)
+    ]
+    write_lines(tmp_path / "run" / "a.jsonl", rows)
+    app = open_app(tmp_path, "mismatch", step="2")
+    assert_sound(app)
+    shown = table(app).set_index("of")
+    assert shown.loc["tool search", ["mean NLL", "largest"]].tolist() == [2.0, 2.0]
+    assert shown.loc["tool python", "largest"] == 4.0
+    app.button(key="scan_start").click().run()
+    _cached_looks.mismatch_scan(cached_run(tmp_path, "run")).join(60)
+    app.run()
+    assert_sound(app)
+    assert "Largest NLL of sft_mask tokens" in texts(app)
+
+
 def test_all_steps_are_read_when_asked_for_and_drawn(open_app: OpenApp, logs: Path) -> None:
     app = open_app(logs, "mismatch", run="native", step="20")
     app.button(key="scan_start").click().run()
