@@ -208,6 +208,7 @@ CHOICES: Final[Mapping[str, Choice]] = {
     "runs": _LIST,
     "shifts": Choice({}, _shifts, _shifts_text),
     "cmetrics": _LIST,
+    "pair": _LIST,
     # Words
     "words": _LIST,
     "by": Choice("response", _one_of(*SPEAKERS)),

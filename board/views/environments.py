@@ -56,7 +56,7 @@ def _controls(run: Run) -> CurveOptions:
             persist_state="session",
         )
         smoothing = _page.trend_slider()
-    return CurveOptions(band="none", smoothing=smoothing)
+    return CurveOptions(band="none", smoothing=smoothing, pick=True)
 
 
 def _warn(run: Run, found: EnvCurves, metrics: list[str]) -> None:
@@ -81,7 +81,10 @@ def _told(one: Hidden, found: EnvCurves, metric: str) -> str:
     return plain(f"{label} of env {name} went {own}; over {ALL} it went {whole} ({when}).", 500)
 
 
-def _overlaid(run: Run, shown: tuple[int, ...], metrics: list[str], options: CurveOptions) -> None:
+def _overlaid(
+    run: Run, found: EnvCurves, shown: tuple[int, ...], metrics: list[str], options: CurveOptions
+) -> None:
+    """All in one chart; a click on the curve of an environment opens its rollouts of the step."""
     for left in range(0, len(metrics), 2):
         for column, metric in zip(
             st.columns(2, gap="small"), metrics[left : left + 2], strict=False
@@ -91,7 +94,11 @@ def _overlaid(run: Run, shown: tuple[int, ...], metrics: list[str], options: Cur
                 figure = _cached_looks.environment_curve(
                     run, metric, shown, options, alone=False, dark=_page.dark()
                 )
-                _page.clickable(figure, key=f"env_{metric}", field="x", on_pick=_open_step)
+
+                def open_curve(step: int, series: int) -> None:
+                    _open_step(step, [found.names[shown[series - 1]]] if series else None)
+
+                _page.clickable_series(figure, key=f"env_{metric}", on_pick=open_curve)
                 for note in notes_of(figure):
                     st.caption(plain(note))
 
@@ -196,7 +203,7 @@ def _render() -> None:
     if not _state.get("env") and len(found.names) > _MOST:
         st.caption(f"The largest {_MOST} of {len(found.names):,} environments are drawn.")
     options = _controls(run)
-    _overlaid(run, shown, metrics, options)
+    _overlaid(run, found, shown, metrics, options)
     _multiples(run, found, shown, metrics, options)
     _table(run)
 

@@ -179,6 +179,7 @@ def _controls(run: Run) -> CurveOptions:
         smoothing=float(_state.get("smooth")),
         shift_to_zero=bool(_state.get("shift")),
         log=bool(_state.get("log")),
+        pick=True,
     )
 
 
@@ -199,7 +200,11 @@ def _draw_one(run: Run, chart: _Chart, options: CurveOptions) -> None:
     key = f"{_CURVE}{metric.name}"
     figure = _cached.curve_figure(run, chart.columns, options, dark=_page.dark())
     figure = zoomed(figure, _page.chart_key(key), run.version)
-    _page.clickable(figure, key=key, field="x", on_pick=lambda step: _open_step(step, metric.name))
+
+    def open_step(step: int, series: int) -> None:
+        _open_step(step, chart.columns[min(series, len(chart.columns) - 1)])
+
+    _page.clickable_series(figure, key=key, on_pick=open_step)
     for note in notes_of(figure):
         st.caption(plain(note))
 

@@ -17,11 +17,12 @@ from board.store.run import Run
 from board.store.run_groups import numbers
 from board.store.run_prompts import RunPrompts
 from board.views import _cached, _cached_looks, _page, _sidebar, _state
-from board.views._text import number, one_line, plain
+from board.views._text import number, one_line, piece_shown, plain
 
 _SHOWN_ROWS: Final = 500
 _BESIDE: Final = 3
 _TEXT_HEIGHT: Final = 190
+_CUT: Final = 160
 _LISTS: Final = {
     "all": ("All", "Every prompt with rewards, in the order in which they come."),
     "never": (
@@ -201,6 +202,7 @@ def _course(run: Run, found: RunPrompts, code: int) -> None:
             for note in notes_of(figure):
                 st.caption(plain(note))
     _responses(run, steps, indices, numbers(table, "reward"))
+    _every_response(run, found, code)
 
 
 def _responses(run: Run, steps: Any, indices: Any, rewards: Any) -> None:
@@ -219,6 +221,38 @@ def _responses(run: Run, steps: Any, indices: Any, rewards: Any) -> None:
             ]
             for place in dict.fromkeys((int(order[0]), int(order[-1]))):
                 _response(run, step, int(indices[place]), float(rewards[place]))
+
+
+def _every_response(run: Run, found: RunPrompts, code: int) -> None:
+    """Its rollouts through training, the newest first, as the index keeps them; a click opens one."""
+    rows = found.rows(code)[::-1][:_SHOWN_ROWS]
+    columns = ["reward", *([found.length] if found.length else []), "response"]
+    held = [name for name in columns if name in run.columns]
+    frame = run.chosen(held).iloc[rows][["step", "index", *held]]
+    if "response" in frame:
+        frame["response"] = [
+            None if pd.isna(text) else piece_shown(str(text), _CUT) for text in frame["response"]
+        ]
+    st.markdown("#### Every response :gray[the newest first · click one to open it]")
+    event: Any = st.dataframe(
+        frame.rename(columns={"index": "rollout"}),
+        key=f"responses_{run.info.name}_{run.version}_{code}",
+        hide_index=True,
+        height=min(36 * (len(frame) + 1) + 3, 300),
+        row_height=36,
+        on_select="rerun",
+        selection_mode="single-cell",
+        placeholder="not recorded",
+        column_config={
+            "step": st.column_config.NumberColumn("step", format="%d", width=70),
+            "rollout": st.column_config.NumberColumn("rollout", format="%d", width=75),
+            "reward": st.column_config.NumberColumn("reward", format="%.4g", width=90),
+            "response": st.column_config.TextColumn("response, its beginning"),
+        },
+    )
+    if event.selection.cells:
+        row = frame.iloc[int(event.selection.cells[0][0])]
+        _state.go("rollout", step=int(row["step"]), index=int(row["index"]), token=None)
 
 
 def _response(run: Run, step: int, index: int, reward: float) -> None:

@@ -248,6 +248,53 @@ def test_compared_runs_show_their_ends_and_what_differs(open_app: OpenApp) -> No
     assert len(app.code) >= 2
 
 
+def test_without_a_choice_the_newest_other_run_is_compared_with(
+    open_app: OpenApp, logs: Path
+) -> None:
+    app = open_app(logs, "compare", run="native")
+    assert_sound(app)
+    assert [c for c in table(app).columns if " - " in c] == ["rllb - native"]
+    assert "runs" not in query(app)
+
+
+def test_any_two_of_the_compared_runs_stand_side_by_side(open_app: OpenApp) -> None:
+    app = open_app(
+        BUNDLED,
+        "compare",
+        run="resumed",
+        runs="grpo_arithmetic,grpo_reward_hack",
+        pair="grpo_arithmetic,grpo_reward_hack",
+        env="add",
+    )
+    assert_sound(app)
+    sides = [str(m.value) for m in app.markdown if "seen at" in str(m.value)]
+    assert ["arithmetic" in side for side in sides] == [True, False]
+    assert "hack" in sides[1]
+
+
+def test_means_groups_and_rankings_are_of_the_chosen_environment(
+    open_app: OpenApp, logs: Path
+) -> None:
+    app = open_app(logs, run="native", step="20", env="code")
+    assert_sound(app)
+    assert any("env code" in str(badge.value) for badge in app.get("markdown"))
+    assert metrics(app)["Reward"] == "1.2"
+    app = open_app(logs, "spike", run="native", step="20", env="code", of="reward")
+    assert table(app)["index"].tolist() == [7, 5, 3, 1]
+    app = open_app(logs, "groups", run="native", step="20", env="code")
+    # Of the chosen group the prompt, and one rollout of each rank.
+    assert len(app.code) == 1 + 2
+    assert metrics(app)["Effective batch"] == "4"
+
+
+def test_a_step_without_the_environment_says_so(open_app: OpenApp) -> None:
+    app = open_app(BUNDLED, "mismatch", run="grpo_arithmetic", step="97", env="add")
+    assert_sound(app)
+    assert "No rollout of these environments is at step 97" in app.info[0].value
+    next(b for b in app.button if b.label.startswith("To step")).click().run()
+    assert query(app)["step"] in ("96", "98")
+
+
 def test_rollouts_are_filtered_by_an_expression(open_app: OpenApp, logs: Path) -> None:
     where = "rewards.correct == 1 and not reward < 0.3"
     app = open_app(logs, "rollouts", run="native", step="10", where=where)

@@ -65,6 +65,7 @@ LINKS: dict[str, tuple[str, str, Any]] = {
     "runs": ("compare", "rllb", ["rllb"]),
     "shifts": ("compare", "rllb:-3", {"rllb": -3}),
     "cmetrics": ("compare", "reward", ["reward"]),
+    "pair": ("compare", "native,rllb", ["native", "rllb"]),
     "words": ("words", "think,4", ["think", "4"]),
     "by": ("words", "prompt", "prompt"),
     "regex": ("words", "1", True),

@@ -1,0 +1,69 @@
+"""What tests do with a board in a browser: start it, wait for it, click in its charts and tables."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from playwright.sync_api import Page, expect
+
+ServeCommand = Callable[[Sequence[str]], str]
+
+SAMPLES = Path(__file__).parents[2] / "rollout_samples"
+_PLACE = """(plot, [trace, point]) => {
+    const at = plot.calcdata[trace][point], axes = plot._fullLayout;
+    return [axes.xaxis.l2p(axes.xaxis.d2l(at.x)), axes.yaxis.l2p(axes.yaxis.d2l(at.y))];
+}"""
+
+
+def board_on(serve: ServeCommand, root: Path) -> str:
+    """The address of a board that `rollout-board serve ROOT` started."""
+    start = "import sys; from board.cli import main; sys.exit(main())"
+    command = [sys.executable, "-c", start, "serve", str(root)]
+    return serve([*command, "--port", "{port}", "--no-browser"])
+
+
+def settled(page: Page) -> None:
+    """Waits for the end of a script run that began with what was just done."""
+    page.wait_for_timeout(300)
+    page.wait_for_selector("[data-test-script-state=notRunning]")
+
+
+def click_step(page: Page, curve: int, step: int) -> None:
+    """Clicks a step of a curve, at its place on the x axis."""
+    chart = page.locator(".js-plotly-plot").nth(curve)
+    plot = chart.locator(".nsewdrag")
+    plot.scroll_into_view_if_needed()
+    box = plot.bounding_box()
+    assert box is not None
+    x = box["x"] + chart.evaluate("(plot, step) => plot._fullLayout.xaxis.l2p(step)", step)
+    y = box["y"] + box["height"] / 2
+    page.mouse.move(x - 3, y)
+    page.mouse.move(x, y)
+    expect(page.locator(".hoverlayer .hovertext").first).to_be_visible()
+    page.mouse.click(x, y)
+
+
+def click_point(page: Page, chart: int, trace: int, point: int) -> None:
+    """Clicks a point of a trace of the chart, at its very place."""
+    plot = page.locator(".js-plotly-plot").nth(chart)
+    area = plot.locator(".nsewdrag")
+    expect(area).to_be_visible()
+    area.scroll_into_view_if_needed()
+    box = area.bounding_box()
+    assert box is not None
+    x, y = plot.evaluate(_PLACE, [trace, point])
+    page.mouse.move(box["x"] + x - 3, box["y"] + y)
+    page.mouse.move(box["x"] + x, box["y"] + y)
+    expect(page.locator(".hoverlayer .hovertext").first).to_be_visible()
+    page.mouse.click(box["x"] + x, box["y"] + y)
+
+
+def click_row(page: Page, table: int, row: int) -> None:
+    """Clicks a row of a table whose rows are 36 pixels high."""
+    frame = page.get_by_test_id("stDataFrame").nth(table)
+    expect(frame).to_be_visible()
+    frame.scroll_into_view_if_needed()
+    settled(page)
+    frame.click(position={"x": 120, "y": 36 * (row + 1) + 18})
