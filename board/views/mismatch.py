@@ -195,7 +195,7 @@ def _bounds_fields(run: Run) -> None:
     """A field for every threshold; the URL holds those of rules that were changed."""
     chosen: Bounds = _state.get("bounds")
     own = own_numbers(run)
-    with st.popover(f"Bounds ({len(chosen)} set)" if chosen else "Bounds", icon=":material/tune:"):
+    with st.popover("Bounds", icon=":material/tune:"):
         wanted: Bounds = {}
         for name, rule in RULES.items():
             usual = {

@@ -12,7 +12,8 @@ ServeCommand = Callable[[Sequence[str]], str]
 
 SAMPLES = Path(__file__).parents[2] / "rollout_samples"
 _PLACE = """(plot, [trace, point]) => {
-    const at = plot.calcdata[trace][point], axes = plot._fullLayout;
+    const at = plot.calcdata[trace].slice(point).find(p => Number.isFinite(p.y));
+    const axes = plot._fullLayout;
     return [axes.xaxis.l2p(axes.xaxis.d2l(at.x)), axes.yaxis.l2p(axes.yaxis.d2l(at.y))];
 }"""
 
@@ -46,7 +47,7 @@ def click_step(page: Page, curve: int, step: int) -> None:
 
 
 def click_point(page: Page, chart: int, trace: int, point: int) -> None:
-    """Clicks a point of a trace of the chart, at its very place."""
+    """Clicks a point of a trace of the chart at its very place, or the next one that has a value."""
     plot = page.locator(".js-plotly-plot").nth(chart)
     area = plot.locator(".nsewdrag")
     expect(area).to_be_visible()
