@@ -278,7 +278,7 @@ def test_means_groups_and_rankings_are_of_the_chosen_environment(
     app = open_app(logs, run="native", step="20", env="code")
     assert_sound(app)
     assert any("env code" in str(badge.value) for badge in app.get("markdown"))
-    assert metrics(app)["Reward"] == "1.2"
+    assert metrics(app)["Reward"] == "0.9"
     app = open_app(logs, "spike", run="native", step="20", env="code", of="reward")
     assert table(app)["index"].tolist() == [7, 5, 3, 1]
     app = open_app(logs, "groups", run="native", step="20", env="code")
