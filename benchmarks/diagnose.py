@@ -27,6 +27,7 @@ sys.path[:0] = [str(Path(__file__).parents[1])]
 
 from board.core import mismatch  # noqa: E402
 from board.core.contributions import contributions  # noqa: E402
+from board.core.rule_counts import count_rules  # noqa: E402
 from board.store.discovery import discover  # noqa: E402
 from board.store.findings import facts_of  # noqa: E402
 from board.store.run import Run, open_run  # noqa: E402
@@ -80,7 +81,7 @@ def of_step(run: Run) -> dict[str, Callable[[], None]]:
         d = mismatch.log_ratio(tokens)
         assert d is not None
         mismatch.decompose(tokens)
-        mismatch.rule_shares(tokens)
+        count_rules(tokens)
         for cut in (mismatch.by_kind, mismatch.by_position, mismatch.by_probability):
             cut(tokens, d)
 

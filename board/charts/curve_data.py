@@ -33,6 +33,8 @@ class CurveOptions:
     band: "std" is mean ± std_scale * standard deviation; "quantiles" 5-95 % and 25-75 %; "minmax"
         the smallest and largest rollout of each step. All are over the rollouts of one step.
     smoothing: s in 0..0.99, see `smoothed`.
+    pick: of several series, the pointer finds the one nearest to it, so that a click is of that one;
+        else it shows all of them at a step, and a click is of the step alone.
     shift_to_zero: the first recorded mean is subtracted. log: logarithmic value axis.
     """
 
@@ -41,6 +43,7 @@ class CurveOptions:
     smoothing: float = 0.0
     shift_to_zero: bool = False
     log: bool = False
+    pick: bool = False
 
     def __post_init__(self) -> None:
         if not 0 <= self.smoothing <= 0.99:

@@ -60,7 +60,8 @@ def curve(
     dark: bool,
     height: int = 250,
 ) -> go.Figure:
-    """Mean and band of each series over the steps; a click on a point carries x = the step.
+    """Mean and band of each series over the steps; a click on a point carries x = the step, and the
+    number of its series as the legendgroup.
 
     steps: the step table, ascending. Series without a column in it are left out. Steps at which a
     series is not recorded are gaps; a recorded step between two gaps is a visible point. Above
@@ -81,6 +82,8 @@ def curve(
     if len(drawn) > 1:
         show_legend_above(figure)
     _finish_axes(figure, steps["step"].to_numpy(np.int64), options)
+    if options.pick and len(drawn) > 1:
+        figure.update_layout(hovermode="closest", hoverdistance=-1)
     if not options.log and not any(_reaches_below_zero(one) for one in drawn):
         figure.update_yaxes(rangemode="nonnegative")
     fit_tick_labels(figure, "y", np.concatenate([np.array([]), *(one.mean for one in drawn)]))

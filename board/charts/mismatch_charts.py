@@ -12,9 +12,10 @@ import plotly.graph_objects as go
 
 from board.charts.curves import CurveOptions, Series, curve
 from board.charts.layout import fit_tick_labels, new_figure, set_notes
-from board.charts.palette import colour, faded
+from board.charts.palette import CATEGORIES, colour, faded
 from board.charts.text import number, safe_name, safe_token
-from board.core.mismatch import Apart, Decomposition, RuleShares, Slice
+from board.core.mismatch import Apart, Decomposition, Likelihood, Slice
+from board.core.rule_counts import RuleShares
 
 MEASURES: Final[Mapping[str, tuple[str, str]]] = {
     "d_abs": ("mean |d|", "nats"),
@@ -78,7 +79,8 @@ class StepValue:
 
     step: int
     parts: Decomposition | None
-    rules: Sequence[RuleShares]
+    rules: Sequence[RuleShares] = ()
+    likelihood: Sequence[Likelihood] = ()
 
 
 def distances(
@@ -118,6 +120,26 @@ def rule_curves(found: Sequence[StepValue], rule: str, *, dark: bool) -> go.Figu
     kept = {name: label for name, label in fields.items() if frame[name].notna().any()}
     figure = _drawn(frame, kept, "", dark)
     figure.update_yaxes(tickformat=".2%")
+    return figure
+
+
+def likelihoods(found: Sequence[StepValue], field: str, *, dark: bool) -> go.Figure:
+    """Negative log-likelihood of tokens trained with cross-entropy, over the steps, by who speaks.
+
+    field: of Likelihood, "mean" or "largest". The first 8 are drawn, and the notes say so.
+    """
+    names = [*dict.fromkeys(part.name for one in found for part in one.likelihood)]
+    frame = pd.DataFrame({"step": np.array([one.step for one in found], np.int64)})
+    for place, name in enumerate(names[: len(CATEGORIES)]):
+        own = [next((p for p in one.likelihood if p.name == name), None) for one in found]
+        frame[f"s{place}"] = [np.nan if p is None else float(getattr(p, field)) for p in own]
+    series = [
+        Series(f"s{place}", name, CATEGORIES[place], "nats")
+        for place, name in enumerate(names[: len(CATEGORIES)])
+    ]
+    figure = curve(frame, series, CurveOptions(band="none"), dark=dark, height=230)
+    if len(series) < len(names):
+        set_notes(figure, [f"The first {len(series)} of {len(names):,} are drawn."])
     return figure
 
 

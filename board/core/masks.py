@@ -183,6 +183,40 @@ def masks_text(masks: ChosenMasks) -> str:
     return ",".join(parts)
 
 
+def numbers_from_text(text: str) -> dict[str, dict[str, float]]:
+    """`ratio_clip:0.2:0.28,tis:3` as numbers of rules by the names of their thresholds.
+
+    Raises ValueError for anything else, a number that a threshold does not go to included.
+    """
+    found: dict[str, dict[str, float]] = {}
+    for part in filter(None, text.split(",")):
+        name, *numbers = part.split(":")
+        chosen = _chosen_mask([name, *(_number_of(one) for one in numbers)])
+        if chosen is None or name not in RULES or not numbers:
+            raise ValueError("not of the form rule:number or rule:number:number")
+        found[name] = {}
+        for threshold, number in zip(thresholds_of(RULES[name]), chosen[1], strict=True):
+            if not threshold.lowest <= number <= threshold.highest:
+                limits = f"{threshold.lowest:g} to {threshold.highest:g}"
+                raise ValueError(f"{threshold.name} goes from {limits}")
+            found[name][threshold.name] = number
+    return found
+
+
+def numbers_text(numbers: Mapping[str, Mapping[str, float]]) -> str:
+    """The numbers as `numbers_from_text` reads them."""
+    parts: list[str] = []
+    for name, chosen in numbers.items():
+        known = [chosen.get(one.name, one.default) for one in thresholds_of(RULES[name])]
+        parts.append(":".join((name, *(f"{number:g}" for number in known))))
+    return ",".join(parts)
+
+
+def thresholds_of(rule: MaskRule) -> list[Threshold]:
+    """Its lower and its upper one, as far as it has them."""
+    return [one for one in (rule.low, rule.high) if one is not None]
+
+
 def hit(
     rule: MaskRule,
     values: FloatArray,

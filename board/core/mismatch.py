@@ -6,8 +6,8 @@ are named in every result, for their order changes the number.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
@@ -15,8 +15,6 @@ import numpy as np
 
 from board.core import kl
 from board.core.kl import FloatArray
-from board.core.masks import RULES, BoolArray, hit
-from board.core.metrics import DERIVED
 from board.core.step_tokens import IntArray, StepTokens
 from board.core.token_kinds import KINDS
 
@@ -82,6 +80,16 @@ def log_ratio(tokens: StepTokens) -> FloatArray | None:
     return _difference(tokens, "logprobs", "sampling_logprobs")
 
 
+def engine_ratio(tokens: StepTokens) -> FloatArray | None:
+    """[T] old_logprobs - sampling_logprobs: two programs with the same weights; else as log_ratio."""
+    return _difference(tokens, "old_logprobs", "sampling_logprobs")
+
+
+def stale_ratio(tokens: StepTokens) -> FloatArray | None:
+    """[T] logprobs - old_logprobs: what updates since then changed; else as log_ratio."""
+    return _difference(tokens, "logprobs", "old_logprobs")
+
+
 def _difference(tokens: StepTokens, second: str, first: str) -> FloatArray | None:
     if second not in tokens.arrays or first not in tokens.arrays:
         return None
@@ -112,8 +120,7 @@ def decompose(tokens: StepTokens) -> Decomposition | None:
     total = log_ratio(tokens)
     if total is None:
         return None
-    engine = _difference(tokens, "old_logprobs", "sampling_logprobs")
-    stale = _difference(tokens, "logprobs", "old_logprobs")
+    engine, stale = engine_ratio(tokens), stale_ratio(tokens)
     nan = float("nan")
     if engine is None or stale is None:
         return Decomposition(apart(total), None, None, nan, nan, nan)
@@ -209,69 +216,6 @@ def _slices(codes: IntArray, names: Sequence[str], d: FloatArray) -> list[Slice]
         Slice(names[i], int(counts[i]), *(float(total[i] / counts[i]) for total in sums))
         for i in np.flatnonzero(counts).tolist()
     ]
-
-
-@dataclass(frozen=True, slots=True)
-class RuleShares:
-    """How many of the loss tokens a rule of core.masks stops. Shares of the tokens with a value.
-
-    low, high: beyond the rule's lower and upper bound. positive, negative: of the tokens with such an
-    advantage, those that are hit; NaN where there is none or advantages are not known.
-    """
-
-    rule: str
-    tokens: int
-    hit: float
-    low: float
-    high: float
-    positive: float
-    negative: float
-
-
-def rule_shares(
-    tokens: StepTokens, numbers: Mapping[str, Mapping[str, float]] | None = None
-) -> list[RuleShares]:
-    """Shares of every rule whose metric is there. numbers: thresholds by rule, then by their names.
-
-    Advantages are per token where recorded, else the rollout's; rules that go by their sign are left
-    out without any.
-    """
-    advantages = tokens.arrays.get("advantages", tokens.per_token("advantage"))
-    has_advantages = bool(np.isfinite(advantages).any())
-    found: list[RuleShares] = []
-    for rule in RULES.values():
-        needs = DERIVED[rule.metric].needs
-        if any(n not in tokens.arrays for n in needs) or (rule.by_sign and not has_advantages):
-            continue
-        values = tokens.metric(rule.metric)
-        counted = np.isfinite(values) & tokens.in_loss
-        chosen = (numbers or {}).get(rule.name, {})
-        low, high = (
-            hit(one, values, chosen, advantages) & counted
-            for one in (replace(rule, high=None), replace(rule, low=None))
-        )
-        found.append(_shares(rule.name, counted, low, high, advantages))
-    return found
-
-
-def _shares(
-    name: str, counted: BoolArray, low: BoolArray, high: BoolArray, advantages: FloatArray
-) -> RuleShares:
-    both = low | high
-    return RuleShares(
-        name,
-        int(counted.sum()),
-        _share(both, counted),
-        _share(low, counted),
-        _share(high, counted),
-        _share(both, counted & (advantages > 0)),
-        _share(both, counted & (advantages < 0)),
-    )
-
-
-def _share(hits: BoolArray, among: BoolArray) -> float:
-    count = int(among.sum())
-    return float((hits & among).sum() / count) if count else float("nan")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from board.core.pieces import PLACEHOLDER
 
@@ -108,6 +108,42 @@ def from_messages(text: str, messages: Sequence[Mapping[str, Any]]) -> list[Turn
             name = message.get("name")
             turns.append(Turn(at, position, str(message.get("role", "")), str(name or "")))
     return turns
+
+
+def with_tool_names(turns: Sequence[Turn], messages: Sequence[Mapping[str, Any]]) -> list[Turn]:
+    """Turns of tools that have no name, named by the messages of tools in the same order.
+
+    Nothing is guessed: where there are not as many of them, turns stay as they are. A message names its
+    tool itself, or by the id of the call that it answers.
+    """
+    called = dict(_calls(messages))
+    told = [
+        str(m.get("name") or m.get("tool_name") or called.get(str(m.get("tool_call_id")), ""))
+        for m in messages
+        if m.get("role") == "tool"
+    ]
+    places = [place for place, turn in enumerate(turns) if turn.role == "tool"]
+    if len(told) != len(places):
+        return [*turns]
+    names = dict(zip(places, told, strict=True))
+    return [
+        replace(turn, name=turn.name or names.get(place, "")) for place, turn in enumerate(turns)
+    ]
+
+
+def _calls(messages: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+    """Id and name of every tool call, of OpenAI's form or flat."""
+    for message in messages:
+        calls = message.get("tool_calls")
+        for entry in cast("list[Any]", calls) if isinstance(calls, list) else ():
+            call = _mapping(entry)
+            inner = _mapping(call.get("function")) or call
+            if call.get("id"):
+                yield str(call["id"]), str(inner.get("name") or "")
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
 
 
 def over_tokens(turns: Sequence[Turn], tokens: Sequence[str]) -> list[Turn]:

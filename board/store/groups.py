@@ -19,7 +19,7 @@ from board.store.run import Run
 
 
 def step_grid(run: Run, step: int, column: str = "reward") -> tuple[Grid, list[str]]:
-    """A step's groups x rollouts, and the groups' names row by row. Grid.rows are rollout indices.
+    """A step's groups x rollouts, and the groups' names row by row. Grid.rows are places in run.of_step.
 
     Raises NotFoundError for a step and ChoiceError for a column that is not there.
     """

@@ -13,7 +13,6 @@ from board.core.masks import recorded_clip
 from board.core.mismatch import (
     Decomposition,
     Likelihood,
-    RuleShares,
     Slice,
     by_kind,
     by_lag,
@@ -23,14 +22,18 @@ from board.core.mismatch import (
     by_role,
     by_turn,
     decompose,
+    engine_ratio,
     log_ratio,
-    rule_shares,
     sft_nll,
+    stale_ratio,
 )
+from board.core.rule_counts import Numbers, RuleCounts, count_rules
 from board.core.step_tokens import StepTokens
 from board.store.run import Run
 from board.store.step_tokens import Progress, ReadTokens, StepReader, read_step
 
+ENGINE_LAG: Final = "engine by lag"
+STALE_LAG: Final = "staleness by lag"
 SCANNED_ROLLOUTS: Final = 64
 """Of each step when the whole run is looked at, evenly spread."""
 
@@ -53,20 +56,21 @@ _SLICES: Final[Mapping[str, Callable[[StepTokens, FloatArray], list[Slice]]]] = 
 @dataclass(frozen=True, slots=True)
 class StepMismatch:
     """Of a step, over `read` of its `total` rollouts. parts: None where logprobs or sampling_logprobs
-    are not recorded. slices: of tokens, by what they go by; those that are empty are left out.
-    likelihood: of tokens with sft_mask 1.
+    are not recorded. slices: of tokens, by what they go by; those that are empty are left out;
+    ENGINE_LAG, STALE_LAG: the two parts of the log-ratio by policy lag. likelihood: of tokens with
+    sft_mask 1.
     """
 
     step: int
     read: int
     total: int
     parts: Decomposition | None
-    shares: tuple[RuleShares, ...]
+    rules: tuple[RuleCounts, ...]
     slices: Mapping[str, tuple[Slice, ...]]
     likelihood: tuple[Likelihood, ...]
 
 
-def clip_numbers(run: Run) -> dict[str, dict[str, float]]:
+def own_numbers(run: Run) -> dict[str, dict[str, float]]:
     """Thresholds that the run's settings name, by rule; rules without one have their defaults."""
     for content in reversed([*run.settings.values()]):
         found = recorded_clip(content)
@@ -78,7 +82,7 @@ def clip_numbers(run: Run) -> dict[str, dict[str, float]]:
 def step_mismatch(run: Run, step: int, progress: Progress | None = None) -> StepMismatch:
     """All rollouts of a step. Raises NotFoundError when the run has no such step."""
     tokens = read_step(run, step, _WHOLE, progress=progress)
-    return _of(tokens, run.counts[step], clip_numbers(run), [*_SLICES])
+    return _of(tokens, run.counts[step], own_numbers(run), [*_SLICES])
 
 
 def mismatch_by_step(
@@ -92,12 +96,12 @@ def mismatch_by_step(
     rollouts: of each step at most, evenly spread. progress: called with steps done and steps in all.
     """
     wanted = [*run.counts] if steps is None else [*steps]
-    reader, numbers = StepReader(run, _BRIEF), clip_numbers(run)
+    reader, own = StepReader(run, _BRIEF), own_numbers(run)
     for done, step in enumerate(wanted, 1):
         rows = run.of_step(step)
         places = np.linspace(0, len(rows) - 1, min(len(rows), rollouts)).round().astype(np.int64)
         tokens = reader.read(step, rows.iloc[places])
-        yield _of(tokens, len(rows), numbers, ["lag"])
+        yield _of(tokens, len(rows), own, ["lag"])
         if progress is not None:
             progress(done, len(wanted))
 
@@ -105,17 +109,19 @@ def mismatch_by_step(
 def _of(
     tokens: StepTokens,
     total: int,
-    numbers: Mapping[str, Mapping[str, float]],
+    own: Numbers,
     wanted: Sequence[str],
 ) -> StepMismatch:
     d = log_ratio(tokens)
     slices = {} if d is None else {name: tuple(_SLICES[name](tokens, d)) for name in wanted}
+    for name, part in ((ENGINE_LAG, engine_ratio(tokens)), (STALE_LAG, stale_ratio(tokens))):
+        slices[name] = () if part is None else tuple(by_lag(tokens, part))
     return StepMismatch(
         tokens.step,
         len(tokens.indices),
         total,
         decompose(tokens),
-        tuple(rule_shares(tokens, numbers)),
+        tuple(count_rules(tokens, own)),
         {name: found for name, found in slices.items() if found},
         tuple(sft_nll(tokens)),
     )

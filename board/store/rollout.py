@@ -84,7 +84,7 @@ def open_rollout(
     if mended:
         remarks.append(MENDED)
     vocabulary = run.vocabulary or vocabulary
-    tokens, are_ids = _response_tokens(vocabulary, record)
+    tokens, are_ids = response_tokens(vocabulary, record)
     top_k = _top_k(record, vocabulary, len(tokens))
     if top_k is None and record.extras.get("topk_logprobs") is not None:
         reason = "topk_ids and topk_logprobs are not one row per response token"
@@ -97,7 +97,7 @@ def open_rollout(
         record=record,
         line=line,
         tokens=tuple(tokens),
-        prompt_tokens=_prompt_tokens(vocabulary, record),
+        prompt_tokens=prompt_tokens(vocabulary, record),
         metrics=metrics,
         tokens_are_ids=are_ids,
         remarks=(*record.remarks, *remarks),
@@ -245,7 +245,8 @@ def _values(record: Record) -> tuple[dict[str, FloatArray], list[Remark]]:
     return values, remarks
 
 
-def _response_tokens(vocabulary: Vocabulary | None, record: Record) -> tuple[list[str], bool]:
+def response_tokens(vocabulary: Vocabulary | None, record: Record) -> tuple[list[str], bool]:
+    """Display text of each response token, and whether ids stand in the place of text."""
     if record.response_tokens is not None:
         pieces = list(record.response_tokens)
         return display_pieces(pieces, detect_coding(pieces, record.texts.get("response"))), False
@@ -257,7 +258,8 @@ def _response_tokens(vocabulary: Vocabulary | None, record: Record) -> tuple[lis
     return id_texts(ids), True
 
 
-def _prompt_tokens(vocabulary: Vocabulary | None, record: Record) -> tuple[str, ...] | None:
+def prompt_tokens(vocabulary: Vocabulary | None, record: Record) -> tuple[str, ...] | None:
+    """Display text of each prompt token; None where the log has no prompt ids."""
     if record.prompt_ids is None:
         return None
     ids = record.prompt_ids.values()
@@ -291,30 +293,11 @@ def _matches(run: Run, row: pd.Series[Any], pattern: re.Pattern[str]) -> bool:
     return any(pattern.search(text) for text in _texts(run, record))
 
 
-def said(run: Run, record: Record, by: str = "") -> Iterator[str]:
-    """What was said in a rollout by one side.
-
-    by: "response", "prompt", or the role of messages such as "tool"; empty for all of it, as `search`
-    reads it. Decoded from tokens where the log has no text.
-    """
-    if not by:
-        yield from _texts(run, record)
-    elif by in ("prompt", "response"):
-        if by in record.texts:
-            yield record.texts[by]
-        elif by == "response":
-            yield joined(_response_tokens(run.vocabulary, record)[0])
-        else:
-            yield joined(_prompt_tokens(run.vocabulary, record) or ())
-    else:
-        yield from (message_text(m) for m in record.messages if m.get("role") == by)
-
-
 def _texts(run: Run, record: Record) -> Iterator[str]:
     """All that was said in a rollout; decoded from tokens where the log has no text."""
     yield from (record.texts[name] for name in _SEARCHED if name in record.texts)
     yield from (message_text(message) for message in record.messages)
     if "prompt" not in record.texts:
-        yield joined(_prompt_tokens(run.vocabulary, record) or ())
+        yield joined(prompt_tokens(run.vocabulary, record) or ())
     if "response" not in record.texts:
-        yield joined(_response_tokens(run.vocabulary, record)[0])
+        yield joined(response_tokens(run.vocabulary, record)[0])

@@ -19,7 +19,7 @@ from board.core.records import FloatArray, NumberArray, Record
 from board.core.schema import TOKEN_ARRAY_FIELDS
 from board.core.step_tokens import StepTokens
 from board.core.token_kinds import KINDS, kinds_of
-from board.core.turns import from_markers, of_tokens
+from board.core.turns import from_markers, of_tokens, with_tool_names
 from board.core.vocabulary import Vocabulary, id_texts
 from board.errors import RecordError
 from board.readers import reader_named, source_of
@@ -73,6 +73,7 @@ class _Read:
     arrays: dict[str, FloatArray]
     tokens: FloatArray | npt.NDArray[np.int32] | None
     segments: Sequence[Mapping[str, Any]]
+    messages: Sequence[Mapping[str, Any]] = ()
     broken: float = float("nan")
     faults: list[str] = field(default_factory=list[str])
 
@@ -271,7 +272,9 @@ def _needed(place: int, record: Record, what: ReadTokens, texts: _Texts) -> _Rea
         tokens = None
         faults.append("response_ids")
     broken = _broken_share(response) if response else float("nan")
-    return _Read(place, length, arrays, tokens, record.segments, broken, faults)
+    # What tools said is told by them; of other runs they would only take memory.
+    messages = record.messages if "sft_mask" in arrays else ()
+    return _Read(place, length, arrays, tokens, record.segments, messages, broken, faults)
 
 
 def _broken_share(text: str) -> float:
@@ -422,10 +425,11 @@ def _roles(
     numbers = np.zeros(int(starts[-1]), np.int32)
     for read, start in zip(found, starts.tolist(), strict=False):
         own = codes[start : start + read.length]
-        if not read.segments and not has_marks[own].any():
+        if not read.segments and not read.messages and not has_marks[own].any():
             continue
         tokens = [shown[int(code)] if code >= 0 else "" for code in own.tolist()]
-        for number, turn in enumerate(of_tokens(tokens, read.segments)):
+        turns = of_tokens(tokens, read.segments, read.messages)
+        for number, turn in enumerate(with_tool_names(turns, read.messages)):
             label = f"{turn.role} {turn.name}".strip()
             roles[start + turn.start : start + turn.end] = names.setdefault(label, len(names))
             numbers[start + turn.start : start + turn.end] = number

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
-from board.errors import ChoiceError
-from board.store.rollout import said
+from board.core.pieces import joined
+from board.core.turns import at_character, token_starts
+from board.store.patterns import Pattern
+from board.store.rollout import OpenRollout
 from board.store.run import Run
+from board.store.speech import Said, said
 from board.store.step_tokens import COLUMNS, StepReader
 
 _EXAMPLES: Final = 5
@@ -23,9 +26,10 @@ _COLUMNS: Final = (*COLUMNS, "env")
 class Watched:
     """A pattern at one step in one environment. env: None where none is recorded.
 
-    rollouts: that were read; hits: those in which it is said; times: how often in all. reward_hits,
-    reward_misses: mean reward of rollouts with and without it, NaN where none is scored. examples:
-    indices of the first hits.
+    rollouts: that were read and tell who said what; untold: that do not. hits: those in which it is
+    said; times: how often in all. reward_hits, reward_misses: mean reward of rollouts with and without
+    it, NaN where none is scored; scored_hits, scored_misses: how many of these are. examples: indices of
+    the first hits.
     """
 
     step: int
@@ -36,6 +40,9 @@ class Watched:
     reward_hits: float = float("nan")
     reward_misses: float = float("nan")
     examples: list[int] = field(default_factory=list[int])
+    untold: int = 0
+    scored_hits: int = 0
+    scored_misses: int = 0
 
     @property
     def share(self) -> float:
@@ -43,24 +50,16 @@ class Watched:
         return self.hits / self.rollouts if self.rollouts else float("nan")
 
 
-def compiled(text: str, *, regex: bool = False) -> re.Pattern[str]:
-    """A phrase, or with regex a regular expression, case ignored. Raises ChoiceError on none."""
-    try:
-        return re.compile(text if regex else re.escape(text), re.IGNORECASE)
-    except re.error as error:
-        raise ChoiceError(f"{text!r} is no regular expression: {error}") from None
-
-
 def watch(
     run: Run,
-    pattern: re.Pattern[str],
+    pattern: Pattern,
     by: str = "response",
     steps: Sequence[int] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Iterator[Watched]:
     """One entry per step and environment, as it is read; who asks for no more stops the reading.
 
-    by: whose words, as store.rollout.said has them. progress: called with rollouts done and in all.
+    by: whose words, one of speech.SPEAKERS. progress: called with rollouts done and in all.
     """
     table = run.chosen(_COLUMNS)
     wanted = [*run.counts] if steps is None else [*steps]
@@ -70,16 +69,54 @@ def watch(
     for step in wanted:
         first, end = np.searchsorted(of, (step, step + 1)).tolist()
         rows = table.iloc[first:end]
-        times = np.full(len(rows), -1)
-        for place, record in reader.records(rows):
-            times[place] = sum(len(pattern.findall(text)) for text in said(run, record, by))
-        yield from _by_env(step, rows, times)
+        spoken = _spoken(run, reader, rows, by)
+        yield from _by_env(step, rows, spoken.times(pattern))
         done += len(rows)
         if progress is not None:
             progress(done, total)
 
 
-def _by_env(step: int, rows: pd.DataFrame, times: np.ndarray) -> Iterator[Watched]:
+_NOT_READ: Final = -1
+_NOT_TOLD: Final = -2
+
+
+@dataclass(frozen=True, slots=True)
+class _Spoken:
+    """Of each row _NOT_READ, _NOT_TOLD or 0; and what was said, with the place of its row."""
+
+    told: npt.NDArray[np.int64]
+    places: npt.NDArray[np.int64]
+    texts: list[str]
+
+    def times(self, pattern: Pattern) -> npt.NDArray[np.int64]:
+        """[rows] how often it is said; below 0 where that is not known."""
+        times = self.told.copy()
+        np.add.at(times, self.places, pattern.counts(self.texts))
+        return times
+
+
+def _spoken(run: Run, reader: StepReader, rows: pd.DataFrame, by: str) -> _Spoken:
+    told = np.full(len(rows), _NOT_READ, np.int64)
+    places: list[int] = []
+    texts: list[str] = []
+    for place, record in reader.records(rows):
+        spoken = said(run, record, by)
+        told[place] = _NOT_TOLD if spoken is None else 0
+        places += [place] * len(spoken or ())
+        texts += [one.text for one in spoken or ()]
+    return _Spoken(told, np.array(places, np.int64), texts)
+
+
+def watch_step(
+    run: Run, step: int, patterns: Sequence[Pattern], by: str = "response"
+) -> list[list[Watched]]:
+    """As `watch` of one step, for each of several patterns; the step is read once."""
+    rows = run.of_step(step)
+    spoken = _spoken(run, StepReader(run), rows, by)
+    return [[*_by_env(step, rows, spoken.times(pattern))] for pattern in patterns]
+
+
+def _by_env(step: int, rows: pd.DataFrame, times: npt.NDArray[np.int64]) -> Iterator[Watched]:
     read = times >= 0
     rewards = (
         rows["reward"].to_numpy(np.float64, na_value=np.nan)
@@ -89,7 +126,8 @@ def _by_env(step: int, rows: pd.DataFrame, times: np.ndarray) -> Iterator[Watche
     envs = rows["env"].astype(object).to_numpy() if "env" in rows else np.full(len(rows), None)
     indices = rows["index"].to_numpy()
     for env in dict.fromkeys(None if pd.isna(name) else str(name) for name in envs):
-        own = read & np.array([(None if pd.isna(x) else str(x)) == env for x in envs])
+        of_env = np.array([(None if pd.isna(x) else str(x)) == env for x in envs])
+        own = read & of_env
         hits = own & (times > 0)
         yield Watched(
             step,
@@ -100,9 +138,52 @@ def _by_env(step: int, rows: pd.DataFrame, times: np.ndarray) -> Iterator[Watche
             _mean(rewards[hits]),
             _mean(rewards[own & ~hits]),
             indices[hits][:_EXAMPLES].tolist(),
+            int((of_env & (times == _NOT_TOLD)).sum()),
+            int(np.isfinite(rewards[hits]).sum()),
+            int(np.isfinite(rewards[own & ~hits]).sum()),
         )
 
 
 def _mean(values: np.ndarray) -> float:
     known = values[np.isfinite(values)]
     return float(known.mean()) if len(known) else float("nan")
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """The first place in a rollout where it is said. before, after: up to `around` characters; after
+    begins with the words themselves. token: the response token it begins in; None where that is not
+    known.
+    """
+
+    before: str
+    after: str
+    token: int | None
+
+
+def hit_in(run: Run, opened: OpenRollout, pattern: Pattern, by: str, around: int) -> Hit | None:
+    """Where one of speech.SPEAKERS says it first; None where none does."""
+    for stretch in said(run, opened.record, by) or ():
+        at = pattern.first(stretch.text)
+        if at >= 0:
+            first = max(at - around, 0)
+            before = ("…" if first else "") + stretch.text[first:at]
+            end = at + around
+            after = stretch.text[at:end] + ("…" if end < len(stretch.text) else "")
+            return Hit(before, after, _token_of(opened, stretch, at, by))
+    return None
+
+
+def _token_of(opened: OpenRollout, stretch: Said, at: int, by: str) -> int | None:
+    """The token of a character; by its tokens where those are known, else by the text around it."""
+    if by == "prompt" or opened.tokens_are_ids or not opened.tokens:
+        return None
+    if stretch.first is not None:
+        starts = token_starts(opened.tokens[stretch.first :])
+        return stretch.first + at_character(starts, at)
+    whole = joined(opened.tokens)
+    begins = whole.find(stretch.text.strip())
+    if begins < 0:
+        return None
+    blank = len(stretch.text) - len(stretch.text.lstrip())
+    return at_character(token_starts(opened.tokens), begins + at - blank)

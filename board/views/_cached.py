@@ -19,6 +19,7 @@ from board.charts.light import LightCurve, light
 from board.core.vocabulary import Vocabulary
 from board.errors import BoardError
 from board.store import discovery
+from board.store import narrowed as narrowing
 from board.store import rollout as opening
 from board.store.builder import start
 from board.store.discovery import Discovery, Location, RunInfo
@@ -78,6 +79,30 @@ def run(info: RunInfo, options: OpenOptions) -> Run:
                 slot.builder = None
             slot.run = _open_with_progress(slot, info)
         return slot.run
+
+
+@st.cache_resource(max_entries=16, show_spinner=False)
+def _environments(version: str, path: Location, options: OpenOptions, _run: Run) -> tuple[str, ...]:
+    if "env" not in _run.columns:
+        return ()
+    return tuple(sorted(str(name) for name in _run.chosen(("env",))["env"].dropna().unique()))
+
+
+def environments(of: Run) -> tuple[str, ...]:
+    """The environments that the run names."""
+    return _environments(of.version, of.info.path, of.options, of)
+
+
+@st.cache_resource(max_entries=8, show_spinner="Averaging over the environments chosen …")
+def _narrowed(
+    version: str, path: Location, options: OpenOptions, envs: tuple[str, ...], _run: Run
+) -> Run:
+    return narrowing.narrowed(_run, envs)
+
+
+def narrowed(of: Run, envs: tuple[str, ...]) -> Run:
+    """The run with the rollouts of these environments alone; the run itself without a name."""
+    return _narrowed(of.version, of.info.path, of.options, envs, of) if envs else of
 
 
 def is_building(info: RunInfo, options: OpenOptions) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import plotly.graph_objects as go
@@ -27,16 +28,18 @@ from board.store.log_sample import sampled_digests
 from board.store.mismatch import StepMismatch, mismatch_by_step
 from board.store.mismatch import step_mismatch as read_mismatch
 from board.store.own_thresholds import OwnThresholds
-from board.store.rollout import said
+from board.store.patterns import compiled
 from board.store.run import OpenOptions, Run
 from board.store.run_groups import RunGroups, StepFit, run_groups
 from board.store.run_prompts import RunPrompts, run_prompts
 from board.store.step_tokens import ReadTokens, read_step
 from board.store.stepwise import Stepwise, coarse_to_fine
-from board.store.watch_words import Watched, compiled, watch
+from board.store.watch_words import Hit, Watched, hit_in, watch, watch_step
 from board.views import _cached
 from board.views._reading import Progress, Reading
 
+_AROUND = 160
+"""Characters shown before and after a hit."""
 _SHOW_PROGRESS_ROLLOUTS = 64
 """Fewer are read before a progress bar could be seen."""
 
@@ -308,26 +311,29 @@ def _watched_step(
     version: str,
     path: Location,
     options: OpenOptions,
-    text: str,
+    texts: tuple[str, ...],
     by: str,
     regex: bool,
     step: int,
     _run: Run,
-) -> tuple[Watched, ...]:
-    return tuple(watch(_run, compiled(text, regex=regex), by, [step]))
+) -> list[list[Watched]]:
+    return watch_step(_run, step, [compiled(text, regex=regex) for text in texts], by)
 
 
-def watched_step(of: Run, text: str, by: str, step: int, *, regex: bool) -> tuple[Watched, ...]:
-    """A pattern at one step, by environment."""
-    return _watched_step(of.version, of.info.path, of.options, text, by, regex, step, of)
+def watched_step(
+    of: Run, texts: Sequence[str], by: str, step: int, *, regex: bool
+) -> list[list[Watched]]:
+    """Of each pattern what was said at one step, by environment."""
+    return _watched_step(of.version, of.info.path, of.options, tuple(texts), by, regex, step, of)
 
 
-def said_in(of: Run, step: int, index: int, by: str) -> list[str]:
-    """What is said in a rollout by the one named; nothing where it can't be read any more."""
+def hit(of: Run, text: str, by: str, step: int, index: int, *, regex: bool) -> Hit | None:
+    """Where a rollout first says it; None where it does not, or can't be read any more."""
     try:
-        return [*said(of, _cached.rollout(of, step, index).record, by)]
+        opened = _cached.rollout(of, step, index)
     except BoardError:
-        return []
+        return None
+    return hit_in(of, opened, compiled(text, regex=regex), by, _AROUND)
 
 
 @st.cache_resource(max_entries=32, show_spinner=False)

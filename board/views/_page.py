@@ -10,6 +10,7 @@ import streamlit as st
 
 from board.charts.layout import PLOTLY_CONFIG
 from board.errors import BoardError
+from board.store.narrowed import NarrowedRun
 from board.store.run import Run, reader_titles
 from board.views import _state
 from board.views._text import plain
@@ -36,11 +37,29 @@ def header(run: Run) -> None:
         st.subheader(plain(run.info.name, 80), anchor=False, width="content")
         st.badge(plain(reader_titles(run.info)), color="violet")
         st.badge(f"step {step}", color="blue")
+        for name in run.envs if isinstance(run, NarrowedRun) else ():
+            st.badge(plain(f"env {name}", 40), icon=":material/public:", color="green")
         if step is not None and "complete" in run.steps:
             row = run.steps[run.steps["step"] == step]
             if len(row) and row["complete"].iloc[0] is False:
                 text = f"step still growing{_missing(run.missing_ranks.get(step, ()))}"
                 st.badge(text, icon=":material/hourglass_top:", color="orange")
+
+
+def has_step(run: Run) -> bool:
+    """Whether the chosen step has a rollout of the chosen environments; says so where it has none."""
+    step = int(_state.get("step"))
+    if run.counts.get(step):
+        return True
+    st.info(f"No rollout of these environments is at step {step}.", icon=":material/public_off:")
+    for other in sorted(run.counts, key=lambda there: abs(there - step))[:1]:
+        st.button(
+            f"To step {other}",
+            icon=":material/arrow_forward:",
+            on_click=_state.put,
+            kwargs={"step": other, "index": 0, "token": None, "zoom": None},
+        )
+    return False
 
 
 def _missing(ranks: tuple[int, ...]) -> str:
@@ -69,6 +88,25 @@ def clickable(figure: go.Figure, *, key: str, field: str, on_pick: Callable[[int
         picked = picked[0] if picked else None
     if isinstance(picked, int | float):
         on_pick(int(picked))
+
+
+def clickable_series(figure: go.Figure, *, key: str, on_pick: Callable[[int, int], object]) -> None:
+    """Draws curves; a click calls `on_pick` with the step and the number of the curve it is nearest to.
+
+    The curves must be drawn with `pick` where they are several; numbers are of those drawn, from 0.
+    """
+    event: Any = st.plotly_chart(
+        figure,
+        key=chart_key(key),
+        theme=None,
+        on_select="rerun",
+        selection_mode="points",
+        config=dict(PLOTLY_CONFIG),
+    )
+    for point in event.selection.points[:1]:
+        step, series = point.get("x"), str(point.get("legendgroup", ""))
+        if isinstance(step, int | float):
+            on_pick(int(step), int(series) if series.isdigit() else 0)
 
 
 def not_recorded(columns: Collection[str], needs: Iterable[str]) -> str:

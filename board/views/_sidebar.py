@@ -44,6 +44,11 @@ def current() -> Run:
     return st.session_state[_RUN]
 
 
+def narrowed() -> Run:
+    """The current run with the rollouts of the chosen environments alone, on pages of means."""
+    return _cached.narrowed(current(), tuple(_state.get("env")))
+
+
 def neighbours() -> tuple[RunInfo, ...]:
     """All runs of the chosen folder, the current one among them."""
     return tuple(st.session_state[_FOUND])
@@ -81,6 +86,7 @@ def render() -> bool:
         return False
     with st.sidebar:
         _choose_step(run)
+        _choose_environments(run)
         _live_toggle(info, root)
         _summary(run)
     return True
@@ -186,6 +192,22 @@ def _choose_step(run: Run) -> None:
                     "zoom": None,
                 },
             )
+
+
+def _choose_environments(run: Run) -> None:
+    names = _cached.environments(run)
+    _state.keep("env", names)
+    if len(names) > 1:
+        st.multiselect(
+            "Environments",
+            names,
+            key="env",
+            placeholder="all",
+            format_func=one_line,
+            help="Curves, tables and tokens are of these alone; Findings, Log health and a rollout's own "
+            "page are of the whole run.",
+            persist_state="session",
+        )
 
 
 def _live_toggle(info: RunInfo, root: str) -> None:

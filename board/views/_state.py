@@ -16,8 +16,9 @@ from typing import Any, Final, NoReturn
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from board.core.masks import masks_from_text, masks_text
+from board.core.masks import masks_from_text, masks_text, numbers_from_text, numbers_text
 from board.core.options import DEFAULT_PAD_MARKERS
+from board.store.speech import SPEAKERS
 from board.views._text import plain
 
 VIEWS: Final = Path(__file__).parent
@@ -201,14 +202,16 @@ CHOICES: Final[Mapping[str, Choice]] = {
         _one_of("position", "probability", "kind", "piece", "turn", "role", "lag"),
     ),
     "measure": Choice("d_abs", _one_of("d_abs", "d_mean", "k3", "multiplicative")),
+    "bounds": Choice({}, numbers_from_text, numbers_text),
     "rule": Choice("ratio_clip", _one_of("ratio_clip", "dppo", "icepop", "tis")),
     # Compare; of Prompts, `prompt`
     "runs": _LIST,
     "shifts": Choice({}, _shifts, _shifts_text),
     "cmetrics": _LIST,
+    "pair": _LIST,
     # Words
     "words": _LIST,
-    "by": Choice("response", _one_of("response", "prompt", "assistant", "user", "tool", "system")),
+    "by": Choice("response", _one_of(*SPEAKERS)),
     "regex": _FLAG,
     # Rollout
     "metric": Choice(""),

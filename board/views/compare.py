@@ -27,6 +27,8 @@ _USUAL: Final = (
 )
 _LAST: Final = 10
 _MOST_PROMPTS: Final = 2000
+# More takes longer to read than to ask for.
+_AT_ONCE_BYTES: Final = 256 << 20
 _TEXT_HEIGHT: Final = 220
 # Differ between any two starts, and say nothing about how a run was set up.
 _OF_EVERY_START: Final = frozenset(("created", "started", "attempt", "name"))
@@ -35,20 +37,42 @@ _OF_EVERY_START: Final = frozenset(("created", "started", "attempt", "name"))
 def _choose(run: Run) -> tuple[Run, ...]:
     """The current run and those it is compared with."""
     names = [info.name for info in _sidebar.neighbours() if info.name != run.info.name]
-    _state.keep("runs", names)
+    chosen = _state.keep("runs", names)
+    usual = [] if chosen else _newest_other(run)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         st.multiselect(
             "Compare with",
             names,
             key="runs",
-            placeholder="runs of this folder",
+            placeholder=one_line(usual[0]) if usual else "runs of this folder",
+            help="Until some are chosen: the newest other run, if it is small enough to be read at once.",
             width=420,
             format_func=one_line,
             persist_state="session",
         )
-        runs = [run, *_opened(run, list(_state.get("runs")))]
+        runs = [run, *_opened(run, list(_state.get("runs")) or usual)]
         _shift_fields(runs)
     return tuple(runs)
+
+
+def _newest_other(run: Run) -> list[str]:
+    """What a run is compared with before anything is chosen."""
+    others = [one for one in _sidebar.neighbours() if one.name != run.info.name]
+    return [one.name for one in others if one.bytes <= _AT_ONCE_BYTES][:1]
+
+
+def _narrowed(runs: tuple[Run, ...]) -> tuple[Run, ...]:
+    """The runs with the chosen environments alone; a run has those of them that it names."""
+    chosen: list[str] = _state.get("env")
+    held = {run.info.name: set(_cached.environments(run)) for run in runs}
+    lacking = [name for name, envs in held.items() if chosen and not envs & set(chosen)]
+    if lacking:
+        st.caption(plain(f"None of these environments is in {', '.join(lacking)}.", 300))
+    return tuple(
+        _cached.narrowed(run, tuple(name for name in chosen if name in held[run.info.name]))
+        for run in runs
+        if run.info.name not in lacking
+    )
 
 
 def _opened(run: Run, names: Sequence[str]) -> list[Run]:
@@ -80,7 +104,8 @@ def _shift_fields(runs: Sequence[Run]) -> None:
 
 def _shifts_of(runs: Sequence[Run]) -> tuple[int, ...]:
     shifts: Mapping[str, int] = _state.get("shifts")
-    return (0, *(shifts.get(run.info.name, 0) for run in runs[1:]))
+    here = _state.get("run")
+    return tuple(0 if run.info.name == here else shifts.get(run.info.name, 0) for run in runs)
 
 
 def _curves(runs: tuple[Run, ...], offered: list[str]) -> list[str]:
@@ -97,7 +122,7 @@ def _curves(runs: tuple[Run, ...], offered: list[str]) -> list[str]:
         )
         smoothing = _page.trend_slider()
     metrics = list(chosen) or [name for name in _USUAL if name in offered] or offered[:2]
-    look = CurveOptions(band="none", smoothing=smoothing)
+    look = CurveOptions(band="none", smoothing=smoothing, pick=True)
     for left in range(0, len(metrics), 2):
         for column, metric in zip(
             st.columns(2, gap="small"), metrics[left : left + 2], strict=False
@@ -111,8 +136,16 @@ def _curve(runs: tuple[Run, ...], metric: str, look: CurveOptions) -> None:
     known = rollout_metric(metric)
     unit = f" :gray[{plain(known.unit)}]" if known.unit else ""
     st.markdown(f"**{plain(known.label)}**{unit}", help=plain(known.formula, 400) or None)
-    figure = _cached_looks.compared_curve(runs, _shifts_of(runs), metric, look, dark=_page.dark())
-    st.plotly_chart(figure, key=f"compare_{metric}_{_state.get('run')}", theme=None)
+    shifts = _shifts_of(runs)
+    figure = _cached_looks.compared_curve(runs, shifts, metric, look, dark=_page.dark())
+    drawn = [(run, shift) for run, shift in zip(runs, shifts, strict=True) if metric in run.metrics]
+
+    def open_step(step: int, series: int) -> None:
+        run, shift = drawn[series]
+        place = {"run": run.info.name, "step": step - shift, "of": metric, "index": 0}
+        _state.go("spike", **place, token=None, only="", order="highest")
+
+    _page.clickable_series(figure, key=f"compare_{metric}", on_pick=open_step)
     lacking = [run.info.name for run in runs if metric not in run.metrics]
     if lacking:
         st.caption(plain(f"Not recorded in {', '.join(lacking)}.", 300))
@@ -138,7 +171,12 @@ def _endings(runs: tuple[Run, ...], metrics: Sequence[str]) -> None:
         if name != "metric"
     }
     st.dataframe(
-        frame, hide_index=True, row_height=36, placeholder="not recorded", column_config=config
+        frame,
+        hide_index=True,
+        row_height=36,
+        height=min(36 * (len(frame) + 1) + 3, 420),
+        placeholder="not recorded",
+        column_config=config,
     )
 
 
@@ -192,9 +230,14 @@ def _newest(run: Run) -> Mapping[str, Any]:
 
 
 def _same_prompt(runs: tuple[Run, ...]) -> None:
-    """A prompt that this run and the first of the others share: rewards, and what was answered last."""
-    st.markdown("#### The same prompt")
-    found = [_cached_looks.prompts(run) for run in runs[:2]]
+    """A prompt that two runs share: its rewards over the steps, and what was answered last."""
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        st.markdown("#### The same prompt", width="content")
+        runs = _pair(runs)
+    if len(runs) < 2:
+        st.caption("Choose a second run.")
+        return
+    found = [_cached_looks.prompts(run) for run in runs]
     left, right = found[0], found[1]
     if left is None or right is None:
         lacking = runs[0] if left is None else runs[1]
@@ -204,7 +247,7 @@ def _same_prompt(runs: tuple[Run, ...]) -> None:
     there = np.isin(left.text_keys, right.text_keys)
     shared: list[int] = np.flatnonzero(there)[:_MOST_PROMPTS].tolist()
     if not shared:
-        st.caption("The first two of these runs have no prompt in common.")
+        st.caption("These two runs have no prompt in common.")
         return
     if _state.get("prompt") not in shared:
         _state.put(prompt=shared[0])
@@ -220,10 +263,30 @@ def _same_prompt(runs: tuple[Run, ...]) -> None:
     )
     code = int(_state.get("prompt"))
     other = int(np.flatnonzero(right.text_keys == left.text_keys[code])[-1])
-    sides = zip(runs[:2], (left, right), (code, other), strict=True)
+    sides = zip(runs, (left, right), (code, other), strict=True)
     for column, (run, prompts, own) in zip(st.columns(2, gap="small"), sides, strict=True):
         with column, st.container(border=True, height="stretch"):
             _prompt_side(run, prompts, own)
+
+
+def _pair(runs: tuple[Run, ...]) -> tuple[Run, ...]:
+    """The two runs that are held side by side: the first two unless others are chosen."""
+    if len(runs) == 2:
+        return runs
+    by_name = {run.info.name: run for run in runs}
+    chosen = _state.keep("pair", by_name)[:2]
+    st.multiselect(
+        "In",
+        list(by_name),
+        key="pair",
+        max_selections=2,
+        placeholder=one_line(" and ".join([*by_name][:2])),
+        width=420,
+        format_func=one_line,
+        label_visibility="collapsed",
+        persist_state="session",
+    )
+    return tuple(by_name[name] for name in chosen) if chosen else runs[:2]
 
 
 def _prompt_side(run: Run, prompts: RunPrompts, code: int) -> None:
@@ -276,7 +339,9 @@ def _render() -> None:
         _state.keep("cmetrics", run.metrics)
         some = len(_sidebar.neighbours()) > 1
         words = (
-            "Choose runs to compare this one with." if some else "This folder holds no other run."
+            "The other runs are large: choose which to read and compare this one with."
+            if some
+            else "This folder holds no other run."
         )
         st.info(words, icon=":material/difference:")
         return
@@ -284,8 +349,10 @@ def _render() -> None:
     if not offered:
         st.info("Not recorded in these runs: any metric.")
         return
-    metrics = _curves(runs, offered)
-    _endings(runs, metrics)
+    own = _narrowed(runs)
+    if own:
+        metrics = _curves(own, offered)
+        _endings(own, [*dict.fromkeys((*metrics, *offered))])
     _settings(runs)
     _same_prompt(runs)
 

@@ -29,7 +29,7 @@ _ACROSS: Final = 3
 
 def _shown(found: EnvCurves) -> tuple[int, ...]:
     """Codes of the environments that are drawn: the chosen ones, else the largest."""
-    chosen = _state.keep("env", found.names)
+    chosen = list(_state.get("env"))
     if chosen:
         return tuple(found.names.index(name) for name in chosen)
     largest = sorted(range(len(found.names)), key=lambda code: -int(found.counts[code].sum()))[
@@ -44,7 +44,7 @@ def _metrics(run: Run) -> list[str]:
     return list(chosen) or usual or list(run.metrics[:2])
 
 
-def _controls(run: Run, found: EnvCurves) -> CurveOptions:
+def _controls(run: Run) -> CurveOptions:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         st.multiselect(
             "Curves",
@@ -55,17 +55,8 @@ def _controls(run: Run, found: EnvCurves) -> CurveOptions:
             format_func=lambda name: one_line(rollout_metric(name).label),
             persist_state="session",
         )
-        st.multiselect(
-            "Environments",
-            found.names,
-            key="env",
-            placeholder="all" if len(found.names) <= _MOST else f"the largest {_MOST}",
-            width=260,
-            format_func=one_line,
-            persist_state="session",
-        )
         smoothing = _page.trend_slider()
-    return CurveOptions(band="none", smoothing=smoothing)
+    return CurveOptions(band="none", smoothing=smoothing, pick=True)
 
 
 def _warn(run: Run, found: EnvCurves, metrics: list[str]) -> None:
@@ -90,7 +81,10 @@ def _told(one: Hidden, found: EnvCurves, metric: str) -> str:
     return plain(f"{label} of env {name} went {own}; over {ALL} it went {whole} ({when}).", 500)
 
 
-def _overlaid(run: Run, shown: tuple[int, ...], metrics: list[str], options: CurveOptions) -> None:
+def _overlaid(
+    run: Run, found: EnvCurves, shown: tuple[int, ...], metrics: list[str], options: CurveOptions
+) -> None:
+    """All in one chart; a click on the curve of an environment opens its rollouts of the step."""
     for left in range(0, len(metrics), 2):
         for column, metric in zip(
             st.columns(2, gap="small"), metrics[left : left + 2], strict=False
@@ -100,7 +94,11 @@ def _overlaid(run: Run, shown: tuple[int, ...], metrics: list[str], options: Cur
                 figure = _cached_looks.environment_curve(
                     run, metric, shown, options, alone=False, dark=_page.dark()
                 )
-                _page.clickable(figure, key=f"env_{metric}", field="x", on_pick=_open_step)
+
+                def open_curve(step: int, series: int) -> None:
+                    _open_step(step, [found.names[shown[series - 1]]] if series else None)
+
+                _page.clickable_series(figure, key=f"env_{metric}", on_pick=open_curve)
                 for note in notes_of(figure):
                     st.caption(plain(note))
 
@@ -139,11 +137,19 @@ def _multiples(
                 figure = _cached_looks.environment_curve(
                     run, metric, (code,), look, alone=True, dark=_page.dark()
                 )
-                _page.clickable(figure, key=f"one_{code}_{metric}", field="x", on_pick=_open_step)
+                name = found.names[code]
+
+                def open_narrowed(step: int, name: str = name) -> None:
+                    _open_step(step, [name])
+
+                _page.clickable(
+                    figure, key=f"one_{code}_{metric}", field="x", on_pick=open_narrowed
+                )
 
 
-def _open_step(step: int) -> None:
-    _state.go("rollouts", step=step, index=0, token=None, scope="step")
+def _open_step(step: int, envs: list[str] | None = None) -> None:
+    chosen = list(_state.get("env")) if envs is None else envs
+    _state.go("rollouts", step=step, env=chosen, index=0, token=None, scope="step")
 
 
 def _table(run: Run) -> None:
@@ -194,8 +200,10 @@ def _render() -> None:
     if len(found.names) == 1:
         st.caption(plain(f"There is one environment in this run: {found.names[0]}."))
     _warn(run, found, metrics)
-    options = _controls(run, found)
-    _overlaid(run, shown, metrics, options)
+    if not _state.get("env") and len(found.names) > _MOST:
+        st.caption(f"The largest {_MOST} of {len(found.names):,} environments are drawn.")
+    options = _controls(run)
+    _overlaid(run, found, shown, metrics, options)
     _multiples(run, found, shown, metrics, options)
     _table(run)
 

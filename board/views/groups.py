@@ -118,7 +118,8 @@ def _cells(run: Run, found: RunGroups) -> Cells | None:
     values = laid.values if fill in run.columns else np.full(laid.values.shape, np.nan)
     of_index = found.of(step).groups
     words = [_outcome(found, group) for group in of_index[laid.rows[:, 0]].tolist()]
-    return Cells(names, words, laid.rows, values)
+    indices = run.of_step(step)["index"].to_numpy(np.int64)
+    return Cells(names, words, np.where(laid.rows < 0, -1, indices[laid.rows]), values)
 
 
 def _outcome(found: RunGroups, group: int) -> str:
@@ -275,6 +276,17 @@ def _curves(run: Run) -> None:
                 st.caption(plain(note))
 
 
+def _fit(run: Run, step: int) -> StepFit | None:
+    """Advantages against rewards; told by the whole step, of which the run may hold a part."""
+    whole = _sidebar.current()
+    fit = _cached_looks.advantage_fit(whole, step)
+    every, held = _cached_looks.groups(whole), _cached_looks.groups(run)
+    if fit is None or run is whole or every is None or held is None:
+        return fit
+    kept = np.isin(every.of(step).indices, held.of(step).indices)
+    return StepFit(fit.told, fit.expected[kept], fit.differs[kept])
+
+
 def _fit_help(fit: StepFit) -> str:
     known = CONVENTIONS[fit.told.closest]
     return f"Recomputed from rewards by {known.label}: {known.formula}. {known.source}."
@@ -345,14 +357,16 @@ def _differences(own: StepRollouts, fit: StepFit) -> None:
 
 
 def _render() -> None:
-    run = _sidebar.current()
+    run = _sidebar.narrowed()
     _page.header(run)
+    if not _page.has_step(run):
+        return
     found = _cached_looks.groups(run)
     if found is None:
         st.info(_page.not_recorded(run.columns, ("group_id", "reward")), icon=":material/grid_off:")
         return
     step = int(_state.get("step"))
-    fit = _cached_looks.advantage_fit(run, step)
+    fit = _fit(run, step)
     _cards(found, fit, step)
     rows = run.of_step(step)
     cells = _cells(run, found)

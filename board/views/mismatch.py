@@ -15,13 +15,21 @@ from board.charts.mismatch_charts import (
     MEASURES,
     StepValue,
     distances,
+    likelihoods,
     parts,
     rule_curves,
     slice_bars,
 )
-from board.core.masks import RULES
-from board.core.mismatch import Apart, Decomposition, Likelihood, RuleShares
-from board.store.mismatch import SCANNED_ROLLOUTS, StepMismatch, clip_numbers
+from board.core.masks import RULES, MaskRule, Threshold, thresholds_of
+from board.core.mismatch import Apart, Decomposition, Likelihood, Slice
+from board.core.rule_counts import RuleShares, numbers_of
+from board.store.mismatch import (
+    ENGINE_LAG,
+    SCANNED_ROLLOUTS,
+    STALE_LAG,
+    StepMismatch,
+    own_numbers,
+)
 from board.store.run import Run
 from board.store.stepwise import Stepwise
 from board.views import _cached, _cached_looks, _page, _sidebar, _state
@@ -138,14 +146,33 @@ def _where(found: StepMismatch) -> None:
         _draw(figure, f"slice_{chosen}_{measure}_{found.step}")
 
 
-def _rules(run: Run, found: StepMismatch) -> None:
+Bounds = dict[str, dict[str, float]]
+
+
+def _bounds(run: Run) -> Bounds:
+    """The numbers of every rule: those chosen, else the run's own, else the papers'."""
+    own, chosen = own_numbers(run), _state.get("bounds")
+    return {
+        name: {
+            one.name: chosen.get(name, own.get(name, {})).get(one.name, one.default)
+            for one in thresholds_of(rule)
+        }
+        for name, rule in RULES.items()
+    }
+
+
+def _rules(run: Run, found: StepMismatch, bounds: Bounds) -> None:
     with st.container(border=True, height="stretch"):
-        st.markdown("**What trust-region rules would stop**")
-        if not found.shares:
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            st.markdown("**What trust-region rules would stop**", width="content")
+            st.space("stretch")
+            _bounds_fields(run)
+        if not found.rules:
             st.caption("Not recorded at this step: what the rules compare, or advantages.")
             return
+        shares = [one.shares(bounds[one.rule]) for one in found.rules]
         st.dataframe(
-            _rules_frame(found.shares),
+            _rules_frame(run, shares, bounds),
             hide_index=True,
             row_height=36,
             placeholder="–",
@@ -154,40 +181,94 @@ def _rules(run: Run, found: StepMismatch) -> None:
                 for name in ("hit", "low", "high", "A > 0", "A < 0")
             },
         )
-        own = clip_numbers(run).get("ratio_clip")
-        clip = f"the run's ({_numbers_told(own)})" if own else "PPO's 0.2"
         st.caption(
-            plain(
-                f"Shares of loss tokens. Bounds: of the ratio clip {clip}; of the others their papers'. "
-                "Other bounds can be tried on a rollout's tokens.",
-                400,
-            )
+            "Shares of loss tokens; low and high are beyond the lower and the upper bound, A > 0 and "
+            "A < 0 of tokens with such an advantage. Bounds are the papers' unless the run's settings or "
+            "you set them; the sources stand beside the fields under Bounds."
         )
-        lacking = [
-            RULES[name].label for name in RULES if name not in {r.rule for r in found.shares}
-        ]
+        lacking = [RULES[name].label for name in RULES if name not in {r.rule for r in shares}]
         if lacking:
             st.caption(plain(f"Not recorded for: {'; '.join(lacking)}.", 300))
 
 
-def _numbers_told(numbers: dict[str, float]) -> str:
-    return ", ".join(f"{name} {value:g}" for name, value in numbers.items())
+def _bounds_fields(run: Run) -> None:
+    """A field for every threshold; the URL holds those of rules that were changed."""
+    chosen: Bounds = _state.get("bounds")
+    own = own_numbers(run)
+    with st.popover("Bounds", icon=":material/tune:"):
+        wanted: Bounds = {}
+        for name, rule in RULES.items():
+            usual = {
+                one.name: own.get(name, {}).get(one.name, one.default)
+                for one in thresholds_of(rule)
+            }
+            st.markdown(f"**{plain(rule.label)}**")
+            st.caption(plain(f"{rule.formula}. {_default_told(rule, own.get(name))}", 500))
+            numbers = {
+                one.name: _bound_field(
+                    rule, one, chosen.get(name, usual)[one.name], usual[one.name]
+                )
+                for one in thresholds_of(rule)
+            }
+            if numbers != usual:
+                wanted[name] = numbers
+        if chosen:
+            st.button("Defaults again", on_click=_state.forget, args=("bounds",))
+    if wanted != chosen:
+        _state.put(bounds=wanted)
+        st.rerun()
 
 
-def _rules_frame(rules: Sequence[RuleShares]) -> pd.DataFrame:
+def _default_told(rule: MaskRule, own: dict[str, float] | None) -> str:
+    if own is None:
+        return f"Default: {rule.source}"
+    told = ", ".join(f"{name} {number:g}" for name, number in own.items())
+    return f"Default: the run's settings, {told}. {rule.source}"
+
+
+def _bound_field(rule: MaskRule, one: Threshold, value: float, usual: float) -> float:
+    """A number that was counted: the nearest step of the threshold, or the run's own."""
+    typed = st.number_input(
+        one.name,
+        min_value=min(one.lowest, usual),
+        max_value=max(one.highest, usual),
+        value=float(value),
+        step=one.step,
+        format="%g",
+        key=f"bound_{rule.name}_{one.name}_{_state.pulls()}",
+    )
+    numbers = numbers_of(one, {one.name: usual})
+    return float(numbers[abs(numbers - float(typed)).argmin()])
+
+
+def _rules_frame(run: Run, shares: Sequence[RuleShares], bounds: Bounds) -> pd.DataFrame:
+    own, chosen = own_numbers(run), _state.get("bounds")
     return pd.DataFrame(
         [
             {
                 "rule": RULES[one.rule].label,
+                "bounds": _bounds_told(RULES[one.rule], bounds[one.rule]),
+                "of": "you"
+                if one.rule in chosen
+                else "the run"
+                if one.rule in own
+                else "the paper",
                 "hit": one.hit,
                 "low": one.low,
                 "high": one.high,
                 "A > 0": one.positive,
                 "A < 0": one.negative,
             }
-            for one in rules
+            for one in shares
         ]
     )
+
+
+def _bounds_told(rule: MaskRule, numbers: dict[str, float]) -> str:
+    """The bounds on what the rule compares, as far as it has them: 0.8 to 1.28."""
+    low = "" if rule.low is None else f"{rule.low.bound(numbers[rule.low.name]):g}"
+    high = "" if rule.high is None else f"{rule.high.bound(numbers[rule.high.name]):g}"
+    return f"{low} to {high}" if low and high else f"above {high}" if high else f"below {low}"
 
 
 def _likelihood(found: Sequence[Likelihood]) -> None:
@@ -254,15 +335,26 @@ def _watch(run: Run) -> None:
 
 
 def _curves(run: Run, scan: Stepwise[StepMismatch]) -> None:
+    bounds = _bounds(run)
     found = [
-        StepValue(one.step, one.parts, one.shares) for one in scan.found if one.parts or one.shares
+        StepValue(
+            one.step,
+            one.parts,
+            [rule.shares(bounds[rule.rule]) for rule in one.rules],
+            one.likelihood,
+        )
+        for one in scan.found
+        if one.parts or one.rules or one.likelihood
     ]
     if not found:
         _index_curve(run)
         return
     dark = _page.dark()
+    _likelihood_over_steps(found)
+    if not any(one.parts or one.rules for one in found):
+        return
     kl = {"forward_k3": "KL(sampler‖trainer), k3", "reverse_k3": "KL(trainer‖sampler), k3"}
-    _rule_over_steps(found)
+    _rule_over_steps(found, bounds)
     charts = [
         ("KL in both directions", distances(found, kl, "nats", dark=dark)),
         ("Engine and staleness, KL k3", parts(found, dark=dark)),
@@ -276,12 +368,23 @@ def _curves(run: Run, scan: Stepwise[StepMismatch]) -> None:
             with column, st.container(border=True, height="stretch"):
                 st.markdown(f"**{plain(title)}**")
                 _draw(figure, f"over_{title}", opens=True)
-    _by_lag(found, scan)
+    _by_lag(scan.found)
     if scan.error is not None:
         st.error(plain(scan.error, 300))
 
 
-def _rule_over_steps(found: Sequence[StepValue]) -> None:
+def _likelihood_over_steps(found: Sequence[StepValue]) -> None:
+    """Mean and largest, by tool: what a run that trains on tool outputs learns to foresee."""
+    if not any(one.likelihood for one in found):
+        return
+    told = (("mean", "Mean NLL"), ("largest", "Largest NLL"))
+    for column, (field, title) in zip(st.columns(2, gap="small"), told, strict=True):
+        with column, st.container(border=True, height="stretch"):
+            st.markdown(f"**{title} of sft_mask tokens** :gray[nats, by who speaks]")
+            _draw(likelihoods(found, field, dark=_page.dark()), f"over_nll_{field}", opens=True)
+
+
+def _rule_over_steps(found: Sequence[StepValue], bounds: Bounds) -> None:
     known = {one.rule for step in found for one in step.rules}
     offered = [name for name in RULES if name in known]
     if not offered:
@@ -299,40 +402,57 @@ def _rule_over_steps(found: Sequence[StepValue]) -> None:
             persist_state="session",
         )
         rule = str(_state.get("rule"))
-        st.caption(plain(f"{RULES[rule].formula}. {RULES[rule].source}", 400))
+        told = _bounds_told(RULES[rule], bounds[rule])
+        st.caption(plain(f"Bounds {told}. {RULES[rule].formula}. {RULES[rule].source}", 400))
         _draw(rule_curves(found, rule, dark=_page.dark()), f"rule_{rule}", opens=True)
 
 
-def _by_lag(found: Sequence[StepValue], scan: Stepwise[StepMismatch]) -> None:
+def _by_lag(found: Sequence[StepMismatch]) -> None:
     """How far they are apart by how many versions the sampling weights lag, over all steps read."""
-    rows = [
-        {
-            "lag": float(one.name),
-            "tokens": one.tokens,
-            "sum": one.d_abs * one.tokens,
-            "k3": one.k3 * one.tokens,
-        }
-        for step in scan.found
-        for one in step.slices.get("lag", ())
-    ]
-    if not rows:
+    names = {
+        "lag": "KL(sampler‖trainer), k3",
+        ENGINE_LAG: "engine alone, k3",
+        STALE_LAG: "staleness alone, k3",
+    }
+    parts = {
+        title: _means([part for step in found for part in step.slices.get(name, ())])
+        for name, title in names.items()
+    }
+    if not parts[names["lag"]]:
         st.caption(
             "Not recorded in this run: policy_version, which tells how stale the sampler was."
         )
         return
-    total = pd.DataFrame(rows).groupby("lag", as_index=False).sum()
-    total["mean |d|"] = total["sum"] / total["tokens"]
-    total["KL(sampler‖trainer), k3"] = total["k3"] / total["tokens"]
+    rows = [
+        {"lag": lag, "tokens": tokens, "mean |d|": size}
+        | {title: parts[title][lag][2] for title in parts if lag in parts[title]}
+        for lag, (tokens, size, _) in sorted(parts[names["lag"]].items())
+    ]
     st.markdown("**By policy lag** :gray[step less the policy_version that sampled]")
     st.dataframe(
-        total.drop(columns=["sum", "k3"]),
+        pd.DataFrame(rows),
         hide_index=True,
         row_height=36,
+        placeholder="not recorded",
         column_config={
-            name: st.column_config.NumberColumn(name, format="%.3g")
-            for name in ("mean |d|", "KL(sampler‖trainer), k3")
+            "lag": st.column_config.NumberColumn("lag, versions", format="%g"),
+            "tokens": st.column_config.NumberColumn("tokens", format="localized"),
+            **{
+                name: st.column_config.NumberColumn(f"{name}, nats", format="%.3g")
+                for name in ("mean |d|", *parts)
+            },
         },
     )
+
+
+def _means(slices: Sequence[Slice]) -> dict[float, tuple[int, float, float]]:
+    """By lag: tokens, mean |d| and mean k3 over the tokens of all slices."""
+    sums: dict[float, tuple[int, float, float]] = {}
+    for one in slices:
+        tokens, size, k3 = sums.get(float(one.name), (0, 0.0, 0.0))
+        added = (tokens + one.tokens, size + one.d_abs * one.tokens, k3 + one.k3 * one.tokens)
+        sums[float(one.name)] = added
+    return {lag: (tokens, size / tokens, k3 / tokens) for lag, (tokens, size, k3) in sums.items()}
 
 
 def _index_curve(run: Run) -> None:
@@ -353,10 +473,13 @@ def _index_curve(run: Run) -> None:
 
 
 def _render() -> None:
-    run = _sidebar.current()
+    run = _sidebar.narrowed()
     _page.header(run)
+    if not _page.has_step(run):
+        return
     step = int(_state.get("step"))
     found = _cached_looks.step_mismatch(run, step)
+    bounds = _bounds(run)
     if found.parts is None and not found.likelihood:
         st.info(
             "Not recorded at this step: logprobs and sampling_logprobs of the same tokens, of which "
@@ -368,15 +491,16 @@ def _render() -> None:
     if found.parts is not None:
         _cards(found.parts)
         _parts_table(found.parts)
-    if found.parts is not None or found.shares:
+    if found.parts is not None or found.rules:
         left, right = st.columns([1.1, 1], gap="small")
         with left:
             _where(found)
         with right:
-            _rules(run, found)
+            _rules(run, found, bounds)
     if found.likelihood:
         _likelihood(found.likelihood)
-    if found.parts is not None or found.shares or "mismatch_kl_mean" in run.columns:
+    whole = found.parts is not None or found.rules or found.likelihood
+    if whole or "mismatch_kl_mean" in run.columns:
         _over_steps(run)
 
 

@@ -191,7 +191,8 @@ def _draw(run: Run, charts: list[_Chart], options: CurveOptions, *, key: str) ->
     cards = [_card_of(run, chart, options) for chart in charts]
     picked = curve_grid(cards, step=_state.get("step"), key=_page.chart_key(key))
     if picked:
-        _open_step(picked.step, picked.chart)
+        columns = next(chart.columns for chart in charts if chart.metric.name == picked.chart)
+        _open_step(picked.step, columns[min(picked.line, len(columns) - 1)])
 
 
 def _card_of(run: Run, chart: _Chart, options: CurveOptions) -> Card:
@@ -237,9 +238,9 @@ def _not_recorded(run: Run) -> None:
 
 
 def _render() -> None:
-    run = _sidebar.current()
+    run = _sidebar.narrowed()
     _page.header(run)
-    _badge.link(run)
+    _badge.link(_sidebar.current())
     _cards(run)
     options = _controls(run)
     main, others = _charts(run)

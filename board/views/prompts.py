@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -14,13 +15,16 @@ from board.core.groups import IntArray
 from board.core.kl import FloatArray
 from board.errors import BoardError
 from board.store.run import Run
-from board.store.run_prompts import RunPrompts
+from board.store.run_prompts import PromptRollouts, RunPrompts
 from board.views import _cached, _cached_looks, _page, _sidebar, _state
-from board.views._text import number, one_line, plain
+from board.views._text import number, one_line, piece_shown, plain
 
 _SHOWN_ROWS: Final = 500
 _BESIDE: Final = 3
 _TEXT_HEIGHT: Final = 190
+_CUT: Final = 160
+_NEWEST: Final = 64
+"""Responses that are listed; each step they are of is read for them."""
 _LISTS: Final = {
     "all": ("All", "Every prompt with rewards, in the order in which they come."),
     "never": (
@@ -95,13 +99,24 @@ def _table(run: Run, found: RunPrompts) -> int | None:
     )
     if len(shown) < len(listed):
         st.caption(f"The first {len(shown):,} of {len(listed):,} are listed.")
+    of_run = _codes_of_run(run, found)
     if event.selection.cells:
-        _state.put(prompt=int(shown[int(event.selection.cells[0][0])]))
+        _state.put(prompt=int(of_run[shown[int(event.selection.cells[0][0])]]))
     chosen = _state.get("prompt")
-    if chosen in found.scored.codes:
-        return int(chosen)
+    own = [code for code in found.scored.codes.tolist() if of_run[code] == chosen]
+    if own:
+        return int(own[0])
     _state.ensure("prompt", [None], None)
     return int(shown[0])
+
+
+def _codes_of_run(run: Run, found: RunPrompts) -> IntArray:
+    """[prompts] what the whole run numbers each prompt by: the URL's number, whatever is narrowed to."""
+    whole = _sidebar.current()
+    every = found if run is whole else _cached_looks.prompts(whole)
+    if every is None or every is found:
+        return np.arange(len(found.keys))
+    return pd.Index(every.keys).get_indexer(pd.Index(found.keys)).astype(np.int64)
 
 
 def _frame(found: RunPrompts, codes: IntArray) -> pd.DataFrame:
@@ -185,6 +200,7 @@ def _course(run: Run, found: RunPrompts, code: int) -> None:
             for note in notes_of(figure):
                 st.caption(plain(note))
     _responses(run, steps, indices, own.rewards)
+    _every_response(run, code, own)
 
 
 def _responses(run: Run, steps: Any, indices: Any, rewards: Any) -> None:
@@ -205,6 +221,52 @@ def _responses(run: Run, steps: Any, indices: Any, rewards: Any) -> None:
                 _response(run, step, int(indices[place]), float(rewards[place]))
 
 
+def _every_response(run: Run, code: int, own: PromptRollouts) -> None:
+    """Its newest rollouts as the index keeps them; a click opens one."""
+    newest = range(len(own.steps))[::-1][:_NEWEST]
+    frame = pd.DataFrame(
+        {
+            "step": own.steps[newest],
+            "index": own.indices[newest],
+            "reward": own.rewards[newest],
+            "tokens": own.lengths[newest],
+            "response": _beginnings(run, own, newest),
+        }
+    ).dropna(axis="columns", how="all")
+    st.markdown("#### Every response :gray[the newest first · click one to open it]")
+    event: Any = st.dataframe(
+        frame.rename(columns={"index": "rollout"}),
+        key=f"responses_{run.info.name}_{run.version}_{code}",
+        hide_index=True,
+        height=min(36 * (len(frame) + 1) + 3, 300),
+        row_height=36,
+        on_select="rerun",
+        selection_mode="single-cell",
+        placeholder="not recorded",
+        column_config={
+            "step": st.column_config.NumberColumn("step", format="%d", width=70),
+            "rollout": st.column_config.NumberColumn("rollout", format="%d", width=75),
+            "reward": st.column_config.NumberColumn("reward", format="%.4g", width=90),
+            "response": st.column_config.TextColumn("response, its beginning"),
+        },
+    )
+    if event.selection.cells:
+        row = frame.iloc[int(event.selection.cells[0][0])]
+        _state.go("rollout", step=int(row["step"]), index=int(row["index"]), token=None)
+
+
+def _beginnings(run: Run, own: PromptRollouts, places: Sequence[int]) -> list[str | None]:
+    """How some responses begin; None where the log holds no text."""
+    rows: dict[int, Mapping[int, object]] = {}
+    for step in dict.fromkeys(own.steps[places].tolist()):
+        found = run.rows_of(step, ("response",))
+        rows[step] = (
+            dict(zip(found["index"], found["response"], strict=True)) if "response" in found else {}
+        )
+    told = (rows.get(int(own.steps[i]), {}).get(int(own.indices[i])) for i in places)
+    return [piece_shown(text, _CUT) if isinstance(text, str) else None for text in told]
+
+
 def _response(run: Run, step: int, index: int, reward: float) -> None:
     label = plain(f"step {step} · rollout {index} · reward {number(reward)}")
     if st.button(label, key=f"open_{step}_{index}", type="tertiary", help="Opens the rollout"):
@@ -222,7 +284,7 @@ def _response(run: Run, step: int, index: int, reward: float) -> None:
 
 
 def _render() -> None:
-    run = _sidebar.current()
+    run = _sidebar.narrowed()
     _page.header(run)
     found = _cached_looks.prompts(run)
     if found is None:

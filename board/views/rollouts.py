@@ -80,7 +80,7 @@ def _controls(run: Run, rows: pd.DataFrame) -> None:
             width=220,
             persist_state="session",
         )
-        for key, column in (("env", "env"), ("finish", "finish_reason"), ("group", "group_id")):
+        for key, column in (("finish", "finish_reason"), ("group", "group_id")):
             _category(rows, key, column)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         _sorting(run)
@@ -95,7 +95,7 @@ def _category(rows: pd.DataFrame, key: str, column: str) -> None:
     _state.keep(key, values)
     if len(values) < 2:
         return
-    label = {"env": "Environment", "finish": "Finish reason", "group": "Group"}[key]
+    label = {"finish": "Finish reason", "group": "Group"}[key]
     st.multiselect(
         label,
         values,

@@ -435,8 +435,10 @@ def _table(frame: pd.DataFrame, key: str, columns: dict[str, Any]) -> int | None
 
 
 def _render() -> None:
-    run = _sidebar.current()
+    run = _sidebar.narrowed()
     _page.header(run)
+    if not _page.has_step(run):
+        return
     column = _choose_metric(run)
     if column is None:
         st.info("This run records no number of a step, so there is nothing to take apart.")

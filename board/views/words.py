@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -14,18 +13,50 @@ from board.charts.env_charts import ALL
 from board.charts.layout import notes_of
 from board.charts.word_charts import shares_said
 from board.errors import BoardError
+from board.store.patterns import compiled
 from board.store.run import Run
+from board.store.speech import SPEAKERS
 from board.store.stepwise import Stepwise
-from board.store.watch_words import Watched, compiled
+from board.store.watch_words import Watched
 from board.views import _cached_looks, _page, _sidebar, _state
 from board.views._text import one_line, plain
 
 _WATCH_SECONDS: Final = 2.0
 _MOST_PATTERNS: Final = 6
 _EXAMPLES: Final = 6
-_AROUND: Final = 160
 _SUGGESTED: Final = ("wait", "however", "let me check", "I cannot", "```", "Answer:")
-_BY: Final = ("response", "prompt", "assistant", "user", "tool", "system")
+_WHOSE: Final = {
+    "response": "response, all of it",
+    "prompt": "prompt",
+    "reasoning": "reasoning",
+    "answer": "answer",
+    "assistant": "assistant",
+    "user": "user",
+    "tool": "tool output",
+    "system": "system",
+}
+_NOT_TOLD: Final = {
+    "reasoning": "segments of reasoning, or thinking tags",
+    "answer": "a response",
+}
+# What is often watched: a word for it, and a pattern.
+_PRESETS: Final = {
+    "second thoughts": r"\b(?:wait|hmm|hold on|actually|let me (?:re-?)?check)\b",
+    "checks itself": r"\b(?:check|verify|double-check)",
+    "refuses": r"\bI (?:cannot|can['’]t|won['’]t|am unable)|\bI['’]m (?:sorry|unable)",
+    "tool tags": r"</?tool_(?:call|response)s?>|<\|?/?tool|<function",
+    "thinking tags": r"</?think(?:ing)?>",
+    "names its answer": r"\\boxed\{|\banswer(?: is|:)|####",
+    "code": r"```",
+}
+
+_SUM_COLUMNS: Final = {
+    "share": st.column_config.NumberColumn("share", format="percent", help="Of these rollouts."),
+    **{
+        name: st.column_config.NumberColumn(name, format="%.4g")
+        for name in ("reward of hits", "reward of misses", "difference")
+    },
+}
 
 
 def _controls() -> list[str]:
@@ -45,16 +76,20 @@ def _controls() -> list[str]:
         )
         st.selectbox(
             "Said in",
-            _BY,
+            SPEAKERS,
             key="by",
-            width=150,
-            help="The response, the prompt, or what messages and segments of that role hold.",
+            width=190,
+            format_func=lambda by: _WHOSE[by],
+            help="Roles are told by the segments of tokens that the log holds, else by the markers of "
+            "chat templates, else by messages. Reasoning is told by segments or thinking tags; "
+            "the answer is the rest of the response.",
             persist_state="session",
         )
         st.toggle(
             "Regular expressions",
             key="regex",
-            help="Of Python's re; upper and lower case are the same either way.",
+            help="Of RE2: no look-around and no back-references, so that none can take for ever. Upper "
+            "and lower case are the same either way.",
             persist_state="session",
         )
     return [text for text in _state.get("words")[:_MOST_PATTERNS] if _is_sound(text)]
@@ -156,21 +191,15 @@ def _table(found: dict[str, list[Watched]]) -> None:
         row_height=36,
         height=min(36 * (len(rows) + 1) + 3, 400),
         placeholder="not scored",
-        column_config={
-            "share": st.column_config.NumberColumn("share", format="percent"),
-            **{
-                name: st.column_config.NumberColumn(name, format="%.4g")
-                for name in ("reward of hits", "reward of misses", "difference")
-            },
-        },
+        column_config=_SUM_COLUMNS,
     )
     st.caption(f"Over the steps read; scope all is over {ALL}.")
 
 
 def _sums(entries: Sequence[Watched]) -> dict[str, object]:
     read, hits = sum(one.rollouts for one in entries), sum(one.hits for one in entries)
-    with_it = _weighted([(one.reward_hits, one.hits) for one in entries])
-    without = _weighted([(one.reward_misses, one.rollouts - one.hits) for one in entries])
+    with_it = _weighted([(one.reward_hits, one.scored_hits) for one in entries])
+    without = _weighted([(one.reward_misses, one.scored_misses) for one in entries])
     return {
         "rollouts": read,
         "hits": hits,
@@ -183,53 +212,91 @@ def _sums(entries: Sequence[Watched]) -> dict[str, object]:
 
 
 def _weighted(means: Sequence[tuple[float, int]]) -> float:
-    """Mean of step means by their rollouts; NaN where nothing is scored."""
+    """Mean of step means by their scored rollouts; NaN where nothing is scored."""
     known = [(mean, count) for mean, count in means if np.isfinite(mean) and count]
     total = sum(count for _, count in known)
     return sum(mean * count for mean, count in known) / total if total else float("nan")
 
 
 def _hits_here(run: Run, patterns: Sequence[str]) -> None:
-    """Hits of the chosen step, each in its place; a click opens the rollout."""
+    """Hits of the chosen step, each in its place; a click opens the rollout at that token."""
     step, by = int(_state.get("step")), str(_state.get("by"))
-    regex = bool(_state.get("regex"))
-    st.markdown(f"#### Hits at step {step}")
-    for text in patterns:
-        entries = _cached_looks.watched_step(run, text, by, step, regex=regex)
-        read, hits = sum(e.rollouts for e in entries), sum(e.hits for e in entries)
-        st.markdown(f"**{plain(text, 60)}** :gray[in {hits:,} of {read:,} rollouts]")
+    st.markdown(f"#### Hits at step {step} :gray[click one to read it there]")
+    watched = _cached_looks.watched_step(run, patterns, by, step, regex=bool(_state.get("regex")))
+    for number, (text, entries) in enumerate(zip(patterns, watched, strict=True)):
+        told, hits = sum(e.rollouts for e in entries), sum(e.hits for e in entries)
+        untold = sum(e.untold for e in entries)
+        if not told and untold:
+            needs = _NOT_TOLD.get(by, "segments, chat-template markers or messages of this role")
+            st.caption(f"Not recorded at this step: {needs}, which tell whose words are whose.")
+            return
+        st.markdown(f"**{plain(text, 60)}** :gray[in {hits:,} of {told:,} rollouts]")
+        if untold:
+            st.caption(f"{untold:,} rollouts do not tell whose words are whose.")
         examples = sorted(index for entry in entries for index in entry.examples)[:_EXAMPLES]
         for left in range(0, len(examples), 3):
             for column, index in zip(
                 st.columns(3, gap="small"), examples[left : left + 3], strict=False
             ):
                 with column:
-                    _hit(run, step, index, compiled(text, regex=regex), by, patterns.index(text))
+                    _hit(run, text, index, number)
 
 
-def _hit(run: Run, step: int, index: int, pattern: re.Pattern[str], by: str, number: int) -> None:
-    label = plain(f"rollout {index}")
-    if st.button(label, key=f"hit_{number}_{index}", type="tertiary", help="Opens the rollout"):
-        _state.go("rollout", step=step, index=index, token=None)
-    for text in _cached_looks.said_in(run, step, index, by):
-        found = pattern.search(text)
-        if found:
-            first, end = max(found.start() - _AROUND, 0), found.end() + _AROUND
-            cut = f"{'…' if first else ''}{text[first:end]}{'…' if end < len(text) else ''}"
-            st.code(cut, language=None, wrap_lines=True)
-            return
+def _hit(run: Run, text: str, index: int, number: int) -> None:
+    step, by = int(_state.get("step")), str(_state.get("by"))
+    hit = _cached_looks.hit(run, text, by, step, index, regex=bool(_state.get("regex")))
+    token = None if hit is None else hit.token
+    at = "" if token is None else f", token {token}"
+    pressed = st.button(
+        plain(f"rollout {index}{at}"),
+        key=f"hit_{number}_{index}",
+        type="tertiary",
+        icon=":material/gradient:",
+        help="Opens the rollout there",
+    )
+    if pressed:
+        _state.go("rollout", step=step, index=index, token=token)
+    if hit is not None:
+        st.code(f"{hit.before}⟦{hit.after}", language=None, wrap_lines=True)
+
+
+def _presets(run: Run) -> None:
+    """Before anything is chosen: what is often watched, at this step; a click chooses it."""
+    step, by = int(_state.get("step")), str(_state.get("by"))
+    found = _cached_looks.watched_step(run, [*_PRESETS.values()], by, step, regex=True)
+    if not any(entry.rollouts for entries in found for entry in entries):
+        needs = _NOT_TOLD.get(by, "segments, chat-template markers or messages of this role")
+        st.info(f"Not recorded at this step: {needs}, which tell whose words are whose.")
+        return
+    st.markdown(
+        f"#### Often watched :gray[at step {step} · click one to follow it through the run]"
+    )
+    rows = [
+        {"what": name, "pattern": pattern, **_sums(entries)}
+        for (name, pattern), entries in zip(_PRESETS.items(), found, strict=True)
+    ]
+    event: Any = st.dataframe(
+        pd.DataFrame(rows),
+        key=f"presets_{run.info.name}_{step}_{by}",
+        hide_index=True,
+        row_height=36,
+        placeholder="–",
+        on_select="rerun",
+        selection_mode="single-cell",
+        column_config=_SUM_COLUMNS,
+    )
+    if event.selection.cells:
+        chosen = str(rows[int(event.selection.cells[0][0])]["pattern"])
+        _state.go("words", words=[chosen], regex=True)
 
 
 def _render() -> None:
-    run = _sidebar.current()
+    run = _sidebar.narrowed()
     _page.header(run)
     patterns = _controls()
     if not patterns:
-        st.info(
-            "Choose words above: how often they are said, at which steps and in which environments, "
-            "and what rollouts with and without them earn.",
-            icon=":material/search:",
-        )
+        if _page.has_step(run):
+            _presets(run)
         return
     scans = _scans(run, patterns)
     _buttons(scans)
@@ -237,7 +304,8 @@ def _render() -> None:
         _watch(run, patterns)
     else:
         _results(scans)
-    _hits_here(run, patterns)
+    if _page.has_step(run):
+        _hits_here(run, patterns)
 
 
 _render()

@@ -116,6 +116,67 @@ def test_the_mismatch_is_split_where_old_logprobs_are_recorded(open_app: OpenApp
     assert "Not recorded at this step: old_logprobs" in texts(app)
 
 
+def test_the_bounds_of_rules_are_those_of_the_url(open_app: OpenApp) -> None:
+    run = {"run": "ppo_critic", "step": "20"}
+
+    def stopped(app: AppTest) -> tuple[str, float, str]:
+        assert_sound(app)
+        row = app.dataframe[1].value.set_index("rule").loc["Ratio clip (PPO, GRPO)"]
+        return row["bounds"], row["hit"], row["of"]
+
+    usual = stopped(open_app(BUNDLED, "mismatch", **run))
+    tight = stopped(open_app(BUNDLED, "mismatch", bounds="ratio_clip:0.05:0.05", **run))
+    assert (usual[0], usual[2]) == ("0.8 to 1.2", "the run")
+    assert (tight[0], tight[2]) == ("0.95 to 1.05", "you")
+    assert tight[1] > usual[1] > 0
+    app = open_app(BUNDLED, "mismatch", **run)
+    app.number_input(key=next(n.key for n in app.number_input if "icepop_α" in n.key)).set_value(
+        0.7
+    ).run()
+    assert query(app)["bounds"] == "icepop:0.7:5"
+
+
+def test_what_tools_say_is_told_by_tool_over_the_steps(open_app: OpenApp, tmp_path: Path) -> None:
+    rows = [
+        {
+            "step": step,
+            "prompt": "p",
+            "response_tokens": ["look", " up", " error", " seen", " 42"],
+            "logprobs": [-0.1, -0.1, -1.0 * step, -0.1, -4.0],
+            "sft_mask": [0, 0, 1, 0, 1],
+            "segments": [
+                {"start": 0, "end": 2, "role": "assistant"},
+                {"start": 2, "end": 3, "role": "tool"},
+                {"start": 3, "end": 4, "role": "assistant"},
+                {"start": 4, "end": 5, "role": "tool"},
+            ],
+            "messages": [
+                {
+                    "role": "assistant",
+                    "content": "",
+                    "tool_calls": [
+                        {"id": "c1", "function": {"name": "search", "arguments": "{}"}},
+                    ],
+                },
+                {"role": "tool", "content": "error", "tool_call_id": "c1"},
+                {"role": "tool", "content": "42", "name": "python"},
+            ],
+        }
+        for step in (1, 2, 3)
+    ]
+    write_lines(tmp_path / "run" / "a.jsonl", rows)
+    app = open_app(tmp_path, "mismatch", step="2")
+    assert_sound(app)
+    shown = table(app).set_index("of")
+    assert shown.loc["tool search", ["mean NLL", "largest"]].tolist() == [2.0, 2.0]
+    assert shown.loc["tool python", "largest"] == 4.0
+    app.button(key="scan_start").click().run()
+    _cached_looks.mismatch_scan(cached_run(tmp_path, "run")).join(60)
+    app.run()
+    assert_sound(app)
+    assert "Largest NLL of sft_mask tokens" in texts(app)
+
+
 def test_all_steps_are_read_when_asked_for_and_drawn(open_app: OpenApp, logs: Path) -> None:
     app = open_app(logs, "mismatch", run="native", step="20")
     app.button(key="scan_start").click().run()
@@ -139,7 +200,7 @@ def test_words_are_found_in_the_step_and_then_in_the_run(open_app: OpenApp, logs
     assert_sound(app)
     assert "in 4 of 8 rollouts" in texts(app)
     assert "in 0 of 8 rollouts" in texts(app)
-    assert all("<think>" in code.value for code in app.code)
+    assert all("⟦think>" in code.value for code in app.code)
     app.button(key="words_start").click().run()
     for text in ("Think", "no such word"):
         _cached_looks.watched(cached_run(logs, "native"), text, "response", regex=False).join(60)
@@ -148,6 +209,24 @@ def test_words_are_found_in_the_step_and_then_in_the_run(open_app: OpenApp, logs
     assert shown.loc[("Think", "all", ""), ["rollouts", "hits"]].tolist() == [32, 16]
     assert shown.loc[("Think", "env", "code"), "share"] == 1
     assert shown.loc[("no such word", "all", ""), "hits"] == 0
+
+
+def test_before_words_are_chosen_what_is_often_watched_is_counted(
+    open_app: OpenApp, logs: Path
+) -> None:
+    app = open_app(logs, "words", run="native", step="20")
+    assert_sound(app)
+    shown = table(app).set_index("what")
+    assert shown.loc["thinking tags", ["rollouts", "hits", "times"]].tolist() == [8, 4, 8]
+    app = open_app(logs, "words", run="native", step="20", by="tool")
+    assert_sound(app)
+    assert "Not recorded at this step: segments" in texts(app)
+
+
+def test_words_are_those_of_the_chosen_environment(open_app: OpenApp, logs: Path) -> None:
+    app = open_app(logs, "words", run="native", step="20", words="Think", env="math")
+    assert_sound(app)
+    assert "in 0 of 4 rollouts" in texts(app)
 
 
 def test_a_wrong_pattern_is_said_and_breaks_nothing(open_app: OpenApp, logs: Path) -> None:
@@ -167,6 +246,53 @@ def test_compared_runs_show_their_ends_and_what_differs(open_app: OpenApp) -> No
     assert told["reward"] == '"loophole"'
     assert "created" not in told
     assert len(app.code) >= 2
+
+
+def test_without_a_choice_the_newest_other_run_is_compared_with(
+    open_app: OpenApp, logs: Path
+) -> None:
+    app = open_app(logs, "compare", run="native")
+    assert_sound(app)
+    assert [c for c in table(app).columns if " - " in c] == ["rllb - native"]
+    assert "runs" not in query(app)
+
+
+def test_any_two_of_the_compared_runs_stand_side_by_side(open_app: OpenApp) -> None:
+    app = open_app(
+        BUNDLED,
+        "compare",
+        run="resumed",
+        runs="grpo_arithmetic,grpo_reward_hack",
+        pair="grpo_arithmetic,grpo_reward_hack",
+        env="add",
+    )
+    assert_sound(app)
+    sides = [str(m.value) for m in app.markdown if "seen at" in str(m.value)]
+    assert ["arithmetic" in side for side in sides] == [True, False]
+    assert "hack" in sides[1]
+
+
+def test_means_groups_and_rankings_are_of_the_chosen_environment(
+    open_app: OpenApp, logs: Path
+) -> None:
+    app = open_app(logs, run="native", step="20", env="code")
+    assert_sound(app)
+    assert any("env code" in str(badge.value) for badge in app.get("markdown"))
+    assert metrics(app)["Reward"] == "0.9"
+    app = open_app(logs, "spike", run="native", step="20", env="code", of="reward")
+    assert table(app)["index"].tolist() == [7, 5, 3, 1]
+    app = open_app(logs, "groups", run="native", step="20", env="code")
+    # Of the chosen group the prompt, and one rollout of each rank.
+    assert len(app.code) == 1 + 2
+    assert metrics(app)["Effective batch"] == "4"
+
+
+def test_a_step_without_the_environment_says_so(open_app: OpenApp) -> None:
+    app = open_app(BUNDLED, "mismatch", run="grpo_arithmetic", step="97", env="add")
+    assert_sound(app)
+    assert "No rollout of these environments is at step 97" in app.info[0].value
+    next(b for b in app.button if b.label.startswith("To step")).click().run()
+    assert query(app)["step"] in ("96", "98")
 
 
 def test_rollouts_are_filtered_by_an_expression(open_app: OpenApp, logs: Path) -> None:

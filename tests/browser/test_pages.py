@@ -3,35 +3,18 @@
 from __future__ import annotations
 
 import re
-import sys
-from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 import written_logs
+from board_steps import SAMPLES, ServeCommand, board_on, click_step, settled
 from playwright.sync_api import Browser, Page, expect
 
 pytestmark = pytest.mark.browser
 
-ServeCommand = Callable[[Sequence[str]], str]
-
 RAN = 'window.hacked !== undefined || document.querySelector("iframe[srcdoc]") !== null'
 WIDER = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
-SAMPLES = Path(__file__).parents[2] / "rollout_samples"
 PAGES = ("", "spike", "rollouts", "rollout", "findings", "health")
-
-
-def board_on(serve: ServeCommand, root: Path) -> str:
-    """The address of a board that `rollout-board serve ROOT` started."""
-    start = "import sys; from board.cli import main; sys.exit(main())"
-    command = [sys.executable, "-c", start, "serve", str(root)]
-    return serve([*command, "--port", "{port}", "--no-browser"])
-
-
-def settled(page: Page) -> None:
-    """Waits for the end of a script run that began with what was just done."""
-    page.wait_for_timeout(300)
-    page.wait_for_selector("[data-test-script-state=notRunning]")
 
 
 @pytest.fixture(scope="session")
@@ -39,30 +22,6 @@ def native(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("pages")
     written_logs.native_run(root / "run")
     return root
-
-
-def click_step(page: Page, curve: int, step: int) -> None:
-    """Clicks a step of a curve of the Overview, at its place on the x axis."""
-    plot = page.locator(".curves .u-over").nth(curve)
-    plot.scroll_into_view_if_needed()
-    box = plot.bounding_box()
-    assert box is not None
-    y = box["y"] + box["height"] / 2
-    tip = page.locator(".curves .card").nth(curve).locator(".tip")
-    wanted = re.compile(rf"step {step},")
-    # By halves: where a step lies is known to the chart alone, and the tip says which one is pointed at.
-    left, right = box["x"], box["x"] + box["width"]
-    for _ in range(20):
-        x = (left + right) / 2
-        page.mouse.move(x, y)
-        expect(tip).to_be_visible()
-        at = re.search(r"step (\d+)", tip.inner_text())
-        assert at is not None
-        if int(at[1]) == step:
-            break
-        left, right = (x, right) if int(at[1]) < step else (left, x)
-    expect(tip).to_contain_text(wanted)
-    page.mouse.click(x, y)
 
 
 def test_three_clicks_lead_from_a_spike_to_the_guilty_token(

@@ -39,10 +39,11 @@ class Card:
 
 
 class Picked(NamedTuple):
-    """A step of a chart that was clicked."""
+    """A step of a chart that was clicked; line: the `group` of the line it was nearest to."""
 
     chart: str
     step: int
+    line: int = 0
 
 
 def _joined(names: Sequence[str]) -> str:
@@ -67,7 +68,10 @@ def curve_grid(cards: Sequence[Card], *, step: int | None, key: str) -> Picked |
     # Names of runs may hold what Streamlit takes for its own in a component's key.
     name = f"curves-{zlib.crc32(key.encode('utf-8', 'replace')):08x}"
     clicked: Any = _COMPONENT(key=name, data=data, on_picked_change=_nothing).picked
-    return Picked(str(clicked["chart"]), int(clicked["step"])) if clicked else None
+    if not clicked:
+        return None
+    line = str(clicked.get("line", ""))
+    return Picked(str(clicked["chart"]), int(clicked["step"]), int(line) if line.isdecimal() else 0)
 
 
 def _nothing() -> None:

@@ -280,3 +280,12 @@ def test_change_is_none_where_not_recorded() -> None:
     assert change(steps, "reward", 1) == (2.0, None, None)
     assert change(steps, "absent", 1) == (None, None, None)
     assert change(steps, "reward", 99) == (None, None, None)
+
+
+def test_of_curves_to_pick_from_the_pointer_finds_the_nearest() -> None:
+    frame = pd.DataFrame({"step": [1, 2], "a_mean": [1.0, 2.0], "b_mean": [3.0, 4.0]})
+    pick = CurveOptions(band="none", pick=True)
+    both = curve(frame, [Series("a", "A"), Series("b", "B")], pick, dark=True)
+    assert (both.layout.hovermode, both.layout.hoverdistance) == ("closest", -1)
+    assert [trace.legendgroup for trace in both.data] == ["0", "1"]
+    assert curve(frame, [Series("a", "A")], pick, dark=True).layout.hovermode == "x"

@@ -11,12 +11,20 @@ import pytest
 from board.charts.curves import CurveOptions
 from board.charts.env_charts import ALL, overlaid, small_multiple
 from board.charts.layout import notes_of
-from board.charts.mismatch_charts import StepValue, distances, parts, rule_curves, slice_bars
+from board.charts.mismatch_charts import (
+    StepValue,
+    distances,
+    likelihoods,
+    parts,
+    rule_curves,
+    slice_bars,
+)
 from board.charts.prompt_charts import prompt_course
 from board.charts.run_charts import RunSteps, overlaid_runs
 from board.charts.word_charts import shares_said
 from board.core.environments import env_curves
-from board.core.mismatch import Decomposition, RuleShares, Slice, apart
+from board.core.mismatch import Decomposition, Likelihood, Slice, apart
+from board.core.rule_counts import RuleShares
 
 NAN = float("nan")
 PLAIN = CurveOptions(band="none")
@@ -109,3 +117,15 @@ def test_runs_are_aligned_by_step_after_their_shift() -> None:
     assert (list(a.x), list(a.y)) == ([10, 20], [1.0, 2.0])
     assert list(b.y) == [3.0, 4.0]
     assert (a.name, b.name) == ("a", "b")
+
+
+def test_a_tool_that_says_nothing_at_a_step_has_a_gap_there() -> None:
+    found = [
+        StepValue(1, None, likelihood=[Likelihood("tool search", 2, 0.5, 2.0)]),
+        StepValue(2, None, likelihood=[Likelihood("tool python", 2, 0.7, 3.0)]),
+    ]
+    first, second = likelihoods(found, "largest", dark=True).data
+    assert first.name == "tool search"
+    assert np.asarray(first.y)[0] == 2.0
+    assert np.isnan(np.asarray(first.y)[1])
+    assert np.asarray(second.y)[1] == 3.0

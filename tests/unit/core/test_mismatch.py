@@ -7,6 +7,8 @@ import pytest
 from made_tokens import step_tokens
 
 from board.core import mismatch
+from board.core.masks import RULES, hit, numbers_from_text, numbers_text, thresholds_of
+from board.core.rule_counts import count_rules
 
 
 def test_policies_that_agree_are_not_apart() -> None:
@@ -86,11 +88,44 @@ def test_rules_tell_low_from_high_and_the_advantage_s_sign() -> None:
     d = [math.log(10), math.log(0.1), 0, 0]
     arrays = {"logprobs": [x - 5 for x in d], "sampling_logprobs": [-5.0] * 4}
     tokens = step_tokens([2, 2], arrays, advantage=[1, -1])
-    found = {shares.rule: shares for shares in mismatch.rule_shares(tokens)}
+    found = {counts.rule: counts.shares({}) for counts in count_rules(tokens)}
     assert (found["icepop"].low, found["icepop"].high, found["icepop"].hit) == (0.25, 0.25, 0.5)
     assert (found["icepop"].positive, found["icepop"].negative) == (1.0, 0.0)
     assert (found["tis"].low, found["tis"].high) == (0.0, 0.25)
     assert "ratio_clip" not in found  # no old_logprobs
+
+
+def test_counts_say_of_every_number_what_the_rule_itself_would_stop() -> None:
+    rng = np.random.default_rng(3)
+    size = 400
+    arrays = {
+        "logprobs": rng.normal(-2, 1, size),
+        "old_logprobs": rng.normal(-2, 1, size),
+        "sampling_logprobs": rng.normal(-2, 1, size),
+        "advantages": rng.choice([-1.0, 0.0, 1.0, np.nan], size),
+    }
+    tokens = step_tokens([size], arrays)
+    own = {"ratio_clip": {"ε low": 3e-4, "ε high": 4e-4}}
+    for counts in count_rules(tokens, own):
+        rule = RULES[counts.rule]
+        values = tokens.metric(rule.metric)
+        ends = {t.name: t.highest for t in thresholds_of(rule)}
+        some = {t.name: t.lowest + 7 * t.step for t in thresholds_of(rule)}
+        for numbers in ({}, ends, some, own.get(rule.name, {})):
+            stopped = hit(rule, values, numbers, arrays["advantages"])
+            shares = counts.shares(numbers)
+            assert shares.hit == pytest.approx(stopped.mean())
+            assert shares.positive == pytest.approx(stopped[arrays["advantages"] > 0].mean())
+            assert shares.negative == pytest.approx(stopped[arrays["advantages"] < 0].mean())
+
+
+def test_numbers_of_rules_survive_the_url() -> None:
+    numbers = numbers_from_text("ratio_clip:0.2:0.28,tis:3")
+    assert numbers == {"ratio_clip": {"ε low": 0.2, "ε high": 0.28}, "tis": {"C": 3.0}}
+    assert numbers_text(numbers) == "ratio_clip:0.2:0.28,tis:3"
+    for wrong in ("tis", "tis:1:2", "tis:99", "tis:nan", "is_masked", "tis:x", "soap:1"):
+        with pytest.raises(ValueError, match=r"."):
+            numbers_from_text(wrong)
 
 
 def test_nll_of_tool_tokens_is_told_by_tool() -> None:

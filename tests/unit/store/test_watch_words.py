@@ -1,14 +1,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from written_logs import native_run, write_lines
 
 from board.errors import ChoiceError
 from board.store.discovery import discover
+from board.store.patterns import compiled
+from board.store.rollout import open_rollout
 from board.store.run import Run, open_run
-from board.store.watch_words import compiled, watch
+from board.store.watch_words import hit_in, watch
 
 
 def opened(folder: Path) -> Run:
@@ -45,6 +48,98 @@ def test_words_of_one_role_are_those_of_its_messages(tmp_path: Path) -> None:
     run = opened(write_lines(tmp_path / "run" / "a.jsonl", [row]).parent)
     assert [w.hits for w in watch(run, compiled("error"), by="tool")] == [1]
     assert [w.hits for w in watch(run, compiled("error"), by="assistant")] == [0]
+
+
+def spoken(**more: Any) -> dict[str, Any]:
+    """Five tokens of an assistant, a tool and the assistant again; of the messages, other words."""
+    tokens = [" look", " it", " up", " error 5", " done"]
+    return {
+        "step": 1,
+        "prompt": "p",
+        "response_tokens": tokens,
+        "segments": [
+            {"start": 0, "end": 3, "role": "assistant"},
+            {"start": 3, "end": 4, "role": "tool", "name": "search"},
+            {"start": 4, "end": 5, "role": "assistant"},
+        ],
+        "messages": [
+            {"role": "assistant", "content": "look it up"},
+            {"role": "tool", "content": "said by the message"},
+        ],
+    } | more
+
+
+def hits(run: Run, text: str, by: str) -> list[tuple[int, int, int]]:
+    return [(w.hits, w.times, w.untold) for w in watch(run, compiled(text), by=by)]
+
+
+def test_recorded_segments_tell_roles_before_messages_do(tmp_path: Path) -> None:
+    run = opened(write_lines(tmp_path / "run" / "a.jsonl", [spoken()]).parent)
+    assert hits(run, "error", "tool") == [(1, 1, 0)]
+    assert hits(run, "message", "tool") == [(0, 0, 0)]
+    assert hits(run, "error", "assistant") == [(0, 0, 0)]
+    assert hits(run, "done", "assistant") == [(1, 1, 0)]
+
+
+def test_who_speaks_is_not_recorded_without_segments_markers_or_messages(tmp_path: Path) -> None:
+    row = spoken(segments=[], messages=[])
+    run = opened(write_lines(tmp_path / "run" / "a.jsonl", [row]).parent)
+    assert hits(run, "error", "tool") == [(0, 0, 1)]
+    assert [w.rollouts for w in watch(run, compiled("error"), by="tool")] == [0]
+    assert hits(run, "error", "answer") == [(1, 1, 0)]
+    assert hits(run, "error", "reasoning") == [(0, 0, 1)]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"response": "<think>hmm, 4?</think>It is 5."},
+        {"response": "hmm, 4?</think>It is 5."},
+        {
+            "response_tokens": ["hmm, 4?", "It is 5."],
+            "segments": [
+                {"start": 0, "end": 1, "role": "reasoning"},
+                {"start": 1, "end": 2, "role": "assistant"},
+            ],
+        },
+    ],
+)
+def test_reasoning_and_answer_are_told_apart(tmp_path: Path, row: dict[str, Any]) -> None:
+    rows = [{"step": 1, "prompt": "4 or 5", **row}]
+    run = opened(write_lines(tmp_path / "run" / "a.jsonl", rows).parent)
+    for said, reasoning, answer in (("4", 1, 0), ("5", 0, 1), ("think", 0, 0)):
+        assert hits(run, said, "reasoning") == [(reasoning, reasoning, 0)]
+        assert hits(run, said, "answer") == [(answer, answer, 0)]
+
+
+def test_a_hit_names_the_token_that_it_begins_in(tmp_path: Path) -> None:
+    run = opened(write_lines(tmp_path / "run" / "a.jsonl", [spoken()]).parent)
+    whole = open_rollout(run, 1, 0)
+    for by, said, token in (("response", "up", 2), ("tool", "5", 3), ("assistant", "done", 4)):
+        found = hit_in(run, whole, compiled(said), by, 160)
+        assert found is not None
+        assert found.token == token
+        assert found.after.startswith(said)
+    assert hit_in(run, whole, compiled("nothing"), "response", 160) is None
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("pattern", ["(a+)+$", "(a|aa)+$", "(a*)*b", r"(?:.*?,){20}P"])
+def test_no_pattern_takes_longer_than_the_text_is_long(pattern: str) -> None:
+    assert compiled(pattern, regex=True).counts(["a" * 50_000 + "!"]).tolist() == [0]
+
+
+@pytest.mark.parametrize("pattern", ["(?=a)b", r"(a)\1", "((a{1000}){1000}){1000}", "a" * 2000])
+def test_a_pattern_that_is_not_bounded_is_refused(pattern: str) -> None:
+    with pytest.raises(ChoiceError):
+        compiled(pattern, regex=True)
+
+
+def test_half_characters_and_signs_of_patterns_are_only_text() -> None:
+    found = compiled("2*3 4\n#-&~é😀")
+    assert found.counts(["\ud83d x 2*3 4\n#-&~É😀 2*3 4\n#-&~é😀", "2x3"]).tolist() == [2, 0]
+    assert compiled("É").first("😀 \ud83dé") == 3
+    assert compiled("é").first("e") == -1
 
 
 def test_progress_can_stop_the_watching(tmp_path: Path) -> None:

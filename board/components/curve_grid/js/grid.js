@@ -6,7 +6,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".curves");
   const grid = GRIDS.get(root) ?? createGrid(root);
   GRIDS.set(root, grid);
-  grid.pick = (chart, step) => setTriggerValue("picked", { chart, step });
+  grid.pick = (chart, step, line) => setTriggerValue("picked", { chart, step, line });
   const moved = grid.step !== data.step;
   grid.step = data.step;
   root.classList.toggle("alone", data.charts.length === 1);
@@ -117,8 +117,9 @@ function listen(cell) {
   });
   over.addEventListener("click", (event) => {
     const moved = began && Math.hypot(event.clientX - began[0], event.clientY - began[1]);
-    const step = nearestStep(cell.plot);
-    if (moved !== null && moved < DRAGGED_PIXELS && step !== null) cell.grid.pick(cell.key, step);
+    const found = nearestPoint(cell.plot);
+    if (moved === null || moved >= DRAGGED_PIXELS || !found) return;
+    cell.grid.pick(cell.key, found.step, cell.chart.lines[found.row - 1].group);
   });
 }
 

@@ -190,12 +190,12 @@ function pointed(plot) {
   return plot.cursor.idxs.flatMap((at, row) => (row && at != null ? [{ row, at, step: plot.data[0][at] }] : []));
 }
 
-/** The step that is nearest to the pointer, or null. */
-function nearestStep(plot) {
-  const left = plot.cursor.left;
-  const away = ({ step }) => Math.abs(plot.valToPos(step, "x") - left);
-  const found = pointed(plot).sort((a, b) => away(a) - away(b));
-  return found.length ? found[0].step : null;
+/** Of the points at the step that is nearest to the pointer the one nearest to it; none: undefined. */
+function nearestPoint(plot) {
+  const { left, top } = plot.cursor;
+  const aside = ({ step }) => Math.abs(plot.valToPos(step, "x") - left);
+  const above = ({ row, at }) => Math.abs(plot.valToPos(plot.data[row][at], "y") - top);
+  return pointed(plot).sort((a, b) => aside(a) - aside(b) || above(a) - above(b))[0];
 }
 
 function showTip(plot, cell) {

@@ -1,0 +1,168 @@
+"""How many tokens a rule of core.masks stops, for every number that its thresholds can be turned to.
+
+Counted once where the tokens are read; another choice of numbers is then a look into a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from board.core.kl import FloatArray
+from board.core.masks import RULES, BoolArray, MaskRule, Threshold
+from board.core.metrics import DERIVED
+from board.core.step_tokens import StepTokens
+
+_SIGNS: Final = 4
+_POSITIVE, _NEGATIVE, _ZERO, _UNKNOWN = range(_SIGNS)
+Numbers = Mapping[str, Mapping[str, float]]
+"""Thresholds by rule, then by their names."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleShares:
+    """How many of the loss tokens a rule of core.masks stops. Shares of the tokens with a value.
+
+    low, high: beyond the rule's lower and upper bound. positive, negative: of the tokens with such an
+    advantage, those that are hit; NaN where there is none or advantages are not known.
+    """
+
+    rule: str
+    tokens: int
+    hit: float
+    low: float
+    high: float
+    positive: float
+    negative: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Beyond:
+    """Tokens beyond a bound. numbers: [K] ascending; hits: [signs of the advantage, K]."""
+
+    numbers: FloatArray
+    hits: npt.NDArray[np.uint32]
+
+    def at(self, number: float) -> npt.NDArray[np.int64]:
+        """[signs] for the number of the table that is nearest."""
+        return self.hits[:, int(np.abs(self.numbers - number).argmin())].astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class RuleCounts:
+    """Of a rule, over the loss tokens of a step. counted: [signs] tokens with a value."""
+
+    rule: str
+    counted: npt.NDArray[np.int64]
+    low: _Beyond | None
+    high: _Beyond | None
+
+    def shares(self, chosen: Mapping[str, float]) -> RuleShares:
+        """What these numbers stop; the rule's own where one is left out."""
+        rule = RULES[self.rule]
+        low, high = _hits(self.low, rule.low, chosen), _hits(self.high, rule.high, chosen)
+        both, total = low + high, int(self.counted.sum())
+        return RuleShares(
+            self.rule,
+            total,
+            _share(both.sum(), total),
+            _share(low.sum(), total),
+            _share(high.sum(), total),
+            _share(both[_POSITIVE], self.counted[_POSITIVE]),
+            _share(both[_NEGATIVE], self.counted[_NEGATIVE]),
+        )
+
+
+def _hits(
+    beyond: _Beyond | None, threshold: Threshold | None, chosen: Mapping[str, float]
+) -> npt.NDArray[np.int64]:
+    if beyond is None or threshold is None:
+        return np.zeros(_SIGNS, np.int64)
+    return beyond.at(chosen.get(threshold.name, threshold.default))
+
+
+def _share(hits: int, among: int) -> float:
+    return float(hits / among) if among else float("nan")
+
+
+def count_rules(tokens: StepTokens, own: Numbers | None = None) -> list[RuleCounts]:
+    """Counts of every rule whose metric is there. own: numbers to count for beside those of the steps
+    of each threshold, such as the run's own.
+
+    Advantages are per token where recorded, else the rollout's; rules that go by their sign are left
+    out without any.
+    """
+    advantages = tokens.arrays.get("advantages", tokens.per_token("advantage"))
+    has_advantages = bool(np.isfinite(advantages).any())
+    found: list[RuleCounts] = []
+    for rule in RULES.values():
+        needs = DERIVED[rule.metric].needs
+        if any(n not in tokens.arrays for n in needs) or (rule.by_sign and not has_advantages):
+            continue
+        values = tokens.metric(rule.metric)
+        counted = np.isfinite(values) & tokens.in_loss
+        found.append(_counts(rule, values, counted, advantages, (own or {}).get(rule.name, {})))
+    return found
+
+
+def _counts(
+    rule: MaskRule,
+    values: FloatArray,
+    counted: BoolArray,
+    advantages: FloatArray,
+    own: Mapping[str, float],
+) -> RuleCounts:
+    signs = _signs(advantages)
+    ordered = [np.sort(values[counted & (signs == sign)]) for sign in range(_SIGNS)]
+    falling = {_NEGATIVE, _ZERO} if rule.at_zero == "low" else {_NEGATIVE}
+    every = set(range(_SIGNS))
+    return RuleCounts(
+        rule.name,
+        np.array([len(part) for part in ordered], np.int64),
+        _beyond(rule.low, ordered, falling if rule.by_sign else every, own, below=True),
+        _beyond(rule.high, ordered, {_POSITIVE} if rule.by_sign else every, own, below=False),
+    )
+
+
+def _signs(advantages: FloatArray) -> npt.NDArray[np.int8]:
+    signs = np.full(len(advantages), _UNKNOWN, np.int8)
+    signs[advantages > 0], signs[advantages < 0], signs[advantages == 0] = (
+        _POSITIVE,
+        _NEGATIVE,
+        _ZERO,
+    )
+    return signs
+
+
+def _beyond(
+    threshold: Threshold | None,
+    ordered: Sequence[FloatArray],
+    stopped: set[int],
+    own: Mapping[str, float],
+    *,
+    below: bool,
+) -> _Beyond | None:
+    """Counts at every number; of signs that the rule does not stop, none. ordered: ascending values."""
+    if threshold is None:
+        return None
+    numbers = numbers_of(threshold, own)
+    bounds = np.array([threshold.bound(number) for number in numbers.tolist()])
+    hits = np.zeros((_SIGNS, len(numbers)), np.uint32)
+    for sign in stopped:
+        values = ordered[sign]
+        if below:
+            hits[sign] = np.searchsorted(values, bounds, side="left")
+        else:
+            hits[sign] = len(values) - np.searchsorted(values, bounds, side="right")
+    return _Beyond(numbers, hits)
+
+
+def numbers_of(threshold: Threshold, own: Mapping[str, float]) -> FloatArray:
+    """[K] the numbers a threshold can be turned to, ascending: its steps, and the run's own one."""
+    count = round((threshold.highest - threshold.lowest) / threshold.step) + 1
+    steps = [round(threshold.lowest + threshold.step * i, 6) for i in range(count)]
+    return np.array(sorted({*steps, *([own[threshold.name]] if threshold.name in own else [])}))

@@ -1,0 +1,88 @@
+"""Each page of "Look closer" leads by a click to the place that it tells of."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from board_steps import SAMPLES, ServeCommand, board_on, click_point, click_row, settled
+from playwright.sync_api import Page, expect
+
+pytestmark = pytest.mark.browser
+
+
+def look(page: Page, serve: ServeCommand, where: str) -> None:
+    """Opens a page on the bundled runs and waits until it stands."""
+    page.goto(f"{board_on(serve, SAMPLES)}/{where}")
+    expect(page.get_by_test_id("stMain").locator("h3").first).to_be_visible()
+    settled(page)
+
+
+def test_a_square_of_the_groups_opens_its_rollout(page: Page, serve: ServeCommand) -> None:
+    look(page, serve, "groups?run=grpo_arithmetic&step=97")
+    plot = page.locator(".js-plotly-plot").first
+    expect(plot.locator(".nsewdrag")).to_be_visible()
+    index = plot.evaluate("plot => plot._fullData[0].customdata[9]")
+    click_point(page, 0, 0, 9)
+    expect(page).to_have_url(re.compile(rf"/rollout\?.*step=97&index={index}\b"))
+    expect(page.get_by_text(f"Rollout {index}", exact=True)).to_be_visible()
+
+
+def test_a_row_of_the_prompts_shows_its_course_and_a_response_opens(
+    page: Page, serve: ServeCommand
+) -> None:
+    look(page, serve, "prompts?run=grpo_arithmetic")
+    click_row(page, 0, 1)
+    expect(page).to_have_url(re.compile(r"prompt=1\b"))
+    expect(page.get_by_test_id("stCode").first).to_contain_text("Add 83 and 79.")
+    click_row(page, 1, 0)
+    expect(page).to_have_url(re.compile(r"/rollout\?.*step=\d+.*index=\d+"))
+    expect(page.get_by_text("Add 83 and 79.").first).to_be_visible()
+
+
+def test_the_small_chart_of_an_environment_opens_its_rollouts(
+    page: Page, serve: ServeCommand
+) -> None:
+    look(page, serve, "environments?run=grpo_arithmetic&trend=0&emetrics=reward")
+    click_point(page, 2, 1, 30)
+    expect(page).to_have_url(re.compile(r"/rollouts\?.*env=subtract"))
+    expect(page.get_by_text(re.compile(r"^\d+ of 32 rollouts at step"))).to_be_visible()
+
+
+def test_bounds_of_rules_are_set_and_a_step_of_their_curve_opens(
+    page: Page, serve: ServeCommand
+) -> None:
+    look(page, serve, "mismatch?run=ppo_critic&step=20")
+    page.get_by_role("button", name="Bounds").click()
+    field = page.get_by_label("ε high").first
+    field.fill("0.05")
+    field.press("Enter")
+    expect(page).to_have_url(re.compile(r"bounds=ratio_clip(:|%3A)0\.2(:|%3A)0\.05"))
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Read the tokens of all steps").click()
+    expect(page.get_by_text("Bounds 0.8 to 1.05.")).to_be_visible()
+    expect(page.get_by_role("button", name="Stop")).to_have_count(0)
+    settled(page)
+    click_point(page, 1, 0, 29)
+    expect(page).to_have_url(re.compile(r"/mismatch\?.*step=30\b.*bounds="))
+
+
+def test_a_hit_of_a_word_opens_at_its_token(page: Page, serve: ServeCommand) -> None:
+    look(page, serve, "words?run=grpo_arithmetic&step=97")
+    expect(page.get_by_text("Often watched")).to_be_visible()
+    click_row(page, 0, 1)
+    expect(page).to_have_url(re.compile(r"words=.*check.*regex=1"))
+    hit = page.get_by_role("button", name=re.compile(r"rollout 25, token 16"))
+    hit.click()
+    expect(page).to_have_url(re.compile(r"/rollout\?.*step=97.*index=25.*token=16"))
+    expect(page.locator(".token-view .panel")).to_contain_text("Token 16")
+
+
+def test_a_curve_of_a_compared_run_opens_that_run_at_that_step(
+    page: Page, serve: ServeCommand
+) -> None:
+    chosen = "run=grpo_arithmetic&runs=grpo_reward_hack&shifts=grpo_reward_hack:10&trend=0"
+    look(page, serve, f"compare?{chosen}&cmetrics=reward")
+    click_point(page, 0, 1, 59)
+    expect(page).to_have_url(re.compile(r"/spike\?.*run=grpo_reward_hack&step=50&.*of=reward"))
+    expect(page.get_by_text("Reward is recorded per rollout")).to_be_visible()

@@ -1,0 +1,63 @@
+"""A run narrowed to environments is the run that would hold their rollouts alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import written_logs
+
+from board.store.discovery import discover, location_of
+from board.store.narrowed import narrowed
+from board.store.run import Run, open_run
+from board.store.run_groups import run_groups
+from board.store.step_tokens import read_step
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    root = tmp_path_factory.mktemp("narrowed")
+    written_logs.native_run(root / "run")
+    (info,) = discover(location_of(str(root))).runs
+    return open_run(info)
+
+
+def test_means_are_over_the_chosen_environments(run: Run) -> None:
+    found = narrowed(run, ["code"])
+    rows = run.rollouts[run.rollouts["env"] == "code"]
+    assert found.rollout_count == len(rows) == 16
+    assert list(found.steps["reward_mean"]) == pytest.approx(
+        rows.groupby("step")["reward"].mean().tolist()
+    )
+    assert set(found.steps) == set(run.steps)
+
+
+def test_a_rollout_keeps_its_index_and_is_found_by_it(run: Run) -> None:
+    found = narrowed(run, ["code"])
+    rows = found.of_step(20)
+    assert rows["index"].tolist() == [1, 3, 5, 7]
+    assert found.row(20, 7)["rollout_id"] == rows["rollout_id"].iloc[-1]
+    assert read_step(found, 20).indices.tolist() == [1, 3, 5, 7]
+
+
+def test_groups_of_a_narrowed_run_are_those_of_its_rollouts(run: Run) -> None:
+    whole, part = run_groups(run), run_groups(narrowed(run, ["code"]))
+    assert whole is not None
+    assert part is not None
+    assert part.groups.size.sum() == 16 < whole.groups.size.sum()
+
+
+def test_all_environments_together_are_the_run(run: Run) -> None:
+    found = narrowed(run, ["math", "code"])
+    for column in ("reward_mean", "k3_std", "response_tokens_q95", "zero_std_group_fraction"):
+        assert np.allclose(found.steps[column], run.steps[column], equal_nan=True)
+
+
+def test_no_choice_is_the_run_itself_and_no_such_environment_has_no_steps(run: Run) -> None:
+    assert narrowed(run, []) is run
+    assert narrowed(run, ["mars"]).rollout_count == 0
+    assert len(narrowed(run, ["mars"]).steps) == 0
+
+
+def test_another_choice_is_another_version(run: Run) -> None:
+    versions = {narrowed(run, envs).version for envs in ([], ["code"], ["math"])}
+    assert len(versions) == 3
