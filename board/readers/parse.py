@@ -206,6 +206,31 @@ def parse_whole(line: bytes) -> tuple[dict[str, Any], bool]:
     return cast("dict[str, Any]", parsed), mended
 
 
+def parse_plain(line: bytes) -> dict[str, Any] | None:
+    """The record of a line as parse_whole has it; None where it takes a closer look at the line.
+
+    None where it is no JSON object, blank, very long, or holds bytes that had to be mended.
+    """
+    if len(line) > _LARGE_LINE:
+        return None
+    try:
+        record: object = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return _plain_with_nan(line)
+    return cast("dict[str, Any]", record) if isinstance(record, dict) else None
+
+
+def _plain_with_nan(line: bytes) -> dict[str, Any] | None:
+    """As parse_plain, of a line that orjson refuses; without lists, whose numbers may be too large."""
+    if b"NaN" not in line and b"Infinity" not in line:
+        return None
+    try:
+        record, mended = parse_whole(line)
+    except RecordError:
+        return None
+    return None if mended or any(isinstance(v, list) for v in record.values()) else record
+
+
 def _refuse_crowd(line: bytes) -> None:
     """Raises RecordError for a line that two bytes at a time makes objects of a hundred bytes each."""
     if len(line) > _LARGE_LINE and line.count(b"[") + line.count(b"{") > MOST_CONTAINERS:

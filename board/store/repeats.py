@@ -16,6 +16,7 @@ import orjson
 
 from board.core.records import Record
 from board.readers.base import Repeats
+from board.readers.columns import Columns
 from board.store.tally import IntArray
 
 _PARTS: Final = 1 << 20
@@ -38,6 +39,11 @@ def repeat_key(record: Record, repeats: Repeats) -> int:
         said = [record.texts, record.scores]
     content = orjson.dumps(said, option=orjson.OPT_SORT_KEYS)
     return int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "big", signed=True)
+
+
+def repeat_keys(found: Columns, repeats: Repeats) -> list[int]:
+    """The repeat_key of every row of the columns."""
+    raise NotImplementedError
 
 
 def place_codes(lines: IntArray, parts: IntArray) -> IntArray:
