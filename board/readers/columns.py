@@ -50,7 +50,7 @@ class Block:
         first = list(records[0]) if records else []
         # Lines of one writer have the same keys in the same order, nearly always.
         if all(map(first.__eq__, map(list, records))):
-            lists = map(list, zip(*(record.values() for record in records), strict=True))
+            lists = map(list, zip(*map(dict.values, records), strict=True))
             return cls(dict(zip(first, lists, strict=True)), len(records))
         keys = dict.fromkeys(chain.from_iterable(records))
         return cls({key: [r.get(key) for r in records] for key in keys}, len(records))

@@ -120,21 +120,21 @@ def _stretches(preadinto: Preadinto, start: int, end: int, block_bytes: int) -> 
         if not filled:
             break
         position += filled
-        found = Stretch(begin, [], [])
-        cut = 0
+        texts: list[bytes | None] = []
+        sizes: list[int] = []
+        first, cut = begin, 0
         while begin < end and (newline := block.find(b"\n", cut, filled)) >= 0:
-            size = carried_bytes + newline + 1 - cut
-            piece = bytes(view[cut:newline])
-            text = (
-                None if size > MAX_LINE_BYTES else b"".join((*carried, piece)) if carried else piece
-            )
-            found.texts.append(text)
-            found.sizes.append(size)
+            text, size = bytes(view[cut:newline]), newline + 1 - cut
+            if carried_bytes:
+                size += carried_bytes
+                text = None if size > MAX_LINE_BYTES else b"".join((*carried, text))
+                carried, carried_bytes = [], 0
+            texts.append(text)
+            sizes.append(size)
             begin += size
-            carried, carried_bytes = [], 0
             cut = newline + 1
-        if found.texts:
-            yield found
+        if texts:
+            yield Stretch(first, texts, sizes)
         if begin >= end:
             return
         rest = bytes(view[cut:filled])

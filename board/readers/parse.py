@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, cast
 
 import numpy as np
@@ -206,11 +206,24 @@ def parse_whole(line: bytes) -> tuple[dict[str, Any], bool]:
     return cast("dict[str, Any]", parsed), mended
 
 
-def parse_plain(line: bytes) -> dict[str, Any] | None:
-    """The record of a line as parse_whole has it; None where it takes a closer look at the line.
+def parse_plain(lines: Sequence[bytes | None]) -> list[dict[str, Any] | None]:
+    """The records of lines as parse_whole has them; None for a line that takes a closer look.
 
-    None where it is no JSON object, blank, very long, or holds bytes that had to be mended.
+    Those are lines that hold no JSON object, are blank, very long, or hold bytes that had to be mended.
     """
+    try:
+        records = list(map(orjson.loads, cast("Sequence[bytes]", lines)))
+    except (orjson.JSONDecodeError, TypeError):
+        return [None if line is None else _one_plain(line) for line in lines]
+    if (
+        set(map(type, records)) == {dict}
+        and max(map(len, cast("Sequence[bytes]", lines))) <= _LARGE_LINE
+    ):
+        return records
+    return [None if line is None else _one_plain(line) for line in lines]
+
+
+def _one_plain(line: bytes) -> dict[str, Any] | None:
     if len(line) > _LARGE_LINE:
         return None
     try:

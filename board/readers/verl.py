@@ -95,7 +95,7 @@ def _take_uid(builder: RecordBuilder, uid: object) -> None:
 
 def _take_uids(builder: ColumnBuilder, uids: Values) -> None:
     builder.take("rollout_id", uids)
-    builder.put_id("group_id", [_group_of(uid) for uid in uids])
+    builder.put_id("group_id", list(map(_group_of, uids)))
 
 
 def _group_of(uid: object) -> str | None:

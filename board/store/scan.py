@@ -236,7 +236,7 @@ class _Scan:
     def _take_together(self, stretch: Stretch) -> bool:
         if not self._patience.tries():
             return False
-        records = [None if text is None else parse_plain(text) for text in stretch.texts]
+        records = parse_plain(stretch.texts)
         places = [place for place, record in enumerate(records) if record is not None]
         block = Block.of([record for record in records if record is not None])
         return self._patience.learns(self._take_block(block, places, stretch))

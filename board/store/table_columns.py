@@ -12,6 +12,9 @@ from board.store import segments
 from board.store.steps import base_name
 
 PREVIEW_CHARS: Final = 240
+_CUT: Final = PREVIEW_CHARS - 1
+_CUT_SIGN: Final = "…".encode()
+_NUMBERS: Final = frozenset((int, float, bool))
 _LONGEST_PAUSE: Final = 64
 """Stretches of lines, of half a megabyte each."""
 
@@ -56,7 +59,7 @@ def table_columns(found: Columns) -> tuple[dict[str, Values], list[str]] | None:
         columns["finish_reason"] = reasons
     for key in ("prompt", "response"):
         if (texts := found.texts.get(key)) is not None:
-            columns[key] = list(map(preview, texts))
+            columns[key] = _previews(texts)
     for key, values in found.extras.items():
         cells, name = _cells(values), column_name(key)
         if cells is None:
@@ -68,14 +71,30 @@ def table_columns(found: Columns) -> tuple[dict[str, Values], list[str]] | None:
     return columns, [name for name in unknown if columns[name].count(None) < len(found.steps)]
 
 
+def _previews(texts: Values) -> Values:
+    """As preview, of many texts; those that were cut as UTF-8, which a table takes as well.
+
+    Text with a sign that is not ASCII at its end would be encoded at several times the cost.
+    """
+    try:
+        return [
+            text if text is None or len(text) <= PREVIEW_CHARS else text[:_CUT].encode() + _CUT_SIGN
+            for text in texts
+        ]
+    except UnicodeEncodeError:  # half of a sign: whoever makes the table says so
+        return list(map(preview, texts))
+
+
 def _cells(values: Values) -> Values | None:
     """The cells of an extra key; None where no row has any."""
     kinds = set(map(type, values))
     if kinds == {str}:
         return [value[:PREVIEW_CHARS] for value in values]
-    if are_finite(values):
-        return values
-    if not kinds & {str, int, float, bool}:
+    if kinds <= _NUMBERS:
+        numbers = values if kinds == {float} else list(map(float, values))
+        if are_finite(numbers):
+            return numbers
+    if kinds.isdisjoint((str, *_NUMBERS)):
         return None
     cells = list(map(cell, values))
     return None if cells.count(None) == len(cells) else cells
