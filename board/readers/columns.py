@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, compress
+from operator import itemgetter
 from typing import Any, ClassVar, Final, cast
 
 from board.core import schema
@@ -47,11 +48,14 @@ class Block:
     @classmethod
     def of(cls, records: Sequence[Mapping[str, Any]]) -> Block:
         """The block of parsed lines."""
-        first = list(records[0]) if records else []
-        # Lines of one writer have the same keys in the same order, nearly always.
-        if all(map(first.__eq__, map(list, records))):
-            lists = map(list, zip(*map(dict.values, records), strict=True))
-            return cls(dict(zip(first, lists, strict=True)), len(records))
+        keys = list(records[0]) if records else []
+        # Lines of one writer have the same keys, nearly always.
+        if len(keys) > 1 and set(map(len, records)) == {len(keys)}:
+            try:
+                rows = map(itemgetter(*keys), records)
+                return cls(dict(zip(keys, map(list, zip(*rows, strict=True)), strict=True)), len(records))
+            except KeyError:
+                pass
         keys = dict.fromkeys(chain.from_iterable(records))
         return cls({key: [r.get(key) for r in records] for key in keys}, len(records))
 

@@ -39,12 +39,12 @@ class Line:
 class Stretch:
     """Lines that follow each other. offset: where the first begins, in bytes.
 
-    texts: as Line.text of each. sizes: as Line.size of each. ended: whether a newline ends each; where
-    none does it is one line, the last of the file.
+    texts: as Line.text of each, or a view of it that holds until the next stretch is asked for. sizes: as
+    Line.size of each. ended: whether a newline ends each; where none does it is one line, the last.
     """
 
     offset: int
-    texts: list[bytes | None]
+    texts: list[bytes | memoryview | None]
     sizes: list[int]
     ended: bool = True
 
@@ -52,13 +52,14 @@ class Stretch:
         """The lines one by one."""
         offset = self.offset
         for text, size in zip(self.texts, self.sizes, strict=True):
-            yield Line(offset, size, text, self.ended)
+            yield Line(offset, size, bytes(text) if text is not None else None, self.ended)
             offset += size
 
     def line(self, place: int) -> Line:
         """One of the lines, counted from 0."""
         offset = self.offset + sum(self.sizes[:place])
-        return Line(offset, self.sizes[place], self.texts[place], self.ended)
+        text = self.texts[place]
+        return Line(offset, self.sizes[place], None if text is None else bytes(text), self.ended)
 
     def last_lines(self, size: int) -> list[Line]:
         """So many lines at the end as have that many bytes together, or all."""
@@ -120,11 +121,11 @@ def _stretches(preadinto: Preadinto, start: int, end: int, block_bytes: int) -> 
         if not filled:
             break
         position += filled
-        texts: list[bytes | None] = []
+        texts: list[bytes | memoryview | None] = []
         sizes: list[int] = []
         first, cut = begin, 0
         while begin < end and (newline := block.find(b"\n", cut, filled)) >= 0:
-            text, size = bytes(view[cut:newline]), newline + 1 - cut
+            text, size = view[cut:newline], newline + 1 - cut
             if carried_bytes:
                 size += carried_bytes
                 text = None if size > MAX_LINE_BYTES else b"".join((*carried, text))

@@ -206,21 +206,20 @@ def parse_whole(line: bytes) -> tuple[dict[str, Any], bool]:
     return cast("dict[str, Any]", parsed), mended
 
 
-def parse_plain(lines: Sequence[bytes | None]) -> list[dict[str, Any] | None]:
+def parse_plain(lines: Sequence[bytes | memoryview | None]) -> list[dict[str, Any] | None]:
     """The records of lines as parse_whole has them; None for a line that takes a closer look.
 
     Those are lines that hold no JSON object, are blank, very long, or hold bytes that had to be mended.
     """
+    texts = cast("Sequence[bytes]", lines)
     try:
-        records = list(map(orjson.loads, cast("Sequence[bytes]", lines)))
-    except (orjson.JSONDecodeError, TypeError):
-        return [None if line is None else _one_plain(line) for line in lines]
-    if (
-        set(map(type, records)) == {dict}
-        and max(map(len, cast("Sequence[bytes]", lines))) <= _LARGE_LINE
-    ):
-        return records
-    return [None if line is None else _one_plain(line) for line in lines]
+        if max(map(len, texts)) <= _LARGE_LINE:
+            records = list(map(orjson.loads, texts))
+            if set(map(type, records)) == {dict}:
+                return records
+    except (orjson.JSONDecodeError, TypeError):  # TypeError: a line that was too long to be kept
+        pass
+    return [None if line is None else _one_plain(bytes(line)) for line in lines]
 
 
 def _one_plain(line: bytes) -> dict[str, Any] | None:

@@ -36,6 +36,7 @@ from board.readers.locations import Location, pure_path
 from board.readers.messages import message_text
 from board.readers.parquet_files import ParquetFiles
 from board.readers.parse import LineParser, first_values, last_values, parse_plain, parse_whole
+from board.readers.remote import RemoteLocation
 from board.readers.sources import Row, RowStretch, Source
 from board.store import segments
 from board.store.log_file import AT_REST_SECONDS
@@ -65,6 +66,8 @@ _CROWDED: Final = Remark(
     "one key per quantity, not per rollout; the opened rollout shows all of them",
 )
 _CHUNK_ROWS: Final = 4096
+_STRETCH_BYTES: Final = 256 << 10
+"""Lines that are taken together: they and what they hold stay in the processor's cache."""
 _MOST_ODD: Final = 8
 """Lines are taken together where at most one of so many has to be looked at for itself."""
 
@@ -144,7 +147,8 @@ def index_shard(
 
 def _index_stretches(scan: _Scan, shard: Shard) -> Iterator[ShardIndex]:
     """As index_shard, of lines that are taken together."""
-    for stretch in read_stretches(shard.path, shard.start, shard.end):
+    block = None if isinstance(shard.path, RemoteLocation) else _STRETCH_BYTES
+    for stretch in read_stretches(shard.path, shard.start, shard.end, block):
         rest = stretch
         while rest.texts:
             taken, rest = rest.cut(scan.room)
