@@ -20,18 +20,22 @@ from board.core.records import Remark
 from board.errors import RecordError
 from board.readers.fields import (
     NUMBER_IDS,
+    SEVERAL_REWARDS,
     TEXT_KEYS,
     UNDATED,
     is_truncated,
+    is_unscored,
     read_id,
     read_score,
     read_text,
     without_system_prompt,
 )
+from board.readers.messages import conversation_text, is_messages, response_text
 from board.readers.step_of import read_step
 
 _LARGEST_STEP: Final = 2**63 - 1
 _NOTHING: Final = type(None)
+_NUMBERS: Final = frozenset({float, int, bool})
 _JSON_TEXTS: Final = frozenset({str, _NOTHING})
 
 Values = list[Any]
@@ -53,11 +57,17 @@ class Block:
         if len(keys) > 1 and set(map(len, records)) == {len(keys)}:
             try:
                 rows = map(itemgetter(*keys), records)
-                return cls(dict(zip(keys, map(list, zip(*rows, strict=True)), strict=True)), len(records))
+                return cls(
+                    dict(zip(keys, map(list, zip(*rows, strict=True)), strict=True)), len(records)
+                )
             except KeyError:
                 pass
         keys = dict.fromkeys(chain.from_iterable(records))
         return cls({key: [r.get(key) for r in records] for key in keys}, len(records))
+
+    def values(self, key: str) -> Values:
+        """The values of a key; None in all rows where there is no such key."""
+        return self.columns.get(key) or [None] * self.rows
 
     def row(self, place: int) -> dict[str, Any]:
         """One row as a mapping, a None for a key it has no value for."""
@@ -81,9 +91,13 @@ class Columns:
     odd: frozenset[int]
 
 
-def are_finite(values: Values) -> bool:
-    """Whether all are finite floats; False also for some such lists, whose sum overflows."""
-    return set(map(type, values)) == {float} and math.isfinite(sum(values))
+def finite_numbers(values: Values) -> list[float] | None:
+    """The values as floats, if all are finite numbers; None for others, or where their sum overflows."""
+    kinds = set(map(type, values))
+    if not kinds <= _NUMBERS:
+        return None
+    numbers = values if kinds == {float} else list(map(float, values))
+    return numbers if math.isfinite(sum(numbers)) else None
 
 
 class ColumnBuilder:
@@ -109,20 +123,62 @@ class ColumnBuilder:
 
     def take_score(self, key: str, values: Values) -> None:
         """Takes a scalar score."""
-        if not are_finite(values):
-            values = self._each(read_score, values)
-        self._put(self.scores, key, values)
+        self._put(self.scores, key, finite_numbers(values) or self._each(read_score, values))
+
+    def take_exchange(self, prompts: Values, responses: Values) -> None:
+        """Takes prompts and responses that are texts or lists of chat messages, as the log has them."""
+        given: Values = list(prompts)
+        said: Values = list(responses)
+        for row, (prompt, response) in enumerate(zip(prompts, responses, strict=True)):
+            if type(response) is not str and is_messages(response):
+                said[row] = response_text(response)
+                if type(prompt) is not str and is_messages(prompt):
+                    given[row] = conversation_text(prompt)
+        self.take("prompt", given)
+        self.take("response", said)
+
+    def take_rewards(self, parts: Mapping[str, Values]) -> None:
+        """Takes named rewards of which the log has no total, as RecordBuilder.take_rewards; each is in
+        every row. NaN and None are parts that were not scored.
+        """
+        scored = {
+            name: [None if is_unscored(value) else value for value in values]
+            for name, values in parts.items()
+        }
+        for name, values in scored.items():
+            self.take_score(f"rewards.{name}", values)
+        if len(scored) == 1:
+            self._put(self.scores, "reward", next(iter(scored.values())))
+        elif scored:
+            none = [
+                row
+                for row, values in enumerate(zip(*scored.values(), strict=True))
+                if not any(v is not None for v in values)
+            ]
+            self.set_odd(none)
+            self.remarks.append(SEVERAL_REWARDS)
+
+    def take_defaults(self, objects: Values) -> None:
+        """Takes the entries of an object in each row, where the row has no such key itself."""
+        rows = [cast("dict[str, Any]", one) if isinstance(one, dict) else {} for one in objects]
+        for name in dict.fromkeys(chain.from_iterable(rows)):
+            values = [row.get(name) for row in rows]
+            if (known := self.extras.get(name)) is not None:
+                values = [b if a is None else a for a, b in zip(known, values, strict=True)]
+            self.extras[name] = values
+
+    def set_id(self, key: str, value: object) -> None:
+        """Gives all rows an id."""
+        self.ids[key] = [value] * self.rows
 
     def put_id(self, key: str, values: Values) -> None:
         """Takes ids that were read already."""
         self._put(self.ids, key, values)
 
-    def default_id(self, key: str, value: object) -> None:
+    def default_ids(self, key: str, values: Values) -> None:
         """Gives an id to those rows that have none."""
-        known = self.ids.get(key)
-        values = [value] * self.rows
-        if known is not None:
-            values = [value if one is None else one for one in known]
+        if (known := self.ids.get(key)) is not None:
+            values = [b if a is None else a for a, b in zip(known, values, strict=True)]
         self.ids[key] = values
 
     def set_odd(self, places: Sequence[int]) -> None:
@@ -154,7 +210,10 @@ class ColumnBuilder:
         """What `build` is given, or what says nothing of a rollout."""
 
     def _take_id(self, key: str, values: Values) -> None:
-        if key in NUMBER_IDS or not set(map(type, values)) <= _JSON_TEXTS:
+        kinds = set(map(type, values))
+        if kinds == {int} and key not in NUMBER_IDS:
+            values = list(map(str, values))
+        elif key in NUMBER_IDS or not kinds <= _JSON_TEXTS:
             values = self._each(lambda value: read_id(key, value), values)
         self.put_id(key, values)
 

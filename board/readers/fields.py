@@ -28,6 +28,13 @@ NUMBER_IDS: Final = frozenset({"micro_step", "rank", "policy_version", "timestam
 _LARGEST_STEP: Final = 2**63 - 1
 TEXT_KEYS: Final = ("prompt", "response", "ref_response", "ground_truth", "finish_reason")
 TRUNCATED_REASONS: Final = frozenset({"length", "max_tokens", "max_length", "truncated"})
+SEVERAL_REWARDS: Final = Remark(
+    "reward",
+    "the log has parts of the reward and neither a total nor their weights",
+    "reward is not recorded, each part is; "
+    "log the weighted sum as `reward`, or train with one reward function, to have it",
+    "note",
+)
 UNDATED: Final = Remark("step", "the log has no step", "all rollouts are shown at step 0", "note")
 
 
@@ -225,12 +232,7 @@ class RecordBuilder:
         if not is_unscored(total):
             self.take("reward", total)
         elif len(parts) > 1 and scored:
-            reason = "the log has parts of the reward and neither a total nor their weights"
-            hint = (
-                "reward is not recorded, each part is; "
-                "log the weighted sum as `reward`, or train with one reward function, to have it"
-            )
-            self.remarks.append(Remark("reward", reason, hint, "note"))
+            self.remarks.append(SEVERAL_REWARDS)
         elif scored and (column := f"rewards.{next(iter(scored))}") in self.scores:
             self.scores["reward"] = self.scores[column]
 

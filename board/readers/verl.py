@@ -62,9 +62,9 @@ class VerlReader(Reader):
             else:
                 builder.take(_OURS.get(key, key), _flagged(values))
         if at.folder_split == "eval":
-            builder.default_id("split", "eval")
-        steps = block.columns.get("step") or [None] * block.rows
-        return builder.build([at.step if step is None else step for step in steps])
+            builder.default_ids("split", ["eval"] * block.rows)
+        steps = [at.step if step is None else step for step in block.values("step")]
+        return builder.build(steps)
 
     def read(self, line: Mapping[str, Any], at: Place) -> Record:
         """The Record of one line; the step is the record's, or else the file name's."""

@@ -7,14 +7,13 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from board.core.metrics import ROLLOUT_METRICS
-from board.readers.columns import Columns, Values, are_finite
+from board.readers.columns import Columns, Values, finite_numbers
 from board.store import segments
 from board.store.steps import base_name
 
 PREVIEW_CHARS: Final = 240
 _CUT: Final = PREVIEW_CHARS - 1
 _CUT_SIGN: Final = "…".encode()
-_NUMBERS: Final = frozenset((int, float, bool))
 _LONGEST_PAUSE: Final = 64
 """Stretches of lines, of half a megabyte each."""
 
@@ -90,11 +89,9 @@ def _cells(values: Values) -> Values | None:
     kinds = set(map(type, values))
     if kinds == {str}:
         return [value[:PREVIEW_CHARS] for value in values]
-    if kinds <= _NUMBERS:
-        numbers = values if kinds == {float} else list(map(float, values))
-        if are_finite(numbers):
-            return numbers
-    if kinds.isdisjoint((str, *_NUMBERS)):
+    if (numbers := finite_numbers(values)) is not None:
+        return numbers
+    if kinds.isdisjoint((str, float, int, bool)):
         return None
     cells = list(map(cell, values))
     return None if cells.count(None) == len(cells) else cells
