@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import json
-import random
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from board.core.options import ReadOptions
 from board.core.records import Record
-from board.readers import READERS, recognise
+from board.readers import READERS, reader_named, recognise
 from board.readers.base import Reader
 from board.store import scan, segments
 from board.store.scan import Shard, ShardIndex, index_shard
@@ -24,9 +23,12 @@ from board.store.scan import Shard, ShardIndex, index_shard
 DATA = Path(__file__).parents[2] / "formats" / "data"
 BY_COLUMNS = [reader for reader in READERS if type(reader).columns is not Reader.columns]
 FILES = {
-    reader.name: [path for path in sorted(DATA.rglob("*")) if path.is_file() and recognise(path)[0] is reader]
+    reader.name: [
+        path for path in sorted(DATA.rglob("*")) if path.is_file() and recognise(path)[0] is reader
+    ]
     for reader in BY_COLUMNS
 }
+EXAMPLES = 40
 IDS = [reader.name for reader in BY_COLUMNS]
 
 
@@ -41,7 +43,8 @@ def said(parts: list[ShardIndex]) -> list[Any]:
         (
             {name: part.table.column(name).to_pylist() for name in sorted(part.table.column_names)},
             {name: str(part.table.column(name).type) for name in sorted(part.table.column_names)},
-            segments.columns_of(part.table) and {c.name: c for c in segments.columns_of(part.table)},
+            segments.columns_of(part.table)
+            and {c.name: c for c in segments.columns_of(part.table)},
             (part.events, part.problems, part.consumed, part.lines, part.last_bytes),
             part.tail and said([part.tail]),
         )
@@ -81,12 +84,15 @@ def reads(monkeypatch) -> Callable[[Reader], list[int]]:
 
 @pytest.mark.parametrize("reader", BY_COLUMNS, ids=IDS)
 def test_files_make_the_index_of_their_lines(reader, one_by_one, reads):
-    assert FILES[reader.name]
+    alone, rows = [], 0
     for path in FILES[reader.name]:
         expected = one_by_one(path, reader)
-        alone = reads(reader)
-        assert said(indexed(path, reader)) == expected
-        assert not alone, "no line of these files has to be read for itself"
+        counted = reads(reader)
+        parts = indexed(path, reader)
+        assert said(parts) == expected
+        alone += counted
+        rows += sum(part.table.num_rows for part in parts)
+    assert len(alone) < rows / 2, "most lines have nothing that must be looked at for itself"
 
 
 ODD = (
@@ -98,8 +104,28 @@ ODD = (
     *("x" * 240, "x" * 241, "é" * 240, "é" * 300, "\U0001f600" * 241, "\u2028", "\0"),
 )
 KEYS = (
-    *("input", "output", "gts", "score", "step", "uid", "reward", "request_id", "rollout_id", "acc"),
-    *("group_id", "env", "data_source", "split", "finish_reason", "is_truncated", "rewards", "rank"),
+    *(
+        "input",
+        "output",
+        "gts",
+        "score",
+        "step",
+        "uid",
+        "reward",
+        "request_id",
+        "rollout_id",
+        "acc",
+    ),
+    *(
+        "group_id",
+        "env",
+        "data_source",
+        "split",
+        "finish_reason",
+        "is_truncated",
+        "rewards",
+        "rank",
+    ),
     *("prompt", "completion", "metrics", "token_usage", "error", "task", "info", "answer", "id"),
     *("example_id", "env_name", "stop_condition", "timestamp", "micro_step", "advantage", "index"),
     *("response", "messages", "logprobs", "response_ids", "topk_ids", "type", "line", "k3_mean"),
@@ -108,28 +134,16 @@ KEYS = (
 BROKEN = (
     *(b"", b"  ", b"null", b"3", b"[1]", b"{", b'{"input": "a"', b'{"input": "\xff"}', b"{}"),
     *(b'{"step": 1, "input": "\\ud800", "output": "b", "score": 1}', b'\xef\xbb\xbf{"step": 1}'),
-    *(b'{"step": 1, "input": NaN}', b'{"step": 1} {"step": 2}', b'{"step": 1},{"step": 2}', b"[" * 2000),
+    *(
+        b'{"step": 1, "input": NaN}',
+        b'{"step": 1} {"step": 2}',
+        b'{"step": 1},{"step": 2}',
+        b"[" * 2000,
+    ),
 )
 
 
-@st.composite
-def logs(draw: st.DrawFn, lines: list[bytes]) -> bytes:
-    """Lines of a log, many as they are, some with other values, keys or bytes."""
-    chosen = draw(st.lists(st.sampled_from(lines), min_size=1, max_size=12))
-    found = [line for line in chosen for _ in range(draw(st.sampled_from([1, 1, 9])))]
-    for _ in range(draw(st.integers(0, 4))):
-        place = draw(st.integers(0, len(found) - 1))
-        found[place] = draw(st.sampled_from(BROKEN) | st.builds(changed, st.just(found[place]), CHANGES))
-    if draw(st.booleans()):  # a key that all lines have
-        change = draw(CHANGES)
-        found = [changed(line, change) for line in found]
-    return b"\n".join(found) + draw(st.sampled_from([b"\n", b""]))
-
-
-CHANGES = st.dictionaries(st.sampled_from(KEYS), st.sampled_from(ODD), min_size=1, max_size=4)
-
-
-def changed(line: bytes, change: dict[str, Any]) -> bytes:
+def changed(line: bytes, change: Mapping[str, Any]) -> bytes:
     """The line with other values; as it is where it holds no object."""
     try:
         record = json.loads(line)
@@ -138,21 +152,67 @@ def changed(line: bytes, change: dict[str, Any]) -> bytes:
     return json.dumps(record | change).encode() if isinstance(record, dict) else line
 
 
-@pytest.mark.parametrize("reader", [r for r in BY_COLUMNS if FILES[r.name][0].suffix == ".jsonl"], ids=lambda r: r.name)
-def test_whatever_lines_hold_they_make_the_index_of_each(reader, one_by_one, tmp_path, monkeypatch):
-    monkeypatch.setattr(scan, "_CHUNK_ROWS", 7)
-    monkeypatch.setattr(scan, "PART_ROWS", 20)
-    monkeypatch.setattr(scan, "_MOST_ODD", 1)  # together, however few are plain
-    lines = [line for path in FILES[reader.name] for line in path.read_bytes().splitlines()]
-    path = tmp_path / "3.jsonl"
+def change(draw: Random) -> dict[str, Any]:
+    """A few keys with values that they may not have."""
+    return {draw.choice(KEYS): draw.choice(ODD) for _ in range(draw.randint(1, 3))}
 
-    @settings(max_examples=EXAMPLES, deadline=None, database=None, derandomize=True)
-    @given(logs(lines))
-    def check(log: bytes) -> None:
-        path.write_bytes(log)
+
+def log(draw: Random, lines: Sequence[bytes]) -> bytes:
+    """Lines of a log, most as they are, some with other values, keys or bytes."""
+    found = draw.choices(lines, k=draw.randint(1, 50))
+    for place in draw.sample(range(len(found)), min(draw.randint(0, 4), len(found))):
+        is_broken = draw.random() < 0.3
+        found[place] = draw.choice(BROKEN) if is_broken else changed(found[place], change(draw))
+    if draw.random() < 0.6:  # what all lines have
+        same = change(draw)
+        found = [changed(line, same) for line in found]
+    return b"\n".join(found) + draw.choice([b"\n", b""])
+
+
+@pytest.fixture
+def small_parts(monkeypatch) -> None:
+    """Parts and tables of a few rows; lines are taken together however few of them are plain."""
+    monkeypatch.setattr(scan, "_CHUNK_ROWS", 12)
+    monkeypatch.setattr(scan, "PART_ROWS", 25)
+    monkeypatch.setattr(scan, "_MOST_ODD", 1)
+
+
+@pytest.mark.parametrize("name", ["verl", "verifiers"])
+def test_whatever_lines_hold_they_make_the_index_of_each(name, small_parts, one_by_one, tmp_path):
+    reader, path, draw = reader_named(name), tmp_path / "3.jsonl", Random(6)
+    lines = [line for file in FILES[name] for line in file.read_bytes().splitlines()]
+    for _ in range(EXAMPLES):
+        path.write_bytes(log(draw, lines))
+        options = draw.choice([None, ReadOptions(system_prompt_end="e")])
+        assert said(indexed(path, reader, options)) == one_by_one(path, reader, options)
+
+
+VALUES = (None, None, 1.5, 0.0, math.nan, math.inf, "a", "0.5", "x" * 300, 3, True, [1.5], {"a": 1})
+
+
+def column(draw: Random, rows: int) -> pa.Array:
+    """A column of a table: of one type, with or without nulls."""
+    kind = type(draw.choice(VALUES[2:]))
+    chosen = [value for value in VALUES if type(value) in (kind, type(None))]
+    return pa.array([draw.choice(chosen if rows > 2 else chosen[-1:]) for _ in range(rows)])
+
+
+def test_whatever_a_table_holds_it_makes_the_index_of_its_rows(small_parts, one_by_one, tmp_path):
+    reader, path, draw = reader_named("trl"), tmp_path / "completions_00001.parquet", Random(6)
+    tables = [pq.read_table(file) for file in FILES["trl"]]
+    for _ in range(EXAMPLES):
+        table = draw.choice(tables)
+        for name in draw.choices((*table.column_names, *KEYS), k=draw.randint(0, 3)):
+            held = {n: table.column(n) for n in table.column_names}
+            table = pa.table(held | {name: column(draw, table.num_rows)})
+        pq.write_table(table, path)
         assert said(indexed(path, reader)) == one_by_one(path, reader)
 
-    check()
 
-
-EXAMPLES = 150
+def test_lines_with_values_per_token_are_read_one_by_one(one_by_one, tmp_path):
+    reader, path = reader_named("verl"), tmp_path / "3.jsonl"
+    record = {"input": "a", "output": "bc", "score": 1, "logprobs": [-1.0, -3.0]}
+    path.write_text(f"{json.dumps(record)}\n" * 40)
+    assert said(indexed(path, reader)) == one_by_one(path, reader)
+    (part,) = indexed(path, reader)
+    assert part.table.column("logprobs_mean").to_pylist() == [-2.0] * 40
