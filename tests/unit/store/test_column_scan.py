@@ -187,6 +187,38 @@ def test_whatever_lines_hold_they_make_the_index_of_each(name, small_parts, one_
         assert said(indexed(path, reader, options)) == one_by_one(path, reader, options)
 
 
+PAIRS = (
+    {"logged.reward": 1, "reward": 2},
+    {"metrics": {"a": None}, "token_usage": {"a": 5}},
+    {"metrics": {"a": 4}, "a": None},
+    {"acc": math.nan, "x": [10**400]},
+    {"uid": "a_1_2", "group_id": "b", "rollout_id": 3},
+    {"finish_reason": "length", "is_truncated": None},
+)
+
+
+@pytest.mark.parametrize("name", ["verl", "verifiers"])
+@pytest.mark.parametrize("same", PAIRS, ids=str)
+def test_keys_that_mean_the_same_are_read_as_in_each_line(name, same, one_by_one, tmp_path):
+    reader, path = reader_named(name), tmp_path / "3.jsonl"
+    lines = [line for file in FILES[name] for line in file.read_bytes().splitlines()]
+    path.write_bytes(b"".join(changed(line, same) + b"\n" for line in lines))
+    assert said(indexed(path, reader)) == one_by_one(path, reader)
+
+
+def test_a_step_that_is_too_large_costs_its_line_alone(one_by_one, tmp_path):
+    reader, path = reader_named("verl"), tmp_path / "3.jsonl"
+    steps = [1] * 9 + [2**63]
+    path.write_text(
+        "".join(
+            json.dumps({"input": "a", "output": "b", "score": 1, "step": s}) + "\n" for s in steps
+        )
+    )
+    (part,) = indexed(path, reader)
+    assert said([part]) == one_by_one(path, reader)
+    assert (part.table.num_rows, [p.line for p in part.problems]) == (9, [10])
+
+
 VALUES = (None, None, 1.5, 0.0, math.nan, math.inf, "a", "0.5", "x" * 300, 3, True, [1.5], {"a": 1})
 
 
