@@ -38,6 +38,8 @@ _PIECES: Final = (
 )
 _CHARS: Final = {"usual": ((500, 1500), (1000, 7000)), "small": ((100, 400), (100, 800))}
 """Characters of prompt and response, (fewest, most)."""
+_NOT_ASCII: Final = 0.2
+"""Share of texts with a sign that is not ASCII, as in a dump of a run on GSM8K."""
 _TABLE_ROWS: Final = 1024
 _GROUP: Final = 8
 _STEP: Final = 128
@@ -47,8 +49,10 @@ Rollout = dict[str, Any]
 
 def texts(rng: np.random.Generator, lengths: tuple[int, int]) -> Iterator[str]:
     """Endless texts of so many characters, cut from one long one."""
-    source = " ".join(_PIECES[i] for i in rng.integers(0, len(_PIECES), 100_000))
+    other = " ".join(_PIECES[i] for i in rng.integers(0, len(_PIECES), 100_000))
+    plain = other.replace("’", "'")
     while True:
+        source = other if rng.random() < _NOT_ASCII else plain
         length = int(rng.integers(*lengths, endpoint=True))
         start = int(rng.integers(0, len(source) - length))
         yield source[start : start + length]

@@ -17,7 +17,8 @@ def is_messages(value: object) -> TypeGuard[list[dict[str, Any]]]:
     """Whether a value is a list of chat messages, of at least one."""
     if not isinstance(value, list) or not value:
         return False
-    for entry in cast("list[object]", value):
+    entries: list[object] = value
+    for entry in entries:
         if not isinstance(entry, dict) or "role" not in entry:
             return False
     return True
@@ -34,7 +35,7 @@ def message_text(message: Message) -> str:
     Parts that are no text stand in brackets, images with their size: [image 640×480], [image 34 kB].
     """
     content = message.get("content")
-    if type(content) is str and len(message) == 2 and "role" in message:  # nearly all: text alone
+    if type(content) is str and len(message) == 2 and "role" in message:  # most: text alone
         return content
     blocks = [*_reasoning(message), _content(content), *_tool_calls(message)]
     return "\n".join(block for block in blocks if block)
@@ -42,12 +43,13 @@ def message_text(message: Message) -> str:
 
 def conversation_text(messages: Sequence[Message]) -> str:
     """Messages in reading order, each under its role."""
-    return "\n\n".join([f"[{_role(m)}]\n{message_text(m)}" for m in messages])
-
-
-def _role(message: Message) -> Any:
-    role = message.get("role")
-    return "?" if role is None else role
+    turns: list[str] = []
+    for message in messages:
+        role, content = message.get("role"), message.get("content")
+        is_plain = type(content) is str and len(message) == 2 and role is not None
+        text = content if is_plain else message_text(message)
+        turns.append(f"[{'?' if role is None else role}]\n{text}")
+    return "\n\n".join(turns)
 
 
 def response_text(messages: Sequence[Message]) -> str:

@@ -7,7 +7,7 @@ another one has, or one at the beginning of a buffer that is the end of the buff
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -53,19 +53,24 @@ def repeat_keys(found: Columns, repeats: Repeats) -> list[int]:
     return [NO_KEY if row[2] is None else _hashed(orjson.dumps(row)) for row in rows]
 
 
-def _by_row(columns: Mapping[str, list[Any]], count: int) -> Iterator[dict[str, Any]]:
+def _by_row(columns: Mapping[str, list[Any]], count: int) -> list[dict[str, Any]]:
     """What each row holds, by name."""
     if not columns:
-        return iter([{}] * count)
-    rows = zip(*columns.values(), strict=True)
-    return ({k: v for k, v in zip(columns, row, strict=True) if v is not None} for row in rows)
+        return [{}] * count
+    found = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    if any(None in values for values in columns.values()):
+        return [{k: v for k, v in row.items() if v is not None} for row in found]
+    return found
 
 
 def _buffer_key(texts: Mapping[str, str], scores: Mapping[str, float]) -> int:
-    """The key of a row of a buffer: of the lengths of its texts, its scores, and the texts themselves."""
-    names = sorted(texts)
-    encoded = [texts[name].encode("utf-8", "surrogatepass") for name in names]
-    said = [[(n, len(e)) for n, e in zip(names, encoded, strict=True)], scores]
+    """The key of a row of a buffer: of its scores, the lengths of its texts, and the texts."""
+    said: dict[str, Any] = dict(scores)
+    encoded: list[bytes] = []
+    for name in sorted(texts):
+        text = texts[name].encode("utf-8", "surrogatepass")
+        said["text " + name] = len(text)
+        encoded.append(text)
     return _hashed(orjson.dumps(said, option=orjson.OPT_SORT_KEYS), *encoded)
 
 
