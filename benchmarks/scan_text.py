@@ -2,11 +2,12 @@
 
     python benchmarks/scan_text.py [--megabytes 60] [--rounds 7] [--reader verl] [--lines usual]
 
-Writes logs of the shape of verl's, verifiers' and TRL's, and reads each in turn, in one process: with a loop
-that parses every line and keeps nothing; with the board's scan, which makes the table's rows (`scan`);
-and with the scan as an index is made, its rows written to disk (`index`). What counts is CPU time, the
-smallest of all rounds, and its ratio: 1 is as fast as the loop. The numbers and texts in the logs mean
-nothing. TRL's log is Parquet, in files of 1,024 rows; the loop reads the same rows from lines of JSON.
+Writes logs of the shape of verl's, verifiers' and TRL's, and reads each in turn, in one process: with a
+loop that parses every line and keeps nothing; with the board's scan, which makes the table's rows
+(`scan`); and with the scan as an index is made, its rows written to disk (`index`). What counts is CPU
+time, the smallest of all rounds, and its ratio: 1 is as fast as the loop. The numbers and texts in the
+logs mean nothing. TRL's log is Parquet, in files of 1,024 rows; the loop reads the same rows from lines
+of JSON.
 """
 
 from __future__ import annotations

@@ -100,6 +100,11 @@ def finite_numbers(values: Values) -> list[float] | None:
     return numbers if math.isfinite(sum(numbers)) else None
 
 
+def _kept(values: Values, kept: list[bool] | None) -> Values:
+    """The values of the rows that are kept; None: of all."""
+    return values if kept is None else list(compress(values, kept))
+
+
 class ColumnBuilder:
     """Takes the keys of a block, as RecordBuilder takes those of a line, and builds the Columns."""
 
@@ -249,15 +254,22 @@ class ColumnBuilder:
                 None if prompt is None else without_system_prompt(prompt, self.options)
                 for prompt in prompts
             ]
-        groups = (self.ids, self.texts, self.scores, self.extras)
-        if self._odd:
-            kept = [place not in self._odd for place in range(self.rows)]
-            steps = list(compress(steps, kept))
-            groups = tuple({k: list(compress(v, kept)) for k, v in g.items()} for g in groups)
-        return Columns(steps, *groups, self.remarks, frozenset(self._odd))
+        kept = [place not in self._odd for place in range(self.rows)] if self._odd else None
+        return Columns(
+            _kept(steps, kept),
+            {key: _kept(values, kept) for key, values in self.ids.items()},
+            {key: _kept(values, kept) for key, values in self.texts.items()},
+            {key: _kept(values, kept) for key, values in self.scores.items()},
+            {key: _kept(values, kept) for key, values in self.extras.items()},
+            self.remarks,
+            frozenset(self._odd),
+        )
 
     def _read_steps(self, steps: Values) -> list[int]:
-        if set(map(type, steps)) == {int} and max(map(abs, steps)) <= _LARGEST_STEP:
+        if (
+            set(map(type, steps)) == {int}
+            and max(map(abs, cast("list[int]", steps))) <= _LARGEST_STEP
+        ):
             return steps
         # Texts around a number are remarked upon.
         self._odd.update(

@@ -50,7 +50,7 @@ class ParquetFiles(Source):
         """As lines, the rows of a batch together."""
         with _opened(path) as file:
             number = 0
-            for batch in file.iter_batches(batch_size=_BATCH_ROWS):
+            for batch in file.iter_batches(batch_size=_BATCH_ROWS, use_threads=False):
                 rows: int = batch.num_rows
                 columns = {name: _values(batch.column(name)) for name in batch.schema.names}
                 block = Block(columns, rows)

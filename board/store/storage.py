@@ -173,7 +173,7 @@ class FolderStorage:
                 table,
                 temporary,
                 row_group_size=_ROW_GROUP,
-                use_dictionary=_repeating(table),
+                use_dictionary=_repeating(table),  # pyright: ignore[reportArgumentType]  # its default says bool
                 compression="lz4",  # half the time of zstd to read, for 1.4 times the bytes,
                 write_page_checksum=True,
                 write_statistics=["step"],  # pyright: ignore[reportArgumentType]  # its default says bool

@@ -1,5 +1,8 @@
 """What a reader's `columns` says of many rollouts -> the columns of the table, as scan makes its rows."""
 
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyarrow ships without types.
+
 from __future__ import annotations
 
 import math
@@ -117,8 +120,8 @@ class PendingColumns:
                 values.extend([None] * rows)
 
     def table(self) -> Any:
-        """All rows as a table; none are pending afterwards."""
-        table = segments.table_of_columns(self._columns)
+        """All rows as a pyarrow Table; none are pending afterwards."""
+        table: Any = segments.table_of_columns(self._columns)
         self.rows, self._columns = 0, {}
         return table
 
