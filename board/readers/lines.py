@@ -128,9 +128,9 @@ def _stretches(preadinto: Preadinto, start: int, end: int, block_bytes: int) -> 
             text, size = view[cut:newline], newline + 1 - cut
             if carried_bytes:
                 size += carried_bytes
-                text = None if size > MAX_LINE_BYTES else b"".join((*carried, text))
+                text = b"".join((*carried, text))
                 carried, carried_bytes = [], 0
-            texts.append(text)
+            texts.append(None if size > MAX_LINE_BYTES else text)
             sizes.append(size)
             begin += size
             cut = newline + 1
