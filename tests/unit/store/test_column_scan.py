@@ -28,6 +28,7 @@ FILES = {
     ]
     for reader in BY_COLUMNS
 }
+OF_LINES = [name for name, files in FILES.items() if files[0].suffix == ".jsonl"]
 EXAMPLES = 40
 IDS = [reader.name for reader in BY_COLUMNS]
 
@@ -177,7 +178,7 @@ def small_parts(monkeypatch) -> None:
     monkeypatch.setattr(scan, "_MOST_ODD", 1)
 
 
-@pytest.mark.parametrize("name", ["verl", "verifiers"])
+@pytest.mark.parametrize("name", OF_LINES)
 def test_whatever_lines_hold_they_make_the_index_of_each(name, small_parts, one_by_one, tmp_path):
     reader, path, draw = reader_named(name), tmp_path / "3.jsonl", Random(6)
     lines = [line for file in FILES[name] for line in file.read_bytes().splitlines()]
@@ -197,7 +198,7 @@ PAIRS = (
 )
 
 
-@pytest.mark.parametrize("name", ["verl", "verifiers"])
+@pytest.mark.parametrize("name", OF_LINES)
 @pytest.mark.parametrize("same", PAIRS, ids=str)
 def test_keys_that_mean_the_same_are_read_as_in_each_line(name, same, one_by_one, tmp_path):
     reader, path = reader_named(name), tmp_path / "3.jsonl"
