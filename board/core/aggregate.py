@@ -79,6 +79,10 @@ class Aggregator:
         if self._pending >= _MAX_PENDING_TOKENS:
             self._reduce_pending()
 
+    def pass_over(self, rows: int) -> None:
+        """Adds so many rollouts that recorded none of the arrays."""
+        self._rows += rows
+
     def finish(self) -> dict[str, FloatArray]:
         """Columns of `COLUMNS`, each float64 [rollouts added], NaN where not recorded."""
         self._reduce_pending()

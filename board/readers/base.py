@@ -11,12 +11,13 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path, PurePath
 from typing import Any, Literal
 
 from board.core.options import ReadOptions
 from board.core.records import Record
+from board.readers.columns import Block, Columns
 from board.readers.sources import JSON_LINES, Source
 from board.readers.step_of import split_of, step_of_text
 
@@ -67,8 +68,6 @@ class Place:
     """
 
     # A plain class, changed from line to line: one made for each would cost a microsecond.
-    __slots__ = ("_named", "line", "options", "path")
-
     def __init__(
         self,
         path: PurePath,
@@ -86,17 +85,22 @@ class Place:
         """What the layout's group of that name holds; None where the path does not say."""
         return self._named.get(group)
 
-    @property
+    @cached_property
     def step(self) -> int | None:
         """The step that the path names, by the layout's group `step`."""
         text = self._named.get("step")
         return None if text is None else step_of_text(text)
 
-    @property
+    @cached_property
     def split(self) -> str | None:
         """Whether it is train or eval, by the layout's group `split`."""
         text = self._named.get("split")
         return None if text is None else split_of(text)
+
+    @cached_property
+    def folder_split(self) -> str:
+        """Whether the file's folder is one of training or, by its name, of evaluation."""
+        return split_of(self.path.parent.name)
 
 
 class Reader(ABC):
@@ -133,6 +137,16 @@ class Reader(ABC):
         is parsed whole: it holds no RawNumbers. Raises RecordError when the line can't be used.
         """
         return (line,)
+
+    def columns(self, block: Block, at: Place) -> Columns | None:
+        """What `read` makes of every row of a block, as lists, without a Record for each.
+
+        Only worth its while for formats of texts and numbers; one that does not have it is read line by
+        line. What it gives must be what `read` gives, row for row: rows of which it is not sure it leaves
+        to `read` (ColumnBuilder does), and a block as a whole by None. Formats with `rows`, and events,
+        have none.
+        """
+        return None
 
     def beside(self, path: Path) -> Sequence[Path]:
         """The files beside a log that its rollouts are read with, in a fixed order.

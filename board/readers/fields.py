@@ -24,12 +24,20 @@ from board.readers.messages import (
 from board.readers.parse import RawNumbers, as_numbers, kind_of
 from board.readers.step_of import read_step
 
-_INTEGER_IDS: Final = frozenset({"micro_step", "rank", "policy_version"})
+NUMBER_IDS: Final = frozenset({"micro_step", "rank", "policy_version", "timestamp"})
 _LARGEST_STEP: Final = 2**63 - 1
-_TEXTS: Final = ("prompt", "response", "ref_response", "ground_truth", "finish_reason")
+TEXT_KEYS: Final = ("prompt", "response", "ref_response", "ground_truth", "finish_reason")
 TRUNCATED_REASONS: Final = frozenset(
     {"length", "max_tokens", "max_length", "max_output_tokens", "truncated"}
 )
+SEVERAL_REWARDS: Final = Remark(
+    "reward",
+    "the log has parts of the reward and neither a total nor their weights",
+    "reward is not recorded, each part is; "
+    "log the weighted sum as `reward`, or train with one reward function, to have it",
+    "note",
+)
+UNDATED: Final = Remark("step", "the log has no step", "all rollouts are shown at step 0", "note")
 
 
 def read_number(value: object) -> float | None:
@@ -37,6 +45,8 @@ def read_number(value: object) -> float | None:
 
     Raises RecordError on anything else, infinities included.
     """
+    if type(value) is float and math.isfinite(value):  # nearly all
+        return value
     if value is None or value == "":
         return None
     if isinstance(value, str):
@@ -62,7 +72,60 @@ def read_number(value: object) -> float | None:
     return number
 
 
-def _is_unscored(value: object) -> bool:
+def read_score(value: object) -> float | None:
+    """As read_number, of a score: NaN is measured, and has no value in the table, hence RecordError."""
+    number = read_number(value)
+    if number is not None and math.isnan(number):
+        raise RecordError("is NaN", hint="a number; it is left out of tables and means")
+    return number
+
+
+def read_id(key: str, value: object) -> Any:
+    """What names a rollout: text, but for the keys that are numbers; None where it is not recorded.
+
+    Raises RecordError on anything that is neither text nor a number.
+    """
+    if isinstance(value, str) and key not in NUMBER_IDS:
+        return value
+    if key in NUMBER_IDS:
+        number = read_number(value)
+        if number is None or math.isnan(number):
+            return None
+        return number if key == "timestamp" else _whole(number)
+    if isinstance(value, float) and math.isnan(value):
+        return None  # how a table writes that a row has no such id
+    if isinstance(value, int | float):
+        whole = isinstance(value, float) and value.is_integer()
+        return str(int(value) if whole else value)
+    raise RecordError(f"is {kind_of(value)}", hint="text or a number")
+
+
+def read_text(key: str, value: object) -> str:
+    """Text, or chat messages as text. Raises RecordError on anything else."""
+    if isinstance(value, str):
+        return value
+    if is_messages(value):
+        return conversation_text(value)
+    if key == "ground_truth":
+        return str(value)
+    raise RecordError(f"is {kind_of(value)}", hint="text, or a list of chat messages")
+
+
+def is_truncated(finish_reason: str) -> float:
+    """1 where the limit ended the response; a finish reason of "length" says so by definition."""
+    return float(finish_reason.lower() in TRUNCATED_REASONS)
+
+
+def without_system_prompt(prompt: str, options: ReadOptions) -> str:
+    """The prompt without what the user's choice says is the system prompt."""
+    marker = options.system_prompt_end
+    if not marker or marker not in prompt:
+        return prompt
+    return prompt.split(marker, 1)[1].lstrip("\n")
+
+
+def is_unscored(value: object) -> bool:
+    """Whether a part of a reward was not scored."""
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 
@@ -130,12 +193,9 @@ class RecordBuilder:
 
     def take_score(self, key: str, value: Any) -> None:
         """Takes a scalar score; NaN is measured, hence a remark, and has no value in the table."""
-        number = read_number(value)
-        if number is None:
-            return
-        if math.isnan(number):
-            raise RecordError("is NaN", hint="a number; it is left out of tables and means")
-        self.scores[key] = number
+        number = read_score(value)
+        if number is not None:
+            self.scores[key] = number
 
     def take_turns(self, prompt: Sequence[Message], response: Sequence[Message]) -> None:
         """Takes a conversation that is cut into what was given and what was generated after it."""
@@ -169,17 +229,12 @@ class RecordBuilder:
         total: the reward, where the log has it. Else it is the one part there is; of several it is not
         recorded, since their weights are not in the log.
         """
-        scored = {name: value for name, value in parts.items() if not _is_unscored(value)}
+        scored = {name: value for name, value in parts.items() if not is_unscored(value)}
         self.take("rewards", scored)
-        if not _is_unscored(total):
+        if not is_unscored(total):
             self.take("reward", total)
         elif len(parts) > 1 and scored:
-            reason = "the log has parts of the reward and neither a total nor their weights"
-            hint = (
-                "reward is not recorded, each part is; "
-                "log the weighted sum as `reward`, or train with one reward function, to have it"
-            )
-            self.remarks.append(Remark("reward", reason, hint, "note"))
+            self.remarks.append(SEVERAL_REWARDS)
         elif scored and (column := f"rewards.{next(iter(scored))}") in self.scores:
             self.scores["reward"] = self.scores[column]
 
@@ -193,27 +248,12 @@ class RecordBuilder:
             self.tokens[key] = array
 
     def _take_text(self, key: str, value: Any) -> None:
-        if isinstance(value, str):
-            self.texts[key] = value
-        elif is_messages(value):
-            self.texts[key] = conversation_text(value)
-        elif key == "ground_truth":
-            self.texts[key] = str(value)
-        else:
-            raise RecordError(f"is {kind_of(value)}", hint="text, or a list of chat messages")
+        self.texts[key] = read_text(key, value)
 
     def _take_id(self, key: str, value: Any) -> None:
-        if key in _INTEGER_IDS or key == "timestamp":
-            number = read_number(value)
-            if number is not None and not math.isnan(number):
-                self.ids[key] = number if key == "timestamp" else _whole(number)
-        elif isinstance(value, float) and math.isnan(value):
-            return  # how a table writes that a row has no such id
-        elif isinstance(value, str | int | float):
-            whole = isinstance(value, float) and value.is_integer()
-            self.ids[key] = str(int(value) if whole else value)
-        else:
-            raise RecordError(f"is {kind_of(value)}", hint="text or a number")
+        found = read_id(key, value)
+        if found is not None:
+            self.ids[key] = found
 
     def _take_reward_parts(self, key: str, value: Any) -> None:
         if not isinstance(value, dict):
@@ -248,8 +288,7 @@ class RecordBuilder:
 
     def build_undated(self) -> Record:
         """The Record of a rollout whose log has no step, at step 0; a note says so."""
-        hint = "all rollouts are shown at step 0"
-        self.remarks.append(Remark("step", "the log has no step", hint, "note"))
+        self.remarks.append(UNDATED)
         return self.build(0)
 
     def build(self, step: object) -> Record:
@@ -305,15 +344,13 @@ class RecordBuilder:
         )
 
     def _derive_truncation(self) -> None:
-        """A finish reason of "length" says by definition that the limit ended the response."""
         reason = self.texts.get("finish_reason")
         if reason is not None and "is_truncated" not in self.scores:
-            self.scores["is_truncated"] = float(reason.lower() in TRUNCATED_REASONS)
+            self.scores["is_truncated"] = is_truncated(reason)
 
     def _drop_system_prompt(self) -> None:
-        marker, prompt = self.options.system_prompt_end, self.texts.get("prompt")
-        if marker and prompt and marker in prompt:
-            self.texts["prompt"] = prompt.split(marker, 1)[1].lstrip("\n")
+        if (prompt := self.texts.get("prompt")) is not None:
+            self.texts["prompt"] = without_system_prompt(prompt, self.options)
 
     def _drop_padding(self) -> int:
         """Cuts padding off both ends of the pieces and of every array as long as they are."""
@@ -346,7 +383,7 @@ class RecordBuilder:
         **dict.fromkeys(schema.TOKEN_ARRAY_FIELDS, _take_array),
         **dict.fromkeys(schema.SCORE_FIELDS, take_score),
         **dict.fromkeys(schema.ID_FIELDS, _take_id),
-        **dict.fromkeys(_TEXTS, _take_text),
+        **dict.fromkeys(TEXT_KEYS, _take_text),
         **dict.fromkeys(schema.TOPK_FIELDS, _take_top_k),
         **dict.fromkeys(("messages", "segments"), _take_objects),
         **dict.fromkeys(("step", "index", "type"), _leave),

@@ -35,6 +35,47 @@ class Line:
     ended: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Lines that follow each other. offset: where the first begins, in bytes.
+
+    texts: as Line.text of each, or a view of it that holds until the next stretch is asked for. sizes: as
+    Line.size of each. ended: whether a newline ends each; where none does it is one line, the last.
+    """
+
+    offset: int
+    texts: list[bytes | memoryview | None]
+    sizes: list[int]
+    ended: bool = True
+
+    def lines(self) -> Iterator[Line]:
+        """The lines one by one."""
+        offset = self.offset
+        for text, size in zip(self.texts, self.sizes, strict=True):
+            yield Line(offset, size, bytes(text) if text is not None else None, self.ended)
+            offset += size
+
+    def line(self, place: int) -> Line:
+        """One of the lines, counted from 0."""
+        offset = self.offset + sum(self.sizes[:place])
+        text = self.texts[place]
+        return Line(offset, self.sizes[place], None if text is None else bytes(text), self.ended)
+
+    def last_lines(self, size: int) -> list[Line]:
+        """So many lines at the end as have that many bytes together, or all."""
+        first = len(self.sizes)
+        while first and size > 0:
+            first -= 1
+            size -= self.sizes[first]
+        return [self.line(place) for place in range(first, len(self.sizes))]
+
+    def cut(self, count: int) -> tuple[Stretch, Stretch]:
+        """The first lines, and those after them, of which there may be none."""
+        head, rest = self.sizes[:count], self.sizes[count:]
+        after = Stretch(self.offset + sum(head), self.texts[count:], rest, self.ended)
+        return Stretch(self.offset, self.texts[:count], head, self.ended), after
+
+
 def read_lines(
     path: Location, start: int = 0, end: int | None = None, block: int | None = None
 ) -> Iterator[Line]:
@@ -43,10 +84,18 @@ def read_lines(
     block: bytes to read at once, where the usual number is not wanted. Blank lines are yielded too, so
     that counting them gives line numbers. Raises OSError.
     """
+    for stretch in read_stretches(path, start, end, block):
+        yield from stretch.lines()
+
+
+def read_stretches(
+    path: Location, start: int = 0, end: int | None = None, block: int | None = None
+) -> Iterator[Stretch]:
+    """As read_lines, the lines of a block together; a stretch has at least one."""
     usual = REMOTE_BLOCK_BYTES if isinstance(path, RemoteLocation) else BLOCK_BYTES
     end = path.stat().st_size if end is None else end
     with opened(path, end) as preadinto:
-        yield from _lines(preadinto, start, end, block or usual)
+        yield from _stretches(preadinto, start, end, block or usual)
 
 
 def read_bytes(path: Location, offset: int, size: int) -> bytes:
@@ -60,7 +109,7 @@ def read_bytes(path: Location, offset: int, size: int) -> bytes:
         os.close(descriptor)
 
 
-def _lines(preadinto: Preadinto, start: int, end: int, block_bytes: int) -> Iterator[Line]:
+def _stretches(preadinto: Preadinto, start: int, end: int, block_bytes: int) -> Iterator[Stretch]:
     position = begin = start
     carried: list[bytes] = []
     carried_bytes = 0
@@ -72,19 +121,21 @@ def _lines(preadinto: Preadinto, start: int, end: int, block_bytes: int) -> Iter
         if not filled:
             break
         position += filled
-        cut = 0
-        while (newline := block.find(b"\n", cut, filled)) >= 0:
-            if begin >= end:
-                return
-            size = carried_bytes + newline + 1 - cut
-            piece = bytes(view[cut:newline])
-            text = (
-                None if size > MAX_LINE_BYTES else b"".join((*carried, piece)) if carried else piece
-            )
-            yield Line(begin, size, text)
+        texts: list[bytes | memoryview | None] = []
+        sizes: list[int] = []
+        first, cut = begin, 0
+        while begin < end and (newline := block.find(b"\n", cut, filled)) >= 0:
+            text, size = view[cut:newline], newline + 1 - cut
+            if carried_bytes:
+                size += carried_bytes
+                text = b"".join((*carried, text))
+                carried, carried_bytes = [], 0
+            texts.append(None if size > MAX_LINE_BYTES else text)
+            sizes.append(size)
             begin += size
-            carried, carried_bytes = [], 0
             cut = newline + 1
+        if texts:
+            yield Stretch(first, texts, sizes)
         if begin >= end:
             return
         rest = bytes(view[cut:filled])
@@ -93,4 +144,4 @@ def _lines(preadinto: Preadinto, start: int, end: int, block_bytes: int) -> Iter
         carried = [] if carried_bytes > MAX_LINE_BYTES else [*carried, rest] if rest else carried
     if carried_bytes:
         text = None if carried_bytes > MAX_LINE_BYTES else b"".join(carried)
-        yield Line(begin, carried_bytes, text, ended=False)
+        yield Stretch(begin, [text], [carried_bytes], ended=False)

@@ -18,7 +18,10 @@ def is_messages(value: object) -> TypeGuard[list[dict[str, Any]]]:
     if not isinstance(value, list) or not value:
         return False
     entries = cast("list[object]", value)
-    return all(isinstance(entry, dict) and "role" in entry for entry in entries)
+    for entry in entries:  # noqa: SIM110 - a generator costs as much as all that follows
+        if not isinstance(entry, dict) or "role" not in entry:
+            return False
+    return True
 
 
 def without_nulls(messages: Sequence[Message]) -> list[dict[str, Any]]:
@@ -31,13 +34,22 @@ def message_text(message: Message) -> str:
 
     Parts that are no text stand in brackets, images with their size: [image 640×480], [image 34 kB].
     """
-    blocks = [*_reasoning(message), _content(message.get("content")), *_tool_calls(message)]
+    content = message.get("content")
+    if type(content) is str and len(message) == 2 and "role" in message:  # most: text alone
+        return content
+    blocks = [*_reasoning(message), _content(content), *_tool_calls(message)]
     return "\n".join(block for block in blocks if block)
 
 
 def conversation_text(messages: Sequence[Message]) -> str:
     """Messages in reading order, each under its role."""
-    return "\n\n".join(f"[{m.get('role', '?')}]\n{message_text(m)}" for m in messages)
+    turns: list[str] = []
+    for message in messages:
+        role, content = message.get("role"), message.get("content")
+        is_plain = type(content) is str and len(message) == 2 and role is not None
+        text = content if is_plain else message_text(message)
+        turns.append(f"[{'?' if role is None else role}]\n{text}")
+    return "\n\n".join(turns)
 
 
 def response_text(messages: Sequence[Message]) -> str:

@@ -13,10 +13,11 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from board.readers.columns import Block, Values
 from board.readers.lines import Line, read_bytes
 from board.readers.locations import Location, binary
 from board.readers.remote import RemoteLocation
-from board.readers.sources import LFS_REASON, DamagedError, Row, Source, lfs_pointer
+from board.readers.sources import LFS_REASON, DamagedError, Row, RowStretch, Source, lfs_pointer
 
 _MAGIC: Final = b"PAR1"
 _BATCH_ROWS: Final = 256
@@ -45,6 +46,17 @@ class ParquetFiles(Source):
                     yield Row(number, 1, None, record=record)
                     number += 1
 
+    def stretches(self, path: Location) -> Iterator[RowStretch]:
+        """As lines, the rows of a batch together."""
+        with _opened(path) as file:
+            number = 0
+            for batch in file.iter_batches(batch_size=_BATCH_ROWS, use_threads=False):
+                rows: int = batch.num_rows
+                columns = {name: _values(batch.column(name)) for name in batch.schema.names}
+                block = Block(columns, rows)
+                yield RowStretch(number, [None] * rows, [1] * rows, block=block)
+                number += rows
+
     def fetch(self, path: Location, offset: int, size: int) -> Line:
         """As Source."""
         with _opened(path) as file:
@@ -55,6 +67,14 @@ class ParquetFiles(Source):
                     return Row(offset, size, None, record=record)
                 within -= batch.num_rows
         raise DamagedError(f"it has no row {offset} any more")
+
+
+def _values(column: Any) -> Values:
+    """The values as to_pylist gives them, those of a column of numbers in a tenth of the time."""
+    kind = column.type
+    if column.null_count == 0 and (pa.types.is_floating(kind) or pa.types.is_integer(kind)):
+        return column.to_numpy().tolist()
+    return column.to_pylist()
 
 
 @contextmanager

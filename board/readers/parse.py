@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, cast
 
 import numpy as np
@@ -210,6 +210,43 @@ def parse_whole(line: bytes) -> tuple[dict[str, Any], bool]:
     if not isinstance(parsed, dict):
         raise RecordError(f"the line is {kind_of(parsed)}", hint="one JSON object per line")
     return cast("dict[str, Any]", parsed), mended
+
+
+def parse_plain(lines: Sequence[bytes | memoryview | None]) -> list[dict[str, Any] | None]:
+    """The records of lines as parse_whole has them; None for a line that takes a closer look.
+
+    Those are lines that hold no JSON object, are blank, very long, or hold bytes that had to be mended.
+    """
+    texts = cast("Sequence[bytes]", lines)
+    try:
+        if max(map(len, texts)) <= _LARGE_LINE:
+            records = list(map(orjson.loads, texts))
+            if set(map(type, records)) == {dict}:
+                return records
+    except (orjson.JSONDecodeError, TypeError):  # TypeError: a line that was too long to be kept
+        pass
+    return [None if line is None else _one_plain(bytes(line)) for line in lines]
+
+
+def _one_plain(line: bytes) -> dict[str, Any] | None:
+    if len(line) > _LARGE_LINE:
+        return None
+    try:
+        record: object = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return _plain_with_nan(line)
+    return cast("dict[str, Any]", record) if isinstance(record, dict) else None
+
+
+def _plain_with_nan(line: bytes) -> dict[str, Any] | None:
+    """As parse_plain, of a line that orjson refuses; without lists, whose numbers may be too large."""
+    if b"NaN" not in line and b"Infinity" not in line:
+        return None
+    try:
+        record, mended = parse_whole(line)
+    except RecordError:
+        return None
+    return None if mended or any(isinstance(v, list) for v in record.values()) else record
 
 
 def _refuse_crowd(line: bytes) -> None:

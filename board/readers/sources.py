@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any
 
-from board.readers.lines import MAX_LINE_BYTES, Line, read_bytes, read_lines
+from board.readers.columns import Block
+from board.readers.lines import MAX_LINE_BYTES, Line, Stretch, read_bytes, read_lines
 from board.readers.locations import Location
 from board.readers.remote import RemoteLocation
 
@@ -29,6 +30,21 @@ class Row(Line):
     """A line that is no text: a row of a table, or a document that was parsed already."""
 
     record: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True, slots=True)
+class RowStretch(Stretch):
+    """Rows that follow each other in a table. block: what they hold."""
+
+    block: Block = field(default_factory=lambda: Block({}, 0))
+
+    def line(self, place: int) -> Row:
+        """One of the rows, counted from 0."""
+        return Row(self.offset + place, 1, None, record=self.block.row(place))
+
+    def lines(self) -> Iterator[Line]:
+        """The rows one by one."""
+        return map(self.line, range(self.block.rows))
 
 
 class Source(ABC):

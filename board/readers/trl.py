@@ -14,9 +14,11 @@ from typing import Any, Final
 
 from board.core.records import Record
 from board.readers.base import Head, Place, Reader
+from board.readers.columns import Block, ColumnBuilder, Columns, Values
 from board.readers.fields import RecordBuilder
 from board.readers.parquet_files import PARQUET
 
+_SCORED: Final = frozenset({float, type(None)})
 _READ_APART: Final = frozenset({"step", "prompt", "completion", "advantage"})
 
 
@@ -32,6 +34,27 @@ class TRLReader(Reader):
     def recognises(self, head: Head) -> bool:
         """Columns step, prompt, completion and advantage, which every such table has."""
         return head.has("step", "prompt", "completion", "advantage")
+
+    def columns(self, block: Block, at: Place) -> Columns:
+        """As `read`, of many rows."""
+        builder = ColumnBuilder(block.rows, at.options)
+        builder.take_exchange(block.values("prompt"), block.values("completion"))
+        advantages = block.values("advantage")
+        builder.take("advantage", [a if a == a else None for a in advantages])
+        rewards: dict[str, Values] = {}
+        for key, values in block.columns.items():
+            if key in _READ_APART:
+                continue
+            if set(map(type, values)) <= _SCORED:
+                rewards[key] = values
+            else:
+                # A null among values that are no floats is one more part of the reward.
+                builder.set_odd(
+                    [i for i, v in enumerate(values) if v is None or isinstance(v, float)]
+                )
+                builder.take(key, values)
+        builder.take_rewards(rewards)
+        return builder.build(block.values("step"))
 
     def read(self, line: Mapping[str, Any], at: Place) -> Record:
         """The Record of one row."""

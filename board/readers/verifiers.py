@@ -22,6 +22,7 @@ import orjson
 
 from board.core.records import Record
 from board.readers.base import Head, Place, Reader
+from board.readers.columns import Block, ColumnBuilder, Columns, Values
 from board.readers.fields import RecordBuilder
 
 _IDS: Final = ("example_id", "id")
@@ -65,6 +66,26 @@ class VerifiersReader(Reader):
         metadata = path.with_name(_METADATA)
         return (metadata,) if metadata.is_file() else ()
 
+    def columns(self, block: Block, at: Place) -> Columns | None:
+        """As `read`, of many lines."""
+        builder = ColumnBuilder(block.rows, at.options)
+        builder.take_exchange(
+            block.values("prompt"), list(map(_response, block.values("completion")))
+        )
+        for key, values in block.columns.items():
+            if key not in _READ_APART:
+                builder.take(_OURS.get(key, key), values)
+        metrics, usage = block.values("metrics"), block.values("token_usage")
+        if not _names(metrics).isdisjoint(_names(usage)):
+            return None
+        builder.take_defaults(metrics)
+        builder.take_defaults(usage)
+        builder.take("error", list(map(_error, block.values("error"))))
+        builder.set_id("split", at.split or "eval")
+        known = _known_environment(at)
+        builder.default_ids("env", [_environment(task, known) for task in block.values("task")])
+        return builder.build_undated() if at.step is None else builder.build([at.step] * block.rows)
+
     def read(self, line: Mapping[str, Any], at: Place) -> Record:
         """The Record of one line; of an evaluation at step 0, since it has none."""
         builder = RecordBuilder(at.options)
@@ -77,7 +98,7 @@ class VerifiersReader(Reader):
         builder.take("error", _error(line.get("error")))
         builder.take("split", at.split or "eval")
         if "env" not in builder.ids:
-            builder.take("env", _environment(line, at))
+            builder.take("env", _environment(line.get("task"), _known_environment(at)))
         return builder.build_undated() if at.step is None else builder.build(at.step)
 
 
@@ -100,10 +121,17 @@ def _error(error: object) -> str | None:
     return None if error is None else str(error)
 
 
-def _environment(line: Mapping[str, Any], at: Place) -> str | None:
-    task = line.get("task")
-    if isinstance(task, str) and task != "default":
-        return task
+def _names(objects: Values) -> set[str]:
+    """The keys of all objects."""
+    return {key for one in objects if isinstance(one, dict) for key in cast("dict[str, Any]", one)}
+
+
+def _environment(task: object, known: str | None) -> str | None:
+    return task if isinstance(task, str) and task != "default" else known
+
+
+def _known_environment(at: Place) -> str | None:
+    """The environment of rows that name none: of the metadata, or of the file's name."""
     metadata = _metadata(_metadata_beside(at.path))
     names = (metadata.get(key) for key in ("env_id", "env"))
     return next((name for name in names if isinstance(name, str)), at.named("env"))

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from board.core.records import Record
 from board.readers.base import Head, Place, Reader
+from board.readers.columns import Block, ColumnBuilder, Columns, Values
 from board.readers.fields import RecordBuilder
-from board.readers.step_of import split_of
 
 _OURS: Final[Mapping[str, str]] = {
     "input": "prompt",
@@ -26,6 +26,8 @@ _OURS: Final[Mapping[str, str]] = {
     "request_id": "rollout_id",
     "data_source": "env",
 }
+_OUR_TEXTS: Final = frozenset({"input", "output", "gts"})
+"""Whatever these say is text, "True" too."""
 _FLAGS: Final[Mapping[Any, bool]] = {"True": True, "False": False}
 
 
@@ -47,6 +49,23 @@ class VerlReader(Reader):
             for record in head.records
         )
 
+    def columns(self, block: Block, at: Place) -> Columns:
+        """As `read`, of many lines."""
+        builder = ColumnBuilder(block.rows, at.options)
+        for key, values in block.columns.items():
+            if key == "uid":
+                _take_uids(builder, values)
+            elif key == "reward":
+                builder.take_extra(key, values)
+            elif key in _OUR_TEXTS:
+                builder.take(_OURS[key], values)
+            else:
+                builder.take(_OURS.get(key, key), _flagged(values))
+        if at.folder_split == "eval":
+            builder.default_ids("split", ["eval"] * block.rows)
+        steps = [at.step if step is None else step for step in block.values("step")]
+        return builder.build(steps)
+
     def read(self, line: Mapping[str, Any], at: Place) -> Record:
         """The Record of one line; the step is the record's, or else the file name's."""
         builder = RecordBuilder(at.options)
@@ -55,11 +74,13 @@ class VerlReader(Reader):
                 _take_uid(builder, value)
             elif key == "reward":
                 builder.extras["reward"] = value
+            elif key in _OUR_TEXTS:
+                builder.take(_OURS[key], value)
             else:
                 flag = _FLAGS.get(value, value) if isinstance(value, str) else value
                 builder.take(_OURS.get(key, key), flag)
         # The folders of training and validation are named by the user; one called so is no training.
-        if split_of(at.path.parent.name) == "eval":
+        if at.folder_split == "eval":
             builder.ids.setdefault("split", "eval")
         step = line.get("step")
         return builder.build(at.step if step is None else step)
@@ -68,6 +89,22 @@ class VerlReader(Reader):
 def _take_uid(builder: RecordBuilder, uid: object) -> None:
     """The group that a uid names, where it is sample, rollout and output."""
     builder.take("rollout_id", uid)
+    if (group := _group_of(uid)) is not None:
+        builder.ids["group_id"] = group
+
+
+def _take_uids(builder: ColumnBuilder, uids: Values) -> None:
+    builder.take("rollout_id", uids)
+    builder.put_id("group_id", list(map(_group_of, uids)))
+
+
+def _group_of(uid: object) -> str | None:
     parts = str(uid).rsplit("_", 2)
-    if len(parts) == 3 and parts[1].isdigit() and parts[2].isdigit():
-        builder.ids["group_id"] = parts[0]
+    return parts[0] if len(parts) == 3 and parts[1].isdigit() and parts[2].isdigit() else None
+
+
+def _flagged(values: Values) -> Values:
+    """The values, flags that were written as text as flags."""
+    if str not in set(map(type, values)):
+        return values
+    return [_FLAGS.get(value, value) if isinstance(value, str) else value for value in values]

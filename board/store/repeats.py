@@ -7,8 +7,8 @@ another one has, or one at the beginning of a buffer that is the end of the buff
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ import orjson
 
 from board.core.records import Record
 from board.readers.base import Repeats
+from board.readers.columns import Columns
 from board.store.tally import IntArray
 
 _PARTS: Final = 1 << 20
@@ -34,10 +35,51 @@ def repeat_key(record: Record, repeats: Repeats) -> int:
             return NO_KEY
         step, split = record.step, record.ids.get("split")
         said: object = [step, split, rollout_id] if repeats == "same_id" else rollout_id
-    else:
-        said = [record.texts, record.scores]
-    content = orjson.dumps(said, option=orjson.OPT_SORT_KEYS)
-    return int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "big", signed=True)
+        return _hashed(orjson.dumps(said))
+    return _buffer_key(record.texts, record.scores)
+
+
+def repeat_keys(found: Columns, repeats: Repeats) -> list[int]:
+    """The repeat_key of the Record of every row."""
+    count = len(found.steps)
+    if repeats not in _BY_ID:
+        scores, texts = _by_row(found.scores, count), _by_row(found.texts, count)
+        return [_buffer_key(t, s) for t, s in zip(texts, scores, strict=True)]
+    ids = found.ids.get("rollout_id") or [None] * count
+    splits = found.ids.get("split") or [None] * count
+    if repeats == "unique_id":
+        return [NO_KEY if i is None else _hashed(orjson.dumps(i)) for i in ids]
+    rows = zip(found.steps, splits, ids, strict=True)
+    return [NO_KEY if row[2] is None else _hashed(orjson.dumps(row)) for row in rows]
+
+
+def _by_row(columns: Mapping[str, list[Any]], count: int) -> list[dict[str, Any]]:
+    """What each row holds, by name."""
+    if not columns:
+        return [{}] * count
+    found = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    if any(None in values for values in columns.values()):
+        return [{k: v for k, v in row.items() if v is not None} for row in found]
+    return found
+
+
+def _buffer_key(texts: Mapping[str, str], scores: Mapping[str, float]) -> int:
+    """The key of a row of a buffer: of its scores, the lengths of its texts, and the texts."""
+    said: dict[str, Any] = dict(scores)
+    encoded: list[bytes] = []
+    for name in sorted(texts):
+        text = texts[name].encode("utf-8", "surrogatepass")
+        said["text " + name] = len(text)
+        encoded.append(text)
+    return _hashed(orjson.dumps(said, option=orjson.OPT_SORT_KEYS), *encoded)
+
+
+def _hashed(*contents: bytes) -> int:
+    # SHA-1 is computed by the processor itself, nearly everywhere: no other hash is as quick.
+    known = hashlib.sha1(usedforsecurity=False)
+    for content in contents:
+        known.update(content)
+    return int.from_bytes(known.digest()[:8], "big", signed=True)
 
 
 def place_codes(lines: IntArray, parts: IntArray) -> IntArray:

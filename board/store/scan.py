@@ -10,11 +10,12 @@ other range, so that ranges can be read in any process and put together afterwar
 
 from __future__ import annotations
 
-import math
 import time
+from bisect import bisect_left
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from pathlib import PurePath
 from typing import Any, Final
 
@@ -22,7 +23,6 @@ import pandas as pd
 import pyarrow as pa
 
 from board.core.aggregate import NEEDED, Aggregator
-from board.core.metrics import ROLLOUT_METRICS
 from board.core.options import ReadOptions
 from board.core.problems import Problem, ProblemLog
 from board.core.records import FloatArray, Record, Remark, Sparse
@@ -30,17 +30,26 @@ from board.core.vocabulary import Vocabulary, id_texts
 from board.errors import RecordError
 from board.readers import known_mapping, reader_named, source_of
 from board.readers.base import Event, Place, Reader, Repeats
-from board.readers.lines import MAX_LINE_BYTES, Line, read_lines
+from board.readers.columns import Block, Values
+from board.readers.lines import MAX_LINE_BYTES, Line, Stretch, read_lines, read_stretches
 from board.readers.locations import Location, pure_path
 from board.readers.messages import message_text
-from board.readers.parse import LineParser, first_values, last_values, parse_whole
-from board.readers.sources import Row, Source
+from board.readers.parquet_files import ParquetFiles
+from board.readers.parse import LineParser, first_values, last_values, parse_plain, parse_whole
+from board.readers.remote import RemoteLocation
+from board.readers.sources import Row, RowStretch, Source
 from board.store import segments
 from board.store.log_file import AT_REST_SECONDS
-from board.store.repeats import repeat_key
-from board.store.steps import base_name
+from board.store.repeats import repeat_key, repeat_keys
+from board.store.table_columns import (
+    Patience,
+    PendingColumns,
+    cell,
+    column_name,
+    preview,
+    table_columns,
+)
 
-PREVIEW_CHARS: Final = 240
 PREVIEW_TOKENS: Final = 80
 PART_ROWS: Final = 16_384
 """A part of a shard ends after so many rollouts, so that short lines take no more memory than long."""
@@ -57,10 +66,10 @@ _CROWDED: Final = Remark(
     "one key per quantity, not per rollout; the opened rollout shows all of them",
 )
 _CHUNK_ROWS: Final = 4096
-_RESERVED: Final = (
-    frozenset((*ROLLOUT_METRICS, *map(base_name, ROLLOUT_METRICS), "index")) | segments.FIXED
-)
-"""Columns the board fills itself; a key of the log with such a name becomes `logged.NAME`."""
+_STRETCH_BYTES: Final = 256 << 10
+"""Lines that are taken together: they and what they hold stay in the processor's cache."""
+_MOST_ODD: Final = 8
+"""Lines are taken together where at most one of so many has to be looked at for itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +135,9 @@ def index_shard(
     if not source.appends:
         yield from _index_whole(scan, source, shard)
         return
+    if scan.by_columns:
+        yield from _index_stretches(scan, shard)
+        return
     for line in read_lines(shard.path, shard.start, shard.end):
         scan.take(line)
         if scan.is_full:
@@ -133,12 +145,31 @@ def index_shard(
     yield scan.part()
 
 
+def _index_stretches(scan: _Scan, shard: Shard) -> Iterator[ShardIndex]:
+    """As index_shard, of lines that are taken together."""
+    block = None if isinstance(shard.path, RemoteLocation) else _STRETCH_BYTES
+    for stretch in read_stretches(shard.path, shard.start, shard.end, block):
+        rest = stretch
+        while rest.texts:
+            taken, rest = rest.cut(scan.room)
+            scan.take_stretch(taken)
+            if scan.is_full:
+                yield scan.part()
+    yield scan.part()
+
+
 def _index_whole(scan: _Scan, source: Source, shard: Shard) -> Iterator[ShardIndex]:
     """As index_shard, of a file that is read from its beginning to its end or not at all."""
-    for line in source.lines(shard.path):
-        scan.take_row(line)
-        if scan.is_full:
-            yield scan.part()
+    if scan.by_columns and isinstance(source, ParquetFiles):
+        for rows in source.stretches(shard.path):
+            scan.take_table(rows)
+            if scan.is_full:
+                yield scan.part()
+    else:
+        for line in source.lines(shard.path):
+            scan.take_row(line)
+            if scan.is_full:
+                yield scan.part()
     yield scan.last_part()
 
 
@@ -153,9 +184,11 @@ class _Scan:
         self._reader: Reader = known_mapping(own) if own else reader_named(shard.reader)
         several = type(self._reader).rows is not Reader.rows
         self._by_rows = several or not source_of(shard.origin).appends
+        self.by_columns = not several and type(self._reader).columns is not Reader.columns
         self._repeats: Repeats = self._reader.repeats
         self._place = Place(shard.origin, options, self._reader.layout)
         self._parser = LineParser()
+        self._patience = Patience()
         self._number = shard.first_line - 1
         self._consumed = shard.start
         self._last_lines: deque[bytes] = deque()
@@ -166,6 +199,7 @@ class _Scan:
     def _begin_part(self) -> None:
         self._aggregator = Aggregator()
         self._rows: list[dict[str, Any]] = []
+        self._columns = PendingColumns()
         self._count = 0
         self._chunks: list[pa.Table] = []
         self._lines_of_rows: list[int] = []
@@ -178,6 +212,11 @@ class _Scan:
         """Whether the part holds as many rollouts as a part may."""
         return self._count >= PART_ROWS
 
+    @property
+    def room(self) -> int:
+        """How many rollouts there are until the part is full."""
+        return PART_ROWS - self._count
+
     def take(self, line: Line) -> None:
         """Reads one line: a row, an event, or a problem. A line without its newline makes the tail."""
         if not line.ended:
@@ -187,6 +226,84 @@ class _Scan:
         self._take_ended(line)
         self._consumed = line.offset + line.size
         self._remember(line)
+
+    def take_stretch(self, stretch: Stretch) -> None:
+        """Reads lines: together where the reader makes columns of them, else each as `take` does."""
+        if not stretch.ended or not self._take_together(stretch):
+            for line in stretch.lines():
+                self.take(line)
+            return
+        self._consumed = stretch.offset + sum(stretch.sizes)
+        for line in stretch.last_lines(END_BYTES):
+            self._remember(line)
+
+    def _take_together(self, stretch: Stretch) -> bool:
+        if not self._patience.tries():
+            return False
+        records = parse_plain(stretch.texts)
+        places = [place for place, record in enumerate(records) if record is not None]
+        block = Block.of([record for record in records if record is not None])
+        return self._patience.learns(self._take_block(block, places, stretch))
+
+    def take_table(self, rows: RowStretch) -> None:
+        """Reads rows of a file that is no lines of text, as take_stretch does lines."""
+        if not self._take_block(rows.block, list(range(rows.block.rows)), rows):
+            for line in rows.lines():
+                self.take_row(line)
+
+    def _take_block(self, block: Block, places: list[int], stretch: Stretch) -> bool:
+        """Whether lines of one rollout each could be taken together; if not, nothing was taken.
+
+        places: where in the stretch the rows of the block stand. The other lines, and odd rows, are read
+        each for itself.
+        """
+        found = self._reader.columns(block, self._place) if places else None
+        count = len(stretch.sizes)
+        if found is None or count - len(found.steps) > count // _MOST_ODD:
+            return False
+        made = table_columns(found)
+        if made is None or len(self._logged.union(made[1])) > MOST_LOGGED_KEYS:
+            return False
+        columns, unknown = made
+        self._logged.update(unknown)
+        places = [place for row, place in enumerate(places) if row not in found.odd]
+        self._locate(columns, places, stretch)
+        if self._repeats != "never":
+            columns["repeat_key"] = repeat_keys(found, self._repeats)
+        before, taken = self._number, 0
+        for odd in sorted(set(range(count)).difference(places)):
+            until = bisect_left(places, odd)
+            self._add_columns(columns, taken, until, found.remarks)
+            self._number, taken = before + odd + 1, until
+            self._take_ended(stretch.line(odd))
+        self._add_columns(columns, taken, len(places), found.remarks)
+        self._number = before + count
+        return True
+
+    def _locate(self, columns: dict[str, Values], places: list[int], stretch: Stretch) -> None:
+        """Adds where the rows stand."""
+        offsets = list(accumulate(stretch.sizes[:-1], initial=stretch.offset))
+        columns["line"] = [self._number + 1 + place for place in places]
+        columns["offset"] = [offsets[place] for place in places]
+        columns["size"] = [stretch.sizes[place] for place in places]
+
+    def _add_columns(
+        self, columns: Mapping[str, Values], start: int, end: int, remarks: Sequence[Remark]
+    ) -> None:
+        """Adds rows [start, end) of the columns."""
+        if start == end:
+            return
+        lines = columns["line"][start:end]
+        for remark in remarks:
+            self._remark(remark, lines[0], end - start)
+        if self._rows:
+            self._close_chunk()
+        self._columns.add({name: v[start:end] for name, v in columns.items()}, end - start)
+        self._aggregator.pass_over(end - start)
+        self._lines_of_rows += lines
+        self._count += end - start
+        if self._columns.rows >= _CHUNK_ROWS:
+            self._close_chunk()
 
     def take_row(self, line: Line) -> None:
         """Reads one row of a file that is no lines of text."""
@@ -288,17 +405,10 @@ class _Scan:
             Problem(self._shard.shown, self._number, error.field, error.reason, hint, "lost")
         )
 
-    def _remark(self, remark: Remark) -> None:
-        self._problems.add(
-            Problem(
-                self._shard.shown,
-                self._number,
-                remark.field,
-                remark.reason,
-                remark.hint,
-                remark.severity,
-            )
-        )
+    def _remark(self, remark: Remark, line: int = 0, count: int = 1) -> None:
+        """Notes a remark of so many lines, the first of which is `line`; 0: of the one being read."""
+        said = (remark.field, remark.reason, remark.hint, remark.severity)
+        self._problems.add(Problem(self._shard.shown, line or self._number, *said, count))
 
     def _add_row(self, record: Record, line: Line, part: int = 0) -> None:
         row = _row(record, self._vocabulary)  # may raise: arrays of ids are parsed here
@@ -311,6 +421,8 @@ class _Scan:
             row["part"] = part
         if self._repeats != "never":
             row["repeat_key"] = repeat_key(record, self._repeats)
+        if self._columns.rows:
+            self._close_chunk()
         self._rows.append(row)
         self._lines_of_rows.append(self._number)
         self._count += 1
@@ -324,12 +436,12 @@ class _Scan:
             crowded = True
             del row[key]
         for key, value in record.extras.items():
-            cell = _cell(value)
-            if cell is None:
+            found = cell(value)
+            if found is None:
                 continue
-            name = f"logged.{key}" if key in _RESERVED else key
+            name = column_name(key)
             if self._has_place(name):
-                row[name] = cell
+                row[name] = found
             else:
                 crowded = True
         if crowded:
@@ -383,6 +495,8 @@ class _Scan:
         if self._rows:
             self._chunks.append(segments.table_of(self._rows))
             self._rows = []
+        if self._columns.rows:
+            self._chunks.append(self._columns.table())
 
     def last_part(self) -> ShardIndex:
         """What was read since the last part, of a file of which nothing is left to be read."""
@@ -449,17 +563,6 @@ def _row(record: Record, vocabulary: Vocabulary | None) -> dict[str, Any]:
     return row
 
 
-def _cell(value: object) -> float | str | None:
-    """A number or short text of an extra key; None for what has no place in a table."""
-    if isinstance(value, bool | int | float):
-        try:
-            number = float(value)
-        except OverflowError:
-            return None
-        return number if math.isfinite(number) else None
-    return value[:PREVIEW_CHARS] if isinstance(value, str) else None
-
-
 def previews(record: Record, vocabulary: Vocabulary | None) -> tuple[str | None, str | None]:
     """The first characters of prompt and response; decoded from ids where there is no text."""
     prompt = record.texts.get("prompt")
@@ -477,14 +580,8 @@ def previews(record: Record, vocabulary: Vocabulary | None) -> tuple[str | None,
         prompt = _decoded(last_values(record.prompt_ids, PREVIEW_TOKENS), vocabulary)
     if response is None and record.response_ids is not None:
         response = _decoded(first_values(record.response_ids, PREVIEW_TOKENS), vocabulary)
-    return _cut(prompt), _cut(response)
+    return preview(prompt), preview(response)
 
 
 def _decoded(ids: FloatArray, vocabulary: Vocabulary | None) -> str:
     return "".join(vocabulary.texts(ids) if vocabulary else id_texts(ids))
-
-
-def _cut(text: str | None) -> str | None:
-    if text is None or len(text) <= PREVIEW_CHARS:
-        return text
-    return text[: PREVIEW_CHARS - 1] + "…"

@@ -74,18 +74,28 @@ class Column:
 def table_of(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     """Rows as a table; a column is there when any row has it."""
     names = dict.fromkeys(name for row in rows for name in row)
+    return table_of_columns({name: [row.get(name) for row in rows] for name in names})
+
+
+def table_of_columns(columns: Mapping[str, list[Any]]) -> pa.Table:
+    """As table_of, of a list of values for each column, None where a row has none."""
     arrays: dict[str, pa.Array] = {}
-    for name in names:
-        values = [row.get(name) for row in rows]
+    for name, values in columns.items():
         if name in _TYPES:
             arrays[name] = pa.array(values, _TYPES[name])
         else:
             arrays |= _logged(name, values)
-    return pa.table({name: array for name, array in arrays.items() if array.null_count < len(rows)})
+    held = {name: array for name, array in arrays.items() if array.null_count < len(array)}
+    return pa.table(held)
 
 
 def _logged(name: str, values: list[Any]) -> dict[str, pa.Array]:
     """The one or two stored columns of a key of the log."""
+    kinds = set(map(type, values))
+    if str not in kinds:
+        return {_NUMBER + name: pa.array(values, pa.float64())}
+    if float not in kinds:
+        return {_TEXT + name: pa.array(values, pa.string())}
     numbers = [value if isinstance(value, float) else None for value in values]
     texts = [value if isinstance(value, str) else None for value in values]
     return {_NUMBER + name: pa.array(numbers, pa.float64()), _TEXT + name: pa.array(texts)}

@@ -19,8 +19,9 @@ from board.core.alignment import (
 from board.errors import BoardError
 from board.store.rollout import OpenRollout
 from board.store.run import Run
-from board.store.scan import PREVIEW_CHARS, PREVIEW_TOKENS
+from board.store.scan import PREVIEW_TOKENS
 from board.store.spans import in_loss
+from board.store.table_columns import PREVIEW_CHARS
 from board.views import _cached, _state, _tokens
 from board.views._text import number, one_line
 

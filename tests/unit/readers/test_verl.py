@@ -71,3 +71,12 @@ def test_a_line_without_any_step_is_lost(read_line):
     with pytest.raises(RecordError, match="step is missing"):
         read_line("verl", line)
     assert read_line("verl", line, path="run/7.jsonl").step == 7
+
+
+@pytest.mark.parametrize("said", ["True", "False"])
+def test_a_response_that_is_the_word_true_is_a_text(read_line, said):
+    line = {"input": said, "output": said, "gts": said, "score": said, "step": 1}
+    record = read_line("verl", line)
+    assert record.texts == dict.fromkeys(("prompt", "response", "ground_truth"), said)
+    assert record.scores["reward"] == (said == "True")
+    assert not record.remarks

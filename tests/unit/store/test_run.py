@@ -13,7 +13,7 @@ import pytest
 
 from board.core.options import ReadOptions
 from board.errors import NotFoundError
-from board.store import scan
+from board.store import scan, table_columns
 from board.store.discovery import discover
 from board.store.run import Follower, indexed_run, open_run
 from board.store.storage import FolderStorage
@@ -651,7 +651,7 @@ def test_prime_rl_folders_of_steps_are_one_run_with_its_ranks(write_log, opened)
 def test_a_previews_end_is_marked(write_log, opened):
     write_log("x.jsonl", rollout(1, response="x" * 1000))
     preview = opened().rollouts["response"][0]
-    assert len(preview) == scan.PREVIEW_CHARS
+    assert len(preview) == table_columns.PREVIEW_CHARS
     assert preview.endswith("…")
 
 

@@ -1,0 +1,252 @@
+"""How fast logs of texts are scanned, beside `orjson.loads` of each line of the same file.
+
+    python benchmarks/scan_text.py [--megabytes 60] [--rounds 7] [--reader verl] [--lines usual]
+
+Writes logs of the shape of verl's, verifiers' and TRL's, and reads each in turn, in one process: with a
+loop that parses every line and keeps nothing; with the board's scan, which makes the table's rows
+(`scan`); and with the scan as an index is made, its rows written to disk (`index`). What counts is CPU
+time, the smallest of all rounds, and its ratio: 1 is as fast as the loop. The numbers and texts in the
+logs mean nothing. TRL's log is Parquet, in files of 1,024 rows; the loop reads the same rows from lines
+of JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from board.core.options import ReadOptions
+from board.store.batch import Work, index_batch
+from board.store.scan import Shard, index_shard
+from board.store.storage import FolderStorage
+
+_PIECES: Final = (
+    *("so", "the", "answer", "is", "42", "we", "add", "carry", "therefore", "number", "each", "of"),
+    *("\\frac{45}{3}", "\\( 15 + 9 = 24 \\)", '"two"', "it’s", "\n\n", "\n", "has", "bought", "a"),
+)
+_CHARS: Final = {"usual": ((500, 1500), (1000, 7000)), "small": ((100, 400), (100, 800))}
+"""Characters of prompt and response, (fewest, most)."""
+_NOT_ASCII: Final = 0.2
+"""Share of texts with a sign that is not ASCII, as in a dump of a run on GSM8K."""
+_TABLE_ROWS: Final = 1024
+_GROUP: Final = 8
+_STEP: Final = 128
+
+Rollout = dict[str, Any]
+
+
+def texts(rng: np.random.Generator, lengths: tuple[int, int]) -> Iterator[str]:
+    """Endless texts of so many characters, cut from one long one."""
+    other = " ".join(_PIECES[i] for i in rng.integers(0, len(_PIECES), 100_000))
+    plain = other.replace("’", "'")
+    while True:
+        source = other if rng.random() < _NOT_ASCII else plain
+        length = int(rng.integers(*lengths, endpoint=True))
+        start = int(rng.integers(0, len(source) - length))
+        yield source[start : start + length]
+
+
+def rollouts(lines: str) -> Iterator[tuple[int, str, str, np.random.Generator]]:
+    """Endless rollouts: number, prompt (one a group), response, and where further numbers come from."""
+    rng = np.random.default_rng(0)
+    prompts, responses = (texts(rng, lengths) for lengths in _CHARS[lines])
+    number = 0
+    while True:
+        prompt = next(prompts)
+        for _ in range(_GROUP):
+            yield number, prompt, next(responses), rng
+            number += 1
+
+
+def verl(lines: str) -> Iterator[Rollout]:
+    """Lines as verl v1 dumps them, with what a reward function returned beside the score."""
+    for number, prompt, response, rng in rollouts(lines):
+        yield {
+            "input": prompt,
+            "output": response,
+            "gts": str(rng.integers(1000)),
+            "score": float(rng.random()),
+            "step": number // _STEP,
+            "acc": float(rng.random() < 0.5),
+            "pred": str(rng.integers(1000)),
+            "format_reward": float(rng.random()),
+            "length_penalty": -float(rng.random()),
+            "num_turns": int(rng.integers(1, 4)),
+            "uid": f"{number // _GROUP}_{number % _GROUP}_0",
+        }
+
+
+def verifiers(lines: str) -> Iterator[Rollout]:
+    """Lines as verifiers saves results; in every third rollout a tool was called."""
+    for number, prompt, response, rng in rollouts(lines):
+        call = json.dumps({"id": "c0", "name": "add", "arguments": '{"a": 12}'})
+        turns: list[dict[str, Any]] = [{"role": "assistant", "content": response}]
+        if number % 3 == 0:
+            half = len(response) // 2
+            turns = [
+                {"role": "assistant", "content": response[:half], "tool_calls": [call]},
+                {"role": "tool", "tool_call_id": "c0", "content": "42"},
+                {"role": "assistant", "content": response[half:]},
+            ]
+        correct = float(rng.random() < 0.5)
+        yield {
+            "example_id": number // _GROUP,
+            "prompt": [
+                {"role": "system", "content": "Reason step by step."},
+                {"role": "user", "content": prompt},
+            ],
+            "completion": turns,
+            "answer": str(rng.integers(1000)),
+            "info": {"digits": 2},
+            "reward": float(rng.random()),
+            "error": None,
+            "timing": {"start_time": 1.0, "generation": {"start": 1.0, "end": 1.5}, "total": 0.6},
+            "is_completed": True,
+            "is_truncated": False,
+            "stop_condition": "no_tools_called",
+            "metrics": {"correct": correct, "num_turns": float(len(turns))},
+            "tool_defs": None,
+            "token_usage": {"input_tokens": 300.0, "output_tokens": len(response) / 4},
+            "correct": correct,
+            "num_turns": float(len(turns)),
+        }
+
+
+def trl(lines: str) -> Iterator[Rollout]:
+    """Rows as TRL logs completions."""
+    for number, prompt, response, rng in rollouts(lines):
+        yield {
+            "step": number // _TABLE_ROWS + 1,
+            "prompt": prompt,
+            "completion": response,
+            "accuracy_reward": float(rng.random() < 0.5),
+            "format_reward": float(rng.random()),
+            "advantage": float(rng.normal()),
+        }
+
+
+_SHAPES: Final[dict[str, Callable[[str], Iterator[Rollout]]]] = {
+    "verl": verl,
+    "verifiers": verifiers,
+    "trl": trl,
+}
+_NAMES: Final = {"verl": "{}.jsonl", "verifiers": "results.jsonl"}
+
+
+def write(folder: Path, reader: str, lines: str, megabytes: int) -> tuple[Path, list[Path], int]:
+    """The lines for the loop, the files for the board, and how many rollouts are in each."""
+    folder.mkdir(parents=True)
+    path = folder / _NAMES.get(reader, "rows.jsonl").format(1)
+    size = rows = 0
+    with path.open("wb") as file:
+        for rollout in _SHAPES[reader](lines):
+            size += file.write(json.dumps(rollout, ensure_ascii=False).encode() + b"\n")
+            rows += 1
+            if size >= megabytes * 1_000_000:
+                break
+    return path, _tables(folder, path) if reader == "trl" else [path], rows
+
+
+def _tables(folder: Path, lines: Path) -> list[Path]:
+    """The lines as the Parquet files that TRL writes, by pandas."""
+    rows = [orjson.loads(line) for line in lines.read_bytes().splitlines()]
+    found: list[Path] = []
+    for number, start in enumerate(range(0, len(rows), _TABLE_ROWS), start=1):
+        path = folder / f"completions/completions_{number:05d}.parquet"
+        path.parent.mkdir(exist_ok=True)
+        pq.write_table(pa.Table.from_pylist(rows[start : start + _TABLE_ROWS]), path)
+        found.append(path)
+    return found
+
+
+def loop(path: Path) -> int:
+    """Parses every line, keeping nothing."""
+    rows = 0
+    with path.open("rb") as file:
+        for line in file:
+            orjson.loads(line)
+            rows += 1
+    return rows
+
+
+def shards(paths: list[Path], reader: str) -> list[Shard]:
+    """The files as the index reads them."""
+    return [Shard(path, path.name, reader) for path in paths]
+
+
+def scan(paths: list[Path], reader: str) -> int:
+    """The board's scan."""
+    return sum(
+        part.table.num_rows for shard in shards(paths, reader) for part in index_shard(shard)
+    )
+
+
+def index(paths: list[Path], reader: str, folder: Path) -> int:
+    """The scan with its rows written."""
+    folder.mkdir(exist_ok=True)
+    works = [Work(shard, i) for i, shard in enumerate(shards(paths, reader), start=1)]
+    found = index_batch(FolderStorage(folder), works, ReadOptions(), None)
+    return sum(segment.rows for segment in found.segments)
+
+
+def measure(folder: Path, reader: str, lines: str, megabytes: int, rounds: int) -> str:
+    """One row of the table: microseconds of CPU per rollout, and what is as fast as the loop."""
+    path, files, rows = write(folder, reader, lines, megabytes)
+    engines: dict[str, Callable[[], int]] = {
+        "loop": lambda: loop(path),
+        "scan": lambda: scan(files, reader),
+        "index": lambda: index(files, reader, folder / "index"),
+    }
+    best = dict.fromkeys(engines, float("inf"))
+    for _ in range(rounds):
+        for name, engine in engines.items():
+            begun = time.process_time()
+            found = engine()
+            best[name] = min(best[name], time.process_time() - begun)
+            if found != rows:
+                raise SystemExit(f"{name} found {found} rollouts of {rows} in {path}")
+    size = path.stat().st_size
+    each = {name: f"{seconds / rows * 1e6:.1f}" for name, seconds in best.items()}
+    rates = {name: f"{size / 1e6 / seconds:.0f}" for name, seconds in best.items()}
+    ratios = [f"{best['loop'] / best[name]:.2f}" for name in ("scan", "index")]
+    cells = [f"{each[name]} ({rates[name]})" for name in engines]
+    return f"| {reader} | {size / rows / 1000:.1f} | {' | '.join((*cells, *ratios))} |"
+
+
+def main() -> None:
+    """Command line; see the module's docstring."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--megabytes", type=int, default=60, help="size of each log, as lines")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--reader", choices=_SHAPES, action="append")
+    parser.add_argument("--lines", choices=_CHARS, action="append")
+    args = parser.parse_args()
+    versions = ", ".join(f"{name} {version(name)}" for name in ("orjson", "pyarrow"))
+    machine = f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"
+    print(f"{args.megabytes} MB each, smallest of {args.rounds} rounds; {machine}, {versions}\n")
+    print(
+        "| reader | kB a line | loop: CPU us a line (MB/s) | scan | index | loop / scan | loop / index |"
+    )
+    print("|---|---|---|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as temporary:
+        for lines in args.lines or list(_CHARS):
+            for reader in args.reader or list(_SHAPES):
+                folder = Path(temporary, lines, reader)
+                print(measure(folder, reader, lines, args.megabytes, args.rounds), flush=True)
+
+
+if __name__ == "__main__":
+    main()

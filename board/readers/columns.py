@@ -1,0 +1,301 @@
+"""Many lines at once: a list for each key, and the fields of their Records as lists.
+
+A Record for each line costs five times as much as parsing it. Where lines hold texts and numbers only,
+the checks of `RecordBuilder` can be made of a whole list, since nearly always all its values are of one
+type. A row with anything else in it is not decided here: it is left to the reader's `read`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, compress
+from operator import itemgetter
+from typing import Any, ClassVar, Final, cast
+
+from board.core import schema
+from board.core.options import ReadOptions
+from board.core.records import Remark
+from board.errors import RecordError
+from board.readers.fields import (
+    NUMBER_IDS,
+    SEVERAL_REWARDS,
+    TEXT_KEYS,
+    UNDATED,
+    is_truncated,
+    is_unscored,
+    read_id,
+    read_score,
+    read_text,
+    without_system_prompt,
+)
+from board.readers.messages import conversation_text, is_messages, response_text
+from board.readers.step_of import read_step
+
+_LARGEST_STEP: Final = 2**63 - 1
+_NOTHING: Final = type(None)
+_NUMBERS: Final = frozenset({float, int, bool})
+_JSON_TEXTS: Final = frozenset({str, _NOTHING})
+
+Values = list[Any]
+"""One value per row, as the log has it; None: the row has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Rows of a log, one rollout each, by key. columns: by key, in the order of the first row's keys."""
+
+    columns: Mapping[str, Values]
+    rows: int
+
+    @classmethod
+    def of(cls, records: Sequence[Mapping[str, Any]]) -> Block:
+        """The block of parsed lines."""
+        keys = list(records[0]) if records else []
+        # Lines of one writer have the same keys, nearly always.
+        if len(keys) > 1 and set(map(len, records)) == {len(keys)}:
+            try:
+                rows = map(itemgetter(*keys), records)
+                return cls(
+                    dict(zip(keys, map(list, zip(*rows, strict=True)), strict=True)), len(records)
+                )
+            except KeyError:
+                pass
+        keys = dict.fromkeys(chain.from_iterable(records))
+        return cls({key: [r.get(key) for r in records] for key in keys}, len(records))
+
+    def values(self, key: str) -> Values:
+        """The values of a key; None in all rows where there is no such key."""
+        return self.columns.get(key) or [None] * self.rows
+
+    def row(self, place: int) -> dict[str, Any]:
+        """One row as a mapping, a None for a key it has no value for."""
+        return {key: values[place] for key, values in self.columns.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """What the Records of a block's rows hold, as lists by the names that `Record` has for them.
+
+    Nothing is left out that a Record of these rows would have in the table; None: not recorded.
+    remarks: said of every row. odd: rows of the block that are not here, and that `Reader.read` is given.
+    """
+
+    steps: list[int]
+    ids: Mapping[str, Values]
+    texts: Mapping[str, Values]
+    scores: Mapping[str, Values]
+    extras: Mapping[str, Values]
+    remarks: Sequence[Remark]
+    odd: frozenset[int]
+
+
+def finite_numbers(values: Values) -> list[float] | None:
+    """The values as floats, if all are finite numbers; None for others, or where their sum overflows."""
+    kinds = set(map(type, values))
+    if not kinds <= _NUMBERS:
+        return None
+    numbers = values if kinds == {float} else list(map(float, values))
+    return numbers if math.isfinite(sum(numbers)) else None
+
+
+def _kept(values: Values, kept: list[bool] | None) -> Values:
+    """The values of the rows that are kept; None: of all."""
+    return values if kept is None else list(compress(values, kept))
+
+
+class ColumnBuilder:
+    """Takes the keys of a block, as RecordBuilder takes those of a line, and builds the Columns."""
+
+    def __init__(self, rows: int, options: ReadOptions) -> None:
+        self.rows = rows
+        self.options = options
+        self.ids: dict[str, Values] = {}
+        self.texts: dict[str, Values] = {}
+        self.scores: dict[str, Values] = {}
+        self.extras: dict[str, Values] = {}
+        self.remarks: list[Remark] = []
+        self._odd: set[int] = set()
+
+    def take(self, key: str, values: Values) -> None:
+        """Takes one key of the block by the record's own name for it."""
+        self._takers.get(key, ColumnBuilder.take_extra)(self, key, values)
+
+    def take_extra(self, key: str, values: Values) -> None:
+        """Takes a key as it is, whatever the record's name for it means."""
+        self._put(self.extras, key, values)
+
+    def take_score(self, key: str, values: Values) -> None:
+        """Takes a scalar score."""
+        self._put(self.scores, key, finite_numbers(values) or self._each(read_score, values))
+
+    def take_exchange(self, prompts: Values, responses: Values) -> None:
+        """Takes prompts and responses that are texts or lists of chat messages, as the log has them."""
+        given: Values = list(prompts)
+        said: Values = list(responses)
+        for row, (prompt, response) in enumerate(zip(prompts, responses, strict=True)):
+            if type(response) is not str and is_messages(response):
+                said[row] = response_text(response)
+                if type(prompt) is not str and is_messages(prompt):
+                    given[row] = conversation_text(prompt)
+        self.take("prompt", given)
+        self.take("response", said)
+
+    def take_rewards(self, parts: Mapping[str, Values]) -> None:
+        """Takes named rewards of which the log has no total, as RecordBuilder.take_rewards; each is in
+        every row. NaN and None are parts that were not scored.
+        """
+        scored = {
+            name: [None if is_unscored(value) else value for value in values]
+            for name, values in parts.items()
+        }
+        for name, values in scored.items():
+            self.take_score(f"rewards.{name}", values)
+        if len(scored) == 1:
+            self._put(self.scores, "reward", next(iter(scored.values())))
+        elif scored:
+            none = [
+                row
+                for row, values in enumerate(zip(*scored.values(), strict=True))
+                if not any(v is not None for v in values)
+            ]
+            self.set_odd(none)
+            self.remarks.append(SEVERAL_REWARDS)
+
+    def take_defaults(self, objects: Values) -> None:
+        """Takes the entries of an object in each row, where the row has no such key itself."""
+        rows = [cast("dict[str, Any]", one) if isinstance(one, dict) else {} for one in objects]
+        for name in dict.fromkeys(chain.from_iterable(rows)):
+            values = [row.get(name) for row in rows]
+            if (known := self.extras.get(name)) is not None:
+                values = [b if a is None else a for a, b in zip(known, values, strict=True)]
+            self.extras[name] = values
+
+    def set_id(self, key: str, value: object) -> None:
+        """Gives all rows an id."""
+        self.ids[key] = [value] * self.rows
+
+    def put_id(self, key: str, values: Values) -> None:
+        """Takes ids that were read already."""
+        self._put(self.ids, key, values)
+
+    def default_ids(self, key: str, values: Values) -> None:
+        """Gives an id to those rows that have none."""
+        if (known := self.ids.get(key)) is not None:
+            values = [b if a is None else a for a, b in zip(known, values, strict=True)]
+        self.ids[key] = values
+
+    def set_odd(self, places: Sequence[int]) -> None:
+        """Leaves rows to `Reader.read`."""
+        self._odd.update(places)
+
+    def _each(self, read: Callable[[Any], Any], values: Values) -> Values:
+        """What `read` makes of each value; rows of which it can't make anything are odd."""
+        found: Values = []
+        for place, value in enumerate(values):
+            try:
+                found.append(None if value is None else read(value))
+            except RecordError:
+                self._odd.add(place)
+                found.append(None)
+        return found
+
+    def _put(self, fields: dict[str, Values], key: str, values: Values) -> None:
+        """Keeps values; rows in which two keys of the log mean the same are odd."""
+        known = fields.get(key)
+        if known is not None:
+            pairs = list(zip(known, values, strict=True))
+            both = [a is not None and b is not None for a, b in pairs]
+            self._odd.update(compress(range(self.rows), both))
+            values = [b if a is None else a for a, b in pairs]
+        fields[key] = values
+
+    def _leave(self, key: str, values: Values) -> None:
+        """What `build` is given, or what says nothing of a rollout."""
+
+    def _take_id(self, key: str, values: Values) -> None:
+        kinds = set(map(type, values))
+        if kinds == {int} and key not in NUMBER_IDS:
+            values = list(map(str, values))
+        elif key in NUMBER_IDS or not kinds <= _JSON_TEXTS:
+            values = self._each(lambda value: read_id(key, value), values)
+        self.put_id(key, values)
+
+    def _take_text(self, key: str, values: Values) -> None:
+        if not set(map(type, values)) <= _JSON_TEXTS:
+            values = self._each(lambda value: read_text(key, value), values)
+        self._put(self.texts, key, values)
+
+    def _take_reward_parts(self, key: str, values: Values) -> None:
+        kinds = set(map(type, values))
+        if not kinds <= {dict, _NOTHING}:
+            self._odd.update(i for i, v in enumerate(values) if not isinstance(v, dict | None))
+            values = [value if isinstance(value, dict) else None for value in values]
+        parts = [cast("dict[str, Any]", value or {}) for value in values]
+        for name in dict.fromkeys(chain.from_iterable(parts)):
+            self.take_score(f"rewards.{name}", [part.get(name) for part in parts])
+
+    def _take_per_token(self, key: str, values: Values) -> None:
+        """Leaves rows with values per token to `Reader.read`: their columns are made of arrays."""
+        self._odd.update(place for place, value in enumerate(values) if value is not None)
+
+    def build_undated(self) -> Columns:
+        """As RecordBuilder.build_undated."""
+        self.remarks.append(UNDATED)
+        return self.build([0] * self.rows)
+
+    def build(self, steps: Values) -> Columns:
+        """The Columns of the rows that are not odd."""
+        steps = self._read_steps(steps)
+        self._derive_truncation()
+        if self.options.system_prompt_end and (prompts := self.texts.get("prompt")) is not None:
+            self.texts["prompt"] = [
+                None if prompt is None else without_system_prompt(prompt, self.options)
+                for prompt in prompts
+            ]
+        kept = [place not in self._odd for place in range(self.rows)] if self._odd else None
+        return Columns(
+            _kept(steps, kept),
+            {key: _kept(values, kept) for key, values in self.ids.items()},
+            {key: _kept(values, kept) for key, values in self.texts.items()},
+            {key: _kept(values, kept) for key, values in self.scores.items()},
+            {key: _kept(values, kept) for key, values in self.extras.items()},
+            self.remarks,
+            frozenset(self._odd),
+        )
+
+    def _read_steps(self, steps: Values) -> list[int]:
+        if (
+            set(map(type, steps)) == {int}
+            and max(map(abs, cast("list[int]", steps))) <= _LARGEST_STEP
+        ):
+            return steps
+        # Texts around a number are remarked upon.
+        self._odd.update(
+            place for place, step in enumerate(steps) if not isinstance(step, int | float)
+        )
+        return [0 if step is None else step for step in self._each(read_step, steps)]
+
+    def _derive_truncation(self) -> None:
+        reasons = self.texts.get("finish_reason")
+        if reasons is None:
+            return
+        known = self.scores.get("is_truncated") or [None] * self.rows
+        self.scores["is_truncated"] = [
+            is_truncated(reason) if one is None and reason is not None else one
+            for one, reason in zip(known, reasons, strict=True)
+        ]
+
+    _takers: ClassVar[Mapping[str, Callable[..., None]]] = {
+        **dict.fromkeys(schema.TOKEN_ARRAY_FIELDS, _take_per_token),
+        **dict.fromkeys(schema.TOKEN_ID_FIELDS, _take_per_token),
+        **dict.fromkeys(schema.TOPK_FIELDS, _take_per_token),
+        **dict.fromkeys(("messages", "segments"), _take_per_token),
+        **dict.fromkeys(schema.SCORE_FIELDS, take_score),
+        **dict.fromkeys(schema.ID_FIELDS, _take_id),
+        **dict.fromkeys(TEXT_KEYS, _take_text),
+        **dict.fromkeys(("step", "index", "type"), _leave),
+        "is_truncated": take_score,
+        "rewards": _take_reward_parts,
+    }

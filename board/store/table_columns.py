@@ -1,0 +1,151 @@
+"""What a reader's `columns` says of many rollouts -> the columns of the table, as scan makes its rows."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyarrow ships without types.
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Final
+
+from board.core.metrics import ROLLOUT_METRICS
+from board.readers.columns import Columns, Values, finite_numbers
+from board.store import segments
+from board.store.steps import base_name
+
+PREVIEW_CHARS: Final = 240
+_CUT: Final = PREVIEW_CHARS - 1
+_CUT_SIGN: Final = "…".encode()
+_LONGEST_PAUSE: Final = 64
+"""Stretches of lines, of half a megabyte each."""
+
+_RESERVED: Final = (
+    frozenset((*ROLLOUT_METRICS, *map(base_name, ROLLOUT_METRICS), "index")) | segments.FIXED
+)
+"""Columns the board fills itself."""
+
+
+def column_name(key: str) -> str:
+    """The column of a key of the log: `logged.KEY` where the board has another column of that name."""
+    return f"logged.{key}" if key in _RESERVED else key
+
+
+def cell(value: object) -> float | str | None:
+    """A number or short text of an extra key; None for what has no place in a table."""
+    if isinstance(value, bool | int | float):
+        try:
+            number = float(value)
+        except OverflowError:
+            return None
+        return number if math.isfinite(number) else None
+    return value[:PREVIEW_CHARS] if isinstance(value, str) else None
+
+
+def preview(text: str | None) -> str | None:
+    """The first characters of a text."""
+    if text is None or len(text) <= PREVIEW_CHARS:
+        return text
+    return text[: PREVIEW_CHARS - 1] + "…"
+
+
+def table_columns(found: Columns) -> tuple[dict[str, Values], list[str]] | None:
+    """The table's columns without location, and which of them are unknown to the board.
+
+    None where two keys of the log make one column: which of them a row shows is for the row to say.
+    """
+    columns: dict[str, Values] = {"step": found.steps, **found.ids, **found.scores}
+    if (responses := found.texts.get("response")) is not None:
+        columns["response_chars"] = [None if text is None else len(text) for text in responses]
+    if (reasons := found.texts.get("finish_reason")) is not None:
+        columns["finish_reason"] = reasons
+    for key in ("prompt", "response"):
+        if (texts := found.texts.get(key)) is not None:
+            columns[key] = _previews(texts)
+    for key, values in found.extras.items():
+        cells, name = _cells(values), column_name(key)
+        if cells is None:
+            continue
+        if name in columns:
+            return None
+        columns[name] = cells
+    unknown = [name for name in columns if name not in segments.FIXED]
+    return columns, [name for name in unknown if columns[name].count(None) < len(found.steps)]
+
+
+def _previews(texts: Values) -> Values:
+    """As preview, of many texts; those that were cut as UTF-8, which a table takes as well.
+
+    Text with a sign that is not ASCII at its end would be encoded at several times the cost.
+    """
+    try:
+        return [
+            text if text is None or len(text) <= PREVIEW_CHARS else text[:_CUT].encode() + _CUT_SIGN
+            for text in texts
+        ]
+    except UnicodeEncodeError:  # half of a sign: whoever makes the table says so
+        return list(map(preview, texts))
+
+
+def _cells(values: Values) -> Values | None:
+    """The cells of an extra key; None where no row has any."""
+    kinds = set(map(type, values))
+    if kinds == {str}:
+        return [value[:PREVIEW_CHARS] for value in values]
+    if (numbers := finite_numbers(values)) is not None:
+        return numbers
+    if kinds.isdisjoint((str, float, int, bool)):
+        return None
+    cells = list(map(cell, values))
+    return None if cells.count(None) == len(cells) else cells
+
+
+class PendingColumns:
+    """Columns of rows that wait until there are enough for a table."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self._columns: dict[str, Values] = {}
+
+    def add(self, columns: Mapping[str, Values], rows: int) -> None:
+        """Adds so many rows; a column that one of both lacks is not recorded there."""
+        for name, values in columns.items():
+            known = self._columns.get(name)
+            if known is None:
+                known = self._columns[name] = [None] * self.rows
+            known.extend(values)
+        self.rows += rows
+        for values in self._columns.values():
+            if len(values) < self.rows:
+                values.extend([None] * rows)
+
+    def table(self) -> Any:
+        """All rows as a pyarrow Table; none are pending afterwards."""
+        table: Any = segments.table_of_columns(self._columns)
+        self.rows, self._columns = 0, {}
+        return table
+
+
+class Patience:
+    """Whether lines are worth being taken together: after failures it is tried less and less often.
+
+    Lines with values per token can't be, and are parsed twice when it is tried.
+    """
+
+    def __init__(self) -> None:
+        self._pause = 0
+        self._next_pause = 1
+
+    def tries(self) -> bool:
+        """Whether to try it with these lines."""
+        self._pause -= 1
+        return self._pause < 0
+
+    def learns(self, worked: bool) -> bool:
+        """Takes note of whether it could be done, and gives that back."""
+        if worked:
+            self._next_pause = 1
+        else:
+            self._pause = self._next_pause
+            self._next_pause = min(2 * self._next_pause, _LONGEST_PAUSE)
+        return worked
