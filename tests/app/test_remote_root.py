@@ -9,7 +9,7 @@ from typing import Any
 import fsspec
 import pytest
 import written_logs
-from shown import OpenApp, assert_sound, go_to, table
+from shown import OpenApp, assert_sound, go_to, table, texts
 
 ROOT = "memory://app-remote"
 
@@ -32,6 +32,16 @@ def test_every_page_shows_a_run_in_a_store(open_app: OpenApp, memory: Any) -> No
         go_to(app, page)
         assert_sound(app)
         assert not app.error
+
+
+def test_thresholds_beside_a_run_in_a_store_are_those_of_its_findings(
+    open_app: OpenApp, memory: Any
+) -> None:
+    memory.pipe_file("/app-remote/deep/run/thresholds.toml", b"[truncation]\nwarning = 0.015625\n")
+    app = open_app(f"{ROOT}/deep", "findings")  # type: ignore[arg-type]
+    assert_sound(app)
+    assert "deep/run/thresholds.toml" in texts(app).replace("\\", "")
+    assert any("0.015625" in str(frame.value.to_dict()) for frame in app.dataframe)
 
 
 @pytest.mark.parametrize("wanted", ["file:///etc", "/etc", "..", "s3://bucket/x", "memory://other"])
