@@ -32,6 +32,20 @@ be the end of the one before; the copy that was written first is shown.
 
 
 @dataclass(frozen=True, slots=True)
+class Join:
+    """With which other logs of its folder the files of a reader are joined, rollout by rollout.
+
+    of: readers that say the same here are. by: the key, in words. order: whose row is shown, the lowest
+    first; the others' values are added to it. is_trainer: its token arrays come before the others'.
+    """
+
+    of: str
+    by: str
+    order: int = 0
+    is_trainer: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Event:
     """A line that is no rollout: what a writer says about its file, a step or its end."""
 
@@ -120,6 +134,8 @@ class Reader(ABC):
     """How the framework writes the same rollout again."""
     family: str = ""
     """Files of one folder whose readers are of one family are one run; empty: by the reader's name."""
+    join: Join | None = None
+    """With which other logs of its folder its files are joined; None: with none."""
 
     @abstractmethod
     def recognises(self, head: Head) -> bool:
@@ -133,6 +149,14 @@ class Reader(ABC):
         is parsed whole: it holds no RawNumbers. Raises RecordError when the line can't be used.
         """
         return (line,)
+
+    def join_keys(self, record: Record, part: int) -> Sequence[object]:
+        """What tells a rollout from all others of its step, alike in the logs that are joined.
+
+        The surest first, at most two, None where it is not known. part: its number among the rollouts
+        of its line. Must be what orjson can write.
+        """
+        return ()
 
     def beside(self, path: Path) -> Sequence[Path]:
         """The files beside a log that its rollouts are read with, in a fixed order.

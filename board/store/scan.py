@@ -36,6 +36,7 @@ from board.readers.messages import message_text
 from board.readers.parse import LineParser, first_values, last_values, parse_whole
 from board.readers.sources import Row, Source
 from board.store import segments
+from board.store.joins import join_keys
 from board.store.log_file import AT_REST_SECONDS
 from board.store.repeats import repeat_key
 from board.store.steps import base_name
@@ -71,6 +72,7 @@ class Shard:
     path that the framework gave the file, where `path` is an unpacked copy of it; None: the same. Files
     that are no lines of text are read whole, whatever `start` says. mapping: the text of the mapping file
     that the reader was made of, since other processes have not seen it; empty: it is another reader.
+    joined: whether the rows get the keys by which they are joined with those of other logs.
     """
 
     path: Location
@@ -81,6 +83,7 @@ class Shard:
     first_line: int = 1
     named: PurePath | None = None
     mapping: str = ""
+    joined: bool = False
 
     @property
     def origin(self) -> PurePath:
@@ -311,6 +314,8 @@ class _Scan:
             row["part"] = part
         if self._repeats != "never":
             row["repeat_key"] = repeat_key(record, self._repeats)
+        if self._shard.joined:
+            row |= join_keys(record, self._reader.join_keys(record, part))
         self._rows.append(row)
         self._lines_of_rows.append(self._number)
         self._count += 1

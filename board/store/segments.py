@@ -29,10 +29,22 @@ PART: Final = "part"
 """Its number among the rollouts of that line; not recorded: 0, as in logs of one rollout per line."""
 REPEAT_KEY: Final = "repeat_key"
 """Equal for rows that may be one rollout, written twice; see store.repeats."""
+JOIN_KEYS: Final = ("join_key", "join_key_2")
+"""Equal for rows of several logs that are one rollout, the surer first; see store.joins."""
 TEXTS: Final = ("rollout_id", "group_id", "env", "split", "finish_reason", "prompt", "response")
 CATEGORIES: Final = ("group_id", "env", "split", "finish_reason")
 _WHOLE: Final = (
-    *("step", *LOCATION, PART, REPEAT_KEY, "file", "rank", "micro_step", "policy_version"),
+    *(
+        "step",
+        *LOCATION,
+        PART,
+        REPEAT_KEY,
+        *JOIN_KEYS,
+        "file",
+        "rank",
+        "micro_step",
+        "policy_version",
+    ),
     *("prompt_tokens", "response_tokens", "response_chars", "pad_tokens"),
 )
 _SCORES: Final = (
@@ -48,7 +60,7 @@ FIXED_ORDER: Final = (*_TYPES,)
 FIXED: Final = frozenset(_TYPES)
 """Columns whose type is known; every other one is a key of the log, of numbers, texts or both."""
 
-_NUMBER: Final = "number:"
+NUMBER: Final = "number:"
 _TEXT: Final = "text:"
 
 
@@ -88,7 +100,7 @@ def _logged(name: str, values: list[Any]) -> dict[str, pa.Array]:
     """The one or two stored columns of a key of the log."""
     numbers = [value if isinstance(value, float) else None for value in values]
     texts = [value if isinstance(value, str) else None for value in values]
-    return {_NUMBER + name: pa.array(numbers, pa.float64()), _TEXT + name: pa.array(texts)}
+    return {NUMBER + name: pa.array(numbers, pa.float64()), _TEXT + name: pa.array(texts)}
 
 
 def columns_of(table: pa.Table) -> tuple[Column, ...]:
@@ -102,8 +114,8 @@ def columns_of(table: pa.Table) -> tuple[Column, ...]:
 
 
 def _column(stored: str, table: pa.Table) -> Column:
-    if stored.startswith(_NUMBER):
-        return Column(stored.removeprefix(_NUMBER), numbers=True)
+    if stored.startswith(NUMBER):
+        return Column(stored.removeprefix(NUMBER), numbers=True)
     if stored.startswith(_TEXT):
         words = _holds_words(table.column(stored))
         return Column(stored.removeprefix(_TEXT), texts=True, words=words)
@@ -120,7 +132,7 @@ def stored_names(column: Column) -> tuple[str, ...]:
     """The names under which a table holds a column."""
     if column.name in FIXED:
         return (column.name,)
-    pairs = ((_NUMBER, column.numbers), (_TEXT, column.texts))
+    pairs = ((NUMBER, column.numbers), (_TEXT, column.texts))
     return tuple(prefix + column.name for prefix, held in pairs if held)
 
 

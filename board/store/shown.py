@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -24,6 +24,7 @@ from board.readers import reader_named
 from board.readers.base import Repeats
 from board.store import segments
 from board.store.attempts import Attempt, attempts_of, growing_steps
+from board.store.joins import Difference, JoinCount, Joins
 from board.store.manifest import NO_RANK, BrokenIndexError, FileState, Manifest
 from board.store.repeats import NO_KEY, place_codes, repeated
 from board.store.segments import Column
@@ -40,6 +41,9 @@ _NO_CURVE: Final = frozenset(
 )
 _FIRST: Final = ("step", "index", "rank", "group_id", "env")
 GAP: Final = "reward_gap"
+_JOINED_AT_ONCE: Final = 250_000
+"""Rows that are joined at once, if no step has more."""
+_KEYS: Final = frozenset((segments.REPEAT_KEY, *segments.JOIN_KEYS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,17 @@ class _Repeats:
 
     codes: IntArray
     counts: Mapping[int, int]
+
+
+@dataclass(slots=True)
+class _Joined:
+    """Rows that are shown with another's: how many by id of the file and step. counts: by log."""
+
+    hidden: dict[int, Counter[int]] = field(default_factory=dict[int, Counter[int]])
+    counts: list[JoinCount] = field(default_factory=list[JoinCount])
+    differences: dict[tuple[str, str], Difference] = field(
+        default_factory=dict[tuple[str, str], Difference]
+    )
 
 
 class Shown:
@@ -75,6 +90,10 @@ class Shown:
         self.attempts, self.attempt_of = attempts_of([state.header for state in self.files])
         self._rules = dict(zip((s.id for s in self.files), self._find_rules(), strict=True))
         self._repeats = self._find_repeats()
+        self._joins = Joins({self._number_of[state.id]: state.reader for state in self.files})
+        self._joined = _Joined()
+        if self._joins.sides:
+            self._joined = self._find_joined()
         has_rank = any(state.rank is not None for state in self.files)
         self.columns = _with_derived(manifest.columns, has_rank=has_rank)
 
@@ -166,6 +185,64 @@ class Shown:
                 counts = Counter(steps[own][of_file].tolist())
                 yield number, _Repeats(codes[own][of_file], counts)
 
+    def _find_joined(self) -> _Joined:
+        """What is joined, counted a bounded number of rows at a time."""
+        found = _Joined()
+        ids = {number: file for file, number in self._number_of.items()}
+        stored = [name for c in self.manifest.columns for name in segments.stored_names(c)]
+        for steps in _chunks(self.counts()):
+            table = self._visible(steps, self._joins.compared(("rank", *stored)))
+            pairs = self._joins.pairs(table)
+            at = [table.column(name).to_numpy()[pairs.others].tolist() for name in ("file", "step")]
+            for file, step in zip(*at, strict=True):
+                found.hidden.setdefault(ids[file], Counter())[step] += 1
+            counts = self._joins.counted(table, pairs)
+            known = found.counts
+            found.counts = [a + b for a, b in zip(known, counts, strict=True)] if known else counts
+            for one in self._joins.differences(table, pairs):
+                key = (one.column, one.source)
+                first = found.differences.get(key, replace(one, count=0))
+                found.differences[key] = replace(first, count=first.count + one.count)
+        return found
+
+    @property
+    def join_counts(self) -> tuple[JoinCount, ...]:
+        """How far each log but the first was joined to those before it; none where there is one."""
+        return tuple(self._joined.counts)
+
+    def join_notes(self) -> Iterator[Problem]:
+        """What was joined, and of which values the logs say different things."""
+        for count in self._joined.counts:
+            hint = "`--source`, or Source in the sidebar, shows one log alone"
+            yield Problem(".", None, None, count.words, hint, "note")
+        titles = {side.reader: side.title for side in self._joins.sides}
+        shown = {number: state for state in self.files for number in [self._number_of[state.id]]}
+        for one in self._joined.differences.values():
+            number, line = one.first
+            state = shown[number]
+            ours, theirs = titles[state.reader], titles[one.source]
+            reason = f"{one.column} differs between {ours} and {theirs}"
+            hint = f"e.g. {one.values[0]} and {one.values[1]}; that of {one.kept(ours, theirs)} is shown"
+            yield Problem(state.path, line, one.column, reason, hint, one.severity, one.count)
+
+    def joined_places(self, step: int) -> dict[tuple[int, int, int], list[dict[str, int]]]:
+        """By file, line and part of a row that is shown: where the rows stand that are joined to it."""
+        if not self._joins.sides:
+            return {}
+        names = [*segments.LOCATION, segments.PART, "step", "file", *segments.JOIN_KEYS]
+        table = self._visible((step, step), names)
+        where = {
+            name: _whole(table, name, 0).tolist()
+            for name in ("file", *segments.LOCATION, segments.PART)
+        }
+        found: dict[tuple[int, int, int], list[dict[str, int]]] = {}
+        pairs = self._joins.pairs(table)
+        for other in pairs.others.tolist():
+            row = int(pairs.lead[other])
+            key = (where["file"][row], where["line"][row], where[segments.PART][row])
+            found.setdefault(key, []).append({name: where[name][other] for name in where})
+        return found
+
     def _starts(self) -> list[int | None]:
         """The step each attempt begins at; where its header does not say, the first one it wrote."""
         return [
@@ -206,7 +283,9 @@ class Shown:
         """For each file the shown rollouts of each step; a step comes once for each of its ranks."""
         for state, counts in self._standing():
             repeats = self._repeats.get(state.id)
-            yield state, counts if repeats is None else _without(counts, repeats.counts)
+            rest = counts if repeats is None else _without(counts, repeats.counts)
+            joined = self._joined.hidden.get(state.id)
+            yield state, rest if joined is None else _without(rest, joined)
 
     def _standing(self) -> Iterator[tuple[FileState, list[tuple[int, int]]]]:
         """As counts_by_file, repeats included."""
@@ -269,6 +348,13 @@ class Shown:
         self, steps: StepRange | None, columns: Sequence[str] | None, superseded: bool
     ) -> pa.Table:
         names = None if columns is None else self._stored(columns)
+        table = self._visible(steps, names, superseded)
+        return self._joins.joined(table) if self._joins.sides and not superseded else table
+
+    def _visible(
+        self, steps: StepRange | None, names: list[str] | None, superseded: bool = False
+    ) -> pa.Table:
+        """The rows in order, those that are joined to others among them; names: of stored columns."""
         parts = [
             self._storage.get(segment.name, names, steps)
             for segment in self.manifest.all_segments
@@ -278,14 +364,15 @@ class Shown:
         table = segments.joined(parts)
         keep = self._kept(table, steps, superseded)
         table = self._in_order(table if keep.all() else table.filter(pa.array(keep)))
-        return (
-            table.combine_chunks()
-        )  # rows taken from many chunks are copied one chunk after the other
+        # Rows taken from many chunks are copied one chunk after the other.
+        return table.combine_chunks()
 
     def _stored(self, columns: Sequence[str]) -> list[str]:
         wanted = {*columns, *_ORDER}
         if GAP in wanted:
             wanted |= {"reward", "ref_reward"}
+        if self._joins.sides:
+            wanted = self._joins.needed(wanted)
         by_name = {column.name: column for column in self.columns}
         held = [by_name.get(name, Column(name)) for name in sorted(wanted)]
         return [name for column in held for name in segments.stored_names(column)]
@@ -401,6 +488,17 @@ def _ranks(table: pa.Table, missing: int) -> IntArray:
     return _whole(table, "rank", missing)
 
 
+def _chunks(counts: Mapping[int, int]) -> Iterator[StepRange]:
+    """Ranges of whole steps, of a bounded number of rows if no step has more."""
+    steps, held = list(counts), 0
+    first = steps[0] if steps else 0
+    for number, step in enumerate(steps):
+        held += counts[step]
+        if held >= _JOINED_AT_ONCE or number == len(steps) - 1:
+            yield first, step
+            first, held = step + 1, 0
+
+
 def _whole(table: pa.Table, name: str, missing: int) -> IntArray:
     if name not in table.column_names:
         return np.full(table.num_rows, missing, np.int64)
@@ -426,7 +524,7 @@ def _without(counts: list[tuple[int, int]], less: Mapping[int, int]) -> list[tup
 
 def _with_derived(columns: Sequence[Column], *, has_rank: bool) -> tuple[Column, ...]:
     """The columns of the table of rollouts, those that every run has first."""
-    held = {column.name: column for column in columns if column.name != segments.REPEAT_KEY}
+    held = {column.name: column for column in columns if column.name not in _KEYS}
     if has_rank:
         held["rank"] = Column("rank", numbers=True)
     for name in ("step", "index", "file", *segments.LOCATION):
