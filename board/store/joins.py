@@ -160,8 +160,8 @@ class Pairs:
 class JoinCount:
     """How far one log was joined to those before it.
 
-    joined: rollouts that were joined with a row of it. rollouts: all that could have been: those of the
-    splits that it has. rows: its rows. doubled: of both, rows whose keys stand more than once in a log.
+    joined: rollouts that were joined with a row of it. rollouts: all that could have been: those that have
+    a key and are of the splits that it has. rows: its rows. doubled: of both, rows whose keys stand more than once in a log.
     """
 
     source: str
@@ -235,7 +235,11 @@ class Joins:
     def compared(self, stored: Iterable[str]) -> list[str]:
         """Of the columns of a run those by which `counted` counts, and that `differences` compares."""
         wanted = {*_OWN, "rank", *COMPARED, *COMPARED_TEXTS, *_LENGTHS, "split"}
-        return [name for name in stored if name in wanted or name.startswith(_REWARD_PARTS)]
+        return [
+            name
+            for name in dict.fromkeys(stored)
+            if name in wanted or name.startswith(_REWARD_PARTS)
+        ]
 
     def pairs(self, table: pa.Table) -> Pairs:
         """Which rows are one rollout; `table`: whole steps, `file` being the number in the run."""
@@ -265,12 +269,15 @@ class Joins:
     def counted(self, table: pa.Table, pairs: Pairs) -> list[JoinCount]:
         """How far each log but the first was joined, over these rows."""
         splits = _codes(table, "split")
-        doubled = _doubled(pairs.sides, [_keys(table, name) for name in segments.JOIN_KEYS])
+        keys = [_keys(table, name) for name in segments.JOIN_KEYS]
+        has_key = np.any([own != NO_KEY for own in keys], axis=0)
+        doubled = has_key & ~np.any([stands_once(pairs.sides, own) for own in keys], axis=0)
         found: list[JoinCount] = []
         for number, side in enumerate(self.sides[1:], start=1):
             own = pairs.sides == number
-            rollouts = pairs.shown & (pairs.sides < number)
-            rollouts &= np.isin(splits, np.unique(splits[own]))
+            rollouts = pairs.shown & (pairs.sides < number) & has_key
+            if (splits[own] >= 0).all():  # else it does not say of which it is
+                rollouts &= np.isin(splits, np.unique(splits[own]))
             joined, twice = own & ~pairs.shown, doubled & (own | rollouts)
             counts = (int(mask.sum()) for mask in (joined, rollouts, own, twice))
             found.append(JoinCount(side.reader, side.title, side.by, *counts))
@@ -317,12 +324,6 @@ def _differ(ours: npt.NDArray[Any], theirs: npt.NDArray[Any]) -> Mask:
         return both & ~np.isclose(ours, theirs, rtol=_RELATIVE, atol=1e-9)
     pairs = zip(ours.tolist(), theirs.tolist(), strict=True)
     return np.array([a is not None and b is not None and a != b for a, b in pairs], bool)
-
-
-def _doubled(sides: IntArray, keys: Sequence[IntArray]) -> Mask:
-    """Which rows have keys, and none that stands once in their log."""
-    has_any = np.any([own != NO_KEY for own in keys], axis=0)
-    return has_any & ~np.any([stands_once(sides, own) for own in keys], axis=0)
 
 
 def _filled(found: pa.Table, table: pa.Table, at: IntArray, side: Side) -> pa.Table:

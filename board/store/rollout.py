@@ -188,13 +188,13 @@ def _read(
     """
     line, record, mended = _told(run, row)
     others = run.joined_places(row)
-    told, lines = _side(run, row, record), {_reader(run, row): line}
+    own, told, lines = record, _side(run, row, record), {_reader(run, row): line}
     for place in others:
         line, record, also = _told(run, place)
         other = _side(run, place, record)
         lines[_reader(run, place)], mended = line, mended or also
         told = told.with_other(other, compare=compare)
-    if not _is_of_row(told.record, row, run.vocabulary):
+    if not _is_of_row(told.record, row, run.vocabulary, own):
         raise _changed(run, row)
     return (lines if others else line), told.record, mended
 
@@ -253,9 +253,15 @@ def _read_again(
     return rows[number], reader.read(rows[number], place), mended
 
 
-def _is_of_row(record: Record, row: pd.Series[Any], vocabulary: Vocabulary | None) -> bool:
-    """Whether a line read again holds the rollout that the row was made from."""
-    prompt, response = previews(record, vocabulary)
+def _is_of_row(
+    record: Record, row: pd.Series[Any], vocabulary: Vocabulary | None, own: Record
+) -> bool:
+    """Whether a line read again holds the rollout that the row was made from.
+
+    own: what its first log says, whose beginnings of texts count where it has any.
+    """
+    told = zip(previews(own, vocabulary), previews(record, vocabulary), strict=True)
+    prompt, response = (ours if ours is not None else both for ours, both in told)
     known = {
         "step": record.step,
         "rollout_id": record.ids.get("rollout_id"),
