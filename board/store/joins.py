@@ -160,8 +160,9 @@ class Pairs:
 class JoinCount:
     """How far one log was joined to those before it.
 
-    joined: rollouts that were joined with a row of it. rollouts: all that could have been: those that have
-    a key and are of the splits that it has. rows: its rows. doubled: of both, rows whose keys stand more than once in a log.
+    joined: rollouts that were joined with a row of it. rollouts: all that could have been: those that
+    have a key and are of the splits that it has. rows: its rows. doubled: of both, rows whose keys stand
+    more than once in a log.
     """
 
     source: str
