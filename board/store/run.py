@@ -208,6 +208,10 @@ class Run:
                 found[state.path] = (sum(n for _, n in counts), min(steps), max(steps))
         return found
 
+    def files_joined(self) -> dict[str, int]:
+        """By path how many of its rollouts are shown with those of another log of the run."""
+        return self.shown.joined_by_file()
+
     def _frame(
         self, steps: tuple[int, int] | None, columns: tuple[str, ...] | None = None
     ) -> pd.DataFrame:
@@ -382,7 +386,7 @@ def _run_of(
     shown = Shown(storage, found.manifest, order)
     counts, over_cap = _capped(shown.counts(), options.max_per_step)
     superseded, repeated = list(shown.superseded()), list(shown.repeated())
-    notes = [*(note for note, _ in (*superseded, *repeated)), *shown.join_notes()]
+    notes = [*(note for note, _ in (*superseded, *repeated)), *shown.differences()]
     growing = shown.growing()
     steps = _steps(storage, shown, options.max_per_step)
     if growing:

@@ -210,11 +210,8 @@ class Shown:
         """How far each log but the first was joined to those before it; none where there is one."""
         return tuple(self._joined.counts)
 
-    def join_notes(self) -> Iterator[Problem]:
-        """What was joined, and of which values the logs say different things."""
-        for count in self._joined.counts:
-            hint = "`--source`, or Source in the sidebar, shows one log alone"
-            yield Problem(".", None, None, count.words, hint, "note")
+    def differences(self) -> Iterator[Problem]:
+        """The values of which the logs that are joined say different things."""
         titles = {side.reader: side.title for side in self._joins.sides}
         shown = {number: state for state in self.files for number in [self._number_of[state.id]]}
         for one in self._joined.differences.values():
@@ -224,6 +221,11 @@ class Shown:
             reason = f"{one.column} differs between {ours} and {theirs}"
             hint = f"e.g. {one.values[0]} and {one.values[1]}; that of {one.kept(ours, theirs)} is shown"
             yield Problem(state.path, line, one.column, reason, hint, one.severity, one.count)
+
+    def joined_by_file(self) -> dict[str, int]:
+        """By path how many rows are shown with those of another log; files without any are absent."""
+        hidden = self._joined.hidden
+        return {s.path: hidden[s.id].total() for s in self.files if s.id in hidden}
 
     def joined_places(self, step: int) -> dict[tuple[int, int, int], list[dict[str, int]]]:
         """By file, line and part of a row that is shown: where the rows stand that are joined to it."""

@@ -13,6 +13,7 @@ from board.core.options import ReadOptions
 from board.core.problems import count_of
 from board.errors import BoardError
 from board.store.discovery import (
+    JOINED,
     Discovery,
     Location,
     RunInfo,
@@ -70,6 +71,7 @@ def render() -> bool:
         _show_no_runs(found)
         return False
     info = _choose_run(found)
+    _choose_source(found, info)
     options = _choose_options()
     st.session_state[_FOUND] = found.runs
     run = _cached.run(info, options)
@@ -120,6 +122,35 @@ def _choose_run(found: Discovery) -> RunInfo:
             persist_state="session",
         )
     return by_name[name or names[0]]
+
+
+def _choose_source(found: Discovery, info: RunInfo) -> None:
+    """Which of several logs of one folder is shown: all of them joined, or one alone."""
+    names = {run.source: run.name for run in found.runs if run.path == info.path and not run.only}
+    if len(names) < 2:
+        return
+    ordered = sorted(names, key=lambda source: (source != JOINED, source))
+    # Not a choice of its own: it is the run that is chosen, whichever way.
+    key = f"_source_{info.name}"
+
+    def choose() -> None:
+        source = st.session_state[key]
+        if source is not None:
+            _state.put(run=names[source])
+            _first_rollout()
+
+    with st.sidebar:
+        st.segmented_control(
+            "Source",
+            ordered,
+            default=info.source,
+            key=key,
+            required=True,
+            format_func=one_line,
+            help="The folder holds logs of several formats. Joined: one rollout with what all of them "
+            "say of it; the others: one log alone.",
+            on_change=choose,
+        )
 
 
 def _choose_options() -> OpenOptions:
