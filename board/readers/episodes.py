@@ -62,7 +62,7 @@ class EpisodesReader(Reader):
         r"|traces\.jsonl"
     )
     repeats = "unique_id"
-    join = Join("prime_rl", TOKENS_JOINED_BY)
+    join = Join("prime_rl", TOKENS_JOINED_BY, "traces")
 
     def recognises(self, head: Head) -> bool:
         """An episode's task and traces, or a trace's task, agent and nodes."""

@@ -35,7 +35,7 @@ class MilesTokensReader(Reader):
     title = "miles tokens"
     sources = (PARQUET,)
     layout = re.compile(r"dashboard_columns/rollout_(?P<split>eval_)?(?P<step>[0-9]+)\.parquet")
-    join = Join("slime", JOINED_BY, order=2)
+    join = Join("slime", JOINED_BY, "tokens", order=2)
 
     def join_keys(self, record: Record, part: int) -> Sequence[object]:
         """The sample's index."""
@@ -62,7 +62,7 @@ class MilesTrajectoryReader(Reader):
     name = "miles_trajectory"
     title = "miles trajectories"
     layout = re.compile(r"trajectory/(?P<split>eval_)?(?P<step>[0-9]+)\.jsonl")
-    join = Join("slime", JOINED_BY, order=1)
+    join = Join("slime", JOINED_BY, "conversations", order=1)
 
     def join_keys(self, record: Record, part: int) -> Sequence[object]:
         """The sample's index."""

@@ -49,7 +49,7 @@ class PrimeRLReader(Reader):
     name = "prime_rl_tokens"
     title = "prime-rl token exports"
     layout = re.compile(r"token_exports/(?:step_[0-9]+/)?rank_[0-9]+\.jsonl")
-    join = Join("prime_rl", TOKENS_JOINED_BY, order=3, is_trainer=True)
+    join = Join("prime_rl", TOKENS_JOINED_BY, "trainer", order=3, is_trainer=True)
 
     def recognises(self, head: Head) -> bool:
         """A record with a step, token ids and the trainer's or the sampler's log-probabilities."""

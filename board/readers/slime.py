@@ -53,7 +53,7 @@ class SlimeReader(Reader):
     layout = re.compile(
         r"(?:rollout_data/|rollout_dumps/)?(?:rollout_|data_)?(?P<split>eval_)?(?P<step>[0-9]+)\.pt"
     )
-    join = Join("slime", JOINED_BY)
+    join = Join("slime", JOINED_BY, "rollouts")
 
     def recognises(self, head: Head) -> bool:
         """rollout_id and samples, with the keys group_index and response_length of a sample."""

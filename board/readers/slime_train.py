@@ -57,7 +57,7 @@ class SlimeTrainReader(Reader):
     sources = (TORCH,)
     layout = re.compile(r"(?:train_data/)?(?:train_)?(?P<step>[0-9]+)(?:_(?P<rank>[0-9]+))?\.pt")
     repeats = "same_id"
-    join = Join("slime", JOINED_BY, order=3, is_trainer=True)
+    join = Join("slime", JOINED_BY, "trainer", order=3, is_trainer=True)
 
     def recognises(self, head: Head) -> bool:
         """rollout_id and rank, with a format_version, rollout_data or loss_masks."""

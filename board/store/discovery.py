@@ -104,6 +104,12 @@ class RunInfo:
         return JOINED if self.is_joined else self.part or family_of(self.formats[0])
 
     @property
+    def label(self) -> str:
+        """The source in a word, on screen."""
+        join = reader_named(self.formats[0]).join
+        return self.source if self.is_joined or join is None else join.label
+
+    @property
     def part(self) -> str:
         """What of its folder is the run: one file, the files of one family, or (empty) all of it."""
         return self.only or self.family

@@ -38,7 +38,7 @@ from board.readers.sources import Row, Source
 from board.store import segments
 from board.store.joins import join_keys
 from board.store.log_file import AT_REST_SECONDS
-from board.store.repeats import repeat_key
+from board.store.repeats import BY_FILE, line_key, repeat_key
 from board.store.steps import base_name
 
 PREVIEW_CHARS: Final = 240
@@ -313,7 +313,10 @@ class _Scan:
         if part:
             row["part"] = part
         if self._repeats != "never":
-            row["repeat_key"] = repeat_key(record, self._repeats)
+            by_line = self._repeats in BY_FILE
+            row["repeat_key"] = (
+                line_key(line, part) if by_line else repeat_key(record, self._repeats)
+            )
         if self._shard.joined:
             row |= join_keys(record, self._reader.join_keys(record, part))
         self._rows.append(row)

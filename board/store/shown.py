@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -26,7 +26,15 @@ from board.store import segments
 from board.store.attempts import Attempt, attempts_of, growing_steps
 from board.store.joins import Difference, JoinCount, Joins
 from board.store.manifest import NO_RANK, BrokenIndexError, FileState, Manifest
-from board.store.repeats import NO_KEY, place_codes, repeated
+from board.store.repeats import (
+    BY_FILE,
+    NO_KEY,
+    alike,
+    copied,
+    first_shared,
+    place_codes,
+    repeated,
+)
 from board.store.segments import Column
 from board.store.storage import StepRange, Storage
 from board.store.tally import IntArray, Restart
@@ -150,6 +158,8 @@ class Shown:
         kinds: dict[int, Repeats] = {}
         for state in self.files:
             kinds[state.id] = reader_named(state.reader).repeats
+        copies = self._possible_copies()
+        kinds = {i: "never" if k in BY_FILE and i not in copies else k for i, k in kinds.items()}
         if all(kind == "never" for kind in kinds.values()):
             return {}
         table = self._rows_with_keys([i for i, kind in kinds.items() if kind != "never"])
@@ -157,12 +167,40 @@ class Shown:
         table = table.filter(pa.array(~self._superseded_rows(table, steps, files)))
         return dict(self._repeats_in(table, kinds))
 
-    def _rows_with_keys(self, ids: Sequence[int]) -> pa.Table:
+    def _possible_copies(self) -> set[int]:
+        """Files whose lines may stand in another one: told by the steps they share, and of copies by
+        the lines of the first of them, so that the files of ranks cost one step.
+        """
+        holders: dict[str, dict[int, list[int]]] = {}
+        for state in self.files:
+            if reader_named(state.reader).repeats in BY_FILE:
+                of_reader = holders.setdefault(state.reader, {})
+                for step in {step for t in state.all_tallies.values() for step, _ in t.counts()}:
+                    of_reader.setdefault(step, []).append(state.id)
+        found: set[int] = set()
+        for reader, by_step in holders.items():
+            shared = {step: files for step, files in sorted(by_step.items()) if len(files) > 1}
+            files = {file for of_step in shared.values() for file in of_step}
+            if files and reader_named(reader).repeats == "copied_steps":
+                table = self._rows_with_keys(list(files), first_shared(shared))
+                files = alike(
+                    _whole(table, segments.REPEAT_KEY, NO_KEY),
+                    table.column("file").to_numpy(),
+                    table.column("step").to_numpy(),
+                )
+            found |= files
+        return found
+
+    def _rows_with_keys(self, ids: Sequence[int], steps: Collection[int] | None = None) -> pa.Table:
+        """The rows of these files, in no order; steps: of these alone."""
         names = ["step", "file", "line", "rank", segments.PART, segments.REPEAT_KEY]
+        spans = [None] if steps is None else [(step, step) for step in steps]
         found = segments.joined(
-            self._storage.get(segment.name, names)
+            _at(self._storage.get(segment.name, names, span), span)
             for segment in self.manifest.all_segments
+            for span in spans
             if not set(ids).isdisjoint(segment.files)
+            and (span is None or segment.low <= span[0] <= segment.high)
         )
         return found.filter(pc.is_in(found.column("file"), pa.array(ids, pa.int64())))
 
@@ -178,8 +216,11 @@ class Shown:
         steps = table.column("step").to_numpy()[order]
         for kind in sorted(set(kinds.values()) - {"never"}):
             own = np.isin(ids, [number for number, other in kinds.items() if other == kind])
-            dumps = ids[own] if kind == "file_buffer" else _numbered(ids[own], lines[own])
-            hit = repeated(keys[own], kind, dumps)
+            if kind in BY_FILE:
+                hit = copied(keys[own], numbers[order][own], steps[own], kind)
+            else:
+                dumps = ids[own] if kind == "file_buffer" else _numbered(ids[own], lines[own])
+                hit = repeated(keys[own], kind, dumps)
             for number in np.unique(ids[own][hit]).tolist():
                 of_file = hit & (ids[own] == number)
                 counts = Counter(steps[own][of_file].tolist())
@@ -488,6 +529,11 @@ def _column(table: pa.Table, name: str) -> npt.NDArray[np.float64]:
 
 def _ranks(table: pa.Table, missing: int) -> IntArray:
     return _whole(table, "rank", missing)
+
+
+def _at(table: pa.Table, steps: StepRange | None) -> pa.Table:
+    """The rows of one step, of a table that may hold others beside them."""
+    return table if steps is None else table.filter(pc.equal(table.column("step"), steps[0]))
 
 
 def _chunks(counts: Mapping[int, int]) -> Iterator[StepRange]:
