@@ -157,6 +157,7 @@ class _Scan:
         several = type(self._reader).rows is not Reader.rows
         self._by_rows = several or not source_of(shard.origin).appends
         self._repeats: Repeats = self._reader.repeats
+        self._by_line = self._repeats in BY_FILE
         self._place = Place(shard.origin, options, self._reader.layout)
         self._parser = LineParser()
         self._number = shard.first_line - 1
@@ -313,9 +314,8 @@ class _Scan:
         if part:
             row["part"] = part
         if self._repeats != "never":
-            by_line = self._repeats in BY_FILE
             row["repeat_key"] = (
-                line_key(line, part) if by_line else repeat_key(record, self._repeats)
+                line_key(line, part) if self._by_line else repeat_key(record, self._repeats)
             )
         if self._shard.joined:
             row |= join_keys(record, self._reader.join_keys(record, part))
