@@ -161,8 +161,8 @@ class JoinCount:
     """How far one log was joined to those before it.
 
     joined: rollouts that were joined with a row of it. rollouts: all that could have been: those that
-    have a key and are of the splits that it has. rows: its rows. doubled: of both, rows whose keys stand
-    more than once in a log.
+    have a key and are of the splits that it has. rows: its rows. doubled: of both, rows
+    that were not joined and of which a key stands more than once in their log.
     """
 
     source: str
@@ -272,15 +272,16 @@ class Joins:
         splits = _codes(table, "split")
         keys = [_keys(table, name) for name in segments.JOIN_KEYS]
         has_key = np.any([own != NO_KEY for own in keys], axis=0)
-        doubled = has_key & ~np.any([stands_once(pairs.sides, own) for own in keys], axis=0)
+        twice = [(own != NO_KEY) & ~stands_once(pairs.sides, own) for own in keys]
+        doubled = (pairs.lead < 0) & np.any(twice, axis=0)
         found: list[JoinCount] = []
         for number, side in enumerate(self.sides[1:], start=1):
             own = pairs.sides == number
             rollouts = pairs.shown & (pairs.sides < number) & has_key
             if (splits[own] >= 0).all():  # else it does not say of which it is
                 rollouts &= np.isin(splits, np.unique(splits[own]))
-            joined, twice = own & ~pairs.shown, doubled & (own | rollouts)
-            counts = (int(mask.sum()) for mask in (joined, rollouts, own, twice))
+            masks = (own & ~pairs.shown, rollouts, own, doubled & (own | rollouts))
+            counts = (int(mask.sum()) for mask in masks)
             found.append(JoinCount(side.reader, side.title, side.by, *counts))
         return found
 
