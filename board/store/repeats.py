@@ -58,7 +58,7 @@ def line_key(line: Line, part: int) -> int:
         return NO_KEY
     if len(text) > 2 * _END_BYTES:
         part, text = zlib.crc32(text[:_END_BYTES], part), text[-_END_BYTES:]
-    return line.size << 32 | zlib.crc32(text, part)
+    return len(line.text) << 32 | zlib.crc32(text, part)
 
 
 def copied(keys: IntArray, files: IntArray, steps: IntArray, repeats: Repeats) -> Mask:
