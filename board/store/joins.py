@@ -370,9 +370,7 @@ def _objects(texts: pa.ChunkedArray) -> npt.NDArray[Any]:
 
 
 def _keys(table: pa.Table, name: str) -> IntArray:
-    if name not in table.column_names:
-        return np.full(table.num_rows, NO_KEY, np.int64)
-    return table.column(name).fill_null(NO_KEY).to_numpy()
+    return segments.whole_numbers(table, name, NO_KEY)
 
 
 def _codes(table: pa.Table, name: str) -> IntArray:

@@ -56,9 +56,10 @@ def line_key(line: Line, part: int) -> int:
     text = line.text
     if text is None:
         return NO_KEY
-    if len(text) > 2 * _END_BYTES:
+    length = len(text)
+    if length > 2 * _END_BYTES:
         part, text = zlib.crc32(text[:_END_BYTES], part), text[-_END_BYTES:]
-    return len(line.text) << 32 | zlib.crc32(text, part)
+    return length << 32 | zlib.crc32(text, part)
 
 
 def copied(keys: IntArray, files: IntArray, steps: IntArray, repeats: Repeats) -> Mask:

@@ -17,11 +17,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from board.core.aggregate import COLUMNS
+from board.store.tally import IntArray
 
 LOCATION: Final = ("line", "offset", "size")
 """Where the line or row stands that a rollout was read from; see readers.sources."""
@@ -134,6 +136,13 @@ def stored_names(column: Column) -> tuple[str, ...]:
         return (column.name,)
     pairs = ((NUMBER, column.numbers), (_TEXT, column.texts))
     return tuple(prefix + column.name for prefix, held in pairs if held)
+
+
+def whole_numbers(table: pa.Table, name: str, missing: int) -> IntArray:
+    """[rows] a column of whole numbers, `missing` where it has none or is not there."""
+    if name not in table.column_names:
+        return np.full(table.num_rows, missing, np.int64)
+    return table.column(name).fill_null(missing).to_numpy()
 
 
 def joined(tables: Iterable[pa.Table]) -> pa.Table:

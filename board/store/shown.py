@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -21,21 +21,13 @@ from board.core.aggregate import COLUMNS
 from board.core.metrics import REWARD_PART, ROLLOUT_METRICS
 from board.core.problems import Problem
 from board.readers import reader_named
-from board.readers.base import Repeats
 from board.store import segments
 from board.store.attempts import Attempt, attempts_of, growing_steps
+from board.store.found_repeats import find_repeats
 from board.store.joins import Difference, JoinCount, Joins
 from board.store.manifest import NO_RANK, BrokenIndexError, FileState, Manifest
-from board.store.repeats import (
-    BY_FILE,
-    NO_KEY,
-    alike,
-    copied,
-    first_shared,
-    place_codes,
-    repeated,
-)
-from board.store.segments import Column
+from board.store.repeats import place_codes
+from board.store.segments import Column, whole_numbers
 from board.store.storage import StepRange, Storage
 from board.store.tally import IntArray, Restart
 
@@ -60,14 +52,6 @@ class _Rules:
 
     from_step: int | None
     restarts: Mapping[int, tuple[Restart, ...]]
-
-
-@dataclass(frozen=True, slots=True)
-class _Repeats:
-    """Rows of a file that repeat others: their place codes in ascending order, and how many by step."""
-
-    codes: IntArray
-    counts: Mapping[int, int]
 
 
 @dataclass(slots=True)
@@ -97,7 +81,9 @@ class Shown:
         self._number_of = {state.id: places[state.path] for state in self.files}
         self.attempts, self.attempt_of = attempts_of([state.header for state in self.files])
         self._rules = dict(zip((s.id for s in self.files), self._find_rules(), strict=True))
-        self._repeats = self._find_repeats()
+        self._repeats = find_repeats(
+            storage, manifest, self.files, self._number_of, self._superseded_rows
+        )
         self._joins = Joins({self._number_of[state.id]: state.reader for state in self.files})
         self._joined = _Joined()
         if self._joins.sides:
@@ -153,79 +139,6 @@ class Shown:
                 later = [start for start in starts[order[name] + 1 :] if start is not None]
                 yield _Rules(min(later, default=None), {})
 
-    def _find_repeats(self) -> dict[int, _Repeats]:
-        """By file the rows that repeat another; a look at rows only where a reader says they may."""
-        kinds: dict[int, Repeats] = {}
-        for state in self.files:
-            kinds[state.id] = reader_named(state.reader).repeats
-        copies = self._possible_copies()
-        kinds = {i: "never" if k in BY_FILE and i not in copies else k for i, k in kinds.items()}
-        if all(kind == "never" for kind in kinds.values()):
-            return {}
-        table = self._rows_with_keys([i for i, kind in kinds.items() if kind != "never"])
-        steps, files = table.column("step").to_numpy(), table.column("file").to_numpy()
-        table = table.filter(pa.array(~self._superseded_rows(table, steps, files)))
-        return dict(self._repeats_in(table, kinds))
-
-    def _possible_copies(self) -> set[int]:
-        """Files whose lines may stand in another one: told by the steps they share, and of copies by
-        the lines of the first of them, so that the files of ranks cost one step.
-        """
-        holders: dict[str, dict[int, list[int]]] = {}
-        for state in self.files:
-            if reader_named(state.reader).repeats in BY_FILE:
-                of_reader = holders.setdefault(state.reader, {})
-                for step in {step for t in state.all_tallies.values() for step, _ in t.counts()}:
-                    of_reader.setdefault(step, []).append(state.id)
-        found: set[int] = set()
-        for reader, by_step in holders.items():
-            shared = {step: files for step, files in sorted(by_step.items()) if len(files) > 1}
-            files = {file for of_step in shared.values() for file in of_step}
-            if files and reader_named(reader).repeats == "copied_steps":
-                table = self._rows_with_keys(list(files), first_shared(shared))
-                files = alike(
-                    _whole(table, segments.REPEAT_KEY, NO_KEY),
-                    table.column("file").to_numpy(),
-                    table.column("step").to_numpy(),
-                )
-            found |= files
-        return found
-
-    def _rows_with_keys(self, ids: Sequence[int], steps: Collection[int] | None = None) -> pa.Table:
-        """The rows of these files, in no order; steps: of these alone."""
-        names = ["step", "file", "line", "rank", segments.PART, segments.REPEAT_KEY]
-        spans = [None] if steps is None else [(step, step) for step in steps]
-        found = segments.joined(
-            _at(self._storage.get(segment.name, names, span), span)
-            for segment in self.manifest.all_segments
-            for span in spans
-            if not set(ids).isdisjoint(segment.files)
-            and (span is None or segment.low <= span[0] <= segment.high)
-        )
-        return found.filter(pc.is_in(found.column("file"), pa.array(ids, pa.int64())))
-
-    def _repeats_in(
-        self, table: pa.Table, kinds: Mapping[int, Repeats]
-    ) -> Iterator[tuple[int, _Repeats]]:
-        numbers = np.array([self._number_of[i] for i in table.column("file").to_pylist()], np.int64)
-        ids, lines = table.column("file").to_numpy(), table.column("line").to_numpy()
-        codes = place_codes(lines, _whole(table, segments.PART, 0))
-        order = np.lexsort((codes, numbers))
-        keys = _whole(table, segments.REPEAT_KEY, NO_KEY)[order]
-        ids, lines, codes = ids[order], lines[order], codes[order]
-        steps = table.column("step").to_numpy()[order]
-        for kind in sorted(set(kinds.values()) - {"never"}):
-            own = np.isin(ids, [number for number, other in kinds.items() if other == kind])
-            if kind in BY_FILE:
-                hit = copied(keys[own], numbers[order][own], steps[own], kind)
-            else:
-                dumps = ids[own] if kind == "file_buffer" else _numbered(ids[own], lines[own])
-                hit = repeated(keys[own], kind, dumps)
-            for number in np.unique(ids[own][hit]).tolist():
-                of_file = hit & (ids[own] == number)
-                counts = Counter(steps[own][of_file].tolist())
-                yield number, _Repeats(codes[own][of_file], counts)
-
     def _find_joined(self) -> _Joined:
         """What is joined, counted a bounded number of rows at a time."""
         found = _Joined()
@@ -275,7 +188,7 @@ class Shown:
         names = [*segments.LOCATION, segments.PART, "step", "file", *segments.JOIN_KEYS]
         table = self._visible((step, step), names)
         where = {
-            name: _whole(table, name, 0).tolist()
+            name: whole_numbers(table, name, 0).tolist()
             for name in ("file", *segments.LOCATION, segments.PART)
         }
         found: dict[tuple[int, int, int], list[dict[str, int]]] = {}
@@ -434,7 +347,9 @@ class Shown:
     def _hidden(self, table: pa.Table, steps: IntArray, files: IntArray) -> npt.NDArray[np.bool_]:
         hidden = self._superseded_rows(table, steps, files)
         if self._repeats:
-            codes = place_codes(table.column("line").to_numpy(), _whole(table, segments.PART, 0))
+            codes = place_codes(
+                table.column("line").to_numpy(), whole_numbers(table, segments.PART, 0)
+            )
             for number, repeats in self._repeats.items():
                 own = np.flatnonzero(files == number)
                 hidden[own] |= np.isin(codes[own], repeats.codes)
@@ -469,7 +384,7 @@ class Shown:
         table = table.set_column(place, "file", pa.array(numbers[ids]))
         keys = [table.column("line").to_numpy(), numbers[ids]]
         if segments.PART in table.column_names:
-            keys.insert(0, _whole(table, segments.PART, 0))
+            keys.insert(0, whole_numbers(table, segments.PART, 0))
         if "rank" in table.column_names:
             keys.append(_ranks(table, _NEVER))
         keys.append(table.column("step").to_numpy())
@@ -528,12 +443,7 @@ def _column(table: pa.Table, name: str) -> npt.NDArray[np.float64]:
 
 
 def _ranks(table: pa.Table, missing: int) -> IntArray:
-    return _whole(table, "rank", missing)
-
-
-def _at(table: pa.Table, steps: StepRange | None) -> pa.Table:
-    """The rows of one step, of a table that may hold others beside them."""
-    return table if steps is None else table.filter(pc.equal(table.column("step"), steps[0]))
+    return whole_numbers(table, "rank", missing)
 
 
 def _chunks(counts: Mapping[int, int]) -> Iterator[StepRange]:
@@ -545,18 +455,6 @@ def _chunks(counts: Mapping[int, int]) -> Iterator[StepRange]:
         if held >= _JOINED_AT_ONCE or number == len(steps) - 1:
             yield first, step
             first, held = step + 1, 0
-
-
-def _whole(table: pa.Table, name: str, missing: int) -> IntArray:
-    if name not in table.column_names:
-        return np.full(table.num_rows, missing, np.int64)
-    return table.column(name).fill_null(missing).to_numpy()
-
-
-def _numbered(files: IntArray, lines: IntArray) -> IntArray:
-    """A number for each line of each file; rows of one line follow each other, [n]."""
-    changed = (np.diff(files) != 0) | (np.diff(lines) != 0)
-    return np.concatenate(([0], np.cumsum(changed))) if len(files) else files
 
 
 def _without(counts: list[tuple[int, int]], less: Mapping[int, int]) -> list[tuple[int, int]]:
