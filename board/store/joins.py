@@ -129,12 +129,13 @@ def _without_second(
 
 def stands_once(sides: IntArray, keys: IntArray) -> Mask:
     """Which rows have a key that no other row of the same log has, [n]."""
-    order = np.lexsort((sides, keys))
+    held = np.flatnonzero(keys != NO_KEY)
+    order = held[np.lexsort((sides[held], keys[held]))]
     same = (np.diff(keys[order]) == 0) & (np.diff(sides[order]) == 0)
-    alone = np.ones(len(keys), bool)
+    alone = keys != NO_KEY
     alone[order[1:]] &= ~same
     alone[order[:-1]] &= ~same
-    return alone & (keys != NO_KEY)
+    return alone
 
 
 @dataclass(frozen=True, slots=True)
