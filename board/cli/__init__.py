@@ -180,6 +180,11 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         "rollout_samples"
     )
     parser.add_argument("run", metavar="RUN", help=help_text)
+    source = (
+        "which logs of a folder that holds several formats: joined (the default where they can be "
+        "joined), or the name of one, as `rollout-board runs` shows it in brackets, e.g. slime_train"
+    )
+    parser.add_argument("--source", metavar="NAME", help=source)
 
 
 def _add_json(parser: argparse.ArgumentParser) -> None:

@@ -24,6 +24,7 @@ from board.readers.locations import Location, below, location_of
 from board.store.build import shown_path
 from board.store.discovery import Discovery, RunInfo, discover
 from board.store.engines import ChooseEngine, local
+from board.store.joins import JoinCount
 from board.store.rollout import OpenRollout, open_rollout, search
 from board.store.run import Run
 from board.store.table import ordered
@@ -42,7 +43,7 @@ _ROLLOUT_COLUMNS: Final = (
     *("mismatch_kl_mean", "entropy_mean", "response_tokens", "finish_reason", "response"),
 )
 _SHOWN_PROBLEMS: Final = 3
-_CHECKED: Final = ("files", "steps", "rollouts", "superseded")
+_CHECKED: Final = ("files", "steps", "rollouts", "superseded", "repeated")
 
 
 def runs(args: argparse.Namespace) -> int:
@@ -76,7 +77,7 @@ def _run_row(info: RunInfo, root: Location) -> dict[str, Any]:
 
 def steps(args: argparse.Namespace) -> int:
     """One row per step."""
-    run = opened(find_run(args.run))
+    run = opened(find_run(args.run, args.source))
     absent: dict[str, Any] = dict.fromkeys(FIXED_STEP_KEYS)
     rows = [{**absent, **row} for row in output.records_of(run.steps)]
     if args.json:
@@ -92,7 +93,7 @@ def rollouts(args: argparse.Namespace) -> int:
     """Rows of the run's table, filtered, then sorted, then cut to the limit."""
     asked = parse_filter(args.where) if args.where else ()
     conditions = () if isinstance(asked, Expression) else asked
-    run = opened(find_run(args.run))
+    run = opened(find_run(args.run, args.source))
     rows = _shown_rows(run, args.step)
     columns = [str(name) for name in rows.columns]
     if args.step is not None:
@@ -190,7 +191,7 @@ def _table_columns(
 
 def show(args: argparse.Namespace) -> int:
     """One rollout with everything that is recorded of it or follows from it."""
-    run = opened(find_run(args.run))
+    run = opened(find_run(args.run, args.source))
     row = run.row(args.step, args.index)
     whole = rollout_document(run, row, open_rollout(run, args.step, args.index))
     if args.json:
@@ -262,10 +263,10 @@ def check(args: argparse.Namespace) -> int:
     path = location_of(args.run)
     found = discover(path) if not isinstance(path, Path) or path.exists() else None
     if found is None:
-        run = opened(find_run(args.run))
+        run = opened(find_run(args.run, args.source))
         document = _check_document(run.info.name, run.problems, run)
     elif found.runs:
-        run = opened(only_run(found, path))
+        run = opened(only_run(found, path, args.source))
         problems = (*(_told_from(found.root, run, p) for p in run.problems), *found.left_out)
         document = _check_document(run.info.name, problems, run)
     elif found.left_out:
@@ -293,6 +294,8 @@ def _check_document(name: str, problems: tuple[Problem, ...], run: Run | None) -
         "steps": len(run.steps) if run else 0,
         "rollouts": run.rollout_count if run else 0,
         "superseded": run.superseded if run else 0,
+        "repeated": run.repeated if run else 0,
+        "joins": [asdict(join) for join in run.joins] if run else [],
         "lost": count_of(problems, "lost"),
         "partial": count_of(problems, "partial"),
         "notes": count_of(problems, "note"),
@@ -303,6 +306,8 @@ def _check_document(name: str, problems: tuple[Problem, ...], run: Run | None) -
 def _print_check(document: Mapping[str, Any]) -> None:
     counts = ", ".join(f"{key} {document[key]}" for key in _CHECKED)
     print(f"{output.one_line(document['run'])}: {counts}")
+    for join in document["joins"]:
+        print(output.one_line(JoinCount(**join).words))
     for problem in document["problems"]:
         _print_problem(Problem(**problem))
     if not document["problems"]:
@@ -325,7 +330,7 @@ def index(args: argparse.Namespace) -> int:
     """Builds or extends the index of a run, and says what it covers."""
     begun = time.monotonic()
     with _engine(args) as engine:
-        run = opened(find_run(args.run), persist=True, engine=engine)
+        run = opened(find_run(args.run, args.source), persist=True, engine=engine)
     document = {
         "run": run.info.name,
         "index": None if run.index_folder is None else str(run.index_folder),

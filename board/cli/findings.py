@@ -17,7 +17,7 @@ from board.store.run import Run
 
 def findings(args: argparse.Namespace) -> int:
     """What the rules find; 1 when anything of it is severe."""
-    info = find_run(args.run)
+    info = find_run(args.run, args.source)
     limits = own_thresholds(info, args.thresholds)
     if limits.error:
         raise ChoiceError(limits.error)

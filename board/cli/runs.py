@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -28,14 +29,15 @@ def default_root() -> Path:
     return _SAMPLES
 
 
-def find_run(wanted: str) -> RunInfo:
+def find_run(wanted: str, source: str | None = None) -> RunInfo:
     """The run at a path, or of that name among the bundled ones.
 
+    source: of its folder's logs the one that is meant; None: all of them, joined where they can be.
     Raises NotFoundError where there is none, and where a folder holds several.
     """
     path = location_of(wanted)
     if not isinstance(path, Path) or path.exists():
-        return only_run(discover(path), path)
+        return only_run(discover(path), path, source)
     if not _SAMPLES.is_dir():
         raise NotFoundError(f"{wanted} does not exist; give a run's folder or a log file")
     found = discover(_SAMPLES)
@@ -45,19 +47,39 @@ def find_run(wanted: str) -> RunInfo:
             f"{wanted} does not exist, and no bundled run is called so ({known}); "
             "give a run's folder or a log file"
         )
-    return found.run(wanted)
+    folder = found.run(wanted).path
+    return _of_source([run for run in found.runs if run.path == folder], folder, source)
 
 
-def only_run(found: Discovery, path: Location) -> RunInfo:
-    """The run that `path` is, or the only one below it."""
-    own = [run for run in found.runs if run.path == found.root]
-    if own or len(found.runs) == 1:
-        return (own or found.runs)[0]
+def only_run(found: Discovery, path: Location, source: str | None = None) -> RunInfo:
+    """The run that `path` is, or the only one below it; source: as of find_run."""
     if not found.runs:
         raise NotFoundError(no_runs(found, path))
-    names = [str(path / run.name) for run in found.runs[:_NAMED]]
-    more = ", ..." if len(found.runs) > _NAMED else ""
-    raise NotFoundError(f"{path} holds {len(found.runs)} runs; give one: {', '.join(names)}{more}")
+    own = [run for run in found.runs if run.path == found.root] or list(found.runs)
+    folders = list(dict.fromkeys(run.path for run in own))
+    if len(folders) == 1:
+        return _of_source(own, path, source)
+    names = [str(folder) for folder in folders[:_NAMED]]
+    more = ", ..." if len(folders) > _NAMED else ""
+    raise NotFoundError(f"{path} holds {len(folders)} runs; give one: {', '.join(names)}{more}")
+
+
+def _of_source(runs: Sequence[RunInfo], path: Location, source: str | None) -> RunInfo:
+    """Of the runs of one folder that of a source; without one, the joined or the only one."""
+    if source is None and len(runs) > 1:
+        source = next((run.source for run in runs if run.is_joined), None)
+    if source is None and len(runs) == 1:
+        return runs[0]
+    for run in runs:
+        if run.source == source:
+            return run
+    names = ", ".join(sorted(run.source for run in runs))
+    if source is None:
+        raise NotFoundError(
+            f"{path} holds logs of {len(runs)} formats that are not joined; "
+            f"give --source with one of {names}"
+        )
+    raise NotFoundError(f"{path} has no source {source!r}; it has {names}")
 
 
 def no_runs(found: Discovery, path: Location) -> str:

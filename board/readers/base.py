@@ -21,15 +21,36 @@ from board.readers.columns import Block, Columns
 from board.readers.sources import JSON_LINES, Source
 from board.readers.step_of import split_of, step_of_text
 
-Repeats = Literal["never", "same_id", "unique_id", "file_buffer", "line_buffer"]
+Repeats = Literal[
+    "never", "same_id", "unique_id", "file_buffer", "line_buffer", "copied_steps", "merged_files"
+]
 """How a framework writes the same rollout again.
 
 never: it does not. same_id: rows with equal step, split and rollout_id are one rollout; the one that
 stands last is shown. unique_id: so are rows with equal rollout_id alone, whatever their step; lines are
 in no order of steps, so that a step that falls is no resume. file_buffer, line_buffer: what it writes
 each time (a file, or a line of many rows) is a buffer of the newest rollouts, so that its beginning may
-be the end of the one before; the copy that was written first is shown.
+be the end of the one before; the copy that was written first is shown. copied_steps: it does not, but
+whoever resumes copies files: where two hold the same lines of a step, all of them and in the same order,
+from the first step that both hold on, those of the first file are shown. merged_files: files are put
+together in one more, which then holds exactly the lines of several others; those of the others are shown.
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """With which other logs of its folder the files of a reader are joined, rollout by rollout.
+
+    of: readers that say the same here are. by: the key, in words. label: its log among them, in a word.
+    order: whose row is shown, the lowest first; the others' values are added to it. is_trainer: its
+    token arrays come before the others'.
+    """
+
+    of: str
+    by: str
+    label: str
+    order: int = 0
+    is_trainer: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +145,8 @@ class Reader(ABC):
     """How the framework writes the same rollout again."""
     family: str = ""
     """Files of one folder whose readers are of one family are one run; empty: by the reader's name."""
+    join: Join | None = None
+    """With which other logs of its folder its files are joined; None: with none."""
 
     @abstractmethod
     def recognises(self, head: Head) -> bool:
@@ -147,6 +170,14 @@ class Reader(ABC):
         have none.
         """
         return None
+
+    def join_keys(self, record: Record, part: int) -> Sequence[object]:
+        """What tells a rollout from all others of its step, alike in the logs that are joined.
+
+        The surest first, at most two, None where it is not known. part: its number among the rollouts
+        of its line. Must be what orjson can write.
+        """
+        return ()
 
     def beside(self, path: Path) -> Sequence[Path]:
         """The files beside a log that its rollouts are read with, in a fixed order.

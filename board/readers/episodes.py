@@ -26,11 +26,11 @@ import numpy as np
 from board.core.records import FloatArray, Record, Remark
 from board.errors import RecordError
 from board.readers.annotations import annotation_files, updates_of
-from board.readers.base import Head, Place, Reader
+from board.readers.base import Head, Join, Place, Reader
 from board.readers.fields import RecordBuilder
 from board.readers.messages import is_messages
 from board.readers.parse import as_numbers, numbers_from_list
-from board.readers.sequences import Piece, take_pieces
+from board.readers.sequences import TOKENS_JOINED_BY, Piece, take_pieces, tokens_key
 
 _Object = Mapping[str, Any]
 
@@ -62,6 +62,7 @@ class EpisodesReader(Reader):
         r"|traces\.jsonl"
     )
     repeats = "unique_id"
+    join = Join("prime_rl", TOKENS_JOINED_BY, "traces")
 
     def recognises(self, head: Head) -> bool:
         """An episode's task and traces, or a trace's task, agent and nodes."""
@@ -77,6 +78,10 @@ class EpisodesReader(Reader):
     def beside(self, path: Path) -> Sequence[Path]:
         """The annotations of a stream."""
         return annotation_files(path) if "stream" in (path.parent.name, path.stem) else ()
+
+    def join_keys(self, record: Record, part: int) -> Sequence[object]:
+        """All token ids of the branch; none of evaluations, which no trainer sees."""
+        return (tokens_key(record) if record.ids.get("split") == "train" else None,)
 
     def rows(self, line: Mapping[str, Any], at: Place) -> Sequence[Mapping[str, Any]]:
         """{episode, trace, branch, branches} of each branch of each trace; of no trace, one without."""

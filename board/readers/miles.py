@@ -11,15 +11,15 @@ The step (rollout_id, from 0) is in the files' names alone; those of evaluation 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from board.core.records import Record
-from board.readers.base import Head, Place, Reader
+from board.readers.base import Head, Join, Place, Reader
 from board.readers.fields import RecordBuilder
 from board.readers.messages import is_messages
 from board.readers.parquet_files import PARQUET
-from board.readers.slime_samples import take_status, take_tokens
+from board.readers.slime_samples import JOINED_BY, index_key, take_status, take_tokens
 
 _OURS: Final[Mapping[str, str]] = {
     "sample_index": "rollout_id",
@@ -35,6 +35,11 @@ class MilesTokensReader(Reader):
     title = "miles tokens"
     sources = (PARQUET,)
     layout = re.compile(r"dashboard_columns/rollout_(?P<split>eval_)?(?P<step>[0-9]+)\.parquet")
+    join = Join("slime", JOINED_BY, "tokens", order=2)
+
+    def join_keys(self, record: Record, part: int) -> Sequence[object]:
+        """The sample's index."""
+        return (index_key(record),)
 
     def recognises(self, head: Head) -> bool:
         """Columns sample_index, response_length, tokens and rollout_log_probs."""
@@ -57,6 +62,11 @@ class MilesTrajectoryReader(Reader):
     name = "miles_trajectory"
     title = "miles trajectories"
     layout = re.compile(r"trajectory/(?P<split>eval_)?(?P<step>[0-9]+)\.jsonl")
+    join = Join("slime", JOINED_BY, "conversations", order=1)
+
+    def join_keys(self, record: Record, part: int) -> Sequence[object]:
+        """The sample's index."""
+        return (index_key(record),)
 
     def recognises(self, head: Head) -> bool:
         """Messages beside the sample's index and status."""

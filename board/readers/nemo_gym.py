@@ -39,6 +39,7 @@ class NeMoGymReader(Reader):
 
     name = "nemo_gym"
     title = "NeMo-Gym rollouts"
+    repeats = "merged_files"
 
     def recognises(self, head: Head) -> bool:
         """A Responses request with its response, or with the class of a failure."""

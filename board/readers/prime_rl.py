@@ -10,16 +10,18 @@ reward for each token (`rewards`); it is read as the one number it is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from board.core.records import FloatArray, NumberArray, Parsed, Record, Remark
 from board.errors import RecordError
-from board.readers.base import Event, Head, Place, Reader
+from board.readers.base import Event, Head, Join, Place, Reader
 from board.readers.fields import RecordBuilder
 from board.readers.parse import RawNumbers, as_numbers
+from board.readers.sequences import TOKENS_JOINED_BY, tokens_key
 
 _OURS: Final[Mapping[str, str]] = {
     "trainer_logprobs": "logprobs",
@@ -46,6 +48,8 @@ class PrimeRLReader(Reader):
 
     name = "prime_rl_tokens"
     title = "prime-rl token exports"
+    layout = re.compile(r"token_exports/(?:step_[0-9]+/)?rank_[0-9]+\.jsonl")
+    join = Join("prime_rl", TOKENS_JOINED_BY, "trainer", order=3, is_trainer=True)
 
     def recognises(self, head: Head) -> bool:
         """A record with a step, token ids and the trainer's or the sampler's log-probabilities."""
@@ -55,6 +59,10 @@ class PrimeRLReader(Reader):
             and ("trainer_logprobs" in record or "inference_logprobs" in record)
             for record in head.records
         )
+
+    def join_keys(self, record: Record, part: int) -> Sequence[object]:
+        """All its token ids: the trainer is told no id of the trace."""
+        return (tokens_key(record),)
 
     def read(self, line: Mapping[str, Any], at: Place) -> Record | Event:
         """The Record of one packed sequence, cut into prompt and response by its loss mask."""

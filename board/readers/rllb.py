@@ -42,6 +42,7 @@ class RLLoggingBoardReader(Reader):
     name = "rllb"
     title = "RLLoggingBoard"
     family = "jsonl"
+    repeats = "copied_steps"
 
     def recognises(self, head: Head) -> bool:
         """A record with a step and a text or pieces; a number under such a key is a metric."""

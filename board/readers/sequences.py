@@ -6,14 +6,27 @@ own tokens) stays in it, with loss_mask 0 and a segment that says whose it is.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from board.core.records import FloatArray, Parsed, Remark, Sparse
+from board.core.records import FloatArray, Parsed, Record, Remark, Sparse
 from board.readers.fields import RecordBuilder
+
+TOKENS_JOINED_BY: Final = "step and exact token ids"
+
+
+def tokens_key(record: Record) -> object:
+    """A hash of all token ids, of prompt and response; None where none are recorded."""
+    parts = [a.values() for a in (record.prompt_ids, record.response_ids) if a is not None]
+    ids = np.concatenate(parts) if parts else np.array([])
+    if len(ids) == 0 or not np.isfinite(ids).all():
+        return None
+    return hashlib.blake2b(ids.astype(np.int64).tobytes(), digest_size=16).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

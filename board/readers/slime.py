@@ -17,11 +17,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
 from board.core.records import Record
-from board.readers.base import Head, Place, Reader
+from board.readers.base import Head, Join, Place, Reader
 from board.readers.fields import RecordBuilder
 from board.readers.messages import is_messages
 from board.readers.slime_samples import (
+    JOINED_BY,
     LEFT_OUT,
+    index_key,
+    position_key,
     samples_of,
     take_reward,
     take_status,
@@ -50,6 +53,7 @@ class SlimeReader(Reader):
     layout = re.compile(
         r"(?:rollout_data/|rollout_dumps/)?(?:rollout_|data_)?(?P<split>eval_)?(?P<step>[0-9]+)\.pt"
     )
+    join = Join("slime", JOINED_BY, "rollouts")
 
     def recognises(self, head: Head) -> bool:
         """rollout_id and samples, with the keys group_index and response_length of a sample."""
@@ -58,6 +62,10 @@ class SlimeReader(Reader):
     def rows(self, line: Mapping[str, Any], at: Place) -> Sequence[Mapping[str, Any]]:
         """The samples, each with the file's rollout_id as its step."""
         return [{"step": line.get("rollout_id"), **sample} for sample in samples_of(line)]
+
+    def join_keys(self, record: Record, part: int) -> Sequence[object]:
+        """The sample's index, and its position in the file, which training data names too."""
+        return (index_key(record), position_key(record, part))
 
     def read(self, line: Mapping[str, Any], at: Place) -> Record:
         """The Record of one sample."""

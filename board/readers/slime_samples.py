@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
-from board.core.records import Parsed, Remark
+from board.core.records import Parsed, Record, Remark
 from board.errors import RecordError
 from board.readers.fields import RecordBuilder
 from board.readers.parse import as_numbers
@@ -22,6 +22,20 @@ LEFT_OUT: Final = frozenset(
     }
 )
 """Keys that would fill memory: an entry per layer, per token of the vocabulary, per pixel."""
+
+
+JOINED_BY: Final = "step, split and sample index (or position)"
+
+
+def index_key(record: Record) -> object:
+    """What a sample is called in every dump of its step; None where it has no index."""
+    index = record.ids.get("rollout_id")
+    return None if index is None else [record.ids.get("split"), str(index)]
+
+
+def position_key(record: Record, position: object) -> object:
+    """Where a sample stands in the dump of its rollouts; None where that is not known."""
+    return [record.ids.get("split"), position] if isinstance(position, int) else None
 
 
 def samples_of(line: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -17,9 +17,17 @@ from typing import Any, Final, cast
 
 from board.core.records import Record
 from board.errors import RecordError
-from board.readers.base import Head, Place, Reader
+from board.readers.base import Head, Join, Place, Reader
 from board.readers.fields import RecordBuilder
-from board.readers.slime_samples import LEFT_OUT, samples_of, take_reward, take_tokens
+from board.readers.slime_samples import (
+    JOINED_BY,
+    LEFT_OUT,
+    index_key,
+    position_key,
+    samples_of,
+    take_reward,
+    take_tokens,
+)
 from board.readers.torch_files import TORCH
 
 _OURS: Final[Mapping[str, str]] = {
@@ -49,6 +57,7 @@ class SlimeTrainReader(Reader):
     sources = (TORCH,)
     layout = re.compile(r"(?:train_data/)?(?:train_)?(?P<step>[0-9]+)(?:_(?P<rank>[0-9]+))?\.pt")
     repeats = "same_id"
+    join = Join("slime", JOINED_BY, "trainer", order=3, is_trainer=True)
 
     def recognises(self, head: Head) -> bool:
         """rollout_id and rank, with a format_version, rollout_data or loss_masks."""
@@ -67,6 +76,10 @@ class SlimeTrainReader(Reader):
             {"step": step, **sample, "raw_reward": _at(rewards, sample.get("rollout_position"))}
             for sample in samples_of(line)
         ]
+
+    def join_keys(self, record: Record, part: int) -> Sequence[object]:
+        """The sample's index, and its position in the dump of its rollouts (slime's `partition`)."""
+        return (index_key(record), position_key(record, record.extras.get("rollout_position")))
 
     def read(self, line: Mapping[str, Any], at: Place) -> Record:
         """The Record of one sample."""

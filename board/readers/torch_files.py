@@ -75,9 +75,9 @@ def _pickle_head(path: Location) -> bytes:
         ) from None
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=2)
 def _loaded(path: Location, size: int, mtime_ns: int, inode: int) -> Mapping[str, Any]:
-    """The content as plain data, kept until another file is asked for."""
+    """The content as plain data, kept until two other files are asked for: a joined rollout is of two."""
     if size > _MOST_BYTES:
         raise DamagedError(f"it is larger than {_MOST_BYTES >> 30} GB")
     try:

@@ -37,6 +37,7 @@ class VerlReader(Reader):
     name = "verl"
     title = "verl"
     layout = re.compile(r"(?P<step>[0-9]+)\.jsonl")
+    repeats = "copied_steps"
 
     def recognises(self, head: Head) -> bool:
         """Input, output and score as verl names them, beside a step in the record or the file's name."""

@@ -64,7 +64,8 @@ class Extended:
 class _Rest:
     """What of a file is to be read: bytes [start, its size), the first line being `line`.
 
-    line: 0 for the one after those that were taken. named: its path as the framework gave it.
+    line: 0 for the one after those that were taken. named: its path as the framework gave it. joined:
+    as in Shard.
     """
 
     file: LogFile
@@ -73,6 +74,7 @@ class _Rest:
     start: int
     line: int
     named: PurePath
+    joined: bool
 
 
 def extend(
@@ -155,8 +157,8 @@ class _Build:
             if state is None:
                 yield self._begin(path, file)
             elif change == "grown":
-                named = self._named(path)
-                yield _Rest(file, state.id, path, state.consumed, state.lines + 1, named)
+                at = (path, state.consumed, state.lines + 1)
+                yield _Rest(file, state.id, *at, self._named(path), self._info.is_joined)
             elif file.inode != state.inode:
                 self._states[state.id] = replace(state, inode=file.inode)
 
@@ -168,7 +170,7 @@ class _Build:
         number = self.manifest.next_id
         self.manifest = replace(self.manifest, next_id=number + 1)
         self._states[number] = FileState(number, path, file.reader)
-        return _Rest(file, number, path, 0, 1, self._named(path))
+        return _Rest(file, number, path, 0, 1, self._named(path), self._info.is_joined)
 
     def _named(self, path: str) -> PurePath:
         return pure_path(self._info.path) / path
@@ -402,7 +404,8 @@ def _head(state: FileState, path: Location, consumed: int) -> str:
 def _work(rest: _Rest, end: int) -> Work:
     file = rest.file
     place = (file.path, rest.shown, file.reader, rest.start, end, rest.line)
-    return Work(Shard(*place, rest.named, mapping_text(file.reader)), rest.id)
+    shard = Shard(*place, rest.named, mapping_text(file.reader), rest.joined)
+    return Work(shard, rest.id)
 
 
 def _is_large_object(rest: _Rest) -> bool:

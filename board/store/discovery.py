@@ -2,7 +2,8 @@
 
 A run is a folder that holds log files of one format. What a reader's layout matches belongs to the run
 of the folder above it, and so do folders called step_N: some frameworks write one folder per step. A
-folder with logs of two formats is two runs, each with its format's name beside the folder's.
+folder with logs of two formats is two runs, each with its format's name beside the folder's; where both
+speak of the same rollouts (readers with a `join`) they are a third one, joined, with the folder's name.
 """
 
 from __future__ import annotations
@@ -62,6 +63,8 @@ MOST_FILES: Final = 100_000
 """Log files under one root; the cost of looking at each, a few times a minute, has to end somewhere."""
 THRESHOLDS: Final = "thresholds.toml"
 """Name of the file in a run's folder that says what the rules go by."""
+JOINED: Final = "joined"
+"""Source of the run that all logs of a folder which can be joined make together."""
 LEFT_OUT: Final = "left out: "
 """How the reason begins why a file is none of a run that was looked into."""
 _HEAD_BYTES: Final = 4096
@@ -80,8 +83,8 @@ class RunInfo:
     files are in natural order (rank_2 before rank_10). left_out: what else lay in its folder.
     root: the folder that links must not lead out of. only: name of the file that alone is the run;
     empty when all files of the folder are. family: of its readers, where the folder holds runs of
-    several; empty where it does not. thresholds: the object of that name in its folder, of a run in a
-    store; None: it has none.
+    several; empty where it does not, and of the run that several families make together. thresholds: the
+    object of that name in its folder, of a run in a store; None: it has none.
     """
 
     name: str
@@ -92,6 +95,22 @@ class RunInfo:
     only: str = ""
     family: str = ""
     thresholds: RemoteLocation | None = None
+
+    @property
+    def is_joined(self) -> bool:
+        """Whether it is made of several logs of the same rollouts."""
+        return not self.part and len({family_of(name) for name in self.formats}) > 1
+
+    @property
+    def source(self) -> str:
+        """What its logs are called among those of its folder."""
+        return JOINED if self.is_joined else self.part or family_of(self.formats[0])
+
+    @property
+    def label(self) -> str:
+        """The source in a word, on screen."""
+        join = reader_named(self.formats[0]).join
+        return self.source if self.is_joined or join is None else join.label
 
     @property
     def part(self) -> str:
@@ -235,14 +254,31 @@ def _runs(
             left_out.setdefault(home, []).append(_shown_from(path, home, problems.pop(path)))
     for folder, families in found.items():
         notes = folded(sorted(left_out.get(folder, ()), key=lambda p: natural_order(p.path)))
-        for family, of_family in families.items():
-            ordered = sorted(of_family, key=lambda f: _order_in(folder, f.path))
-            name = _name(folder, root)
-            if len(families) == 1:
-                yield RunInfo(name, folder, tuple(ordered), notes, root)
-            else:
-                named = f"{name} ({family})"
-                yield RunInfo(named, folder, tuple(ordered), notes, root, family=family)
+        name = _name(folder, root)
+        sources = {f: _in_order(folder, of_family) for f, of_family in families.items()}
+        if len(families) == 1:
+            (ordered,) = sources.values()
+            yield RunInfo(name, folder, ordered, notes, root)
+            continue
+        if together := _joinable(families.values()):
+            yield RunInfo(name, folder, _in_order(folder, together), notes, root)
+        for family, ordered in sources.items():
+            yield RunInfo(f"{name} ({family})", folder, ordered, notes, root, family=family)
+
+
+def _joinable(families: Iterable[Sequence[LogFile]]) -> list[LogFile]:
+    """The files of a folder that are joined: of several families that speak of the same rollouts."""
+    found: dict[str, list[Sequence[LogFile]]] = {}
+    for files in families:
+        join = reader_named(files[0].reader).join
+        if join is not None:
+            found.setdefault(join.of, []).append(files)
+    several = [files for files in found.values() if len(files) > 1]
+    return [file for files in several[0] for file in files] if several else []
+
+
+def _in_order(folder: Location, files: Iterable[LogFile]) -> tuple[LogFile, ...]:
+    return tuple(sorted(files, key=lambda file: _order_in(folder, file.path)))
 
 
 def _order_in(folder: Location, path: Location) -> tuple[tuple[int, int, str], ...]:

@@ -7,7 +7,9 @@ another one has, or one at the beginning of a buffer that is the end of the buff
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -19,12 +21,17 @@ from board.readers.base import Repeats
 from board.readers.columns import Columns
 from board.store.tally import IntArray
 
+_END_BYTES: Final = 1024
 _PARTS: Final = 1 << 20
 _BY_ID: Final = ("same_id", "unique_id")
+BY_FILE: Final = ("copied_steps", "merged_files")
+"""Kinds of repeats that are told by the lines of whole files, and only where several hold one step."""
 NO_KEY: Final = 0
 """The key of a row that can't be a repeat of another."""
 
 Mask = npt.NDArray[np.bool_]
+_Dumps = Mapping[int, Mapping[int, IntArray]]
+"""By file and step the rows of a dump, in their order."""
 
 
 def repeat_key(record: Record, repeats: Repeats) -> int:
@@ -80,6 +87,110 @@ def _hashed(*contents: bytes) -> int:
     for content in contents:
         known.update(content)
     return int.from_bytes(known.digest()[:8], "big", signed=True)
+
+
+def line_key(text: bytes | memoryview | None, part: int) -> int:
+    """A number that is equal for lines of equal length and ends; NO_KEY of None, no line of text.
+
+    The middle of a long line is not looked at: hashing it whole would cost a sixth of the scan.
+    """
+    if text is None:
+        return NO_KEY
+    length = len(text)
+    if length > 2 * _END_BYTES:
+        part, text = zlib.crc32(text[:_END_BYTES], part), text[-_END_BYTES:]
+    return length << 32 | zlib.crc32(text, part)
+
+
+def copied(keys: IntArray, files: IntArray, steps: IntArray, repeats: Repeats) -> Mask:
+    """Which rows stand in another file too, told by whole steps of files alone, [n].
+
+    keys: of line_key; files: numbers; steps. A file's lines of one step are its dump. Two dumps are one
+    when all their lines are equal: one line may well be that of another rollout, since a group holds
+    equal answers, and so may a dump whose lines are all alike.
+    """
+    dumps = _dumps_of(files, steps)
+    again = _copies if repeats == "copied_steps" else _merged
+    mask = np.zeros(len(keys), bool)
+    for rows in again(keys, dumps):
+        mask[rows] = True
+    return mask
+
+
+def _dumps_of(files: IntArray, steps: IntArray) -> _Dumps:
+    dumps: dict[int, dict[int, IntArray]] = {}
+    order = np.lexsort((np.arange(len(files)), steps, files))
+    changed = (np.diff(files[order]) != 0) | (np.diff(steps[order]) != 0)
+    for rows in np.split(order, np.flatnonzero(changed) + 1) if len(order) else ():
+        dumps.setdefault(int(files[rows[0]]), {})[int(steps[rows[0]])] = rows
+    return dumps
+
+
+def first_shared(holders: Mapping[int, Sequence[int]]) -> set[int]:
+    """The steps at which two files first hold a step together; holders: files by step, ascending."""
+    groups: set[tuple[int, ...]] = set()
+    pairs: set[tuple[int, int]] = set()
+    found: set[int] = set()
+    for step, files in holders.items():
+        group = tuple(files)
+        if len(group) < 2 or group in groups:
+            continue
+        groups.add(group)
+        fresh = {(a, b) for i, a in enumerate(group) for b in group[i + 1 :]} - pairs
+        if fresh:
+            found.add(step)
+            pairs |= fresh
+    return found
+
+
+def alike(keys: IntArray, files: IntArray, steps: IntArray) -> set[int]:
+    """The files that hold a dump which another one holds too; arguments as of `copied`."""
+    holders: dict[tuple[int, bytes], list[int]] = {}
+    for number, dumps in _dumps_of(files, steps).items():
+        for step, rows in dumps.items():
+            holders.setdefault((step, keys[rows].tobytes()), []).append(number)
+    return {number for group in holders.values() if len(group) > 1 for number in group}
+
+
+def _copies(keys: IntArray, dumps: _Dumps) -> Iterator[IntArray]:
+    """The dumps that an earlier file holds too, from the first step on that both hold."""
+    numbers = list(dumps)
+    copied: set[tuple[int, int]] = set()
+    for place, number in enumerate(numbers):
+        for earlier in numbers[:place]:
+            for step in sorted(dumps[number].keys() & dumps[earlier].keys()):
+                own, other = dumps[number][step], dumps[earlier][step]
+                if not np.array_equal(keys[own], keys[other]) or not _tells(keys[own]):
+                    break
+                if (number, step) not in copied:
+                    copied.add((number, step))
+                    yield own
+
+
+def _merged(keys: IntArray, dumps: _Dumps) -> Iterator[IntArray]:
+    """The dumps that hold the lines of several other files, of each all, and none else."""
+    for number, steps in dumps.items():
+        for step, rows in steps.items():
+            whole = _counted(keys[rows])
+            parts = [
+                _counted(keys[other[step]])
+                for file, other in dumps.items()
+                if file != number and step in other and len(other[step]) < len(rows)
+            ]
+            inside = [part for part in parts if part <= whole]
+            total = sum(inside, Counter[int]())
+            if len(inside) > 1 and total == whole and _tells(keys[rows]):
+                yield rows
+
+
+def _counted(keys: IntArray) -> Counter[int]:
+    values: list[int] = keys.tolist()
+    return Counter(values)
+
+
+def _tells(keys: IntArray) -> bool:
+    """Whether the lines of a dump are such that an equal one is no chance."""
+    return len(keys) > 1 and _differ(keys) and bool((keys != NO_KEY).all())
 
 
 def place_codes(lines: IntArray, parts: IntArray) -> IntArray:

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from board.core.critic import recorded_gamma, td_error
+from board.core.joined_records import Told
 from board.core.masks import RULES, hit, recorded_clip
 from board.core.metrics import token_metrics
 from board.core.options import ReadOptions
@@ -46,7 +47,8 @@ _SEARCHED: Final = ("prompt", "response", "ref_response", "ground_truth")
 class OpenRollout:
     """A rollout with its tokens as text.
 
-    line: the parsed line as the log holds it, of a line of several its own part.
+    line: the parsed line as the log holds it, of a line of several its own part; by reader where it was
+        joined of several logs.
     tokens: display text of each response token, [R].
     prompt_tokens: of each prompt token, [P]; None where the log has no prompt ids.
     metrics: every token metric, recorded or derived, float64, each of its recorded length.
@@ -79,7 +81,8 @@ def open_rollout(
     Raises NotFoundError when the run has none there, UnreadableError when its file can't be read or
     no longer holds that line.
     """
-    line, record, mended = _read(run, run.row(step, index, _LOCATED))
+    row = run.row(step, index, _LOCATED)
+    line, record, mended = _read(run, row, compare=True)
     metrics, remarks = _metrics(run, record)
     if mended:
         remarks.append(MENDED)
@@ -181,12 +184,51 @@ def _top_k(record: Record, vocabulary: Vocabulary | None, length: int) -> TopK |
     return TopK(texts, np.where(recorded.ids < 0, np.int32(-1), shaped), recorded.logprobs)
 
 
-def _read(run: Run, row: pd.Series[Any]) -> tuple[Mapping[str, Any], Record, bool]:
-    """The line of a row, its Record, and whether broken text in it had to be mended."""
-    file = run.info.files[int(row["file"])]
-    where = f"{file.path.name}:{int(row['line'])}"
+def _read(
+    run: Run, row: pd.Series[Any], *, compare: bool = False
+) -> tuple[Mapping[str, Any], Record, bool]:
+    """The line of a row, its Record, and whether broken text in it had to be mended.
+
+    compare: whether to look for differences of token arrays between the logs that it is joined of.
+    """
+    line, record, mended = _told(run, row)
+    others = run.joined_places(row)
+    own, told, lines = record, _side(run, row, record), {_reader(run, row): line}
+    for place in others:
+        line, record, also = _told(run, place)
+        other = _side(run, place, record)
+        lines[_reader(run, place)], mended = line, mended or also
+        told = told.with_other(other, compare=compare)
+    if not _is_of_row(told.record, row, run.vocabulary, own):
+        raise _changed(run, row)
+    return (lines if others else line), told.record, mended
+
+
+def _reader(run: Run, place: Mapping[str, Any] | pd.Series[Any]) -> str:
+    return run.info.files[int(place["file"])].reader
+
+
+def _side(run: Run, place: Mapping[str, Any] | pd.Series[Any], record: Record) -> Told:
+    reader = reader_named(_reader(run, place))
+    return Told(record, reader.title, reader.join is not None and reader.join.is_trainer)
+
+
+def _where(run: Run, place: Mapping[str, Any] | pd.Series[Any]) -> str:
+    return f"{run.info.files[int(place['file'])].path.name}:{int(place['line'])}"
+
+
+def _changed(run: Run, place: Mapping[str, Any] | pd.Series[Any]) -> UnreadableError:
+    where = _where(run, place)
+    return UnreadableError(f"{where} no longer holds the rollout it held; reload the run")
+
+
+def _told(
+    run: Run, place: Mapping[str, Any] | pd.Series[Any]
+) -> tuple[Mapping[str, Any], Record, bool]:
+    """As _read, what one log says."""
+    file, where = run.info.files[int(place["file"])], _where(run, place)
     try:
-        line, record, mended = _read_again(file, row, run.options.read)
+        line, record, mended = _read_again(file, place, run.options.read)
     except OSError as error:
         raise UnreadableError(
             f"{where} can't be read: {error.strerror}; was the log moved?"
@@ -195,13 +237,13 @@ def _read(run: Run, row: pd.Series[Any]) -> tuple[Mapping[str, Any], Record, boo
         raise UnreadableError(
             f"{where} no longer holds the rollout it held ({error.reason}); reload the run"
         ) from error
-    if not isinstance(record, Record) or not _is_of_row(record, row, run.vocabulary):
-        raise UnreadableError(f"{where} no longer holds the rollout it held; reload the run")
+    if not isinstance(record, Record):
+        raise _changed(run, place)
     return line, record, mended
 
 
 def _read_again(
-    file: LogFile, row: pd.Series[Any], options: ReadOptions
+    file: LogFile, row: Mapping[str, Any] | pd.Series[Any], options: ReadOptions
 ) -> tuple[Mapping[str, Any], Record | Event | None, bool]:
     """The line of a row, or its part of the line; what its reader makes of it; whether it was mended."""
     line = source_of(file.path).fetch(readable(file).path, int(row["offset"]), int(row["size"]))
@@ -216,9 +258,15 @@ def _read_again(
     return rows[number], reader.read(rows[number], place), mended
 
 
-def _is_of_row(record: Record, row: pd.Series[Any], vocabulary: Vocabulary | None) -> bool:
-    """Whether a line read again holds the rollout that the row was made from."""
-    prompt, response = previews(record, vocabulary)
+def _is_of_row(
+    record: Record, row: pd.Series[Any], vocabulary: Vocabulary | None, own: Record
+) -> bool:
+    """Whether a line read again holds the rollout that the row was made from.
+
+    own: what its first log says, whose beginnings of texts count where it has any.
+    """
+    told = zip(previews(own, vocabulary), previews(record, vocabulary), strict=True)
+    prompt, response = (ours if ours is not None else both for ours, both in told)
     known = {
         "step": record.step,
         "rollout_id": record.ids.get("rollout_id"),

@@ -29,9 +29,11 @@ from board.readers import reader_named
 from board.store import step_store
 from board.store.build import Extended, Progress, extend, shown_path
 from board.store.companions import Companions, read_companions
-from board.store.discovery import RunInfo, is_remote
+from board.store.discovery import JOINED, RunInfo, is_remote
 from board.store.engines import ChooseEngine, Job, local
+from board.store.joins import JoinCount
 from board.store.manifest import BrokenIndexError, Manifest
+from board.store.segments import PART
 from board.store.shown import Shown
 from board.store.step_parts import loaded
 from board.store.steps import base_name
@@ -51,6 +53,8 @@ PERSIST_BYTES: Final = 32 << 20
 """Smaller runs are read faster than it matters, and nothing is written beside them."""
 _WAIT_SECONDS: Final = 0.2
 _STEPS_KEPT: Final = 8
+JoinedPlaces = dict[tuple[int, int, int], list[dict[str, int]]]
+"""By file, line and part of a row, where those stand that it is joined with."""
 _ALWAYS: Final = frozenset(("step", "index", "file", "line", "offset", "size"))
 
 
@@ -69,6 +73,7 @@ class _Loaded:
     lock: threading.RLock = field(default_factory=threading.RLock)
     rollouts: pd.DataFrame | None = None
     of_step: dict[int, pd.DataFrame] = field(default_factory=dict[int, pd.DataFrame])
+    joined: dict[int, JoinedPlaces] = field(default_factory=dict[int, JoinedPlaces])
     totals: dict[str, float] = field(default_factory=dict[str, float])
     parts: dict[str, pa.Table | None] | None = None
 
@@ -81,7 +86,8 @@ class Run:
     counts: shown rollouts by step. columns: of the table of rollouts; those of which the log holds
     nothing are absent. metrics: columns that make a curve. superseded: rollouts that a resumed run
     wrote again; repeated: further copies of rollouts that the log holds already; over_cap: those
-    beyond max_per_step; none of them is shown. missing_ranks: by step that is still written, the ranks
+    beyond max_per_step; none of them is shown. joins: how far each log was joined to the others, none
+    where there is one. missing_ranks: by step that is still written, the ranks
     that have not ended it. settings: content of run-*.json and metadata.json, by file name; vocabulary:
     from vocab.json, None if there is none. done: bytes of the log that were read, of `info.bytes`.
     index_folder: where its index is kept; None: nowhere.
@@ -98,6 +104,7 @@ class Run:
     superseded: int = 0
     repeated: int = 0
     over_cap: int = 0
+    joins: tuple[JoinCount, ...] = ()
     missing_ranks: Mapping[int, tuple[int, ...]] = field(default_factory=dict[int, tuple[int, ...]])
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
     vocabulary: Vocabulary | None = None
@@ -187,6 +194,33 @@ class Run:
         except BrokenIndexError as error:
             raise _gone(self.info, error) from error
 
+    def joined_places(self, row: Mapping[str, Any] | pd.Series[Any]) -> list[dict[str, int]]:
+        """Where the rows stand that a row is joined of beside its own: file (number in info.files), line,
+        offset, size and part of each; none in a run that is not joined.
+        """
+        if not self.info.is_joined:
+            return []
+        part = row.get(PART)
+        key = (
+            int(row["file"]),
+            int(row["line"]),
+            0 if part is None or pd.isna(part) else int(part),
+        )
+        return self._joined_of(int(row["step"])).get(key, [])
+
+    def _joined_of(self, step: int) -> JoinedPlaces:
+        with self._loaded.lock:
+            kept = self._loaded.joined
+            if step not in kept:
+                try:
+                    found = self.shown.joined_places(step)
+                except BrokenIndexError as error:
+                    raise _gone(self.info, error) from error
+                while len(kept) >= _STEPS_KEPT:
+                    kept.pop(next(iter(kept)))
+                kept[step] = found
+            return kept[step]
+
     @property
     def version(self) -> str:
         """Another one whenever anything of the run may be different."""
@@ -210,6 +244,10 @@ class Run:
             if steps:
                 found[state.path] = (sum(n for _, n in counts), min(steps), max(steps))
         return found
+
+    def files_joined(self) -> dict[str, int]:
+        """By path how many of its rollouts are shown with those of another log of the run."""
+        return self.shown.joined_by_file()
 
     def _frame(
         self, steps: tuple[int, int] | None, columns: tuple[str, ...] | None = None
@@ -336,6 +374,8 @@ class Follower:
     ) -> Run:
         job = Job(storage, self.options.read, companions.vocabulary)
         key = f"{self.options.read!r} {companions.vocabulary_hash}"
+        if info.is_joined:  # the rows have keys that they lack where they are shown alone
+            key += f" {JOINED}"
         for attempt in (1, 2):
             try:
                 found = self._in_step(job, key, info, progress, wait, anew=attempt == 2)
@@ -386,7 +426,7 @@ def _run_of(
     shown = Shown(storage, found.manifest, order)
     counts, over_cap = _capped(shown.counts(), options.max_per_step)
     superseded, repeated = list(shown.superseded()), list(shown.repeated())
-    notes = [note for note, _ in (*superseded, *repeated)]
+    notes = [*(note for note, _ in (*superseded, *repeated)), *shown.differences()]
     growing = shown.growing()
     steps = _steps(storage, shown, options.max_per_step)
     if growing:
@@ -406,6 +446,7 @@ def _run_of(
         superseded=sum(count for _, count in superseded),
         repeated=sum(count for _, count in repeated),
         over_cap=over_cap,
+        joins=shown.join_counts,
         missing_ranks={step: ranks for step, ranks in growing.items() if ranks},
         settings=companions.settings,
         vocabulary=companions.vocabulary,

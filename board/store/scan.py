@@ -39,8 +39,9 @@ from board.readers.parse import LineParser, first_values, last_values, parse_pla
 from board.readers.remote import RemoteLocation
 from board.readers.sources import Row, RowStretch, Source
 from board.store import segments
+from board.store.joins import join_keys
 from board.store.log_file import AT_REST_SECONDS
-from board.store.repeats import repeat_key, repeat_keys
+from board.store.repeats import BY_FILE, line_key, repeat_key, repeat_keys
 from board.store.table_columns import (
     Patience,
     PendingColumns,
@@ -80,6 +81,7 @@ class Shard:
     path that the framework gave the file, where `path` is an unpacked copy of it; None: the same. Files
     that are no lines of text are read whole, whatever `start` says. mapping: the text of the mapping file
     that the reader was made of, since other processes have not seen it; empty: it is another reader.
+    joined: whether the rows get the keys by which they are joined with those of other logs.
     """
 
     path: Location
@@ -90,6 +92,7 @@ class Shard:
     first_line: int = 1
     named: PurePath | None = None
     mapping: str = ""
+    joined: bool = False
 
     @property
     def origin(self) -> PurePath:
@@ -184,8 +187,10 @@ class _Scan:
         self._reader: Reader = known_mapping(own) if own else reader_named(shard.reader)
         several = type(self._reader).rows is not Reader.rows
         self._by_rows = several or not source_of(shard.origin).appends
-        self.by_columns = not several and type(self._reader).columns is not Reader.columns
+        has_columns = type(self._reader).columns is not Reader.columns
+        self.by_columns = has_columns and not several and not shard.joined
         self._repeats: Repeats = self._reader.repeats
+        self._by_line = self._repeats in BY_FILE
         self._place = Place(shard.origin, options, self._reader.layout)
         self._parser = LineParser()
         self._patience = Patience()
@@ -268,7 +273,9 @@ class _Scan:
         self._logged.update(unknown)
         places = [place for row, place in enumerate(places) if row not in found.odd]
         self._locate(columns, places, stretch)
-        if self._repeats != "never":
+        if self._by_line:
+            columns["repeat_key"] = [line_key(stretch.texts[place], 0) for place in places]
+        elif self._repeats != "never":
             columns["repeat_key"] = repeat_keys(found, self._repeats)
         before, taken = self._number, 0
         for odd in sorted(set(range(count)).difference(places)):
@@ -420,7 +427,11 @@ class _Scan:
         if part:
             row["part"] = part
         if self._repeats != "never":
-            row["repeat_key"] = repeat_key(record, self._repeats)
+            row["repeat_key"] = (
+                line_key(line.text, part) if self._by_line else repeat_key(record, self._repeats)
+            )
+        if self._shard.joined:
+            row |= join_keys(record, self._reader.join_keys(record, part))
         if self._columns.rows:
             self._close_chunk()
         self._rows.append(row)

@@ -17,11 +17,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from board.core.aggregate import COLUMNS
+from board.store.tally import IntArray
 
 LOCATION: Final = ("line", "offset", "size")
 """Where the line or row stands that a rollout was read from; see readers.sources."""
@@ -29,10 +31,22 @@ PART: Final = "part"
 """Its number among the rollouts of that line; not recorded: 0, as in logs of one rollout per line."""
 REPEAT_KEY: Final = "repeat_key"
 """Equal for rows that may be one rollout, written twice; see store.repeats."""
+JOIN_KEYS: Final = ("join_key", "join_key_2")
+"""Equal for rows of several logs that are one rollout, the surer first; see store.joins."""
 TEXTS: Final = ("rollout_id", "group_id", "env", "split", "finish_reason", "prompt", "response")
 CATEGORIES: Final = ("group_id", "env", "split", "finish_reason")
 _WHOLE: Final = (
-    *("step", *LOCATION, PART, REPEAT_KEY, "file", "rank", "micro_step", "policy_version"),
+    *(
+        "step",
+        *LOCATION,
+        PART,
+        REPEAT_KEY,
+        *JOIN_KEYS,
+        "file",
+        "rank",
+        "micro_step",
+        "policy_version",
+    ),
     *("prompt_tokens", "response_tokens", "response_chars", "pad_tokens"),
 )
 _SCORES: Final = (
@@ -48,7 +62,7 @@ FIXED_ORDER: Final = (*_TYPES,)
 FIXED: Final = frozenset(_TYPES)
 """Columns whose type is known; every other one is a key of the log, of numbers, texts or both."""
 
-_NUMBER: Final = "number:"
+NUMBER: Final = "number:"
 _TEXT: Final = "text:"
 
 
@@ -93,12 +107,12 @@ def _logged(name: str, values: list[Any]) -> dict[str, pa.Array]:
     """The one or two stored columns of a key of the log."""
     kinds = set(map(type, values))
     if str not in kinds:
-        return {_NUMBER + name: pa.array(values, pa.float64())}
+        return {NUMBER + name: pa.array(values, pa.float64())}
     if float not in kinds:
         return {_TEXT + name: pa.array(values, pa.string())}
     numbers = [value if isinstance(value, float) else None for value in values]
     texts = [value if isinstance(value, str) else None for value in values]
-    return {_NUMBER + name: pa.array(numbers, pa.float64()), _TEXT + name: pa.array(texts)}
+    return {NUMBER + name: pa.array(numbers, pa.float64()), _TEXT + name: pa.array(texts)}
 
 
 def columns_of(table: pa.Table) -> tuple[Column, ...]:
@@ -112,8 +126,8 @@ def columns_of(table: pa.Table) -> tuple[Column, ...]:
 
 
 def _column(stored: str, table: pa.Table) -> Column:
-    if stored.startswith(_NUMBER):
-        return Column(stored.removeprefix(_NUMBER), numbers=True)
+    if stored.startswith(NUMBER):
+        return Column(stored.removeprefix(NUMBER), numbers=True)
     if stored.startswith(_TEXT):
         words = _holds_words(table.column(stored))
         return Column(stored.removeprefix(_TEXT), texts=True, words=words)
@@ -130,8 +144,15 @@ def stored_names(column: Column) -> tuple[str, ...]:
     """The names under which a table holds a column."""
     if column.name in FIXED:
         return (column.name,)
-    pairs = ((_NUMBER, column.numbers), (_TEXT, column.texts))
+    pairs = ((NUMBER, column.numbers), (_TEXT, column.texts))
     return tuple(prefix + column.name for prefix, held in pairs if held)
+
+
+def whole_numbers(table: pa.Table, name: str, missing: int) -> IntArray:
+    """[rows] a column of whole numbers, `missing` where it has none or is not there."""
+    if name not in table.column_names:
+        return np.full(table.num_rows, missing, np.int64)
+    return table.column(name).fill_null(missing).to_numpy()
 
 
 def joined(tables: Iterable[pa.Table]) -> pa.Table:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -21,12 +21,13 @@ from board.core.aggregate import COLUMNS
 from board.core.metrics import REWARD_PART, ROLLOUT_METRICS
 from board.core.problems import Problem
 from board.readers import reader_named
-from board.readers.base import Repeats
 from board.store import segments, step_parts
 from board.store.attempts import Attempt, attempts_of, growing_steps
+from board.store.found_repeats import find_repeats
+from board.store.joins import Difference, JoinCount, Joins
 from board.store.manifest import NO_RANK, BrokenIndexError, FileState, Manifest
-from board.store.repeats import NO_KEY, place_codes, repeated
-from board.store.segments import Column
+from board.store.repeats import place_codes
+from board.store.segments import Column, whole_numbers
 from board.store.storage import StepRange, Storage
 from board.store.tally import IntArray, Restart
 
@@ -40,6 +41,9 @@ _NO_CURVE: Final = frozenset(
 )
 _FIRST: Final = ("step", "index", "rank", "group_id", "env")
 GAP: Final = "reward_gap"
+_JOINED_AT_ONCE: Final = 250_000
+"""Rows that are joined at once, if no step has more."""
+_KEYS: Final = frozenset((segments.REPEAT_KEY, *segments.JOIN_KEYS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +54,15 @@ class _Rules:
     restarts: Mapping[int, tuple[Restart, ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Repeats:
-    """Rows of a file that repeat others: their place codes in ascending order, and how many by step."""
+@dataclass(slots=True)
+class _Joined:
+    """Rows that are shown with another's: how many by id of the file and step. counts: by log."""
 
-    codes: IntArray
-    counts: Mapping[int, int]
+    hidden: dict[int, Counter[int]] = field(default_factory=dict[int, Counter[int]])
+    counts: list[JoinCount] = field(default_factory=list[JoinCount])
+    differences: dict[tuple[str, str], Difference] = field(
+        default_factory=dict[tuple[str, str], Difference]
+    )
 
 
 class Shown:
@@ -74,7 +81,13 @@ class Shown:
         self._number_of = {state.id: places[state.path] for state in self.files}
         self.attempts, self.attempt_of = attempts_of([state.header for state in self.files])
         self._rules = dict(zip((s.id for s in self.files), self._find_rules(), strict=True))
-        self._repeats = self._find_repeats()
+        self._repeats = find_repeats(
+            storage, manifest, self.files, self._number_of, self._superseded_rows
+        )
+        self._joins = Joins({self._number_of[state.id]: state.reader for state in self.files})
+        self._joined = _Joined()
+        if self._joins.sides:
+            self._joined = self._find_joined()
         has_rank = any(state.rank is not None for state in self.files)
         self.columns = _with_derived(manifest.columns, has_rank=has_rank)
 
@@ -126,45 +139,65 @@ class Shown:
                 later = [start for start in starts[order[name] + 1 :] if start is not None]
                 yield _Rules(min(later, default=None), {})
 
-    def _find_repeats(self) -> dict[int, _Repeats]:
-        """By file the rows that repeat another; a look at rows only where a reader says they may."""
-        kinds: dict[int, Repeats] = {}
-        for state in self.files:
-            kinds[state.id] = reader_named(state.reader).repeats
-        if all(kind == "never" for kind in kinds.values()):
+    def _find_joined(self) -> _Joined:
+        """What is joined, counted a bounded number of rows at a time."""
+        found = _Joined()
+        ids = {number: file for file, number in self._number_of.items()}
+        stored = [name for c in self.manifest.columns for name in segments.stored_names(c)]
+        for steps in _chunks(self.counts()):
+            table = self._visible(steps, self._joins.compared(("rank", *stored)))
+            pairs = self._joins.pairs(table)
+            at = [table.column(name).to_numpy()[pairs.others].tolist() for name in ("file", "step")]
+            for file, step in zip(*at, strict=True):
+                found.hidden.setdefault(ids[file], Counter())[step] += 1
+            counts = self._joins.counted(table, pairs)
+            known = found.counts
+            found.counts = [a + b for a, b in zip(known, counts, strict=True)] if known else counts
+            for one in self._joins.differences(table, pairs):
+                key = (one.column, one.source)
+                first = found.differences.get(key, replace(one, count=0))
+                found.differences[key] = replace(first, count=first.count + one.count)
+        return found
+
+    @property
+    def join_counts(self) -> tuple[JoinCount, ...]:
+        """How far each log but the first was joined to those before it; none where there is one."""
+        return tuple(self._joined.counts)
+
+    def differences(self) -> Iterator[Problem]:
+        """The values of which the logs that are joined say different things."""
+        titles = {side.reader: side.title for side in self._joins.sides}
+        shown = {number: state for state in self.files for number in [self._number_of[state.id]]}
+        for one in self._joined.differences.values():
+            number, line = one.first
+            state = shown[number]
+            ours, theirs = titles[state.reader], titles[one.source]
+            reason = f"{one.column} differs between {ours} and {theirs}"
+            hint = f"e.g. {one.values[0]} and {one.values[1]}; that of {one.kept(ours, theirs)} is shown"
+            yield Problem(state.path, line, one.column, reason, hint, one.severity, one.count)
+
+    def joined_by_file(self) -> dict[str, int]:
+        """By path how many rows are shown with those of another log; files without any are absent."""
+        hidden = self._joined.hidden
+        return {s.path: hidden[s.id].total() for s in self.files if s.id in hidden}
+
+    def joined_places(self, step: int) -> dict[tuple[int, int, int], list[dict[str, int]]]:
+        """By file, line and part of a row that is shown: where the rows stand that are joined to it."""
+        if not self._joins.sides:
             return {}
-        table = self._rows_with_keys([i for i, kind in kinds.items() if kind != "never"])
-        steps, files = table.column("step").to_numpy(), table.column("file").to_numpy()
-        table = table.filter(pa.array(~self._superseded_rows(table, steps, files)))
-        return dict(self._repeats_in(table, kinds))
-
-    def _rows_with_keys(self, ids: Sequence[int]) -> pa.Table:
-        names = ["step", "file", "line", "rank", segments.PART, segments.REPEAT_KEY]
-        found = segments.joined(
-            self._storage.get(segment.name, names)
-            for segment in self.manifest.all_segments
-            if not set(ids).isdisjoint(segment.files)
-        )
-        return found.filter(pc.is_in(found.column("file"), pa.array(ids, pa.int64())))
-
-    def _repeats_in(
-        self, table: pa.Table, kinds: Mapping[int, Repeats]
-    ) -> Iterator[tuple[int, _Repeats]]:
-        numbers = np.array([self._number_of[i] for i in table.column("file").to_pylist()], np.int64)
-        ids, lines = table.column("file").to_numpy(), table.column("line").to_numpy()
-        codes = place_codes(lines, _whole(table, segments.PART, 0))
-        order = np.lexsort((codes, numbers))
-        keys = _whole(table, segments.REPEAT_KEY, NO_KEY)[order]
-        ids, lines, codes = ids[order], lines[order], codes[order]
-        steps = table.column("step").to_numpy()[order]
-        for kind in sorted(set(kinds.values()) - {"never"}):
-            own = np.isin(ids, [number for number, other in kinds.items() if other == kind])
-            dumps = ids[own] if kind == "file_buffer" else _numbered(ids[own], lines[own])
-            hit = repeated(keys[own], kind, dumps)
-            for number in np.unique(ids[own][hit]).tolist():
-                of_file = hit & (ids[own] == number)
-                counts = Counter(steps[own][of_file].tolist())
-                yield number, _Repeats(codes[own][of_file], counts)
+        names = [*segments.LOCATION, segments.PART, "step", "file", *segments.JOIN_KEYS]
+        table = self._visible((step, step), names)
+        where = {
+            name: whole_numbers(table, name, 0).tolist()
+            for name in ("file", *segments.LOCATION, segments.PART)
+        }
+        found: dict[tuple[int, int, int], list[dict[str, int]]] = {}
+        pairs = self._joins.pairs(table)
+        for other in pairs.others.tolist():
+            row = int(pairs.lead[other])
+            key = (where["file"][row], where["line"][row], where[segments.PART][row])
+            found.setdefault(key, []).append({name: where[name][other] for name in where})
+        return found
 
     def _starts(self) -> list[int | None]:
         """The step each attempt begins at; where its header does not say, the first one it wrote."""
@@ -206,7 +239,9 @@ class Shown:
         """For each file the shown rollouts of each step; a step comes once for each of its ranks."""
         for state, counts in self._standing():
             repeats = self._repeats.get(state.id)
-            yield state, counts if repeats is None else _without(counts, repeats.counts)
+            rest = counts if repeats is None else _without(counts, repeats.counts)
+            joined = self._joined.hidden.get(state.id)
+            yield state, rest if joined is None else _without(rest, joined)
 
     def _standing(self) -> Iterator[tuple[FileState, list[tuple[int, int]]]]:
         """As counts_by_file, repeats included."""
@@ -269,6 +304,13 @@ class Shown:
         self, steps: StepRange | None, columns: Sequence[str] | None, superseded: bool
     ) -> pa.Table:
         names = None if columns is None else self._stored(columns)
+        table = self._visible(steps, names, superseded)
+        return self._joins.joined(table) if self._joins.sides and not superseded else table
+
+    def _visible(
+        self, steps: StepRange | None, names: list[str] | None, superseded: bool = False
+    ) -> pa.Table:
+        """The rows in order, those that are joined to others among them; names: of stored columns."""
         parts = [
             self._storage.get(segment.name, names, steps)
             for segment in self.manifest.all_segments
@@ -278,14 +320,15 @@ class Shown:
         table = segments.joined(parts)
         keep = self._kept(table, steps, superseded)
         table = self._in_order(table if keep.all() else table.filter(pa.array(keep)))
-        return (
-            table.combine_chunks()
-        )  # rows taken from many chunks are copied one chunk after the other
+        # Rows taken from many chunks are copied one chunk after the other.
+        return table.combine_chunks()
 
     def _stored(self, columns: Sequence[str]) -> list[str]:
         wanted = {*columns, *_ORDER}
         if GAP in wanted:
             wanted |= {"reward", "ref_reward"}
+        if self._joins.sides:
+            wanted = self._joins.needed(wanted)
         by_name = {column.name: column for column in self.columns}
         held = [by_name.get(name, Column(name)) for name in sorted(wanted)]
         return [name for column in held for name in segments.stored_names(column)]
@@ -304,7 +347,9 @@ class Shown:
     def _hidden(self, table: pa.Table, steps: IntArray, files: IntArray) -> npt.NDArray[np.bool_]:
         hidden = self._superseded_rows(table, steps, files)
         if self._repeats:
-            codes = place_codes(table.column("line").to_numpy(), _whole(table, segments.PART, 0))
+            codes = place_codes(
+                table.column("line").to_numpy(), whole_numbers(table, segments.PART, 0)
+            )
             for number, repeats in self._repeats.items():
                 own = np.flatnonzero(files == number)
                 hidden[own] |= np.isin(codes[own], repeats.codes)
@@ -339,7 +384,7 @@ class Shown:
         table = table.set_column(place, "file", pa.array(numbers[ids]))
         keys = [table.column("line").to_numpy(), numbers[ids]]
         if segments.PART in table.column_names:
-            keys.insert(0, _whole(table, segments.PART, 0))
+            keys.insert(0, whole_numbers(table, segments.PART, 0))
         if "rank" in table.column_names:
             keys.append(_ranks(table, _NEVER))
         keys.append(table.column("step").to_numpy())
@@ -414,19 +459,18 @@ def _column(table: pa.Table, name: str) -> npt.NDArray[np.float64]:
 
 
 def _ranks(table: pa.Table, missing: int) -> IntArray:
-    return _whole(table, "rank", missing)
+    return whole_numbers(table, "rank", missing)
 
 
-def _whole(table: pa.Table, name: str, missing: int) -> IntArray:
-    if name not in table.column_names:
-        return np.full(table.num_rows, missing, np.int64)
-    return table.column(name).fill_null(missing).to_numpy()
-
-
-def _numbered(files: IntArray, lines: IntArray) -> IntArray:
-    """A number for each line of each file; rows of one line follow each other, [n]."""
-    changed = (np.diff(files) != 0) | (np.diff(lines) != 0)
-    return np.concatenate(([0], np.cumsum(changed))) if len(files) else files
+def _chunks(counts: Mapping[int, int]) -> Iterator[StepRange]:
+    """Ranges of whole steps, of a bounded number of rows if no step has more."""
+    steps, held = list(counts), 0
+    first = steps[0] if steps else 0
+    for number, step in enumerate(steps):
+        held += counts[step]
+        if held >= _JOINED_AT_ONCE or number == len(steps) - 1:
+            yield first, step
+            first, held = step + 1, 0
 
 
 def _without(counts: list[tuple[int, int]], less: Mapping[int, int]) -> list[tuple[int, int]]:
@@ -442,7 +486,7 @@ def _without(counts: list[tuple[int, int]], less: Mapping[int, int]) -> list[tup
 
 def _with_derived(columns: Sequence[Column], *, has_rank: bool) -> tuple[Column, ...]:
     """The columns of the table of rollouts, those that every run has first."""
-    held = {column.name: column for column in columns if column.name != segments.REPEAT_KEY}
+    held = {column.name: column for column in columns if column.name not in _KEYS}
     if has_rank:
         held["rank"] = Column("rank", numbers=True)
     for name in ("step", "index", "file", *segments.LOCATION):

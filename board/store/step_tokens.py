@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from board.core.alignment import words
+from board.core.joined_records import Told
 from board.core.metrics import DERIVED
 from board.core.options import ReadOptions
 from board.core.pieces import Coding, detect_coding, display_pieces, joined
@@ -39,7 +40,9 @@ _NUMBERS: Final = ("reward", "advantage", "policy_version", "rank", "is_truncate
 _ROLE_MARKS: Final = frozenset(("template", "tool tag", "end of text"))
 _BROKEN: Final = re.compile("[\ufffd\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ue000-\uf8ff]")
 _LEAST_BROKEN: Final = 3
-_PLACES: Final = ("index", "file", "line", "offset", "size", PART)
+_MOST_OPEN: Final = 4
+"""Files of a joined run at hand at once: one of each log, as a rule."""
+_PLACES: Final = ("step", "index", "file", "line", "offset", "size", PART)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +134,9 @@ class StepReader:
         """The rollouts that can be read with their places in rows, file after file in the order of
         their bytes.
         """
+        if self._run.info.is_joined:
+            yield from self._joined(rows, progress)
+            return
         numbers, parts = rows["file"].to_numpy(), _parts(rows)
         lines, offsets, sizes = (rows[name].to_numpy() for name in ("line", "offset", "size"))
         done = 0
@@ -148,6 +154,34 @@ class StepReader:
                         progress(done, len(rows))
             except OSError:
                 continue
+
+    def _joined(
+        self, rows: pd.DataFrame, progress: Progress | None
+    ) -> Iterator[tuple[int, Record]]:
+        """As records, of a run that is joined of several logs, in the order of the last one's files: its
+        arrays are the longest, so that they are read once.
+        """
+        logs = _Logs(self._run, self._parsers)
+        places = [[row, *self._run.joined_places(row)] for row in _located(rows)]
+        order = sorted(range(len(places)), key=lambda i: [_at(place) for place in places[i][::-1]])
+        for done, place in enumerate(order, start=1):
+            record = logs.joined(places[place])
+            if record is not None:
+                yield place, record
+            if progress is not None:
+                progress(done, len(rows))
+
+
+def _located(rows: pd.DataFrame) -> Iterator[dict[str, int]]:
+    """Where each row stands."""
+    names = ("step", "file", "line", "offset", "size")
+    columns = [rows[name].tolist() for name in names]
+    for *values, part in zip(*columns, _parts(rows).tolist(), strict=True):
+        yield {**dict(zip(names, map(int, values), strict=True)), PART: part}
+
+
+def _at(place: Mapping[str, int]) -> tuple[int, int, int]:
+    return place["file"], place["line"], place[PART]
 
 
 def _parts(rows: pd.DataFrame) -> npt.NDArray[np.int64]:
@@ -181,6 +215,11 @@ class _Lines:
             return None
         return found if isinstance(found, Record) else None
 
+    def told(self, record: Record) -> Told:
+        """A rollout of it as what this log tells of one."""
+        join = self._reader.join
+        return Told(record, self._reader.title, join is not None and join.is_trainer)
+
     def _rows(self, offset: int, size: int) -> Sequence[Mapping[str, Any]]:
         line = self._source.fetch(self._path, offset, size)
         if isinstance(line, Row):
@@ -189,6 +228,37 @@ class _Lines:
         if not self._by_rows:
             return (self._parser.parse(text)[0],)
         return self._reader.rows(parse_whole(text)[0], self._place)
+
+
+class _Logs:
+    """Rollouts that several logs tell of, with a few files at hand."""
+
+    def __init__(self, run: Run, parsers: dict[str, LineParser]) -> None:
+        self._run, self._parsers = run, parsers
+        self._open: dict[int, _Lines] = {}
+
+    def joined(self, places: Sequence[Mapping[str, int]]) -> Record | None:
+        """The record of one rollout; None where one of its logs can't be read any more."""
+        told: Told | None = None
+        for place in places:
+            try:
+                lines = self._lines(place["file"])
+                record = lines.record(*(place[name] for name in ("line", "offset", "size", PART)))
+            except OSError:
+                return None
+            if record is None:
+                return None
+            other = lines.told(record)
+            told = other if told is None else told.with_other(other, compare=False)
+        return None if told is None else told.record
+
+    def _lines(self, number: int) -> _Lines:
+        if number not in self._open:
+            while len(self._open) >= _MOST_OPEN:
+                self._open.pop(next(iter(self._open)))
+            file = self._run.info.files[number]
+            self._open[number] = _Lines(file, self._run.options.read, self._parsers)
+        return self._open[number]
 
 
 class _Texts:

@@ -13,6 +13,7 @@ from board.core.options import ReadOptions
 from board.core.problems import count_of
 from board.errors import BoardError
 from board.store.discovery import (
+    JOINED,
     Discovery,
     Location,
     RunInfo,
@@ -75,6 +76,7 @@ def render() -> bool:
         _show_no_runs(found)
         return False
     info = _choose_run(found)
+    _choose_source(found, info)
     options = _choose_options()
     st.session_state[_FOUND] = found.runs
     run = _cached.run(info, options)
@@ -126,6 +128,35 @@ def _choose_run(found: Discovery) -> RunInfo:
             persist_state="session",
         )
     return by_name[name or names[0]]
+
+
+def _choose_source(found: Discovery, info: RunInfo) -> None:
+    """Which of several logs of one folder is shown: all of them joined, or one alone."""
+    runs = {run.source: run for run in found.runs if run.path == info.path and not run.only}
+    if len(runs) < 2:
+        return
+    ordered = sorted(runs, key=lambda source: (source != JOINED, source))
+    # Not a choice of its own: it is the run that is chosen, whichever way.
+    key = f"_source_{info.name}"
+
+    def choose() -> None:
+        source = st.session_state[key]
+        if source is not None:
+            _state.put(run=runs[source].name)
+            _first_rollout()
+
+    with st.sidebar:
+        st.segmented_control(
+            "Source",
+            ordered,
+            default=info.source,
+            key=key,
+            required=True,
+            format_func=lambda source: one_line(runs[source].label),
+            help="The folder holds logs of several formats. Joined: one rollout with what all of them "
+            "say of it; the others: one log alone.",
+            on_change=choose,
+        )
 
 
 def _choose_options() -> OpenOptions:
@@ -274,6 +305,7 @@ def _summary(run: Run) -> None:
         (partial, "values left out", "warning"),
         (run.superseded, "rollouts superseded by a resume", "restart_alt"),
         (run.repeated, "repeats of rollouts, shown once", "content_copy"),
+        (_alone(run), "rows that no other log tells of", "link_off"),
         (run.over_cap, "rollouts beyond the cap", "filter_alt"),
         (_padding(run), "padding tokens left out", "space_bar"),
     ]
@@ -299,6 +331,11 @@ def _growing(run: Run) -> str:
 def _listed(ranks: tuple[int, ...]) -> str:
     more = ", …" if len(ranks) > _MOST_NAMED else ""
     return ", ".join(map(str, ranks[:_MOST_NAMED])) + more
+
+
+def _alone(run: Run) -> int:
+    """Rows of each log that could have been joined with one of another, and were not."""
+    return sum(max(join.rollouts - join.joined, 0) + join.rows - join.joined for join in run.joins)
 
 
 def _padding(run: Run) -> int:

@@ -198,7 +198,11 @@ def _problems(run: Run) -> None:
 
 
 def _left_out(run: Run) -> None:
-    told = []
+    told = [f"{join.words}." for join in run.joins]
+    if run.repeated:
+        told.append(
+            f"{run.repeated:,} rows repeat rollouts that the log holds already; each is shown once."
+        )
     if run.superseded:
         told.append(
             f"{run.superseded:,} rollouts were written again after a resume; the later are shown."
@@ -250,7 +254,7 @@ def _growing(run: Run) -> None:
 
 
 def _files(run: Run) -> None:
-    shown = run.files_shown()
+    shown, joined = run.files_shown(), run.files_joined()
     rows: list[dict[str, object]] = []
     for file in run.info.files:
         path = shown_path(run.info, file)
@@ -265,6 +269,9 @@ def _files(run: Run) -> None:
                 "last step": last,
             }
         )
+    if run.joins:
+        for row in rows:
+            row["joined to others"] = joined.get(str(row["file"]), 0)
     st.markdown("#### Files")
     st.text(str(run.info.path))
     st.dataframe(pd.DataFrame(rows), hide_index=True, placeholder="–")

@@ -152,9 +152,10 @@ def _raw(run: Run, opened: OpenRollout, row: pd.Series[Any]) -> None:
         persist_state="session",
     )
     if _state.get("raw"):
-        file = shown_path(run.info, run.info.files[int(row["file"])])
-        st.text(f"{file}, line {int(row['line'])}, {int(row['size']):,} bytes")
-        st.json(dict(opened.line), expanded=1)
+        for place in (row, *run.joined_places(row)):
+            file = shown_path(run.info, run.info.files[int(place["file"])])
+            st.text(f"{file}, line {int(place['line'])}, {int(place['size']):,} bytes")
+        st.json(dict(opened.line), expanded=2 if run.info.is_joined else 1)
 
 
 def _remarks(opened: OpenRollout) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -550,3 +551,65 @@ def test_an_expression_with_a_column_that_is_not_there_names_those_that_come_clo
     called = Called(capsys, "rollouts", run_folder, "--where", "abs(rewrd) > 1")
     assert called.code == 2
     assert "did you mean reward" in called.err
+
+
+JOINED = Path(__file__).parents[1] / "formats/data/prime_rl/joined"
+
+
+@pytest.mark.parametrize(
+    ("source", "rollouts"),
+    [((), 10), (("--source", "joined"), 10), (("--source", "episodes"), 7)],
+)
+@pytest.mark.parametrize("command", ["steps", "check", "findings", "index", "show", "rollouts"])
+def test_each_log_of_a_folder_of_several_formats_can_be_named(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    command: str,
+    source: tuple[str, ...],
+    rollouts: int,
+) -> None:
+    folder = shutil.copytree(JOINED, tmp_path / "run")
+    place = ("--step", 2, "--index", 1) if command == "show" else ()
+    called = Called(capsys, command, folder, *source, *place, "--json")
+    assert called.code in ((0, 1) if command == "findings" else (0,))
+    found = called.document
+    if command in ("steps", "rollouts"):
+        assert (sum(row.get("rollouts", 1) for row in found)) == rollouts
+    elif command == "show":
+        assert ("logprobs" in found["metrics"]) == (rollouts == 10)
+    elif command == "findings":
+        assert found["run"] == ("run" if rollouts == 10 else "run (episodes)")
+    else:
+        assert found["rollouts"] == rollouts
+
+
+def test_a_source_that_is_none_is_refused_with_the_names_there_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    called = Called(capsys, "steps", JOINED, "--source", "trainer")
+    assert called.code == 2
+    assert "has no source 'trainer'; it has episodes, joined, prime_rl_tokens" in called.err
+    write(tmp_path / "a.jsonl", [rollout(0)])
+    write(tmp_path / "b.jsonl", [{"input": "a", "output": "b", "score": 1.0, "step": 0}])
+    called = Called(capsys, "steps", tmp_path)
+    assert called.code == 2
+    assert (
+        "logs of 2 formats that are not joined; give --source with one of jsonl, verl" in called.err
+    )
+    assert len(Called(capsys, "steps", tmp_path, "--source", "verl", "--json").document) == 1
+
+
+def test_check_says_what_was_joined_and_how_many_rollouts_stand_twice(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    called = Called(capsys, "check", JOINED, "--json")
+    (join,) = called.document["joins"]
+    assert (join["source"], join["joined"], join["rollouts"]) == ("prime_rl_tokens", 3, 6)
+    said = Called(capsys, "check", JOINED).out.splitlines()[1]
+    assert said.startswith("3 of 6 rollouts joined with prime-rl token exports by step and exact")
+    dump = [{"input": "a", "output": f"b {i}", "score": 1.0, "step": 0} for i in range(3)]
+    write(tmp_path / "0.jsonl", [*dump])
+    write(tmp_path / "copy_0.jsonl", [*dump])
+    called = Called(capsys, "check", tmp_path)
+    assert called.out.splitlines()[0].endswith("rollouts 3, superseded 0, repeated 3")
+    assert Called(capsys, "check", tmp_path, "--json").document["repeated"] == 3

@@ -374,7 +374,7 @@ def test_logprobs_of_another_number_than_sampled_tokens_are_left_out_of_that_mes
     assert missing == [True] * 7 + [False] * 2
 
 
-def test_token_exports_share_no_id_with_traces_so_that_both_are_offered(tmp_path):
+def test_token_exports_of_other_tokens_than_the_traces_stand_alone_beside_them(tmp_path):
     shutil.copytree(STREAM, tmp_path / "run")
     line = {"step": 1, "rank": 0, "micro_step": 0, "micro_sequence_idx": 0, "env_name": "adder"}
     line |= {"token_ids": [1, 20, 21], "loss_mask": [False, True, True]}
@@ -384,9 +384,9 @@ def test_token_exports_share_no_id_with_traces_so_that_both_are_offered(tmp_path
     path.write_text(json.dumps(line) + "\n")
     runs = {run.name: open_run(run) for run in discover(tmp_path).runs}
     assert {name: run.info.formats for name, run in runs.items()} == {
-        "run": ("episodes",),
-        "run/token_exports": ("prime_rl_tokens",),
+        "run": ("episodes", "prime_rl_tokens"),
+        "run (episodes)": ("episodes",),
+        "run (prime_rl_tokens)": ("prime_rl_tokens",),
     }
-    assert [run.rollout_count for _, run in sorted(runs.items())] == [8, 1]
-    ids = [set(run.rollouts["rollout_id"]) for run in runs.values()]
-    assert ids[0].isdisjoint(ids[1])
+    assert [run.rollout_count for _, run in sorted(runs.items())] == [9, 8, 1]
+    assert [(join.joined, join.rows) for join in runs["run"].joins] == [(0, 1)]

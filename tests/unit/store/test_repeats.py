@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from read_formats import reasons, run_at
+from read_formats import DATA, reasons, run_at
 
 from board.core.records import Record
 from board.store.discovery import discover
-from board.store.repeats import NO_KEY, overlap, repeat_key, repeated
+from board.store.repeats import NO_KEY, line_key, overlap, repeat_key, repeated
 from board.store.run import Follower
 
 
@@ -119,3 +119,97 @@ def test_a_resume_that_writes_steps_again_is_superseded_and_no_repeat(tmp_path):
     run = run_at(tmp_path)
     assert (run.superseded, run.repeated) == (8, 0)
     assert run.counts == {1: 4, 2: 8}
+
+
+def verl_line(step: int, number: int, answer: str = "") -> dict[str, Any]:
+    answer = answer or f"answer {number} of {step}"
+    return {"input": f"ask {number // 2}", "output": answer, "score": 0.5, "step": step}
+
+
+def rllb_line(step: int, number: int, answer: str = "") -> dict[str, Any]:
+    line = verl_line(step, number, answer)
+    return {"step": step, "prompt": line["input"], "response": line["output"], "reward": 1.0}
+
+
+def test_a_step_that_was_copied_to_another_file_is_shown_once_and_counted(write_log, opened):
+    # Answers of a group may be equal, within a dump and so in its copy.
+    dump = [verl_line(1, i, "4" if i < 3 else "5") for i in range(6)]
+    write_log("1.jsonl", *dump)
+    write_log("resumed_1.jsonl", *dump)
+    write_log("2.jsonl", *(verl_line(2, i) for i in range(6)))
+    run = opened()
+    assert (run.counts, run.repeated) == ({1: 6, 2: 6}, 6)
+    assert run.of_step(1)["response"].tolist() == [line["output"] for line in dump]
+    assert ("rollouts that the log holds already were written again", 6) in reasons(run)
+
+
+@pytest.mark.parametrize("change", ["another answer", "a line less", "another order", "all alike"])
+def test_a_step_that_merely_looks_alike_is_shown_whole(write_log, opened, change):
+    dump = [verl_line(1, i) for i in range(6)]
+    other = {
+        "another answer": [*dump[:5], verl_line(1, 5, "answer 6 of 1")],
+        "a line less": dump[:5],
+        "another order": dump[::-1],
+        "all alike": [dump[0]] * 4,
+    }[change]
+    write_log("1.jsonl", *([dump[0]] * 4 if change == "all alike" else dump))
+    write_log("resumed_1.jsonl", *other)
+    run = opened()
+    assert (run.rollout_count, run.repeated) == (sum(run.counts.values()), 0)
+    assert run.rollout_count == len(other) + (4 if change == "all alike" else 6)
+
+
+def test_ranks_that_come_to_say_the_same_are_no_copies_of_each_other(write_log, opened):
+    # A policy that collapsed answers alike on every rank; a copy is one from its first step on.
+    for rank in (0, 1):
+        own = [rllb_line(1, i, f"by rank {rank}, {i}") for i in range(4)]
+        write_log(f"rollout_data_rank{rank}.jsonl", *own, *(rllb_line(2, i) for i in range(4)))
+    run = opened()
+    assert (run.counts, run.repeated) == ({1: 8, 2: 8}, 0)
+
+
+def test_a_file_that_begins_as_a_copy_is_shown_from_where_it_goes_its_own_way(write_log, opened):
+    copied = [rllb_line(step, i) for step in (1, 2) for i in range(4)]
+    write_log("rollout_data_rank0.jsonl", *copied, *(rllb_line(3, i) for i in range(4)))
+    own = [rllb_line(3, i, f"again {i}") for i in range(4)]
+    write_log("rollout_data_rank1.jsonl", *copied, *own)
+    run = opened()
+    assert (run.counts, run.repeated) == ({1: 4, 2: 4, 3: 8}, 8)
+    assert run.files_shown()["rollout_data_rank1.jsonl"] == (4, 3, 3)
+
+
+def test_shards_that_were_merged_into_one_more_file_are_shown_once(tmp_path):
+    # NeMo-Gym's aggregate sorts the lines of all shards and writes them again.
+    lines = (DATA / "nemo_gym/adder_rollouts.jsonl").read_bytes().splitlines(keepends=True)
+    shards = {"rollouts-rs0": lines[:2], "rollouts-rs1": lines[2:], "rollouts": lines[::-1]}
+    for name, own in shards.items():
+        (tmp_path / f"{name}.jsonl").write_bytes(b"".join(own))
+    run = run_at(tmp_path)
+    assert (run.rollout_count, run.repeated) == (5, 5)
+    assert set(run.files_shown()) == {"rollouts-rs0.jsonl", "rollouts-rs1.jsonl"}
+    (tmp_path / "rollouts-rs1.jsonl").write_bytes(b"".join(lines[3:]))  # a line stands in no shard
+    assert run_at(tmp_path).rollout_count == 9
+
+
+def test_copies_that_come_while_a_run_is_followed_are_found(tmp_path, write_log):
+    dump = [verl_line(1, i) for i in range(4)]
+    write_log("1.jsonl", *dump)
+    follower = Follower()
+    (info,) = discover(tmp_path).runs
+    assert follower.run(info).repeated == 0
+    write_log("resumed_1.jsonl", *dump[:2])
+    (info,) = discover(tmp_path).runs
+    assert follower.run(info).counts == {1: 6}
+    write_log("resumed_1.jsonl", *dump)
+    (info,) = discover(tmp_path).runs
+    run = follower.run(info)
+    assert (run.counts, run.repeated) == ({1: 4}, 4)
+    assert run.steps["rollouts"].tolist() == [4]
+
+
+def test_lines_of_other_length_or_other_ends_have_other_keys():
+    base = b"a" * 5000
+    texts = [base, base + b"a", b"b" + base[1:], base[:-1] + b"b", b"a" * 900, b"a" * 899 + b"b"]
+    keys = {line_key(text, part) for text in texts for part in (0, 1)}
+    assert len(keys) == 2 * len(texts)
+    assert line_key(None, 0) == NO_KEY

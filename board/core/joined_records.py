@@ -1,0 +1,191 @@
+"""One rollout out of what two logs say of it.
+
+What the log that is shown does not hold comes from the other. Arrays stay at the tokens they were
+recorded for: where both logs hold the same tokens but see the response begin at another one, the longer
+response is shown, and a log's arrays are not recorded where it sees the prompt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+
+from board.core.records import FloatArray, NumberArray, Parsed, Record, Remark
+from board.errors import RecordError
+
+_RELATIVE: Final = 1e-5
+_ABSOLUTE: Final = 1e-6
+"""Values of tokens further apart differ; one of the two may have been through float32."""
+_COMPARED_IDS: Final = ("group_id", "env", "policy_version")
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What one log says of a rollout. log: its name on screen. is_trainer: its arrays come first."""
+
+    record: Record
+    log: str
+    is_trainer: bool = False
+
+    def with_other(self, other: Told, *, compare: bool) -> Told:
+        """What both say; see joined_record."""
+        record = joined_record(self, other, compare=compare)
+        return Told(record, self.log, self.is_trainer or other.is_trainer)
+
+
+def joined_record(ours: Told, theirs: Told, *, compare: bool = True) -> Record:
+    """The record of `ours` with what only `theirs` holds; what differs is a remark.
+
+    compare: whether to look for differences of token arrays too, which parses all that both have.
+    """
+    a, b = ours.record, theirs.record
+    tokens = _tokens(ours, theirs, compare=compare)
+    return replace(
+        a,
+        ids={**b.ids, **a.ids},
+        texts={**b.texts, **a.texts},
+        scores={**b.scores, **a.scores},
+        tokens=tokens.arrays,
+        prompt_ids=tokens.prompt_ids,
+        response_ids=tokens.response_ids,
+        response_tokens=tokens.pieces,
+        messages=a.messages or b.messages,
+        segments=tokens.segments,
+        extras={**b.extras, **a.extras},
+        pad_tokens=a.pad_tokens or b.pad_tokens,
+        remarks=(*a.remarks, *b.remarks, *_differences(ours, theirs), *tokens.remarks),
+    )
+
+
+def _differences(ours: Told, theirs: Told) -> Iterator[Remark]:
+    """Scores and ids of which the two say different things."""
+    a, b = ours.record, theirs.record
+    pairs = [(name, a.scores[name], b.scores[name]) for name in a.scores if name in b.scores]
+    ids = [name for name in _COMPARED_IDS if name in a.ids and name in b.ids]
+    pairs += [(name, a.ids[name], b.ids[name]) for name in ids]
+    for name, one, other in pairs:
+        if not _alike(one, other):
+            reason = f"{name} is {one} in {ours.log} and {other} in {theirs.log}"
+            yield Remark(name, reason, f"that of {ours.log} is shown")
+
+
+def _alike(one: Any, other: Any) -> bool:
+    if isinstance(one, float | int) and isinstance(other, float | int):
+        return bool(np.isclose(one, other, rtol=_RELATIVE, atol=_ABSOLUTE))
+    return bool(one == other)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tokens:
+    arrays: Mapping[str, NumberArray]
+    prompt_ids: NumberArray | None
+    response_ids: NumberArray | None
+    pieces: Sequence[str] | None
+    segments: Sequence[Mapping[str, Any]]
+    remarks: Sequence[Remark] = ()
+
+
+def _tokens(ours: Told, theirs: Told, *, compare: bool) -> _Tokens:
+    """Tokens and arrays of both, those of the trainer first."""
+    first, second = (theirs, ours) if theirs.is_trainer else (ours, theirs)
+    a, b = first.record, second.record
+    try:
+        one, other = _all_ids(a), _all_ids(b)
+    except RecordError:  # whoever shows the ids says what is wrong with them
+        one = other = None
+    if one is None or other is None:
+        whole = a if one is not None else b
+        arrays = {**b.tokens, **a.tokens}
+        pieces = a.response_tokens or b.response_tokens
+        return _Tokens(
+            arrays, whole.prompt_ids, whole.response_ids, pieces, a.segments or b.segments
+        )
+    if not np.array_equal(one, other):
+        reason = f"tokens differ between {first.log} ({len(one)}) and {second.log} ({len(other)})"
+        hint = f"those of {first.log} are shown; token arrays of the other are left out"
+        remark = Remark("tokens", reason, hint)
+        own = (a.tokens, a.prompt_ids, a.response_ids, a.response_tokens, a.segments)
+        return _Tokens(*own, (remark,))
+    return _aligned(first, second, one, compare=compare)
+
+
+def _aligned(first: Told, second: Told, ids: FloatArray, *, compare: bool) -> _Tokens:
+    """Both over one response: that of the log whose response is longer."""
+    a, b = first.record, second.record
+    starts = [len(ids) - len(r.response_ids) if r.response_ids else 0 for r in (a, b)]
+    start = min(starts)
+    own, others = (
+        {name: _moved(array, at - start, name) for name, array in r.tokens.items()}
+        for r, at in ((a, starts[0]), (b, starts[1]))
+    )
+    remarks = tuple(_array_differences(own, others, first, second)) if compare else ()
+    pieces = next(
+        (
+            r.response_tokens
+            for r, at in ((a, starts[0]), (b, starts[1]))
+            if at == start and r.response_tokens
+        ),
+        None,
+    )
+    segments = _shifted(a.segments, starts[0] - start) or _shifted(b.segments, starts[1] - start)
+    return _Tokens(
+        {**others, **own}, Parsed(ids[:start]), Parsed(ids[start:]), pieces, segments, remarks
+    )
+
+
+def _all_ids(record: Record) -> FloatArray | None:
+    parts = [a.values() for a in (record.prompt_ids, record.response_ids) if a is not None]
+    return np.concatenate(parts) if parts and record.response_ids is not None else None
+
+
+def _moved(array: NumberArray, count: int, name: str) -> NumberArray:
+    return array if count == 0 else _Moved(array, count, 0.0 if name == "loss_mask" else np.nan)
+
+
+class _Moved:
+    """A NumberArray after `count` tokens of which it says nothing; a mask says that they are not in the
+    loss, since its log has them in the prompt.
+    """
+
+    __slots__ = ("_array", "_count", "_filler")
+
+    def __init__(self, array: NumberArray, count: int, filler: float) -> None:
+        self._array, self._count, self._filler = array, count, filler
+
+    def __len__(self) -> int:
+        return self._count + len(self._array)
+
+    def values(self) -> FloatArray:
+        return np.concatenate((np.full(self._count, self._filler), self._array.values()))
+
+
+def _shifted(segments: Sequence[Mapping[str, Any]], count: int) -> Sequence[Mapping[str, Any]]:
+    if count == 0:
+        return segments
+    return [{**s, "start": s["start"] + count, "end": s["end"] + count} for s in segments]
+
+
+def _array_differences(
+    own: Mapping[str, NumberArray],
+    others: Mapping[str, NumberArray],
+    first: Told,
+    second: Told,
+) -> Iterator[Remark]:
+    for name in own.keys() & others.keys():
+        try:
+            a, b = own[name].values(), others[name].values()
+        except RecordError:  # it is named where the array is shown
+            continue
+        if len(a) != len(b):
+            reason = f"{name} has {len(a)} values in {first.log} and {len(b)} in {second.log}"
+        else:
+            both = np.isfinite(a) & np.isfinite(b)
+            count = int((both & ~np.isclose(a, b, rtol=_RELATIVE, atol=_ABSOLUTE)).sum())
+            if not count:
+                continue
+            where = f"at {count:,} of {int(both.sum()):,} tokens"
+            reason = f"{name} differs {where} between {first.log} and {second.log}"
+        yield Remark(name, reason, f"that of {first.log} is shown")

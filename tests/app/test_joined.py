@@ -1,0 +1,60 @@
+"""A folder of several logs: joined, and each alone."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from shown import OpenApp, assert_sound, choice, go_to, texts
+
+PRIME = Path(__file__).parents[1] / "formats/data/prime_rl/joined"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    shutil.copytree(PRIME, tmp_path / "logs" / "run")
+    return tmp_path / "logs"
+
+
+def test_the_sidebar_offers_the_joined_run_and_each_log_alone(
+    folder: Path, open_app: OpenApp
+) -> None:
+    app = open_app(folder, "rollouts", run="run", step="2")
+    (source,) = [group for group in app.button_group if group.label == "Source"]
+    assert source.options == ["joined", "traces", "trainer"]
+    assert app.dataframe[0].value["reward"].notna().sum() == 5
+    app = source.set_value("prime_rl_tokens").run()
+    assert choice(app, "run") == "run (prime_rl_tokens)"
+    assert_sound(app)
+    assert len(app.dataframe[0].value) == 4
+
+
+def test_log_health_says_what_was_joined_and_what_was_not(folder: Path, open_app: OpenApp) -> None:
+    app = open_app(folder, "health", run="run", step="2")
+    assert (
+        "3 of 6 rollouts joined with prime-rl token exports by step and exact token ids"
+        in texts(app)
+    )
+    assert "6 rows that no other log tells of" in texts(app)
+    files = app.dataframe[-1].value.set_index("file")
+    assert files.loc["token_exports/step_10/rank_0.jsonl", "joined to others"] == 1
+
+
+def test_log_health_counts_repeats(tmp_path: Path, open_app: OpenApp) -> None:
+    shutil.copytree(Path(__file__).parents[1] / "formats/data/verl/v0", tmp_path / "run")
+    shutil.copy(tmp_path / "run/10.jsonl", tmp_path / "run/copy_10.jsonl")
+    app = open_app(tmp_path, "health", run="run")
+    assert "4 rows repeat rollouts that the log holds already; each is shown once." in texts(app)
+
+
+def test_a_joined_rollout_shows_the_tokens_of_one_log_with_the_texts_of_the_other(
+    folder: Path, open_app: OpenApp
+) -> None:
+    app = open_app(folder, "rollout", run="run", step="2", index="1", raw="1")
+    assert_sound(app)
+    shown = texts(app)
+    assert "[tool call] add(" in shown
+    assert "token_exports/step_2/rank_1.jsonl, line 2" in shown
+    app = go_to(app, "overview")
+    assert_sound(app)
