@@ -29,8 +29,8 @@ def light(figure: go.Figure) -> LightCurve:
     areas and bars {x, y, ink, width (0: filled), group}, of the stretches between None; x, y: the
     axes; ink: the colours of the page; height in pixels. Names and texts are escaped as for plotly.
     """
-    layout = figure.layout
-    traces = list(figure.data)
+    layout: Any = figure.layout
+    traces: list[Any] = list(figure.data)
     chart = {
         "height": layout.height,
         "legend": bool(layout.showlegend),
@@ -61,7 +61,7 @@ def _value_axis(axis: Any) -> dict[str, Any]:
     }
 
 
-def _line(trace: go.Scatter) -> dict[str, Any]:
+def _line(trace: Any) -> dict[str, Any]:
     opacity: Any = trace.marker.opacity
     return {
         "x": _numbers(trace.x),
@@ -76,7 +76,7 @@ def _line(trace: go.Scatter) -> dict[str, Any]:
     }
 
 
-def _shape(trace: go.Scatter) -> dict[str, Any]:
+def _shape(trace: Any) -> dict[str, Any]:
     filled = trace.fill == "toself"
     return {
         "x": _numbers(trace.x),

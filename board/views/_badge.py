@@ -18,6 +18,8 @@ ICONS: Final = {
     "warning": ":material/warning:",
     "lead": ":material/search:",
 }
+_COUNTED_AT_ONCE: Final = 1_000_000
+"""Rules read the columns of every rollout: of more the page would wait for seconds and gigabytes."""
 COLOURS: Final = {"severe": "red", "warning": "orange", "lead": "blue"}
 
 
@@ -36,13 +38,20 @@ def link(run: Run) -> None:
     """A link to the findings with how many there are, of each severity."""
     limits = limits_of(run)
     done = _cached_looks.findings(run, limits).finished
+    if done is None and run.rollout_count > _COUNTED_AT_ONCE:
+        _link("Findings (not counted yet: open them to count)")
+        return
     found = (done or _cached_looks.index_findings(run, limits)).findings
     counts = {name: sum(f.severity == name for f in found) for name in SEVERITIES}
     told = [f"{ICONS[n]} {counted(count, n)}" for n, count in counts.items() if count]
     so_far = "" if done else " (rules of the index)"
+    _link(f"Findings: {'  '.join(told) or 'nothing stood out'}{so_far}")
+
+
+def _link(label: str) -> None:
     st.page_link(
         _state.VIEWS / "findings.py",
-        label=f"Findings: {'  '.join(told) or 'nothing stood out'}{so_far}",
+        label=label,
         icon=":material/flag:",
         query_params=_state.encoded(),
     )
