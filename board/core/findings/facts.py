@@ -102,19 +102,40 @@ class Facts:
         )
 
     def top(
-        self, step: int, column: str, count: int = 3, *, lowest: bool = False
+        self,
+        step: int,
+        column: str,
+        count: int = 3,
+        *,
+        lowest: bool = False,
+        beyond: float | None = None,
+        among: npt.NDArray[np.bool_] | None = None,
     ) -> tuple[Evidence, ...]:
-        """The rollouts of a step with the largest (or lowest) values of a column."""
+        """The rollouts of a step with the largest (or lowest) values of a column.
+
+        beyond: leaves out those that are not above it (or not below it). among: [n] those asked for.
+        """
         if column not in self.columns:
             return ()
         rows = self.rows(step)
         values = self.columns[column][rows]
-        order = np.argsort(values if lowest else -values, kind="stable")
-        order = order[np.isfinite(values[order])][:count]
+        keys = values if lowest else -values
+        wanted = np.isfinite(values)
+        if beyond is not None:
+            wanted &= keys < (beyond if lowest else -beyond)
+        if among is not None:
+            wanted &= among[rows]
+        order = np.argsort(keys, kind="stable")
+        order = order[wanted[order]][:count]
         return tuple(
             Evidence(step, int(self.index_of[rows][i]), value=float(values[i]))
             for i in order.tolist()
         )
+
+    def rollouts(self, step: int, chosen: npt.NDArray[np.bool_], count: int = 3) -> list[int]:
+        """Places in the table of the first rollouts of a step that are chosen. chosen: [n]."""
+        rows = self.rows(step)
+        return (rows.start + np.flatnonzero(chosen[rows])[:count]).tolist()
 
     def digest(self, step: int) -> Digest | None:
         """What was read of a step's tokens; None where it was not looked at."""

@@ -7,12 +7,13 @@ from typing import Final
 
 import numpy as np
 
-from board.core.advantages import CONVENTIONS, fit_advantages
+from board.core.advantages import CONVENTIONS, AdvantageFit, fit_advantages
 from board.core.findings.facts import Facts
 from board.core.findings.finding import Evidence, Finding, Severity, Target
 from board.core.findings.thresholds import Limits
-from board.core.findings.trailing import onset, stretches, trailing_mean
+from board.core.findings.trailing import onset, stretches, trailing_mean, worst_of
 from board.core.groups import Outcome
+from board.core.kl import FloatArray
 
 _ENTROPY_SOURCE: Final = "arXiv 2505.22617: entropy is consumed for reward; bounds are the board's"
 _GROUPS_SOURCE: Final = "DAPO, arXiv 2503.14476, dynamic sampling; TRL frac_reward_zero_std"
@@ -40,18 +41,19 @@ def entropy_collapse(facts: Facts, limits: Limits) -> Iterator[Finding]:
             f"in those up to step {step}. Samples of one prompt may have become alike, and little is "
             "left to learn from their differences."
         )
+        bound = limits["warning"] * float(first[0])
         yield Finding(
             "entropy_collapse",
             severity,
             "Entropy has collapsed",
             text,
             step,
-            int(facts.steps[onset(values < limits["warning"] * first[0], stretch.first, steps)]),
+            int(facts.steps[onset(-values, -bound, stretch.first, steps)]),
             int(facts.steps[stretch.last]),
             value,
             limits["warning"],
             _ENTROPY_SOURCE,
-            Target("overview", step, metric="entropy_mean"),
+            Target("tokens", step, metric="entropy_mean", lowest=True),
             "share of the first steps' entropy",
             facts.top(step, "entropy_mean", lowest=True),
         )
@@ -63,12 +65,17 @@ def zero_gradient(facts: Facts, limits: Limits) -> Iterator[Finding]:
     if found is None:
         return
     steps = min(int(limits["steps"]), len(found.steps))
+    # A few steps alone, an evaluation say, are no training that fails.
+    is_whole = steps == int(limits["steps"])
     means = trailing_mean(found.zero_std, steps)
     for stretch in stretches(means >= limits["warning"], means, calm=steps):
         value = float(means[stretch.worst])
-        severity: Severity = "severe" if value >= limits["severe"] else "warning"
+        severity: Severity = "severe" if value >= limits["severe"] and is_whole else "warning"
         step = int(found.steps[stretch.worst])
-        first = onset(found.zero_std >= limits["warning"], stretch.first, steps)
+        first = onset(found.zero_std, limits["warning"], stretch.first, steps)
+        equal = _equal_groups(
+            facts, int(found.steps[worst_of(found.zero_std, stretch.worst, steps)])
+        )
         right, wrong = (
             float(trailing_mean(part, steps)[stretch.worst])
             for part in (found.all_right, found.all_wrong)
@@ -91,9 +98,14 @@ def zero_gradient(facts: Facts, limits: Limits) -> Iterator[Finding]:
             value,
             limits["warning"],
             _GROUPS_SOURCE,
-            Target("groups", step, metric="reward"),
+            Target(
+                "groups",
+                equal[0].step if equal else step,
+                equal[0].index if equal else None,
+                metric="reward",
+            ),
             "share of groups",
-            _equal_groups(facts, step),
+            equal,
         )
 
 
@@ -124,10 +136,11 @@ def advantages(facts: Facts, limits: Limits) -> Iterator[Finding]:
         return
     fit = fit_advantages(rewards, recorded, facts.groups)
     label = CONVENTIONS[fit.closest].label
-    if not fit.compared:
+    if fit.compared < limits["least"]:
         return
     if fit.convention is None:
         share = float(fit.shares[fit.closest])
+        furthest = _furthest(facts, fit, recorded)
         yield Finding(
             "advantages",
             "lead",
@@ -141,21 +154,41 @@ def advantages(facts: Facts, limits: Limits) -> Iterator[Finding]:
             share,
             0.5,
             CONVENTIONS[fit.closest].source,
-            Target("groups", metric="advantage"),
+            _furthest_place(furthest),
             "share of steps that fit",
+            furthest,
         )
         return
-    yield from _differing(facts, limits, fit.differs, fit.expected, recorded, label)
+    yield from _differing(facts, limits, fit, recorded)
+
+
+def _furthest(facts: Facts, fit: AdvantageFit, recorded: FloatArray) -> tuple[Evidence, ...]:
+    """The rollouts whose advantage is furthest from what the closest convention gives."""
+    apart = np.nan_to_num(np.abs(recorded - fit.expected), nan=-1.0)
+    return tuple(
+        Evidence(
+            int(facts.step_of[i]),
+            int(facts.index_of[i]),
+            None,
+            f"expected {fit.expected[i]:.4g}",
+            float(recorded[i]),
+        )
+        for i in np.argsort(-apart, kind="stable")[:3].tolist()
+        if apart[i] > 0
+    )
+
+
+def _furthest_place(found: tuple[Evidence, ...]) -> Target:
+    if not found:
+        return Target("groups", metric="advantage")
+    return Target("groups", found[0].step, found[0].index, metric="advantage")
 
 
 def _differing(
-    facts: Facts,
-    limits: Limits,
-    differs: np.ndarray,
-    expected: np.ndarray,
-    recorded: np.ndarray,
-    label: str,
+    facts: Facts, limits: Limits, fit: AdvantageFit, recorded: FloatArray
 ) -> Iterator[Finding]:
+    differs, expected = fit.differs, fit.expected
+    label, source = CONVENTIONS[fit.closest].label, CONVENTIONS[fit.closest].source
     of_step = np.searchsorted(facts.steps, facts.step_of)
     count = len(facts.steps)
     shares = np.bincount(of_step[differs], minlength=count) / np.maximum(
@@ -165,6 +198,7 @@ def _differing(
         step = int(facts.steps[stretch.worst])
         rows = facts.rows(step)
         places = np.flatnonzero(differs[rows])[:3].tolist()
+        first = int(facts.index_of[rows][places[0]])
         yield Finding(
             "advantages",
             "warning",
@@ -176,8 +210,8 @@ def _differing(
             int(facts.steps[stretch.last]),
             float(shares[stretch.worst]),
             limits["share"],
-            "see core/advantages.py",
-            Target("groups", step, metric="advantage"),
+            f"{source}; the bound is the board's",
+            Target("groups", step, first, metric="advantage"),
             "share of rollouts",
             tuple(
                 Evidence(

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from board.core.findings.facts import Facts
-from board.core.findings.finding import Finding, Severity, Target
+from board.core.findings.finding import Evidence, Finding, Severity, Target
 from board.core.findings.thresholds import Limits
-from board.core.findings.trailing import onset, stretches, trailing_error, trailing_mean
+from board.core.findings.trailing import (
+    onset,
+    stretches,
+    trailing_error,
+    trailing_mean,
+    worst_of,
+)
 from board.core.groups import Groups
 from board.core.kl import FloatArray
 
@@ -28,12 +35,15 @@ def truncation(facts: Facts, limits: Limits) -> Iterator[Finding]:
     if values is None:
         return
     steps = min(int(limits["steps"]), len(values))
+    # A few steps alone are no training that fails.
+    is_whole = steps == int(limits["steps"])
     means = trailing_mean(values, steps)
     for stretch in stretches(means >= limits["warning"], means, calm=steps):
         value = float(means[stretch.worst])
-        severity: Severity = "severe" if value >= limits["severe"] else "warning"
+        severity: Severity = "severe" if value >= limits["severe"] and is_whole else "warning"
         step = int(facts.steps[stretch.worst])
-        first = onset(values >= limits["warning"], stretch.first, steps)
+        first = onset(values, limits["warning"], stretch.first, steps)
+        most = int(facts.steps[worst_of(values, stretch.worst, steps)])
         yield Finding(
             "truncation",
             severity,
@@ -47,9 +57,9 @@ def truncation(facts: Facts, limits: Limits) -> Iterator[Finding]:
             value,
             limits["warning"],
             _TRUNCATION_SOURCE,
-            Target("rollouts", step, metric="is_truncated"),
+            Target("rollouts", most, metric="is_truncated"),
             "share of rollouts",
-            facts.top(step, "is_truncated"),
+            facts.top(most, "is_truncated", beyond=0.0),
         )
 
 
@@ -70,6 +80,8 @@ def length_without_gain(facts: Facts, limits: Limits) -> Iterator[Finding]:
     fires[: 2 * steps - 1] = False
     for stretch in stretches(fires, growth, calm=steps):
         step = int(facts.steps[stretch.worst])
+        bound = limits["growth"] * float(means[steps - 1])
+        longest = int(facts.steps[worst_of(lengths, stretch.worst, steps)])
         yield Finding(
             "length_without_gain",
             "warning",
@@ -79,14 +91,14 @@ def length_without_gain(facts: Facts, limits: Limits) -> Iterator[Finding]:
             f"in the first {steps}; {name} went from {early:.3g} to {right[stretch.worst]:.3g}. "
             "Is length paid for, by the reward or by how the loss is averaged?",
             step,
-            int(facts.steps[stretch.first]),
+            int(facts.steps[onset(lengths, bound, stretch.first, steps)]),
             int(facts.steps[stretch.last]),
             float(growth[stretch.worst]),
             limits["growth"],
             _LENGTH_SOURCE,
-            Target("overview", step, metric="response_tokens"),
+            Target("rollouts", longest, metric="response_tokens"),
             "times the first length",
-            facts.top(step, "response_tokens"),
+            facts.top(longest, "response_tokens"),
         )
 
 
@@ -96,51 +108,84 @@ def reward_length(facts: Facts, limits: Limits) -> Iterator[Finding]:
     lengths = facts.columns.get("response_tokens")
     if groups is None or rewards is None or lengths is None:
         return
-    correlation, compared = _within_groups(facts, groups, rewards, lengths, int(limits["steps"]))
+    steps = int(limits["steps"])
+    together = _Together.of(facts, groups, rewards, lengths)
+    correlation, compared = together.over(steps), together.compared(steps)
+    alone = together.over(1)
     fires = (correlation >= limits["correlation"]) & (compared >= limits["least"])
-    for stretch in stretches(fires, correlation, calm=int(limits["steps"])):
+    for stretch in stretches(fires, correlation, calm=steps):
         step = int(facts.steps[stretch.worst])
         value = float(correlation[stretch.worst])
+        first = onset(alone, limits["correlation"], stretch.first, steps)
+        most = int(facts.steps[worst_of(alone, stretch.worst, steps)])
+        rollouts = together.largest(facts, most)
         yield Finding(
             "reward_length",
             "lead",
             "Length and reward go together within groups",
-            f"Over the {int(limits['steps'])} steps up to {step}, reward and length of responses to one "
+            f"Over the {steps} steps up to {step}, reward and length of responses to one "
             f"prompt correlate at {value:.2f}. Does the reward pay for length, or are short "
             "ones cut off?",
             step,
-            int(facts.steps[stretch.first]),
+            int(facts.steps[first]),
             int(facts.steps[stretch.last]),
             value,
             limits["correlation"],
             "Singhal et al. 2023, A Long Way to Go, arXiv 2310.03716; the bound is the board's",
-            Target("groups", step, metric="reward"),
+            Target("groups", most, rollouts[0].index if rollouts else None, metric="reward"),
             "correlation",
-            facts.top(step, "response_tokens"),
+            rollouts,
         )
 
 
-def _within_groups(
-    facts: Facts, groups: Groups, rewards: FloatArray, lengths: FloatArray, steps: int
-) -> tuple[FloatArray, FloatArray]:
-    """[S] correlation of what is left of both after their group's mean, over the last `steps` steps,
-    and how many rollouts it is of.
+@dataclass(frozen=True)
+class _Together:
+    """Reward and length of rollouts, less the means of their groups. product: [n] of both, NaN where one
+    is not known; sums: by step the sums [S] of product and squares; count: [S] rollouts.
     """
-    keep = (groups.of_row >= 0) & np.isfinite(rewards) & np.isfinite(lengths)
-    of, count = groups.of_row[keep], len(groups.steps)
-    n = np.maximum(np.bincount(of, minlength=count), 1)
-    x, y = rewards[keep], lengths[keep]
-    x = x - (np.bincount(of, weights=x, minlength=count) / n)[of]
-    y = y - (np.bincount(of, weights=y, minlength=count) / n)[of]
-    of_step = np.searchsorted(facts.steps, facts.step_of[keep])
-    size = len(facts.steps)
-    sums = [
-        _moving(np.bincount(of_step, weights=values, minlength=size).astype(np.float64), steps)
-        for values in (x * y, x * x, y * y, np.ones(len(x)))
-    ]
-    spread = np.sqrt(sums[1] * sums[2])
-    correlation = np.divide(sums[0], spread, out=np.zeros(size), where=spread > 1e-12)
-    return correlation, sums[3]
+
+    product: FloatArray
+    sums: tuple[FloatArray, FloatArray, FloatArray]
+    count: FloatArray
+
+    @classmethod
+    def of(
+        cls, facts: Facts, groups: Groups, rewards: FloatArray, lengths: FloatArray
+    ) -> _Together:
+        keep = (groups.of_row >= 0) & np.isfinite(rewards) & np.isfinite(lengths)
+        of, groups_count = groups.of_row[keep], len(groups.steps)
+        n = np.maximum(np.bincount(of, minlength=groups_count), 1)
+        x, y = (
+            values[keep] - (np.bincount(of, weights=values[keep], minlength=groups_count) / n)[of]
+            for values in (rewards, lengths)
+        )
+        of_step, size = np.searchsorted(facts.steps, facts.step_of[keep]), len(facts.steps)
+        product = np.full(len(keep), np.nan)
+        product[keep] = x * y
+        xy, xx, yy, ones = (
+            np.bincount(of_step, weights=values, minlength=size).astype(np.float64)
+            for values in (x * y, x * x, y * y, np.ones(len(x)))
+        )
+        return cls(product, (xy, xx, yy), ones)
+
+    def over(self, steps: int) -> FloatArray:
+        """[S] correlation over the last `steps` steps; 0 where one of them does not vary."""
+        xy, xx, yy = (_moving(values, steps) for values in self.sums)
+        spread = np.sqrt(np.maximum(xx * yy, 0.0))
+        return np.divide(xy, spread, out=np.zeros(len(xy)), where=spread > 1e-12)
+
+    def compared(self, steps: int) -> FloatArray:
+        """[S] rollouts of the last `steps` steps."""
+        return _moving(self.count, steps)
+
+    def largest(self, facts: Facts, step: int, count: int = 3) -> tuple[Evidence, ...]:
+        """The rollouts of a step that speak most for it: long and paid, or short and not."""
+        rows = facts.rows(step)
+        values = np.nan_to_num(self.product[rows], nan=-np.inf)
+        order = np.argsort(-values, kind="stable")[:count]
+        return tuple(
+            Evidence(step, int(facts.index_of[rows][i])) for i in order.tolist() if values[i] > 0
+        )
 
 
 def _moving(values: FloatArray, steps: int) -> FloatArray:

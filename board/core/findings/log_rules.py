@@ -15,7 +15,6 @@ from board.core.findings.thresholds import Limits
 from board.core.findings.trailing import stretches
 
 _OURS: Final = "the bound is the board's"
-_HEALTH: Final = Target("health")
 
 
 def misaligned(facts: Facts, limits: Limits) -> Iterator[Finding]:
@@ -110,6 +109,7 @@ def unequal_arrays(facts: Facts, limits: Limits) -> Iterator[Finding]:
                 _OURS,
                 Target("health", digest.step, metric=name),
                 "rollouts",
+                digest.unequal.get(name, ()),
             )
 
 
@@ -129,6 +129,8 @@ def stopped_rank(facts: Facts, limits: Limits) -> Iterator[Finding]:
             severe = to_end and stretch.count >= limits["steps"]
             first, last = int(facts.steps[stretch.first]), int(facts.steps[stretch.last])
             until = "and never again" if to_end else f"until step {last}"
+            before = int(facts.steps[stretch.first - 1]) if stretch.first else None
+            written = () if before is None else _last_of(facts, before, ranks == rank)
             yield Finding(
                 "stopped_rank",
                 "severe" if severe else "warning",
@@ -142,9 +144,20 @@ def stopped_rank(facts: Facts, limits: Limits) -> Iterator[Finding]:
                 float(stretch.count),
                 limits["steps"],
                 _OURS,
-                _HEALTH,
+                Target("health", first),
                 "steps",
+                written,
             )
+
+
+def _last_of(facts: Facts, step: int, own: np.ndarray) -> tuple[Evidence, ...]:
+    """The last rollouts of a step that are a rank's own."""
+    rows = facts.rows(step)
+    places = (rows.start + np.flatnonzero(own[rows]))[-1:]
+    return tuple(
+        Evidence(step, int(facts.index_of[i]), None, "the last one it wrote")
+        for i in places.tolist()
+    )
 
 
 def _presence(facts: Facts, ranks: np.ndarray) -> dict[int, np.ndarray]:
@@ -219,8 +232,12 @@ def resumed(facts: Facts, limits: Limits) -> Iterator[Finding]:
         float(count),
         0.0,
         "attempts of the log",
-        _HEALTH,
+        Target("health", first, written_again=True),
         "rollouts",
+        tuple(
+            Evidence(first, int(index), None, "as it was written again")
+            for index in facts.index_of[facts.rows(first)][:1].tolist()
+        ),
     )
 
 
@@ -240,6 +257,10 @@ def clock_gap(facts: Facts, limits: Limits) -> Iterator[Finding]:
     for stretch in stretches(fires, np.nan_to_num(np.abs(gaps)), calm=0):
         step = int(facts.steps[stretch.worst])
         gap = float(gaps[stretch.worst])
+        rows = facts.rows(step)
+        known = np.flatnonzero(np.isfinite(clock[rows]))
+        after = known[np.argmin(clock[rows][known])] if len(known) else None
+        index = None if after is None else int(facts.index_of[rows][after])
         yield Finding(
             "clock_gap",
             "lead",
@@ -252,6 +273,7 @@ def clock_gap(facts: Facts, limits: Limits) -> Iterator[Finding]:
             gap,
             bound,
             _OURS,
-            _HEALTH,
+            Target("rollouts", step, index, metric="timestamp", lowest=True),
             "seconds",
+            () if index is None else (Evidence(step, index, None, "the first one after it"),),
         )

@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from board.core.environments import env_curves
 from board.core.findings.facts import Facts
 from board.core.findings.finding import Evidence, Finding, Severity, Target
 from board.core.findings.thresholds import Limits
-from board.core.findings.trailing import Stretch, onset, stretches, trailing_error, trailing_mean
+from board.core.findings.trailing import (
+    Stretch,
+    onset,
+    stretches,
+    trailing_error,
+    trailing_mean,
+    worst_of,
+)
 from board.core.kl import FloatArray
 from board.core.metrics import REWARD_PART
 
 _HACK_SOURCE: Final = (
     "Skalse et al. 2022, Defining and Characterizing Reward Hacking, arXiv 2209.13085; bounds are the "
     "board's"
+)
+_ENV_SOURCE: Final = (
+    "prime-rl logs every metric as {metric}/all and {metric}/{env}; the bound is the board's"
 )
 
 
@@ -40,8 +52,8 @@ def part_falls(facts: Facts, limits: Limits) -> Iterator[Finding]:
         fires = (rises[0] > limits["errors"] * rises[1]) & (-falls[0] > limits["errors"] * falls[1])
         fires &= lost >= limits["warning"]
         for stretch in stretches(fires, lost, calm=steps):
-            low = part <= early * (1 - limits["warning"])
-            first = int(facts.steps[onset(low, stretch.first, steps)])
+            low = early * (1 - limits["warning"])
+            first = int(facts.steps[onset(-part, -low, stretch.first, steps)])
             yield _fallen(facts, limits, column, stretch, first, float(lost[stretch.worst]))
 
 
@@ -61,34 +73,40 @@ def hidden_env(facts: Facts, limits: Limits) -> Iterator[Finding]:
         lost = -own / early
         fires = calm & (-own > limits["errors"] * own_error) & (lost >= limits["warning"])
         for stretch in stretches(fires, lost, calm=steps):
-            yield _hidden(facts, limits, name, means, early, stretch, lost)
+            env = _Env(name, facts.env_codes == facts.env_names.index(name), means, early)
+            yield _hidden(facts, limits, env, stretch, lost)
 
 
-def _hidden(
-    facts: Facts,
-    limits: Limits,
-    name: str,
-    means: FloatArray,
-    early: float,
-    stretch: Stretch,
-    lost: FloatArray,
-) -> Finding:
+@dataclass(frozen=True)
+class _Env:
+    """An environment. rows: [n] its rollouts; means: [S] of their rewards; early: of the first steps."""
+
+    name: str
+    rows: npt.NDArray[np.bool_]
+    means: FloatArray
+    early: float
+
+
+def _hidden(facts: Facts, limits: Limits, env: _Env, stretch: Stretch, lost: FloatArray) -> Finding:
     step, steps = int(facts.steps[stretch.worst]), int(limits["steps"])
-    low = means <= early * (1 - limits["warning"])
+    low = env.early * (1 - limits["warning"])
+    first = onset(-env.means, -low, stretch.first, steps)
+    most = int(facts.steps[worst_of(-env.means, stretch.worst, steps)])
     return Finding(
         "hidden_env",
         "warning",
         "An environment gets worse, hidden by the mean",
-        f"Between the first {steps} steps and those up to {step} the reward of env {name!r} has lost "
+        f"Between the first {steps} steps and those up to {step} the reward of env {env.name!r} has lost "
         f"{lost[stretch.worst]:.0%}, while the mean over all environments has not fallen.",
         step,
-        int(facts.steps[onset(low, stretch.first, steps)]),
+        int(facts.steps[first]),
         int(facts.steps[stretch.last]),
         float(lost[stretch.worst]),
         limits["warning"],
-        "the bound is the board's",
-        Target("overview", step, metric="reward"),
-        "share of the env's early reward",
+        _ENV_SOURCE,
+        Target("environments", most, metric="reward", env=env.name),
+        "share of the env's early reward that is lost",
+        facts.top(most, "reward", lowest=True, among=env.rows),
     )
 
 
@@ -104,6 +122,9 @@ def _fallen(
     facts: Facts, limits: Limits, column: str, stretch: Stretch, first: int, lost: float
 ) -> Finding:
     step, steps = int(facts.steps[stretch.worst]), int(limits["steps"])
+    curve = facts.curve(f"{column}_mean")
+    assert curve is not None
+    most = int(facts.steps[worst_of(-curve, stretch.worst, steps)])
     part = column.removeprefix(REWARD_PART)
     return Finding(
         "part_falls",
@@ -119,10 +140,20 @@ def _fallen(
         lost,
         limits["warning"],
         _HACK_SOURCE,
-        Target("overview", step, metric=column),
-        "share of the part's early value",
-        facts.top(step, "reward"),
+        Target("rollouts", most, metric="reward"),
+        "share of the part's early value that is lost",
+        _paid_without(facts, most, column),
     )
+
+
+def _paid_without(facts: Facts, step: int, column: str) -> tuple[Evidence, ...]:
+    """The rollouts of the highest reward among those that the falling part pays less than usual."""
+    part = facts.columns[column]
+    own = part[facts.rows(step)]
+    known = own[np.isfinite(own)]
+    if not len(known):
+        return facts.top(step, "reward")
+    return facts.top(step, "reward", among=part <= float(np.mean(known)))
 
 
 def reward_outliers(facts: Facts, limits: Limits) -> Iterator[Finding]:
@@ -147,6 +178,8 @@ def reward_outliers(facts: Facts, limits: Limits) -> Iterator[Finding]:
     for stretch in stretches(beyond > limits["times"], beyond):
         step = int(facts.steps[stretch.worst])
         is_high = high[stretch.worst] > highest
+        out = limits["times"] * (highest - lowest)
+        bound = highest + out if is_high else lowest - out
         value = float(beyond[stretch.worst])
         severity: Severity = "severe" if value > limits["severe_times"] else "warning"
         yield Finding(
@@ -161,9 +194,9 @@ def reward_outliers(facts: Facts, limits: Limits) -> Iterator[Finding]:
             value,
             limits["times"],
             "the range of rewards before; the bound is the board's",
-            Target("rollouts", step, metric="reward"),
+            Target("rollouts", step, metric="reward", lowest=not is_high),
             "times the range",
-            facts.top(step, "reward", lowest=not is_high),
+            facts.top(step, "reward", lowest=not is_high, beyond=bound),
         )
 
 
@@ -179,8 +212,7 @@ def unscored(facts: Facts, limits: Limits) -> Iterator[Finding]:
     share = np.bincount(of_step[missing], minlength=count) / rollouts
     for stretch in stretches(share >= limits["share"], share):
         step = int(facts.steps[stretch.worst])
-        rows = facts.rows(step)
-        places = np.flatnonzero(missing[rows])[:3].tolist()
+        places = facts.rollouts(step, missing)
         yield Finding(
             "unscored",
             "warning",
@@ -196,5 +228,5 @@ def unscored(facts: Facts, limits: Limits) -> Iterator[Finding]:
             "the bound is the board's",
             Target("rollouts", step, metric="reward"),
             "share of rollouts",
-            tuple(Evidence(step, int(facts.index_of[rows][i])) for i in places),
+            tuple(Evidence(step, int(facts.index_of[i])) for i in places),
         )

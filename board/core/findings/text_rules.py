@@ -43,7 +43,12 @@ def repetition(facts: Facts, limits: Limits) -> Iterator[Finding]:
             value,
             limits["rollouts"],
             f"Holtzman et al. 2020, arXiv 1904.09751, on degenerate loops; {_OURS}",
-            Target("rollout", digest.step, found[stretch.worst][0].index),
+            Target(
+                "rollout",
+                digest.step,
+                found[stretch.worst][0].index,
+                found[stretch.worst][0].position,
+            ),
             "share of rollouts",
             tuple(
                 Evidence(digest.step, x.index, x.position, x.piece[:_PIECE], float(x.tokens))
@@ -68,7 +73,12 @@ def garbled(facts: Facts, limits: Limits) -> Iterator[Finding]:
             value,
             limits["rollouts"],
             _OURS,
-            Target("rollout", digest.step, found[stretch.worst][0].index),
+            Target(
+                "rollout",
+                digest.step,
+                found[stretch.worst][0].index,
+                found[stretch.worst][0].position,
+            ),
             "share of rollouts",
             tuple(found[stretch.worst][:3]),
         )
@@ -81,6 +91,7 @@ def foreign_script(facts: Facts, limits: Limits) -> Iterator[Finding]:
     fires = (shares >= limits["share"]) & (before <= limits["before"])
     for stretch in stretches(fires, shares):
         digest, value = facts.digests[stretch.worst], float(shares[stretch.worst])
+        at = digest.foreign[0]
         yield Finding(
             "foreign_script",
             "lead",
@@ -92,8 +103,9 @@ def foreign_script(facts: Facts, limits: Limits) -> Iterator[Finding]:
             value,
             limits["share"],
             f"DeepSeek-R1, arXiv 2501.12948, on language mixing; {_OURS}",
-            Target("tokens", digest.step),
+            Target("rollout", digest.step, at.index, at.position),
             "share of tokens",
+            digest.foreign,
         )
 
 
@@ -121,7 +133,7 @@ def duplicates(facts: Facts, limits: Limits) -> Iterator[Finding]:
             float(pairs.equal),
             float(pairs.equal / excess[stretch.worst]),
             "two samples of a policy p are equal with probability Σ p(x)²",
-            Target("groups", digest.step),
+            Target("groups", digest.step, pairs.examples[0].index, metric="reward"),
             "equal pairs",
             pairs.examples[:3],
         )
@@ -133,6 +145,8 @@ def _excess(digest: Digest, limits: Limits) -> float:
     if not pairs.pairs:
         return 0.0
     if pairs.expected != pairs.expected:
+        if pairs.pairs < limits["pairs"]:
+            return 0.0
         return pairs.equal / pairs.pairs / limits["share"]
     noise = limits["deviations"] * np.sqrt(max(pairs.expected, 1.0))
     return pairs.equal / max(limits["times"] * pairs.expected, pairs.expected + noise)
@@ -143,7 +157,9 @@ def same_everywhere(facts: Facts, limits: Limits) -> Iterator[Finding]:
     shares = np.array(
         [
             d.common
-            if d.common_examples and (d.common_examples[0].value or 0) >= limits["tokens"]
+            if d.common_examples
+            and (d.common_examples[0].value or 0) >= limits["tokens"]
+            and d.common_prompts >= limits["prompts"]
             else 0.0
             for d in facts.digests
         ]
