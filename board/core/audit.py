@@ -73,7 +73,10 @@ def audit(tokens: StepTokens) -> list[Audit]:
 
 
 def audit_pair(tokens: StepTokens, first: str, second: str, rank: int | None = None) -> Audit:
-    """One pair of arrays of a step, or of a rank's part of it. Raises KeyError where one is not recorded."""
+    """One pair of arrays of a step, or of a rank's part of it.
+
+    Raises KeyError where one is not recorded.
+    """
     a, b = tokens.arrays[first], tokens.arrays[second]
     wanted = tokens.in_loss if rank is None else tokens.in_loss & (tokens.per_token("rank") == rank)
     pairs = {shift: _paired(tokens, a, b, shift, wanted) for shift in SHIFTS}
@@ -147,11 +150,21 @@ def _ranks(values: FloatArray) -> FloatArray:
 
 
 def culprit(audits: list[Audit]) -> str | None:
-    """The array that is cut at another place, when all shifted pairs share it and no fitting one does."""
+    """The array that is cut at another place, when all shifted pairs share it and no fitting one does.
+
+    Where only ranks are shifted, of the first of them.
+    """
     shifted = [a for a in audits if a.shift]
-    fitting = {name for a in audits if a.shift == 0 for name in (a.first, a.second)}
     if not shifted:
         return None
+    shifted = [a for a in shifted if a.rank == shifted[0].rank]
+    apart = {(a.first, a.second) for a in shifted}
+    fitting = {
+        name
+        for a in audits
+        if a.shift == 0 and (a.first, a.second) not in apart
+        for name in (a.first, a.second)
+    }
     shared = {name for name in (shifted[0].first, shifted[0].second) if name not in fitting}
     for pair in shifted:
         shared &= {pair.first, pair.second}

@@ -89,7 +89,7 @@ def _go(page: str, label: str, **changes: object) -> None:
 def _pairs_table(pairs: list[PairAudit]) -> None:
     rows = [
         {
-            "arrays": f"{pair.first} with {pair.second}",
+            "arrays": pair.name,
             **{f"shift {shift:+d}": pair.correlations[shift] for shift in pair.correlations},
             "best shift": "not known"
             if pair.shift is None

@@ -30,11 +30,12 @@ def misaligned(facts: Facts, limits: Limits) -> Iterator[Finding]:
         guilty = culprit([*digest.audits])
         whose = f"{guilty} seems to be the shifted one. " if guilty else ""
         at = worst.correlations
+        on = "" if worst.rank is None else f"on rank {worst.rank} "
         yield Finding(
             "misaligned",
             "severe",
             "Arrays are off by one",
-            f"From step {digest.step} on, {worst.first}[i] correlates with "
+            f"From step {digest.step} on, {on}{worst.first}[i] correlates with "
             f"{worst.second}[i{worst.shift:+d}] "
             f"({at[worst.shift]:.2f}; at shift 0: {at[0]:.2f}). {whose}Ratios and KL of such tokens mean "
             "nothing: a logit at position t is of the token at t + 1.",
@@ -43,7 +44,7 @@ def misaligned(facts: Facts, limits: Limits) -> Iterator[Finding]:
             facts.digests[stretch.last].step,
             float(worst.shift),
             0.0,
-            "core/audit.py: correlation at shifts -1, 0, +1",
+            "correlation at shifts -1, 0, +1 (core/audit.py); the bounds are the board's",
             Target("health", digest.step, metric=guilty or worst.first),
             "shift in tokens",
             _apart(digest, guilty or worst.first),
