@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from faults.plant import clean, shift_logprobs
+from faults.plant import shift_logprobs
+from faults.scene import clean
 from shown import OpenApp, assert_sound, query, texts
 from streamlit.testing.v1 import AppTest
 from written_logs import native_run

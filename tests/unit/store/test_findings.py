@@ -4,7 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from faults.plant import AT, clean, go_in_circles, shift_logprobs
+from faults.plant import go_in_circles, shift_logprobs
+from faults.scene import AT, clean
 from written_logs import rllb_run, texts_only_run, write_lines
 
 from board import cli
