@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from math import nextafter
 from typing import Final
 
 import numpy as np
@@ -25,6 +26,8 @@ _STEPS: Final = 200
 """Steps, evenly spread, by which the convention is told."""
 _MOST: Final = 0.5
 """The convention of a run fits more than this share of its steps: a fault may lie in the others."""
+_FIRST: Final = 10
+"""Or as many steps at its beginning: a fault may last from then on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,11 +153,12 @@ def fit_advantages(rewards: FloatArray, advantages: FloatArray, groups: Groups) 
 
     rewards, advantages: [n], NaN where not recorded; groups: of the same n rollouts. A convention fits
     a step when 9 of 10 of its advantages are equal, and the run when it fits more than half of the
-    steps. Rewards at their group's mean tell conventions apart as little as zeros do, so they count
-    only for `differs`. Of a long run 200 steps, evenly spread, tell the convention.
+    steps, or else the first 10. Rewards at their group's mean tell conventions apart as little as zeros
+    do, so they count only for `differs`. Of a long run 200 steps, evenly spread, tell the convention.
     """
     chosen = _some_steps(groups)
     shares: dict[str, float] = {}
+    known: dict[str, float] = {}
     some = np.flatnonzero((groups.of_row >= 0) & chosen[groups.of_row])
     few = replace(groups, of_row=groups.of_row[some])
     apart = _moments(rewards[some], few)[0]
@@ -162,8 +166,11 @@ def fit_advantages(rewards: FloatArray, advantages: FloatArray, groups: Groups) 
     for name, convention in CONVENTIONS.items():
         with np.errstate(invalid="ignore", divide="ignore"):
             values = convention.compute(rewards[some], few)
-        shares[name] = _share_of_steps(_equal(values, advantages[some]), telling, few)
-    known = {name: share for name, share in shares.items() if share == share}
+        fits = _steps_that_fit(_equal(values, advantages[some]), telling, few)
+        shares[name] = float(fits.mean()) if len(fits) else float("nan")
+        if len(fits):
+            begins = len(fits) >= _FIRST and bool(fits[:_FIRST].all())
+            known[name] = max(shares[name], nextafter(_MOST, 1.0) if begins else 0.0)
     closest = max(known, key=lambda name: known[name]) if known else next(iter(CONVENTIONS))
     with np.errstate(invalid="ignore", divide="ignore"):
         values = CONVENTIONS[closest].compute(rewards, groups)
@@ -190,11 +197,11 @@ def _equal(expected: FloatArray, recorded: FloatArray) -> BoolArray:
         return np.abs(expected - recorded) <= ABSOLUTE + RELATIVE * np.abs(expected)
 
 
-def _share_of_steps(equal: BoolArray, telling: BoolArray, groups: Groups) -> float:
-    """Of the steps with telling advantages, those of which nearly all are equal."""
+def _steps_that_fit(equal: BoolArray, telling: BoolArray, groups: Groups) -> BoolArray:
+    """[steps with telling advantages], in their order, whether nearly all are equal."""
     steps, of_group = np.unique(groups.steps, return_inverse=True)
     of_row = of_group[groups.of_row[telling]]
     n = np.bincount(of_row, minlength=len(steps))
     hits = np.bincount(of_row[equal[telling]], minlength=len(steps))
     told = n > 0
-    return float((hits[told] >= _FITS * n[told]).mean()) if told.any() else float("nan")
+    return hits[told] >= _FITS * n[told]

@@ -30,7 +30,7 @@ _COLUMNS: Final = (
     *("reward", "advantage", "response_tokens", "is_truncated", "rank", "timestamp"),
     *("k3_mean", "entropy_mean"),
 )
-_SAME: Final = ("response_tokens", "reward", "response")
+_SAME: Final = ("split", "response_tokens", "reward", "response")
 _LEAST_STEPS: Final = 8
 _REFINEMENTS: Final = 24
 """Steps that are read besides, to tell at which one something began."""
@@ -235,7 +235,8 @@ def _category_names(table: pd.DataFrame, name: str) -> tuple[str, ...]:
 def _copies(run: Run) -> list[Copy]:
     """Rollouts of one step with the same id that are the same: same length, reward and beginning.
 
-    The same id alone may be of one trajectory that was cut into several training samples.
+    The same id alone may be of one trajectory that was cut into several training samples, and training
+    and evaluation count from 0 alike.
     """
     if "rollout_id" not in run.columns:
         return []

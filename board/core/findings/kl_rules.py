@@ -17,9 +17,10 @@ from board.core.findings.trailing import Stretch, baselines, stretches
 _MOST: Final = 5
 _MATTERS: Final = 0.1
 _SPIKE_SOURCE: Final = (
-    "k3: Schulman 2020, Approximating KL Divergence; median and MAD of the steps before"
+    "k3: Schulman 2020, Approximating KL Divergence; against median and MAD of the steps before; bounds "
+    "are the board's"
 )
-_TYPE_SOURCE: Final = "contributions to the step mean of k3; Schulman 2020"
+_TYPE_SOURCE: Final = "contributions to the step mean of k3, Schulman 2020; bounds are the board's"
 
 
 def kl_spike(facts: Facts, limits: Limits) -> Iterator[Finding]:

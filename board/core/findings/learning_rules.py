@@ -11,12 +11,15 @@ from board.core.advantages import CONVENTIONS, AdvantageFit, fit_advantages
 from board.core.findings.facts import Facts
 from board.core.findings.finding import Evidence, Finding, Severity, Target
 from board.core.findings.thresholds import Limits
-from board.core.findings.trailing import onset, stretches, trailing_mean, worst_of
+from board.core.findings.trailing import onset, stretches, trailing_mean, window_words, worst_of
 from board.core.groups import Outcome
 from board.core.kl import FloatArray
 
-_ENTROPY_SOURCE: Final = "arXiv 2505.22617: entropy is consumed for reward; bounds are the board's"
-_GROUPS_SOURCE: Final = "DAPO, arXiv 2503.14476, dynamic sampling; TRL frac_reward_zero_std"
+_ENTROPY_SOURCE: Final = (
+    "arXiv 2505.22617: entropy is traded for reward, and its collapse ends the gains; arXiv 2506.01939: a "
+    "minority of tokens of high entropy carry them; bounds are the board's"
+)
+_GROUPS_SOURCE: Final = "DAPO, arXiv 2503.14476, 3.2, dynamic sampling; TRL frac_reward_zero_std; bounds are the board's"
 _OUTCOMES: Final = {Outcome.ALL_RIGHT: "all right", Outcome.ALL_WRONG: "all wrong"}
 
 
@@ -81,7 +84,7 @@ def zero_gradient(facts: Facts, limits: Limits) -> Iterator[Finding]:
             for part in (found.all_right, found.all_wrong)
         )
         text = (
-            f"In the {steps} steps up to {step}, {value:.0%} of the groups have equal rewards throughout "
+            f"In {window_words(steps, step)}, {value:.0%} of the groups have equal rewards throughout "
             f"({right:.0%} all right, {wrong:.0%} all wrong): {found.effective[stretch.worst]} of "
             f"{found.rollouts[stretch.worst]} rollouts of step {step} give a gradient. "
             "Prompts may be too "

@@ -16,16 +16,19 @@ from board.core.findings.trailing import (
     stretches,
     trailing_error,
     trailing_mean,
+    window_words,
     worst_of,
 )
 from board.core.groups import Groups
 from board.core.kl import FloatArray
 
 _TRUNCATION_SOURCE: Final = (
-    "DAPO, arXiv 2503.14476, overlong filtering; TRL completions/clipped_ratio"
+    "DAPO, arXiv 2503.14476, 3.4, overlong filtering; TRL completions/clipped_ratio; bounds are the "
+    "board's"
 )
 _LENGTH_SOURCE: Final = (
-    "Dr. GRPO, arXiv 2503.20783: length may grow without a gain; bounds are the board's"
+    "Dr. GRPO, arXiv 2503.20783: GRPO lengthens wrong responses most; DAPO, arXiv 2503.14476, 4.3, looks "
+    "at length beside accuracy; bounds are the board's"
 )
 
 
@@ -48,8 +51,7 @@ def truncation(facts: Facts, limits: Limits) -> Iterator[Finding]:
             "truncation",
             severity,
             "Responses are cut off",
-            f"{value:.0%} of the responses of the {steps} steps up to {step} end at the "
-            "length limit. What "
+            f"{value:.0%} of the responses of {window_words(steps, step)} end at the length limit. What "
             "they would have answered is not known, and their rewards are of unfinished texts.",
             step,
             int(facts.steps[first]),

@@ -208,7 +208,7 @@ def duplicated_rollouts(facts: Facts, limits: Limits) -> Iterator[Finding]:
             int(facts.steps[stretch.last]),
             float(counts[stretch.first]),
             limits["rollouts"],
-            "rollout_id is unique within a step",
+            "rollout_id is unique within a step of the record's schema; the bound is the board's",
             Target("rollouts", step, own[0].index),
             "rollouts",
             tuple(Evidence(step, c.index, None, f"the same as {c.of}") for c in own[:3]),
@@ -232,7 +232,7 @@ def resumed(facts: Facts, limits: Limits) -> Iterator[Finding]:
         last,
         float(count),
         0.0,
-        "attempts of the log",
+        "the log's attempts, of which a later one replaces the earlier; any step is told",
         Target("health", first, written_again=True),
         "rollouts",
         tuple(

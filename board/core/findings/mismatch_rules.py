@@ -14,8 +14,14 @@ from board.core.findings.thresholds import Limits
 from board.core.findings.trailing import onset, stretches
 
 _SOURCE: Final = (
-    "mean exp|d|: NeMo-RL docs/guides/grpo.md, token_mult_prob_error, below 1.05 in its own checks; ESS: "
-    "verl docs/algo/rollout_corr.md; Yao et al. 2025 on truncated importance sampling"
+    "mean exp|d|: NeMo-RL's token_mult_prob_error, to be looked into above 1.05 (NeMo-RL@7ea279a "
+    "docs/adding-new-models.md); ESS: verl@1dda039 docs/algo/rollout_corr.md, which warns below 0.3; the "
+    "bounds of severe are the board's; what it does to training: Yao et al. 2025, Your Efficient RL "
+    "Framework Secretly Brings You Off-Policy RL Training"
+)
+_DRIFT_SOURCE: Final = (
+    "NeMo-RL@7ea279a docs/guides/grpo.md: where token_mult_prob_error trends upward past 1 to 2 %, weights "
+    "are usually not updated as they should be; growth by 3 times is the board's bound"
 )
 _EBB: Final = 4
 
@@ -86,7 +92,7 @@ def mismatch_drift(facts: Facts, limits: Limits) -> Iterator[Finding]:
             facts.digests[stretch.last].step,
             float(late[stretch.worst]),
             bound,
-            _SOURCE,
+            _DRIFT_SOURCE,
             Target("mismatch", digest.step, metric="mismatch_kl"),
             "mean exp|d| - 1",
             digest.engine_worst,

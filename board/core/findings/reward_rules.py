@@ -28,9 +28,7 @@ _HACK_SOURCE: Final = (
     "Skalse et al. 2022, Defining and Characterizing Reward Hacking, arXiv 2209.13085; bounds are the "
     "board's"
 )
-_ENV_SOURCE: Final = (
-    "prime-rl logs every metric as {metric}/all and {metric}/{env}; the bound is the board's"
-)
+_ENV_SOURCE: Final = "prime-rl@559b447 docs/training.md logs metrics for all and for each env; the bound is the board's"
 
 
 def part_falls(facts: Facts, limits: Limits) -> Iterator[Finding]:
@@ -157,7 +155,7 @@ def _paid_without(facts: Facts, step: int, column: str) -> tuple[Evidence, ...]:
 
 
 def reward_outliers(facts: Facts, limits: Limits) -> Iterator[Finding]:
-    """A reward far outside of the range of all rewards before it, or no finite number."""
+    """A reward far outside of the range of all rewards before it."""
     rewards = facts.columns.get("reward")
     if rewards is None or not np.isfinite(rewards).any():
         return
@@ -193,7 +191,7 @@ def reward_outliers(facts: Facts, limits: Limits) -> Iterator[Finding]:
             int(facts.steps[stretch.last]),
             value,
             limits["times"],
-            "the range of rewards before; the bound is the board's",
+            "the range of all rewards before; bounds are the board's",
             Target("rollouts", step, metric="reward", lowest=not is_high),
             "times the range",
             facts.top(step, "reward", lowest=not is_high, beyond=bound),

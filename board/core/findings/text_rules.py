@@ -42,7 +42,7 @@ def repetition(facts: Facts, limits: Limits) -> Iterator[Finding]:
             *_place(facts, stretch.worst, stretch.first, stretch.last),
             value,
             limits["rollouts"],
-            f"Holtzman et al. 2020, arXiv 1904.09751, on degenerate loops; {_OURS}",
+            f"Holtzman et al. 2020, arXiv 1904.09751, on degenerate loops; DAPO, arXiv 2503.14476, 3.3; {_OURS}",
             Target(
                 "rollout",
                 digest.step,
@@ -132,7 +132,7 @@ def duplicates(facts: Facts, limits: Limits) -> Iterator[Finding]:
             *_place(facts, stretch.worst, stretch.first, stretch.last),
             float(pairs.equal),
             float(pairs.equal / excess[stretch.worst]),
-            "two samples of a policy p are equal with probability Σ p(x)²",
+            "two samples of a policy p are equal with probability Σ p(x)²; bounds are the board's",
             Target("groups", digest.step, pairs.examples[0].index, metric="reward"),
             "equal pairs",
             pairs.examples[:3],

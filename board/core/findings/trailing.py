@@ -118,6 +118,11 @@ def onset(values: FloatArray, bound: float, place: int, steps: int) -> int:
     return first + best if sums[best] > 0 else place
 
 
+def window_words(steps: int, step: int) -> str:
+    """The steps that a mean is of, as words: "the 5 steps up to 24", "step 24"."""
+    return f"the {steps} steps up to {step}" if steps > 1 else f"step {step}"
+
+
 def worst_of(values: FloatArray, place: int, steps: int) -> int:
     """Of the last `steps` places up to `place`, the one of the largest value: a mean over them has none
     to look at.
