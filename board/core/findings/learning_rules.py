@@ -16,10 +16,13 @@ from board.core.groups import Outcome
 from board.core.kl import FloatArray
 
 _ENTROPY_SOURCE: Final = (
-    "arXiv 2505.22617: entropy is traded for reward, and its collapse ends the gains; arXiv 2506.01939: a "
-    "minority of tokens of high entropy carry them; bounds are the board's"
+    "arXiv 2505.22617: entropy is traded for reward, and its collapse ends the gains; arXiv 2506.01939: "
+    "a minority of tokens of high entropy carries them; bounds are the board's"
 )
-_GROUPS_SOURCE: Final = "DAPO, arXiv 2503.14476, 3.2, dynamic sampling; TRL frac_reward_zero_std; bounds are the board's"
+_GROUPS_SOURCE: Final = (
+    "DAPO, arXiv 2503.14476, 3.2 on dynamic sampling; TRL frac_reward_zero_std (trl@f2cd577); bounds are "
+    "the board's"
+)
 _OUTCOMES: Final = {Outcome.ALL_RIGHT: "all right", Outcome.ALL_WRONG: "all wrong"}
 
 

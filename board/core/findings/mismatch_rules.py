@@ -20,8 +20,8 @@ _SOURCE: Final = (
     "Framework Secretly Brings You Off-Policy RL Training"
 )
 _DRIFT_SOURCE: Final = (
-    "NeMo-RL@7ea279a docs/guides/grpo.md: where token_mult_prob_error trends upward past 1 to 2 %, weights "
-    "are usually not updated as they should be; growth by 3 times is the board's bound"
+    "NeMo-RL@7ea279a docs/guides/grpo.md: where token_mult_prob_error trends upward past 1 to 2 %, "
+    "weights are usually not updated as they should be; growth by 3 times is the board's bound"
 )
 _EBB: Final = 4
 

@@ -28,7 +28,10 @@ _HACK_SOURCE: Final = (
     "Skalse et al. 2022, Defining and Characterizing Reward Hacking, arXiv 2209.13085; bounds are the "
     "board's"
 )
-_ENV_SOURCE: Final = "prime-rl@559b447 docs/training.md logs metrics for all and for each env; the bound is the board's"
+_ENV_SOURCE: Final = (
+    "prime-rl@559b447 docs/training.md logs metrics of all and of each env apart; the bounds are the "
+    "board's"
+)
 
 
 def part_falls(facts: Facts, limits: Limits) -> Iterator[Finding]:

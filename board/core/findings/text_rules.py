@@ -15,6 +15,10 @@ from board.core.findings.trailing import stretches
 from board.core.kl import FloatArray
 
 _OURS: Final = "the bound is the board's"
+_LOOPS: Final = (
+    "Holtzman et al. 2020, arXiv 1904.09751, on degenerate loops; DAPO, arXiv 2503.14476, 3.3: repetitive "
+    "words in overlong samples"
+)
 _PIECE: Final = 40
 
 
@@ -42,7 +46,7 @@ def repetition(facts: Facts, limits: Limits) -> Iterator[Finding]:
             *_place(facts, stretch.worst, stretch.first, stretch.last),
             value,
             limits["rollouts"],
-            f"Holtzman et al. 2020, arXiv 1904.09751, on degenerate loops; DAPO, arXiv 2503.14476, 3.3; {_OURS}",
+            f"{_LOOPS}; {_OURS}",
             Target(
                 "rollout",
                 digest.step,
