@@ -16,8 +16,8 @@ from board.core.kl import FloatArray
 
 _OURS: Final = "the bound is the board's"
 _LOOPS: Final = (
-    "Holtzman et al. 2020, arXiv 1904.09751, on degenerate loops; DAPO, arXiv 2503.14476, 3.3: repetitive "
-    "words in overlong samples"
+    "Holtzman et al. 2020, arXiv 1904.09751, on degenerate loops; DAPO, arXiv 2503.14476, 3.3: "
+    "repetitive words in overlong samples"
 )
 _PIECE: Final = 40
 
