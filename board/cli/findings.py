@@ -70,6 +70,7 @@ def _print_finding(finding: Finding) -> None:
         value, bound = output.cell(finding.value), output.cell(finding.threshold)
         unit = f" {finding.unit}" if finding.unit else ""
         print(output.one_line(f"{'':8}{value}{unit}, threshold {bound} [{finding.rule}]"))
+    print(output.one_line(f"{'':8}source: {finding.source}"))
     if finding.evidence:
         shown = "; ".join(_told(evidence) for evidence in finding.evidence)
         print(output.one_line(f"{'':8}see {shown}"))

@@ -71,6 +71,11 @@ class Finding:
     evidence: tuple[Evidence, ...] = ()
 
 
+def first_index(evidence: Iterable[Evidence]) -> int | None:
+    """The rollout that is looked at first; None without evidence."""
+    return next((one.index for one in evidence), None)
+
+
 def worst_first(findings: Iterable[Finding]) -> list[Finding]:
     """By severity, then how early it began, then by rule."""
     return sorted(

@@ -59,7 +59,7 @@ def entropy_collapse(facts: Facts, limits: Limits) -> Iterator[Finding]:
             value,
             limits["warning"],
             _ENTROPY_SOURCE,
-            Target("tokens", step, metric="entropy_mean", lowest=True),
+            Target("tokens", step, metric="entropy", lowest=True),
             "share of the first steps' entropy",
             facts.top(step, "entropy_mean", lowest=True),
         )

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from board.core.findings.facts import Facts
-from board.core.findings.finding import Evidence, Finding, Severity, Target
+from board.core.findings.finding import Evidence, Finding, Severity, Target, first_index
 from board.core.findings.thresholds import Limits
 from board.core.findings.trailing import (
     onset,
@@ -47,6 +47,7 @@ def truncation(facts: Facts, limits: Limits) -> Iterator[Finding]:
         step = int(facts.steps[stretch.worst])
         first = onset(values, limits["warning"], stretch.first, steps)
         most = int(facts.steps[worst_of(values, stretch.worst, steps)])
+        cut_off = facts.top(most, "is_truncated", beyond=0.0)
         yield Finding(
             "truncation",
             severity,
@@ -59,9 +60,9 @@ def truncation(facts: Facts, limits: Limits) -> Iterator[Finding]:
             value,
             limits["warning"],
             _TRUNCATION_SOURCE,
-            Target("rollouts", most, metric="is_truncated"),
+            Target("rollouts", most, first_index(cut_off), metric="is_truncated"),
             "share of rollouts",
-            facts.top(most, "is_truncated", beyond=0.0),
+            cut_off,
         )
 
 
@@ -83,7 +84,8 @@ def length_without_gain(facts: Facts, limits: Limits) -> Iterator[Finding]:
     for stretch in stretches(fires, growth, calm=steps):
         step = int(facts.steps[stretch.worst])
         bound = limits["growth"] * float(means[steps - 1])
-        longest = int(facts.steps[worst_of(lengths, stretch.worst, steps)])
+        most = int(facts.steps[worst_of(lengths, stretch.worst, steps)])
+        longest = facts.top(most, "response_tokens")
         yield Finding(
             "length_without_gain",
             "warning",
@@ -98,9 +100,9 @@ def length_without_gain(facts: Facts, limits: Limits) -> Iterator[Finding]:
             float(growth[stretch.worst]),
             limits["growth"],
             _LENGTH_SOURCE,
-            Target("rollouts", longest, metric="response_tokens"),
+            Target("rollouts", most, first_index(longest), metric="response_tokens"),
             "times the first length",
-            facts.top(longest, "response_tokens"),
+            longest,
         )
 
 
@@ -134,7 +136,7 @@ def reward_length(facts: Facts, limits: Limits) -> Iterator[Finding]:
             value,
             limits["correlation"],
             "Singhal et al. 2023, A Long Way to Go, arXiv 2310.03716; the bound is the board's",
-            Target("groups", most, rollouts[0].index if rollouts else None, metric="reward"),
+            Target("groups", most, first_index(rollouts), metric="reward"),
             "correlation",
             rollouts,
         )

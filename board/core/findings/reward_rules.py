@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from board.core.environments import env_curves
 from board.core.findings.facts import Facts
-from board.core.findings.finding import Evidence, Finding, Severity, Target
+from board.core.findings.finding import Evidence, Finding, Severity, Target, first_index
 from board.core.findings.thresholds import Limits
 from board.core.findings.trailing import (
     Stretch,
@@ -127,6 +127,7 @@ def _fallen(
     assert curve is not None
     most = int(facts.steps[worst_of(-curve, stretch.worst, steps)])
     part = column.removeprefix(REWARD_PART)
+    paid = _paid_without(facts, most, column)
     return Finding(
         "part_falls",
         "severe" if lost >= limits["severe"] else "warning",
@@ -141,9 +142,9 @@ def _fallen(
         lost,
         limits["warning"],
         _HACK_SOURCE,
-        Target("rollouts", most, metric="reward"),
+        Target("rollouts", most, first_index(paid), metric="reward"),
         "share of the part's early value that is lost",
-        _paid_without(facts, most, column),
+        paid,
     )
 
 
@@ -181,6 +182,7 @@ def reward_outliers(facts: Facts, limits: Limits) -> Iterator[Finding]:
         is_high = high[stretch.worst] > highest
         out = limits["times"] * (highest - lowest)
         bound = highest + out if is_high else lowest - out
+        outside = facts.top(step, "reward", lowest=not is_high, beyond=bound)
         value = float(beyond[stretch.worst])
         severity: Severity = "severe" if value > limits["severe_times"] else "warning"
         yield Finding(
@@ -195,9 +197,9 @@ def reward_outliers(facts: Facts, limits: Limits) -> Iterator[Finding]:
             value,
             limits["times"],
             "the range of all rewards before; bounds are the board's",
-            Target("rollouts", step, metric="reward", lowest=not is_high),
+            Target("rollouts", step, first_index(outside), metric="reward", lowest=not is_high),
             "times the range",
-            facts.top(step, "reward", lowest=not is_high, beyond=bound),
+            outside,
         )
 
 
@@ -213,7 +215,7 @@ def unscored(facts: Facts, limits: Limits) -> Iterator[Finding]:
     share = np.bincount(of_step[missing], minlength=count) / rollouts
     for stretch in stretches(share >= limits["share"], share):
         step = int(facts.steps[stretch.worst])
-        places = facts.rollouts(step, missing)
+        lost = tuple(Evidence(step, int(facts.index_of[i])) for i in facts.rollouts(step, missing))
         yield Finding(
             "unscored",
             "warning",
@@ -227,7 +229,7 @@ def unscored(facts: Facts, limits: Limits) -> Iterator[Finding]:
             float(share[stretch.worst]),
             limits["share"],
             "the bound is the board's",
-            Target("rollouts", step, metric="reward"),
+            Target("rollouts", step, first_index(lost), metric="reward"),
             "share of rollouts",
-            tuple(Evidence(step, int(facts.index_of[i])) for i in places),
+            lost,
         )
