@@ -75,17 +75,19 @@ def main() -> None:
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--held-out", nargs="*", type=Path, default=[], metavar="RUN")
     parser.add_argument("--logs", nargs="*", type=Path, default=[], metavar="FOLDER")
+    parser.add_argument("--tables", nargs="*", help="those alone, by the names in the document")
     args = parser.parse_args()
     scenes = (*HELD_OUT, *(_of_run(run, seed) for seed, run in enumerate(args.held_out, 5)))
-    for name, lines in (
-        ("rules", [*rules()]),
-        ("faults", [*faults()]),
-        ("held out", [*held_out(scenes)]),
-        ("runs", [*runs()]),
-        ("held out runs", [*held_out_runs(args.held_out)]),
-        ("formats", [*formats([FORMATS, *args.logs])]),
-    ):
-        text = "\n".join(lines)
+    tables = {
+        "rules": rules(),
+        "faults": faults(),
+        "held_out": held_out(scenes),
+        "runs": runs(),
+        "held_out_runs": held_out_runs(args.held_out),
+        "formats": formats([FORMATS, *args.logs]),
+    }
+    for name in args.tables or tables:
+        text = "\n".join(tables[name])
         print(f"\n{text}")
         if args.write:
             _write(name, text)

@@ -140,7 +140,8 @@ def _lengths(digests: Sequence[Digest], rollouts: int, steps: int) -> Check:
     first = next(digest.step for digest in digests if digest.faults)
     told = ", ".join(f"{name} in {count:,}" for name, count in counts.items())
     words = f"another length than the response, of {rollouts:,} rollouts: {told}"
-    return Check("Array lengths", "bad", words, None, first)
+    some = next((one for d in digests for found in d.unequal.values() for one in found), None)
+    return Check("Array lengths", "bad", words, some, first)
 
 
 def _gaps(digests: Sequence[Digest], rollouts: int, steps: int) -> Check:

@@ -17,7 +17,9 @@ from board.store.run import Run, open_run
 
 @dataclass(frozen=True)
 class Verdict:
-    """own: what the fault's rule found, at the planted step if it found it there. is_at: whether it did.
+    """own: what the fault's rule found that holds at the planted step or begins later; of several, what
+    begins there. None where it found nothing, or only something that had ended before. is_at: whether it
+    begins there.
     named: whether its evidence is of rollouts and tokens that were changed, and of no other. others:
     rules that called something severe that has nothing to do with the fault.
     """
@@ -47,7 +49,7 @@ def judged(
     run = opened(log.write(folder / "run"))
     findings = diagnose(run, tokens=fault.tokens if tokens is None else tokens).findings
     own = sorted(
-        (found for found in findings if found.rule == fault.rule),
+        (f for f in findings if f.rule == fault.rule and _reaches(f, planted.step)),
         key=lambda found: found.first_step != planted.step,
     )
     best = own[0] if own else None
@@ -59,6 +61,10 @@ def judged(
         severe(findings) - {fault.rule, *fault.also},
         findings,
     )
+
+
+def _reaches(found: Finding, step: int) -> bool:
+    return found.last_step is None or found.last_step >= step
 
 
 def is_named(found: Finding, planted: Planted) -> bool:

@@ -73,10 +73,16 @@ def _noise(log: Log, first: int, a_step: float, grows: bool) -> dict[int, float]
     found: dict[int, list[float]] = {}
     for line in log.samples(first):
         spread = a_step * (line["step"] - first + 1 if grows else 1)
-        noise = [log.dice.gauss(0, spread) for _ in line["logprobs"]]
-        line["sampling_logprobs"] = [x + d for x, d in zip(line["logprobs"], noise, strict=True)]
+        trainer = _before_updates(line)
+        noise = [log.dice.gauss(0, spread) for _ in trainer]
+        line["sampling_logprobs"] = [x + d for x, d in zip(trainer, noise, strict=True)]
         found.setdefault(line["step"], []).extend(math.exp(abs(d)) for d in noise)
     return {step: mean(values) for step, values in found.items()}
+
+
+def _before_updates(line: Line) -> list[float]:
+    """The trainer's log-probabilities with the weights that sampled."""
+    return line.get("old_logprobs", line["logprobs"])
 
 
 def drift(log: Log) -> Planted:
@@ -99,9 +105,7 @@ def _disagreement(lines: Iterable[Line]) -> float:
     return mean(
         math.exp(abs(a - b)) - 1
         for line in lines
-        for a, b in zip(
-            line.get("old_logprobs", line["logprobs"]), line["sampling_logprobs"], strict=True
-        )
+        for a, b in zip(_before_updates(line), line["sampling_logprobs"], strict=True)
     )
 
 

@@ -71,6 +71,16 @@ class Finding:
     evidence: tuple[Evidence, ...] = ()
 
 
+_SHARE: Final = "share of "
+
+
+def in_words(value: float, unit: str) -> str:
+    """A measured value or its threshold with its unit: a share as a percentage, else 4 digits."""
+    if unit.startswith(_SHARE):
+        return f"{100 * value:.3g} % of {unit.removeprefix(_SHARE)}"
+    return f"{value:.4g} {unit}".strip()
+
+
 def first_index(evidence: Iterable[Evidence]) -> int | None:
     """The rollout that is looked at first; None without evidence."""
     return next((one.index for one in evidence), None)

@@ -161,7 +161,7 @@ def advantages(facts: Facts, limits: Limits) -> Iterator[Finding]:
             0.5,
             CONVENTIONS[fit.closest].source,
             _furthest_place(furthest),
-            "share of steps that fit",
+            "share of steps",
             furthest,
         )
         return
