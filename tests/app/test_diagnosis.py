@@ -75,7 +75,7 @@ def test_findings_are_listed_worst_first_with_their_places(open_app: OpenApp) ->
     assert_sound(app)
     shown = words(app)
     assert shown.index("Responses are cut off") < shown.index("Longer responses, no better answers")
-    assert "threshold 0.25" in shown
+    assert "92.5 % of rollouts · threshold 25 % of rollouts" in shown
     assert "leads to follow" in shown.lower()
     assert "index=18" in links(app)["step 98, rollout 18"]
     assert "sort=is_truncated&desc=1" in links(app)["Rollouts, step 95"]

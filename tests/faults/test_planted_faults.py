@@ -25,6 +25,8 @@ def test_a_planted_fault_is_found_at_its_step_in_its_rollouts_and_tokens(
     assert verdict.own.first_step == verdict.planted.step
     assert verdict.named, verdict.own.evidence
     assert SEVERITIES.index(verdict.own.severity) <= SEVERITIES.index(fault.severity)
+    assert verdict.own.source
+    assert None not in (verdict.own.value, verdict.own.threshold, verdict.own.target.step)
     assert not verdict.others
 
 

@@ -60,6 +60,23 @@ def test_a_trajectory_cut_into_samples_is_no_duplicate(tmp_path: Path) -> None:
     assert not [f for f in diagnose(run).findings if f.rule == "duplicated_rollouts"]
 
 
+def test_the_same_id_in_training_and_evaluation_is_no_duplicate(tmp_path: Path) -> None:
+    rows = [
+        {
+            "step": 1,
+            "rollout_id": "a",
+            "split": split,
+            "prompt": "p",
+            "response": "r",
+            "reward": 1.0,
+        }
+        for split in ("train", "eval", "eval")
+    ]
+    run = opened(write_lines(tmp_path / "run" / "a.jsonl", rows).parent)
+    (found,) = (f for f in diagnose(run).findings if f.rule == "duplicated_rollouts")
+    assert [e.index for e in found.evidence] == [2]
+
+
 def test_the_command_exits_by_severity_and_prints_one_document(
     shifted: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
