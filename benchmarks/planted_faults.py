@@ -236,7 +236,8 @@ def formats(folders: Sequence[Path]) -> Iterator[str]:
     yield "| logs | rollouts | with a severe finding | with a warning | which |"
     yield "|---|---|---|---|---|"
     for folder in folders:
-        name = "/".join(folder.parts[-3:])
+        is_ours = folder.is_relative_to(PROJECT)
+        name = folder.relative_to(PROJECT).as_posix() if is_ours else folder.name
         with tempfile.TemporaryDirectory() as copy:
             shutil.copytree(folder, Path(copy) / "logs")
             found = [diagnose(open_run(info)) for info in discover(Path(copy) / "logs").runs]
