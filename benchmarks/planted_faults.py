@@ -1,16 +1,21 @@
 """Which planted faults are found, where, and what else is raised: the tables of docs/findings.md.
 
-python benchmarks/planted_faults.py          prints the tables
-python benchmarks/planted_faults.py --write  writes them into docs/findings.md
+python benchmarks/planted_faults.py                     prints the tables
+python benchmarks/planted_faults.py --write             writes them into docs/findings.md
+
+--held-out RUN ...: plants the faults in runs of your own besides, folders of the native format with 30
+steps or more. --logs FOLDER ...: looks over logs of any format besides.
 """
 
 from __future__ import annotations
 
 import argparse
 import inspect
+import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -18,9 +23,13 @@ PROJECT: Final = Path(__file__).parents[1]
 sys.path[:0] = [str(PROJECT), str(PROJECT / "tests")]
 
 # The path above is set while running; pyright does not know of it.
-from faults.plant import (  # noqa: E402  # pyright: ignore[reportMissingImports]
-    FAULTS,
-    Fault,
+from faults.judge import Verdict, judged, opened  # noqa: E402  # pyright: ignore[reportMissingImports]
+from faults.kinds import FAULTS, Fault  # noqa: E402  # pyright: ignore[reportMissingImports]
+from faults.scene import (  # noqa: E402  # pyright: ignore[reportMissingImports]
+    LATER,
+    SAMPLES,
+    TUNED,
+    Scene,
     clean,
 )
 
@@ -31,21 +40,64 @@ from board.store.findings import Diagnosis, default_thresholds, diagnose  # noqa
 from board.store.run import open_run  # noqa: E402
 
 DOCUMENT: Final = PROJECT / "docs" / "findings.md"
-CLEAN: Final = ("grpo_arithmetic", "ppo_critic", "resumed")
-SAMPLES: Final = (*CLEAN, "grpo_reward_hack")
+RUNS: Final = ("grpo_arithmetic", "ppo_critic", "resumed", "grpo_reward_hack")
+HELD_OUT: Final = (
+    LATER,
+    Scene(first=60, last=99, at=83, seed=2, size=0.7),
+    Scene(first=111, last=150, at=130, seed=3, size=1.5),
+    Scene(run=SAMPLES / "ppo_critic", first=5, last=50, at=31, seed=4),
+)
+"""Other steps, seeds and sizes than those that thresholds were chosen on."""
+FORMATS: Final = PROJECT / "tests" / "formats" / "data"
+
+
+HEADINGS: Final = ("planted", "found", "at the right step", "right evidence")
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What is found of one fault in the held-out scenes: how often at all, at the right step, with the
+    right rollouts and tokens; where not; severe findings of other rules.
+    """
+
+    fault: Fault
+    planted: int
+    found: int
+    at_step: int
+    named: int
+    told: Sequence[str]
+    others: Sequence[str]
 
 
 def main() -> None:
     """Command line; see the module's docstring."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", action="store_true")
+    parser.add_argument("--held-out", nargs="*", type=Path, default=[], metavar="RUN")
+    parser.add_argument("--logs", nargs="*", type=Path, default=[], metavar="FOLDER")
+    parser.add_argument("--tables", nargs="*", help="those alone, by the names in the document")
     args = parser.parse_args()
-    tables = {"rules": [*rules()], "faults": [*faults()], "runs": [*runs()]}
-    for name, lines in tables.items():
-        text = "\n".join(lines)
+    scenes = (*HELD_OUT, *(_of_run(run, seed) for seed, run in enumerate(args.held_out, 5)))
+    tables = {
+        "rules": rules(),
+        "faults": faults(),
+        "held_out": held_out(scenes),
+        "runs": runs(),
+        "held_out_runs": held_out_runs(args.held_out),
+        "formats": formats([FORMATS, *args.logs]),
+    }
+    for name in args.tables or tables:
+        text = "\n".join(tables[name])
         print(f"\n{text}")
         if args.write:
             _write(name, text)
+
+
+def _of_run(run: Path, seed: int) -> Scene:
+    """The whole of a run, with the fault a little after its middle."""
+    steps = opened(run).steps["step"]
+    first, last = int(steps.min()), int(steps.max())
+    return Scene(run=run, first=first, last=last, at=first + (last - first) * 5 // 8, seed=seed)
 
 
 def _write(name: str, text: str) -> None:
@@ -69,52 +121,108 @@ def rules() -> Iterator[str]:
 
 
 def faults() -> Iterator[str]:
-    """Every planted fault, and what is found of it."""
-    yield "| fault | planted | from step | found by | severity | first step | evidence | false alarms |"
-    yield "|---|---|---|---|---|---|---|---|"
+    """Every fault, planted in the run that thresholds were chosen on, and what is found of it."""
+    yield (
+        "| fault | planted | right step | found by | severity | first step | right evidence | evidence | "
+        "false alarms |"
+    )
+    yield "|---|---|---|---|---|---|---|---|---|"
     for fault in FAULTS:
-        log = clean()
-        fault.plant(log)
         with tempfile.TemporaryDirectory() as folder:
-            yield _row(fault, _diagnosed(log.write(Path(folder) / "run")))
+            verdict = judged(fault, Path(folder), TUNED, tokens=True)
+        step = f"{verdict.planted.step}{' (grows)' if fault.is_gradual else ''}"
+        yield (
+            f"| {fault.name} | {fault.what} | {step} | {' | '.join(_told(verdict))} | "
+            f"{', '.join(sorted(verdict.others)) or 'none'} |"
+        )
 
 
-def _row(fault: Fault, found: Diagnosis) -> str:
-    own = next(
-        (
-            f
-            for f in found.findings
-            if f.rule == fault.rule
-            and f.first_step is not None
-            and fault.first - fault.early <= f.first_step <= fault.first + fault.late
-        ),
-        None,
-    )
-    false = sorted(
-        {f.rule for f in found.findings if f.severity == "severe"} - {fault.rule, *fault.also}
-    )
-    cells = ("**not found**", "-", "-", "-") if own is None else _told(own)
+def _told(verdict: Verdict) -> tuple[str, ...]:
+    own = verdict.own
+    if own is None:
+        return ("**not found**", "-", "-", "-", "-")
+    shown = ", ".join(_place(own, i) for i in range(len(own.evidence))) or "-"
     return (
-        f"| {fault.name} | {fault.what} | {fault.first} | {' | '.join(cells)} | "
-        f"{', '.join(false) or 'none'} |"
+        f"`{own.rule}`",
+        own.severity,
+        f"{own.first_step}",
+        "yes" if verdict.named else "**no**",
+        shown,
     )
 
 
-def _told(found: Finding) -> tuple[str, str, str, str]:
-    places = [
-        f"{e.index}" if e.position is None else f"{e.index}:{e.position}" for e in found.evidence
-    ]
-    return f"`{found.rule}`", found.severity, f"{found.first_step}", ", ".join(places) or "-"
+def _place(found: Finding, i: int) -> str:
+    """Step/rollout:token; the step only where it is not the finding's worst one."""
+    one = found.evidence[i]
+    step = "" if one.step == found.step else f"{one.step}/"
+    token = "" if one.position is None else f":{one.position}"
+    return f"{step}{one.index}{token}"
+
+
+def held_out(scenes: Sequence[Scene]) -> Iterator[str]:
+    """Every fault in every scene that thresholds were not chosen on."""
+    yield f"| fault | {' | '.join(HEADINGS)} | where not | false alarms |"
+    yield "|---|---|---|---|---|---|---|"
+    tallies = [_tally(fault, scenes) for fault in FAULTS]
+    for one in tallies:
+        yield (
+            f"| {one.fault.name} | {one.planted} | {one.found} | {one.at_step} | {one.named} | "
+            f"{'; '.join(one.told) or '-'} | {'; '.join(one.others) or 'none'} |"
+        )
+    sums = [sum(getattr(t, n) for t in tallies) for n in ("planted", "found", "at_step", "named")]
+    alarms = sum(len(one.others) for one in tallies)
+    yield f"| **all** | {' | '.join(f'**{n}**' for n in sums)} | | **{alarms}** |"
+
+
+def _tally(fault: Fault, scenes: Sequence[Scene]) -> Tally:
+    told: list[str] = []
+    others: list[str] = []
+    all_hits: list[tuple[bool, bool, bool, bool]] = []
+    for scene in scenes:
+        if not fault.fits(clean(scene)):
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            verdict = judged(fault, Path(folder), scene, tokens=True)
+        all_hits.append((True, verdict.own is not None, verdict.is_at, verdict.named))
+        where = f"{scene.run.name} {scene.first}-{scene.last}"
+        if verdict.own is None:
+            told.append(f"{where}: not found")
+        elif not verdict.is_at:
+            told.append(f"{where}: {verdict.own.first_step} for {verdict.planted.step}")
+        others += [f"{rule} in {where}" for rule in sorted(verdict.others)]
+    planted, found, at_step, named = (
+        sum(hits[i] for hits in all_hits) for i in range(len(HEADINGS))
+    )
+    return Tally(fault, planted, found, at_step, named, told, others)
 
 
 def runs() -> Iterator[str]:
     """The bundled runs as they are."""
+    yield from _runs([SAMPLES / name for name in RUNS])
+
+
+def held_out_runs(others: Sequence[Path]) -> Iterator[str]:
+    """Runs, and parts of runs, that thresholds were not chosen on, as they are."""
     yield "| run | rollouts | severe | warning | lead |"
     yield "|---|---|---|---|---|"
-    for name in SAMPLES:
-        found = _diagnosed(PROJECT / "rollout_samples" / name)
-        by = [_of(found, severity) for severity in SEVERITIES]
-        yield f"| `{name}` | {found.rollouts_read} | {' | '.join(by)} |"
+    for scene in (s for s in HELD_OUT if s.run.name == "grpo_arithmetic"):
+        with tempfile.TemporaryDirectory() as folder:
+            found = _diagnosed(clean(scene).write(Path(folder) / "run"))
+        yield _row(f"`{scene.run.name}`, steps {scene.first} to {scene.last} alone", found)
+    for run in others:
+        yield _row(f"`{run.name}`", _diagnosed(run))
+
+
+def _runs(folders: Sequence[Path]) -> Iterator[str]:
+    yield "| run | rollouts | severe | warning | lead |"
+    yield "|---|---|---|---|---|"
+    for folder in folders:
+        yield _row(f"`{folder.name}`", _diagnosed(folder))
+
+
+def _row(name: str, found: Diagnosis) -> str:
+    by = [_of(found, severity) for severity in SEVERITIES]
+    return f"| {name} | {found.rollouts_read} | {' | '.join(by)} |"
 
 
 def _of(found: Diagnosis, severity: str) -> str:
@@ -123,9 +231,28 @@ def _of(found: Diagnosis, severity: str) -> str:
     return ", ".join(f"{rule} x {n}" if n > 1 else rule for rule, n in counts.items()) or "none"
 
 
+def formats(folders: Sequence[Path]) -> Iterator[str]:
+    """What is said of logs of other frameworks."""
+    yield "| logs | rollouts | with a severe finding | with a warning | which |"
+    yield "|---|---|---|---|---|"
+    for folder in folders:
+        is_ours = folder.is_relative_to(PROJECT)
+        name = folder.relative_to(PROJECT).as_posix() if is_ours else folder.name
+        with tempfile.TemporaryDirectory() as copy:
+            shutil.copytree(folder, Path(copy) / "logs")
+            found = [diagnose(open_run(info)) for info in discover(Path(copy) / "logs").runs]
+        counts = [sum(_of(one, severity) != "none" for one in found) for severity in SEVERITIES]
+        which: dict[str, int] = {}
+        for one in found:
+            for rule in {f"{f.severity} {f.rule}" for f in one.findings if f.severity != "lead"}:
+                which[rule] = which.get(rule, 0) + 1
+        told = ", ".join(f"{rule} in {n}" for rule, n in sorted(which.items()))
+        rollouts = sum(one.rollouts_read for one in found)
+        yield f"| `{name}`: {len(found)} | {rollouts} | {counts[0]} | {counts[1]} | {told or 'none'} |"
+
+
 def _diagnosed(folder: Path) -> Diagnosis:
-    (info,) = discover(folder).runs
-    return diagnose(open_run(info))
+    return diagnose(opened(folder))
 
 
 if __name__ == "__main__":

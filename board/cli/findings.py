@@ -8,7 +8,7 @@ from typing import Any
 
 from board.cli import output
 from board.cli.runs import find_run, opened
-from board.core.findings.finding import SEVERITIES, Evidence, Finding
+from board.core.findings.finding import SEVERITIES, Evidence, Finding, in_words
 from board.errors import ChoiceError
 from board.store.findings import Diagnosis, diagnose
 from board.store.own_thresholds import own_thresholds
@@ -67,9 +67,10 @@ def _print_finding(finding: Finding) -> None:
     print(output.one_line(f"{finding.severity:8}{_steps(finding)}{finding.title}"))
     print(output.one_line(f"{'':8}{finding.text}"))
     if finding.value is not None and finding.threshold is not None:
-        value, bound = output.cell(finding.value), output.cell(finding.threshold)
-        unit = f" {finding.unit}" if finding.unit else ""
-        print(output.one_line(f"{'':8}{value}{unit}, threshold {bound} [{finding.rule}]"))
+        value = in_words(finding.value, finding.unit)
+        bound = in_words(finding.threshold, finding.unit)
+        print(output.one_line(f"{'':8}{value}; threshold {bound} [{finding.rule}]"))
+    print(output.one_line(f"{'':8}source: {finding.source}"))
     if finding.evidence:
         shown = "; ".join(_told(evidence) for evidence in finding.evidence)
         print(output.one_line(f"{'':8}see {shown}"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import nextafter
 from typing import Final
 
 import numpy as np
@@ -25,6 +26,8 @@ _STEPS: Final = 200
 """Steps, evenly spread, by which the convention is told."""
 _MOST: Final = 0.5
 """The convention of a run fits more than this share of its steps: a fault may lie in the others."""
+_FIRST: Final = 10
+"""Or as many steps at its beginning: a fault may last from then on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,13 +138,15 @@ class FitCounts:
     """How the advantages of each step with groups fit; arrays [steps].
 
     telling: advantages by which conventions can be told apart. hits: by convention how many of these
-    it gives; differs: how many of all known ones it does not give.
+    it gives; differs: how many of all known ones it does not give; furthest: by how much the one that
+    is furthest from what it gives is so, NaN where none is known.
     """
 
     steps: IntArray
     telling: IntArray
     hits: Mapping[str, IntArray]
     differs: Mapping[str, IntArray]
+    furthest: Mapping[str, FloatArray]
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,12 +185,23 @@ def fit_counts(rewards: FloatArray, advantages: FloatArray, groups: Groups) -> F
     telling = known & (np.abs(apart) > ABSOLUTE)
     hits: dict[str, IntArray] = {}
     differs: dict[str, IntArray] = {}
+    furthest: dict[str, FloatArray] = {}
     for name in CONVENTIONS:
         expected, other = by_convention(name, rewards, advantages, groups)
         hit = telling & _equal(expected, advantages)
         hits[name] = np.bincount(of_row[hit], minlength=len(steps))
         differs[name] = np.bincount(of_row[other], minlength=len(steps))
-    return FitCounts(steps, np.bincount(of_row[telling], minlength=len(steps)), hits, differs)
+        furthest[name] = _largest(np.abs(advantages - expected), of_row, len(steps))
+    telling_by_step = np.bincount(of_row[telling], minlength=len(steps))
+    return FitCounts(steps, telling_by_step, hits, differs, furthest)
+
+
+def _largest(values: FloatArray, of_row: IntArray, steps: int) -> FloatArray:
+    """[steps] the largest finite value of each, NaN where there is none."""
+    known = np.isfinite(values)
+    found = np.full(steps, np.nan)
+    np.fmax.at(found, of_row[known], values[known])
+    return found
 
 
 def by_convention(
@@ -202,16 +218,23 @@ def told(counts: FitCounts) -> Told:
     """Which convention the recorded advantages follow.
 
     A convention fits a step when 9 of 10 of its telling advantages are equal, and the run when it fits
-    more than half of the steps. Of a long run 200 steps, evenly spread, tell the convention.
+    more than half of the steps, or else the first 10. Of a long run 200 steps, evenly spread, tell the
+    convention.
     """
     count = len(counts.steps)
     places = np.linspace(0, max(count - 1, 0), min(count, _STEPS)).round().astype(np.int64)
     telling = counts.telling[places]
-    shares = {name: _share_of_steps(hits[places], telling) for name, hits in counts.hits.items()}
-    known = {name: share for name, share in shares.items() if share == share}
+    shares: dict[str, float] = {}
+    known: dict[str, float] = {}
+    for name, hits in counts.hits.items():
+        fits = _steps_that_fit(hits[places], telling)
+        shares[name] = float(fits.mean()) if len(fits) else float("nan")
+        if len(fits):
+            begins = len(fits) >= _FIRST and bool(fits[:_FIRST].all())
+            known[name] = max(shares[name], nextafter(_MOST, 1.0) if begins else 0.0)
     closest = max(known, key=lambda name: known[name]) if known else next(iter(CONVENTIONS))
-    fits = known.get(closest, 0.0) > _MOST
-    return Told(closest if fits else None, closest, shares, int(telling.sum()))
+    follows = known.get(closest, 0.0) > _MOST
+    return Told(closest if follows else None, closest, shares, int(telling.sum()))
 
 
 def fit_advantages(rewards: FloatArray, advantages: FloatArray, groups: Groups) -> AdvantageFit:
@@ -225,8 +248,7 @@ def _equal(expected: FloatArray, recorded: FloatArray) -> BoolArray:
         return np.abs(expected - recorded) <= ABSOLUTE + RELATIVE * np.abs(expected)
 
 
-def _share_of_steps(hits: IntArray, telling: IntArray) -> float:
-    """Of the steps with telling advantages, those of which nearly all are equal."""
+def _steps_that_fit(hits: IntArray, telling: IntArray) -> BoolArray:
+    """[steps with telling advantages], in their order, whether nearly all are equal."""
     there = telling > 0
-    fits = hits[there] >= _FITS * telling[there]
-    return float(fits.mean()) if there.any() else float("nan")
+    return hits[there] >= _FITS * telling[there]

@@ -29,6 +29,15 @@ PAIRS: Final = (
 LEAST_TOKENS: Final = 100
 CLEAR: Final = 0.25
 """A shift is said to be another than 0 only where its correlation is so much higher than at 0."""
+GOOD: Final = 0.5
+"""And at least this: arrays that fit each other nowhere are no shifted ones."""
+_CERTAIN: Final = 5.0
+"""And higher by so many standard errors, of Fisher's z: a few tokens correlate by chance."""
+FLAT: Final = 0.01
+"""Standard deviation in nats below which an array says nothing about shifts: what is left of it is
+rounding."""
+_FLOOR: Final = 10.0
+"""One token of -50 nats would outweigh thousands of ordinary ones: nats below which all are alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +45,8 @@ class Audit:
     """One pair of arrays. correlations: by shift s, of first[i] with second[i + s] within rollouts,
     Pearson, over the loss tokens; NaN where there are too few tokens or no spread. tokens: at shift 0.
     apart: median |first[i] - second[i]|, nats. shift: the one that fits best, 0 unless another one
-    fits clearly better; None where nothing can be said.
+    fits clearly better; None where nothing can be said. rank: of the rollouts that are compared, None
+    for those of all ranks.
     """
 
     first: str
@@ -45,47 +55,69 @@ class Audit:
     tokens: int
     apart: float
     shift: int | None
+    rank: int | None = None
 
 
 def audit(tokens: StepTokens) -> list[Audit]:
-    """Every pair of PAIRS that is recorded."""
-    return [
-        audit_pair(tokens, first, second)
-        for first, second in PAIRS
-        if first in tokens.arrays and second in tokens.arrays
-    ]
+    """Every pair of PAIRS that is recorded, over all ranks; and of ranks that are shifted where the
+    whole is not: one rank of many hardly moves the correlation over all.
+    """
+    found: list[Audit] = []
+    for first, second in PAIRS:
+        if first in tokens.arrays and second in tokens.arrays:
+            whole = audit_pair(tokens, first, second)
+            found.append(whole)
+            if not whole.shift:
+                found += _shifted_ranks(tokens, first, second)
+    return found
 
 
-def audit_pair(tokens: StepTokens, first: str, second: str) -> Audit:
-    """One pair of arrays of a step. Raises KeyError where one is not recorded."""
+def audit_pair(tokens: StepTokens, first: str, second: str, rank: int | None = None) -> Audit:
+    """One pair of arrays of a step, or of a rank's part of it.
+
+    Raises KeyError where one is not recorded.
+    """
     a, b = tokens.arrays[first], tokens.arrays[second]
-    correlations = {shift: _correlation(tokens, a, b, shift) for shift in SHIFTS}
-    with np.errstate(invalid="ignore"):
-        difference = np.abs(a - b)
-    known = np.isfinite(difference) & tokens.in_loss
-    middle = float(np.median(difference[known])) if known.any() else float("nan")
-    count = int(known.sum())
-    return Audit(first, second, correlations, count, middle, _best(correlations, count))
+    wanted = tokens.in_loss if rank is None else tokens.in_loss & (tokens.per_token("rank") == rank)
+    pairs = {shift: _paired(tokens, a, b, shift, wanted) for shift in SHIFTS}
+    correlations = {shift: _correlation(*pair) for shift, pair in pairs.items()}
+    x, y = pairs[0]
+    middle = float(np.median(np.abs(x - y))) if len(x) else float("nan")
+    shift = _best(correlations, len(x))
+    if shift and not _agreed(pairs, shift):
+        shift = 0
+    return Audit(first, second, correlations, len(x), middle, shift, rank)
 
 
-def _correlation(tokens: StepTokens, a: FloatArray, b: FloatArray, shift: int) -> float:
-    """Of a[i] with b[i + shift], both of the same rollout and in the loss."""
+def _shifted_ranks(tokens: StepTokens, first: str, second: str) -> list[Audit]:
+    ranks = tokens.numbers.get("rank")
+    known = np.zeros(0) if ranks is None else np.unique(ranks[np.isfinite(ranks)])
+    if len(known) < 2:
+        return []
+    audits = (audit_pair(tokens, first, second, int(rank)) for rank in known.tolist())
+    return [own for own in audits if own.shift]
+
+
+def _paired(
+    tokens: StepTokens, a: FloatArray, b: FloatArray, shift: int, wanted: BoolArray
+) -> tuple[FloatArray, FloatArray]:
+    """a[i] and b[i + shift], both of the same rollout, wanted and finite."""
     count = len(a)
     if count <= abs(shift):
-        return float("nan")
+        return np.zeros(0), np.zeros(0)
     left = slice(max(-shift, 0), count - max(shift, 0))
     right = slice(max(shift, 0), count - max(-shift, 0))
     same: BoolArray = tokens.rollout_of[left] == tokens.rollout_of[right]
-    keep = same & tokens.in_loss[left] & tokens.in_loss[right]
+    keep = same & wanted[left] & wanted[right]
     keep &= np.isfinite(a[left]) & np.isfinite(b[right])
-    # One token of -50 nats would outweigh thousands of ordinary ones.
-    x, y = (np.maximum(values, -_FLOOR) for values in (a[left][keep], b[right][keep]))
-    if len(x) < LEAST_TOKENS or not x.std() or not y.std():
+    return a[left][keep], b[right][keep]
+
+
+def _correlation(a: FloatArray, b: FloatArray) -> float:
+    x, y = np.maximum(a, -_FLOOR), np.maximum(b, -_FLOOR)
+    if len(x) < LEAST_TOKENS or x.std() < FLAT or y.std() < FLAT:
         return float("nan")
     return float(np.corrcoef(x, y)[0, 1])
-
-
-_FLOOR: Final = 10.0
 
 
 def _best(correlations: Mapping[int, float], count: int) -> int | None:
@@ -93,15 +125,46 @@ def _best(correlations: Mapping[int, float], count: int) -> int | None:
     if count < LEAST_TOKENS or 0 not in known:
         return None
     best = max(known, key=lambda shift: (known[shift], -abs(shift)))
-    return best if known[best] > known[0] + CLEAR else 0
+    return best if known[best] > known[0] + CLEAR and known[best] > GOOD else 0
+
+
+def _agreed(pairs: Mapping[int, tuple[FloatArray, FloatArray]], shift: int) -> bool:
+    """Whether ranks say the same, for which a few tokens of very low probability weigh no more than
+    others; and not by chance.
+    """
+    at, zero = (_correlation_of_ranks(*pairs[s]) for s in (shift, 0))
+    error = np.sqrt(2.0 / max(len(pairs[shift][0]) - 3, 1))
+    certain = np.arctanh(min(at, 1 - 1e-9)) - np.arctanh(zero) > _CERTAIN * error
+    return bool(at > zero + CLEAR and certain)
+
+
+def _correlation_of_ranks(a: FloatArray, b: FloatArray) -> float:
+    """Spearman's, equal values having the middle of their ranks."""
+    return float(np.corrcoef(_ranks(a), _ranks(b))[0, 1])
+
+
+def _ranks(values: FloatArray) -> FloatArray:
+    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ends = np.cumsum(counts)
+    return (ends - (counts - 1) / 2.0)[inverse]
 
 
 def culprit(audits: list[Audit]) -> str | None:
-    """The array that is cut at another place, when all shifted pairs share it and no fitting one does."""
+    """The array that is cut at another place, when all shifted pairs share it and no fitting one does.
+
+    Where only ranks are shifted, of the first of them.
+    """
     shifted = [a for a in audits if a.shift]
-    fitting = {name for a in audits if a.shift == 0 for name in (a.first, a.second)}
     if not shifted:
         return None
+    shifted = [a for a in shifted if a.rank == shifted[0].rank]
+    apart = {(a.first, a.second) for a in shifted}
+    fitting = {
+        name
+        for a in audits
+        if a.shift == 0 and (a.first, a.second) not in apart
+        for name in (a.first, a.second)
+    }
     shared = {name for name in (shifted[0].first, shifted[0].second) if name not in fitting}
     for pair in shifted:
         shared &= {pair.first, pair.second}

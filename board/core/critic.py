@@ -13,7 +13,7 @@ from board.core.kl import FloatArray
 def td_error(token_rewards: FloatArray, values: FloatArray, gamma: float = 1.0) -> FloatArray:
     """token_rewards[t] + gamma * values[t + 1] - values[t], with 0 for the value after the last token.
 
-    Both [R], same unit as the reward: the one-step error δ of GAE (arXiv 1506.02438, eq. 10). gamma: 1
+    Both [R], same unit as the reward: the one-step error δ of GAE (arXiv 1506.02438). gamma: 1
     as language-model trainers have it by default (verl `algorithm.gamma: 1.0`). GAE's λ weighs sums of
     these errors and does not enter here. A response cut off by the length limit gets no value after its
     end either, as in these trainers. NaN in an input gives NaN. Raises ValueError on unequal lengths.

@@ -72,8 +72,8 @@ def groups_of(
     steps, codes: [n] step and group of each rollout; a code below 0 is no group. rewards: [n], NaN
     where not scored. right: [n] 1 where the rollout is right, 0 where not, NaN where not judged; by
     default `is_right(rewards)`. All-right and all-wrong are told by `right`; where rewards are all
-    equal and only some rollouts are right, the outcome is OTHER. Equality is exact, as TRL's
-    frac_reward_zero_std: rewards of one group come from one function.
+    equal and only some rollouts are right, the outcome is OTHER. Equality is exact, where TRL's
+    frac_reward_zero_std lets the standard deviation be up to 1e-8 (torch.isclose, trl@f2cd577).
     Raises ValueError on unequal lengths.
     """
     judged = is_right(rewards) if right is None else right
@@ -208,7 +208,7 @@ def pass_at_k(tries: IntArray, right: FloatArray, k: int) -> FloatArray:
     """Chance that at least one of k tries is right, unbiased: 1 - C(n - c, k) / C(n, k).
 
     tries, right: [groups] n tries of which c are right. NaN where n < k or c is NaN. Source: Chen et
-    al. 2021, Evaluating Large Language Models Trained on Code, arXiv 2107.03374, eq. 1; the product
+    al. 2021, Evaluating Large Language Models Trained on Code, arXiv 2107.03374; the product
     form of its numerically stable script. Raises ValueError when k is below 1.
     """
     if k < 1:

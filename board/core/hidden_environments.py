@@ -1,7 +1,7 @@
 """Environments that the mean over all hides, told by the first and the last steps of a run.
 
 The mean over all is of all rollouts alike, so that large environments weigh more, as trainers log it
-(prime-rl's {metric}/all beside {metric}/{env}).
+(prime-rl@559b447 docs/training.md: entropy/{all,env}/mean, mismatch_kl/{all,env}/mean).
 """
 
 from __future__ import annotations

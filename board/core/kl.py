@@ -6,7 +6,8 @@ a missing value is never treated as zero.
 
 Source of k1, k2, k3: J. Schulman, "Approximating KL Divergence" (2020),
 http://joschu.net/blog/kl-approx.html. With tokens sampled from the policy p and r = q(x)/p(x), all
-three estimate KL(p‖q): k1 = -log r, k2 = (log r)²/2, k3 = (r - 1) - log r.
+three estimate KL(p‖q): k1 = -log r, k2 = (log r)²/2, k3 = (r - 1) - log r. (There p and q are the other
+way round.)
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ def log_ratio(logprobs: npt.ArrayLike, ref_logprobs: npt.ArrayLike) -> FloatArra
 def importance_ratio(logprobs: npt.ArrayLike, old_logprobs: npt.ArrayLike) -> FloatArray:
     """exp(logprobs - old_logprobs), the ratio that PPO and GRPO clip; no unit.
 
-    Above 1: the update has made the token more likely. Source: PPO, arXiv 1707.06347, eq. 6.
+    Above 1: the update has made the token more likely. Source: PPO, arXiv 1707.06347.
     """
     return _ratio(_difference(logprobs, old_logprobs))
 
@@ -112,7 +113,8 @@ def mismatch_ratio(logprobs: npt.ArrayLike, sampling_logprobs: npt.ArrayLike) ->
 def mismatch_kl(logprobs: npt.ArrayLike, sampling_logprobs: npt.ArrayLike) -> FloatArray:
     """KL(sampler‖trainer), r - 1 - log r with r = exp(logprobs - sampling_logprobs), in nats.
 
-    This is k3 with the sampling engine as the policy that drew the tokens, as prime-rl logs it.
+    This is k3 with the sampling engine as the policy that drew the tokens, as prime-rl logs it
+    (prime-rl@559b447 src/prime_rl/trainer/rl/loss.py).
     """
     return _excess(_difference(logprobs, sampling_logprobs))
 
@@ -127,7 +129,8 @@ def prob_delta(logprobs: npt.ArrayLike, sampling_logprobs: npt.ArrayLike) -> Flo
     """exp(logprobs) - exp(sampling_logprobs), trainer minus sampler, -1 to 1; no unit.
 
     Its size is the total variation between the two policies when all but the sampled token are taken
-    as one (binary TV). Source: DPPO, arXiv 2602.04879; prime-rl@559b447 trainer/rl/loss.py.
+    as one (binary TV). Source: DPPO, arXiv 2602.04879; prime-rl@559b447
+    src/prime_rl/trainer/rl/loss.py.
     """
     _difference(logprobs, sampling_logprobs)  # refuses unequal shapes
     with np.errstate(invalid="ignore"):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
-from board.core.audit import CLEAR, SHIFTS, Audit
+from board.core.audit import CLEAR, GOOD, SHIFTS, Audit
 from board.core.findings.digest import Digest
 from board.core.findings.finding import Evidence, Finding
 
@@ -36,7 +36,8 @@ class PairAudit:
 
     shift: that of the first step where it is not 0, else 0; None where nothing can be said. shifted:
     steps where it is not 0; steps: that were tested. tokens: over all of them. apart: median of
-    |first - second|, nats. worst: the audit of the first shifted step.
+    |first - second|, nats. worst: the audit of the first shifted step. rank: of the rollouts that are
+    compared; None for those of all ranks.
     """
 
     first: str
@@ -48,18 +49,29 @@ class PairAudit:
     tokens: int
     apart: float
     worst: Audit | None = None
+    rank: int | None = None
+
+    @property
+    def name(self) -> str:
+        """Which arrays are compared, and of which rank where not of all."""
+        of = "" if self.rank is None else f", rank {self.rank}"
+        return f"{self.first} with {self.second}{of}"
 
 
 def pair_audits(digests: Sequence[Digest]) -> list[PairAudit]:
-    """Every pair of arrays that some step records."""
-    by_pair: dict[tuple[str, str], list[tuple[int, Audit]]] = {}
+    """Every pair of arrays that some step records; then those that are shifted on one rank alone."""
+    by_pair: dict[tuple[str, str, int | None], list[tuple[int, Audit]]] = {}
     for digest in digests:
         for audit in digest.audits:
-            by_pair.setdefault((audit.first, audit.second), []).append((digest.step, audit))
-    return [_pair(*pair, audits) for pair, audits in by_pair.items()]
+            key = (audit.first, audit.second, audit.rank)
+            by_pair.setdefault(key, []).append((digest.step, audit))
+    found = [_pair(*pair, audits) for pair, audits in by_pair.items()]
+    steps = {(pair.first, pair.second): pair.steps for pair in found if pair.rank is None}
+    ranks = [replace(p, steps=steps[p.first, p.second]) for p in found if p.rank is not None]
+    return [*(pair for pair in found if pair.rank is None), *ranks]
 
 
-def _pair(first: str, second: str, audits: list[tuple[int, Audit]]) -> PairAudit:
+def _pair(first: str, second: str, rank: int | None, audits: list[tuple[int, Audit]]) -> PairAudit:
     told = [(step, audit) for step, audit in audits if audit.shift is not None]
     shifted = [(step, audit) for step, audit in told if audit.shift]
     shift = shifted[0][1].shift if shifted else (0 if told else None)
@@ -74,6 +86,7 @@ def _pair(first: str, second: str, audits: list[tuple[int, Audit]]) -> PairAudit
         sum(audit.tokens for _, audit in audits),
         _median([audit.apart for _, audit in shown]),
         shifted[0][1] if shifted else None,
+        rank,
     )
 
 
@@ -87,8 +100,9 @@ def shift_words(pair: PairAudit) -> str:
     assert pair.worst is not None
     assert pair.worst.shift is not None
     shift, at = pair.worst.shift, pair.worst.correlations
+    of = "" if pair.rank is None else f"On rank {pair.rank}, "
     return (
-        f"{pair.first}[i] fits {pair.second}[i{shift:+d}], not [i]: correlation {at[shift]:.2f} at "
+        f"{of}{pair.first}[i] fits {pair.second}[i{shift:+d}], not [i]: correlation {at[shift]:.2f} at "
         f"shift {shift:+d}, {at[0]:.2f} at shift 0, in {len(pair.shifted)} of {pair.steps} steps "
         f"looked at (step {pair.shifted[0]} is the first of them). Ratios and KL of such tokens mean "
         "nothing."
@@ -97,7 +111,10 @@ def shift_words(pair: PairAudit) -> str:
 
 def clear_words() -> str:
     """When a shift is called another than 0."""
-    return f"Another shift than 0 is believed where its correlation is {CLEAR:g} higher."
+    return (
+        f"Another shift than 0 is believed where its correlation is {CLEAR:g} higher and above {GOOD:g}, "
+        "where that of ranks (Spearman) says so too, and where chance can't explain it."
+    )
 
 
 def array_checks(digests: Sequence[Digest]) -> list[Check]:
@@ -123,7 +140,8 @@ def _lengths(digests: Sequence[Digest], rollouts: int, steps: int) -> Check:
     first = next(digest.step for digest in digests if digest.faults)
     told = ", ".join(f"{name} in {count:,}" for name, count in counts.items())
     words = f"another length than the response, of {rollouts:,} rollouts: {told}"
-    return Check("Array lengths", "bad", words, None, first)
+    some = next((one for d in digests for found in d.unequal.values() for one in found), None)
+    return Check("Array lengths", "bad", words, some, first)
 
 
 def _gaps(digests: Sequence[Digest], rollouts: int, steps: int) -> Check:

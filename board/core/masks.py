@@ -74,7 +74,7 @@ RULES: Final[Mapping[str, MaskRule]] = {
             Threshold("ε high", 0.2, 0.0, 2.0, 0.005, offset=1.0),
             "A > 0 and ratio > 1 + ε high, or A < 0 and ratio < 1 - ε low; "
             "ratio = exp(logprobs - old_logprobs)",
-            "PPO, arXiv 1707.06347, eq. 7; ε high apart: DAPO, arXiv 2503.14476 (0.28)",
+            "PPO, arXiv 1707.06347; ε high apart: DAPO, arXiv 2503.14476, 4.1 (0.28)",
             by_sign=True,
         ),
         MaskRule(
@@ -85,7 +85,7 @@ RULES: Final[Mapping[str, MaskRule]] = {
             Threshold("δ high", 0.2, 0.0, 1.0, 0.005),
             "A > 0 and Δ > δ high, or A ≤ 0 and Δ < -δ low; "
             "Δ = exp(logprobs) - exp(sampling_logprobs)",
-            "DPPO (binary TV), arXiv 2602.04879; prime-rl@559b447 trainer/rl/loss.py",
+            "DPPO (binary TV), arXiv 2602.04879; prime-rl@559b447 src/prime_rl/trainer/rl/loss.py",
             by_sign=True,
             at_zero="low",
         ),

@@ -292,7 +292,8 @@ def is_zero_std(rewards: FloatArray) -> bool | None:
     """True when all scored rewards [n] of a group are equal, so that the group gives no gradient.
 
     NaN entries (not scored) are left out. None where fewer than two are scored: nothing to compare.
-    Equality is exact, as in TRL: rewards of one group come from one function.
+    Equality is exact: rewards of one group come from one function. TRL's frac_reward_zero_std lets the
+    standard deviation be up to 1e-8 (torch.isclose, trl@f2cd577 trl/trainer/grpo_trainer.py).
     """
     scored = rewards[np.isfinite(rewards)]
     return None if len(scored) < 2 else bool(scored.max() == scored.min())

@@ -32,8 +32,8 @@ class Apart:
     exp(-d) - 1 + d, NeMo-RL's policy_kl_error. multiplicative: mean exp|d|, NeMo-RL's
     token_mult_prob_error. chi2: mean r² - 1, verl's rollout_corr/chi2_token. ess: (Σr)² / (n Σr²), the
     share of tokens that weights by r leave effective (verl's rollout_is_eff_sample_size), 0 to 1.
-    Sources: Schulman 2020, Approximating KL Divergence; NeMo-RL docs/guides/grpo.md, Metrics; verl
-    docs/algo/rollout_corr.md.
+    Sources: Schulman 2020, Approximating KL Divergence; NeMo-RL@7ea279a docs/guides/grpo.md, Metrics;
+    verl@1dda039 docs/algo/rollout_corr.md and verl/trainer/ppo/rollout_corr_helper.py.
     """
 
     tokens: int

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 
 from board.core.advantages import FitCounts, fit_counts
 from board.core.groups import Groups, IntArray, groups_of
@@ -78,13 +79,23 @@ def _reduced(ufunc: np.ufunc, values: FloatArray, starts: IntArray) -> FloatArra
 def _spread(
     groups: Groups, rewards: FloatArray, lengths: FloatArray, starts: IntArray
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    keep, x, y = less_means(groups, rewards, lengths)
+    return _sums(keep, starts), _sums(x * x, starts), _sums(y * y, starts), _sums(x * y, starts)
+
+
+def less_means(
+    groups: Groups, rewards: FloatArray, lengths: FloatArray
+) -> tuple[npt.NDArray[np.bool_], FloatArray, FloatArray]:
+    """([n] grouped rollouts of which both are known, and what is left of [n] reward and [n] length after
+    their group's means, 0 for the others).
+    """
     keep = (groups.of_row >= 0) & np.isfinite(rewards) & np.isfinite(lengths)
     of, count = groups.of_row[keep], len(groups.steps)
     n = np.maximum(np.bincount(of, minlength=count), 1)
     x, y = np.zeros(len(keep)), np.zeros(len(keep))
     for apart, values in ((x, rewards[keep]), (y, lengths[keep])):
         apart[keep] = values - (np.bincount(of, weights=values, minlength=count) / n)[of]
-    return _sums(keep, starts), _sums(x * x, starts), _sums(y * y, starts), _sums(x * y, starts)
+    return keep, x, y
 
 
 def _presence(step_of: IntArray, ranks: FloatArray) -> tuple[IntArray, IntArray]:

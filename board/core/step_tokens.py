@@ -29,7 +29,7 @@ class StepTokens:
     turns: [T] number of the turn, counted from 0. numbers: per rollout, [n] by column name, NaN where
     missing. hashes: [n] of the token ids, equal for equal responses. left_out: rollouts of the step
     that are not here, because they could not be read or were not asked for; faults: how many arrays of
-    another length than the response were left out, by name.
+    another length than the response were left out, by name; faulty: indices of the first such rollouts.
     """
 
     step: int
@@ -46,6 +46,7 @@ class StepTokens:
     numbers: Mapping[str, FloatArray] = field(default_factory=dict[str, FloatArray])
     left_out: int = 0
     faults: Mapping[str, int] = field(default_factory=dict[str, int])
+    faulty: Mapping[str, Sequence[int]] = field(default_factory=dict[str, Sequence[int]])
 
     @cached_property
     def rollout_of(self) -> IntArray:

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
 from typing import Any, Final
@@ -42,6 +42,7 @@ _COLUMNS: Final = (
     *("reward", "advantage", "response_tokens", "is_truncated", "rank", "timestamp"),
     *("k3_mean", "entropy_mean"),
 )
+_LABELS: Final = ("group_id", "env")
 _CHECKS: Final = (
     *("step", "rollouts", "scored", "lowest", "highest", "clock", "pairs", "xx", "yy", "xy"),
 )
@@ -203,14 +204,14 @@ def facts_of(run: Run) -> Facts:
     steps = run.steps["step"].to_numpy(np.int64)
     table = run.part("checks", (*_CHECKS, *fit_columns(), "ranks", *_COPIES))
     groups = groups_of_run(run)
-    has_rewards = "reward" in run.columns
+    env_rewards = environment_curves(run) if "reward" in run.columns else None
     return Facts(
         steps=steps,
         curves=_Curves(run.steps),
-        rows_of=_Rows(run, groups),
+        rows_of=_Rows(run, groups, () if env_rewards is None else env_rewards.names),
         checks=None if table is None else _checks(table),
         groups=groups,
-        env_rewards=environment_curves(run) if has_rewards else None,
+        env_rewards=env_rewards,
         parts=[name for name in run.columns if name.startswith(REWARD_PART)],
         world_sizes=run.shown.world_sizes(),
         growing=frozenset(steps[-1:].tolist()) & frozenset(run.missing_ranks),
@@ -250,10 +251,10 @@ def _copies(table: pa.Table) -> Iterator[Copy]:
 class _Rows:
     """The rollouts of a step, read when a rule names some of them; the last few steps are kept."""
 
-    def __init__(self, run: Run, groups: Groups | None) -> None:
-        self._run, self._groups = run, groups
+    def __init__(self, run: Run, groups: Groups | None, envs: Sequence[str]) -> None:
+        self._run, self._groups, self._envs = run, groups, envs
         parts = (name for name in run.columns if name.startswith(REWARD_PART))
-        self._columns = (*_COLUMNS, *parts, "group_id")
+        self._columns = (*_COLUMNS, *parts, *_LABELS)
         self._kept: dict[int, StepRows] = {}
 
     def __call__(self, step: int) -> StepRows:
@@ -265,12 +266,22 @@ class _Rows:
 
     def _read(self, step: int) -> StepRows:
         rows = self._run.rows_of(step, self._columns)
-        held = [name for name in self._columns if name in rows and name != "group_id"]
+        held = [name for name in self._columns if name in rows and name not in _LABELS]
         groups = np.full(len(rows), -1, np.int64)
         if self._groups is not None:
             groups = places_of(self._groups, step, rows)
         columns = {name: numbers(rows, name) for name in held}
-        return StepRows(rows["index"].to_numpy(np.int64), columns, groups)
+        envs = _places(rows, self._envs)
+        return StepRows(rows["index"].to_numpy(np.int64), columns, groups, envs)
+
+
+def _places(rows: pd.DataFrame, envs: Sequence[str]) -> npt.NDArray[np.int64]:
+    """[rows] the place of each one's environment among these, -1 for none."""
+    if "env" not in rows:
+        return np.full(len(rows), -1, np.int64)
+    of = {name: place for place, name in enumerate(envs)}
+    places = np.array([*(of.get(str(n), -1) for n in rows["env"].cat.categories), -1], np.int64)
+    return places[np.asarray(rows["env"].cat.codes, np.int64)]
 
 
 class _Curves(Mapping[str, FloatArray]):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +27,7 @@ from board.store.step_parts import numbers, sums_columns, sums_from
 IntArray = npt.NDArray[np.int64]
 
 _OF_STEP: Final = ("reward", "advantage", "group_id")
-_COUNTED: Final = ("hits", "differs")
+_BY_CONVENTION: Final = ("hits", "differs", "furthest")
 
 
 def right_column(run: Run) -> str | None:
@@ -137,7 +137,7 @@ def run_groups(run: Run) -> RunGroups | None:
 
 def fit_columns() -> tuple[str, ...]:
     """Columns of the checks that `fit_from` takes."""
-    return ("step", "telling", *(f"{c}:{name}" for c in _COUNTED for name in CONVENTIONS))
+    return ("step", "telling", *(f"{c}:{name}" for c in _BY_CONVENTION for name in CONVENTIONS))
 
 
 def fit_from(table: pa.Table) -> FitCounts | None:
@@ -146,8 +146,8 @@ def fit_from(table: pa.Table) -> FitCounts | None:
         return None
     known = table.filter(table.column("telling").is_valid())
 
-    def counts(kind: str) -> Mapping[str, IntArray]:
+    def by_name(kind: str) -> Mapping[str, npt.NDArray[Any]]:
         return {name: known.column(f"{kind}:{name}").to_numpy() for name in CONVENTIONS}
 
     steps, telling = (known.column(name).to_numpy() for name in ("step", "telling"))
-    return FitCounts(steps, telling, counts("hits"), counts("differs"))
+    return FitCounts(steps, telling, *(by_name(kind) for kind in _BY_CONVENTION))

@@ -36,14 +36,14 @@ COLUMNS: Final = (
     *("response_tokens", "response_chars", "timestamp", "rollout_id"),
 )
 """Columns of the rollouts that parts are made of, besides those that make a curve."""
-SAME: Final = ("rollout_id", "response_tokens", "reward", "response", "rank")
+SAME: Final = ("rollout_id", "split", "response_tokens", "reward", "response", "rank")
 """What two rollouts of one id have in common when they are one, and the rank that wrote them."""
 LENGTHS: Final = ("response_tokens", "response_chars")
 
 _PART_ROWS: Final = 8192
 _CHECKED: Final = ("reward", "advantage", "response_tokens", "timestamp", "rank")
 _EXTREMES: Final = ("known", "low", "high", "at_low", "at_high")
-_FIT: Final = ("hits", "differs")
+_FIT: Final = ("hits", "differs", "furthest")
 
 RowsOf = Callable[[Sequence[int]], pd.DataFrame]
 """Rollouts of some steps with step, index and SAME, as far as the log has them."""
@@ -219,10 +219,11 @@ def _fit_columns(found: StepChecks) -> dict[str, Any]:
     assert fit is not None
     place = np.searchsorted(found.steps, fit.steps)
 
-    def spread(counts: IntArray) -> pa.Array:
+    def spread(numbers: IntArray | FloatArray) -> pa.Array:
         values = np.full(len(found.steps), np.nan)
-        values[place] = counts
-        return pa.array(values, from_pandas=True).cast(pa.int64())
+        values[place] = numbers
+        whole = pa.int64() if numbers.dtype.kind == "i" else pa.float64()
+        return pa.array(values, from_pandas=True).cast(whole)
 
     columns = {"telling": spread(fit.telling)}
     for field in _FIT:
@@ -234,7 +235,7 @@ def _copies(rows: pd.DataFrame, same: RowsOf) -> pd.DataFrame:
     """Rollouts of one step with the same id that are the same: same length, reward and beginning.
 
     Columns step, index, of, rank. The same id alone may be of one trajectory that was cut into several
-    training samples.
+    training samples, and training and evaluation count from 0 alike.
     """
     none = pd.DataFrame({"step": np.zeros(0, np.int64)})
     if "rollout_id" not in rows:

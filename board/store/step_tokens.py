@@ -42,6 +42,7 @@ _BROKEN: Final = re.compile("[\ufffd\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ue000-\u
 _LEAST_BROKEN: Final = 3
 _MOST_OPEN: Final = 4
 """Files of a joined run at hand at once: one of each log, as a rule."""
+_FAULTY: Final = 3
 _PLACES: Final = ("step", "index", "file", "line", "offset", "size", PART)
 
 
@@ -412,10 +413,14 @@ def _joined(
     codes = _codes(found, starts, texts)
     kinds = texts.kinds()
     roles = _roles(found, codes, texts.shown, kinds, starts) if what.roles else ((), None, None)
-    faults = pd.Series([name for read in found for name in read.faults], dtype=object)
+    indices = kept["index"].to_numpy(np.int64)
+    faulty: dict[str, list[int]] = {}
+    for read, index in zip(found, indices.tolist(), strict=True):
+        for name in read.faults:
+            faulty.setdefault(name, []).append(index)
     return StepTokens(
         step=step,
-        indices=kept["index"].to_numpy(np.int64),
+        indices=indices,
         starts=starts,
         arrays=arrays,
         in_loss=_in_loss(found),
@@ -432,7 +437,8 @@ def _joined(
             if name in kept
         },
         left_out=len(rows) - len(found),
-        faults={str(name): int(count) for name, count in faults.value_counts().items()},
+        faults={name: len(own) for name, own in faulty.items()},
+        faulty={name: own[:_FAULTY] for name, own in faulty.items()},
     )
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from board.core.aggregate import REDUCTIONS
 from board.core.findings.finding import Evidence, Finding, Target
+from board.errors import NotFoundError
 from board.store.run import Run
-from board.views import _state
 
 _COLUMN_OF: Final = {m: column for column, m, how in REDUCTIONS if how == "mean"}
 _PAGE_OF: Final = {"tokens": "spike"}
@@ -15,7 +16,7 @@ _NAMES: Final = {
     "spike": "Spike",
     "rollouts": "Rollouts",
     "rollout": "Rollout",
-    "overview": "Overview",
+    "environments": "Environments",
     "health": "Log health",
     "groups": "Groups",
     "mismatch": "Mismatch",
@@ -25,21 +26,78 @@ _NAMES: Final = {
 def of_target(run: Run, target: Target) -> tuple[str, dict[str, Any]]:
     """The page of a finding's target, and the choices that show it there."""
     page = _PAGE_OF.get(target.page, target.page)
-    if not (_state.VIEWS / f"{page}.py").is_file():
-        page = "spike" if target.metric else "rollouts"
     choices: dict[str, Any] = {"token": target.position, "index": target.index or 0}
     if target.step is not None:
         choices["step"] = target.step
-    column = _COLUMN_OF.get(target.metric, target.metric)
-    if page == "spike":
-        choices |= {"of": column if column in run.metrics else "", "only": "", "order": "highest"}
-    if page == "rollouts":
-        choices |= {"scope": "step", "range": {}, "q": "", "group": [], "env": [], "finish": []}
-        if column in run.columns:
-            choices |= {"sort": column, "desc": True}
-    if page == "rollout":
-        choices |= {"metric": _token_metric(run, target.metric), "vs": ""}
-    return page, choices
+    of_page = _CHOICES.get(page)
+    return page, choices | (of_page(run, target) if of_page else {})
+
+
+def _spike(run: Run, target: Target) -> dict[str, Any]:
+    column = _column(target)
+    grouping = target.only.partition(":")[0]
+    return {
+        "of": column if column in run.metrics else "",
+        "only": target.only,
+        "order": "lowest" if target.lowest else "highest",
+        **({"types": grouping} if grouping else {}),
+    }
+
+
+def _rollouts(run: Run, target: Target) -> dict[str, Any]:
+    everything: dict[str, Any] = {"range": {}, "q": "", "group": [], "env": [], "finish": []}
+    column = _column(target)
+    order = {"sort": column, "desc": not target.lowest} if column in run.columns else {}
+    return {"scope": "step", **everything, "where": "", **order}
+
+
+def _rollout(run: Run, target: Target) -> dict[str, Any]:
+    return {"metric": _token_metric(run, target.metric), "vs": ""}
+
+
+def _groups(run: Run, target: Target) -> dict[str, Any]:
+    fill = "advantage" if target.metric == "advantage" else "reward"
+    return {"fill": fill, "gid": _group_of(run, target), "gfrom": 0}
+
+
+def _group_of(run: Run, target: Target) -> str:
+    """The group of the rollout that a target names; empty where there is none."""
+    if target.step is None or target.index is None:
+        return ""
+    try:
+        group = run.row(target.step, target.index).get("group_id")
+    except NotFoundError:  # the log has changed since the rules looked
+        return ""
+    return "" if group is None or group != group else str(group)
+
+
+def _mismatch(run: Run, target: Target) -> dict[str, Any]:
+    """By position and by the measure that the rules look at."""
+    return {"measure": "multiplicative", "slice": "position"}
+
+
+def _environments(run: Run, target: Target) -> dict[str, Any]:
+    column = _column(target)
+    return {
+        "env": [target.env] if target.env else [],
+        "emetrics": [column] if column in run.metrics else [],
+        "emulti": column if column in run.metrics else "",
+    }
+
+
+def _health(run: Run, target: Target) -> dict[str, Any]:
+    return {"old": target.written_again}
+
+
+_CHOICES: Final[dict[str, Callable[[Run, Target], dict[str, Any]]]] = {
+    "spike": _spike,
+    "rollouts": _rollouts,
+    "rollout": _rollout,
+    "groups": _groups,
+    "mismatch": _mismatch,
+    "environments": _environments,
+    "health": _health,
+}
 
 
 def of_evidence(finding: Finding, evidence: Evidence, run: Run) -> dict[str, Any]:
@@ -47,6 +105,10 @@ def of_evidence(finding: Finding, evidence: Evidence, run: Run) -> dict[str, Any
     metric = _token_metric(run, finding.target.metric)
     place = {"step": evidence.step, "index": evidence.index, "token": evidence.position}
     return {**place, "metric": metric, "vs": ""}
+
+
+def _column(target: Target) -> str:
+    return _COLUMN_OF.get(target.metric, target.metric)
 
 
 def _token_metric(run: Run, name: str) -> str:

@@ -14,12 +14,12 @@ import streamlit as st
 from board.charts.finding_charts import findings_chart
 from board.charts.layout import PLOTLY_CONFIG
 from board.core.findings.coverage import Coverage, coverage
-from board.core.findings.finding import SEVERITIES, Finding
+from board.core.findings.finding import SEVERITIES, Finding, in_words
 from board.store.findings import Diagnosis
 from board.store.own_thresholds import OwnThresholds
 from board.store.run import Run
 from board.views import _badge, _cached_looks, _page, _places, _reading, _sidebar, _state
-from board.views._text import harmless_cell, number, piece_shown, plain
+from board.views._text import harmless_cell, piece_shown, plain
 
 _SHOWN: Final = 20
 _ALL: Final = "_all_findings"
@@ -120,8 +120,8 @@ def _measured(finding: Finding) -> str:
     """Value against threshold, the rule, and where both are from."""
     parts = [f"rule {finding.rule}", f"source: {finding.source}"]
     if finding.value is not None and finding.threshold is not None:
-        value, bound = number(finding.value), number(finding.threshold)
-        parts.insert(0, f"{value} {finding.unit}".strip() + f" · threshold {bound}")
+        bound = in_words(finding.threshold, finding.unit)
+        parts.insert(0, f"{in_words(finding.value, finding.unit)} · threshold {bound}")
     return " · ".join(parts)
 
 

@@ -8,6 +8,7 @@ from typing import Final
 import pandas as pd
 import streamlit as st
 
+from board.core.audit import culprit
 from board.core.findings.coverage import coverage
 from board.core.findings.digest import Digest
 from board.core.log_checks import (
@@ -71,6 +72,9 @@ def _alignment(digests: tuple[Digest, ...]) -> None:
         )
     else:
         shifted = min(step for pair in pairs for step in pair.shifted)
+        guilty = culprit([a for d in digests if d.step == shifted for a in d.audits])
+        if guilty:
+            st.text(f"{guilty} seems to be the one that is cut at another place.")
         with st.container(horizontal=True, gap="small"):
             _go("rollouts", f"Rollouts of step {shifted}", step=shifted, scope="step", index=0)
             _go("findings", "Findings tell the first step of all")
@@ -89,7 +93,7 @@ def _go(page: str, label: str, **changes: object) -> None:
 def _pairs_table(pairs: list[PairAudit]) -> None:
     rows = [
         {
-            "arrays": f"{pair.first} with {pair.second}",
+            "arrays": pair.name,
             **{f"shift {shift:+d}": pair.correlations[shift] for shift in pair.correlations},
             "best shift": "not known"
             if pair.shift is None
@@ -111,7 +115,7 @@ def _pairs_table(pairs: list[PairAudit]) -> None:
                 for name in ("shift -1", "shift 0", "shift +1")
             },
             "apart": number_column("median difference, nats", format="%.3g"),
-            "steps": number_column("steps looked at", format="%d"),
+            "steps": number_column(format="%d", help="Steps that were looked at."),
             "tokens": number_column(format="localized"),
         },
     )

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from faults.plant import clean, shift_logprobs
+from faults.plant import shift_logprobs
+from faults.scene import clean
 from shown import OpenApp, assert_sound, query, texts
 from streamlit.testing.v1 import AppTest
 from written_logs import native_run
@@ -74,12 +75,15 @@ def test_findings_are_listed_worst_first_with_their_places(open_app: OpenApp) ->
     assert_sound(app)
     shown = words(app)
     assert shown.index("Responses are cut off") < shown.index("Longer responses, no better answers")
-    assert "threshold 0.25" in shown
+    assert "92.5 % of rollouts · threshold 25 % of rollouts" in shown
     assert "leads to follow" in shown.lower()
-    assert "index=16" in links(app)["rollout 16"]
+    assert "index=18" in links(app)["step 98, rollout 18"]
+    assert "sort=is_truncated&desc=1" in links(app)["Rollouts, step 95"]
+    assert "gid=s98g2" in links(app)["Groups, step 98"]
+    assert "measure=multiplicative" in links(app)["Mismatch, step 99"]
     assert "Tokens were read of 3,200 rollouts" in shown
     copied = app.code[0].value
-    assert copied.count("· rule ") == 11
+    assert copied.count("· rule ") == 9
     app = open_app(SAMPLES, "findings", run="grpo_reward_hack", severity="severe")
     assert "Longer responses, no better answers" not in "\n".join(m.value for m in app.markdown)
 

@@ -1,477 +1,309 @@
-"""Takes a clean, real run and plants one fault in it, at a known step.
-
-The run is the beginning of rollout_samples/grpo_arithmetic: what stands around a fault is what two
-real ranks of a real training wrote.
-"""
+"""Faults: each changes a clean run from a step on, and says what it changed."""
 
 from __future__ import annotations
 
-import json
-import random
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from functools import cache
-from pathlib import Path
-from typing import Any
+import math
+from collections.abc import Iterable
+from statistics import mean, median
 
-import orjson
-
-SAMPLE = Path(__file__).parents[2] / "rollout_samples" / "grpo_arithmetic"
-STEPS = 40
-AT = 24
-"""The step at which faults begin."""
-EOS = 1
-"""Id of <eos> in the sample's vocabulary."""
-ARRAYS = ("logprobs", "ref_logprobs", "sampling_logprobs", "entropy")
-
-Line = dict[str, Any]
+from faults.scene import Line, Log, Place, Planted, arrays_of
 
 
-@dataclass
-class Log:
-    """A run as lines by file, which faults change. order: the place of each sample in its step."""
-
-    files: dict[str, list[Line]]
-    vocabulary: dict[str, Any]
-    settings: dict[str, Any]
-
-    def samples(self, first: int = AT, last: int = STEPS) -> Iterable[Line]:
-        """The rollouts of a range of steps, as the board orders them within each."""
-        for step in range(first, last + 1):
-            yield from self.step(step)
-
-    def step(self, step: int) -> list[Line]:
-        """A step's rollouts in the board's order: by rank, then as written."""
-        return [x for lines in self.files.values() for x in lines if _is_of(x, step)]
-
-    def groups(self, step: int) -> list[list[Line]]:
-        """A step's groups."""
-        found: dict[str, list[Line]] = {}
-        for line in self.step(step):
-            found.setdefault(line["group_id"], []).append(line)
-        return [*found.values()]
-
-    def write(self, folder: Path) -> Path:
-        """Writes the run; the folder may be new."""
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, lines in self.files.items():
-            (folder / name).write_bytes(b"".join(orjson.dumps(x) + b"\n" for x in lines))
-        (folder / "vocab.json").write_text(json.dumps(self.vocabulary))
-        (folder / f"run-{self.settings['attempt']}.json").write_text(json.dumps(self.settings))
-        return folder
+def _drawn(log: Log, count: int, least: int = 0) -> list[int]:
+    """Indices of some rollouts that have so many tokens at every step of the fault."""
+    steps = range(log.scene.at, log.scene.last + 1)
+    fits = [
+        index
+        for index in range(min(len(log.step(step)) for step in steps))
+        if all(len(log.step(step)[index]["response_ids"]) >= least for step in steps)
+    ]
+    return sorted(log.dice.sample(fits, count))
 
 
-def _is_of(line: Line, step: int) -> bool:
-    return line.get("type") == "sample" and line["step"] == step
-
-
-@cache
-def _texts() -> tuple[tuple[str, tuple[bytes, ...]], ...]:
-    def kept(line: bytes) -> bool:
-        step = orjson.loads(line).get("step")
-        return step is None or step <= STEPS
-
-    return tuple(
-        (path.name, tuple(x for x in path.read_bytes().splitlines() if kept(x)))
-        for path in sorted(SAMPLE.glob("*.jsonl"))
-    )
-
-
-def clean() -> Log:
-    """The first STEPS steps of the sample, as they were written."""
-    (settings,) = SAMPLE.glob("run-*.json")
-    return Log(
-        {name: [orjson.loads(x) for x in lines] for name, lines in _texts()},
-        json.loads((SAMPLE / "vocab.json").read_text()),
-        json.loads(settings.read_text()),
-    )
-
-
-@dataclass(frozen=True)
-class Fault:
-    """One fault. plant: changes a log. rule: that should find it, from step `first` on or at most `late`
-    steps after it: a mean over steps shows a change only after some; or `early` steps before it, where
-    what varies anyway was low by chance. rollouts, position, piece: what
-    the evidence names. also: rules that the same fault trips rightly. tokens: whether tokens are read
-    to find it."""
-
-    name: str
-    what: str
-    plant: Callable[[Log], None]
-    rule: str
-    severity: str = "severe"
-    first: int = AT
-    late: int = 0
-    early: int = 0
-    rollouts: frozenset[int] = field(default_factory=frozenset)
-    position: int | None = None
-    piece: str | None = None
-    also: frozenset[str] = frozenset()
-    tokens: bool = False
-
-
-def shift_logprobs(log: Log) -> None:
+def shift_logprobs(log: Log) -> Planted:
     for line in log.samples():
         line["logprobs"] = [*line["logprobs"][1:], line["logprobs"][-1]]
+    return Planted(log.scene.at, log.everyone())
 
 
-def shift_reference(log: Log) -> None:
+def shift_reference(log: Log) -> Planted:
     for line in log.samples():
         line["ref_logprobs"] = [line["ref_logprobs"][0], *line["ref_logprobs"][:-1]]
+    return Planted(log.scene.at, log.everyone())
 
 
-def blow_up_eos(log: Log) -> None:
+def shift_one_rank(log: Log) -> Planted:
+    rollouts = set[Place]()
+    for place, line in log.places():
+        if line["rank"] == 1:
+            own = line["sampling_logprobs"]
+            line["sampling_logprobs"] = [own[0], *own[:-1]]
+            rollouts.add(place)
+    return Planted(log.scene.at, frozenset(rollouts))
+
+
+def blow_up_eos(log: Log) -> Planted:
+    eos, tokens = log.id_of("<eos>"), set[tuple[int, int, int]]()
+    for (step, index), line in log.places():
+        if line["response_ids"][-1] == eos:
+            line["ref_logprobs"][-1] = line["logprobs"][-1] - 12.0 * log.scene.size
+            tokens.add((step, index, len(line["response_ids"]) - 1))
+    rollouts = frozenset(token[:2] for token in tokens)
+    return Planted(log.scene.at, rollouts, frozenset(tokens), frozenset(("<eos>",)))
+
+
+def one_token(log: Log) -> Planted:
+    step = log.scene.at + 6
+    index = log.dice.choice([i for i, x in enumerate(log.step(step)) if len(x["logprobs"]) > 5])
+    line = log.step(step)[index]
+    line["ref_logprobs"][5] = line["logprobs"][5] + 6.5 + math.log(log.scene.size)
+    return Planted(step, frozenset(((step, index),)), frozenset(((step, index, 5),)))
+
+
+def leave_reference(log: Log) -> Planted:
+    """Noise, as moves of the policy in all directions make it."""
+    spread = 1.5 * math.sqrt(log.scene.size)
     for line in log.samples():
-        if line["response_ids"][-1] == EOS:
-            line["ref_logprobs"][-1] = line["logprobs"][-1] - 12.0
+        line["ref_logprobs"] = [x - abs(log.dice.gauss(0, spread)) for x in line["logprobs"]]
+    return Planted(log.scene.at, log.everyone())
 
 
-def one_token(log: Log) -> None:
-    line = log.step(30)[7]
-    line["ref_logprobs"][5] = line["logprobs"][5] + 6.5
+def _noise(log: Log, first: int, a_step: float, grows: bool) -> dict[int, float]:
+    """Makes sampling_logprobs noisy; by step the mean of exp|d| over the noise as it was drawn."""
+    found: dict[int, list[float]] = {}
+    for line in log.samples(first):
+        spread = a_step * (line["step"] - first + 1 if grows else 1)
+        trainer = _before_updates(line)
+        noise = [log.dice.gauss(0, spread) for _ in trainer]
+        line["sampling_logprobs"] = [x + d for x, d in zip(trainer, noise, strict=True)]
+        found.setdefault(line["step"], []).extend(math.exp(abs(d)) for d in noise)
+    return {step: mean(values) for step, values in found.items()}
 
 
-def drift(log: Log) -> None:
-    dice = random.Random(0)
-    for line in log.samples(16):
-        spread = 0.01 * (line["step"] - 15)
-        line["sampling_logprobs"] = [x + dice.gauss(0, spread) for x in line["logprobs"]]
+def _before_updates(line: Line) -> list[float]:
+    """The trainer's log-probabilities with the weights that sampled."""
+    return line.get("old_logprobs", line["logprobs"])
 
 
-def stale_sampler(log: Log) -> None:
-    dice = random.Random(0)
-    for line in log.samples():
-        line["sampling_logprobs"] = [x + dice.gauss(0, 0.2) for x in line["logprobs"]]
+def drift(log: Log) -> Planted:
+    first = log.scene.at - 8
+    sizes = _noise(log, first, 0.01 * log.scene.size, grows=True)
+    step = next(step for step, value in sizes.items() if value > 1.05)
+    return Planted(step, log.everyone(first))
 
 
-def collapse_groups(log: Log) -> None:
-    for step in range(AT, STEPS + 1):
+def drift_slowly(log: Log) -> Planted:
+    first = log.scene.at - 8
+    early = median(_disagreement(log.step(s)) for s in range(log.scene.first, log.scene.first + 5))
+    sizes = _noise(log, first, 0.002 * log.scene.size, grows=True)
+    step = next(step for step, value in sizes.items() if value - 1 > max(3 * early, 0.01))
+    return Planted(step, log.everyone(first))
+
+
+def _disagreement(lines: Iterable[Line]) -> float:
+    """Mean exp|d| - 1 of sampler and trainer before its updates."""
+    return mean(
+        math.exp(abs(a - b)) - 1
+        for line in lines
+        for a, b in zip(_before_updates(line), line["sampling_logprobs"], strict=True)
+    )
+
+
+def stale_sampler(log: Log) -> Planted:
+    _noise(log, log.scene.at, 0.2 * log.scene.size, grows=False)
+    return Planted(log.scene.at, log.everyone())
+
+
+def collapse_groups(log: Log) -> Planted:
+    for step in range(log.scene.at, log.scene.last + 1):
         for group in log.groups(step):
             for line in group:
                 line |= {"reward": group[0]["reward"], "rewards": group[0]["rewards"]}
+    return Planted(log.scene.at, log.everyone())
 
 
-def truncate(log: Log) -> None:
-    for place, line in enumerate(log.samples()):
-        if place % 8 < 5:
+def truncate(log: Log) -> Planted:
+    rollouts = set[Place]()
+    for (step, index), line in log.places():
+        if index % 8 < 5 * log.scene.size:
             line |= {"is_truncated": True, "finish_reason": "length"}
+            rollouts.add((step, index))
+    return Planted(log.scene.at, frozenset(rollouts))
 
 
-def go_in_circles(log: Log) -> None:
-    for step in range(AT, STEPS + 1):
-        for index in (3, 11, 19):
+def go_in_circles(log: Log) -> Planted:
+    chosen, tokens = _drawn(log, round(3 * log.scene.size), 8), set[tuple[int, int, int]]()
+    for step in range(log.scene.at, log.scene.last + 1):
+        for index in chosen:
             line = log.step(step)[index]
-            period = [17, 25, 18]
-            line["response_ids"] = line["response_ids"][:8] + period * 12
+            line["response_ids"] = line["response_ids"][:8] + [17, 25, 18] * 12
             line["response"] += " 0:1" * 12
-            for name in ARRAYS:
+            for name in arrays_of(line):
                 line[name] = [*line[name][:8], *([-0.5] * 36)]
+            tokens.add((step, index, 8))
+    return Planted(log.scene.at, frozenset(t[:2] for t in tokens), frozenset(tokens))
 
 
-def duplicate_rank(log: Log) -> None:
+def duplicate_rank(log: Log) -> Planted:
     first, second = log.files
-    own = [x for x in log.files[second] if not (x.get("type") == "sample" and x["step"] >= AT)]
+    at = log.scene.at
+    own = [x for x in log.files[second] if not (x.get("type") == "sample" and x["step"] >= at)]
     copied = [
-        {**x, "rank": 1} for x in log.files[first] if x.get("type") == "sample" and x["step"] >= AT
+        {**x, "rank": 1} for x in log.files[first] if x.get("type") == "sample" and x["step"] >= at
     ]
     log.files[second] = [*own, *copied]
+    return Planted(at, frozenset(place for place, line in log.places() if line["rank"] == 1))
 
 
-def resume(log: Log) -> None:
-    again: dict[str, list[Line]] = {}
+def resume(log: Log) -> Planted:
+    at, again = log.scene.at, dict[str, list[Line]]()
     for name, lines in log.files.items():
-        header = {**lines[0], "attempt": "20261121T133805Z", "start_step": AT}
+        header = {**lines[0], "attempt": "20271121T133805Z", "start_step": at}
         header["started"] = lines[0]["started"] + 3600
-        later = [x for x in lines if x.get("step", 0) >= AT]
-        again[f"20261121T133805Z-{name.split('-', 1)[1]}"] = [header, *later]
-        log.files[name] = [x for x in lines if x.get("step", 0) <= AT + 3 and x["type"] != "close"]
+        later = [x for x in lines if x.get("step", 0) >= at]
+        again[f"20271121T133805Z-{name.split('-', 1)[1]}"] = [header, *later]
+        log.files[name] = [x for x in lines if x.get("step", 0) <= at + 3 and x["type"] != "close"]
+    rollouts = frozenset(place for place in log.everyone() if place[0] <= at + 3)
     log.files |= again
+    return Planted(at, rollouts)
 
 
-def hack_reward(log: Log) -> None:
-    for line in log.samples(20):
-        line["rewards"] = {"correct": 0.0, "format": 1.5}
-        line["reward"] = 1.5 + 0.001 * len(line["response"])
+def hack_reward(log: Log) -> Planted:
+    first = log.scene.at - 4
+    for line in log.samples(first):
+        line["rewards"] = {"correct": 0.0, "format": 1.5 * log.scene.size}
+        line["reward"] = 1.5 * log.scene.size + 0.001 * len(line["response"])
+    return Planted(first, log.everyone(first))
 
 
-def garble(log: Log) -> None:
+def garble(log: Log) -> Planted:
     """Bytes that no text has, as token ids of the byte-level alphabet and as what they decode to."""
-    pieces = log.vocabulary["pieces"]
+    pieces, tokens = log.vocabulary["pieces"], set[tuple[int, int, int]]()
     high = [i for i, piece in enumerate(pieces) if len(piece) == 1 and 0xE0 < ord(piece) < 0x100]
-    for step in range(AT, STEPS + 1):
-        for index in (5, 9):
+    chosen = _drawn(log, round(2 * log.scene.size), 8)
+    for step in range(log.scene.at, log.scene.last + 1):
+        for index in chosen:
             line = log.step(step)[index]
             ids = line["response_ids"]
             ids[4:12] = high[: len(ids[4:12])]
             line["response"] = line["response"][:6] + "\ufffd" * 8 + line["response"][14:]
+            tokens |= {(step, index, position) for position in range(4, min(12, len(ids)))}
+    return Planted(log.scene.at, frozenset(t[:2] for t in tokens), frozenset(tokens))
 
 
-def stop_rank(log: Log) -> None:
+def stop_rank(log: Log) -> Planted:
+    before = log.scene.at - 1
+    rows = enumerate(log.step(before))
+    written = frozenset((before, index) for index, line in rows if line["rank"] == 1)
     second = [*log.files][1]
-    log.files[second] = [x for x in log.files[second] if x.get("step", 0) < AT]
+    log.files[second] = [x for x in log.files[second] if x.get("step", 0) < log.scene.at]
+    return Planted(log.scene.at, written)
 
 
 def _copy_response(line: Line, source: Line) -> None:
-    line |= {name: source[name] for name in ("response", "response_ids", *ARRAYS)}
+    names = ("response", "response_ids", *arrays_of(source))
+    line |= {name: source[name] for name in names}
 
 
-def repeat_responses(log: Log) -> None:
-    for step in range(AT, STEPS + 1):
+def repeat_responses(log: Log) -> Planted:
+    for step in range(log.scene.at, log.scene.last + 1):
         for group in log.groups(step):
             least = min(group, key=lambda line: sum(line["sampling_logprobs"]))
             for line in group:
                 _copy_response(line, least)
+    return Planted(log.scene.at, log.everyone())
 
 
-def say_one_thing(log: Log) -> None:
-    for step in range(AT, STEPS + 1):
+def say_one_thing(log: Log) -> Planted:
+    for step in range(log.scene.at, log.scene.last + 1):
         lines = log.step(step)
         for line in lines:
             _copy_response(line, lines[0])
+    return Planted(log.scene.at, log.everyone())
 
 
-def lose_values(log: Log) -> None:
+def lose_values(log: Log) -> Planted:
+    tokens = set[tuple[int, int, int]]()
+    for (step, index), line in log.places():
+        lost = {i for i in range(len(line["logprobs"])) if i % 10 == 3}
+        line["logprobs"] = [None if i in lost else x for i, x in enumerate(line["logprobs"])]
+        tokens |= {(step, index, i) for i in lost}
+    return Planted(log.scene.at, frozenset(t[:2] for t in tokens), frozenset(tokens))
+
+
+def cut_array(log: Log) -> Planted:
+    rollouts = set[Place]()
+    for (step, index), line in log.places():
+        if index % 4 == 2:
+            line["ref_logprobs"] = line["ref_logprobs"][:-1]
+            rollouts.add((step, index))
+    return Planted(log.scene.at, frozenset(rollouts))
+
+
+def collapse_entropy(log: Log) -> Planted:
     for line in log.samples():
-        line["logprobs"] = [None if i % 10 == 3 else x for i, x in enumerate(line["logprobs"])]
+        line["entropy"] = [0.02 / log.scene.size * x for x in line["entropy"]]
+    return Planted(log.scene.at, log.everyone())
 
 
-def cut_array(log: Log) -> None:
+def fail_one_env(log: Log) -> Planted:
     for line in log.samples():
-        line["ref_logprobs"] = line["ref_logprobs"][:-1]
+        line["reward"] = 0.0 if line["env"] == "add" else line["reward"] + log.scene.size
+    rollouts = frozenset(place for place, line in log.places() if line["env"] == "add")
+    return Planted(log.scene.at, rollouts)
 
 
-def collapse_entropy(log: Log) -> None:
-    for line in log.samples():
-        line["entropy"] = [0.02 * x for x in line["entropy"]]
+def one_reward(log: Log) -> Planted:
+    step = log.scene.at + 6
+    index = log.dice.randrange(len(log.step(step)))
+    log.step(step)[index]["reward"] = 50.0 * log.scene.size
+    return Planted(step, frozenset(((step, index),)))
 
 
-def fail_one_env(log: Log) -> None:
-    for line in log.samples():
-        line["reward"] = 0.0 if line["env"] == "add" else line["reward"] + 1.0
-
-
-def one_reward(log: Log) -> None:
-    log.step(30)[4]["reward"] = 50.0
-
-
-def lose_rewards(log: Log) -> None:
-    for place, line in enumerate(log.samples()):
-        if place % 5 == 0:
+def lose_rewards(log: Log) -> Planted:
+    rollouts = frozenset(place for place in log.everyone() if place[1] % 5 == 0)
+    for place, line in log.places():
+        if place in rollouts:
             line["reward"] = None
+    return Planted(log.scene.at, rollouts)
 
 
-def flip_advantages(log: Log) -> None:
+def flip_advantages(log: Log) -> Planted:
+    """In groups of equal rewards advantages are 0 and stay it: the first step is that of another one."""
+    rollouts = frozenset(place for place, line in log.places() if line["advantage"])
     for line in log.samples():
         line["advantage"] = -line["advantage"]
+    return Planted(min(step for step, _ in rollouts), rollouts)
 
 
-def pay_length(log: Log) -> None:
+def pay_length(log: Log) -> Planted:
     for line in log.samples():
-        line["reward"] = 0.02 * len(line["response"])
+        line["reward"] = 0.02 * log.scene.size * len(line["response"])
+    return Planted(log.scene.at, log.everyone())
 
 
-def grow(log: Log) -> None:
+def grow(log: Log) -> Planted:
     for line in log.samples():
+        names = ("response_ids", *arrays_of(line))
         line["response"] += line["response"]
-        for name in ("response_ids", *ARRAYS):
+        for name in names:
             line[name] = [*line[name][:-1], *line[name]]
+    return Planted(log.scene.at, log.everyone())
 
 
-def switch_script(log: Log) -> None:
+def switch_script(log: Log) -> Planted:
     log.vocabulary["pieces"].append("ä¸Ń")  # 中 in the byte-level alphabet
-    new = len(log.vocabulary["pieces"]) - 1
-    for line in log.samples():
-        ids = line["response_ids"]
-        line["response_ids"] = [new if i % 6 == 2 else x for i, x in enumerate(ids)]
+    new, tokens = len(log.vocabulary["pieces"]) - 1, set[tuple[int, int, int]]()
+    for (step, index), line in log.places():
+        own = {i for i in range(len(line["response_ids"])) if i % 6 == 2}
+        line["response_ids"] = [new if i in own else x for i, x in enumerate(line["response_ids"])]
+        tokens |= {(step, index, i) for i in own}
+    rollouts = frozenset(t[:2] for t in tokens)
+    return Planted(log.scene.at, rollouts, frozenset(tokens), frozenset(("中",)))
 
 
-def stop_the_clock(log: Log) -> None:
-    for line in log.samples(1):
-        pause = 7200.0 if line["step"] >= AT else 0.0
+def stop_the_clock(log: Log) -> Planted:
+    for line in log.samples(log.scene.first):
+        pause = 7200.0 * log.scene.size if line["step"] >= log.scene.at else 0.0
         line["timestamp"] = 1.7e9 + 2.0 * line["step"] + pause
-
-
-FAULTS = (
-    Fault(
-        "off by one",
-        "logprobs are of the next token",
-        shift_logprobs,
-        "misaligned",
-        also=frozenset(("kl_spike", "mismatch", "token_type_kl")),
-        tokens=True,
-    ),
-    Fault(
-        "reference off by one",
-        "ref_logprobs are of the token before",
-        shift_reference,
-        "misaligned",
-        also=frozenset(("kl_spike", "token_type_kl")),
-        tokens=True,
-    ),
-    Fault(
-        "KL of one token type",
-        "`<eos>` is 12 nats less likely for the reference",
-        blow_up_eos,
-        "token_type_kl",
-        piece="<eos>",
-        also=frozenset(("kl_spike",)),
-        tokens=True,
-    ),
-    Fault(
-        "one token",
-        "token 5 of rollout 7 of step 30 is 6.5 nats likelier for the reference",
-        one_token,
-        "kl_spike",
-        severity="lead",
-        first=30,
-        rollouts=frozenset((7,)),
-        position=5,
-        tokens=True,
-    ),
-    Fault(
-        "sampler drift",
-        "noise on sampling_logprobs grows by 0.01 nats a step from step 16",
-        drift,
-        "mismatch",
-        first=16,
-        late=6,
-        tokens=True,
-    ),
-    Fault(
-        "stale sampler",
-        "noise of 0.2 nats on sampling_logprobs",
-        stale_sampler,
-        "mismatch",
-        tokens=True,
-    ),
-    Fault(
-        "collapsed groups",
-        "all rewards of a group are its first",
-        collapse_groups,
-        "zero_gradient",
-    ),
-    Fault("truncation", "5 of 8 responses cut off", truncate, "truncation"),
-    Fault(
-        "repetition",
-        "rollouts 3, 11, 19 end in 12 times the same 3 tokens",
-        go_in_circles,
-        "repetition",
-        severity="warning",
-        rollouts=frozenset((3, 11, 19)),
-        position=8,
-        also=frozenset(("kl_spike", "mismatch")),
-        tokens=True,
-    ),
-    Fault(
-        "duplicated rank",
-        "rank 1 logs rank 0's rollouts",
-        duplicate_rank,
-        "duplicated_rollouts",
-    ),
-    Fault("resume", "steps 24 to 27 are written twice", resume, "resumed", severity="lead"),
-    Fault(
-        "reward hack",
-        "from step 20 format pays 1.5, nothing is right",
-        hack_reward,
-        "part_falls",
-        first=20,
-        also=frozenset(("zero_gradient",)),
-    ),
-    Fault(
-        "garbled bytes",
-        "8 bytes that are no text in rollouts 5 and 9",
-        garble,
-        "garbled",
-        severity="warning",
-        rollouts=frozenset((5, 9)),
-        position=4,
-        tokens=True,
-    ),
-    Fault("stopped rank", "rank 1 writes no more", stop_rank, "stopped_rank"),
-    Fault(
-        "duplicate responses",
-        "all responses of a group are its least likely one",
-        repeat_responses,
-        "duplicates",
-        tokens=True,
-    ),
-    Fault(
-        "one response to all",
-        "all responses of a step are its first",
-        say_one_thing,
-        "same_everywhere",
-        also=frozenset(("duplicates",)),
-        tokens=True,
-    ),
-    Fault(
-        "gaps",
-        "every tenth value of logprobs is null",
-        lose_values,
-        "missing_values",
-        severity="warning",
-        position=3,
-        tokens=True,
-    ),
-    Fault(
-        "unequal arrays",
-        "ref_logprobs lack the last token",
-        cut_array,
-        "unequal_arrays",
-        severity="warning",
-        tokens=True,
-    ),
-    Fault("entropy collapse", "entropy is a 50th", collapse_entropy, "entropy_collapse"),
-    Fault(
-        "reward outlier",
-        "rollout 4 of step 30 has reward 50",
-        one_reward,
-        "reward_outliers",
-        first=30,
-        rollouts=frozenset((4,)),
-    ),
-    Fault(
-        "one env fails",
-        "the reward of env add is 0, that of env subtract 1 higher",
-        fail_one_env,
-        "hidden_env",
-        severity="warning",
-        early=1,
-        also=frozenset(("zero_gradient",)),
-    ),
-    Fault(
-        "lost rewards", "every fifth reward is null", lose_rewards, "unscored", severity="warning"
-    ),
-    Fault(
-        "flipped advantages",
-        "advantages have the other sign",
-        flip_advantages,
-        "advantages",
-        severity="warning",
-    ),
-    Fault(
-        "length pays",
-        "reward is 0.02 a character",
-        pay_length,
-        "reward_length",
-        severity="lead",
-        late=9,
-    ),
-    Fault(
-        "longer, not better",
-        "responses are said twice",
-        grow,
-        "length_without_gain",
-        severity="warning",
-        late=9,
-        also=frozenset(("truncation",)),
-    ),
-    Fault(
-        "another script",
-        "every sixth token is Chinese",
-        switch_script,
-        "foreign_script",
-        severity="lead",
-        tokens=True,
-    ),
-    Fault("pause", "two hours between two steps", stop_the_clock, "clock_gap", severity="lead"),
-)
+    return Planted(log.scene.at, log.everyone())

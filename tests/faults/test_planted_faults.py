@@ -5,54 +5,49 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from faults.plant import FAULTS, Fault, clean
+from faults.judge import judged, opened, severe
+from faults.kinds import FAULTS, Fault
+from faults.scene import LATER, SAMPLES, clean
 
 from board.core.findings import RULES
-from board.core.findings.finding import Finding
+from board.core.findings.finding import SEVERITIES, Finding
 from board.store.discovery import discover
 from board.store.findings import diagnose
-from board.store.run import Run, open_run
-
-SAMPLES = Path(__file__).parents[2] / "rollout_samples"
-
-
-def opened(folder: Path) -> Run:
-    (info,) = discover(folder).runs
-    return open_run(info)
-
-
-def planted(fault: Fault, folder: Path) -> tuple[Finding, ...]:
-    log = clean()
-    fault.plant(log)
-    return diagnose(opened(log.write(folder / "run")), tokens=fault.tokens).findings
+from board.store.run import open_run
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
-def test_a_planted_fault_is_found_where_it_was_planted(fault: Fault, tmp_path: Path) -> None:
-    findings = planted(fault, tmp_path)
-    found = next(
-        (found for found in findings if found.rule == fault.rule and at(found, fault)), None
-    )
-    assert found, [(found.rule, found.first_step) for found in findings]
-    assert found.severity == fault.severity
-    named = {evidence.index for evidence in found.evidence}
-    assert not fault.rollouts or named & fault.rollouts
-    if fault.position is not None:
-        assert found.evidence[0].position == fault.position
-        assert found.evidence[0].index in fault.rollouts or not fault.rollouts
-    if fault.piece is not None:
-        assert {evidence.piece for evidence in found.evidence} == {fault.piece}
-    severe = {found.rule for found in findings if found.severity == "severe"}
-    assert severe <= {fault.rule, *fault.also}
+def test_a_planted_fault_is_found_at_its_step_in_its_rollouts_and_tokens(
+    fault: Fault, tmp_path: Path
+) -> None:
+    verdict = judged(fault, tmp_path)
+    assert verdict.own, [(found.rule, found.first_step) for found in verdict.findings]
+    assert verdict.own.first_step == verdict.planted.step
+    assert verdict.named, verdict.own.evidence
+    assert SEVERITIES.index(verdict.own.severity) <= SEVERITIES.index(fault.severity)
+    assert verdict.own.source
+    assert None not in (verdict.own.value, verdict.own.threshold, verdict.own.target.step)
+    assert not verdict.others
 
 
-def at(found: Finding, fault: Fault) -> bool:
-    first = found.first_step
-    return first is not None and fault.first - fault.early <= first <= fault.first + fault.late
+# At the step before the mean of env add was 0.31 by chance, nearer to the 0 it becomes than to its usual
+# 0.8: no mean can tell.
+BY_CHANCE = {"one env fails": -1}
+
+
+@pytest.mark.parametrize(
+    "fault", [fault for fault in FAULTS if not fault.tokens], ids=lambda fault: fault.name
+)
+def test_it_is_found_as_well_where_no_threshold_was_chosen(fault: Fault, tmp_path: Path) -> None:
+    verdict = judged(fault, tmp_path, LATER)
+    assert verdict.own, [(found.rule, found.first_step) for found in verdict.findings]
+    assert verdict.own.first_step == verdict.planted.step + BY_CHANCE.get(fault.name, 0)
+    assert verdict.named, verdict.own.evidence
+    assert not verdict.others
 
 
 def test_every_rule_finds_a_planted_fault() -> None:
-    assert {rule.name for rule in RULES} <= {fault.rule for fault in FAULTS} | {"mismatch_drift"}
+    assert {rule.name for rule in RULES} == {fault.rule for fault in FAULTS}
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +65,7 @@ def test_a_rule_is_silent_on_the_run_without_a_fault(
 @pytest.mark.parametrize("name", ["grpo_arithmetic", "ppo_critic", "resumed"])
 def test_clean_runs_raise_nothing_severe(name: str) -> None:
     found = diagnose(open_run(discover(SAMPLES).run(name)))
-    assert not [f for f in found.findings if f.severity == "severe"]
+    assert not severe(found.findings)
 
 
 def test_the_bundled_reward_hack_is_found() -> None:

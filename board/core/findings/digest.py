@@ -56,7 +56,8 @@ class Digest:
     weights; engine_first, engine_second: the arrays compared. missing: by array the share of NaN.
     faults: arrays of another length than the response. loops: by rollout the longest; lengths: tokens
     of each rollout. broken: rollouts with their share of characters that are no text. common: the
-    largest share of rollouts, of different prompts, that are one response. kind_shares: of tokens.
+    largest share of rollouts, of different prompts, that are one response; common_prompts: how many
+    prompts. kind_shares: of tokens. foreign: some CJK tokens. unequal: a rollout of each array of faults.
     """
 
     step: int
@@ -78,7 +79,12 @@ class Digest:
     pairs: Pairs = field(default_factory=Pairs)
     common: float = float("nan")
     common_examples: tuple[Evidence, ...] = ()
+    common_prompts: int = 0
     kind_shares: Mapping[str, float] = field(default_factory=dict[str, float])
+    foreign: tuple[Evidence, ...] = ()
+    unequal: Mapping[str, tuple[Evidence, ...]] = field(
+        default_factory=dict[str, tuple[Evidence, ...]]
+    )
 
 
 def digest(tokens: StepTokens, groups: IntArray, broken: FloatArray, total: int) -> Digest:
@@ -89,7 +95,7 @@ def digest(tokens: StepTokens, groups: IntArray, broken: FloatArray, total: int)
     engine, pair, worst = _engine(tokens)
     missing, where = _missing(tokens)
     hashes = response_hashes(tokens)
-    common, examples = _common(tokens, groups, hashes)
+    common, examples, prompts = _common(tokens, groups, hashes)
     counts = np.bincount(tokens.token_kinds, minlength=len(KINDS))
     return Digest(
         step=tokens.step,
@@ -106,11 +112,17 @@ def digest(tokens: StepTokens, groups: IntArray, broken: FloatArray, total: int)
         missing=missing,
         missing_worst=where,
         faults=tokens.faults,
+        unequal={
+            name: tuple(Evidence(tokens.step, index) for index in indices)
+            for name, indices in tokens.faulty.items()
+        },
+        foreign=_foreign(tokens),
         loops=tuple(_loops(tokens)),
         broken=_broken(tokens, broken),
         pairs=_pairs(tokens, groups, hashes),
         common=common,
         common_examples=examples,
+        common_prompts=prompts,
         kind_shares={
             KINDS[i]: float(counts[i] / max(tokens.count, 1))
             for i in np.flatnonzero(counts).tolist()
@@ -218,21 +230,35 @@ def _response_probability(tokens: StepTokens) -> FloatArray:
 
 def _common(
     tokens: StepTokens, groups: IntArray, hashes: IntArray
-) -> tuple[float, tuple[Evidence, ...]]:
-    """The largest share of rollouts that are one response, where those are of two groups or more."""
+) -> tuple[float, tuple[Evidence, ...], int]:
+    """The largest share of rollouts that are one response, some of them, and of how many groups.
+
+    0 where they are of one group.
+    """
     known = np.flatnonzero((groups >= 0) & (hashes != 0))
     if len(known) < 2:
-        return float("nan"), ()
+        return float("nan"), (), 0
     _, inverse, counts = np.unique(hashes[known], return_inverse=True, return_counts=True)
     most = known[inverse == np.argmax(counts)]
-    if len(np.unique(groups[most])) < 2:
-        return 0.0, ()
+    prompts = len(np.unique(groups[most]))
+    if prompts < 2:
+        return 0.0, (), prompts
     length = int(np.diff(tokens.starts)[most[0]])
     found = tuple(
         Evidence(tokens.step, int(tokens.indices[place]), value=float(length))
         for place in most[:3].tolist()
     )
-    return len(most) / len(known), found
+    return len(most) / len(known), found, prompts
+
+
+def _foreign(tokens: StepTokens, count: int = 3) -> tuple[Evidence, ...]:
+    """The first CJK token of each of the rollouts that have most of them."""
+    places = np.flatnonzero(tokens.token_kinds == KINDS.index("CJK"))
+    if not len(places):
+        return ()
+    _, first, counts = np.unique(tokens.rollout_of[places], return_index=True, return_counts=True)
+    order = np.argsort(-counts, kind="stable")[:count]
+    return tuple(_evidence(tokens, int(places[first[i]]), float(counts[i])) for i in order.tolist())
 
 
 def _broken(tokens: StepTokens, shares: FloatArray) -> tuple[Evidence, ...]:

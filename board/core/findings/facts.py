@@ -34,12 +34,13 @@ class Copy:
 class StepRows:
     """The rollouts of one step. indices: [n]. columns: their numbers, [n], NaN where not recorded; those
     that the run does not record are absent. groups: [n] the place of each one's group in Facts.groups,
-    -1 for none.
+    -1 for none; envs: of each one's environment in Facts.env_rewards.
     """
 
     indices: IntArray
     columns: Mapping[str, FloatArray]
     groups: IntArray
+    envs: IntArray
 
 
 @dataclass(frozen=True)
@@ -84,15 +85,32 @@ class Facts:
         return None if values is None or not np.isfinite(values).any() else values
 
     def top(
-        self, step: int, column: str, count: int = 3, *, lowest: bool = False
+        self,
+        step: int,
+        column: str,
+        count: int = 3,
+        *,
+        lowest: bool = False,
+        beyond: float | None = None,
+        among: npt.NDArray[np.bool_] | None = None,
     ) -> tuple[Evidence, ...]:
-        """The rollouts of a step with the largest (or lowest) values of a column."""
+        """The rollouts of a step with the largest (or lowest) values of a column.
+
+        beyond: leaves out those that are not above it (or not below it). among: [n] those of the step
+        that are asked for.
+        """
         rows = self.rows_of(step)
         if column not in rows.columns:
             return ()
         values = rows.columns[column]
-        order = np.argsort(values if lowest else -values, kind="stable")
-        order = order[np.isfinite(values[order])][:count]
+        keys = values if lowest else -values
+        wanted = np.isfinite(values)
+        if beyond is not None:
+            wanted &= keys < (beyond if lowest else -beyond)
+        if among is not None:
+            wanted &= among
+        order = np.argsort(keys, kind="stable")
+        order = order[wanted[order]][:count]
         return tuple(
             Evidence(step, int(rows.indices[i]), value=float(values[i])) for i in order.tolist()
         )

@@ -29,8 +29,10 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The place one click leads to. page: "rollout", "rollouts", "overview", "health", "groups",
-    "mismatch" or "tokens"; metric: what to show there.
+    """The place one click leads to. page: "rollout", "rollouts", "health", "groups", "environments",
+    "mismatch" or "tokens"; metric: what to show there, `lowest` values first if so. index: of a rollout;
+    on the page of groups its group is the one that is opened. only: a type of token, "kind:CJK" or
+    "piece:<eos>". env: an environment. written_again: the rollouts that a resume replaced.
     """
 
     page: str
@@ -38,6 +40,10 @@ class Target:
     index: int | None = None
     position: int | None = None
     metric: str = ""
+    lowest: bool = False
+    only: str = ""
+    env: str = ""
+    written_again: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +69,21 @@ class Finding:
     target: Target
     unit: str = ""
     evidence: tuple[Evidence, ...] = ()
+
+
+_SHARE: Final = "share of "
+
+
+def in_words(value: float, unit: str) -> str:
+    """A measured value or its threshold with its unit: a share as a percentage, else 4 digits."""
+    if unit.startswith(_SHARE):
+        return f"{100 * value:.3g} % of {unit.removeprefix(_SHARE)}"
+    return f"{value:.4g} {unit}".strip()
+
+
+def first_index(evidence: Iterable[Evidence]) -> int | None:
+    """The rollout that is looked at first; None without evidence."""
+    return next((one.index for one in evidence), None)
 
 
 def worst_first(findings: Iterable[Finding]) -> list[Finding]:

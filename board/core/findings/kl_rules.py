@@ -15,10 +15,12 @@ from board.core.findings.thresholds import Limits
 from board.core.findings.trailing import Stretch, baselines, stretches
 
 _MOST: Final = 5
+_MATTERS: Final = 0.1
 _SPIKE_SOURCE: Final = (
-    "k3: Schulman 2020, Approximating KL Divergence; median and MAD of the steps before"
+    "k3: Schulman 2020, Approximating KL Divergence; against median and MAD of the steps before; bounds "
+    "are the board's"
 )
-_TYPE_SOURCE: Final = "contributions to the step mean of k3; Schulman 2020"
+_TYPE_SOURCE: Final = "contributions to the step mean of k3, Schulman 2020; bounds are the board's"
 
 
 def kl_spike(facts: Facts, limits: Limits) -> Iterator[Finding]:
@@ -47,7 +49,7 @@ def _spike(facts: Facts, limits: Limits, stretch: Stretch, value: float, bound: 
     step = int(facts.steps[stretch.worst])
     severity = _by_length(stretch.count, limits)
     digest = facts.digest(step)
-    tokens = _tokens(digest.tokens[:3], step) if digest and digest.tokens else ()
+    tokens = _tokens(_telling(digest), step) if digest else ()
     text = (
         f"The mean k3 of step {step} is {value:.3g} nats, where the steps before allow {bound:.3g}. "
         "Look at the tokens that carry it: a few against all odds, one type of token, or all of them?"
@@ -73,6 +75,13 @@ def _by_length(count: int, limits: Limits) -> Severity:
     if count >= limits["severe_steps"]:
         return "severe"
     return "warning" if count > 1 else "lead"
+
+
+def _telling(digest: Digest) -> list[TokenShare]:
+    """The tokens that contribute most, without those that hardly matter beside the first."""
+    return [
+        t for t in digest.tokens[:3] if t.contribution >= _MATTERS * digest.tokens[0].contribution
+    ]
 
 
 def _tokens(shares: Iterable[TokenShare], step: int) -> tuple[Evidence, ...]:
@@ -139,7 +148,7 @@ def _of_piece(
             piece.share,
             limits["share"],
             _TYPE_SOURCE,
-            Target("tokens", digest.step, metric="k3"),
+            Target("tokens", digest.step, metric="k3", only=f"piece:{name}"),
             "share of k3",
             _tokens(tokens, digest.step),
         )

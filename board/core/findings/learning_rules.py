@@ -7,16 +7,25 @@ from typing import Final
 
 import numpy as np
 
-from board.core.advantages import CONVENTIONS, FitCounts, by_convention, told
-from board.core.findings.facts import Facts
-from board.core.findings.finding import Evidence, Finding, Severity, Target
+from board.core.advantages import CONVENTIONS, BoolArray, FitCounts, by_convention, told
+from board.core.findings.facts import Facts, StepRows
+from board.core.findings.finding import Evidence, Finding, Severity, Target, first_index
 from board.core.findings.thresholds import Limits
-from board.core.findings.trailing import onset, stretches, trailing_mean
+from board.core.findings.trailing import onset, stretches, trailing_mean, window_words, worst_of
 from board.core.groups import Outcome, groups_of
+from board.core.kl import FloatArray
 
-_ENTROPY_SOURCE: Final = "arXiv 2505.22617: entropy is consumed for reward; bounds are the board's"
-_GROUPS_SOURCE: Final = "DAPO, arXiv 2503.14476, dynamic sampling; TRL frac_reward_zero_std"
+_ENTROPY_SOURCE: Final = (
+    "arXiv 2505.22617: entropy is traded for reward, and its collapse ends the gains; arXiv 2506.01939: "
+    "a minority of tokens of high entropy carries them; bounds are the board's"
+)
+_GROUPS_SOURCE: Final = (
+    "DAPO, arXiv 2503.14476, 3.2 on dynamic sampling; TRL frac_reward_zero_std (trl@f2cd577); bounds are "
+    "the board's"
+)
 _OUTCOMES: Final = {Outcome.ALL_RIGHT: "all right", Outcome.ALL_WRONG: "all wrong"}
+_SHOWN: Final = 3
+"""Rollouts that a finding names."""
 
 
 def entropy_collapse(facts: Facts, limits: Limits) -> Iterator[Finding]:
@@ -40,18 +49,19 @@ def entropy_collapse(facts: Facts, limits: Limits) -> Iterator[Finding]:
             f"in those up to step {step}. Samples of one prompt may have become alike, and little is "
             "left to learn from their differences."
         )
+        bound = limits["warning"] * float(first[0])
         yield Finding(
             "entropy_collapse",
             severity,
             "Entropy has collapsed",
             text,
             step,
-            int(facts.steps[onset(values < limits["warning"] * first[0], stretch.first, steps)]),
+            int(facts.steps[onset(-values, -bound, stretch.first, steps)]),
             int(facts.steps[stretch.last]),
             value,
             limits["warning"],
             _ENTROPY_SOURCE,
-            Target("overview", step, metric="entropy_mean"),
+            Target("tokens", step, metric="entropy", lowest=True),
             "share of the first steps' entropy",
             facts.top(step, "entropy_mean", lowest=True),
         )
@@ -63,18 +73,23 @@ def zero_gradient(facts: Facts, limits: Limits) -> Iterator[Finding]:
     if found is None:
         return
     steps = min(int(limits["steps"]), len(found.steps))
+    # A few steps alone, an evaluation say, are no training that fails.
+    is_whole = steps == int(limits["steps"])
     means = trailing_mean(found.zero_std, steps)
     for stretch in stretches(means >= limits["warning"], means, calm=steps):
         value = float(means[stretch.worst])
-        severity: Severity = "severe" if value >= limits["severe"] else "warning"
+        severity: Severity = "severe" if value >= limits["severe"] and is_whole else "warning"
         step = int(found.steps[stretch.worst])
-        first = onset(found.zero_std >= limits["warning"], stretch.first, steps)
+        first = onset(found.zero_std, limits["warning"], stretch.first, steps)
+        equal = _equal_groups(
+            facts, int(found.steps[worst_of(found.zero_std, stretch.worst, steps)])
+        )
         right, wrong = (
             float(trailing_mean(part, steps)[stretch.worst])
             for part in (found.all_right, found.all_wrong)
         )
         text = (
-            f"In the {steps} steps up to {step}, {value:.0%} of the groups have equal rewards throughout "
+            f"In {window_words(steps, step)}, {value:.0%} of the groups have equal rewards throughout "
             f"({right:.0%} all right, {wrong:.0%} all wrong): {found.effective[stretch.worst]} of "
             f"{found.rollouts[stretch.worst]} rollouts of step {step} give a gradient. "
             "Prompts may be too "
@@ -91,9 +106,14 @@ def zero_gradient(facts: Facts, limits: Limits) -> Iterator[Finding]:
             value,
             limits["warning"],
             _GROUPS_SOURCE,
-            Target("groups", step, metric="reward"),
+            Target(
+                "groups",
+                equal[0].step if equal else step,
+                equal[0].index if equal else None,
+                metric="reward",
+            ),
             "share of groups",
-            _equal_groups(facts, step),
+            equal,
         )
 
 
@@ -123,10 +143,11 @@ def advantages(facts: Facts, limits: Limits) -> Iterator[Finding]:
         return
     fit = told(counts)
     label = CONVENTIONS[fit.closest].label
-    if not fit.compared:
+    if fit.compared < limits["least"]:
         return
     if fit.convention is None:
         share = float(fit.shares[fit.closest])
+        furthest = _furthest(facts, counts, fit.closest)
         yield Finding(
             "advantages",
             "lead",
@@ -140,23 +161,52 @@ def advantages(facts: Facts, limits: Limits) -> Iterator[Finding]:
             share,
             0.5,
             CONVENTIONS[fit.closest].source,
-            Target("groups", metric="advantage"),
-            "share of steps that fit",
+            _furthest_place(furthest),
+            "share of steps",
+            furthest,
         )
         return
     yield from _differing(facts, limits, counts, fit.closest)
+
+
+def _furthest(facts: Facts, counts: FitCounts, convention: str) -> tuple[Evidence, ...]:
+    """The rollouts whose advantage is furthest from what the convention gives: they are of the steps of
+    which the furthest one is so.
+    """
+    of_steps = np.nan_to_num(counts.furthest[convention], nan=-1.0)
+    most = np.argsort(-of_steps, kind="stable")[:_SHOWN]
+    found: list[tuple[float, Evidence]] = []
+    for step in sorted(counts.steps[most[of_steps[most] > 0]].tolist()):
+        rows = facts.rows_of(step)
+        expected, _ = _expected(rows, step, convention)
+        apart = np.nan_to_num(np.abs(rows.columns["advantage"] - expected), nan=-1.0)
+        order = np.argsort(-apart, kind="stable")[:_SHOWN]
+        found += [
+            (float(apart[i]), _expects(rows, step, i, expected))
+            for i in order.tolist()
+            if apart[i] > 0
+        ]
+    found.sort(key=lambda one: -one[0])
+    return tuple(evidence for _, evidence in found[:_SHOWN])
+
+
+def _furthest_place(found: tuple[Evidence, ...]) -> Target:
+    if not found:
+        return Target("groups", metric="advantage")
+    return Target("groups", found[0].step, found[0].index, metric="advantage")
 
 
 def _differing(
     facts: Facts, limits: Limits, counts: FitCounts, convention: str
 ) -> Iterator[Finding]:
     assert facts.checks is not None, "there are counts"
-    label = CONVENTIONS[convention].label
+    label, source = CONVENTIONS[convention].label, CONVENTIONS[convention].source
     shares = np.zeros(len(facts.steps))
     shares[np.searchsorted(facts.steps, counts.steps)] = counts.differs[convention]
     shares /= facts.checks.rollouts
     for stretch in stretches(shares > limits["share"], shares):
         step = int(facts.steps[stretch.worst])
+        others = _others(facts, step, convention)
         yield Finding(
             "advantages",
             "warning",
@@ -168,22 +218,28 @@ def _differing(
             int(facts.steps[stretch.last]),
             float(shares[stretch.worst]),
             limits["share"],
-            "see core/advantages.py",
-            Target("groups", step, metric="advantage"),
+            f"{source}; the bound is the board's",
+            Target("groups", step, first_index(others), metric="advantage"),
             "share of rollouts",
-            _others(facts, step, convention),
+            others,
         )
 
 
 def _others(facts: Facts, step: int, convention: str) -> tuple[Evidence, ...]:
     """The first rollouts of a step whose advantages are not those of the convention."""
     rows = facts.rows_of(step)
+    expected, differs = _expected(rows, step, convention)
+    places = np.flatnonzero(differs)[:_SHOWN].tolist()
+    return tuple(_expects(rows, step, i, expected) for i in places)
+
+
+def _expected(rows: StepRows, step: int, convention: str) -> tuple[FloatArray, BoolArray]:
+    """See by_convention."""
     rewards, recorded = rows.columns["reward"], rows.columns["advantage"]
     groups = groups_of(np.full(len(rewards), step), rows.groups, rewards)
-    expected, differs = by_convention(convention, rewards, recorded, groups)
-    return tuple(
-        Evidence(
-            step, int(rows.indices[i]), None, f"expected {expected[i]:.4g}", float(recorded[i])
-        )
-        for i in np.flatnonzero(differs)[:3].tolist()
-    )
+    return by_convention(convention, rewards, recorded, groups)
+
+
+def _expects(rows: StepRows, step: int, place: int, expected: FloatArray) -> Evidence:
+    words, recorded = f"expected {expected[place]:.4g}", rows.columns["advantage"][place]
+    return Evidence(step, int(rows.indices[place]), None, words, float(recorded))

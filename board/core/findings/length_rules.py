@@ -8,17 +8,27 @@ from typing import Final
 import numpy as np
 
 from board.core.findings.facts import Facts
-from board.core.findings.finding import Finding, Severity, Target
+from board.core.findings.finding import Evidence, Finding, Severity, Target, first_index
 from board.core.findings.thresholds import Limits
-from board.core.findings.trailing import onset, stretches, trailing_error, trailing_mean
+from board.core.findings.trailing import (
+    onset,
+    stretches,
+    trailing_error,
+    trailing_mean,
+    window_words,
+    worst_of,
+)
+from board.core.groups import groups_of
 from board.core.kl import FloatArray
-from board.core.step_checks import StepChecks
+from board.core.step_checks import StepChecks, less_means
 
 _TRUNCATION_SOURCE: Final = (
-    "DAPO, arXiv 2503.14476, overlong filtering; TRL completions/clipped_ratio"
+    "DAPO, arXiv 2503.14476, 3.4, overlong filtering; TRL completions/clipped_ratio; bounds are the "
+    "board's"
 )
 _LENGTH_SOURCE: Final = (
-    "Dr. GRPO, arXiv 2503.20783: length may grow without a gain; bounds are the board's"
+    "Dr. GRPO, arXiv 2503.20783: GRPO lengthens wrong responses most; DAPO, arXiv 2503.14476, 4.3, looks "
+    "at length beside accuracy; bounds are the board's"
 )
 
 
@@ -28,18 +38,21 @@ def truncation(facts: Facts, limits: Limits) -> Iterator[Finding]:
     if values is None:
         return
     steps = min(int(limits["steps"]), len(values))
+    # A few steps alone are no training that fails.
+    is_whole = steps == int(limits["steps"])
     means = trailing_mean(values, steps)
     for stretch in stretches(means >= limits["warning"], means, calm=steps):
         value = float(means[stretch.worst])
-        severity: Severity = "severe" if value >= limits["severe"] else "warning"
+        severity: Severity = "severe" if value >= limits["severe"] and is_whole else "warning"
         step = int(facts.steps[stretch.worst])
-        first = onset(values >= limits["warning"], stretch.first, steps)
+        first = onset(values, limits["warning"], stretch.first, steps)
+        most = int(facts.steps[worst_of(values, stretch.worst, steps)])
+        cut_off = facts.top(most, "is_truncated", beyond=0.0)
         yield Finding(
             "truncation",
             severity,
             "Responses are cut off",
-            f"{value:.0%} of the responses of the {steps} steps up to {step} end at the "
-            "length limit. What "
+            f"{value:.0%} of the responses of {window_words(steps, step)} end at the length limit. What "
             "they would have answered is not known, and their rewards are of unfinished texts.",
             step,
             int(facts.steps[first]),
@@ -47,9 +60,9 @@ def truncation(facts: Facts, limits: Limits) -> Iterator[Finding]:
             value,
             limits["warning"],
             _TRUNCATION_SOURCE,
-            Target("rollouts", step, metric="is_truncated"),
+            Target("rollouts", most, first_index(cut_off), metric="is_truncated"),
             "share of rollouts",
-            facts.top(step, "is_truncated"),
+            cut_off,
         )
 
 
@@ -70,6 +83,9 @@ def length_without_gain(facts: Facts, limits: Limits) -> Iterator[Finding]:
     fires[: 2 * steps - 1] = False
     for stretch in stretches(fires, growth, calm=steps):
         step = int(facts.steps[stretch.worst])
+        bound = limits["growth"] * float(means[steps - 1])
+        most = int(facts.steps[worst_of(lengths, stretch.worst, steps)])
+        longest = facts.top(most, "response_tokens")
         yield Finding(
             "length_without_gain",
             "warning",
@@ -79,14 +95,14 @@ def length_without_gain(facts: Facts, limits: Limits) -> Iterator[Finding]:
             f"in the first {steps}; {name} went from {early:.3g} to {right[stretch.worst]:.3g}. "
             "Is length paid for, by the reward or by how the loss is averaged?",
             step,
-            int(facts.steps[stretch.first]),
+            int(facts.steps[onset(lengths, bound, stretch.first, steps)]),
             int(facts.steps[stretch.last]),
             float(growth[stretch.worst]),
             limits["growth"],
             _LENGTH_SOURCE,
-            Target("overview", step, metric="response_tokens"),
+            Target("rollouts", most, first_index(longest), metric="response_tokens"),
             "times the first length",
-            facts.top(step, "response_tokens"),
+            longest,
         )
 
 
@@ -95,41 +111,57 @@ def reward_length(facts: Facts, limits: Limits) -> Iterator[Finding]:
     checks = facts.checks
     if checks is None or not checks.pairs.any():
         return
-    correlation, compared = _within_groups(checks, int(limits["steps"]))
+    steps = int(limits["steps"])
+    correlation, compared = _within_groups(checks, steps)
+    alone, _ = _within_groups(checks, 1)
     fires = (correlation >= limits["correlation"]) & (compared >= limits["least"])
-    for stretch in stretches(fires, correlation, calm=int(limits["steps"])):
+    for stretch in stretches(fires, correlation, calm=steps):
         step = int(facts.steps[stretch.worst])
         value = float(correlation[stretch.worst])
+        first = onset(alone, limits["correlation"], stretch.first, steps)
+        most = int(facts.steps[worst_of(alone, stretch.worst, steps)])
+        rollouts = _together(facts, most)
         yield Finding(
             "reward_length",
             "lead",
             "Length and reward go together within groups",
-            f"Over the {int(limits['steps'])} steps up to {step}, reward and length of responses to one "
+            f"Over the {steps} steps up to {step}, reward and length of responses to one "
             f"prompt correlate at {value:.2f}. Does the reward pay for length, or are short "
             "ones cut off?",
             step,
-            int(facts.steps[stretch.first]),
+            int(facts.steps[first]),
             int(facts.steps[stretch.last]),
             value,
             limits["correlation"],
             "Singhal et al. 2023, A Long Way to Go, arXiv 2310.03716; the bound is the board's",
-            Target("groups", step, metric="reward"),
+            Target("groups", most, first_index(rollouts), metric="reward"),
             "correlation",
-            facts.top(step, "response_tokens"),
+            rollouts,
         )
 
 
 def _within_groups(checks: StepChecks, steps: int) -> tuple[FloatArray, FloatArray]:
     """[S] correlation of what is left of both after their group's mean, over the last `steps` steps,
-    and how many rollouts it is of.
+    and how many rollouts it is of; 0 where one of them does not vary.
     """
     sums = [
         _moving(values.astype(np.float64), steps)
         for values in (checks.xy, checks.xx, checks.yy, checks.pairs)
     ]
-    spread = np.sqrt(sums[1] * sums[2])
+    spread = np.sqrt(np.maximum(sums[1] * sums[2], 0.0))
     correlation = np.divide(sums[0], spread, out=np.zeros(len(spread)), where=spread > 1e-12)
     return correlation, sums[3]
+
+
+def _together(facts: Facts, step: int, count: int = 3) -> tuple[Evidence, ...]:
+    """The rollouts of a step that speak most for it: long and paid, or short and not."""
+    rows = facts.rows_of(step)
+    rewards, lengths = rows.columns["reward"], rows.columns["response_tokens"]
+    groups = groups_of(np.full(len(rewards), step), rows.groups, rewards)
+    _, reward, length = less_means(groups, rewards, lengths)
+    product = reward * length
+    order = np.argsort(-product, kind="stable")[:count]
+    return tuple(Evidence(step, int(rows.indices[i])) for i in order.tolist() if product[i] > 0)
 
 
 def _moving(values: FloatArray, steps: int) -> FloatArray:

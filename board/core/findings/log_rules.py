@@ -16,7 +16,6 @@ from board.core.findings.trailing import stretches
 from board.core.step_checks import StepChecks
 
 _OURS: Final = "the bound is the board's"
-_HEALTH: Final = Target("health")
 
 
 def misaligned(facts: Facts, limits: Limits) -> Iterator[Finding]:
@@ -32,11 +31,12 @@ def misaligned(facts: Facts, limits: Limits) -> Iterator[Finding]:
         guilty = culprit([*digest.audits])
         whose = f"{guilty} seems to be the shifted one. " if guilty else ""
         at = worst.correlations
+        on = "" if worst.rank is None else f"on rank {worst.rank} "
         yield Finding(
             "misaligned",
             "severe",
             "Arrays are off by one",
-            f"From step {digest.step} on, {worst.first}[i] correlates with "
+            f"From step {digest.step} on, {on}{worst.first}[i] correlates with "
             f"{worst.second}[i{worst.shift:+d}] "
             f"({at[worst.shift]:.2f}; at shift 0: {at[0]:.2f}). {whose}Ratios and KL of such tokens mean "
             "nothing: a logit at position t is of the token at t + 1.",
@@ -45,7 +45,7 @@ def misaligned(facts: Facts, limits: Limits) -> Iterator[Finding]:
             facts.digests[stretch.last].step,
             float(worst.shift),
             0.0,
-            "core/audit.py: correlation at shifts -1, 0, +1",
+            "correlation at shifts -1, 0, +1 (core/audit.py); the bounds are the board's",
             Target("health", digest.step, metric=guilty or worst.first),
             "shift in tokens",
             _apart(digest, guilty or worst.first),
@@ -111,6 +111,7 @@ def unequal_arrays(facts: Facts, limits: Limits) -> Iterator[Finding]:
                 _OURS,
                 Target("health", digest.step, metric=name),
                 "rollouts",
+                digest.unequal.get(name, ()),
             )
 
 
@@ -129,6 +130,8 @@ def stopped_rank(facts: Facts, limits: Limits) -> Iterator[Finding]:
             severe = to_end and stretch.count >= limits["steps"]
             first, last = int(facts.steps[stretch.first]), int(facts.steps[stretch.last])
             until = "and never again" if to_end else f"until step {last}"
+            before = int(facts.steps[stretch.first - 1]) if stretch.first else None
+            written = () if before is None else _last_of(facts, before, rank)
             yield Finding(
                 "stopped_rank",
                 "severe" if severe else "warning",
@@ -142,9 +145,17 @@ def stopped_rank(facts: Facts, limits: Limits) -> Iterator[Finding]:
                 float(stretch.count),
                 limits["steps"],
                 _OURS,
-                _HEALTH,
+                Target("health", first),
                 "steps",
+                written,
             )
+
+
+def _last_of(facts: Facts, step: int, rank: int) -> tuple[Evidence, ...]:
+    """The last rollout of a step that is a rank's own."""
+    rows = facts.rows_of(step)
+    own = rows.indices[rows.columns["rank"] == rank][-1:]
+    return tuple(Evidence(step, index, None, "the last one it wrote") for index in own.tolist())
 
 
 def _presence(facts: Facts, checks: StepChecks) -> dict[int, np.ndarray]:
@@ -192,7 +203,7 @@ def duplicated_rollouts(facts: Facts, limits: Limits) -> Iterator[Finding]:
             int(facts.steps[stretch.last]),
             float(counts[stretch.first]),
             limits["rollouts"],
-            "rollout_id is unique within a step",
+            "rollout_id is unique within a step of the record's schema; the bound is the board's",
             Target("rollouts", step, own[0].index),
             "rollouts",
             tuple(Evidence(step, c.index, None, f"the same as {c.of}") for c in own[:3]),
@@ -216,9 +227,13 @@ def resumed(facts: Facts, limits: Limits) -> Iterator[Finding]:
         last,
         float(count),
         0.0,
-        "attempts of the log",
-        _HEALTH,
+        "the log's attempts, of which a later one replaces the earlier; any step is told",
+        Target("health", first, written_again=True),
         "rollouts",
+        tuple(
+            Evidence(first, int(index), None, "as it was written again")
+            for index in facts.rows_of(first).indices[:1].tolist()
+        ),
     )
 
 
@@ -235,6 +250,7 @@ def clock_gap(facts: Facts, limits: Limits) -> Iterator[Finding]:
     for stretch in stretches(fires, np.nan_to_num(np.abs(gaps)), calm=0):
         step = int(facts.steps[stretch.worst])
         gap = float(gaps[stretch.worst])
+        index = _earliest(facts, step)
         yield Finding(
             "clock_gap",
             "lead",
@@ -247,6 +263,15 @@ def clock_gap(facts: Facts, limits: Limits) -> Iterator[Finding]:
             gap,
             bound,
             _OURS,
-            _HEALTH,
+            Target("rollouts", step, index, metric="timestamp", lowest=True),
             "seconds",
+            () if index is None else (Evidence(step, index, None, "the first one after it"),),
         )
+
+
+def _earliest(facts: Facts, step: int) -> int | None:
+    """The rollout of a step with the earliest timestamp; None where none has one."""
+    rows = facts.rows_of(step)
+    clock = rows.columns["timestamp"]
+    known = np.flatnonzero(np.isfinite(clock))
+    return int(rows.indices[known[np.argmin(clock[known])]]) if len(known) else None

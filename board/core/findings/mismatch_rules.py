@@ -7,15 +7,23 @@ from typing import Final
 
 import numpy as np
 
+from board.core.findings.digest import Digest
 from board.core.findings.facts import Facts
 from board.core.findings.finding import Finding, Target
 from board.core.findings.thresholds import Limits
-from board.core.findings.trailing import stretches
+from board.core.findings.trailing import onset, stretches
 
 _SOURCE: Final = (
-    "mean exp|d|: NeMo-RL docs/guides/grpo.md, token_mult_prob_error, below 1.05 in its own checks; ESS: "
-    "verl docs/algo/rollout_corr.md; Yao et al. 2025 on truncated importance sampling"
+    "mean exp|d|: NeMo-RL's token_mult_prob_error, to be looked into above 1.05 (NeMo-RL@7ea279a "
+    "docs/adding-new-models.md); ESS: verl@1dda039 docs/algo/rollout_corr.md, which warns below 0.3; the "
+    "bounds of severe are the board's; what it does to training: Yao et al. 2025, Your Efficient RL "
+    "Framework Secretly Brings You Off-Policy RL Training"
 )
+_DRIFT_SOURCE: Final = (
+    "NeMo-RL@7ea279a docs/guides/grpo.md: where token_mult_prob_error trends upward past 1 to 2 %, "
+    "weights are usually not updated as they should be; growth by 3 times is the board's bound"
+)
+_EBB: Final = 4
 
 
 def mismatch(facts: Facts, limits: Limits) -> Iterator[Finding]:
@@ -39,9 +47,9 @@ def mismatch(facts: Facts, limits: Limits) -> Iterator[Finding]:
             "Sampler and trainer disagree",
             f"At step {digest.step} the mean of exp|{second} - {first}| is "
             f"{values[stretch.worst]:.4f} and "
-            f"{ess[stretch.worst]:.0%} of the tokens remain effective when weighted for it. Other "
-            "precision, temperature, tokens or weights on one side? See the mismatch by "
-            "token and position.",
+            f"{ess[stretch.worst]:.0%} of the tokens remain effective when weighted for it; the "
+            f"largest difference of a token is {_largest(digest):.2g} nats. Other precision, "
+            "temperature, tokens or weights on one side, or one token alone?",
             digest.step,
             digests[stretch.first].step,
             digests[stretch.last].step,
@@ -54,6 +62,10 @@ def mismatch(facts: Facts, limits: Limits) -> Iterator[Finding]:
         )
 
 
+def _largest(digest: Digest) -> float:
+    return digest.engine.d_largest if digest.engine else float("nan")
+
+
 def mismatch_drift(facts: Facts, limits: Limits) -> Iterator[Finding]:
     """The mismatch grows over the run, while it may still be small."""
     values = np.array([d.engine.multiplicative - 1 if d.engine else np.nan for d in facts.digests])
@@ -64,8 +76,10 @@ def mismatch_drift(facts: Facts, limits: Limits) -> Iterator[Finding]:
     late = np.array([np.median(values[max(i - steps + 1, 0) : i + 1]) for i in range(len(values))])
     bound = max(limits["times"] * early, limits["least"])
     fires = late > bound
-    for stretch in stretches(fires, np.nan_to_num(late), calm=steps):
+    # What ebbs and comes back is one drift.
+    for stretch in stretches(fires, np.nan_to_num(late), calm=_EBB * steps):
         digest = facts.digests[stretch.worst]
+        first = onset(values, bound, stretch.first, steps)
         yield Finding(
             "mismatch_drift",
             "warning",
@@ -74,11 +88,11 @@ def mismatch_drift(facts: Facts, limits: Limits) -> Iterator[Finding]:
             f"{late[stretch.worst]:.2g} in those up "
             f"to {digest.step}. Are the sampler's weights still brought up to date, and all of them?",
             digest.step,
-            facts.digests[stretch.first].step,
+            facts.digests[first].step,
             facts.digests[stretch.last].step,
             float(late[stretch.worst]),
             bound,
-            _SOURCE,
+            _DRIFT_SOURCE,
             Target("mismatch", digest.step, metric="mismatch_kl"),
             "mean exp|d| - 1",
             digest.engine_worst,

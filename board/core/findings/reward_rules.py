@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from board.core.findings.facts import Facts
-from board.core.findings.finding import Evidence, Finding, Severity, Target
+from board.core.findings.finding import Evidence, Finding, Severity, Target, first_index
 from board.core.findings.thresholds import Limits
-from board.core.findings.trailing import Stretch, onset, stretches, trailing_error, trailing_mean
+from board.core.findings.trailing import (
+    Stretch,
+    onset,
+    stretches,
+    trailing_error,
+    trailing_mean,
+    worst_of,
+)
 from board.core.kl import FloatArray
 from board.core.metrics import REWARD_PART
 
 _HACK_SOURCE: Final = (
     "Skalse et al. 2022, Defining and Characterizing Reward Hacking, arXiv 2209.13085; bounds are the "
+    "board's"
+)
+_ENV_SOURCE: Final = (
+    "prime-rl@559b447 docs/training.md logs metrics of all and of each env apart; the bounds are the "
     "board's"
 )
 
@@ -39,8 +51,8 @@ def part_falls(facts: Facts, limits: Limits) -> Iterator[Finding]:
         fires = (rises[0] > limits["errors"] * rises[1]) & (-falls[0] > limits["errors"] * falls[1])
         fires &= lost >= limits["warning"]
         for stretch in stretches(fires, lost, calm=steps):
-            low = part <= early * (1 - limits["warning"])
-            first = int(facts.steps[onset(low, stretch.first, steps)])
+            low = early * (1 - limits["warning"])
+            first = int(facts.steps[onset(-part, -low, stretch.first, steps)])
             yield _fallen(facts, limits, column, stretch, first, float(lost[stretch.worst]))
 
 
@@ -51,7 +63,7 @@ def hidden_env(facts: Facts, limits: Limits) -> Iterator[Finding]:
         return
     change, error = _changes(curves.overall, steps)
     calm = change > -limits["errors"] * error
-    for name, means in zip(curves.names, curves.means, strict=True):
+    for place, (name, means) in enumerate(zip(curves.names, curves.means, strict=True)):
         early = float(trailing_mean(means[:steps], steps)[-1])
         if not early > 0:
             continue
@@ -59,34 +71,42 @@ def hidden_env(facts: Facts, limits: Limits) -> Iterator[Finding]:
         lost = -own / early
         fires = calm & (-own > limits["errors"] * own_error) & (lost >= limits["warning"])
         for stretch in stretches(fires, lost, calm=steps):
-            yield _hidden(facts, limits, name, means, early, stretch, lost)
+            env = _Env(place, name, means, early)
+            yield _hidden(facts, limits, env, stretch, lost)
 
 
-def _hidden(
-    facts: Facts,
-    limits: Limits,
-    name: str,
-    means: FloatArray,
-    early: float,
-    stretch: Stretch,
-    lost: FloatArray,
-) -> Finding:
+@dataclass(frozen=True)
+class _Env:
+    """An environment. place: in Facts.env_rewards; means: [S] of the rewards of its rollouts; early: of
+    the first steps.
+    """
+
+    place: int
+    name: str
+    means: FloatArray
+    early: float
+
+
+def _hidden(facts: Facts, limits: Limits, env: _Env, stretch: Stretch, lost: FloatArray) -> Finding:
     step, steps = int(facts.steps[stretch.worst]), int(limits["steps"])
-    low = means <= early * (1 - limits["warning"])
+    low = env.early * (1 - limits["warning"])
+    first = onset(-env.means, -low, stretch.first, steps)
+    most = int(facts.steps[worst_of(-env.means, stretch.worst, steps)])
     return Finding(
         "hidden_env",
         "warning",
         "An environment gets worse, hidden by the mean",
-        f"Between the first {steps} steps and those up to {step} the reward of env {name!r} has lost "
+        f"Between the first {steps} steps and those up to {step} the reward of env {env.name!r} has lost "
         f"{lost[stretch.worst]:.0%}, while the mean over all environments has not fallen.",
         step,
-        int(facts.steps[onset(low, stretch.first, steps)]),
+        int(facts.steps[first]),
         int(facts.steps[stretch.last]),
         float(lost[stretch.worst]),
         limits["warning"],
-        "the bound is the board's",
-        Target("overview", step, metric="reward"),
-        "share of the env's early reward",
+        _ENV_SOURCE,
+        Target("environments", most, metric="reward", env=env.name),
+        "share of the env's early reward that is lost",
+        facts.top(most, "reward", lowest=True, among=facts.rows_of(most).envs == env.place),
     )
 
 
@@ -102,7 +122,11 @@ def _fallen(
     facts: Facts, limits: Limits, column: str, stretch: Stretch, first: int, lost: float
 ) -> Finding:
     step, steps = int(facts.steps[stretch.worst]), int(limits["steps"])
+    curve = facts.curve(f"{column}_mean")
+    assert curve is not None
+    most = int(facts.steps[worst_of(-curve, stretch.worst, steps)])
     part = column.removeprefix(REWARD_PART)
+    paid = _paid_without(facts, most, column)
     return Finding(
         "part_falls",
         "severe" if lost >= limits["severe"] else "warning",
@@ -117,14 +141,23 @@ def _fallen(
         lost,
         limits["warning"],
         _HACK_SOURCE,
-        Target("overview", step, metric=column),
-        "share of the part's early value",
-        facts.top(step, "reward"),
+        Target("rollouts", most, first_index(paid), metric="reward"),
+        "share of the part's early value that is lost",
+        paid,
     )
 
 
+def _paid_without(facts: Facts, step: int, column: str) -> tuple[Evidence, ...]:
+    """The rollouts of the highest reward among those that the falling part pays less than usual."""
+    part = facts.rows_of(step).columns[column]
+    known = part[np.isfinite(part)]
+    if not len(known):
+        return facts.top(step, "reward")
+    return facts.top(step, "reward", among=part <= float(np.mean(known)))
+
+
 def reward_outliers(facts: Facts, limits: Limits) -> Iterator[Finding]:
-    """A reward far outside of the range of all rewards before it, or no finite number."""
+    """A reward far outside of the range of all rewards before it."""
     checks = facts.checks
     if checks is None or not checks.scored.any():
         return
@@ -142,6 +175,9 @@ def reward_outliers(facts: Facts, limits: Limits) -> Iterator[Finding]:
     for stretch in stretches(beyond > limits["times"], beyond):
         step = int(facts.steps[stretch.worst])
         is_high = high[stretch.worst] > highest
+        out = limits["times"] * (highest - lowest)
+        bound = highest + out if is_high else lowest - out
+        outside = facts.top(step, "reward", lowest=not is_high, beyond=bound)
         value = float(beyond[stretch.worst])
         severity: Severity = "severe" if value > limits["severe_times"] else "warning"
         yield Finding(
@@ -155,10 +191,10 @@ def reward_outliers(facts: Facts, limits: Limits) -> Iterator[Finding]:
             int(facts.steps[stretch.last]),
             value,
             limits["times"],
-            "the range of rewards before; the bound is the board's",
-            Target("rollouts", step, metric="reward"),
+            "the range of all rewards before; bounds are the board's",
+            Target("rollouts", step, first_index(outside), metric="reward", lowest=not is_high),
             "times the range",
-            facts.top(step, "reward", lowest=not is_high),
+            outside,
         )
 
 
@@ -172,6 +208,7 @@ def unscored(facts: Facts, limits: Limits) -> Iterator[Finding]:
         step = int(facts.steps[stretch.worst])
         rows = facts.rows_of(step)
         places = np.flatnonzero(~np.isfinite(rows.columns["reward"]))[:3].tolist()
+        lost = tuple(Evidence(step, int(rows.indices[i])) for i in places)
         yield Finding(
             "unscored",
             "warning",
@@ -185,7 +222,7 @@ def unscored(facts: Facts, limits: Limits) -> Iterator[Finding]:
             float(share[stretch.worst]),
             limits["share"],
             "the bound is the board's",
-            Target("rollouts", step, metric="reward"),
+            Target("rollouts", step, first_index(lost), metric="reward"),
             "share of rollouts",
-            tuple(Evidence(step, int(rows.indices[i])) for i in places),
+            lost,
         )

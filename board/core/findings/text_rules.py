@@ -15,6 +15,10 @@ from board.core.findings.trailing import stretches
 from board.core.kl import FloatArray
 
 _OURS: Final = "the bound is the board's"
+_LOOPS: Final = (
+    "Holtzman et al. 2020, arXiv 1904.09751, on degenerate loops; DAPO, arXiv 2503.14476, 3.3: "
+    "repetitive words in overlong samples"
+)
 _PIECE: Final = 40
 
 
@@ -42,8 +46,13 @@ def repetition(facts: Facts, limits: Limits) -> Iterator[Finding]:
             *_place(facts, stretch.worst, stretch.first, stretch.last),
             value,
             limits["rollouts"],
-            f"Holtzman et al. 2020, arXiv 1904.09751, on degenerate loops; {_OURS}",
-            Target("rollout", digest.step, found[stretch.worst][0].index),
+            f"{_LOOPS}; {_OURS}",
+            Target(
+                "rollout",
+                digest.step,
+                found[stretch.worst][0].index,
+                found[stretch.worst][0].position,
+            ),
             "share of rollouts",
             tuple(
                 Evidence(digest.step, x.index, x.position, x.piece[:_PIECE], float(x.tokens))
@@ -68,7 +77,12 @@ def garbled(facts: Facts, limits: Limits) -> Iterator[Finding]:
             value,
             limits["rollouts"],
             _OURS,
-            Target("rollout", digest.step, found[stretch.worst][0].index),
+            Target(
+                "rollout",
+                digest.step,
+                found[stretch.worst][0].index,
+                found[stretch.worst][0].position,
+            ),
             "share of rollouts",
             tuple(found[stretch.worst][:3]),
         )
@@ -81,6 +95,7 @@ def foreign_script(facts: Facts, limits: Limits) -> Iterator[Finding]:
     fires = (shares >= limits["share"]) & (before <= limits["before"])
     for stretch in stretches(fires, shares):
         digest, value = facts.digests[stretch.worst], float(shares[stretch.worst])
+        at = digest.foreign[0]
         yield Finding(
             "foreign_script",
             "lead",
@@ -92,8 +107,9 @@ def foreign_script(facts: Facts, limits: Limits) -> Iterator[Finding]:
             value,
             limits["share"],
             f"DeepSeek-R1, arXiv 2501.12948, on language mixing; {_OURS}",
-            Target("tokens", digest.step),
+            Target("rollout", digest.step, at.index, at.position),
             "share of tokens",
+            digest.foreign,
         )
 
 
@@ -120,8 +136,8 @@ def duplicates(facts: Facts, limits: Limits) -> Iterator[Finding]:
             *_place(facts, stretch.worst, stretch.first, stretch.last),
             float(pairs.equal),
             float(pairs.equal / excess[stretch.worst]),
-            "two samples of a policy p are equal with probability Σ p(x)²",
-            Target("groups", digest.step),
+            "two samples of a policy p are equal with probability Σ p(x)²; bounds are the board's",
+            Target("groups", digest.step, pairs.examples[0].index, metric="reward"),
             "equal pairs",
             pairs.examples[:3],
         )
@@ -133,6 +149,8 @@ def _excess(digest: Digest, limits: Limits) -> float:
     if not pairs.pairs:
         return 0.0
     if pairs.expected != pairs.expected:
+        if pairs.pairs < limits["pairs"]:
+            return 0.0
         return pairs.equal / pairs.pairs / limits["share"]
     noise = limits["deviations"] * np.sqrt(max(pairs.expected, 1.0))
     return pairs.equal / max(limits["times"] * pairs.expected, pairs.expected + noise)
@@ -143,7 +161,9 @@ def same_everywhere(facts: Facts, limits: Limits) -> Iterator[Finding]:
     shares = np.array(
         [
             d.common
-            if d.common_examples and (d.common_examples[0].value or 0) >= limits["tokens"]
+            if d.common_examples
+            and (d.common_examples[0].value or 0) >= limits["tokens"]
+            and d.common_prompts >= limits["prompts"]
             else 0.0
             for d in facts.digests
         ]

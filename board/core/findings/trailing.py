@@ -13,6 +13,8 @@ from board.core.kl import FloatArray
 
 MAD_TO_STD: Final = 1.4826
 """Scales the median absolute deviation to the standard deviation of a normal distribution."""
+_AFTER: Final = 3
+"""Places that tell the level after a change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,14 +96,36 @@ def stretches(fires: np.ndarray, badness: FloatArray, calm: int = 1) -> Iterator
         yield Stretch(int(part[0]), int(part[-1]), int(worst), len(part))
 
 
-def onset(beyond: np.ndarray, place: int, steps: int) -> int:
-    """Where what a trailing mean shows at `place` began: it rises after what it is a mean of.
+def onset(values: FloatArray, bound: float, place: int, steps: int) -> int:
+    """Where what a mean over `steps` places shows at `place` began: it rises after what it is a mean of.
 
-    beyond: bool [n], whether a place by itself is beyond the bound. Of the last `steps` places up to
-    `place`, the first of the last ones in a row that are; `place` where none is.
+    values: [n], larger is worse; bound: what a single place may reach. Of the last `steps` places up to
+    `place`, the one from which on the values exceed the reference most in sum: the estimate of a change
+    point by cumulative sums (Page 1954, Continuous inspection schemes, Biometrika 41). The reference is
+    half way between the level before and the level after; not below the bound, so that what grows
+    slowly begins where it passes the bound. NaN counts as the reference; `place` where none exceeds it.
     """
-    hits = np.flatnonzero(beyond[max(place - steps + 1, 0) : place + 1])
-    if not len(hits):
+    first = max(place - steps + 1, 0)
+    before = values[:first][np.isfinite(values[:first])]
+    after = values[place : place + _AFTER][np.isfinite(values[place : place + _AFTER])]
+    if not len(after):
         return place
-    breaks = np.flatnonzero(np.diff(hits) > 1)
-    return max(place - steps + 1, 0) + int(hits[breaks[-1] + 1] if len(breaks) else hits[0])
+    calm = median(before.tolist()) if len(before) else bound
+    reference = max(bound, (calm + median(after.tolist())) / 2)
+    excess = np.nan_to_num(values[first : place + 1] - reference)
+    sums = np.cumsum(excess[::-1])[::-1]
+    best = int(np.argmax(sums))
+    return first + best if sums[best] > 0 else place
+
+
+def window_words(steps: int, step: int) -> str:
+    """The steps that a mean is of, as words: "the 5 steps up to 24", "step 24"."""
+    return f"the {steps} steps up to {step}" if steps > 1 else f"step {step}"
+
+
+def worst_of(values: FloatArray, place: int, steps: int) -> int:
+    """Of the last `steps` places up to `place`, the one of the largest value: a mean over them has none
+    to look at.
+    """
+    first = max(place - steps + 1, 0)
+    return first + int(np.argmax(np.nan_to_num(values[first : place + 1], nan=-np.inf)))

@@ -32,7 +32,8 @@ def plain_facts(
     def rows_of(step: int) -> StepRows:
         own = step_of == step
         places = np.full(own.sum(), -1) if found is None else found.of_row[own]
-        return StepRows(index_of[own], {n: v[own] for n, v in columns.items()}, places)
+        env = np.full(own.sum(), -1) if envs is None else envs[0][own]
+        return StepRows(index_of[own], {n: v[own] for n, v in columns.items()}, places, env)
 
     env_rewards = None
     if envs is not None and rewards is not None:

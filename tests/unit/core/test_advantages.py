@@ -38,6 +38,17 @@ def test_a_changed_advantage_differs_and_no_other_does() -> None:
     assert np.flatnonzero(fit_advantages(REWARDS, made, GROUPS).differs).tolist() == [30]
 
 
+def test_the_convention_of_the_first_steps_is_the_runs_though_most_others_differ() -> None:
+    steps = np.repeat(np.arange(30), 12)
+    codes, rewards = np.tile(CODES[:12], 30), DICE.normal(size=360).round(2)
+    groups = groups_of(steps, codes, rewards)
+    made = CONVENTIONS["rloo"].compute(rewards, groups) * np.where(steps < 10, 1, -1)
+    fit = fit_advantages(rewards, made, groups)
+    assert fit.told.convention == "rloo"
+    assert sorted(set(steps[fit.differs])) == [*range(10, 30)]
+    assert fit_advantages(rewards, made[::-1], groups).told.convention is None
+
+
 def test_noise_fits_no_convention() -> None:
     assert fit_advantages(REWARDS, DICE.normal(size=48), GROUPS).told.convention is None
 

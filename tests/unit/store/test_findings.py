@@ -4,7 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from faults.plant import AT, clean, go_in_circles, shift_logprobs
+from faults.plant import go_in_circles, shift_logprobs
+from faults.scene import AT, clean
 from written_logs import rllb_run, texts_only_run, write_lines
 
 from board import cli
@@ -57,6 +58,23 @@ def test_a_trajectory_cut_into_samples_is_no_duplicate(tmp_path: Path) -> None:
     ]
     run = opened(write_lines(tmp_path / "run" / "a.jsonl", rows).parent)
     assert not [f for f in diagnose(run).findings if f.rule == "duplicated_rollouts"]
+
+
+def test_the_same_id_in_training_and_evaluation_is_no_duplicate(tmp_path: Path) -> None:
+    rows = [
+        {
+            "step": 1,
+            "rollout_id": "a",
+            "split": split,
+            "prompt": "p",
+            "response": "r",
+            "reward": 1.0,
+        }
+        for split in ("train", "eval", "eval")
+    ]
+    run = opened(write_lines(tmp_path / "run" / "a.jsonl", rows).parent)
+    (found,) = (f for f in diagnose(run).findings if f.rule == "duplicated_rollouts")
+    assert [e.index for e in found.evidence] == [2]
 
 
 def test_the_command_exits_by_severity_and_prints_one_document(

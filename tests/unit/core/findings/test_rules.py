@@ -9,7 +9,7 @@ from plain_facts import plain_facts
 from board.core.findings import find
 from board.core.findings.digest import Digest, digest
 from board.core.findings.facts import Facts
-from board.core.findings.finding import Finding
+from board.core.findings.finding import Finding, in_words
 from board.store.findings import default_thresholds
 
 LIMITS = default_thresholds()
@@ -55,6 +55,29 @@ def test_entropy_that_halves_has_not_collapsed() -> None:
 
 def test_one_step_of_truncation_is_no_finding() -> None:
     assert not found(facts(is_truncated_mean=np.where(np.arange(S) == 9, 1.0, 0.0)), "truncation")
+
+
+def test_truncation_of_fewer_steps_than_are_averaged_is_not_severe() -> None:
+    for steps, severity in ((2, "warning"), (5, "severe")):
+        each = np.arange(steps)
+        of = plain_facts({"is_truncated_mean": np.ones(steps)}, each, np.zeros(steps, np.int64), {})
+        assert [f.severity for f in found(of, "truncation")] == [severity]
+
+
+def test_what_is_shown_of_truncation_was_truncated() -> None:
+    steps, index = np.repeat(np.arange(5), 4), np.tile(np.arange(4), 5)
+    cut = np.where(index == 2, 1.0, 0.0)
+    curve = {"is_truncated_mean": np.full(5, 0.25)}
+    of = plain_facts(curve, steps, index, {"is_truncated": cut})
+    (finding,) = found(of, "truncation")
+    assert [e.index for e in finding.evidence] == [2]
+    assert finding.target.index == 2
+
+
+def test_a_share_is_told_as_a_percentage_and_any_other_number_with_its_unit() -> None:
+    assert in_words(0.925, "share of rollouts") == "92.5 % of rollouts"
+    assert in_words(0.12868, "nats") == "0.1287 nats"
+    assert in_words(3.0, "") == "3"
 
 
 def test_reward_that_rises_with_its_parts_is_no_finding() -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from board.core.findings.trailing import baselines, onset, stretches, trailing_mean
+from board.core.findings.trailing import baselines, onset, stretches, trailing_mean, worst_of
 
 NAN = float("nan")
 
@@ -36,7 +36,24 @@ def test_stretches_bridge_as_many_calm_places_as_allowed() -> None:
     assert found == [(1, 4, 2, 3), (7, 7, 7, 1)]
 
 
-def test_the_onset_is_the_first_place_in_the_window_beyond_by_itself() -> None:
-    beyond = np.array([1, 0, 0, 0, 1, 1, 1], bool)
-    assert onset(beyond, 6, 5) == 4
-    assert onset(np.zeros(7, bool), 6, 5) == 6
+def test_the_onset_of_a_jump_is_its_first_place_whatever_lies_just_before() -> None:
+    values = np.array([0.1, 0.0, 0.1, 0.0, 0.1, 0.3, 1.0, 0.9, 1.0, 1.0])
+    assert (
+        onset(values, 0.25, 8, 5) == 6
+    )  # 0.3 is beyond the bound, and nearer to before than to after
+    values[7] = 0.2  # one calm place does not end it
+    assert onset(values, 0.25, 8, 5) == 6
+
+
+def test_the_onset_of_a_slow_growth_is_where_it_passes_the_bound() -> None:
+    values = np.linspace(0.0, 1.0, 21)
+    assert onset(values, 0.52, 15, 10) == 11
+
+
+def test_without_a_place_beyond_the_bound_the_onset_is_where_the_mean_shows_it() -> None:
+    assert onset(np.zeros(7), 0.5, 6, 5) == 6
+    assert onset(np.full(7, NAN), 0.5, 6, 5) == 6
+
+
+def test_the_worst_place_of_a_mean_is_among_those_it_is_of() -> None:
+    assert worst_of(np.array([9.0, 1.0, NAN, 3.0, 2.0]), 4, 4) == 3

@@ -1,0 +1,83 @@
+"""What is found of a planted fault: at which step, with which rollouts and tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from faults.kinds import Fault
+from faults.scene import TUNED, Planted, Scene, clean
+
+from board.core.findings.finding import SEVERITIES, Finding
+from board.store.discovery import discover
+from board.store.findings import diagnose
+from board.store.run import Run, open_run
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """own: what the fault's rule found that holds at the planted step or begins later; of several, what
+    begins there. None where it found nothing, or only something that had ended before. is_at: whether it
+    begins there.
+    named: whether its evidence is of rollouts and tokens that were changed, and of no other. others:
+    rules that called something severe that has nothing to do with the fault.
+    """
+
+    planted: Planted
+    own: Finding | None
+    is_at: bool
+    named: bool
+    others: frozenset[str]
+    findings: tuple[Finding, ...]
+
+
+def opened(folder: Path) -> Run:
+    (info,) = discover(folder).runs
+    return open_run(info)
+
+
+def judged(
+    fault: Fault, folder: Path, scene: Scene = TUNED, *, tokens: bool | None = None
+) -> Verdict:
+    """Plants a fault in the run of a scene, looks the run over, and compares.
+
+    tokens: whether to read tokens; by default where the fault needs it.
+    """
+    log = clean(scene)
+    planted = fault.plant(log)
+    run = opened(log.write(folder / "run"))
+    findings = diagnose(run, tokens=fault.tokens if tokens is None else tokens).findings
+    own = sorted(
+        (f for f in findings if f.rule == fault.rule and _reaches(f, planted.step)),
+        key=lambda found: found.first_step != planted.step,
+    )
+    best = own[0] if own else None
+    return Verdict(
+        planted,
+        best,
+        best is not None and best.first_step == planted.step,
+        best is not None and is_named(best, planted),
+        severe(findings) - {fault.rule, *fault.also},
+        findings,
+    )
+
+
+def _reaches(found: Finding, step: int) -> bool:
+    return found.last_step is None or found.last_step >= step
+
+
+def is_named(found: Finding, planted: Planted) -> bool:
+    """Whether all evidence is of what was planted; none at all is not."""
+    tokens = {(e.step, e.index, e.position) for e in found.evidence}
+    return (
+        bool(found.evidence)
+        and {(e.step, e.index) for e in found.evidence} <= planted.rollouts
+        and (not planted.tokens or tokens <= planted.tokens)
+        and (not planted.pieces or {e.piece.strip() for e in found.evidence} <= planted.pieces)
+    )
+
+
+def severe(findings: Iterable[Finding]) -> frozenset[str]:
+    """Rules that called something severe."""
+    return frozenset(found.rule for found in findings if found.severity == SEVERITIES[0])
