@@ -93,13 +93,13 @@ def test_only_new_bytes_are_read(write_log, follow, monkeypatch):
     grown_from = path.stat().st_size
     append(path, rollout(500))
     read: list[int] = []
-    real = lines_module._lines
+    real = lines_module._stretches
 
     def watched(pread, start, *rest):
         read.append(start)
         return real(pread, start, *rest)
 
-    monkeypatch.setattr(lines_module, "_lines", watched)
+    monkeypatch.setattr(lines_module, "_stretches", watched)
     monkeypatch.setattr(
         "board.store.discovery.recognise", lambda *_: pytest.fail("read its head again")
     )
