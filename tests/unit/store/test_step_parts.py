@@ -140,6 +140,7 @@ def test_what_is_kept_of_steps_says_what_all_rollouts_say(
         if facts.checks.fit is not None:
             assert_same(facts.checks.fit, expected.checks.fit)
         assert_groups(run, expected)
+        assert_rows(facts, expected)
         assert_prompts(run, rows)
         for column in ("reward", "response_tokens", "step"):
             assert_environments(run, rows, column)
@@ -156,6 +157,14 @@ def eager() -> dict[str, dict[str, float]]:
         rule: {name: 2.0 if "steps" in name else 0.01 for name in limits} | {"enabled": 1.0}
         for rule, limits in default_thresholds().items()
     }
+
+
+def assert_rows(facts: Facts, expected: Facts) -> None:
+    for step in facts.steps.tolist():
+        found, wanted = facts.rows_of(step), expected.rows_of(step)
+        assert found.indices.tolist() == wanted.indices.tolist()
+        assert found.groups.tolist() == wanted.groups.tolist()
+        assert found.envs.tolist() == wanted.envs.tolist()
 
 
 def assert_groups(run: Run, expected: Facts) -> None:
