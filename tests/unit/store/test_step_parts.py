@@ -13,7 +13,7 @@ import pytest
 from plain_facts import plain_facts
 
 from board.core.findings import find
-from board.core.findings.facts import Facts
+from board.core.findings.facts import Facts, StepRows
 from board.core.groups import by_step, groups_of, is_right, pass_at_k_by_step
 from board.core.prompts import prompts_of, visits_from
 from board.store import batch, build, scan, step_parts, step_store
@@ -165,6 +165,22 @@ def assert_rows(facts: Facts, expected: Facts) -> None:
         assert found.indices.tolist() == wanted.indices.tolist()
         assert found.groups.tolist() == wanted.groups.tolist()
         assert found.envs.tolist() == wanted.envs.tolist()
+        assert_named(facts, step, found)
+
+
+def assert_named(facts: Facts, step: int, rows: StepRows) -> None:
+    """The first rollout by the clock and the last one of each rank."""
+    checks = facts.checks
+    assert checks is not None
+    clock, ranks = rows.columns["timestamp"], rows.columns["rank"]
+    earliest = int(checks.earliest[np.flatnonzero(checks.steps == step)[0]])
+    if np.isfinite(clock).any():
+        assert earliest == rows.indices[np.nanargmin(clock)]
+    else:
+        assert earliest == -1
+    own = checks.rank_steps == step
+    last = dict(zip(checks.ranks[own].tolist(), checks.rank_last[own].tolist(), strict=True))
+    assert last == {rank: rows.indices[ranks == rank][-1] for rank in np.unique(ranks).tolist()}
 
 
 def assert_groups(run: Run, expected: Facts) -> None:
