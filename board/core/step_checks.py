@@ -18,10 +18,11 @@ class StepChecks:
     """Arrays [S], ascending by step; NaN and 0 where a step has nothing of it.
 
     rollouts: of the step. scored: those with a finite reward; lowest, highest: of these. clock: the
-    latest timestamp. pairs: grouped rollouts of which reward and length are known; xx, yy, xy: sums of
-    squares and products of what is left of reward (x) and length (y) after their group's means. fit:
-    of the steps' advantages, None where none is recorded. rank_steps, ranks: (step, rank) of every rank
-    that has a rollout at a step.
+    latest timestamp; earliest: index of the rollout of the first one, -1 for none. pairs: grouped
+    rollouts of which reward and length are known; xx, yy, xy: sums of squares and products of what is
+    left of reward (x) and length (y) after their group's means. fit: of the steps' advantages, None
+    where none is recorded. rank_steps, ranks: (step, rank) of every rank that has a rollout at a step;
+    rank_last: index of its last one.
     """
 
     steps: IntArray
@@ -30,6 +31,7 @@ class StepChecks:
     lowest: FloatArray
     highest: FloatArray
     clock: FloatArray
+    earliest: IntArray
     pairs: IntArray
     xx: FloatArray
     yy: FloatArray
@@ -37,13 +39,15 @@ class StepChecks:
     fit: FitCounts | None = None
     rank_steps: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
     ranks: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
+    rank_last: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
 
 
 def step_checks(
     step_of: IntArray, columns: Mapping[str, FloatArray], groups: IntArray
 ) -> StepChecks:
-    """Of these rollouts. step_of: [n] ascending. columns: [n] each, NaN where not recorded, of them
-    reward, advantage, response_tokens, timestamp and rank. groups: [n] codes, below 0 for none.
+    """Of all rollouts of some steps, in their order. step_of: [n] ascending. columns: [n] each, NaN
+    where not recorded, of them reward, advantage, response_tokens, timestamp and rank. groups: [n]
+    codes, below 0 for none.
     """
     steps, starts, counts = np.unique(step_of, return_index=True, return_counts=True)
     none = np.full(len(step_of), np.nan)
@@ -61,10 +65,11 @@ def step_checks(
         _reduced(np.fmin, np.where(finite, reward, np.nan), starts),
         _reduced(np.fmax, np.where(finite, reward, np.nan), starts),
         _reduced(np.fmax, columns.get("timestamp", none), starts),
+        _earliest(columns.get("timestamp", none), starts, counts),
         spread[0].astype(np.int64),
         *spread[1:],
         fit,
-        *_presence(step_of, columns.get("rank", none)),
+        *_presence(step_of, columns.get("rank", none), starts),
     )
 
 
@@ -98,11 +103,24 @@ def less_means(
     return keep, x, y
 
 
-def _presence(step_of: IntArray, ranks: FloatArray) -> tuple[IntArray, IntArray]:
-    known = np.isfinite(ranks)
-    if not known.any():
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    steps, of_step = np.unique(step_of[known], return_inverse=True)
+def _earliest(clock: FloatArray, starts: IntArray, counts: IntArray) -> IntArray:
+    lows = np.repeat(_reduced(np.fmin, clock, starts), counts)
+    at_low = np.flatnonzero(clock == lows)
+    places, first = np.unique(np.repeat(np.arange(len(starts)), counts)[at_low], return_index=True)
+    found = np.full(len(starts), -1, np.int64)
+    found[places] = at_low[first] - starts[places]
+    return found
+
+
+def _presence(
+    step_of: IntArray, ranks: FloatArray, starts: IntArray
+) -> tuple[IntArray, IntArray, IntArray]:
+    known = np.flatnonzero(np.isfinite(ranks))[::-1]
+    if not len(known):
+        none = np.zeros(0, np.int64)
+        return none, none, none
     names, of_rank = np.unique(ranks[known].astype(np.int64), return_inverse=True)
-    pairs = np.unique(of_step * len(names) + of_rank)
-    return steps[pairs // len(names)], names[pairs % len(names)]
+    of_step = np.searchsorted(step_of[starts], step_of[known])
+    pairs, last = np.unique(of_step * len(names) + of_rank, return_index=True)
+    places = pairs // len(names)
+    return step_of[starts[places]], names[pairs % len(names)], known[last] - starts[places]

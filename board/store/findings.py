@@ -44,8 +44,10 @@ _COLUMNS: Final = (
 )
 _LABELS: Final = ("group_id", "env")
 _CHECKS: Final = (
-    *("step", "rollouts", "scored", "lowest", "highest", "clock", "pairs", "xx", "yy", "xy"),
+    *("step", "rollouts", "scored", "lowest", "highest", "clock", "earliest"),
+    *("pairs", "xx", "yy", "xy"),
 )
+_RANKS: Final = ("ranks", "rank_last")
 _COPIES: Final = ("copy:index", "copy:of", "copy:rank")
 _NO_RANK: Final = np.iinfo(np.int64).min
 _ROWS_KEPT: Final = 16
@@ -202,7 +204,7 @@ def _sample(groups: npt.NDArray[np.int64], most: int) -> npt.NDArray[np.intp]:
 def facts_of(run: Run) -> Facts:
     """What the index says of a run, without a look at its log or at its rollouts."""
     steps = run.steps["step"].to_numpy(np.int64)
-    table = run.part("checks", (*_CHECKS, *fit_columns(), "ranks", *_COPIES))
+    table = run.part("checks", (*_CHECKS, *fit_columns(), *_RANKS, *_COPIES))
     groups = groups_of_run(run)
     env_rewards = environment_curves(run) if "reward" in run.columns else None
     return Facts(
@@ -221,10 +223,15 @@ def facts_of(run: Run) -> Facts:
 
 
 def _checks(table: pa.Table) -> StepChecks:
-    rank_steps, ranks = _listed(table, "ranks")
+    (rank_steps, ranks), (_, last) = (_listed(table, name) for name in _RANKS)
     held = {name: table.column(name).to_numpy() for name in _CHECKS}
     return StepChecks(
-        held.pop("step"), **held, fit=fit_from(table), rank_steps=rank_steps, ranks=ranks
+        held.pop("step"),
+        **held,
+        fit=fit_from(table),
+        rank_steps=rank_steps,
+        ranks=ranks,
+        rank_last=last,
     )
 
 

@@ -193,13 +193,18 @@ def _envs(rows: pd.DataFrame, steps: IntArray, metrics: Sequence[str]) -> pa.Tab
 def _checks(rows: pd.DataFrame, steps: IntArray, codes: IntArray, same: RowsOf) -> pa.Table:
     held = {name: numbers(rows, name) for name in _CHECKED if name in rows}
     found = step_checks(steps, held, codes)
-    names = ("steps", "rollouts", "scored", "lowest", "highest", "clock", "pairs", "xx", "yy", "xy")
+    names = (
+        *("steps", "rollouts", "scored", "lowest", "highest", "clock", "earliest"),
+        *("pairs", "xx", "yy", "xy"),
+    )
     columns: dict[str, Any] = {name: getattr(found, name) for name in names}
     columns["step"] = columns.pop("steps")
     if found.fit is not None:
         columns |= _fit_columns(found)
     if len(found.ranks):
-        columns["ranks"] = _lists(found.steps, found.rank_steps, pa.array(found.ranks))
+        for name in ("ranks", "rank_last"):
+            values = pa.array(getattr(found, name))
+            columns[name] = _lists(found.steps, found.rank_steps, values)
     copies = _copies(rows, same)
     if len(copies):
         for name in ("index", "of", "rank"):

@@ -131,7 +131,7 @@ def stopped_rank(facts: Facts, limits: Limits) -> Iterator[Finding]:
             first, last = int(facts.steps[stretch.first]), int(facts.steps[stretch.last])
             until = "and never again" if to_end else f"until step {last}"
             before = int(facts.steps[stretch.first - 1]) if stretch.first else None
-            written = () if before is None else _last_of(facts, before, rank)
+            written = () if before is None else _last_of(facts.checks, before, rank)
             yield Finding(
                 "stopped_rank",
                 "severe" if severe else "warning",
@@ -151,10 +151,9 @@ def stopped_rank(facts: Facts, limits: Limits) -> Iterator[Finding]:
             )
 
 
-def _last_of(facts: Facts, step: int, rank: int) -> tuple[Evidence, ...]:
+def _last_of(checks: StepChecks, step: int, rank: int) -> tuple[Evidence, ...]:
     """The last rollout of a step that is a rank's own."""
-    rows = facts.rows_of(step)
-    own = rows.indices[rows.columns["rank"] == rank][-1:]
+    own = checks.rank_last[(checks.rank_steps == step) & (checks.ranks == rank)]
     return tuple(Evidence(step, index, None, "the last one it wrote") for index in own.tolist())
 
 
@@ -250,7 +249,8 @@ def clock_gap(facts: Facts, limits: Limits) -> Iterator[Finding]:
     for stretch in stretches(fires, np.nan_to_num(np.abs(gaps)), calm=0):
         step = int(facts.steps[stretch.worst])
         gap = float(gaps[stretch.worst])
-        index = _earliest(facts, step)
+        earliest = int(facts.checks.earliest[stretch.worst])
+        index = earliest if earliest >= 0 else None
         yield Finding(
             "clock_gap",
             "lead",
@@ -267,11 +267,3 @@ def clock_gap(facts: Facts, limits: Limits) -> Iterator[Finding]:
             "seconds",
             () if index is None else (Evidence(step, index, None, "the first one after it"),),
         )
-
-
-def _earliest(facts: Facts, step: int) -> int | None:
-    """The rollout of a step with the earliest timestamp; None where none has one."""
-    rows = facts.rows_of(step)
-    clock = rows.columns["timestamp"]
-    known = np.flatnonzero(np.isfinite(clock))
-    return int(rows.indices[known[np.argmin(clock[known])]]) if len(known) else None

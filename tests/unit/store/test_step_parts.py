@@ -13,7 +13,7 @@ import pytest
 from plain_facts import plain_facts
 
 from board.core.findings import find
-from board.core.findings.facts import Facts
+from board.core.findings.facts import Facts, StepRows
 from board.core.groups import by_step, groups_of, is_right, pass_at_k_by_step
 from board.core.prompts import prompts_of, visits_from
 from board.store import batch, build, scan, step_parts, step_store
@@ -140,6 +140,7 @@ def test_what_is_kept_of_steps_says_what_all_rollouts_say(
         if facts.checks.fit is not None:
             assert_same(facts.checks.fit, expected.checks.fit)
         assert_groups(run, expected)
+        assert_rows(facts, expected)
         assert_prompts(run, rows)
         for column in ("reward", "response_tokens", "step"):
             assert_environments(run, rows, column)
@@ -156,6 +157,30 @@ def eager() -> dict[str, dict[str, float]]:
         rule: {name: 2.0 if "steps" in name else 0.01 for name in limits} | {"enabled": 1.0}
         for rule, limits in default_thresholds().items()
     }
+
+
+def assert_rows(facts: Facts, expected: Facts) -> None:
+    for step in facts.steps.tolist():
+        found, wanted = facts.rows_of(step), expected.rows_of(step)
+        assert found.indices.tolist() == wanted.indices.tolist()
+        assert found.groups.tolist() == wanted.groups.tolist()
+        assert found.envs.tolist() == wanted.envs.tolist()
+        assert_named(facts, step, found)
+
+
+def assert_named(facts: Facts, step: int, rows: StepRows) -> None:
+    """The first rollout by the clock and the last one of each rank."""
+    checks = facts.checks
+    assert checks is not None
+    clock, ranks = rows.columns["timestamp"], rows.columns["rank"]
+    earliest = int(checks.earliest[np.flatnonzero(checks.steps == step)[0]])
+    if np.isfinite(clock).any():
+        assert earliest == rows.indices[np.nanargmin(clock)]
+    else:
+        assert earliest == -1
+    own = checks.rank_steps == step
+    last = dict(zip(checks.ranks[own].tolist(), checks.rank_last[own].tolist(), strict=True))
+    assert last == {rank: rows.indices[ranks == rank][-1] for rank in np.unique(ranks).tolist()}
 
 
 def assert_groups(run: Run, expected: Facts) -> None:

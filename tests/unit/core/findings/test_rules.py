@@ -6,10 +6,12 @@ import numpy as np
 from made_tokens import step_tokens
 from plain_facts import plain_facts
 
+from board.core.advantages import fit_advantages
 from board.core.findings import find
 from board.core.findings.digest import Digest, digest
 from board.core.findings.facts import Facts
 from board.core.findings.finding import Finding, in_words
+from board.core.groups import groups_of
 from board.store.findings import default_thresholds
 
 LIMITS = default_thresholds()
@@ -72,6 +74,21 @@ def test_what_is_shown_of_truncation_was_truncated() -> None:
     (finding,) = found(of, "truncation")
     assert [e.index for e in finding.evidence] == [2]
     assert finding.target.index == 2
+
+
+def test_the_advantages_named_are_the_furthest_of_the_whole_run() -> None:
+    dice = np.random.default_rng(5)
+    steps, index = np.repeat(np.arange(S), 8), np.tile(np.arange(8), S)
+    rewards, recorded = dice.normal(size=8 * S), dice.normal(size=8 * S)
+    codes = np.tile(np.repeat([0, 1], 4), S)
+    columns = {"reward": rewards, "advantage": recorded}
+    (finding,) = found(plain_facts({}, steps, index, columns, codes), "advantages")
+    groups = groups_of(steps, codes, rewards)
+    fit = fit_advantages(rewards, recorded, groups)
+    most = np.argsort(-np.abs(recorded - fit.expected))[:3]
+    named = [(e.step, e.index, e.value) for e in finding.evidence]
+    assert named == [(steps[i], index[i], recorded[i]) for i in most]
+    assert (finding.target.step, finding.target.index) == named[0][:2]
 
 
 def test_a_share_is_told_as_a_percentage_and_any_other_number_with_its_unit() -> None:
