@@ -59,17 +59,20 @@ class ArealTextsReader(Reader):
 
     def rows(self, line: Mapping[str, Any], at: Place) -> Sequence[Mapping[str, Any]]:
         """{above, text} of each sample; what stands before the first is a row without `above`."""
-        text = str(line.get("text", ""))
+        text = line.get("text")
+        if not isinstance(text, str):
+            return (line,)
         starts = [match.start() for match in _ABOVE.finditer(text)]
         before = text[: starts[0] if starts else None]
         rows = [{"text": before}] if before.strip() else []
-        ends = [*starts[1:], len(text)]
+        ends = [*starts[1:], len(text)][: len(starts)]
         return [*rows, *({"text": text[a:b]} for a, b in zip(starts, ends, strict=True))]
 
     def read(self, line: Mapping[str, Any], at: Place) -> Record:
         """The Record of one sample; the step is the folder's."""
-        above = _ABOVE.match(line["text"])
-        parts = _BETWEEN.split(line["text"][above.end() :], maxsplit=1) if above else []
+        text = line.get("text")
+        above = _ABOVE.match(text) if isinstance(text, str) else None
+        parts = _BETWEEN.split(text[above.end() :], maxsplit=1) if above and text else []
         if above is None or len(parts) < 2 or _AFTER.search(parts[1]) is None:
             raise RecordError("it is no sample", field="text", hint=_EXPECTED)
         builder = RecordBuilder(at.options)

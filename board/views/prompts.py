@@ -23,8 +23,8 @@ _SHOWN_ROWS: Final = 500
 _BESIDE: Final = 3
 _TEXT_HEIGHT: Final = 190
 _CUT: Final = 160
+# Responses that are listed: each step they are of is read for them.
 _NEWEST: Final = 64
-"""Responses that are listed; each step they are of is read for them."""
 _LISTS: Final = {
     "all": ("All", "Every prompt with rewards, in the order in which they come."),
     "never": (

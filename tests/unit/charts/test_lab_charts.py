@@ -22,12 +22,17 @@ from board.charts.mismatch_charts import (
 from board.charts.prompt_charts import prompt_course
 from board.charts.run_charts import RunSteps, overlaid_runs
 from board.charts.word_charts import shares_said
-from board.core.environments import env_curves
+from board.core.environments import EnvCurves, curves_from
 from board.core.mismatch import Decomposition, Likelihood, Slice, apart
 from board.core.rule_counts import RuleShares
 
 NAN = float("nan")
 PLAIN = CurveOptions(band="none")
+
+
+def env_curves(steps, envs, names, values) -> EnvCurves:
+    known = np.isfinite(values)
+    return curves_from(steps, envs, names, np.where(known, values, 0.0), known)
 
 
 def test_a_prompt_s_points_are_its_rollouts_and_missing_ones_are_counted() -> None:

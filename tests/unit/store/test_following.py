@@ -45,7 +45,7 @@ def opened_anew(folder: Path) -> Run:
             aside.rename(index)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_a_followed_run_is_the_run_opened_anew(tmp_path, monkeypatch, seed):
     monkeypatch.setattr(scan, "PART_ROWS", 7)
     monkeypatch.setattr(build, "PART_ROWS", 40)

@@ -87,4 +87,4 @@ def test_the_mismatch_of_a_step_is_that_of_its_tokens_and_can_be_stopped(tmp_pat
     assert first.parts is not None
     assert first.parts.total.d_mean == pytest.approx(d[tokens.in_loss].mean())
     assert (first.read, first.total, seen) == (8, 8, [])
-    assert {shares.rule for shares in first.shares} == {"ratio_clip", "dppo", "icepop", "tis"}
+    assert {counts.rule for counts in first.rules} == {"ratio_clip", "dppo", "icepop", "tis"}
