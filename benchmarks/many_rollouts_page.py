@@ -55,12 +55,12 @@ def _log(path: Path, rollouts: int) -> FileState:
     path.write_bytes(line.ljust(LINE_BYTES - 1) + b"\n")
     os.truncate(path, rollouts * LINE_BYTES)
     at = path.stat()
-    ends = {"head": head_hash(path, at.st_size), "ending": digest(bytes(END_BYTES))}
     return FileState(
         *(0, path.name, "native", at.st_size, at.st_mtime_ns, at.st_ino),
         consumed=at.st_size,
         lines=rollouts,
-        **ends,
+        head=head_hash(path, at.st_size),
+        ending=digest(bytes(END_BYTES)),
     )
 
 

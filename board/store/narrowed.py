@@ -1,5 +1,9 @@
 """A run as if it held the rollouts of some environments alone."""
 
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false
+# pyarrow ships without types.
+
 from __future__ import annotations
 
 from collections.abc import Sequence
