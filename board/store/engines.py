@@ -22,8 +22,8 @@ MANY_BYTES: Final = 1 << 30
 """From so many bytes on a second process is worth its start, about a second of CPU."""
 _AHEAD: Final = 2
 """Batches the second process has been given: one that it reads, one for when that is read."""
-_UNDER_WAY: Final = 8
-"""Batches read and not yet taken: what comes first is often still being read by the other process."""
+_UNDER_WAY: Final = _AHEAD + 1
+"""Batches that wait to be taken in their order: no more, so that whoever watches soon sees the first."""
 
 Awaited = Callable[[], BatchResult]
 

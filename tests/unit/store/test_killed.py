@@ -27,12 +27,19 @@ from board.store.storage import FolderStorage, index_folder
 KILLS = int(os.environ.get("ROLLOUT_BOARD_KILLS", "3"))
 BUILD = """
 import sys
+import time
 from pathlib import Path
 from board.store import build, engines, scan
 from board.store.discovery import discover
 from board.store.run import Follower
 build.SHARD_BYTES, build._COMMIT_SECONDS, scan.PART_ROWS = 40_000, 0.0, 50
 engines.MANY_BYTES = int(sys.argv[2])
+read = engines.index_batch
+def slowly(*arguments):
+    time.sleep(0.08)
+    return read(*arguments)
+if engines.MANY_BYTES == 1:  # else all is read before the second process has begun
+    engines.index_batch = slowly
 if __name__ == "__main__":
     (info,) = discover(Path(sys.argv[1])).runs
     print("begins", flush=True)
