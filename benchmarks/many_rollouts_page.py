@@ -27,7 +27,7 @@ from board.store.companions import read_companions
 from board.store.discovery import discover
 from board.store.followed import digest, head_hash
 from board.store.manifest import FileState
-from board.store.scan import END_BYTES
+from board.store.shard import END_BYTES
 from board.store.storage import index_folder
 
 _VISITS: Final = {

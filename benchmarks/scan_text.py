@@ -30,7 +30,8 @@ import pyarrow.parquet as pq
 
 from board.core.options import ReadOptions
 from board.store.batch import Work, index_batch
-from board.store.scan import Shard, index_shard
+from board.store.scan import index_shard
+from board.store.shard import Shard
 from board.store.storage import FolderStorage
 
 _PIECES: Final = (

@@ -24,7 +24,8 @@ from board.readers.base import Event
 from board.store import segments
 from board.store.followed import digest
 from board.store.manifest import NO_RANK, Segment, Tail, short_header
-from board.store.scan import PART_ROWS, Shard, ShardIndex, index_shard
+from board.store.scan import PART_ROWS, index_shard
+from board.store.shard import Shard, ShardIndex
 from board.store.storage import Storage
 from board.store.tally import Tally
 

@@ -33,7 +33,8 @@ from board.store.followed import change_of, head_hash
 from board.store.log_file import LogFile
 from board.store.manifest import FileState, Manifest, Segment
 from board.store.packed import readable
-from board.store.scan import END_BYTES, PART_ROWS, Shard
+from board.store.scan import PART_ROWS
+from board.store.shard import END_BYTES, Shard
 from board.store.tally import Tally
 
 Progress = Callable[[int, int], None]

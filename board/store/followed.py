@@ -13,7 +13,7 @@ from board.readers.locations import Location
 from board.readers.remote import RemoteLocation
 from board.store.log_file import AT_REST_SECONDS, LogFile
 from board.store.manifest import FileState
-from board.store.scan import END_BYTES
+from board.store.shard import END_BYTES
 
 Change = Literal["same", "grown", "replaced"]
 

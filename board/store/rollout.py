@@ -30,10 +30,11 @@ from board.readers.messages import message_text
 from board.readers.parse import parse_whole
 from board.readers.sources import Row
 from board.store import segments
+from board.store.line_scan import MENDED
 from board.store.log_file import LogFile
 from board.store.packed import readable
+from board.store.record_row import previews
 from board.store.run import Run
-from board.store.scan import MENDED, previews
 
 _LOCATED: Final = (
     *("step", "file", *segments.LOCATION, segments.PART),

@@ -17,9 +17,9 @@ from board.core.alignment import (
     words,
 )
 from board.errors import BoardError
+from board.store.record_row import PREVIEW_TOKENS
 from board.store.rollout import OpenRollout
 from board.store.run import Run
-from board.store.scan import PREVIEW_TOKENS
 from board.store.spans import in_loss
 from board.store.table_columns import PREVIEW_CHARS
 from board.views import _cached, _state, _tokens

@@ -17,8 +17,9 @@ from board.core.options import ReadOptions
 from board.core.records import Record
 from board.readers import READERS, reader_named, recognise
 from board.readers.base import Reader
-from board.store import scan, segments
-from board.store.scan import Shard, ShardIndex, index_shard
+from board.store import column_scan, scan, segments
+from board.store.scan import index_shard
+from board.store.shard import Shard, ShardIndex
 
 DATA = Path(__file__).parents[2] / "formats" / "data"
 BY_COLUMNS = [reader for reader in READERS if type(reader).columns is not Reader.columns]
@@ -173,9 +174,9 @@ def log(draw: Random, lines: Sequence[bytes]) -> bytes:
 @pytest.fixture
 def small_parts(monkeypatch) -> None:
     """Parts and tables of a few rows; lines are taken together however few of them are plain."""
-    monkeypatch.setattr(scan, "_CHUNK_ROWS", 12)
+    monkeypatch.setattr("board.store.part._CHUNK_ROWS", 12)
     monkeypatch.setattr(scan, "PART_ROWS", 25)
-    monkeypatch.setattr(scan, "_MOST_ODD", 1)
+    monkeypatch.setattr(column_scan, "_MOST_ODD", 1)
 
 
 @pytest.mark.parametrize("name", OF_LINES)

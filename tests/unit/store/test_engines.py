@@ -11,7 +11,7 @@ from board.core.options import ReadOptions
 from board.store import engines
 from board.store.batch import Work
 from board.store.engines import Job, local
-from board.store.scan import Shard
+from board.store.shard import Shard
 from board.store.storage import FolderStorage
 
 _BATCHES = 12

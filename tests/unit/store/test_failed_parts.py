@@ -13,7 +13,7 @@ from board.store import batch, build
 from board.store.discovery import discover
 from board.store.engines import InProcess
 from board.store.run import Follower, open_run
-from board.store.scan import Shard
+from board.store.shard import Shard
 from board.store.storage import MemoryStorage
 
 

@@ -23,7 +23,8 @@ from board.readers import READERS, reader_named
 from board.readers.base import Reader
 from board.readers.parse import LineParser, parse_whole
 from board.store import segments
-from board.store.scan import Shard, index_shard
+from board.store.scan import index_shard
+from board.store.shard import Shard
 
 LINES = int(os.environ.get("ROLLOUT_BOARD_FUZZ", "100000"))
 _EACH = 2500

@@ -16,7 +16,8 @@ from board.readers.base import Place
 from board.readers.mapping import MappingReader
 from board.readers.plugins import loaded
 from board.store.discovery import discover
-from board.store.scan import Shard, index_shard
+from board.store.scan import index_shard
+from board.store.shard import Shard
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "formats.md"
 MAPPING = '[keys]\nresponse = "out"\nreward = "score"\nstep = "it"\n'

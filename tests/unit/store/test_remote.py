@@ -28,7 +28,7 @@ from board.store.discovery import discover, location_below, resolve_inside
 from board.store.own_thresholds import own_thresholds
 from board.store.rollout import open_rollout
 from board.store.run import Follower, Run, open_run
-from board.store.scan import Shard
+from board.store.shard import END_BYTES, Shard
 
 
 @pytest.fixture(scope="module")
@@ -160,7 +160,7 @@ def test_of_an_object_that_grew_only_what_is_new_is_read(store):
     run = follower.run(discover(location_of(url)).runs[0])
     assert run.rollout_count == 2002
     assert run.rollouts["line"].tolist() == list(range(1, 2003))
-    assert store.asked.bytes < len(rows(2000, 2001)) + 3 * scan.END_BYTES + 1
+    assert store.asked.bytes < len(rows(2000, 2001)) + 3 * END_BYTES + 1
 
 
 def test_new_replaced_and_deleted_objects_are_noticed(store):

@@ -16,6 +16,7 @@ from board.errors import NotFoundError
 from board.store import scan, table_columns
 from board.store.discovery import discover
 from board.store.run import Follower, indexed_run, open_run
+from board.store.shard import Shard
 from board.store.storage import FolderStorage
 
 NAN = float("nan")
@@ -481,12 +482,12 @@ def test_a_file_that_grew_since_it_was_found_is_read_to_the_end_of_its_line(tmp_
 
 def test_what_is_consumed_ends_before_a_torn_line(write_log):
     path = write_log("x.jsonl", rollout(1), b'{"step": 2', fresh=True)
-    (index,) = scan.index_shard(scan.Shard(path, "x.jsonl", "rllb"))
+    (index,) = scan.index_shard(Shard(path, "x.jsonl", "rllb"))
     assert index.consumed == path.read_bytes().index(b"\n") + 1
     assert index.lines == 1
     append(path, b', "response": "r"}\n')
     (rest,) = scan.index_shard(
-        scan.Shard(path, "x.jsonl", "rllb", start=index.consumed, first_line=index.lines + 1)
+        Shard(path, "x.jsonl", "rllb", start=index.consumed, first_line=index.lines + 1)
     )
     assert rest.rows[["step", "line"]].values.tolist() == [[2, 2]]
 
@@ -496,11 +497,11 @@ def test_shards_put_together_are_the_file(write_log, cut):
     lines = [tokens(s, [-1.0 * s], [-2.0], reward=s, note=f"n{s}") for s in range(20)]
     path = write_log("x.jsonl", *lines)
     offsets = [0, *np.cumsum([len(json.dumps(line)) + 1 for line in lines]).tolist()]
-    (whole,) = (part.rows for part in scan.index_shard(scan.Shard(path, "x.jsonl", "rllb")))
+    (whole,) = (part.rows for part in scan.index_shard(Shard(path, "x.jsonl", "rllb")))
     parts = [
         part.rows
         for start, end, first in ((0, offsets[cut], 1), (offsets[cut], None, cut + 1))
-        for part in scan.index_shard(scan.Shard(path, "x.jsonl", "rllb", start, end, first))
+        for part in scan.index_shard(Shard(path, "x.jsonl", "rllb", start, end, first))
     ]
     together = pd.concat([part for part in parts if len(part)], ignore_index=True)
     pd.testing.assert_frame_equal(together, whole)
@@ -510,7 +511,7 @@ def test_chunks_of_rows_are_one_table(write_log, opened, monkeypatch):
     lines = [tokens(1, [-1.0 * i], [-2.0], **({"late": i} if i > 7 else {})) for i in range(10)]
     write_log("x.jsonl", *lines)
     whole = opened().rollouts
-    monkeypatch.setattr(scan, "_CHUNK_ROWS", 3)
+    monkeypatch.setattr("board.store.part._CHUNK_ROWS", 3)
     pd.testing.assert_frame_equal(opened().rollouts, whole)
 
 

@@ -1,0 +1,100 @@
+"""Lines or rows of a shard that are taken together, where its reader makes columns of them."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Final
+
+from board.core.options import ReadOptions
+from board.core.vocabulary import Vocabulary
+from board.readers.base import Reader
+from board.readers.columns import Block, Values
+from board.readers.lines import Stretch
+from board.readers.parse import parse_plain
+from board.readers.sources import RowStretch
+from board.store.line_scan import LineScan, reader_of
+from board.store.repeats import BY_FILE, line_key, repeat_keys
+from board.store.shard import END_BYTES, Shard
+from board.store.table_columns import Patience, table_columns
+
+_MOST_ODD: Final = 8
+"""Lines are taken together where at most one of so many has to be looked at for itself."""
+
+
+def makes_columns(shard: Shard) -> bool:
+    """Whether the shard's reader can take many of its lines together."""
+    kind = type(reader_of(shard))
+    return kind.columns is not Reader.columns and kind.rows is Reader.rows and not shard.joined
+
+
+class ColumnScan(LineScan):
+    """The state of reading one shard, many lines or rows at once."""
+
+    def __init__(self, shard: Shard, options: ReadOptions, vocabulary: Vocabulary | None) -> None:
+        super().__init__(shard, options, vocabulary)
+        self._patience = Patience()
+
+    def take_stretch(self, stretch: Stretch) -> None:
+        """Reads lines: together where the reader makes columns of them, else each as `take` does."""
+        if not stretch.ended or not self._take_together(stretch):
+            for line in stretch.lines():
+                self.take(line)
+            return
+        self._consumed = stretch.offset + sum(stretch.sizes)
+        for line in stretch.last_lines(END_BYTES):
+            self._remember(line)
+
+    def take_table(self, rows: RowStretch) -> None:
+        """Reads rows of a file that is no lines of text, as take_stretch does lines."""
+        if not self._take_block(rows.block, list(range(rows.block.rows)), rows):
+            for line in rows.lines():
+                self.take_row(line)
+
+    def _take_together(self, stretch: Stretch) -> bool:
+        if not self._patience.tries():
+            return False
+        records = parse_plain(stretch.texts)
+        places = [place for place, record in enumerate(records) if record is not None]
+        block = Block.of([record for record in records if record is not None])
+        return self._patience.learns(self._take_block(block, places, stretch))
+
+    def _take_block(self, block: Block, places: Sequence[int], stretch: Stretch) -> bool:
+        """Whether lines of one rollout each could be taken together; if not, nothing was taken.
+
+        places: where in the stretch the rows of the block stand. The other lines, and odd rows, are read
+        each for itself.
+        """
+        found = self._reader.columns(block, self._place) if places else None
+        count = len(stretch.sizes)
+        if found is None or count - len(found.steps) > count // _MOST_ODD:
+            return False
+        made = table_columns(found)
+        if made is None or not self._part.has_place_for(made[1]):
+            return False
+        columns = made[0]
+        places = [place for row, place in enumerate(places) if row not in found.odd]
+        columns |= self._places(places, stretch)
+        if self._reader.repeats in BY_FILE:
+            columns["repeat_key"] = [line_key(stretch.texts[place], 0) for place in places]
+        elif self._reader.repeats != "never":
+            columns["repeat_key"] = repeat_keys(found, self._reader.repeats)
+        before, taken = self._number, 0
+        for odd in sorted(set(range(count)).difference(places)):
+            until = bisect_left(places, odd)
+            self._part.add_columns(columns, taken, until, found.remarks)
+            self._number, taken = before + odd, until
+            self.take_row(stretch.line(odd))
+        self._part.add_columns(columns, taken, len(places), found.remarks)
+        self._number = before + count
+        return True
+
+    def _places(self, places: Sequence[int], stretch: Stretch) -> dict[str, Values]:
+        """Where the rows stand."""
+        offsets = list(accumulate(stretch.sizes[:-1], initial=stretch.offset))
+        return {
+            "line": [self._number + 1 + place for place in places],
+            "offset": [offsets[place] for place in places],
+            "size": [stretch.sizes[place] for place in places],
+        }
