@@ -17,9 +17,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import PurePath
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import pandas as pd
 import pyarrow as pa
 
 from board.core.aggregate import NEEDED, Aggregator
@@ -50,6 +49,9 @@ from board.store.table_columns import (
     preview,
     table_columns,
 )
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 PREVIEW_TOKENS: Final = 80
 PART_ROWS: Final = 16_384
