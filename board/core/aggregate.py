@@ -6,14 +6,14 @@ arrays are collected, and rollouts that recorded the same arrays are reduced tog
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from board.core.kl import FloatArray
+from board.core.kl import FloatArray, mismatch
 from board.core.metrics import DERIVED
 
 NEEDED: Final = ("logprobs", "ref_logprobs", "old_logprobs", "sampling_logprobs", "entropy")
@@ -40,6 +40,15 @@ COLUMNS: Final = (*(column for column, _, _ in REDUCTIONS), "loss_tokens", "miss
 
 _MAX_PENDING_TOKENS: Final = 1 << 14
 """Tokens collected before they are reduced: 128 KB per array stay in the processor's cache."""
+_MANY_TOKENS: Final = 1 << 12
+"""Rollouts of so many tokens are reduced alone: to put them together would take longer than it saves."""
+
+
+_BY_METRIC: Final[Mapping[str, tuple[tuple[str, Reduction], ...]]] = {
+    metric: tuple((column, how) for column, other, how in REDUCTIONS if other == metric)
+    for metric in dict.fromkeys(metric for _, metric, _ in REDUCTIONS)
+}
+_MISMATCH: Final = ("mismatch_ratio", "mismatch_kl")
 
 
 @dataclass(slots=True)
@@ -63,19 +72,31 @@ class Aggregator:
 
     def add(self, arrays: Mapping[str, FloatArray]) -> None:
         """Adds one rollout: those of `NEEDED` and loss_mask that it has, all of the same length."""
-        row, self._rows = self._rows, self._rows + 1
         length = len(next(iter(arrays.values()))) if arrays else 0
         if length == 0:
-            return
+            self.pass_over(1)
+        elif length < _MANY_TOKENS:
+            self.add_together(arrays, (length,))
+        else:
+            parts = {name: [values] for name, values in arrays.items()}
+            self._reduce(_Alike([self._rows], [length], parts))
+            self._rows += 1
+
+    def add_together(self, arrays: Mapping[str, FloatArray], lengths: Sequence[int]) -> None:
+        """Adds rollouts that recorded the same arrays, those of one after those of the other in each.
+
+        lengths: entries of each rollout, at least one.
+        """
         names = tuple(arrays)
         alike = self._alike.get(names)
         if alike is None:
             alike = self._alike[names] = _Alike(arrays={name: [] for name in names})
-        alike.rows.append(row)
-        alike.lengths.append(length)
+        alike.rows.extend(range(self._rows, self._rows + len(lengths)))
+        alike.lengths.extend(lengths)
         for name, values in arrays.items():
             alike.arrays[name].append(values)
-        self._pending += length
+        self._rows += len(lengths)
+        self._pending += sum(lengths)
         if self._pending >= _MAX_PENDING_TOKENS:
             self._reduce_pending()
 
@@ -98,42 +119,63 @@ class Aggregator:
 
     def _reduce_pending(self) -> None:
         for alike in self._alike.values():
-            rows = np.asarray(alike.rows, np.intp)
-            columns, incomplete = _reduce(alike)
-            self._results.append((rows, columns))
-            for name, which in incomplete.items():
-                self._gaps.setdefault(name, []).extend(rows[which].tolist())
+            self._reduce(alike)
         self._alike = {}
         self._pending = 0
 
+    def _reduce(self, alike: _Alike) -> None:
+        rows = np.asarray(alike.rows, np.intp)
+        columns, incomplete = _reduced(alike)
+        self._results.append((rows, columns))
+        for name, which in incomplete.items():
+            self._gaps.setdefault(name, []).extend(rows[which].tolist())
+
 
 @np.errstate(over="ignore", invalid="ignore")
-def _reduce(alike: _Alike) -> tuple[dict[str, FloatArray], dict[str, npt.NDArray[np.bool_]]]:
+def _reduced(alike: _Alike) -> tuple[dict[str, FloatArray], dict[str, npt.NDArray[np.bool_]]]:
     """The columns of these rollouts, and by array which of them have entries that are no numbers."""
-    arrays = {name: np.concatenate(parts) for name, parts in alike.arrays.items()}
+    arrays = {name: _together(parts) for name, parts in alike.arrays.items()}
     mask = arrays.pop("loss_mask", None)
     lengths = np.asarray(alike.lengths, np.intp)
     in_loss = None if mask is None else mask > 0
     missing, incomplete = _missing(arrays, in_loss, _starts(lengths))
     columns: dict[str, FloatArray] = {"missing_values": missing}
     if in_loss is not None:
-        lengths = np.add.reduceat(in_loss, _starts(lengths), dtype=np.intp)
-        columns["loss_tokens"] = lengths.astype(np.float64)
         if not in_loss.all():
+            lengths = np.add.reduceat(in_loss, _starts(lengths), dtype=np.intp)
             arrays = {name: values[in_loss] for name, values in arrays.items()}
+        columns["loss_tokens"] = lengths.astype(np.float64)
     parts = _Segments(lengths, gaps=bool(incomplete))
-    for column, metric, reduction in REDUCTIONS:
-        derived = DERIVED.get(metric)
-        if derived and metric not in arrays and all(need in arrays for need in derived.needs):
-            arrays[metric] = derived.compute(*(arrays[need] for need in derived.needs))
-        if metric in arrays:
-            columns[column] = parts.reduce(arrays[metric], reduction)
+    for metric, wanted in _BY_METRIC.items():
+        values = _metric(metric, arrays)
+        if values is not None:
+            columns |= parts.reduce(values, wanted)
     return columns, incomplete
+
+
+def _together(parts: list[FloatArray]) -> FloatArray:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def _metric(name: str, arrays: dict[str, FloatArray]) -> FloatArray | None:
+    """The values of a metric; what was computed for another one as well is kept among the arrays."""
+    derived = DERIVED.get(name)
+    if name in arrays or derived is None:
+        return arrays.get(name)
+    if not all(need in arrays for need in derived.needs):
+        return None
+    inputs = [arrays[need] for need in derived.needs]
+    if name in _MISMATCH:
+        arrays |= zip(_MISMATCH, mismatch(*inputs), strict=True)
+        return arrays[name]
+    return derived.compute(*inputs)
 
 
 def _starts(lengths: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
     """Where each segment begins among segments of these lengths."""
-    return np.concatenate(([0], np.cumsum(lengths)[:-1]))
+    starts = np.zeros(len(lengths), np.intp)
+    np.cumsum(lengths[:-1], out=starts[1:])
+    return starts
 
 
 class _Segments:
@@ -141,25 +183,32 @@ class _Segments:
 
     def __init__(self, lengths: npt.NDArray[np.intp], *, gaps: bool) -> None:
         self._some = lengths > 0
+        self._all = bool(self._some.all())
         self._starts = _starts(lengths)[self._some]
         self._counts = lengths[self._some].astype(np.float64)
         self._gaps = gaps
 
-    def reduce(self, values: FloatArray, reduction: Reduction) -> FloatArray:
-        """One number per segment over its finite entries; NaN where there is none."""
-        counts = self._counts
-        if len(counts) == 0:
-            return np.full(len(self._some), np.nan)
+    def reduce(
+        self, values: FloatArray, wanted: Sequence[tuple[str, Reduction]]
+    ) -> dict[str, FloatArray]:
+        """By column one number per segment over its finite entries; NaN where there is none."""
+        if len(self._counts) == 0:
+            return {column: np.full(len(self._some), np.nan) for column, _ in wanted}
         # An overflow makes infinities of finite numbers; the sum is none either then.
-        if self._gaps or not np.isfinite(values.sum()):
-            keep = np.isfinite(values)
-            counts = np.add.reduceat(keep, self._starts, dtype=np.float64)
-            values = np.where(keep, values, 0.0 if reduction == "mean" else -np.inf)
-        ufunc = np.add if reduction == "mean" else np.maximum
-        reduced = ufunc.reduceat(values, self._starts)
-        if reduction == "mean":
+        finite = None if not self._gaps and np.isfinite(values.sum()) else np.isfinite(values)
+        return {column: self._reduced(values, finite, how) for column, how in wanted}
+
+    def _reduced(
+        self, values: FloatArray, finite: npt.NDArray[np.bool_] | None, how: Reduction
+    ) -> FloatArray:
+        counts = self._counts
+        if finite is not None:
+            counts = np.add.reduceat(finite, self._starts, dtype=np.float64)
+            values = np.where(finite, values, 0.0 if how == "mean" else -np.inf)
+        reduced = (np.add if how == "mean" else np.maximum).reduceat(values, self._starts)
+        if how == "mean":
             reduced /= np.maximum(counts, 1.0)
-        if counts.min() > 0 and len(counts) == len(self._some):
+        if self._all and counts.min() > 0:
             return reduced
         found = np.full(len(self._some), np.nan)
         found[self._some] = np.where(counts > 0, reduced, np.nan)

@@ -33,16 +33,28 @@ def _difference(a: npt.ArrayLike, b: npt.ArrayLike) -> FloatArray:
 
 def _excess(log_ratio: FloatArray) -> FloatArray:
     """exp(x) - 1 - x, exact near zero: expm1 keeps the digits that exp(x) - 1 loses."""
+    if _is_moderate(log_ratio):
+        return _above_tangent(np.expm1(log_ratio), log_ratio)
     clamped = np.minimum(log_ratio, MAX_LOG_RATIO)
+    return _kept_infinite(_above_tangent(np.expm1(clamped), clamped), log_ratio)
+
+
+def _above_tangent(growth: FloatArray, log_ratio: FloatArray) -> FloatArray:
+    """growth: expm1 of log_ratio."""
     # Never negative, and the last bit of expm1 must not make it so.
-    excess = np.expm1(clamped)
-    excess -= clamped
-    return _kept_infinite(np.maximum(excess, 0.0), log_ratio)
+    return np.maximum(growth - log_ratio, 0.0)
 
 
 def _ratio(log_ratio: FloatArray) -> FloatArray:
+    if _is_moderate(log_ratio):
+        return np.exp(log_ratio)
     clamped = np.exp(np.minimum(log_ratio, MAX_LOG_RATIO))
     return _kept_infinite(clamped, log_ratio)
+
+
+def _is_moderate(log_ratio: FloatArray) -> bool:
+    """Whether no entry is to be clamped; False where one is NaN."""
+    return bool(log_ratio.max(initial=-np.inf) <= MAX_LOG_RATIO)
 
 
 def _kept_infinite(values: FloatArray, log_ratio: FloatArray) -> FloatArray:
@@ -74,7 +86,7 @@ def k3(logprobs: npt.ArrayLike, ref_logprobs: npt.ArrayLike) -> FloatArray:
     Unbiased under tokens sampled from the policy, never negative, low variance. RLLoggingBoard's
     own `kl` is exp(d) - 1 - d: this with the sign of d reversed, hence a different quantity.
     """
-    return _excess(-_difference(logprobs, ref_logprobs))
+    return _excess(_difference(ref_logprobs, logprobs))
 
 
 K3_LOG_RATIO_LIMIT = 20.0
@@ -117,6 +129,21 @@ def mismatch_kl(logprobs: npt.ArrayLike, sampling_logprobs: npt.ArrayLike) -> Fl
     (prime-rl@559b447 src/prime_rl/trainer/rl/loss.py).
     """
     return _excess(_difference(logprobs, sampling_logprobs))
+
+
+def mismatch(
+    logprobs: npt.ArrayLike, sampling_logprobs: npt.ArrayLike
+) -> tuple[FloatArray, FloatArray]:
+    """mismatch_ratio and mismatch_kl at the price of one exponential; the ratio may differ from that of
+    mismatch_ratio in its last bit.
+    """
+    difference = _difference(logprobs, sampling_logprobs)
+    if not _is_moderate(difference):
+        return _ratio(difference), _excess(difference)
+    growth = np.expm1(difference)
+    excess = _above_tangent(growth, difference)
+    growth += 1.0
+    return growth, excess
 
 
 def probability(logprobs: npt.ArrayLike) -> FloatArray:

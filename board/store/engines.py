@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import gc
 import os
-import threading
-import time
 from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from multiprocessing import get_context
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from board.core.options import ReadOptions
 from board.core.vocabulary import Vocabulary
 from board.store.batch import BatchResult, Work, index_batch
-from board.store.storage import Storage
+from board.store.second_process import AHEAD, ProcessGoneError, SecondProcess
+from board.store.storage import FolderStorage, Storage
 
-MANY_BYTES: Final = 1 << 30
-"""From so many bytes on a second process is worth its start, about a second of CPU."""
-_AHEAD: Final = 2
-"""Batches the second process has been given: one that it reads, one for when that is read."""
-_UNDER_WAY: Final = _AHEAD + 1
+MANY_BYTES: Final = 150 << 20
+"""From so many bytes on a second process is worth its start, about half a second of CPU."""
+_UNDER_WAY: Final = AHEAD + 1
 """Batches that wait to be taken in their order: no more, so that whoever watches soon sees the first."""
 
 Awaited = Callable[[], BatchResult]
@@ -68,62 +62,40 @@ class InProcess:
 class _TwoProcesses:
     """Reads batches in a process beside this one, and here what that one has no time for.
 
-    Parsers hold the interpreter's lock, so threads gain nothing. The other process takes a second to
-    begin; until then, and whenever it has enough to do, a batch is read here when it is submitted.
+    Parsers hold the interpreter's lock, so threads gain nothing. Until the other process is there, and
+    whenever it has enough to do, a batch is read here when it is submitted.
     """
 
     width = _UNDER_WAY
 
-    def __init__(self, job: Job, pool: ProcessPoolExecutor) -> None:
+    def __init__(self, job: Job, other: SecondProcess) -> None:
         self._here = InProcess(job)
-        self._pool = pool
-        self._given: list[Future[Any]] = [pool.submit(_begun) for _ in range(_AHEAD)]
+        self._other = other
 
     def submit(self, batch: Sequence[Work]) -> Awaited:
         """As Engine."""
-        self._given = [future for future in self._given if not future.done()]
-        if len(self._given) < _AHEAD:
-            future = self._pool.submit(_read_in_worker, batch)
-            self._given.append(future)
-            return future.result
+        if self._other.has_time():
+            number = self._other.give(batch)
+            return lambda: self._result(number, batch)
         found = self._here.submit(batch)()
         return lambda: found
 
-
-_job: Job | None = None
-
-
-def _begin_worker(job: Job, parent: int) -> None:
-    global _job
-    _job = job
-    gc.freeze()  # what was imported need not be looked through while lines are read: a tenth of the time
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
-
-
-def _end_with(parent: int) -> None:
-    """Ends this process once the one that started it is gone, killed for instance."""
-    while os.getppid() == parent:
-        time.sleep(0.5)
-    os._exit(1)
-
-
-def _begun() -> None:
-    """Is done when a worker is there."""
-
-
-def _read_in_worker(batch: Sequence[Work]) -> BatchResult:
-    if _job is None:
-        raise AssertionError("the worker was not begun")
-    return index_batch(_job.storage, batch, _job.options, _job.vocabulary)
+    def _result(self, number: int, batch: Sequence[Work]) -> BatchResult:
+        try:
+            return self._other.result(number)
+        except ProcessGoneError:
+            return self._here.submit(batch)()
 
 
 @contextmanager
 def local(job: Job, size: int) -> Generator[Engine]:
     """The engine for so many bytes on this machine: two processes where that pays."""
-    if size < MANY_BYTES or len(os.sched_getaffinity(0)) < 2:
+    is_shared = isinstance(job.storage, FolderStorage)  # what another process writes is seen here
+    if size < MANY_BYTES or not is_shared or len(os.sched_getaffinity(0)) < 2:
         yield InProcess(job)
         return
-    with ProcessPoolExecutor(
-        1, get_context("spawn"), initializer=_begin_worker, initargs=(job, os.getpid())
-    ) as pool:
-        yield _TwoProcesses(job, pool)
+    other = SecondProcess(job)
+    try:
+        yield _TwoProcesses(job, other)
+    finally:
+        other.end()

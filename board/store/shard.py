@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-import pandas as pd
 import pyarrow as pa
 
 from board.core.problems import Problem
 from board.readers.base import Event
 from board.readers.locations import Location, pure_path
 from board.store import segments
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 END_BYTES: Final = 4096
 

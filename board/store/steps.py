@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from board.core.metrics import ROLLOUT_METRICS
 from board.core.records import FloatArray
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 QUANTILES: Final[dict[str, float]] = {
     "q00": 0.0,
@@ -39,6 +41,8 @@ def steps_table(rollouts: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
     missing for one rollout), m_n (rollouts that have a value) and m_q00 ... m_q100; then groups,
     zero_std_group_fraction (both only where group_id is recorded) and ranks. NaN is not recorded.
     """
+    import pandas as pd  # not above: what reads batches needs names of this file, and no frames
+
     steps, of_row = np.unique(rollouts["step"].to_numpy(np.int64), return_inverse=True)
     starts = np.searchsorted(np.sort(of_row), np.arange(len(steps)))
     columns: dict[str, Any] = {

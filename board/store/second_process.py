@@ -1,0 +1,163 @@
+"""A process beside this one that reads batches.
+
+Not one of multiprocessing's: those first run the main module of this process again, with all it imports,
+and take a second to begin. This one imports what reads batches and is there in a third of that time.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import pickle
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from importlib.abc import MetaPathFinder
+from multiprocessing.connection import Connection, Pipe
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from board.store.batch import BatchResult, Work, index_batch
+
+if TYPE_CHECKING:
+    from board.store.engines import Job
+
+AHEAD: Final = 2
+"""Batches it has been given: one that it reads, one for when that is read."""
+_THERE: Final = "there"
+_BEGIN: Final = (
+    "import sys; from multiprocessing.connection import Connection; "
+    "connection = Connection(int(sys.argv[1])); sys.path[:] = connection.recv(); "
+    f"from {__name__} import serve; serve(connection)"
+)
+
+
+class ProcessGoneError(Exception):
+    """The second process has ended by itself: it was killed, for instance."""
+
+
+class SecondProcess:
+    """Reads batches one after the other, in the order in which they are given."""
+
+    def __init__(self, job: Job) -> None:
+        self._connection, its_end = Pipe()
+        with its_end:
+            command = [sys.executable, "-c", _BEGIN, str(its_end.fileno())]
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, pass_fds=[its_end.fileno()]
+            )
+        self._there = False
+        self._gone = False
+        self._given = 0
+        self._found: list[Any] = []
+        self._send(sys.path)
+        self._send(job)
+
+    def has_time(self) -> bool:
+        """Whether it is there and has not enough to do."""
+        try:
+            while not self._gone and self._connection.poll():
+                self._receive()
+        except ProcessGoneError:
+            return False
+        return self._there and not self._gone and self._given - len(self._found) < AHEAD
+
+    def give(self, batch: Sequence[Work]) -> int:
+        """Lets it read a batch; the number by which the result is asked for."""
+        self._given += 1
+        self._send(batch)
+        return self._given - 1
+
+    def result(self, number: int) -> BatchResult:
+        """What a batch holds. Raises what reading it raised, and ProcessGoneError."""
+        while len(self._found) <= number:
+            self._receive()
+        found, self._found[number] = self._found[number], None
+        if isinstance(found, BaseException):
+            raise found
+        return found
+
+    def end(self) -> None:
+        """Ends it, whatever it is doing: what it has written counts once its result was taken."""
+        self._connection.close()
+        self._process.kill()
+        self._process.wait()
+
+    def _send(self, what: object) -> None:
+        try:
+            self._connection.send(what)
+        except OSError:
+            self._gone = True
+
+    def _receive(self) -> None:
+        try:
+            found = None if self._gone else self._connection.recv()
+        except (OSError, EOFError, pickle.UnpicklingError):
+            found = None
+        if found is None:
+            self._gone = True
+            raise ProcessGoneError
+        if found == _THERE:
+            self._there = True
+        else:
+            self._found.append(found)
+
+
+def serve(connection: Connection) -> None:
+    """What the second process does until the first one has gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever began this one ends it
+    _spare_pandas()
+    job: Job = connection.recv()
+    batches: queue.SimpleQueue[Sequence[Work]] = queue.SimpleQueue()
+    threading.Thread(target=_listen, args=(connection, batches), daemon=True).start()
+    gc.freeze()  # what was imported need not be looked through while lines are read: a tenth of the time
+    connection.send(_THERE)
+    while True:
+        connection.send(_outcome(job, batches.get()))
+
+
+def _outcome(job: Job, batch: Sequence[Work]) -> BatchResult | Exception:
+    try:
+        return index_batch(job.storage, batch, job.options, job.vocabulary)
+    except Exception as error:  # it is raised where the result is asked for
+        try:
+            pickle.loads(pickle.dumps(error))
+        except Exception:
+            return RuntimeError(repr(error))
+        return error
+
+
+def _listen(connection: Connection, batches: queue.SimpleQueue[Sequence[Work]]) -> None:
+    """Takes batches as they come, so that neither process waits for the other to listen, and ends this
+    process once the one that began it is gone.
+    """
+    try:
+        while True:
+            batches.put(connection.recv())
+    finally:
+        os._exit(1)
+
+
+class _NoPandas(MetaPathFinder):
+    """Lets imports of pandas fail."""
+
+    def find_spec(self, fullname: str, path: object, target: object = None) -> None:
+        """None but for pandas: others look for it then."""
+        if fullname == "pandas":
+            raise ImportError("not needed to read batches")
+
+
+def _spare_pandas() -> None:
+    """Arrow imports pandas the first time it makes an array, to see whether it is given a frame."""
+    if "pandas" in sys.modules:
+        return
+    for_now = _NoPandas()
+    sys.meta_path.insert(0, for_now)
+    try:
+        pa.array([0])
+    finally:
+        sys.meta_path.remove(for_now)
