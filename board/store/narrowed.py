@@ -17,6 +17,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from board.errors import ChoiceError
 from board.store import splits, step_parts
 from board.store.run import Run
 from board.store.step_store import tidied
@@ -77,10 +78,11 @@ class NarrowedRun(Run):
 
     def _without(self, rows: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
         found = self._own(rows)
-        return found if self.column in columns else found.drop(columns=self.column)
+        return found if self.column in columns else found.drop(columns=self.column, errors="ignore")
 
     def _own(self, rows: pd.DataFrame) -> pd.DataFrame:
-        return rows[self.holds(rows[self.column])]
+        held = self.holds(rows[self.column]) if self.column in rows else np.zeros(len(rows), bool)
+        return rows[held]
 
     def part(self, kind: str, columns: Sequence[str]) -> pa.Table | None:
         """As `Run.part`, made of these rollouts at the first call."""
@@ -116,7 +118,7 @@ class EnvsRun(NarrowedRun):
 
     @property
     def column(self) -> str:
-        """env."""
+        """Env."""
         return "env"
 
     @property
@@ -145,7 +147,7 @@ class SplitRun(NarrowedRun):
 
     @property
     def column(self) -> str:
-        """split."""
+        """Split."""
         return "split"
 
     @property
@@ -235,7 +237,8 @@ def of_split(run: Run, name: str) -> Run:
     kept = _kept_steps(run, name, counts, mixed)
     if kept is None:
         held = run.chosen((*_GROUPED, *run.metrics))
-        steps = _averaged(run, held[splits.of_rows(held["split"], name)])[0]
+        own = held[splits.of_rows(held["split"], name)]
+        steps = _averaged(run, own)[0]
     else:
         steps = kept
     return SplitRun(
@@ -248,14 +251,20 @@ def of_split(run: Run, name: str) -> Run:
 
 def shown_split(run: Run, written: str = "") -> Run:
     """The run as it is shown of a split as users write it (splits.written): the one of training where
-    none is written, and all of them together for `all`.
+    none is written, and all of them together for `all`. Raises ChoiceError for one it does not have.
     """
     if written == splits.ALL:
         return run
-    found = splits_of(run)
-    if not found:
+    held = splits_of(run)
+    name = splits.meant(written) if written else next(iter(held), None)
+    if name is None:
         return run
-    return of_split(run, splits.meant(written) or next(iter(found)) if written else next(iter(found)))
+    if name not in held:
+        names = ", ".join(map(splits.written, held)) or "none"
+        raise ChoiceError(
+            f"{run.info.name} has no split {name!r}; it has {names}, and {splits.ALL} is all of them"
+        )
+    return of_split(run, name)
 
 
 def _kept_steps(
@@ -264,15 +273,13 @@ def _kept_steps(
     """The table of steps of a split as far as the index has it; None where it lacks some."""
     whole = run.steps.drop(columns="complete", errors="ignore")
     pure = whole[whole["step"].isin([step for step in counts if step not in mixed])]
-    tables = [pure] if len(pure) else []
+    tables = [pure]
     if mixed:
         kept = run.part(splits.STEPS, ("split", *_step_columns(run)))
         own = None if kept is None else _of_name(kept, name).drop_columns(["split"])
         if own is None or not mixed <= {*own.column("step").to_pylist()}:
             return None
         tables.append(own.to_pandas())
-    if not tables:
-        return None
     return tidied(pd.concat(tables, ignore_index=True), run.metrics)
 
 

@@ -46,11 +46,16 @@ def meant(text: str) -> str | None:
     return None if text == ALL else text.removeprefix("=")
 
 
+def is_training(name: str) -> bool:
+    """Whether a split is by its name the one of training."""
+    return name.lower() in (TRAIN, "training")
+
+
 def training_split(rollouts: Mapping[str, int]) -> str:
     """The split of training among those of a run, by how many rollouts each has; without one, the
     largest.
     """
-    for name in (TRAIN, *sorted(n for n in rollouts if n.lower() in (TRAIN, "training"))):
+    for name in (TRAIN, *sorted(filter(is_training, rollouts))):
         if name in rollouts:
             return name
     return max(sorted(rollouts), key=lambda name: rollouts[name])

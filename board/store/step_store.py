@@ -33,7 +33,9 @@ def refreshed(storage: Storage, manifest: Manifest, order: Sequence[str]) -> Man
     rules = shown.rules
     stale = set(manifest.stale) | _touched_by(manifest.rules, rules, shown)
     if splits.COUNTS not in manifest.parts and any(c.name == "split" for c in shown.columns):
-        stale |= {*shown.counts()}  # splits came into the log, or the index is of before they counted
+        stale |= {
+            *shown.counts()
+        }  # splits came into the log, or the index is of before they counted
     if not stale and manifest.steps is not None:
         return manifest
     counts = shown.counts()
