@@ -37,7 +37,7 @@ IntArray = npt.NDArray[np.int64]
 
 
 def written(name: str) -> str:
-    """A split as users write it, in a URL or a command line: `all` is none, so one called so is `=all`."""
+    """A split as users write it, in a URL or a command line; one that is called `all` is `=all`."""
     return f"={name}" if name == ALL or name.startswith("=") else name
 
 

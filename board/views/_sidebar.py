@@ -265,18 +265,31 @@ def _choose_split(run: Run) -> None:
         name = splits.meant(written) if written else names[0]
         return "all splits" if name is None else one_line(name, 40)
 
-    choose = st.segmented_control if len(names) <= _MOST_SPLITS else st.selectbox
-    choose(
-        "Split",
-        offered,
-        key="split",
-        format_func=label,
-        help="Curves, tables, groups and findings are of these rollouts alone; those that name no split "
-        "are training's. Log health is of the whole log.",
-        on_change=_first_rollout,
-        persist_state="session",
-        **({"required": True} if choose is st.segmented_control else {}),
+    help_text = (
+        "Curves, tables, groups and findings are of these rollouts alone; those that name no split are "
+        "training's. Log health is of the whole log."
     )
+    if len(names) <= _MOST_SPLITS:
+        st.segmented_control(
+            "Split",
+            offered,
+            key="split",
+            required=True,
+            format_func=label,
+            help=help_text,
+            on_change=_first_rollout,
+            persist_state="session",
+        )
+    else:
+        st.selectbox(
+            "Split",
+            offered,
+            key="split",
+            format_func=label,
+            help=help_text,
+            on_change=_first_rollout,
+            persist_state="session",
+        )
     st.caption(_set_aside(held, splits.meant(chosen) if chosen else names[0]))
 
 

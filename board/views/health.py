@@ -24,7 +24,7 @@ from board.core.log_checks import (
 from board.core.problems import count_of
 from board.store.build import shown_path
 from board.store.run import Run
-from board.views import _badge, _cached_looks, _page, _reading, _sidebar, _state
+from board.views import _badge, _cached, _cached_looks, _page, _reading, _sidebar, _state
 from board.views._text import plain, size
 
 _OLD_COLUMNS: Final = (
