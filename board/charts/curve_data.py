@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 import numpy as np
@@ -74,9 +74,20 @@ class Series:
         return cls(stem, metric.label, colour_key(stem), metric.unit)
 
 
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """Other rollouts of the same steps, such as those of an evaluation, and their own table of steps."""
+
+    name: str
+    steps: pd.DataFrame
+
+
 @dataclass(slots=True)
 class Drawn:
-    """A series ready to draw; all arrays are [rows drawn], `rows` are their places in the table."""
+    """A series ready to draw; all arrays are [rows drawn], `rows` are their places in the table.
+
+    points: every recorded step is a visible point, on a dotted line.
+    """
 
     series: Series
     rows: npt.NDArray[np.int64]
@@ -86,6 +97,16 @@ class Drawn:
     recorded: Floats
     hover: list[str] = field(default_factory=list[str])
     left_out: int = 0
+    points: bool = False
+
+
+def beside_of(beside: Beside, series: Series, colour: str, options: CurveOptions) -> Drawn:
+    """The series over other rollouts: their means as recorded, neither smoothed nor with a band."""
+    label = f"{series.label}, {beside.name}"
+    look = replace(options, band="none", smoothing=0.0)
+    drawn = prepared(beside.steps, replace(series, label=label, colour=colour), look)
+    drawn.points = True
+    return drawn
 
 
 def smoothed(values: Floats, smoothing: float) -> Floats:
@@ -158,6 +179,7 @@ def thinned(one: Drawn) -> Drawn:
         [(low[rows], high[rows]) for low, high in one.bands],
         one.recorded[rows],
         left_out=one.left_out,
+        points=one.points,
     )
 
 

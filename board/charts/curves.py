@@ -13,21 +13,24 @@ import plotly.graph_objects as go
 from board.charts.curve_data import (
     MAX_POINTS,
     Band,
+    Beside,
     CurveOptions,
     Drawn,
     Series,
+    beside_of,
     hover_texts,
     mean_column,
     prepared,
     thinned,
 )
 from board.charts.layout import fit_tick_labels, new_figure, set_notes, show_legend_above
-from board.charts.palette import colour, dash, faded
+from board.charts.palette import CATEGORIES, colour, dash, faded
 from board.charts.text import safe_name
 
 __all__ = [
     "MAX_POINTS",
     "Band",
+    "Beside",
     "Change",
     "CurveOptions",
     "Series",
@@ -59,9 +62,13 @@ def curve(
     *,
     dark: bool,
     height: int = 250,
+    beside: Sequence[Beside] = (),
 ) -> go.Figure:
     """Mean and band of each series over the steps; a click on a point carries x = the step, and the
     number of its series as the legendgroup.
+
+    beside: other rollouts, whose means of the first series are points; their numbers come after those
+    of the series. A step that only they have is no step of the series, and no gap in it.
 
     steps: the step table, ascending. Series without a column in it are left out. Steps at which a
     series is not recorded are gaps; a recorded step between two gaps is a visible point. Above
@@ -71,17 +78,23 @@ def curve(
     options = options or CurveOptions()
     figure = new_figure(dark=dark, height=height)
     found = [one for one in series if mean_column(steps, one.stem) is not None]
+    tables = [steps for _ in found]
     drawn = [prepared(steps, one, options) for one in found]
+    for one, key in zip(beside if found else (), _colours_beside(found), strict=False):
+        if mean_column(one.steps, found[0].stem) is not None:
+            tables.append(one.steps)
+            drawn.append(beside_of(one, found[0], key, options))
     if options.log:
         _fit_log_axis(figure, drawn)
     drawn = [thinned(one) for one in drawn]
-    for one in drawn:
-        one.hover = hover_texts(one, steps.iloc[one.rows], options)
+    for one, table in zip(drawn, tables, strict=True):
+        one.hover = hover_texts(one, table.iloc[one.rows], options)
     for group, one in enumerate(drawn):
         figure.add_traces(list(_traces(one, options, dark, several=len(drawn) > 1, group=group)))
     if len(drawn) > 1:
         show_legend_above(figure)
-    _finish_axes(figure, steps["step"].to_numpy(np.int64), options)
+    every = [table["step"].to_numpy(np.int64) for table in (steps, *tables[len(found) :])]
+    _finish_axes(figure, np.concatenate(every), options)
     if options.pick and len(drawn) > 1:
         figure.update_layout(hovermode="closest", hoverdistance=-1)
     if not options.log and not any(_reaches_below_zero(one) for one in drawn):
@@ -89,6 +102,12 @@ def curve(
     fit_tick_labels(figure, "y", np.concatenate([np.array([]), *(one.mean for one in drawn)]))
     _add_notes(figure, drawn, len(steps))
     return figure
+
+
+def _colours_beside(found: Sequence[Series]) -> list[str]:
+    """Colour keys that none of the series has, those furthest from the usual ones first."""
+    taken = {one.colour for one in found}
+    return [key for key in ("kl", *CATEGORIES) if key not in taken]
 
 
 def last_means(steps: pd.DataFrame, stem: str, upto_step: int, n: int = 60) -> list[float]:
@@ -201,13 +220,14 @@ def _line_trace(one: Drawn, ink: str, legend: dict[str, str]) -> go.Scatter:
     """The mean. Markers make its points clickable; only those without neighbours are visible."""
     known = np.isfinite(one.mean)
     before, after = np.r_[False, known[:-1]], np.r_[known[1:], False]
-    lone = known & ~before & ~after
+    lone = known if one.points else known & ~before & ~after
+    style = "dot" if one.points else dash(one.series.colour)
     return go.Scatter(
         x=one.steps,
         y=one.mean,
         mode="lines+markers",
         name=safe_name(one.series.label),
-        line={"color": ink, "width": 2.1, "dash": dash(one.series.colour)},
+        line={"color": ink, "width": 1.4 if one.points else 2.1, "dash": style},
         marker={"size": 7, "color": ink, "opacity": lone.astype(np.uint8) if lone.any() else 0},
         selected={"marker": {"opacity": 1}},
         connectgaps=False,

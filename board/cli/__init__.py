@@ -102,12 +102,22 @@ def _add_runs(parser: argparse.ArgumentParser) -> None:
 
 def _add_steps(parser: argparse.ArgumentParser) -> None:
     _add_run(parser)
+    _add_split(parser, "train, or what is not said to be of any split, where there are several")
     _add_json(parser)
+
+
+def _add_split(parser: argparse.ArgumentParser, default: str) -> None:
+    help_text = (
+        f"rollouts of this split alone, e.g. eval; all: of all of them (default: {default}). A split "
+        "that is itself called all is =all"
+    )
+    parser.add_argument("--split", metavar="NAME", help=help_text)
 
 
 def _add_rollouts(parser: argparse.ArgumentParser) -> None:
     _add_run(parser)
     parser.add_argument("--step", type=int, help="rollouts of this step only")
+    _add_split(parser, "all")
     parser.add_argument("--sort", metavar="COLUMN", help="by this column; missing values come last")
     parser.add_argument("--desc", action="store_true", help="largest first")
     parser.add_argument("--where", metavar="EXPR", help=_WHERE_HELP)
@@ -151,6 +161,7 @@ def _add_findings(parser: argparse.ArgumentParser) -> None:
         "step, and of as many steps as 256 MB of the log hold."
     )
     _add_run(parser)
+    _add_split(parser, "train, or what is not said to be of any split, where there are several")
     _add_thresholds(parser)
     parser.add_argument(
         "--index-only", action="store_true", help="leave out rules that read token arrays"

@@ -14,13 +14,14 @@ import numpy as np
 import pandas as pd
 
 from board.cli import output
-from board.cli.runs import default_root, find_run, no_runs, only_run, opened
+from board.cli.runs import default_root, find_run, no_runs, of_split, only_run, opened
 from board.cli.where import Condition, known_column, matches, parse_filter
 from board.core.expressions import Column, Expression, evaluate
 from board.core.pieces import PLACEHOLDER, PLACEHOLDER_SIGN, joined
 from board.core.problems import Problem, count_of
 from board.errors import ChoiceError, NotFoundError
 from board.readers.locations import Location, below, location_of
+from board.store import splits
 from board.store.build import shown_path
 from board.store.discovery import Discovery, RunInfo, discover
 from board.store.engines import ChooseEngine, local
@@ -36,10 +37,11 @@ FIXED_STEP_KEYS: Final = (
 )
 """Keys that every row of `steps --json` has, null where the log does not record them."""
 
+_STEP_COUNTS: Final = ("rollouts", "ranks", "groups")
 _LOCATION: Final = ("offset", "size")
 _WHOLE_TEXTS: Final = ("prompt", "response")
 _ROLLOUT_COLUMNS: Final = (
-    *("step", "index", "group_id", "env", "reward", "ref_reward", "advantage", "k3_mean"),
+    *("step", "index", "split", "group_id", "env", "reward", "ref_reward", "advantage", "k3_mean"),
     *("mismatch_kl_mean", "entropy_mean", "response_tokens", "finish_reason", "response"),
 )
 _SHOWN_PROBLEMS: Final = 3
@@ -77,9 +79,9 @@ def _run_row(info: RunInfo, root: Location) -> dict[str, Any]:
 
 def steps(args: argparse.Namespace) -> int:
     """One row per step."""
-    run = opened(find_run(args.run, args.source))
+    run = of_split(opened(find_run(args.run, args.source)), args.split)
     absent: dict[str, Any] = dict.fromkeys(FIXED_STEP_KEYS)
-    rows = [{**absent, **row} for row in output.records_of(run.steps)]
+    rows = [{**absent, **_counted(row)} for row in output.records_of(run.steps)]
     if args.json:
         output.print_json(rows)
         return 0
@@ -89,15 +91,23 @@ def steps(args: argparse.Namespace) -> int:
     return 0
 
 
+def _counted(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row with its counts as whole numbers: a table has them as others where some are missing."""
+    return {
+        name: int(value) if name in _STEP_COUNTS and value is not None else value
+        for name, value in row.items()
+    }
+
+
 def rollouts(args: argparse.Namespace) -> int:
     """Rows of the run's table, filtered, then sorted, then cut to the limit."""
     asked = parse_filter(args.where) if args.where else ()
     conditions = () if isinstance(asked, Expression) else asked
-    run = opened(find_run(args.run, args.source))
-    rows = _shown_rows(run, args.step)
-    columns = [str(name) for name in rows.columns]
+    run = of_split(opened(find_run(args.run, args.source)), args.split or splits.ALL)
     if args.step is not None:
         run.row(args.step, 0)
+    rows = _shown_rows(run, args.step)
+    columns = [str(name) for name in rows.columns]
     for condition in sorted(conditions, key=lambda c: c.column in _WHOLE_TEXTS):
         known_column(condition.column, columns)
         rows = rows[_where(run, rows, condition)]

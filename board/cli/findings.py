@@ -7,10 +7,11 @@ from dataclasses import asdict
 from typing import Any
 
 from board.cli import output
-from board.cli.runs import find_run, opened
+from board.cli.runs import find_run, of_split, opened
 from board.core.findings.finding import SEVERITIES, Evidence, Finding, in_words
 from board.errors import ChoiceError
 from board.store.findings import Diagnosis, diagnose
+from board.store.narrowed import NarrowedRun
 from board.store.own_thresholds import own_thresholds
 from board.store.run import Run
 
@@ -21,7 +22,7 @@ def findings(args: argparse.Namespace) -> int:
     limits = own_thresholds(info, args.thresholds)
     if limits.error:
         raise ChoiceError(limits.error)
-    run = opened(info)
+    run = of_split(opened(info), args.split)
     progress = output.ProgressLine()
     try:
         found = diagnose(run, limits.thresholds, tokens=not args.index_only, progress=progress)
@@ -39,6 +40,7 @@ def findings_document(run: Run, found: Diagnosis) -> dict[str, Any]:
     """A diagnosis as one JSON object."""
     return {
         "run": run.info.name,
+        "split": run.split if isinstance(run, NarrowedRun) else None,
         "steps": found.steps,
         "steps_read": found.steps_read,
         "rollouts_read": found.rollouts_read,

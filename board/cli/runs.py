@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from board.cli.output import ProgressLine
+from board.cli.output import ProgressLine, say
 from board.errors import NotFoundError
 from board.readers.locations import Location, location_of
+from board.store import splits
 from board.store.discovery import Discovery, RunInfo, discover
 from board.store.engines import ChooseEngine, local
+from board.store.narrowed import NarrowedRun, shown_split, splits_of
 from board.store.run import Follower, Run
 
 PROJECT: Final = Path(__file__).parents[2]
@@ -91,6 +93,22 @@ def no_runs(found: Discovery, path: Location) -> str:
     first = found.left_out[0]
     several = f", and {len(found.left_out) - 1} more" if len(found.left_out) > 1 else ""
     return f"{path} holds no rollout log: {first.path}: {first.reason}{several}"
+
+
+def of_split(run: Run, written: str | None) -> Run:
+    """The run with the rollouts of a split alone: training's unless told otherwise, which is said on
+    stderr where others are left out. Raises ChoiceError for a split that it does not have.
+    """
+    found = shown_split(run, written or "")
+    left = {name: sum(of.values()) for name, of in splits_of(run).items()}
+    if written is None and isinstance(found, NarrowedRun):
+        left.pop(found.split or "", None)
+        others = ", ".join(f"{count} {splits.written(name)}" for name, count in left.items())
+        say(
+            f"rollouts of split {found.split}; left out: {others} (--split NAME for one of these, "
+            "--split all for all together)"
+        )
+    return found
 
 
 def opened(info: RunInfo, *, persist: bool = False, engine: ChooseEngine = local) -> Run:

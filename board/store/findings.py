@@ -28,8 +28,10 @@ from board.core.records import FloatArray
 from board.core.step_checks import StepChecks
 from board.errors import ChoiceError, UnreadableError
 from board.readers.locations import Location
+from board.store import splits
 from board.store.fetched import content_of
 from board.store.groups import environment_curves
+from board.store.narrowed import NarrowedRun
 from board.store.run import Run
 from board.store.run_groups import fit_columns, fit_from, groups_of_run, places_of
 from board.store.step_parts import numbers
@@ -204,7 +206,8 @@ def _sample(groups: npt.NDArray[np.int64], most: int) -> npt.NDArray[np.intp]:
 def facts_of(run: Run) -> Facts:
     """What the index says of a run, without a look at its log or at its rollouts."""
     steps = run.steps["step"].to_numpy(np.int64)
-    table = run.part("checks", (*_CHECKS, *fit_columns(), *_RANKS, *_COPIES))
+    ranks = _RANKS if _has_all_ranks(run) else ()
+    table = run.part("checks", (*_CHECKS, *fit_columns(), *ranks, *_COPIES))
     groups = groups_of_run(run)
     env_rewards = environment_curves(run) if "reward" in run.columns else None
     return Facts(
@@ -215,11 +218,17 @@ def facts_of(run: Run) -> Facts:
         groups=groups,
         env_rewards=env_rewards,
         parts=[name for name in run.columns if name.startswith(REWARD_PART)],
-        world_sizes=run.shown.world_sizes(),
+        world_sizes=run.shown.world_sizes() if ranks else {},
         growing=frozenset(steps[-1:].tolist()) & frozenset(run.missing_ranks),
         copies=() if table is None else tuple(_copies(table)),
         rewritten=_rewritten(run),
     )
+
+
+def _has_all_ranks(run: Run) -> bool:
+    """Whether every rank is to have rollouts at each step: evaluation is often one rank's alone."""
+    split = run.split if isinstance(run, NarrowedRun) else None
+    return split is None or splits.is_training(split)
 
 
 def _checks(table: pa.Table) -> StepChecks:

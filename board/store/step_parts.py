@@ -199,18 +199,28 @@ def _checks(rows: pd.DataFrame, steps: IntArray, codes: IntArray, same: RowsOf) 
     )
     columns: dict[str, Any] = {name: getattr(found, name) for name in names}
     columns["step"] = columns.pop("steps")
+    columns["earliest"] = _indices(rows, steps, found.steps, found.earliest)
     if found.fit is not None:
         columns |= _fit_columns(found)
     if len(found.ranks):
-        for name in ("ranks", "rank_last"):
-            values = pa.array(getattr(found, name))
-            columns[name] = _lists(found.steps, found.rank_steps, values)
+        last = _indices(rows, steps, found.rank_steps, found.rank_last)
+        for name, values in (("ranks", found.ranks), ("rank_last", last)):
+            columns[name] = _lists(found.steps, found.rank_steps, pa.array(values))
     copies = _copies(rows, same)
     if len(copies):
         for name in ("index", "of", "rank"):
             values = pa.array(copies[name], pa.int64(), from_pandas=True)
             columns[f"copy:{name}"] = _lists(found.steps, copies["step"].to_numpy(), values)
     return pa.table(columns)
+
+
+def _indices(rows: pd.DataFrame, steps: IntArray, of: IntArray, places: IntArray) -> IntArray:
+    """[of] the index of the rollout at that place within its step, -1 for none.
+
+    The two differ where the rows are some of their steps' alone. steps: [rows] ascending.
+    """
+    at = np.searchsorted(steps, of) + np.maximum(places, 0)
+    return np.where(places >= 0, rows["index"].to_numpy(np.int64)[at], -1)
 
 
 def _lists(steps: IntArray, step_of: IntArray, values: pa.Array) -> pa.ListArray:

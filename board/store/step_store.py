@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from board.store import step_parts
+from board.store import splits, step_parts
 from board.store.manifest import BrokenIndexError, Manifest
 from board.store.shown import Shown
 from board.store.steps import QUANTILES, base_name, steps_table
@@ -24,7 +24,7 @@ from board.store.storage import Storage
 
 _CHUNK_ROLLOUTS: Final = 30_000
 """Rollouts whose numbers are in memory at once, if no step has more."""
-_COUNTS: Final = ("ranks", "groups")
+_COUNTS: Final = ("rollouts", "ranks", "groups")
 
 
 def refreshed(storage: Storage, manifest: Manifest, order: Sequence[str]) -> Manifest:
@@ -32,6 +32,10 @@ def refreshed(storage: Storage, manifest: Manifest, order: Sequence[str]) -> Man
     shown = Shown(storage, manifest, order)
     rules = shown.rules
     stale = set(manifest.stale) | _touched_by(manifest.rules, rules, shown)
+    if splits.COUNTS not in manifest.parts and any(c.name == "split" for c in shown.columns):
+        stale |= {
+            *shown.counts()
+        }  # splits came into the log, or the index is of before they counted
     if not stale and manifest.steps is not None:
         return manifest
     counts = shown.counts()
@@ -63,7 +67,7 @@ def _rows(
     """Rollouts of these steps (ascending, with how many each has), whole steps, a bounded number at a
     time.
     """
-    columns = [*dict.fromkeys((*shown.metrics, *step_parts.COLUMNS))]
+    columns = [*dict.fromkeys((*shown.metrics, *step_parts.COLUMNS, "split"))]
     for chunk in _chunks(counts):
         rows = shown.frame((chunk[0], chunk[-1]), columns)
         if len(chunk) <= chunk[-1] - chunk[0]:
@@ -79,7 +83,7 @@ def _parts(shown: Shown, rows: pd.DataFrame, cap: int | None = None) -> dict[str
         whole = pd.concat(frames, ignore_index=True)
         return whole if cap is None else whole[whole["index"] < cap].reset_index(drop=True)
 
-    return step_parts.parts_of(rows, shown.metrics, same)
+    return splits.kept_of(rows, shown.metrics, same)
 
 
 def _chunks(counts: Mapping[int, int]) -> Iterator[list[int]]:

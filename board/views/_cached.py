@@ -14,15 +14,16 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from board.charts.curves import CurveOptions, Series, curve
+from board.charts.curves import Beside, CurveOptions, Series, curve
 from board.charts.light import LightCurve, light
 from board.core.vocabulary import Vocabulary
 from board.errors import BoardError
-from board.store import discovery
+from board.store import discovery, splits
 from board.store import narrowed as narrowing
 from board.store import rollout as opening
 from board.store.builder import start
 from board.store.discovery import Discovery, Location, RunInfo
+from board.store.narrowed import NarrowedRun
 from board.store.rollout import OpenRollout, open_rollout, search
 from board.store.run import Follower, OpenOptions, Run
 from board.store.spans import StepReading, StepSpans
@@ -83,14 +84,42 @@ def run(info: RunInfo, options: OpenOptions) -> Run:
 
 @st.cache_resource(max_entries=16, show_spinner=False)
 def _environments(version: str, path: Location, options: OpenOptions, _run: Run) -> tuple[str, ...]:
-    if "env" not in _run.columns:
-        return ()
-    return tuple(sorted(str(name) for name in _run.chosen(("env",))["env"].dropna().unique()))
+    kept = _run.part("envs", ("env",)) if "env" in _run.columns else None
+    names = () if kept is None else kept.column("env").unique().to_pylist()
+    return tuple(sorted(str(name) for name in names if name is not None))
 
 
 def environments(of: Run) -> tuple[str, ...]:
     """The environments that the run names."""
     return _environments(of.version, of.info.path, of.options, of)
+
+
+@st.cache_resource(max_entries=16, show_spinner=False)
+def _splits(version: str, path: Location, options: OpenOptions, _run: Run) -> dict[str, int]:
+    return {name: sum(of.values()) for name, of in narrowing.splits_of(_run).items()}
+
+
+def split_counts(of: Run) -> dict[str, int]:
+    """The splits of a run, that of training first, with how many rollouts each has."""
+    return _splits(of.version, of.info.path, of.options, of)
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _of_split(version: str, path: Location, options: OpenOptions, name: str, _run: Run) -> Run:
+    return narrowing.of_split(_run, name)
+
+
+def of_split(of: Run, written: str) -> Run | None:
+    """The run with the rollouts of a split as the URL has it: "" is training's, "all" all of them; None
+    where it has none of that name.
+    """
+    held = split_counts(of)
+    if written == splits.ALL or len(held) < 1:
+        return of
+    name = splits.meant(written) if written else next(iter(held))
+    if name not in held:
+        return None
+    return _of_split(of.version, of.info.path, of.options, name, of) if len(held) > 1 else of
 
 
 @st.cache_resource(max_entries=8, show_spinner="Averaging over the environments chosen …")
@@ -227,14 +256,26 @@ def _light_curve(
     columns: tuple[str, ...],
     look: CurveOptions,
     dark: bool,
+    beside: tuple[str, ...],
     _run: Run,
+    _beside: tuple[NarrowedRun, ...],
 ) -> LightCurve:
-    return light(curve(_run.steps, [Series.of(column) for column in columns], look, dark=dark))
+    others = [Beside(one.split or "", one.steps) for one in _beside]
+    series = [Series.of(column) for column in columns]
+    return light(curve(_run.steps, series, look, dark=dark, beside=others))
 
 
-def light_curve(of: Run, columns: tuple[str, ...], look: CurveOptions, *, dark: bool) -> LightCurve:
-    """The same for a light chart; the caller must not change it."""
-    return _light_curve(of.version, of.info.path, of.options, columns, look, dark, of)
+def light_curve(
+    of: Run,
+    columns: tuple[str, ...],
+    look: CurveOptions,
+    *,
+    dark: bool,
+    beside: tuple[NarrowedRun, ...] = (),
+) -> LightCurve:
+    """The same for a light chart, with points of other splits; the caller must not change it."""
+    key = (of.version, of.info.path, of.options, columns, look, dark)
+    return _light_curve(*key, tuple(one.version for one in beside), of, beside)
 
 
 @st.cache_resource(max_entries=16, show_spinner="Searching the texts …")

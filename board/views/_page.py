@@ -10,9 +10,10 @@ import streamlit as st
 
 from board.charts.layout import PLOTLY_CONFIG
 from board.errors import BoardError
+from board.store import splits
 from board.store.narrowed import NarrowedRun
 from board.store.run import Run, reader_titles
-from board.views import _state
+from board.views import _cached, _state
 from board.views._text import plain
 
 
@@ -37,6 +38,7 @@ def header(run: Run) -> None:
         st.subheader(plain(run.info.name, 80), anchor=False, width="content")
         st.badge(plain(reader_titles(run.info)), color="violet")
         st.badge(f"step {step}", color="blue")
+        _split_badge(run)
         for name in run.envs if isinstance(run, NarrowedRun) else ():
             st.badge(plain(f"env {name}", 40), icon=":material/public:", color="green")
         if step is not None and "complete" in run.steps:
@@ -44,6 +46,14 @@ def header(run: Run) -> None:
             if len(row) and row["complete"].iloc[0] is False:
                 text = f"step still growing{_missing(run.missing_ranks.get(step, ()))}"
                 st.badge(text, icon=":material/hourglass_top:", color="orange")
+
+
+def _split_badge(run: Run) -> None:
+    """Of which split numbers are, where the log has several."""
+    if isinstance(run, NarrowedRun) and run.split is not None:
+        st.badge(plain(f"split {run.split}", 40), icon=":material/call_split:", color="green")
+    elif _state.get("split") == splits.ALL and len(_cached.split_counts(run)) > 1:
+        st.badge("all splits mixed", icon=":material/call_merge:", color="orange")
 
 
 def has_step(run: Run) -> bool:

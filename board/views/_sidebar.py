@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -12,6 +13,7 @@ import streamlit as st
 from board.core.options import ReadOptions
 from board.core.problems import count_of
 from board.errors import BoardError
+from board.store import splits
 from board.store.discovery import (
     JOINED,
     Discovery,
@@ -23,6 +25,7 @@ from board.store.discovery import (
     resolve_inside,
 )
 from board.store.log_file import LogFile
+from board.store.narrowed import NarrowedRun
 from board.store.run import OpenOptions, Run
 from board.views import _cached, _state
 from board.views._text import ago, one_line, plain, size
@@ -33,6 +36,9 @@ _RUN: Final = "_run"
 _FOUND: Final = "_found"
 _SEEN: Final = "_building_seen"
 _MOST_NAMED: Final = 3
+_MOST_SPLITS: Final = 4
+# Splits drawn beside training's: more points can't be told apart.
+_MOST_BESIDE: Final = 3
 
 
 def start_root() -> Location:
@@ -40,14 +46,30 @@ def start_root() -> Location:
     return location_of(os.environ.get("ROLLOUT_BOARD_ROOT") or str(BUNDLED))
 
 
-def current() -> Run:
-    """The run that was opened for this run of the script."""
+def whole() -> Run:
+    """The run that was opened for this run of the script, with the rollouts of all splits."""
     return st.session_state[_RUN]
+
+
+def current() -> Run:
+    """That run with the rollouts of the chosen split alone: training's unless told otherwise."""
+    return _cached.of_split(whole(), str(_state.get("split"))) or whole()
 
 
 def narrowed() -> Run:
     """The current run with the rollouts of the chosen environments alone, on pages of means."""
     return _cached.narrowed(current(), tuple(_state.get("env")))
+
+
+def evaluations() -> tuple[NarrowedRun, ...]:
+    """Where training's split is shown, the others beside it, of the chosen environments."""
+    held = [*_cached.split_counts(whole())]
+    if len(held) < 2 or _state.get("split") or not splits.is_training(held[0]):
+        return ()
+    envs = tuple(_state.get("env"))
+    found = (_cached.of_split(whole(), splits.written(name)) for name in held[1 : _MOST_BESIDE + 1])
+    runs = (_cached.narrowed(run, envs) for run in found if run is not None)
+    return tuple(run for run in runs if isinstance(run, NarrowedRun) and run.rollout_count)
 
 
 def neighbours() -> tuple[RunInfo, ...]:
@@ -87,8 +109,11 @@ def render() -> bool:
         _show_empty_run(run)
         return False
     with st.sidebar:
-        _choose_step(run)
-        _choose_environments(run)
+        steps = st.container()
+        _choose_split(run)
+        with steps:
+            _choose_step(current())
+        _choose_environments(current())
         _live_toggle(info, root)
         _summary(run)
     return True
@@ -223,6 +248,58 @@ def _choose_step(run: Run) -> None:
                     "zoom": None,
                 },
             )
+
+
+def _choose_split(run: Run) -> None:
+    """Which rollouts numbers are of, where the log has those of several splits."""
+    held = _cached.split_counts(run)
+    names = [*held]
+    if _state.get("split") in map(splits.written, names[:1]):
+        _state.put(split="")
+    offered = ["", *map(splits.written, names[1:]), splits.ALL]
+    chosen = _state.ensure("split", offered, "")
+    if len(names) < 2:
+        return
+
+    def label(written: str) -> str:
+        name = splits.meant(written) if written else names[0]
+        return "all splits" if name is None else one_line(name, 40)
+
+    help_text = (
+        "Curves, tables, groups and findings are of these rollouts alone; those that name no split are "
+        "training's. Log health is of the whole log."
+    )
+    if len(names) <= _MOST_SPLITS:
+        st.segmented_control(
+            "Split",
+            offered,
+            key="split",
+            required=True,
+            format_func=label,
+            help=help_text,
+            on_change=_first_rollout,
+            persist_state="session",
+        )
+    else:
+        st.selectbox(
+            "Split",
+            offered,
+            key="split",
+            format_func=label,
+            help=help_text,
+            on_change=_first_rollout,
+            persist_state="session",
+        )
+    st.caption(_set_aside(held, splits.meant(chosen) if chosen else names[0]))
+
+
+def _set_aside(held: Mapping[str, int], shown: str | None) -> str:
+    """What of other splits the numbers leave out, or mix."""
+    if shown is None:
+        return f":material/warning: numbers mix {plain(' and '.join(held), 80)} rollouts"
+    others = {name: count for name, count in held.items() if name != shown}
+    told = ", ".join(f"{count:,} {name}" for name, count in others.items())
+    return f":material/visibility_off: set aside: {plain(told, 80)} rollouts; choose them above"
 
 
 def _choose_environments(run: Run) -> None:

@@ -156,6 +156,7 @@ CHOICES: Final[Mapping[str, Choice]] = {
     "pads": Choice(",".join(DEFAULT_PAD_MARKERS)),
     "sysend": Choice(""),
     "cap": Choice(0, _count),
+    "split": Choice(""),
     "live": _FLAG,
     # Overview
     "kl": Choice("k3", _one_of("k1", "k2", "k3")),
@@ -165,6 +166,7 @@ CHOICES: Final[Mapping[str, Choice]] = {
     "shift": _FLAG,
     "log": _FLAG,
     "more": _FLAG,
+    "evals": Choice(True, _yes, _flag),
     "own": Choice(""),
     # Rollouts
     "scope": Choice("step", _one_of("step", "run")),

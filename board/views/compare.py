@@ -50,7 +50,7 @@ def _choose(run: Run) -> tuple[Run, ...]:
             format_func=one_line,
             persist_state="session",
         )
-        runs = [run, *_opened(run, list(_state.get("runs")) or usual)]
+        runs = [run, *_of_split(_opened(run, list(_state.get("runs")) or usual))]
         _shift_fields(runs)
     return tuple(runs)
 
@@ -73,6 +73,16 @@ def _narrowed(runs: tuple[Run, ...]) -> tuple[Run, ...]:
         for run in runs
         if run.info.name not in lacking
     )
+
+
+def _of_split(runs: Sequence[Run]) -> list[Run]:
+    """The runs with the rollouts of the chosen split alone; those without it are left out."""
+    written = str(_state.get("split"))
+    found = {run.info.name: _cached.of_split(run, written) for run in runs}
+    lacking = [name for name, run in found.items() if run is None]
+    if lacking:
+        st.caption(plain(f"No rollout of split {written} is in {', '.join(lacking)}.", 300))
+    return [run for run in found.values() if run is not None]
 
 
 def _opened(run: Run, names: Sequence[str]) -> list[Run]:

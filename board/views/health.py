@@ -24,7 +24,7 @@ from board.core.log_checks import (
 from board.core.problems import count_of
 from board.store.build import shown_path
 from board.store.run import Run
-from board.views import _badge, _cached_looks, _page, _reading, _sidebar, _state
+from board.views import _badge, _cached, _cached_looks, _page, _reading, _sidebar, _state
 from board.views._text import plain, size
 
 _OLD_COLUMNS: Final = (
@@ -291,8 +291,10 @@ def _settings(run: Run) -> None:
 
 
 def _render() -> None:
-    run = _sidebar.current()
+    run = _sidebar.whole()
     _page.header(run)
+    if len(held := _cached.split_counts(run)) > 1:
+        st.caption(plain(f"Of the whole log: the rollouts of all splits, {', '.join(held)}.", 200))
     reading = _cached_looks.sampled(run, int(_state.get("step")))
     digests = _reading.shown(reading, "Reading the tokens of a few steps", "health") or ()
     if digests:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 import streamlit as st
 
@@ -11,6 +11,8 @@ from board.charts.curves import CurveOptions, change, last_means
 from board.components.curve_grid import Card, curve_grid
 from board.components.sparkline import Tone, sparkline
 from board.core.metrics import REWARD_PART, ROLLOUT_METRICS, Metric, rollout_metric
+from board.store import splits
+from board.store.narrowed import NarrowedRun
 from board.store.run import Run
 from board.store.steps import base_name
 from board.views import _badge, _cached, _own_curve, _page, _sidebar, _state
@@ -172,6 +174,15 @@ def _controls(run: Run) -> CurveOptions:
             help="Subtracts the first recorded mean from every curve.",
             persist_state="session",
         )
+        if others := _sidebar.evaluations():
+            names = plain(", ".join(one.split or "" for one in others), 40)
+            st.toggle(
+                f"Points of {names}",
+                key="evals",
+                help="Means of the other splits' rollouts, dotted, beside training's. A click on one "
+                "opens its step in its own split.",
+                persist_state="session",
+            )
         st.toggle(
             "Log scale",
             key="log",
@@ -191,15 +202,28 @@ def _draw(run: Run, charts: list[_Chart], options: CurveOptions, *, key: str) ->
     cards = [_card_of(run, chart, options) for chart in charts]
     picked = curve_grid(cards, step=_state.get("step"), key=_page.chart_key(key))
     if picked:
-        columns = next(chart.columns for chart in charts if chart.metric.name == picked.chart)
-        _open_step(picked.step, columns[min(picked.line, len(columns) - 1)])
+        chart = next(chart for chart in charts if chart.metric.name == picked.chart)
+        others = _beside(chart)[max(picked.line - len(chart.columns), 0) :]
+        if picked.line < len(chart.columns) or not others:
+            column = chart.columns[min(picked.line, len(chart.columns) - 1)]
+            _open_step(picked.step, column, str(_state.get("split")))
+        else:
+            _open_step(picked.step, chart.metric.name, splits.written(others[0].split or ""))
+
+
+def _beside(chart: _Chart) -> tuple[NarrowedRun, ...]:
+    """The splits that are drawn beside training's: of the chart's own metric, where they record it."""
+    if not _state.get("evals") or chart.metric.name == _PER_STEP:
+        return ()
+    return tuple(run for run in _sidebar.evaluations() if chart.metric.name in run.metrics)
 
 
 def _card_of(run: Run, chart: _Chart, options: CurveOptions) -> Card:
     metric = chart.metric
     if metric.kind == "flag":  # mean ± std of a share would leave 0 to 1 and say nothing more
         options = replace(options, band="none")
-    drawn = _cached.light_curve(run, chart.columns, options, dark=_page.dark())
+    beside = _beside(chart)
+    drawn = _cached.light_curve(run, chart.columns, options, dark=_page.dark(), beside=beside)
     title, unit = one_line(metric.label), one_line(metric.unit)
     return Card(metric.name, title, drawn.chart, unit, _help(chart), drawn.notes)
 
@@ -211,10 +235,9 @@ def _help(chart: _Chart) -> list[str]:
     return [*told, *source, "Click a step to see what carries it; drag to zoom."]
 
 
-def _open_step(step: int, column: str) -> None:
-    _state.go(
-        "spike", step=step, of=column, only="", order="highest", index=0, token=None, zoom=None
-    )
+def _open_step(step: int, column: str, split: str) -> None:
+    place: dict[str, Any] = {"step": step, "index": 0, "token": None, "zoom": None}
+    _state.go("spike", **place, of=column, only="", order="highest", split=split)
 
 
 def _more(others: list[_Chart]) -> None:

@@ -12,6 +12,7 @@ import streamlit as st
 from board.core.metrics import REWARD_PART, rollout_metric
 from board.errors import BoardError
 from board.store.build import shown_path
+from board.store.narrowed import NarrowedRun
 from board.store.rollout import OpenRollout
 from board.store.run import Run
 from board.views import _cached, _compare, _page, _sidebar, _state, _tokenizer, _tokens
@@ -42,26 +43,39 @@ _TEXT_HEIGHT: Final = 200
 _FULL_LINES: Final = 7
 
 
-def _moves(run: Run, step: int, count: int) -> int:
-    """The buttons from rollout to rollout; the index that is shown."""
-    index = _state.ensure("index", range(count), 0)
+def _moves(run: Run, step: int, indices: Sequence[int]) -> int:
+    """The buttons from rollout to rollout of the split; the index that is shown."""
+    index = _state.ensure("index", indices, indices[0])
+    place = indices.index(index)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         for text, icon, key, target in (
-            ("Previous", "chevron_left", "K", index - 1),
-            ("Next", "chevron_right", "J", index + 1),
+            ("Previous", "chevron_left", "K", place - 1),
+            ("Next", "chevron_right", "J", place + 1),
         ):
             st.button(
                 text,
                 icon=f":material/{icon}:",
                 shortcut=key,
-                disabled=not 0 <= target < count,
+                disabled=not 0 <= target < len(indices),
                 on_click=_state.put,
-                kwargs={"index": target, "token": None, "zoom": None},
+                kwargs={
+                    "index": indices[min(max(target, 0), len(indices) - 1)],
+                    "token": None,
+                    "zoom": None,
+                },
             )
-        st.markdown(f"**Rollout {index}** :gray[of 0–{count - 1} at step {step}]", width="content")
+        st.markdown(f"**Rollout {index}** :gray[{_among(run, step, indices)}]", width="content")
     with st.container(horizontal=True, gap="small"):
         _badges(run.row(step, index))
     return index
+
+
+def _among(run: Run, step: int, indices: Sequence[int]) -> str:
+    """Of which rollouts it is one, in words."""
+    if isinstance(run, NarrowedRun):
+        of_split = plain(f"of split {run.split}", 40)
+        return f"one of {len(indices)} {of_split} at step {step}"
+    return f"of 0–{len(indices) - 1} at step {step}"
 
 
 def _badges(row: pd.Series[Any]) -> None:
@@ -79,7 +93,7 @@ def _badges(row: pd.Series[Any]) -> None:
                 color="violet",
                 help=plain(metric.formula, 400),
             )
-    for name in ("finish_reason", "env", "group_id"):
+    for name in ("finish_reason", "split", "env", "group_id"):
         if name in row and pd.notna(row[name]):
             st.badge(plain(f"{name.removesuffix('_id')} {row[name]}", 40), color="gray")
 
@@ -183,8 +197,10 @@ def _render() -> None:
     run = _sidebar.current()
     _page.header(run)
     step = int(_state.get("step"))
-    count = run.counts.get(step, 0)
-    index = _moves(run, step, count)
+    indices: Sequence[int] = range(run.counts.get(step, 0))
+    if isinstance(run, NarrowedRun):
+        indices = run.rows_of(step, ())["index"].tolist()
+    index = _moves(run, step, indices)
     tokenizer = ""
     if run.vocabulary is None:
         tokenizer = _tokenizer.choose(run)

@@ -14,6 +14,7 @@ from board.charts import step_charts
 from board.charts.layout import notes_of
 from board.core.metrics import REWARD_PART, rollout_metric
 from board.errors import BoardError
+from board.store import splits
 from board.store.expressed import rows_where
 from board.store.run import Run
 from board.store.steps import base_name
@@ -200,6 +201,8 @@ def _shown_columns(run: Run) -> list[str]:
     usual = [c for c in _DEFAULT if c in run.columns]
     place = usual.index("reward") + 1 if "reward" in usual else 0
     usual[place:place] = parts[:4]
+    if _state.get("split") == splits.ALL and "split" in run.columns:
+        usual.insert(usual.index("index") + 1, "split")
     return usual if _state.get("scope") == "run" else [c for c in usual if c != "step"]
 
 
@@ -261,7 +264,9 @@ def _table_identity(run: Run, columns: list[str]) -> str:
     """Another set of rows is another table to Streamlit; one that only grew keeps its scroll."""
     chosen = [str(run.info.path), run.info.name, columns]
     chosen += [_state.get(key) for key in ("step", "scope", "q", "where", "sort", "desc", "range")]
-    chosen += [_state.get(key) for key in ("env", "finish", "group", "cap", "pads", "sysend")]
+    chosen += [
+        _state.get(key) for key in ("split", "env", "finish", "group", "cap", "pads", "sysend")
+    ]
     return hashlib.blake2b(repr(chosen).encode(), digest_size=8).hexdigest()
 
 
