@@ -16,6 +16,7 @@ import pyarrow as pa
 from board.store import step_parts
 from board.store.run import Run
 from board.store.steps import steps_table
+from board.store.tally import IntArray
 
 _GROUPED: Final = ("env", "rank", "group_id", "reward")
 
@@ -58,6 +59,12 @@ class NarrowedRun(Run):
         if table is None:
             return None
         return table.select([c for c in dict.fromkeys(columns) if c in table.column_names])
+
+    def part_rows(self, kind: str, columns: Sequence[str], places: IntArray) -> pa.Table:
+        """As `Run.part_rows`."""
+        table = self.part(kind, columns)
+        assert table is not None, "places are of rows that there are"
+        return table.take(pa.array(places))
 
     def _made_parts(self) -> dict[str, pa.Table | None]:
         def same(steps: Sequence[int]) -> pd.DataFrame:

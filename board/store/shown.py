@@ -433,6 +433,18 @@ class Shown:
             self._storage.discard(self.manifest)
             raise
 
+    def part_rows(self, kind: str, columns: Sequence[str], places: IntArray) -> pa.Table:
+        """Rows of `part(kind, columns)` at these places, in their order, in less time.
+
+        Raises BrokenIndexError as `table` does.
+        """
+        try:
+            parts = [part for part in self.manifest.parts.get(kind, ()) if part.rows]
+            return step_parts.rows_at(self._storage, parts, columns, places)
+        except BrokenIndexError:
+            self._storage.discard(self.manifest)
+            raise
+
     def row(self, step: int, index: int, columns: Sequence[str] | None = None) -> dict[str, Any]:
         """One row of `frame((step, step), columns)`, in a fraction of the time; index: below the step's
         count.

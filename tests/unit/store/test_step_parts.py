@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from plain_facts import plain_facts
+from plain_facts import plain_facts, visits_from
 
 from board.core.findings import find
 from board.core.findings.facts import Facts, StepRows
 from board.core.groups import by_step, groups_of, is_right, pass_at_k_by_step
-from board.core.prompts import prompts_of, visits_from
+from board.core.prompts import Visits, prompts_of
 from board.store import batch, build, scan, step_parts, step_store
 from board.store.discovery import discover
 from board.store.findings import default_thresholds, facts_of
@@ -210,9 +211,15 @@ def assert_prompts(run: Run, rows: pd.DataFrame) -> None:
     steps = rows["step"].to_numpy(np.int64)
     groups = groups_of(steps, codes.astype(np.int64), numbers(rows, "reward"), right_of(rows))
     visits = visits_from(groups)
-    assert_same(found.visits, visits)
-    assert found.visits.prompts.tolist() == visits.prompts.tolist()
-    assert_same(found.judged, prompts_of(visits))
+    every = found.of(range(len(found.keys)))
+    assert_same(every.visits, visits)
+    assert every.visits.prompts.tolist() == visits.prompts.tolist()
+    assert_same(every.judged, prompts_of(visits))
+    seen = np.bincount(visits.prompts)
+    assert found.seen().tolist() == seen.tolist()
+    several = Visits(*(getattr(visits, f.name)[seen[visits.prompts] > 1] for f in fields(Visits)))
+    assert_same(found.several.visits, several)
+    assert_same(found.several.judged, prompts_of(several))
     assert found.texts(range(len(texts))) == [*texts]
     for code in range(len(texts)):
         own = rows[codes == code]
