@@ -57,7 +57,7 @@ class Prompts:
 
 
 def visits_of(sums: GroupSums, part: str | None, ends: tuple[float, float]) -> Visits:
-    """The visits of prompts, of sums that are ordered by prompt and then by step, all of a prompt.
+    """The visits of prompts, in the order of the sums, all of which are of prompts.
 
     part: name of the score that says what is right; None: by the reward. ends: the lowest and the
     highest of it in the whole run, NaN without one.

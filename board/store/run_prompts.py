@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Final
 
@@ -71,7 +71,7 @@ class RunPrompts:
     @cached_property
     def text_keys(self) -> IntArray:
         """[prompts] equal for equal beginnings, in every run."""
-        table = self.run.part("prompts", ("step", "text_key"))
+        table = self.run.part("prompts", ("text_key",))
         assert table is not None, "there are prompts"
         return table.column("text_key").to_numpy()[self.first]
 
@@ -85,12 +85,18 @@ class RunPrompts:
     def of(self, codes: Sequence[int]) -> Courses:
         """How these prompts went, whether they come at several steps or at one."""
         wanted = np.unique(np.asarray(codes, np.int64))
-        once = wanted[~np.isin(wanted, self.several.visits.prompts)]
-        own = np.isin(self.several.visits.prompts, wanted)
-        of_rows = np.concatenate((self.several.visits.prompts[own], once))
-        rows = np.concatenate((self.rows[own], self.first[once]))
-        order = np.argsort(of_rows, kind="stable")
-        return _courses(self.run, self.right_by, of_rows[order], rows[order])
+        held = self.several.visits
+        spans = [held.of(code) for code in wanted.tolist()]
+        once = wanted[np.array([span.start == span.stop for span in spans], bool)]
+        rest = _visits(self.run, self.right_by, once, self.first[once])
+        none = np.zeros(0, np.int64)
+        own = np.concatenate([none, *(np.arange(span.start, span.stop) for span in spans)])
+        both = [
+            np.append(getattr(held, one.name)[own], getattr(rest, one.name))
+            for one in fields(Visits)
+        ]
+        order = np.argsort(both[0], kind="stable")
+        return _courses(Visits(*(values[order] for values in both)))
 
     def texts(self, codes: Sequence[int]) -> list[str]:
         """The beginnings of these prompts."""
@@ -131,12 +137,12 @@ def run_prompts(run: Run) -> RunPrompts | None:
     """
     if "prompt" not in run.columns or "reward" not in run.columns:
         return None
-    table = run.part("prompts", ("step", "key"))
+    table = run.part("prompts", ("key",))
     if table is None:
         return None
     keys, first, codes, rows = _told_apart(table.column("key").to_numpy())
     part = right_column(run)
-    several = _courses(run, part, codes, rows)
+    several = _courses(_visits(run, part, codes, rows))
     length = next((name for name in LENGTHS if name in run.columns), None)
     return RunPrompts(run, keys, first, several, rows, length, part)
 
@@ -157,27 +163,28 @@ def _told_apart(keys: IntArray) -> tuple[IntArray, IntArray, IntArray, IntArray]
     return unique, np.flatnonzero(is_first), packed // len(keys), packed % len(keys)
 
 
-def _courses(run: Run, part: str | None, codes: IntArray, rows: IntArray) -> Courses:
-    """Of visits by code, ordered by it and then by step; rows: [n] their places."""
-    names = visit_columns(part)
-    if len(rows):
-        order = np.argsort(rows)
-        table = run.part_rows("prompts", names, rows[order])
-        places = np.empty(len(rows), np.int64)
-        places[order] = np.arange(len(rows))
-        table = table.combine_chunks().take(pa.array(places))
-    else:
-        table = pa.table({name: pa.array([], pa.int64()) for name in names})
-    visits = visits_of(sums_from(table, codes, part), part, _ends(run, part))
-    return Courses(
-        visits, prompts_of(visits), prompts_of(replace(visits, solve_rate=visits.rewards))
-    )
+def _visits(run: Run, part: str | None, codes: IntArray, rows: IntArray) -> Visits:
+    """Visits of prompts by code, [n], ordered by it and then by step; rows: [n] their places."""
+    if not len(rows):
+        return Visits(rows, rows, np.zeros(0), np.zeros(0), rows)
+    names, order = visit_columns(part), np.argsort(rows)
+    table = run.part_rows("prompts", names, rows[order])
+    sums = sums_from(table, codes[order], part)
+    visits = visits_of(sums, part, _ends(run, part))
+    places = np.empty(len(rows), np.int64)
+    places[order] = np.arange(len(rows))
+    return Visits(*(getattr(visits, one.name)[places] for one in fields(Visits)))
+
+
+def _courses(visits: Visits) -> Courses:
+    scored = replace(visits, solve_rate=visits.rewards)
+    return Courses(visits, prompts_of(visits), prompts_of(scored))
 
 
 def _ends(run: Run, part: str | None) -> tuple[float, float]:
     """The lowest and the highest of what says what is right in the whole run, NaN without one."""
     names = ("lowest", "highest") if part is None else (f"{part}:highest",) * 2
-    table = run.part("checks", ("step", *names))
+    table = run.part("checks", names)
     if table is None or names[1] not in table.column_names:
         return np.nan, np.nan
     low, high = (table.column(name).to_numpy() for name in names)
@@ -188,16 +195,13 @@ def _ends(run: Run, part: str | None) -> tuple[float, float]:
 
 def shared_prompts(left: RunPrompts, right: RunPrompts, most: int) -> IntArray:
     """Codes of the first prompts of `left`, at most so many, with which one of `right` begins alike."""
-    own, others = np.sort(left.text_keys), np.sort(right.text_keys)
-    places = np.minimum(np.searchsorted(others, own), len(others) - 1)
-    common = own[others[places] == own] if len(others) else own[:0]
-    found: list[IntArray] = []
-    count = 0
-    for start in range(0, len(left.text_keys) if len(common) else 0, _AT_ONCE):
+    others = np.sort(right.text_keys)
+    found = [np.zeros(0, np.int64)]
+    for start in range(0, len(left.keys), _AT_ONCE):
         keys = left.text_keys[start : start + _AT_ONCE]
-        places = np.minimum(np.searchsorted(common, keys), len(common) - 1)
-        found.append(start + np.flatnonzero(common[places] == keys))
-        count += len(found[-1])
-        if count >= most:
+        order = np.argsort(keys)  # what is looked for in order is found in a fraction of the time
+        places = np.minimum(np.searchsorted(others, keys[order]), len(others) - 1)
+        found.append(start + np.sort(order[others[places] == keys[order]]))
+        if sum(map(len, found)) >= most:
             break
-    return np.concatenate(found)[:most] if found else own[:0].astype(np.int64)
+    return np.concatenate(found)[:most]

@@ -427,8 +427,7 @@ class Shown:
         columns: of those that it has; None is all. Raises BrokenIndexError as `table` does.
         """
         try:
-            parts = self.manifest.parts.get(kind, ())
-            return step_parts.loaded(self._storage.get(part.name, columns) for part in parts)
+            return step_parts.all_rows(self._storage, self.manifest.parts.get(kind, ()), columns)
         except BrokenIndexError:
             self._storage.discard(self.manifest)
             raise
@@ -439,7 +438,7 @@ class Shown:
         Raises BrokenIndexError as `table` does.
         """
         try:
-            parts = [part for part in self.manifest.parts.get(kind, ()) if part.rows]
+            parts = self.manifest.parts.get(kind, ())
             return step_parts.rows_at(self._storage, parts, columns, places)
         except BrokenIndexError:
             self._storage.discard(self.manifest)

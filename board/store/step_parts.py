@@ -42,6 +42,9 @@ SAME: Final = ("rollout_id", "split", "response_tokens", "reward", "response", "
 LENGTHS: Final = ("response_tokens", "response_chars")
 
 _PART_ROWS: Final = 8192
+_FULL_ROWS: Final = 32_768
+_FULL_BYTES: Final = 8 << 20
+"""A part is written when it has so many rows, or _PART_ROWS and so many bytes: few are read faster."""
 _CHECKED: Final = ("reward", "advantage", "response_tokens", "timestamp", "rank")
 _EXTREMES: Final = ("known", "low", "high", "at_low", "at_high")
 _FIT: Final = ("hits", "differs", "furthest")
@@ -307,7 +310,7 @@ class Renewal:
             self._kept[kind] = [part for part in parts if not self._is_touched(part)]
             for part in parts:
                 if self._is_touched(part):
-                    self._add(kind, self._without_stale(part))
+                    self._take_over(kind, self._without_stale(part))
 
     def _is_touched(self, part: Part) -> bool:
         after = int(np.searchsorted(self._stale, part.low))
@@ -318,6 +321,13 @@ class Renewal:
         table = self._storage.get(part.name)
         return table.filter(pa.array(~np.isin(table.column("step").to_numpy(), self._stale)))
 
+    def _take_over(self, kind: str, rest: pa.Table) -> None:
+        """Rows that stay: a part of their own if there are many, since steps that change do so again."""
+        if rest.num_rows >= _PART_ROWS:
+            self._write(kind, [rest])
+        else:
+            self._add(kind, rest)
+
     def add(self, made: Mapping[str, pa.Table]) -> None:
         """Takes what was made of some of the steps."""
         for kind, table in made.items():
@@ -327,11 +337,12 @@ class Renewal:
         pending = self._pending.setdefault(kind, [])
         if table.num_rows:
             pending.append(table)
-        if sum(part.num_rows for part in pending) >= _PART_ROWS:
-            self._write(kind)
+        rows = sum(part.num_rows for part in pending)
+        is_large = rows >= _PART_ROWS and sum(part.nbytes for part in pending) >= _FULL_BYTES
+        if is_large or rows >= _FULL_ROWS:
+            self._write(kind, self._pending.pop(kind))
 
-    def _write(self, kind: str) -> None:
-        pending = self._pending.pop(kind, None)
+    def _write(self, kind: str, pending: Sequence[pa.Table]) -> None:
         if pending:
             table = _by_step(pa.concat_tables(pending, promote_options="default"))
             steps = table.column("step")
@@ -341,8 +352,8 @@ class Renewal:
 
     def finish(self) -> dict[str, tuple[Part, ...]]:
         """All parts, those that stayed and those that were written."""
-        for kind in [*self._pending]:
-            self._write(kind)
+        for kind, pending in self._pending.items():
+            self._write(kind, pending)
         return {kind: tuple(parts) for kind, parts in self._kept.items() if parts}
 
 
@@ -361,26 +372,55 @@ def _by_step(table: pa.Table) -> pa.Table:
     return table
 
 
+def all_rows(
+    storage: Storage, parts: Sequence[Part], columns: Sequence[str] | None
+) -> pa.Table | None:
+    """One kind of all steps, ordered by step; None where no step has any. Raises BrokenIndexError.
+
+    columns: of those that it has, `step` among them where they are in another order than the parts;
+    None is all.
+    """
+    parts = [part for part in parts if part.rows]
+    if not parts:
+        return None
+    if columns is None or not _in_order(parts):
+        columns = None if columns is None else [*dict.fromkeys((*columns, "step"))]
+        return loaded(storage.get(part.name, columns) for part in parts)
+    tables = [storage.get(part.name, columns) for part in parts]
+    return pa.concat_tables(tables, promote_options="default")
+
+
 def rows_at(
     storage: Storage, parts: Sequence[Part], columns: Sequence[str], places: IntArray
 ) -> pa.Table:
-    """Some rows of what `loaded` gives of all parts, without reading the others; places: [n] in it.
+    """Some rows of what `all_rows` gives, without reading the others; places: [n] in it.
 
     Raises BrokenIndexError.
     """
+    parts = [part for part in parts if part.rows]
     starts = np.cumsum([0, *(part.rows for part in parts)])
-    places = np.asarray(places, np.int64)
-    if not all(a.high < b.low for a, b in pairwise(parts)):
+    if not _in_order(parts):
         steps = pa.concat_tables(storage.get(part.name, ("step",)) for part in parts)
         places = np.argsort(steps.column("step").to_numpy(), kind="stable")[places]
-    own = np.searchsorted(starts, places, side="right") - 1
-    order = np.argsort(own, kind="stable")
+    order = np.argsort(places, kind="stable")
+    places = places[order]
+    cuts = np.searchsorted(places, starts)
     tables = [
-        storage.take(parts[n].name, columns, places[own == n] - starts[n])
-        for n in np.unique(own).tolist()
+        storage.take(part.name, columns, places[low:high] - start)
+        for part, start, low, high in zip(parts, starts[:-1], cuts[:-1], cuts[1:], strict=True)
+        if low < high
     ]
     table = pa.concat_tables(tables, promote_options="default")
-    return table.take(pa.array(np.argsort(order)))
+    if (np.diff(order) == 1).all():
+        return table
+    back = np.empty(len(order), np.int64)
+    back[order] = np.arange(len(order))
+    return table.take(pa.array(back))
+
+
+def _in_order(parts: Sequence[Part]) -> bool:
+    """Whether the parts one after the other are ordered by step; each of them is."""
+    return all(one.high < other.low for one, other in pairwise(parts))
 
 
 def _whole(table: pa.Table, name: str) -> IntArray:

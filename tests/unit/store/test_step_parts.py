@@ -39,6 +39,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
         (build, "PART_ROWS", 7),
         (step_store, "_CHUNK_ROLLOUTS", 30),
         (step_parts, "_PART_ROWS", 16),
+        (step_parts, "_FULL_ROWS", 32),
     ):
         monkeypatch.setattr(module, name, value)
 
@@ -257,6 +258,6 @@ def test_following_writes_again_what_is_kept_of_few_other_steps(tmp_path: Path) 
         run = follower.run(discover(tmp_path).runs[0])
         return {part.name for part in run.shown.manifest.parts["groups"]}
 
-    before = parts_after(range(20))
+    before = parts_after(range(40))
     assert len(before) > 2
-    assert len(before - parts_after(range(20, 21))) <= 1
+    assert len(before - parts_after(range(40, 41))) <= 1
