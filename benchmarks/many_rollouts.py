@@ -44,7 +44,7 @@ from board.store.manifest import FileState, Manifest  # noqa: E402
 from board.store.rollout import open_rollout  # noqa: E402
 from board.store.run import Run, indexed_run, open_run  # noqa: E402
 from board.store.run_groups import run_groups  # noqa: E402
-from board.store.run_prompts import run_prompts  # noqa: E402
+from board.store.run_prompts import run_prompts, shared_prompts  # noqa: E402
 from board.store.storage import FolderStorage  # noqa: E402
 from board.store.table import ordered  # noqa: E402
 
@@ -159,7 +159,8 @@ def _groups(run: Run) -> None:
 def _prompts(run: Run) -> None:
     found = run_prompts(run)
     assert found is not None
-    listed = found.scored.codes[:500].tolist()
+    listed = range(500)
+    found.of(listed)
     found.texts(listed)
     found.rollouts(listed[0])
 
@@ -176,10 +177,11 @@ def _compare(run: Run) -> None:
     left, right = sides
     assert left is not None
     assert right is not None
-    shared = np.flatnonzero(np.isin(left.text_keys, right.text_keys))[:2000]
-    left.texts(shared.tolist())
+    shared = shared_prompts(left, right, 2000).tolist()
+    left.texts(shared)
     for side in (left, right):
-        side.rollouts(int(shared[0]))
+        side.of(shared[:1])
+        side.rollouts(shared[0])
 
 
 def _ranking(run: Run) -> None:

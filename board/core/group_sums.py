@@ -107,7 +107,11 @@ def groups_from(sums: GroupSums, part: str | None = None) -> Groups:
     part: name of the score that says what is right, its highest value being so; None: by the reward,
     the highest of all being right and the lowest wrong.
     """
-    judged, right = _by_reward(sums.reward) if part is None else _by_part(sums.parts[part])
+    lowest, highest = _ends(sums.reward if part is None else sums.parts[part])
+    if part is None:
+        judged, right = judged_by_reward(sums.reward, lowest, highest)
+    else:
+        judged, right = judged_by_part(sums.parts[part], highest)
     member = sums.codes >= 0
     judged, right = judged[member], right[member]
     right = np.where(judged > 0, right, np.nan)
@@ -128,12 +132,21 @@ def groups_from(sums: GroupSums, part: str | None = None) -> Groups:
     )
 
 
-def _by_reward(reward: Extremes) -> tuple[IntArray, FloatArray]:
-    """Judged and right: see groups.is_right."""
+def _ends(values: Extremes) -> tuple[float, float]:
+    """Lowest and highest of all, NaN without any."""
+    if not values.known.any():
+        return np.nan, np.nan
+    return float(np.nanmin(values.low)), float(np.nanmax(values.high))
+
+
+def judged_by_reward(
+    reward: Extremes, lowest: float, highest: float
+) -> tuple[IntArray, FloatArray]:
+    """([groups] judged rollouts, [groups] those that are right): see groups.is_right.
+
+    lowest, highest: reward of the whole run, NaN without one.
+    """
     none = np.zeros(len(reward.known), np.int64)
-    if not reward.known.any():
-        return none, none.astype(np.float64)
-    lowest, highest = np.nanmin(reward.low), np.nanmax(reward.high)
     if not lowest < highest:
         return none, none.astype(np.float64)
     right = np.where(reward.high == highest, reward.at_high, 0)
@@ -141,8 +154,6 @@ def _by_reward(reward: Extremes) -> tuple[IntArray, FloatArray]:
     return right + wrong, right.astype(np.float64)
 
 
-def _by_part(part: Extremes) -> tuple[IntArray, FloatArray]:
-    if not part.known.any():
-        return part.known, part.known.astype(np.float64)
-    highest = np.nanmax(part.high)
+def judged_by_part(part: Extremes, highest: float) -> tuple[IntArray, FloatArray]:
+    """As judged_by_reward, by a part of the reward of which `highest` is the run's highest."""
     return part.known, np.where(part.high == highest, part.at_high, 0).astype(np.float64)

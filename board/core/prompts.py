@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from board.core.groups import Groups, IntArray
+from board.core.group_sums import GroupSums, judged_by_part, judged_by_reward
+from board.core.groups import IntArray
 from board.core.kl import FloatArray
 
 BoolArray = npt.NDArray[np.bool_]
@@ -55,16 +56,20 @@ class Prompts:
     volatility: FloatArray
 
 
-def visits_from(groups: Groups) -> Visits:
-    """The visits of prompts, a prompt of a step being a group; groups: ordered by step."""
-    order = np.argsort(groups.codes, kind="stable")
-    return Visits(
-        groups.codes[order],
-        groups.steps[order],
-        groups.mean[order],
-        groups.solve_rate[order],
-        groups.size[order],
-    )
+def visits_of(sums: GroupSums, part: str | None, ends: tuple[float, float]) -> Visits:
+    """The visits of prompts, in the order of the sums, all of which are of prompts.
+
+    part: name of the score that says what is right; None: by the reward. ends: the lowest and the
+    highest of it in the whole run, NaN without one.
+    """
+    if part is None:
+        judged, right = judged_by_reward(sums.reward, *ends)
+    else:
+        judged, right = judged_by_part(sums.parts[part], ends[1])
+    means, rates = np.full((2, len(sums.codes)), np.nan)
+    np.divide(sums.total, sums.reward.known, out=means, where=sums.reward.known > 0)
+    np.divide(right, judged, out=rates, where=judged > 0)
+    return Visits(sums.codes, sums.steps, means, rates, sums.size)
 
 
 def prompts_of(visits: Visits) -> Prompts:

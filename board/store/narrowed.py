@@ -22,6 +22,7 @@ from board.store import splits, step_parts
 from board.store.run import Run
 from board.store.step_store import tidied
 from board.store.steps import base_name, steps_table
+from board.store.tally import IntArray
 
 _GROUPED: Final = ("env", "split", "rank", "group_id", "reward")
 
@@ -90,6 +91,12 @@ class NarrowedRun(Run):
             if self._loaded.parts is None:
                 self._loaded.parts = self._made_parts()
         return _selected(self._loaded.parts.get(kind), columns)
+
+    def part_rows(self, kind: str, columns: Sequence[str], places: IntArray) -> pa.Table:
+        """As `Run.part_rows`."""
+        table = self.part(kind, columns)
+        assert table is not None, "places are of rows that there are"
+        return table.take(pa.array(places))
 
     def _made_parts(self) -> dict[str, pa.Table | None]:
         def same(steps: Sequence[int]) -> pd.DataFrame:

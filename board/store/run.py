@@ -38,6 +38,7 @@ from board.store.shown import Shown
 from board.store.step_parts import loaded
 from board.store.steps import base_name
 from board.store.storage import FolderStorage, MemoryStorage, Storage, index_folder
+from board.store.tally import IntArray
 
 __all__ = [
     "Follower",
@@ -179,6 +180,18 @@ class Run:
         return (
             None if table is None else table.select([c for c in columns if c in table.column_names])
         )
+
+    def part_rows(self, kind: str, columns: Sequence[str], places: IntArray) -> pa.Table:
+        """Rows of `part(kind, ...)` at these places, [n], in their order, without reading the others."""
+        columns = list(dict.fromkeys(columns))
+        if self.options.max_per_step is None:
+            try:
+                return self.shown.part_rows(kind, columns, places)
+            except BrokenIndexError as error:
+                raise _gone(self.info, error) from error
+        table = self.part(kind, columns)
+        assert table is not None, "places are of rows that there are"
+        return table.take(pa.array(places))
 
     def _capped_parts(self, cap: int) -> dict[str, pa.Table | None]:
         with self._loaded.lock:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -41,6 +42,9 @@ SAME: Final = ("rollout_id", "split", "response_tokens", "reward", "response", "
 LENGTHS: Final = ("response_tokens", "response_chars")
 
 _PART_ROWS: Final = 8192
+_FULL_ROWS: Final = 32_768
+_FULL_BYTES: Final = 8 << 20
+"""A part is written when it has so many rows, or _PART_ROWS and so many bytes: few are read faster."""
 _CHECKED: Final = ("reward", "advantage", "response_tokens", "timestamp", "rank")
 _EXTREMES: Final = ("known", "low", "high", "at_low", "at_high")
 _FIT: Final = ("hits", "differs", "furthest")
@@ -58,7 +62,7 @@ def parts_of(rows: pd.DataFrame, metrics: Sequence[str], same: RowsOf) -> dict[s
         "groups": _groups(steps, codes, numbers(rows, "reward"), judged),
         "prompts": _prompts(rows, steps, judged),
         "envs": _envs(rows, steps, metrics),
-        "checks": _checks(rows, steps, codes, same),
+        "checks": _checks(rows, steps, codes, judged, same),
     }
 
 
@@ -83,14 +87,18 @@ def _category(rows: pd.DataFrame, name: str) -> IntArray:
 def _groups(
     steps: IntArray, codes: IntArray, rewards: FloatArray, judged: Mapping[str, FloatArray]
 ) -> pa.Table:
-    return pa.table(_sums_columns(group_sums(steps, codes, rewards, judged)))
+    sums = group_sums(steps, codes, rewards, judged)
+    return pa.table({"member": sums.codes >= 0, **_sums_columns(sums)})
 
 
 def _sums_columns(sums: GroupSums) -> dict[str, Any]:
-    columns: dict[str, Any] = {"step": sums.steps, "member": sums.codes >= 0, "size": sums.size}
+    columns: dict[str, Any] = {"step": sums.steps, "size": sums.size.astype(np.int32)}
     columns["total"] = sums.total
     for name, extremes in {"reward": sums.reward, **sums.parts}.items():
-        columns |= {f"{name}:{field}": getattr(extremes, field) for field in _EXTREMES}
+        for field in _EXTREMES:
+            values = getattr(extremes, field)
+            is_count = values.dtype.kind == "i"
+            columns[f"{name}:{field}"] = values.astype(np.int32) if is_count else values
     return columns
 
 
@@ -100,11 +108,19 @@ def sums_columns(part: str | None) -> tuple[str, ...]:
     return ("step", "member", "size", "total", *(f"{n}:{f}" for n in names for f in _EXTREMES))
 
 
+def visit_columns(part: str | None) -> tuple[str, ...]:
+    """Those of `sums_columns` that visits of prompts are made of: fewer are read faster."""
+    own = tuple(f"{part}:{name}" for name in ("known", "high", "at_high")) if part else ()
+    every = tuple(f"reward:{name}" for name in _EXTREMES)
+    return ("step", "size", "total", *(("reward:known", *own) if part else every))
+
+
 def sums_from(table: pa.Table, codes: IntArray, part: str | None) -> GroupSums:
     """The groups that a table holds; codes: [rows], below 0 where `member` is false."""
+    is_member = "member" not in table.column_names or table.column("member").to_numpy()
     return GroupSums(
         _whole(table, "step"),
-        np.where(table.column("member").to_numpy(), codes, -1),
+        np.where(is_member, codes, -1),
         _whole(table, "size"),
         _float(table, "total"),
         _extremes(table, "reward"),
@@ -121,14 +137,17 @@ def _extremes(table: pa.Table, name: str) -> Extremes:
 def _prompts(rows: pd.DataFrame, steps: IntArray, judged: Mapping[str, FloatArray]) -> pa.Table:
     """Prompts of each step in the order in which they come first, with the numbers of their rollouts."""
     codes, texts, keys = _told_apart(rows)
+    if (codes < 0).any():
+        known = codes >= 0
+        rows, steps, codes = rows[known], steps[known], codes[known]
+        judged = {name: values[known] for name, values in judged.items()}
     sums = group_sums(steps, codes, numbers(rows, "reward"), judged)
     order, starts = group_order(steps, codes)
     offsets = pa.array(np.append(starts, len(order)), pa.int32())
     columns = _sums_columns(sums)
-    of = pa.array(np.where(sums.codes >= 0, sums.codes, len(keys)))
-    columns["key"] = pa.array(np.append(keys[:, 0], 0)).take(of)
-    columns["text_key"] = pa.array(np.append(keys[:, 1], 0)).take(of)
-    columns["text"] = pa.concat_arrays([texts, pa.nulls(1, texts.type)]).take(of)
+    of = pa.array(sums.codes)
+    columns |= {"key": pa.array(keys[sums.codes, 0]), "text_key": pa.array(keys[sums.codes, 1])}
+    columns["text"] = texts.take(of)
     lists = {"index": rows["index"].to_numpy(np.int64), "reward": numbers(rows, "reward")}
     lists |= {name: numbers(rows, name) for name in LENGTHS if name in rows}
     for name, values in lists.items():
@@ -190,7 +209,13 @@ def _envs(rows: pd.DataFrame, steps: IntArray, metrics: Sequence[str]) -> pa.Tab
     return pa.table(columns)
 
 
-def _checks(rows: pd.DataFrame, steps: IntArray, codes: IntArray, same: RowsOf) -> pa.Table:
+def _checks(
+    rows: pd.DataFrame,
+    steps: IntArray,
+    codes: IntArray,
+    judged: Mapping[str, FloatArray],
+    same: RowsOf,
+) -> pa.Table:
     held = {name: numbers(rows, name) for name in _CHECKED if name in rows}
     found = step_checks(steps, held, codes)
     names = (
@@ -200,6 +225,7 @@ def _checks(rows: pd.DataFrame, steps: IntArray, codes: IntArray, same: RowsOf) 
     columns: dict[str, Any] = {name: getattr(found, name) for name in names}
     columns["step"] = columns.pop("steps")
     columns["earliest"] = _indices(rows, steps, found.steps, found.earliest)
+    columns |= {f"{n}:highest": _highest(found.steps, steps, v) for n, v in judged.items()}
     if found.fit is not None:
         columns |= _fit_columns(found)
     if len(found.ranks):
@@ -221,6 +247,12 @@ def _indices(rows: pd.DataFrame, steps: IntArray, of: IntArray, places: IntArray
     """
     at = np.searchsorted(steps, of) + np.maximum(places, 0)
     return np.where(places >= 0, rows["index"].to_numpy(np.int64)[at], -1)
+
+
+def _highest(steps: IntArray, step_of: IntArray, values: FloatArray) -> FloatArray:
+    """[steps] the highest finite value of each step, NaN without one; step_of: [values] ascending."""
+    finite = np.where(np.isfinite(values), values, np.nan)
+    return np.fmax.reduceat(finite, np.searchsorted(step_of, steps)) if len(steps) else np.zeros(0)
 
 
 def _lists(steps: IntArray, step_of: IntArray, values: pa.Array) -> pa.ListArray:
@@ -288,7 +320,7 @@ class Renewal:
             self._kept[kind] = [part for part in parts if not self._is_touched(part)]
             for part in parts:
                 if self._is_touched(part):
-                    self._add(kind, self._without_stale(part))
+                    self._take_over(kind, self._without_stale(part))
 
     def _is_touched(self, part: Part) -> bool:
         after = int(np.searchsorted(self._stale, part.low))
@@ -299,6 +331,13 @@ class Renewal:
         table = self._storage.get(part.name)
         return table.filter(pa.array(~np.isin(table.column("step").to_numpy(), self._stale)))
 
+    def _take_over(self, kind: str, rest: pa.Table) -> None:
+        """Rows that stay: a part of their own if there are many, since steps that change do so again."""
+        if rest.num_rows >= _PART_ROWS:
+            self._write(kind, [rest])
+        else:
+            self._add(kind, rest)
+
     def add(self, made: Mapping[str, pa.Table]) -> None:
         """Takes what was made of some of the steps."""
         for kind, table in made.items():
@@ -308,22 +347,23 @@ class Renewal:
         pending = self._pending.setdefault(kind, [])
         if table.num_rows:
             pending.append(table)
-        if sum(part.num_rows for part in pending) >= _PART_ROWS:
-            self._write(kind)
+        rows = sum(part.num_rows for part in pending)
+        is_large = rows >= _PART_ROWS and sum(part.nbytes for part in pending) >= _FULL_BYTES
+        if is_large or rows >= _FULL_ROWS:
+            self._write(kind, self._pending.pop(kind))
 
-    def _write(self, kind: str) -> None:
-        pending = self._pending.pop(kind, None)
+    def _write(self, kind: str, pending: Sequence[pa.Table]) -> None:
         if pending:
-            table = pa.concat_tables(pending, promote_options="default")
-            steps = table.column("step").to_numpy()
+            table = _by_step(pa.concat_tables(pending, promote_options="default"))
+            steps = table.column("step")
             name = self._storage.put(kind, table)
-            part = Part(name, table.num_rows, int(steps.min()), int(steps.max()))
+            part = Part(name, table.num_rows, steps[0].as_py(), steps[-1].as_py())
             self._kept.setdefault(kind, []).append(part)
 
     def finish(self) -> dict[str, tuple[Part, ...]]:
         """All parts, those that stayed and those that were written."""
-        for kind in [*self._pending]:
-            self._write(kind)
+        for kind, pending in self._pending.items():
+            self._write(kind, pending)
         return {kind: tuple(parts) for kind, parts in self._kept.items() if parts}
 
 
@@ -332,18 +372,72 @@ def loaded(tables: Iterable[pa.Table]) -> pa.Table | None:
     parts = [table for table in tables if table.num_rows]
     if not parts:
         return None
-    table = pa.concat_tables(parts, promote_options="default").combine_chunks()
+    return _by_step(pa.concat_tables(parts, promote_options="default"))
+
+
+def _by_step(table: pa.Table) -> pa.Table:
     steps = table.column("step").to_numpy()
     if (np.diff(steps) < 0).any():
-        table = table.take(pa.array(np.argsort(steps, kind="stable")))
+        return table.take(pa.array(np.argsort(steps, kind="stable")))
     return table
+
+
+def all_rows(
+    storage: Storage, parts: Sequence[Part], columns: Sequence[str] | None
+) -> pa.Table | None:
+    """One kind of all steps, ordered by step; None where no step has any. Raises BrokenIndexError.
+
+    columns: of those that it has, `step` among them where they are in another order than the parts;
+    None is all.
+    """
+    parts = [part for part in parts if part.rows]
+    if not parts:
+        return None
+    if columns is None or not _in_order(parts):
+        columns = None if columns is None else [*dict.fromkeys((*columns, "step"))]
+        return loaded(storage.get(part.name, columns) for part in parts)
+    tables = [storage.get(part.name, columns) for part in parts]
+    return pa.concat_tables(tables, promote_options="default")
+
+
+def rows_at(
+    storage: Storage, parts: Sequence[Part], columns: Sequence[str], places: IntArray
+) -> pa.Table:
+    """Some rows of what `all_rows` gives, without reading the others; places: [n] in it.
+
+    Raises BrokenIndexError.
+    """
+    parts = [part for part in parts if part.rows]
+    starts = np.cumsum([0, *(part.rows for part in parts)])
+    if not _in_order(parts):
+        steps = pa.concat_tables(storage.get(part.name, ("step",)) for part in parts)
+        places = np.argsort(steps.column("step").to_numpy(), kind="stable")[places]
+    order = np.argsort(places, kind="stable")
+    places = places[order]
+    cuts = np.searchsorted(places, starts)
+    tables = [
+        storage.take(part.name, columns, places[low:high] - start)
+        for part, start, low, high in zip(parts, starts[:-1], cuts[:-1], cuts[1:], strict=True)
+        if low < high
+    ]
+    table = pa.concat_tables(tables, promote_options="default")
+    if (np.diff(order) == 1).all():
+        return table
+    back = np.empty(len(order), np.int64)
+    back[order] = np.arange(len(order))
+    return table.take(pa.array(back))
+
+
+def _in_order(parts: Sequence[Part]) -> bool:
+    """Whether the parts one after the other are ordered by step; each of them is."""
+    return all(one.high < other.low for one, other in pairwise(parts))
 
 
 def _whole(table: pa.Table, name: str) -> IntArray:
     """[rows] whole numbers, 0 where there is none."""
     if name not in table.column_names:
         return np.zeros(table.num_rows, np.int64)
-    return table.column(name).fill_null(0).to_numpy()
+    return table.column(name).fill_null(0).to_numpy().astype(np.int64, copy=False)
 
 
 def _float(table: pa.Table, name: str) -> FloatArray:

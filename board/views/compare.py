@@ -16,7 +16,7 @@ from board.core.metrics import rollout_metric
 from board.core.run_differences import differences, final
 from board.errors import BoardError
 from board.store.run import Run
-from board.store.run_prompts import RunPrompts
+from board.store.run_prompts import RunPrompts, shared_prompts
 from board.store.steps import base_name
 from board.views import _cached, _cached_looks, _page, _sidebar, _state
 from board.views._text import number, one_line, plain
@@ -254,8 +254,7 @@ def _same_prompt(runs: tuple[Run, ...]) -> None:
         told = _page.not_recorded(lacking.columns, ("prompt", "reward"))
         st.caption(plain(f"{lacking.info.name}: {told}", 300))
         return
-    there = np.isin(left.text_keys, right.text_keys)
-    shared: list[int] = np.flatnonzero(there)[:_MOST_PROMPTS].tolist()
+    shared: list[int] = shared_prompts(left, right, _MOST_PROMPTS).tolist()
     if not shared:
         st.caption("These two runs have no prompt in common.")
         return
@@ -301,8 +300,7 @@ def _pair(runs: tuple[Run, ...]) -> tuple[Run, ...]:
 
 def _prompt_side(run: Run, prompts: RunPrompts, code: int) -> None:
     """The prompt's rewards over the run, then the best and the worst answer of its last step."""
-    visits = prompts.visits
-    rewards = visits.rewards[visits.of(code)]
+    rewards = prompts.of([code]).visits.rewards
     st.markdown(f"**{plain(run.info.name, 60)}** :gray[seen at {len(rewards)} steps]")
     known = rewards[np.isfinite(rewards)]
     if len(known):

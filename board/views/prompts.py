@@ -13,9 +13,10 @@ from board.charts.layout import notes_of
 from board.charts.prompt_charts import prompt_course
 from board.core.groups import IntArray
 from board.core.kl import FloatArray
+from board.core.prompts import Prompts
 from board.errors import BoardError
 from board.store.run import Run
-from board.store.run_prompts import PromptRollouts, RunPrompts
+from board.store.run_prompts import Courses, PromptRollouts, RunPrompts
 from board.views import _cached, _cached_looks, _page, _sidebar, _state
 from board.views._text import number, one_line, piece_shown, plain
 
@@ -26,7 +27,7 @@ _CUT: Final = 160
 # Responses that are listed: each step they are of is read for them.
 _NEWEST: Final = 64
 _LISTS: Final = {
-    "all": ("All", "Every prompt with rewards, in the order in which they come."),
+    "all": ("All", "Every prompt, in the order in which they come."),
     "never": (
         "Never solved",
         "Seen at two steps or more, and none of its rollouts was ever right.",
@@ -39,11 +40,11 @@ _FLAGS: Final = {"never": "never_solved", "lost": "lost_again", "new": "newly_so
 
 
 def _cards(found: RunPrompts) -> None:
-    count = len(found.scored.codes)
-    seen = np.median(found.scored.visits) if count else 0
+    count = len(found.keys)
+    seen = np.median(found.seen())
     told = [("Prompts", f"{count:,}", f"seen at {seen:g} steps, median", _LISTS["all"][1])]
     for name, flag in _FLAGS.items():
-        held = int(getattr(found.judged, flag).sum())
+        held = int(getattr(found.several.judged, flag).sum())
         told.append((_LISTS[name][0], f"{held:,}", _share(held, count), _LISTS[name][1]))
     with st.grid(4, min_column_width=170, gap="small"):
         for label, value, words, explained in told:
@@ -59,14 +60,15 @@ def _share(count: int, of: int) -> str:
 def _listed(found: RunPrompts) -> IntArray:
     """Codes of the prompts of the chosen list, in its order."""
     chosen = str(_state.get("plist"))
+    judged, scored = found.several.judged, found.several.scored
     if chosen in _FLAGS:
-        held = getattr(found.judged, _FLAGS[chosen])
-        order = np.argsort(-found.judged.visits[held], kind="stable")
-        return found.judged.codes[held][order]
+        held = getattr(judged, _FLAGS[chosen])
+        order = np.argsort(-judged.visits[held], kind="stable")
+        return judged.codes[held][order]
     if chosen == "volatile":
-        known = np.flatnonzero(np.isfinite(found.scored.volatility))
-        return found.scored.codes[known[np.argsort(-found.scored.volatility[known], kind="stable")]]
-    return found.scored.codes
+        known = np.flatnonzero(np.isfinite(scored.volatility))
+        return scored.codes[known[np.argsort(-scored.volatility[known], kind="stable")]]
+    return np.arange(len(found.keys))
 
 
 def _table(run: Run, found: RunPrompts) -> int | None:
@@ -86,8 +88,9 @@ def _table(run: Run, found: RunPrompts) -> int | None:
         st.info("No prompt of this run is of this kind.", icon=":material/check_circle:")
         return None
     shown = listed[:_SHOWN_ROWS]
+    courses = found.of(shown.tolist())
     event: Any = st.dataframe(
-        _frame(found, shown),
+        _frame(found, courses, shown),
         key=f"prompts_{run.info.name}_{run.version}_{_state.get('plist')}",
         hide_index=True,
         height=min(36 * (len(shown) + 1) + 3, 300),
@@ -95,7 +98,7 @@ def _table(run: Run, found: RunPrompts) -> int | None:
         on_select="rerun",
         selection_mode="single-cell",
         placeholder="–",
-        column_config=_columns(found),
+        column_config=_columns(courses),
     )
     if len(shown) < len(listed):
         st.caption(f"The first {len(shown):,} of {len(listed):,} are listed.")
@@ -103,8 +106,8 @@ def _table(run: Run, found: RunPrompts) -> int | None:
     if event.selection.cells:
         _state.put(prompt=int(of_run[shown[int(event.selection.cells[0][0])]]))
     chosen = _state.get("prompt")
-    own = [code for code in found.scored.codes.tolist() if of_run[code] == chosen]
-    if own:
+    own = np.flatnonzero(of_run == (-2 if chosen is None else chosen))
+    if len(own):
         return int(own[0])
     _state.ensure("prompt", [None], None)
     return int(shown[0])
@@ -119,21 +122,22 @@ def _codes_of_run(run: Run, found: RunPrompts) -> IntArray:
     return pd.Index(every.keys).get_indexer(pd.Index(found.keys)).astype(np.int64)
 
 
-def _frame(found: RunPrompts, codes: IntArray) -> pd.DataFrame:
-    spans = [found.visits.of(code) for code in codes.tolist()]
-    rewards = [found.visits.rewards[span] for span in spans]
-    scored = np.searchsorted(found.scored.codes, codes)
+def _frame(found: RunPrompts, courses: Courses, codes: IntArray) -> pd.DataFrame:
+    """The table of the prompts with these codes; courses: theirs."""
+    visits, judged, scored = courses.visits, courses.judged, courses.scored
+    spans = [visits.of(code) for code in codes.tolist()]
+    rewards = [visits.rewards[span] for span in spans]
     return pd.DataFrame(
         {
             "prompt": [one_line(text, 160) for text in found.texts(codes.tolist())],
-            "course": _courses(found, codes),
+            "course": _courses(judged, codes),
             "reward over steps": [values[-60:].tolist() for values in rewards],
-            "right first": _of_judged(found, codes, found.judged.first),
-            "right last": _of_judged(found, codes, found.judged.last),
+            "right first": _of(judged, codes, judged.first),
+            "right last": _of(judged, codes, judged.last),
             "reward": [_mean(values) for values in rewards],
-            "volatility": found.scored.volatility[scored],
-            "steps": found.scored.visits[scored],
-            "rollouts": [int(found.visits.rollouts[span].sum()) for span in spans],
+            "volatility": _of(scored, codes, scored.volatility),
+            "steps": [len(values) for values in rewards],
+            "rollouts": [int(visits.rollouts[span].sum()) for span in spans],
         }
     )
 
@@ -143,25 +147,25 @@ def _mean(values: FloatArray) -> float:
     return float(known.mean()) if len(known) else float("nan")
 
 
-def _of_judged(found: RunPrompts, codes: IntArray, values: FloatArray) -> FloatArray:
-    """Of each code its value; NaN where nothing of it is judged."""
-    places = np.searchsorted(found.judged.codes, codes)
+def _of(prompts: Prompts, codes: IntArray, values: FloatArray) -> FloatArray:
+    """Of each code its value; NaN where it is not among the prompts."""
+    places = np.searchsorted(prompts.codes, codes)
     own = np.append(values, np.nan)[places]
-    return np.where(np.append(found.judged.codes, -1)[places] == codes, own, np.nan)
+    return np.where(np.append(prompts.codes, -1)[places] == codes, own, np.nan)
 
 
-def _courses(found: RunPrompts, codes: IntArray) -> list[str]:
+def _courses(judged: Prompts, codes: IntArray) -> list[str]:
     """In words what became of each prompt; empty where none of the words holds."""
     words = [""] * len(codes)
     for name, flag in _FLAGS.items():
-        held = found.judged.codes[getattr(found.judged, flag)]
+        held = judged.codes[getattr(judged, flag)]
         for place in np.flatnonzero(np.isin(codes, held)).tolist():
             words[place] = _LISTS[name][0].lower()
     return words
 
 
-def _columns(found: RunPrompts) -> dict[str, Any]:
-    known = found.visits.rewards[np.isfinite(found.visits.rewards)]
+def _columns(courses: Courses) -> dict[str, Any]:
+    known = courses.visits.rewards[np.isfinite(courses.visits.rewards)]
     low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
     return {
         "prompt": st.column_config.TextColumn("prompt", width=280),
@@ -291,7 +295,7 @@ def _render() -> None:
         st.info(_page.not_recorded(run.columns, ("prompt", "reward")), icon=":material/chat_error:")
         return
     _cards(found)
-    if not (found.scored.visits > 1).any():
+    if not len(found.several.visits.prompts):
         st.info("No prompt comes at two steps of this run.", icon=":material/looks_one:")
     code = _table(run, found)
     if code is not None:

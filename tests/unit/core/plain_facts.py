@@ -9,7 +9,8 @@ import numpy as np
 
 from board.core.environments import curves_from
 from board.core.findings.facts import Facts, StepRows
-from board.core.groups import groups_of
+from board.core.groups import Groups, groups_of
+from board.core.prompts import Visits
 from board.core.step_checks import step_checks
 
 
@@ -48,4 +49,16 @@ def plain_facts(
         env_rewards,
         [name for name in columns if name.startswith("rewards.")],
         **others,
+    )
+
+
+def visits_from(groups: Groups) -> Visits:
+    """The visits of prompts, a prompt of a step being a group; groups: ordered by step."""
+    order = np.argsort(groups.codes, kind="stable")
+    return Visits(
+        groups.codes[order],
+        groups.steps[order],
+        groups.mean[order],
+        groups.solve_rate[order],
+        groups.size[order],
     )

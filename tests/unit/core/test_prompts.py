@@ -1,9 +1,10 @@
 from __future__ import annotations
 
 import numpy as np
+from plain_facts import visits_from
 
 from board.core.groups import groups_of
-from board.core.prompts import Visits, prompts_of, visits_from
+from board.core.prompts import Visits, prompts_of
 
 NAN = float("nan")
 

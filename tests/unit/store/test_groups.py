@@ -51,8 +51,8 @@ def test_a_grid_s_cells_are_indices_of_rollouts(run: Run) -> None:
 def test_every_rollout_is_of_one_visit_of_one_prompt(run: Run) -> None:
     found = run_prompts(run)
     assert found is not None
-    assert found.visits.rollouts.sum() == run.rollout_count
     codes = range(len(found.keys))
+    assert found.of(codes).visits.rollouts.sum() == run.rollout_count
     assert set(found.texts(codes)) == set(run.rollouts["prompt"])
     seen = [
         pair

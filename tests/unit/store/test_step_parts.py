@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from plain_facts import plain_facts
+from plain_facts import plain_facts, visits_from
 
 from board.core.findings import find
 from board.core.findings.facts import Facts, StepRows
 from board.core.groups import by_step, groups_of, is_right, pass_at_k_by_step
-from board.core.prompts import prompts_of, visits_from
+from board.core.prompts import Visits, prompts_of
 from board.store import batch, build, scan, step_parts, step_store
 from board.store.discovery import discover
 from board.store.findings import default_thresholds, facts_of
@@ -38,6 +39,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
         (build, "PART_ROWS", 7),
         (step_store, "_CHUNK_ROLLOUTS", 30),
         (step_parts, "_PART_ROWS", 16),
+        (step_parts, "_FULL_ROWS", 32),
     ):
         monkeypatch.setattr(module, name, value)
 
@@ -210,9 +212,15 @@ def assert_prompts(run: Run, rows: pd.DataFrame) -> None:
     steps = rows["step"].to_numpy(np.int64)
     groups = groups_of(steps, codes.astype(np.int64), numbers(rows, "reward"), right_of(rows))
     visits = visits_from(groups)
-    assert_same(found.visits, visits)
-    assert found.visits.prompts.tolist() == visits.prompts.tolist()
-    assert_same(found.judged, prompts_of(visits))
+    every = found.of(range(len(found.keys)))
+    assert_same(every.visits, visits)
+    assert every.visits.prompts.tolist() == visits.prompts.tolist()
+    assert_same(every.judged, prompts_of(visits))
+    seen = np.bincount(visits.prompts)
+    assert found.seen().tolist() == seen.tolist()
+    several = Visits(*(getattr(visits, f.name)[seen[visits.prompts] > 1] for f in fields(Visits)))
+    assert_same(found.several.visits, several)
+    assert_same(found.several.judged, prompts_of(several))
     assert found.texts(range(len(texts))) == [*texts]
     for code in range(len(texts)):
         own = rows[codes == code]
@@ -250,6 +258,6 @@ def test_following_writes_again_what_is_kept_of_few_other_steps(tmp_path: Path) 
         run = follower.run(discover(tmp_path).runs[0])
         return {part.name for part in run.shown.manifest.parts["groups"]}
 
-    before = parts_after(range(20))
+    before = parts_after(range(40))
     assert len(before) > 2
-    assert len(before - parts_after(range(20, 21))) <= 1
+    assert len(before - parts_after(range(40, 41))) <= 1
