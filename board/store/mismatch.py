@@ -30,7 +30,8 @@ from board.core.mismatch import (
 from board.core.rule_counts import Numbers, RuleCounts, count_rules
 from board.core.step_tokens import StepTokens
 from board.store.run import Run
-from board.store.step_tokens import Progress, ReadTokens, StepReader, read_step
+from board.store.step_records import Progress
+from board.store.step_tokens import ReadTokens, StepReader, read_step
 
 ENGINE_LAG: Final = "engine by lag"
 STALE_LAG: Final = "staleness by lag"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -12,38 +12,23 @@ import numpy.typing as npt
 import pandas as pd
 
 from board.core.alignment import words
-from board.core.joined_records import Told
 from board.core.metrics import DERIVED
-from board.core.options import ReadOptions
-from board.core.pieces import Coding, detect_coding, display_pieces, joined
 from board.core.records import FloatArray, NumberArray, Record
 from board.core.schema import TOKEN_ARRAY_FIELDS
 from board.core.step_tokens import StepTokens
-from board.core.token_kinds import KINDS, kinds_of
+from board.core.token_kinds import KINDS
 from board.core.turns import from_markers, of_tokens, with_tool_names
-from board.core.vocabulary import Vocabulary, id_texts
+from board.core.vocabulary import Vocabulary
 from board.errors import RecordError
-from board.readers import reader_named, source_of
-from board.readers.base import Place, Reader
-from board.readers.locations import pure_path
-from board.readers.parse import LineParser, parse_whole
-from board.readers.sources import Row
-from board.store.log_file import LogFile
-from board.store.packed import readable
 from board.store.run import Run
-from board.store.segments import PART
-
-Progress = Callable[[int, int], None]
-"""Called with rollouts done and rollouts in all; raising from it stops the reading."""
+from board.store.step_records import PLACES, Progress, StepRecords
+from board.store.token_codes import TokenCodes
 
 _NUMBERS: Final = ("reward", "advantage", "policy_version", "rank", "is_truncated")
 _ROLE_MARKS: Final = frozenset(("template", "tool tag", "end of text"))
 _BROKEN: Final = re.compile("[\ufffd\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ue000-\uf8ff]")
 _LEAST_BROKEN: Final = 3
-_MOST_OPEN: Final = 4
-"""Files of a joined run at hand at once: one of each log, as a rule."""
 _FAULTY: Final = 3
-_PLACES: Final = ("step", "index", "file", "line", "offset", "size", PART)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +67,7 @@ class _Read:
     faults: list[str] = field(default_factory=list[str])
 
 
-COLUMNS: Final = (*_PLACES, *_NUMBERS)
+COLUMNS: Final = (*PLACES, *_NUMBERS)
 """Columns of the rollouts table that `StepReader.read` takes."""
 
 
@@ -114,9 +99,9 @@ class StepReader:
     def __init__(
         self, run: Run, what: ReadTokens | None = None, vocabulary: Vocabulary | None = None
     ) -> None:
-        self._run, self._what = run, what or ReadTokens()
-        self._texts = _Texts(run.vocabulary or vocabulary)
-        self._parsers: dict[str, LineParser] = {}
+        self._what = what or ReadTokens()
+        self._texts = TokenCodes(run.vocabulary or vocabulary)
+        self._records = StepRecords(run)
 
     def read(self, step: int, rows: pd.DataFrame, progress: Progress | None = None) -> StepTokens:
         """The tokens of these rollouts of a step. rows: of the rollouts table, with COLUMNS as far as
@@ -126,200 +111,11 @@ class StepReader:
         return _joined(step, rows, found, self._texts, self._what)
 
     def _rollouts(self, rows: pd.DataFrame, progress: Progress | None) -> Iterator[_Read]:
-        for place, record in self.records(rows, progress):
+        for place, record in self._records.of(rows, progress):
             yield _needed(place, record, self._what, self._texts)
 
-    def records(
-        self, rows: pd.DataFrame, progress: Progress | None = None
-    ) -> Iterator[tuple[int, Record]]:
-        """The rollouts that can be read with their places in rows, file after file in the order of
-        their bytes.
-        """
-        if self._run.info.is_joined:
-            yield from self._joined(rows, progress)
-            return
-        numbers, parts = rows["file"].to_numpy(), _parts(rows)
-        lines, offsets, sizes = (rows[name].to_numpy() for name in ("line", "offset", "size"))
-        done = 0
-        present: list[int] = np.unique(numbers).tolist()
-        for number in present:
-            try:
-                file = _Lines(self._run.info.files[number], self._run.options.read, self._parsers)
-                for place in np.flatnonzero(numbers == number).tolist():
-                    at = (int(lines[place]), int(offsets[place]), int(sizes[place]))
-                    record = file.record(*at, int(parts[place]))
-                    if record is not None:
-                        yield place, record
-                    done += 1
-                    if progress is not None:
-                        progress(done, len(rows))
-            except OSError:
-                continue
 
-    def _joined(
-        self, rows: pd.DataFrame, progress: Progress | None
-    ) -> Iterator[tuple[int, Record]]:
-        """As records, of a run that is joined of several logs, in the order of the last one's files: its
-        arrays are the longest, so that they are read once.
-        """
-        logs = _Logs(self._run, self._parsers)
-        places = [[row, *self._run.joined_places(row)] for row in _located(rows)]
-        order = sorted(range(len(places)), key=lambda i: [_at(place) for place in places[i][::-1]])
-        for done, place in enumerate(order, start=1):
-            record = logs.joined(places[place])
-            if record is not None:
-                yield place, record
-            if progress is not None:
-                progress(done, len(rows))
-
-
-def _located(rows: pd.DataFrame) -> Iterator[dict[str, int]]:
-    """Where each row stands."""
-    names = ("step", "file", "line", "offset", "size")
-    columns = [rows[name].tolist() for name in names]
-    for *values, part in zip(*columns, _parts(rows).tolist(), strict=True):
-        yield {**dict(zip(names, map(int, values), strict=True)), PART: part}
-
-
-def _at(place: Mapping[str, int]) -> tuple[int, int, int]:
-    return place["file"], place["line"], place[PART]
-
-
-def _parts(rows: pd.DataFrame) -> npt.NDArray[np.int64]:
-    """[rows] which of the rollouts of its line each one is."""
-    if PART not in rows:
-        return np.zeros(len(rows), np.int64)
-    return rows[PART].fillna(0).to_numpy(np.int64)
-
-
-class _Lines:
-    """One file: its rollouts again, by their places. Raises OSError when the file can't be read."""
-
-    def __init__(self, file: LogFile, options: ReadOptions, parsers: dict[str, LineParser]) -> None:
-        self._reader = reader_named(file.reader)
-        self._source, self._path = source_of(file.path), readable(file).path
-        self._place = Place(pure_path(file.path), options, self._reader.layout)
-        self._parser = parsers.setdefault(file.reader, LineParser())
-        several = type(self._reader).rows is not Reader.rows
-        self._by_rows = several or not self._source.appends
-        self._last: tuple[int, Sequence[Mapping[str, Any]]] = (-1, ())
-
-    def record(self, line: int, offset: int, size: int, part: int) -> Record | None:
-        """The rollout at that place; None where it can't be read any more."""
-        self._place.line = line
-        try:
-            if self._last[0] != offset:  # rollouts of one line follow each other
-                self._last = (offset, self._rows(offset, size))
-            rows = self._last[1]
-            found = self._reader.read(rows[part], self._place) if part < len(rows) else None
-        except RecordError:
-            return None
-        return found if isinstance(found, Record) else None
-
-    def told(self, record: Record) -> Told:
-        """A rollout of it as what this log tells of one."""
-        join = self._reader.join
-        return Told(record, self._reader.title, join is not None and join.is_trainer)
-
-    def _rows(self, offset: int, size: int) -> Sequence[Mapping[str, Any]]:
-        line = self._source.fetch(self._path, offset, size)
-        if isinstance(line, Row):
-            return self._reader.rows(line.record, self._place)
-        text = line.text or b""
-        if not self._by_rows:
-            return (self._parser.parse(text)[0],)
-        return self._reader.rows(parse_whole(text)[0], self._place)
-
-
-class _Logs:
-    """Rollouts that several logs tell of, with a few files at hand."""
-
-    def __init__(self, run: Run, parsers: dict[str, LineParser]) -> None:
-        self._run, self._parsers = run, parsers
-        self._open: dict[int, _Lines] = {}
-
-    def joined(self, places: Sequence[Mapping[str, int]]) -> Record | None:
-        """The record of one rollout; None where one of its logs can't be read any more."""
-        told: Told | None = None
-        for place in places:
-            try:
-                lines = self._lines(place["file"])
-                record = lines.record(*(place[name] for name in ("line", "offset", "size", PART)))
-            except OSError:
-                return None
-            if record is None:
-                return None
-            other = lines.told(record)
-            told = other if told is None else told.with_other(other, compare=False)
-        return None if told is None else told.record
-
-    def _lines(self, number: int) -> _Lines:
-        if number not in self._open:
-            while len(self._open) >= _MOST_OPEN:
-                self._open.pop(next(iter(self._open)))
-            file = self._run.info.files[number]
-            self._open[number] = _Lines(file, self._run.options.read, self._parsers)
-        return self._open[number]
-
-
-class _Texts:
-    """Gives every distinct token a code; ids and pieces may both occur in a run."""
-
-    def __init__(self, vocabulary: Vocabulary | None) -> None:
-        self._vocabulary = vocabulary
-        self._pieces: dict[tuple[Coding, str], int] = {}
-        self._codes: dict[int, int] = {}
-        self._special: list[int] = []
-        self._kinds = np.zeros(0, np.int8)
-        self.shown: list[str] = []
-
-    def of_pieces(self, pieces: Sequence[str], response: str | None) -> npt.NDArray[np.int32]:
-        coding = detect_coding(pieces, response)
-        inverse, unique = pd.factorize(np.asarray(pieces, object))
-        known = np.array([self._code_of_piece(piece, coding) for piece in unique], np.int32)
-        return known[inverse] if len(known) else np.zeros(0, np.int32)
-
-    def _code_of_piece(self, piece: str, coding: Coding) -> int:
-        known = self._pieces.get((coding, piece))
-        if known is None:
-            known = self._pieces[coding, piece] = len(self.shown)
-            self.shown.append(display_pieces([piece], coding)[0])
-        return known
-
-    def of_ids(self, ids: FloatArray) -> npt.NDArray[np.int32]:
-        """All ids at once: most occur many times, and each is decoded once."""
-        known = np.isfinite(ids)
-        codes = np.full(len(ids), -1, np.int32)
-        inverse, unique = pd.factorize(ids[known].astype(np.int64))
-        numbers: list[int] = unique.tolist()
-        self._learn([number for number in numbers if number not in self._codes])
-        own = np.array([self._codes[number] for number in numbers], np.int32)
-        codes[known] = own[inverse] if len(own) else 0
-        return codes
-
-    def _learn(self, ids: list[int]) -> None:
-        first = len(self.shown)
-        self._codes |= {number: first + place for place, number in enumerate(ids)}
-        if self._vocabulary:
-            special = self._vocabulary.special_ids
-            self._special += [self._codes[number] for number in ids if number in special]
-            self.shown += self._vocabulary.alone(ids)
-        else:
-            self.shown += id_texts(np.array(ids, np.float64))
-
-    def decoded(self, ids: npt.NDArray[Any]) -> str:
-        """The text of a whole response; empty without a vocabulary."""
-        return joined(self._vocabulary.texts(ids)) if self._vocabulary else ""
-
-    def kinds(self) -> npt.NDArray[np.int8]:
-        """[shown] codes; those known before are not judged again."""
-        first = len(self._kinds)
-        special = [place - first for place in self._special if place >= first]
-        self._kinds = np.append(self._kinds, kinds_of(self.shown[first:], special))
-        return self._kinds
-
-
-def _needed(place: int, record: Record, what: ReadTokens, texts: _Texts) -> _Read:
+def _needed(place: int, record: Record, what: ReadTokens, texts: TokenCodes) -> _Read:
     """The arrays that are asked for, of the length that most have, and the tokens' codes."""
     names = ("loss_mask", *what.arrays) if what.arrays else (*record.tokens,)
     held = {name: record.tokens[name] for name in names if name in record.tokens}
@@ -371,14 +167,14 @@ def _values(array: NumberArray) -> FloatArray | None:
         return None
 
 
-def _tokens(record: Record, texts: _Texts) -> FloatArray | npt.NDArray[np.int32] | None:
+def _tokens(record: Record, texts: TokenCodes) -> FloatArray | npt.NDArray[np.int32] | None:
     if record.response_tokens is not None:
         return texts.of_pieces(record.response_tokens, record.texts.get("response"))
     return None if record.response_ids is None else _values(record.response_ids)
 
 
 def _codes(
-    found: list[_Read], starts: npt.NDArray[np.int64], texts: _Texts
+    found: list[_Read], starts: npt.NDArray[np.int64], texts: TokenCodes
 ) -> npt.NDArray[np.int32]:
     """Codes of all tokens, -1 where a rollout has none."""
     codes = np.full(int(starts[-1]), -1, np.int32)
@@ -401,7 +197,7 @@ def _joined(
     step: int,
     rows: pd.DataFrame,
     found: list[_Read],
-    texts: _Texts,
+    texts: TokenCodes,
     what: ReadTokens,
 ) -> StepTokens:
     lengths = np.array([read.length for read in found], np.int64)
@@ -447,7 +243,7 @@ def _broken(
     codes: npt.NDArray[np.int32],
     starts: npt.NDArray[np.int64],
     kinds: npt.NDArray[np.int8],
-    texts: _Texts,
+    texts: TokenCodes,
 ) -> dict[str, FloatArray]:
     """By rollout the share of characters that are no text; decoded from ids where there is no text."""
     shares = np.array([read.broken for read in found])

@@ -16,10 +16,10 @@ from board.store.patterns import Pattern
 from board.store.rollout import OpenRollout
 from board.store.run import Run
 from board.store.speech import Said, said
-from board.store.step_tokens import COLUMNS, StepReader
+from board.store.step_records import PLACES, StepRecords
 
 _EXAMPLES: Final = 5
-_COLUMNS: Final = (*COLUMNS, "env")
+_COLUMNS: Final = (*PLACES, "reward", "env")
 
 
 @dataclass(slots=True)
@@ -64,12 +64,12 @@ def watch(
     table = run.chosen(_COLUMNS)
     wanted = [*run.counts] if steps is None else [*steps]
     of = table["step"].to_numpy()
-    reader = StepReader(run)
+    records = StepRecords(run)
     total, done = int(np.isin(of, wanted).sum()), 0
     for step in wanted:
         first, end = np.searchsorted(of, (step, step + 1)).tolist()
         rows = table.iloc[first:end]
-        spoken = _spoken(run, reader, rows, by)
+        spoken = _spoken(run, records, rows, by)
         yield from _by_env(step, rows, spoken.times(pattern))
         done += len(rows)
         if progress is not None:
@@ -95,11 +95,11 @@ class _Spoken:
         return times
 
 
-def _spoken(run: Run, reader: StepReader, rows: pd.DataFrame, by: str) -> _Spoken:
+def _spoken(run: Run, records: StepRecords, rows: pd.DataFrame, by: str) -> _Spoken:
     told = np.full(len(rows), _NOT_READ, np.int64)
     places: list[int] = []
     texts: list[str] = []
-    for place, record in reader.records(rows):
+    for place, record in records.of(rows):
         spoken = said(run, record, by)
         told[place] = _NOT_TOLD if spoken is None else 0
         places += [place] * len(spoken or ())
@@ -112,7 +112,7 @@ def watch_step(
 ) -> list[list[Watched]]:
     """As `watch` of one step, for each of several patterns; the step is read once."""
     rows = run.of_step(step)
-    spoken = _spoken(run, StepReader(run), rows, by)
+    spoken = _spoken(run, StepRecords(run), rows, by)
     return [[*_by_env(step, rows, spoken.times(pattern))] for pattern in patterns]
 
 

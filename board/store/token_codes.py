@@ -1,0 +1,73 @@
+"""A code for every distinct token of a run, with the text it is shown by and its kind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from board.core.pieces import Coding, detect_coding, display_pieces, joined
+from board.core.records import FloatArray
+from board.core.token_kinds import kinds_of
+from board.core.vocabulary import Vocabulary, id_texts
+
+
+class TokenCodes:
+    """Gives every distinct token a code; ids and pieces may both occur in a run."""
+
+    def __init__(self, vocabulary: Vocabulary | None) -> None:
+        self._vocabulary = vocabulary
+        self._pieces: dict[tuple[Coding, str], int] = {}
+        self._codes: dict[int, int] = {}
+        self._special: list[int] = []
+        self._kinds = np.zeros(0, np.int8)
+        self.shown: list[str] = []
+
+    def of_pieces(self, pieces: Sequence[str], response: str | None) -> npt.NDArray[np.int32]:
+        """[pieces] codes of the pieces of one response. response: its text, which tells the coding."""
+        coding = detect_coding(pieces, response)
+        inverse, unique = pd.factorize(np.asarray(pieces, object))
+        known = np.array([self._code_of_piece(piece, coding) for piece in unique], np.int32)
+        return known[inverse] if len(known) else np.zeros(0, np.int32)
+
+    def _code_of_piece(self, piece: str, coding: Coding) -> int:
+        known = self._pieces.get((coding, piece))
+        if known is None:
+            known = self._pieces[coding, piece] = len(self.shown)
+            self.shown.append(display_pieces([piece], coding)[0])
+        return known
+
+    def of_ids(self, ids: FloatArray) -> npt.NDArray[np.int32]:
+        """All ids at once: most occur many times, and each is decoded once."""
+        known = np.isfinite(ids)
+        codes = np.full(len(ids), -1, np.int32)
+        inverse, unique = pd.factorize(ids[known].astype(np.int64))
+        numbers: list[int] = unique.tolist()
+        self._learn([number for number in numbers if number not in self._codes])
+        own = np.array([self._codes[number] for number in numbers], np.int32)
+        codes[known] = own[inverse] if len(own) else 0
+        return codes
+
+    def _learn(self, ids: list[int]) -> None:
+        first = len(self.shown)
+        self._codes |= {number: first + place for place, number in enumerate(ids)}
+        if self._vocabulary:
+            special = self._vocabulary.special_ids
+            self._special += [self._codes[number] for number in ids if number in special]
+            self.shown += self._vocabulary.alone(ids)
+        else:
+            self.shown += id_texts(np.array(ids, np.float64))
+
+    def decoded(self, ids: npt.NDArray[Any]) -> str:
+        """The text of a whole response; empty without a vocabulary."""
+        return joined(self._vocabulary.texts(ids)) if self._vocabulary else ""
+
+    def kinds(self) -> npt.NDArray[np.int8]:
+        """[shown] codes; those known before are not judged again."""
+        first = len(self._kinds)
+        special = [place - first for place in self._special if place >= first]
+        self._kinds = np.append(self._kinds, kinds_of(self.shown[first:], special))
+        return self._kinds

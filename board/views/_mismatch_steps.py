@@ -1,0 +1,209 @@
+"""The mismatch over the steps: from the index at once, from the tokens of all steps when asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import pandas as pd
+import plotly.graph_objects as go
+import streamlit as st
+
+from board.charts.curves import CurveOptions
+from board.charts.layout import notes_of
+from board.charts.mismatch_charts import StepValue, distances, likelihoods, parts, rule_curves
+from board.core.masks import RULES
+from board.core.mismatch import Slice
+from board.store.mismatch import ENGINE_LAG, SCANNED_ROLLOUTS, STALE_LAG, StepMismatch
+from board.store.run import Run
+from board.store.stepwise import Stepwise
+from board.views import _cached, _cached_looks, _page, _state
+from board.views._rule_bounds import Bounds, bounds_of, bounds_told
+from board.views._text import plain
+
+_WATCH_SECONDS: Final = 2.5
+
+
+def over_steps(run: Run) -> None:
+    """From the index at once; from the tokens of all steps when asked for."""
+    scan = _cached_looks.mismatch_scan(run)
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        st.markdown("#### Over the steps")
+        st.space("stretch")
+        _scan_button(scan)
+    if scan.is_running:
+        _watch(run)
+    else:
+        _curves(run, scan)
+
+
+def _scan_button(scan: Stepwise[StepMismatch]) -> None:
+    if scan.is_running:
+        st.button("Stop", icon=":material/stop:", key="scan_stop", on_click=scan.stop)
+    elif not scan.has_ended:
+        words = "Read the tokens of all steps" if not scan.done else "Go on"
+        st.button(
+            words,
+            icon=":material/play_arrow:",
+            key="scan_start",
+            on_click=scan.start,
+            help=f"Up to {SCANNED_ROLLOUTS} rollouts of each step. The page stays usable meanwhile.",
+        )
+
+
+@st.fragment(run_every=_WATCH_SECONDS)
+def _watch(run: Run) -> None:
+    """Draws what there is while the scan runs; reruns the page when it has ended."""
+    scan = _cached_looks.mismatch_scan(run)
+    if not scan.is_running:
+        st.rerun()
+    st.progress(scan.done / max(scan.total, 1), text=f"{scan.done:,} of {scan.total:,} steps")
+    _curves(run, scan)
+
+
+def _curves(run: Run, scan: Stepwise[StepMismatch]) -> None:
+    bounds = bounds_of(run)
+    found = [
+        StepValue(
+            one.step,
+            one.parts,
+            [rule.shares(bounds[rule.rule]) for rule in one.rules],
+            one.likelihood,
+        )
+        for one in scan.found
+        if one.parts or one.rules or one.likelihood
+    ]
+    if not found:
+        _index_curve(run)
+        return
+    dark = _page.dark()
+    _likelihood_over_steps(found)
+    if not any(one.parts or one.rules for one in found):
+        return
+    kl = {"forward_k3": "KL(sampler‖trainer), k3", "reverse_k3": "KL(trainer‖sampler), k3"}
+    _rule_over_steps(found, bounds)
+    charts = [
+        ("KL in both directions", distances(found, kl, "nats", dark=dark)),
+        ("Engine and staleness, KL k3", parts(found, dark=dark)),
+        ("χ² of the weights", distances(found, {"chi2": "χ²"}, "", dark=dark)),
+        ("Effective sample share", distances(found, {"ess": "ESS"}, "", dark=dark)),
+    ]
+    for left in range(0, len(charts), 2):
+        for column, (title, figure) in zip(
+            st.columns(2, gap="small"), charts[left : left + 2], strict=True
+        ):
+            with column, st.container(border=True, height="stretch"):
+                st.markdown(f"**{plain(title)}**")
+                _draw(figure, f"over_{title}")
+    _by_lag(scan.found)
+    if scan.error is not None:
+        st.error(plain(scan.error, 300))
+
+
+def _likelihood_over_steps(found: Sequence[StepValue]) -> None:
+    """Mean and largest, by tool: what a run that trains on tool outputs learns to foresee."""
+    if not any(one.likelihood for one in found):
+        return
+    told = (("mean", "Mean NLL"), ("largest", "Largest NLL"))
+    for column, (field, title) in zip(st.columns(2, gap="small"), told, strict=True):
+        with column, st.container(border=True, height="stretch"):
+            st.markdown(f"**{title} of sft_mask tokens** :gray[nats, by who speaks]")
+            _draw(likelihoods(found, field, dark=_page.dark()), f"over_nll_{field}")
+
+
+def _rule_over_steps(found: Sequence[StepValue], bounds: Bounds) -> None:
+    known = {one.rule for step in found for one in step.rules}
+    offered = [name for name in RULES if name in known]
+    if not offered:
+        return
+    if _state.get("rule") not in offered:
+        _state.put(rule=offered[0])
+    with st.container(border=True):
+        st.segmented_control(
+            "Rule",
+            offered,
+            key="rule",
+            required=True,
+            format_func=lambda name: RULES[name].label,
+            label_visibility="collapsed",
+            persist_state="session",
+        )
+        rule = str(_state.get("rule"))
+        told = bounds_told(RULES[rule], bounds[rule])
+        st.caption(plain(f"Bounds {told}. {RULES[rule].formula}. {RULES[rule].source}", 400))
+        _draw(rule_curves(found, rule, dark=_page.dark()), f"rule_{rule}")
+
+
+def _by_lag(found: Sequence[StepMismatch]) -> None:
+    """How far they are apart by how many versions the sampling weights lag, over all steps read."""
+    names = {
+        "lag": "KL(sampler‖trainer), k3",
+        ENGINE_LAG: "engine alone, k3",
+        STALE_LAG: "staleness alone, k3",
+    }
+    parts = {
+        title: _means([part for step in found for part in step.slices.get(name, ())])
+        for name, title in names.items()
+    }
+    if not parts[names["lag"]]:
+        st.caption(
+            "Not recorded in this run: policy_version, which tells how stale the sampler was."
+        )
+        return
+    rows = [
+        {"lag": lag, "tokens": tokens, "mean |d|": size}
+        | {title: parts[title][lag][2] for title in parts if lag in parts[title]}
+        for lag, (tokens, size, _) in sorted(parts[names["lag"]].items())
+    ]
+    st.markdown("**By policy lag** :gray[step less the policy_version that sampled]")
+    st.dataframe(
+        pd.DataFrame(rows),
+        hide_index=True,
+        row_height=36,
+        placeholder="not recorded",
+        column_config={
+            "lag": st.column_config.NumberColumn("lag, versions", format="%g"),
+            "tokens": st.column_config.NumberColumn("tokens", format="localized"),
+            **{
+                name: st.column_config.NumberColumn(f"{name}, nats", format="%.3g")
+                for name in ("mean |d|", *parts)
+            },
+        },
+    )
+
+
+def _means(slices: Sequence[Slice]) -> dict[float, tuple[int, float, float]]:
+    """By lag: tokens, mean |d| and mean k3 over the tokens of all slices."""
+    sums: dict[float, tuple[int, float, float]] = {}
+    for one in slices:
+        tokens, size, k3 = sums.get(float(one.name), (0, 0.0, 0.0))
+        added = (tokens + one.tokens, size + one.d_abs * one.tokens, k3 + one.k3 * one.tokens)
+        sums[float(one.name)] = added
+    return {lag: (tokens, size / tokens, k3 / tokens) for lag, (tokens, size, k3) in sums.items()}
+
+
+def _index_curve(run: Run) -> None:
+    if "mismatch_kl_mean" not in run.columns:
+        return
+    look = CurveOptions(band="quantiles", smoothing=0.0)
+    columns = st.columns(2, gap="small")
+    for column, name in zip(columns, ("mismatch_kl_mean", "mismatch_kl_max"), strict=True):
+        if name not in run.metrics:
+            continue
+        with column, st.container(border=True, height="stretch"):
+            words = (
+                "mean of each rollout" if name.endswith("mean") else "largest token of each rollout"
+            )
+            st.markdown(f"**{plain('KL(sampler‖trainer), k3')}** :gray[{words}]")
+            figure = _cached.curve_figure(run, (name,), look, dark=_page.dark())
+            _draw(figure, f"index_{name}")
+
+
+def _draw(figure: go.Figure, key: str) -> None:
+    _page.clickable(figure, key=key, field="x", on_pick=_open_step)
+    for note in notes_of(figure):
+        st.caption(plain(note))
+
+
+def _open_step(step: int) -> None:
+    _state.go("mismatch", step=step, index=0, token=None)

@@ -1,0 +1,141 @@
+"""Trust-region rules with open bounds: what each would stop at a step, and fields for its numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+import streamlit as st
+
+from board.core.masks import RULES, MaskRule, Threshold, thresholds_of
+from board.core.rule_counts import RuleShares, numbers_of
+from board.store.mismatch import StepMismatch, own_numbers
+from board.store.run import Run
+from board.views import _state
+from board.views._text import plain
+
+Bounds = dict[str, dict[str, float]]
+
+
+def bounds_of(run: Run) -> Bounds:
+    """The numbers of every rule: those chosen, else the run's own, else the papers'."""
+    own, chosen = own_numbers(run), _state.get("bounds")
+    return {
+        name: {
+            one.name: chosen.get(name, own.get(name, {})).get(one.name, one.default)
+            for one in thresholds_of(rule)
+        }
+        for name, rule in RULES.items()
+    }
+
+
+def show_rules(run: Run, found: StepMismatch) -> None:
+    """What every rule stops at a step, and the fields of their bounds."""
+    bounds = bounds_of(run)
+    with st.container(border=True, height="stretch"):
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            st.markdown("**What trust-region rules would stop**", width="content")
+            st.space("stretch")
+            _bounds_fields(run)
+        if not found.rules:
+            st.caption("Not recorded at this step: what the rules compare, or advantages.")
+            return
+        shares = [one.shares(bounds[one.rule]) for one in found.rules]
+        st.dataframe(
+            _rules_frame(run, shares, bounds),
+            hide_index=True,
+            row_height=36,
+            placeholder="–",
+            column_config={
+                name: st.column_config.NumberColumn(name, format="percent")
+                for name in ("hit", "low", "high", "A > 0", "A < 0")
+            },
+        )
+        st.caption(
+            "Shares of loss tokens; low and high are beyond the lower and the upper bound, A > 0 and "
+            "A < 0 of tokens with such an advantage. Bounds are the papers' unless the run's settings or "
+            "you set them; the sources stand beside the fields under Bounds."
+        )
+        lacking = [RULES[name].label for name in RULES if name not in {r.rule for r in shares}]
+        if lacking:
+            st.caption(plain(f"Not recorded for: {'; '.join(lacking)}.", 300))
+
+
+def _bounds_fields(run: Run) -> None:
+    """A field for every threshold; the URL holds those of rules that were changed."""
+    chosen: Bounds = _state.get("bounds")
+    own = own_numbers(run)
+    with st.popover("Bounds", icon=":material/tune:"):
+        wanted: Bounds = {}
+        for name, rule in RULES.items():
+            usual = {
+                one.name: own.get(name, {}).get(one.name, one.default)
+                for one in thresholds_of(rule)
+            }
+            st.markdown(f"**{plain(rule.label)}**")
+            st.caption(plain(f"{rule.formula}. {_default_told(rule, own.get(name))}", 500))
+            numbers = {
+                one.name: _bound_field(
+                    rule, one, chosen.get(name, usual)[one.name], usual[one.name]
+                )
+                for one in thresholds_of(rule)
+            }
+            if numbers != usual:
+                wanted[name] = numbers
+        if chosen:
+            st.button("Defaults again", on_click=_state.forget, args=("bounds",))
+    if wanted != chosen:
+        _state.put(bounds=wanted)
+        st.rerun()
+
+
+def _default_told(rule: MaskRule, own: dict[str, float] | None) -> str:
+    if own is None:
+        return f"Default: {rule.source}"
+    told = ", ".join(f"{name} {number:g}" for name, number in own.items())
+    return f"Default: the run's settings, {told}. {rule.source}"
+
+
+def _bound_field(rule: MaskRule, one: Threshold, value: float, usual: float) -> float:
+    """A number that was counted: the nearest step of the threshold, or the run's own."""
+    typed = st.number_input(
+        one.name,
+        min_value=min(one.lowest, usual),
+        max_value=max(one.highest, usual),
+        value=float(value),
+        step=one.step,
+        format="%g",
+        key=f"bound_{rule.name}_{one.name}_{_state.pulls()}",
+    )
+    numbers = numbers_of(one, {one.name: usual})
+    return float(numbers[abs(numbers - float(typed)).argmin()])
+
+
+def _rules_frame(run: Run, shares: Sequence[RuleShares], bounds: Bounds) -> pd.DataFrame:
+    own, chosen = own_numbers(run), _state.get("bounds")
+    return pd.DataFrame(
+        [
+            {
+                "rule": RULES[one.rule].label,
+                "bounds": bounds_told(RULES[one.rule], bounds[one.rule]),
+                "of": "you"
+                if one.rule in chosen
+                else "the run"
+                if one.rule in own
+                else "the paper",
+                "hit": one.hit,
+                "low": one.low,
+                "high": one.high,
+                "A > 0": one.positive,
+                "A < 0": one.negative,
+            }
+            for one in shares
+        ]
+    )
+
+
+def bounds_told(rule: MaskRule, numbers: dict[str, float]) -> str:
+    """The bounds on what the rule compares, as far as it has them: 0.8 to 1.28."""
+    low = "" if rule.low is None else f"{rule.low.bound(numbers[rule.low.name]):g}"
+    high = "" if rule.high is None else f"{rule.high.bound(numbers[rule.high.name]):g}"
+    return f"{low} to {high}" if low and high else f"above {high}" if high else f"below {low}"
