@@ -1,8 +1,9 @@
 """torch.save files (.pt) of plain data and tensors. Nothing in them is ever run.
 
 They are opened by `torch.load(weights_only=True)` alone, which refuses anything but plain data and
-tensors; versions of torch in which that can be got round are refused. torch is imported when the first such file is read, and nowhere else in the board. To recognise
-one, the names in it are taken from its pickle's text opcodes, without loading it.
+tensors; versions of torch in which that can be got round are refused. torch is imported when the first
+such file is read, and nowhere else in the board. To recognise one, the names in it are taken from its
+pickle's text opcodes, without loading it.
 """
 
 from __future__ import annotations
