@@ -60,7 +60,7 @@ def built(folder: Path, at: set[int], harm: Callable[[], object]) -> run.Run:
 
 
 def is_whole_now(folder: Path, followed: run.Run) -> None:
-    """Raises where the run, and what its index says to whoever opens it next, is not that of its files."""
+    """Raises where the run, and what its index says to whoever opens it next, is not its files'."""
     fresh = opened_anew(folder)
     for found in (followed, Follower().run(followed.info)):
         assert found.index_folder == folder / INDEX / "index"
