@@ -13,7 +13,7 @@ from board.store import splits
 from board.store.discovery import Discovery, RunInfo, discover
 from board.store.engines import ChooseEngine, local
 from board.store.narrowed import NarrowedRun, shown_split, splits_of
-from board.store.run import Follower, Run
+from board.store.run import RUN_ITSELF, Follower, Run
 
 PROJECT: Final = Path(__file__).parents[2]
 """The folder that holds `board/`: of the source, or site-packages."""
@@ -115,6 +115,10 @@ def opened(info: RunInfo, *, persist: bool = False, engine: ChooseEngine = local
     """The run, read whole, with progress on stderr; persist: its index is kept however small it is."""
     progress = ProgressLine()
     try:
-        return Follower(persist=persist, engine=engine).run(info, progress)
+        run = Follower(persist=persist, engine=engine).run(info, progress)
     finally:
         progress.close()
+    for problem in run.problems:
+        if problem.path == RUN_ITSELF and problem.severity == "note":
+            say(f"{problem.reason}; {problem.hint}")
+    return run

@@ -1,14 +1,16 @@
 """torch.save files (.pt) of plain data and tensors. Nothing in them is ever run.
 
 They are opened by `torch.load(weights_only=True)` alone, which refuses anything but plain data and
-tensors. torch is imported when the first such file is read, and nowhere else in the board. To recognise
-one, the names in it are taken from its pickle's text opcodes, without loading it.
+tensors; versions of torch in which that can be got round are refused. torch is imported when the first
+such file is read, and nowhere else in the board. To recognise one, the names in it are taken from its
+pickle's text opcodes, without loading it.
 """
 
 from __future__ import annotations
 
 import importlib
 import pickletools
+import re
 import zipfile
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
@@ -22,6 +24,11 @@ _HEAD_BYTES: Final = 1 << 16
 _MOST_NAMES: Final = 64
 _MOST_BYTES: Final = 2 << 30
 """A larger file would not fit beside everything else: it is loaded whole."""
+_SAFE: Final = (2, 10)
+"""Before 2.6 a file could run code in spite of weights_only (CVE-2025-32434, GHSA-53q9-r3pm-6pq6), before
+2.10 it could corrupt memory, and so perhaps run code (CVE-2026-24747, GHSA-63cw-57p8-fm3p).
+"""
+_VERSION: Final = re.compile(r"(\d+)\.(\d+)(?:\.0)?(a|b|rc|\.dev)?")
 
 
 class TorchFiles(Source):
@@ -84,6 +91,7 @@ def _loaded(path: Location, size: int, mtime_ns: int, inode: int) -> Mapping[str
         torch: Any = importlib.import_module("torch")
     except ImportError:
         raise DamagedError("torch is not installed (pip install 'rollout-board[torch]')") from None
+    _check(torch)
     try:
         with binary(path) as file:
             content = torch.load(file, map_location="cpu", weights_only=True)
@@ -96,6 +104,19 @@ def _loaded(path: Location, size: int, mtime_ns: int, inode: int) -> Mapping[str
     if not isinstance(plain, dict):
         raise DamagedError("it holds no mapping")
     return cast("Mapping[str, Any]", plain)
+
+
+def _check(torch: Any) -> None:
+    """Raises DamagedError where nobody should open a file with this torch; a release before 2.10.0, made
+    of the sources while they were written, is one of them.
+    """
+    match = _VERSION.match(str(torch.__version__))
+    version = (int(match[1]), int(match[2])) if match else (0, 0)
+    if version < _SAFE or (version == _SAFE and match is not None and match[3]):
+        raise DamagedError(
+            f"it is not opened with torch {torch.__version__}: before 2.10.0 a file can get round "
+            "weights_only and run code (CVE-2025-32434, CVE-2026-24747); pip install 'torch>=2.10'"
+        )
 
 
 def _plain(value: Any, torch: Any) -> Any:

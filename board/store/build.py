@@ -31,10 +31,11 @@ from board.store.discovery import RunInfo
 from board.store.engines import ChooseEngine, Engine, Job, local
 from board.store.followed import change_of, head_hash
 from board.store.log_file import LogFile
-from board.store.manifest import FileState, Manifest, Segment
+from board.store.manifest import BrokenIndexError, FileState, Manifest, Segment
 from board.store.packed import readable
 from board.store.scan import PART_ROWS
 from board.store.shard import END_BYTES, Shard
+from board.store.storage import Storage
 from board.store.tally import Tally
 
 Progress = Callable[[int, int], None]
@@ -92,7 +93,7 @@ def extend(
     key: what rows depend on besides the log; an index of another key is made again, as any is with
     anew. Raises BrokenIndexError where the index was damaged.
     """
-    known = None if anew else job.storage.load()
+    known = None if anew else committed(job.storage)
     if known is not None:
         job.storage.check(known)
     build = _Build(job, known if known and known.key == key else Manifest(key), info, progress)
@@ -102,6 +103,14 @@ def extend(
             build.read(chosen, rests)
         build.finish()
     return Extended(build.manifest, build.problems)
+
+
+def committed(storage: Storage) -> Manifest | None:
+    """The manifest as it stands; None where there is none that can be used."""
+    try:
+        return storage.load()
+    except BrokenIndexError:
+        return None
 
 
 class _Build:

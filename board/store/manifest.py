@@ -28,6 +28,10 @@ class BrokenIndexError(Exception):
     """The index can't be used and has to be made again. Never leaves the store."""
 
 
+class TakenAwayError(BrokenIndexError):
+    """The folder of the index, or the lock in it, was deleted under whoever builds it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Tail:
     """What the last line of a file holds while no newline ends it: its rollout or its problem.

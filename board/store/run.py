@@ -27,12 +27,12 @@ from board.core.vocabulary import Vocabulary
 from board.errors import NotFoundError, UnreadableError
 from board.readers import reader_named
 from board.store import step_store
-from board.store.build import Extended, Progress, extend, shown_path
+from board.store.build import Extended, Progress, committed, extend, shown_path
 from board.store.companions import Companions, read_companions
 from board.store.discovery import JOINED, RunInfo, is_remote
 from board.store.engines import ChooseEngine, Job, local
 from board.store.joins import JoinCount
-from board.store.manifest import BrokenIndexError, Manifest
+from board.store.manifest import BrokenIndexError, Manifest, TakenAwayError
 from board.store.segments import PART
 from board.store.shown import Shown
 from board.store.step_parts import loaded
@@ -54,6 +54,20 @@ PERSIST_BYTES: Final = 32 << 20
 """Smaller runs are read faster than it matters, and nothing is written beside them."""
 _WAIT_SECONDS: Final = 0.2
 _STEPS_KEPT: Final = 8
+_MOST_ATTEMPTS: Final = 5
+"""An index that is deleted again and again while it is built is not made forever."""
+_NOT_KEPT: Final = "the index can't be kept: {}"
+_NOT_KEPT_HINT: Final = "the run is read anew each time; free some space or check permissions"
+_TAKEN_AWAY: Final = (
+    "the index was deleted while it was built",
+    "it was gone on with from what was left, and is whole again",
+)
+_DAMAGED: Final = (
+    "a part of the index was gone or damaged",
+    "the log was read anew, and the index is whole again",
+)
+RUN_ITSELF: Final = "."
+"""Path of problems that are of the run as a whole."""
 JoinedPlaces = dict[tuple[int, int, int], list[dict[str, int]]]
 """By file, line and part of a row, where those stand that it is joined with."""
 _ALWAYS: Final = frozenset(("step", "index", "file", "line", "offset", "size"))
@@ -324,7 +338,7 @@ def open_run(
 
 def indexed_run(storage: Storage, info: RunInfo, options: OpenOptions | None = None) -> Run:
     """The run as an index has it, without a look at the log; NotFoundError where there is no index."""
-    manifest = _committed(storage)
+    manifest = committed(storage)
     if manifest is None:
         raise NotFoundError(f"there is no index of {info.name} that can be read")
     found = Extended(manifest, ())
@@ -351,31 +365,32 @@ class Follower:
 
     def unread(self, info: RunInfo) -> int:
         """Bytes of the run that its index does not cover."""
-        try:
-            manifest = self._storage(info).load()
-        except BrokenIndexError:
-            manifest = None
+        manifest = committed(self._storage(info))
         return info.bytes if manifest is None else max(info.bytes - manifest.done, 0)
 
     def run(self, info: RunInfo, progress: Progress | None = None, *, wait: bool = True) -> Run:
         """The run as it stands. wait: for another process that builds the index; else what it has."""
         companions = read_companions(info)
-        storage = self._storage(info)
         try:
+            storage = self._storage(info)
+            if storage is self._memory and self._is_to_be_kept(info):
+                reason = "neither the run's folder nor the cache can be written"
+                companions = _noting(companions, _NOT_KEPT.format(reason), _NOT_KEPT_HINT)
             return self._opened(storage, info, companions, progress, wait)
         except OSError as error:  # of the index: those of the log are problems
-            reason = f"the index can't be kept: {error.strerror or error}"
-            hint = "the run is read anew each time; free some space or check permissions"
-            note = Problem(".", None, None, reason, hint, "note")
-            companions = replace(companions, problems=(*companions.problems, note))
+            companions = _noting(
+                companions, _NOT_KEPT.format(error.strerror or error), _NOT_KEPT_HINT
+            )
             return self._opened(self._memory, info, companions, progress, wait)
 
     def _storage(self, info: RunInfo) -> Storage:
-        folder = index_folder(info.path, info.part, self.options.read, make=False)
-        # Of a run in a store even a small one is kept: asking for it again takes long.
-        if self._persist or is_remote(info) or info.bytes >= PERSIST_BYTES:
-            folder = index_folder(info.path, info.part, self.options.read, make=True)
+        make = self._is_to_be_kept(info)
+        folder = index_folder(info.path, info.part, self.options.read, make=make)
         return self._memory if folder is None else FolderStorage(folder)
+
+    def _is_to_be_kept(self, info: RunInfo) -> bool:
+        # Of a run in a store even a small one is: asking for it again takes long.
+        return self._persist or is_remote(info) or info.bytes >= PERSIST_BYTES
 
     def _opened(
         self,
@@ -385,18 +400,25 @@ class Follower:
         progress: Progress | None,
         wait: bool,
     ) -> Run:
-        job = Job(storage, self.options.read, companions.vocabulary)
         key = f"{self.options.read!r} {companions.vocabulary_hash}"
         if info.is_joined:  # the rows have keys that they lack where they are shown alone
             key += f" {JOINED}"
-        for attempt in (1, 2):
+        anew = False
+        for _ in range(_MOST_ATTEMPTS):
+            job = Job(storage, self.options.read, companions.vocabulary)
             try:
-                found = self._in_step(job, key, info, progress, wait, anew=attempt == 2)
+                found = self._in_step(job, key, info, progress, wait, anew=anew)
                 return _run_of(storage, found, info, self.options, companions)
+            except TakenAwayError:
+                companions = _noting(companions, *_TAKEN_AWAY)
+                storage = self._storage(info)  # makes the folder again
             except BrokenIndexError:
-                if attempt == 2:
-                    raise
-        raise AssertionError("the loop returns or raises")
+                companions = _noting(companions, *_DAMAGED)
+                anew = True
+        raise UnreadableError(
+            f"the index of {info.name} was deleted or damaged {_MOST_ATTEMPTS} times while it was "
+            "built; see what does so, and open the run again"
+        )
 
     def _in_step(
         self,
@@ -413,19 +435,18 @@ class Follower:
             with job.storage.writer() as alone:
                 if alone:
                     return extend(job, key, info, progress, self._engine, anew=anew)
-            known = _committed(job.storage) or Manifest(key)
+            known = committed(job.storage) or Manifest(key)
             if not wait:
-                return Extended(known if known.key == key else Manifest(key), ())
+                return Extended(known if known.key == key and not anew else Manifest(key), ())
             if progress is not None:
                 progress(min(known.done, info.bytes), info.bytes)
             time.sleep(_WAIT_SECONDS)
 
 
-def _committed(storage: Storage) -> Manifest | None:
-    try:
-        return storage.load()
-    except BrokenIndexError:  # whoever holds the lock makes it again
-        return None
+def _noting(companions: Companions, reason: str, hint: str) -> Companions:
+    """The same with a note about the run as a whole."""
+    note = Problem(RUN_ITSELF, None, None, reason, hint, "note")
+    return replace(companions, problems=(*companions.problems, note))
 
 
 def _run_of(

@@ -3,7 +3,8 @@
 A folder holds `manifest.json`, the Parquet files it names, and `lock`. Every file is written under a
 temporary name and renamed, the manifest last, so that a writer that is killed at any moment leaves the
 index that was there before. Readers take no lock. The lock is the operating system's (flock): it goes
-with the process that held it.
+with the process that held it. Anybody may delete the folder, or a file in it, at any moment: whoever
+builds then hears of it by a TakenAwayError.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -31,7 +32,7 @@ import pyarrow.parquet as pq
 from board.core.options import ReadOptions
 from board.readers.locations import Location
 from board.readers.remote import RemoteLocation
-from board.store.manifest import BrokenIndexError, Manifest
+from board.store.manifest import BrokenIndexError, Manifest, TakenAwayError
 
 INDEX_FOLDER: Final = ".rollout-board"
 _NAME: Final = re.compile(
@@ -163,6 +164,8 @@ class FolderStorage:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._held: tuple[int, int] | None = None
+        """Device and number of the lock, while this holds it."""
 
     def load(self) -> Manifest | None:
         """As Storage."""
@@ -179,7 +182,15 @@ class FolderStorage:
         content = manifest.to_bytes()
         with self._written() as (temporary, take):
             temporary.write_bytes(content)
+            if self._held is not None and self._held != self._lock_there():
+                raise TakenAwayError(
+                    "its lock was deleted: another process may have begun to build it"
+                )
             take("manifest.json")
+
+    def _lock_there(self) -> tuple[int, int]:
+        found = (self.folder / "lock").lstat()
+        return found.st_dev, found.st_ino
 
     def put(self, kind: str, table: pa.Table) -> str:
         """As Storage."""
@@ -210,10 +221,11 @@ class FolderStorage:
             temporary.replace(self.folder / name)
             return name
 
-        try:
-            yield temporary, take
-        finally:
-            temporary.unlink(missing_ok=True)
+        with _known_as_taken_away():
+            try:
+                yield temporary, take
+            finally:
+                temporary.unlink(missing_ok=True)
 
     def get(
         self, name: str, columns: Sequence[str] | None = None, steps: StepRange | None = None
@@ -272,7 +284,9 @@ class FolderStorage:
         """As Storage."""
         named = manifest.names
         now = time.time()
-        for entry in os.scandir(self.folder):
+        with _known_as_taken_away():
+            entries = list(os.scandir(self.folder))
+        for entry in entries:
             is_ours = _NAME.fullmatch(entry.name) or _UNFINISHED.fullmatch(entry.name)
             if not is_ours or entry.name in named:
                 continue
@@ -287,22 +301,39 @@ class FolderStorage:
         for name in names:
             try:
                 os.utime(self.folder / name)
-            except FileNotFoundError:
+            except (FileNotFoundError, NotADirectoryError):
                 continue
 
     @contextmanager
     def writer(self) -> Generator[bool]:
-        """As Storage."""
-        descriptor = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+        """As Storage. Raises TakenAwayError where the folder is gone."""
+        with _known_as_taken_away():
+            descriptor = os.open(
+                self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666
+            )
         try:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 yield False
                 return
-            yield True
+            found = os.fstat(descriptor)
+            before, self._held = self._held, (found.st_dev, found.st_ino)
+            try:
+                yield True
+            finally:
+                self._held = before
         finally:
             os.close(descriptor)
+
+
+@contextmanager
+def _known_as_taken_away() -> Generator[None]:
+    """Tells that the folder is gone, or what was just written into it, from other errors of the disk."""
+    try:
+        yield
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise TakenAwayError(f"{error.filename or error} is gone") from error
 
 
 def _held(names: Sequence[str], wanted: Sequence[str]) -> list[str]:
@@ -357,7 +388,9 @@ def index_folder(run: Location, only: str, options: ReadOptions, *, make: bool) 
             continue
         try:
             if make:
-                folder.mkdir(parents=True, exist_ok=True)
+                # A run that was deleted must not come back as an empty folder.
+                parent.mkdir(parents=parent.name != INDEX_FOLDER, exist_ok=True)
+                folder.mkdir(exist_ok=True)
         except OSError:
             continue
         if os.access(folder, os.R_OK | os.W_OK | os.X_OK):

@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 import written_logs
 from board_steps import SAMPLES, ServeCommand, board_on, click_step, settled
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 pytestmark = pytest.mark.browser
 
 RAN = 'window.hacked !== undefined || document.querySelector("iframe[srcdoc]") !== null'
 WIDER = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
+DARK, LIGHT = "rgb(14, 18, 32)", "rgb(255, 255, 255)"
 PAGES = ("", "spike", "rollouts", "rollout", "findings", "health")
 
 
 @pytest.fixture(scope="session")
-def native(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One folder for all: a server takes longer to start than most tests take."""
     root = tmp_path_factory.mktemp("pages")
-    written_logs.native_run(root / "run")
+    for name in ("run", "live"):
+        written_logs.native_run(root / name)
+    written_logs.native_run(root / "growing", per_rank=20)
+    written_logs.hostile_run(root)
     return root
 
 
@@ -45,9 +51,9 @@ def test_three_clicks_lead_from_a_spike_to_the_guilty_token(
 
 
 def test_keys_go_from_rollout_to_rollout_and_from_step_to_step(
-    page: Page, serve: ServeCommand, native: Path
+    page: Page, serve: ServeCommand, runs: Path
 ) -> None:
-    page.goto(f"{board_on(serve, native)}/rollout?run=run&step=20")
+    page.goto(f"{board_on(serve, runs)}/rollout?run=run&step=20")
     expect(page.get_by_text("Rollout 0", exact=True)).to_be_visible()
     expect(page.locator(".token-view .flow .token").first).to_be_visible()
     settled(page)
@@ -63,9 +69,9 @@ def test_keys_go_from_rollout_to_rollout_and_from_step_to_step(
 
 
 def test_the_browser_goes_back_from_a_rollout_to_the_table(
-    page: Page, serve: ServeCommand, native: Path
+    page: Page, serve: ServeCommand, runs: Path
 ) -> None:
-    page.goto(f"{board_on(serve, native)}/rollouts?run=run&step=20")
+    page.goto(f"{board_on(serve, runs)}/rollouts?run=run&step=20")
     table = page.get_by_test_id("stDataFrame").first
     expect(table).to_be_visible()
     settled(page)
@@ -78,9 +84,9 @@ def test_the_browser_goes_back_from_a_rollout_to_the_table(
 
 
 def test_the_chosen_step_is_marked_on_the_curves_and_a_step_change_keeps_them(
-    page: Page, serve: ServeCommand, native: Path
+    page: Page, serve: ServeCommand, runs: Path
 ) -> None:
-    page.goto(f"{board_on(serve, native)}/?run=run&step=20")
+    page.goto(f"{board_on(serve, runs)}/?run=run&step=20")
     line = page.locator(".curves .step-line")
     expect(line.first).to_be_visible()
     settled(page)
@@ -98,15 +104,15 @@ def test_the_chosen_step_is_marked_on_the_curves_and_a_step_change_keeps_them(
 
 
 def test_nothing_that_stands_in_a_log_runs_or_is_fetched(
-    page: Page, serve: ServeCommand, tmp_path: Path
+    page: Page, serve: ServeCommand, runs: Path
 ) -> None:
-    written_logs.hostile_run(tmp_path)
+    hostile = quote(next(path.name for path in runs.iterdir() if path.name.startswith("!")))
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     page.on("dialog", lambda dialog: pytest.fail(f"a dialog opened: {dialog.message}"))
-    address = board_on(serve, tmp_path)
+    address = board_on(serve, runs)
     for name in PAGES:
-        page.goto(f"{address}/{name}?raw=1&scope=run&more=1")
+        page.goto(f"{address}/{name}?run={hostile}&raw=1&scope=run&more=1")
         expect(page.get_by_test_id("stMain").locator("h3").first).to_be_visible()
         settled(page)
         assert page.evaluate(RAN) is False
@@ -114,38 +120,31 @@ def test_nothing_that_stands_in_a_log_runs_or_is_fetched(
         assert page.locator('a[href^="javascript:"], [data-testid=stMain] img').count() == 0
     # The place that nothing listens at, named in every trap.
     assert [url for url in asked if "127.0.0.1:9/" in url] == []
-    page.goto(f"{address}/rollout")
+    page.goto(f"{address}/rollout?run={hostile}")
     expect(page.get_by_test_id("stCode").first).to_contain_text("<script>window.hacked=")
 
 
-@pytest.mark.parametrize("scheme", ["dark", "light"])
-def test_every_page_fits_the_window_and_complains_of_nothing(
-    chromium: Browser, serve: ServeCommand, native: Path, scheme: str
+def test_every_page_fits_the_window_in_the_dark_and_in_the_light_and_complains_of_nothing(
+    page: Page, serve: ServeCommand, runs: Path
 ) -> None:
-    context = chromium.new_context(
-        viewport={"width": 1440, "height": 900},
-        color_scheme="dark" if scheme == "dark" else "light",
-    )
-    page = context.new_page()
-    complaints: list[str] = []
-    page.on("pageerror", lambda error: complaints.append(str(error)))
     for name in PAGES:
-        page.goto(f"{board_on(serve, native)}/{name}?run=run")
+        page.emulate_media(color_scheme="dark")
+        page.goto(f"{board_on(serve, runs)}/{name}?run=run")
         expect(page.get_by_test_id("stMain").locator("h3").first).to_be_visible()
-        settled(page)
-        assert page.get_by_test_id("stException").count() == 0
-        assert page.evaluate(WIDER) is False
-    context.close()
-    assert complaints == []
+        for scheme, background in (("dark", DARK), ("light", LIGHT)):
+            page.emulate_media(color_scheme=scheme)
+            expect(page.get_by_test_id("stApp")).to_have_css("background-color", background)
+            settled(page)
+            assert page.get_by_test_id("stException").count() == 0
+            assert page.evaluate(WIDER) is False
 
 
 def test_a_live_page_shows_what_the_run_logs_meanwhile(
-    page: Page, serve: ServeCommand, tmp_path: Path
+    page: Page, serve: ServeCommand, runs: Path
 ) -> None:
-    written_logs.native_run(tmp_path / "run")
-    page.goto(f"{board_on(serve, tmp_path)}/rollouts?run=run&scope=run&live=1")
+    page.goto(f"{board_on(serve, runs)}/rollouts?run=live&scope=run&live=1")
     expect(page.get_by_text("32 of 32 rollouts in the run")).to_be_visible()
-    file = next((tmp_path / "run").glob("a2-rank00000-*.jsonl"))
+    file = next((runs / "live").glob("a2-rank00000-*.jsonl"))
     added = [written_logs.native_sample(36, 0, index) for index in range(3)]
     with file.open("a", encoding="utf-8") as log:
         log.write("".join(f"{written_logs.json.dumps(row)}\n" for row in added))
@@ -153,11 +152,10 @@ def test_a_live_page_shows_what_the_run_logs_meanwhile(
 
 
 def test_what_is_looked_at_stays_while_the_run_grows(
-    page: Page, serve: ServeCommand, tmp_path: Path
+    page: Page, serve: ServeCommand, runs: Path
 ) -> None:
-    written_logs.native_run(tmp_path / "run", per_rank=20)
-    file = next((tmp_path / "run").glob("a2-rank00000-*.jsonl"))
-    address = board_on(serve, tmp_path)
+    file = next((runs / "growing").glob("a2-rank00000-*.jsonl"))
+    address = board_on(serve, runs)
     added = 0
 
     def grow(steps: int = 1) -> None:
@@ -172,7 +170,7 @@ def test_what_is_looked_at_stays_while_the_run_grows(
         expect(page.get_by_text(re.compile(rf"\b{count} rollouts ·"))).to_be_visible(timeout=20_000)
         settled(page)
 
-    page.goto(f"{address}/rollouts?run=run&scope=run&sort=reward&desc=1&live=1")
+    page.goto(f"{address}/rollouts?run=growing&scope=run&sort=reward&desc=1&live=1")
     table = page.locator(".dvn-scroller").first
     expect(table).to_be_visible()
     wait_for(160)
@@ -180,13 +178,13 @@ def test_what_is_looked_at_stays_while_the_run_grows(
     grow()
     wait_for(162)
     assert table.evaluate("e => e.scrollTop") == 700
-    page.goto(f"{address}/rollout?run=run&step=20&index=7&token=3&live=1")
+    page.goto(f"{address}/rollout?run=growing&step=20&index=7&token=3&live=1")
     expect(page.get_by_text("Rollout 7", exact=True)).to_be_visible()
     grow(steps=200)
     wait_for(363)
     expect(page.get_by_text("Rollout 7", exact=True)).to_be_visible()
     expect(page).to_have_url(re.compile(r"step=20&index=7.*token=3"))
-    page.goto(f"{address}/?run=run&live=1")
+    page.goto(f"{address}/?run=growing&live=1")
     card = page.locator(".curves .card").first
     plot = card.locator(".u-over")
     expect(plot).to_be_visible()

@@ -109,6 +109,34 @@ def test_nothing_in_a_torch_file_is_ever_run(tmp_path, monkeypatch):
     assert not (tmp_path / "ran").exists()
 
 
+@pytest.mark.parametrize(
+    ("version", "is_safe"),
+    [
+        ("2.13.0+cpu", True),
+        ("2.10.0", True),
+        ("2.10.1rc1", True),
+        ("3.0.0a0", True),
+        ("2.10.0a0+git1234", False),
+        ("2.9.1+cu128", False),
+        ("2.5.1", False),
+        ("1.13.1", False),
+        ("unknown", False),
+    ],
+)
+def test_no_file_is_opened_with_a_torch_that_it_could_get_round(
+    tmp_path, monkeypatch, version, is_safe
+):
+    torch = pytest.importorskip("torch")
+    torch.save({"samples": []}, tmp_path / "1.pt")
+    monkeypatch.setattr(torch, "__version__", version)
+    if is_safe:
+        assert len(list(TORCH.lines(tmp_path / "1.pt"))) == 1
+        return
+    monkeypatch.setattr(torch, "load", lambda *_, **__: pytest.fail("it was opened"))
+    with pytest.raises(DamagedError, match=r"not opened with torch .*pip install 'torch>=2\.10'"):
+        list(TORCH.lines(tmp_path / "1.pt"))
+
+
 LAYOUT = re.compile(r"(?P<split>rollout|eval-rollout)/(?P<step>[0-9]+)/(?P<task>[^/]+)\.jsonl")
 
 
