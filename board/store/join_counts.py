@@ -198,7 +198,7 @@ def _join_counts(rows: pa.Table, joins: Joins, number_of: Mapping[int, int]) -> 
 def _differences_table(
     sides: Sequence[Side], table: pa.Table, pairs: Pairs, ids: IntArray
 ) -> pa.Table:
-    """Where rows that are joined say different things: by step, column and log how often, and the first."""
+    """Where rows that are joined differ: by step, column and log how often, and the first."""
     lines = table.column("line").to_numpy()
     steps, files = (table.column(name).to_numpy() for name in ("step", "file"))
     found: list[dict[str, Any]] = []
