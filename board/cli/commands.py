@@ -25,7 +25,7 @@ from board.store import splits
 from board.store.build import shown_path
 from board.store.discovery import Discovery, RunInfo, discover
 from board.store.engines import ChooseEngine, local
-from board.store.joins import JoinCount
+from board.store.join_counts import JoinCount
 from board.store.rollout import OpenRollout, open_rollout, search
 from board.store.run import Run
 from board.store.table import ordered

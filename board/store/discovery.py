@@ -8,43 +8,36 @@ speak of the same rollouts (readers with a `join`) they are a third one, joined,
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import stat
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice, repeat
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Final
 
-from board.core.problems import Problem, Severity
+from board.core.problems import Problem
 from board.errors import NotFoundError, UnreadableError
 from board.readers import (
-    HEAD_BYTES,
-    SOURCES,
     family_of,
-    is_worth_a_look,
     layouts_of,
     reader_named,
-    recognise,
-    source_of,
 )
 from board.readers.base import Reader, folder_above, layout_match
-from board.readers.lines import Line, read_bytes, read_lines
-from board.readers.locations import Location, below, location_of, pure_path
-from board.readers.mapping import MappingReader
+from board.readers.locations import Location, below, location_of
 from board.readers.parquet_files import PARQUET
-from board.readers.remote import RemoteError, RemoteLocation, RemoteStat
-from board.readers.sources import DamagedError
-from board.store.log_file import AT_REST_SECONDS, LogFile
+from board.readers.remote import RemoteLocation
+from board.store.candidates import MOST_FILES, candidates, listed, may_be_log, object_beside
+from board.store.log_file import LogFile
+from board.store.looks import look_at
 from board.store.mappings import FILE_NAME, Mappings
-from board.store.packed import PACKED_SUFFIXES, head_lines, is_packed
 from board.store.roots import location_below, resolve_inside
+from board.store.run_info import JOINED, Discovery, RunInfo, is_remote, natural_order
 
 __all__ = [
+    "JOINED",
     "Discovery",
     "Location",
     "RunInfo",
@@ -56,109 +49,10 @@ __all__ = [
     "resolve_inside",
 ]
 
-_NOT_READ: Final = (".jsonl.zip", ".jsonl.bz2", ".jsonl.xz")
-_SUFFIXES: Final = tuple(suffix for source in SOURCES for suffix in source.suffixes)
-_LOOKED_AT: Final = (*_SUFFIXES, *PACKED_SUFFIXES, *_NOT_READ)
-MOST_FILES: Final = 100_000
-"""Log files under one root; the cost of looking at each, a few times a minute, has to end somewhere."""
 THRESHOLDS: Final = "thresholds.toml"
 """Name of the file in a run's folder that says what the rules go by."""
-JOINED: Final = "joined"
-"""Source of the run that all logs of a folder which can be joined make together."""
-LEFT_OUT: Final = "left out: "
-"""How the reason begins why a file is none of a run that was looked into."""
-_HEAD_BYTES: Final = 4096
-_REMOTE_HEAD: Final = 256 << 10
-"""Bytes of an object that are asked for to recognise it, and again if its first lines are longer."""
 _ASKED_AT_ONCE: Final = 16
-_Stat = os.stat_result | RemoteStat
 _STEP_FOLDER: Final = re.compile(r"^(global_)?step[_-]?\d+$")
-_DIGITS: Final = re.compile(r"(\d+)")
-
-
-@dataclass(frozen=True, slots=True)
-class RunInfo:
-    """A run that was found. name: its path below the root, the way users tell runs apart.
-
-    files are in natural order (rank_2 before rank_10). left_out: what else lay in its folder.
-    root: the folder that links must not lead out of. only: name of the file that alone is the run;
-    empty when all files of the folder are. family: of its readers, where the folder holds runs of
-    several; empty where it does not, and of the run that several families make together. thresholds: the
-    object of that name in its folder, of a run in a store; None: it has none.
-    """
-
-    name: str
-    path: Location
-    files: tuple[LogFile, ...]
-    left_out: tuple[Problem, ...]
-    root: Location
-    only: str = ""
-    family: str = ""
-    thresholds: RemoteLocation | None = None
-
-    @property
-    def is_joined(self) -> bool:
-        """Whether it is made of several logs of the same rollouts."""
-        return not self.part and len({family_of(name) for name in self.formats}) > 1
-
-    @property
-    def source(self) -> str:
-        """What its logs are called among those of its folder."""
-        return JOINED if self.is_joined else self.part or family_of(self.formats[0])
-
-    @property
-    def label(self) -> str:
-        """The source in a word, on screen."""
-        join = reader_named(self.formats[0]).join
-        return self.source if self.is_joined or join is None else join.label
-
-    @property
-    def part(self) -> str:
-        """What of its folder is the run: one file, the files of one family, or (empty) all of it."""
-        return self.only or self.family
-
-    @property
-    def bytes(self) -> int:
-        """Size of all log files."""
-        return sum(file.size for file in self.files)
-
-    @property
-    def mtime(self) -> float:
-        """Unix seconds of the newest change of any log file."""
-        return max(file.mtime_ns for file in self.files) / 1e9
-
-    @property
-    def formats(self) -> tuple[str, ...]:
-        """Names of the readers of its files, without repeats."""
-        return tuple(dict.fromkeys(file.reader for file in self.files))
-
-
-@dataclass(frozen=True, slots=True)
-class Discovery:
-    """All runs under a root, newest first, and the files that are none, each with the reason."""
-
-    root: Location
-    runs: tuple[RunInfo, ...]
-    left_out: tuple[Problem, ...]
-
-    def run(self, name: str) -> RunInfo:
-        """The run of that name; raises NotFoundError naming what there is."""
-        for run in self.runs:
-            if run.name == name:
-                return run
-        known = ", ".join(run.name for run in self.runs[:5]) or "none"
-        raise NotFoundError(f"no run {name!r} under {self.root}; runs found: {known}")
-
-
-def natural_order(text: str) -> tuple[tuple[int, int, str], ...]:
-    """Sort key under which rank_2 comes before rank_10."""
-    parts = _DIGITS.split(text)
-    return tuple((1, int(p), "") if i % 2 else (0, 0, p) for i, p in enumerate(parts))
-
-
-def is_remote(info: RunInfo) -> bool:
-    """Whether a run lies in an object store."""
-    return isinstance(info.path, RemoteLocation)
 
 
 def discover(root: Location) -> Discovery:
@@ -305,35 +199,6 @@ def folded(problems: Iterable[Problem]) -> tuple[Problem, ...]:
     return tuple(kept)
 
 
-def listed(root: RemoteLocation, left_out: list[Problem]) -> list[RemoteLocation]:
-    """All objects below `root`, or `root` itself, which may be an object.
-
-    Objects whose names are no paths are added to left_out. Raises NotFoundError, UnreadableError.
-    """
-    try:
-        found, odd = root.files()
-    except RemoteError as error:
-        if error.missing:
-            raise NotFoundError(f"{root} does not exist: {error.strerror}") from error
-        raise UnreadableError(f"{root} can't be read: {error.strerror}") from error
-    if not found and not odd:
-        raise NotFoundError(f"{root} holds no object; check the names of bucket and folder")
-    if odd:
-        reason = "names with empty parts, `.` or `..` are no paths; these objects are not read"
-        left_out.append(Problem(".", None, None, reason, "name them plainly", "lost", odd))
-    return found
-
-
-def may_be_log(location: RemoteLocation, mappings: Mappings) -> bool:
-    """Whether the name of an object, or a mapping file, says that it may be a log."""
-    path = below(location, mappings.root)
-    if path.startswith(".") or "/." in path or not path.lower().endswith(_LOOKED_AT):
-        return False
-    own = mappings.of(location)
-    by_mapping = own is not None and layout_match(own.layout, pure_path(location)) is not None
-    return by_mapping or is_worth_a_look(pure_path(location))
-
-
 def with_thresholds(found: Discovery, told: Mapping[RemoteLocation, RemoteLocation]) -> Discovery:
     """The runs, each with the thresholds of its folder. told: those there are, by folder."""
     runs = (
@@ -356,17 +221,6 @@ def _single_file(path: Location) -> Discovery:
     return Discovery(path, (), (found, *notes))
 
 
-def object_beside(path: Location, name: str) -> Sequence[RemoteLocation]:
-    """The object of that name beside an object, if there is one; asked for by its name."""
-    if not isinstance(path, RemoteLocation):
-        return ()
-    beside = path.parent / name
-    try:
-        return (replace(beside, listed=beside.stat()),)
-    except RemoteError:
-        return ()
-
-
 def _name(folder: Location, root: Location) -> str:
     if folder != root:
         return below(folder, root)
@@ -376,33 +230,6 @@ def _name(folder: Location, root: Location) -> str:
 def _shown_from(path: Location, folder: Location, problem: Problem) -> Problem:
     """The problem of a file with its path told from a folder."""
     return replace(problem, path=below(path, folder))
-
-
-def candidates(root: Path, left_out: list[Problem], mappings: Mappings) -> Iterator[Path]:
-    """Files whose names, or mapping files, say that they may be logs; hidden folders are passed by.
-
-    Folders that can't be listed, and links to folders, which are not followed, are added to left_out.
-    """
-
-    def note(path: str, reason: str, severity: Severity) -> None:
-        shown = Path(path).relative_to(root).as_posix()
-        left_out.append(Problem(shown, None, None, reason, "", severity))
-
-    def unlisted(error: OSError) -> None:
-        note(str(error.filename), f"the folder can't be read: {error.strerror}", "lost")
-
-    for folder, subfolders, names in os.walk(root, onerror=unlisted):
-        subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
-        for name in subfolders:
-            if Path(folder, name).is_symlink():
-                note(str(Path(folder, name)), "links to folders are not followed", "note")
-        for name in names:
-            if name.startswith(".") or not name.lower().endswith(_LOOKED_AT):
-                continue
-            path = Path(folder, name)
-            own = mappings.of(path)
-            if is_worth_a_look(path) or (own is not None and layout_match(own.layout, path)):
-                yield path
 
 
 def _run_folder(path: Location, root: Location, reader: Reader | None = None) -> Location:
@@ -424,125 +251,3 @@ def _homes(path: Location, root: Location) -> Iterator[Location]:
 def _inside(path: Location, root: Location) -> PurePath:
     """The path from the root on, the part of it that layouts are held against."""
     return PurePosixPath(below(path, root))
-
-
-def look_at(path: Location, root: Location, mapping: MappingReader | None) -> LogFile | Problem:
-    """The log file, or why it is none. Problems name it by its last name."""
-    if isinstance(path, Path) and isinstance(root, Path) and _leads_outside(path, root):
-        return _note(path, "it is a link that leads outside the root")
-    if path.name.lower().endswith(_NOT_READ):
-        return _note(path, "only .gz and .zst are unpacked", "unpack it")
-    if isinstance(path, Path) and not path.is_file():
-        return _note(path, "it is no regular file", "a log file")
-    listed = path.listed if isinstance(path, RemoteLocation) else None
-    try:
-        return _log_file(path, listed or path.stat(), mapping)
-    except OSError as error:
-        hint = "check its permissions"
-        return Problem(path.name, None, None, f"can't be read: {error.strerror}", hint)
-
-
-def _leads_outside(path: Path, root: Path) -> bool:
-    # Unlike Path.resolve, realpath survives a link that leads to itself.
-    return path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(root.resolve())
-
-
-def _note(path: Location, reason: str, hint: str = "") -> Problem:
-    return Problem(path.name, None, None, reason, hint, "note")
-
-
-def _log_file(path: Location, found: _Stat, mapping: MappingReader | None) -> LogFile | Problem:
-    """As look_at. Raises OSError when the file can't be read."""
-    try:
-        reader, reason = _recognised(path, found, mapping)
-    except DamagedError as error:
-        return _damaged(path, found, error)
-    if reader is None:
-        other_json = reason.startswith("its records") or reason == "the file is empty"
-        severity = "note" if other_json else "lost"
-        return Problem(path.name, None, None, f"{LEFT_OUT}{reason}", "", severity)
-    beside = _state_of(reader_named(reader).beside(path)) if isinstance(path, Path) else ""
-    return LogFile(path, reader, found.st_size, found.st_mtime_ns, found.st_ino, beside)
-
-
-def _state_of(beside: Sequence[Path]) -> str:
-    """A hash that differs when one of the files does, by size and time, or when they are others."""
-    if not beside:
-        return ""
-    states: list[str] = []
-    for path in beside:
-        try:
-            found = path.stat()
-        except OSError:  # it went away just now; the hash says so
-            continue
-        states.append(f"{path} {found.st_size} {found.st_mtime_ns}")
-    return _digest("\n".join(states).encode()).hex()
-
-
-def _damaged(path: Location, found: _Stat, error: DamagedError) -> Problem:
-    """A file that is not whole. One that was changed a moment ago is likely still being written."""
-    fresh = time.time() - found.st_mtime < AT_REST_SECONDS
-    hint = "it is looked at again when it changes"
-    severity = "note" if fresh else "lost"
-    return Problem(path.name, None, None, f"{LEFT_OUT}{error.strerror}", hint, severity)
-
-
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """What was found in a file when it was last looked into. head: hash of its first bytes.
-
-    mapping: name of the mapping that was asked then.
-    """
-
-    state: tuple[int, int, int]
-    mapping: str
-    head: bytes
-    head_bytes: int
-    reader: str | None
-    reason: str
-
-
-_seen: dict[Location, _Seen] = {}
-
-
-def _recognised(
-    path: Location, found: _Stat, mapping: MappingReader | None
-) -> tuple[str | None, str]:
-    """The name of a file's reader, and why there is none. Looks into it only when it changed."""
-    state = (found.st_ino, found.st_size, found.st_mtime_ns)
-    asked = "" if mapping is None else mapping.name
-    seen = _seen.get(path)
-    if seen is not None and seen.mapping != asked:
-        seen = None
-    if seen is not None and seen.state == state:
-        return seen.reader, seen.reason
-    grows = source_of(path).appends
-    if grows and seen is not None and seen.reader is not None and _begins_as(path, found, seen):
-        _seen[path] = replace(seen, state=state)
-        return seen.reader, ""
-    reader, reason = recognise(path, first_lines(path, found.st_size), mapping)
-    head = read_bytes(path, 0, min(_HEAD_BYTES, found.st_size))
-    if len(_seen) > 2 * MOST_FILES:
-        _seen.clear()
-    name = None if reader is None else reader.name
-    _seen[path] = _Seen(state, asked, _digest(head), len(head), name, reason)
-    return name, reason
-
-
-def first_lines(path: Location, size: int) -> Iterator[Line] | None:
-    """The first lines where they are not had as the kind of file has them."""
-    if is_packed(path):
-        return head_lines(path, HEAD_BYTES)
-    if isinstance(path, RemoteLocation) and source_of(path).appends:
-        return read_lines(path, 0, size, _REMOTE_HEAD)
-    return None
-
-
-def _begins_as(path: Location, found: _Stat, seen: _Seen) -> bool:
-    if not found.st_size >= seen.head_bytes > 0:
-        return False
-    return _digest(read_bytes(path, 0, seen.head_bytes)) == seen.head
-
-
-def _digest(content: bytes) -> bytes:
-    return hashlib.blake2b(content, digest_size=12).digest()

@@ -31,7 +31,7 @@ from board.store.build import Extended, Progress, committed, extend, shown_path
 from board.store.companions import Companions, read_companions
 from board.store.discovery import JOINED, RunInfo, is_remote
 from board.store.engines import ChooseEngine, Job, local
-from board.store.joins import JoinCount
+from board.store.join_counts import JoinCount
 from board.store.manifest import BrokenIndexError, Manifest, TakenAwayError
 from board.store.segments import PART
 from board.store.shown import Shown

@@ -6,9 +6,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -21,10 +20,11 @@ from board.core.aggregate import COLUMNS
 from board.core.metrics import REWARD_PART, ROLLOUT_METRICS
 from board.core.problems import Problem
 from board.readers import reader_named
-from board.store import segments, step_parts
+from board.store import join_counts, segments, splits, step_parts
 from board.store.attempts import Attempt, attempts_of, growing_steps
 from board.store.found_repeats import find_repeats
-from board.store.joins import Difference, JoinCount, Joins
+from board.store.join_counts import JoinCount, JoinsFound
+from board.store.joins import Joins
 from board.store.manifest import NO_RANK, BrokenIndexError, FileState, Manifest
 from board.store.repeats import place_codes
 from board.store.segments import Column, whole_numbers
@@ -54,17 +54,6 @@ class _Rules:
     restarts: Mapping[int, tuple[Restart, ...]]
 
 
-@dataclass(slots=True)
-class _Joined:
-    """Rows that are shown with another's: how many by id of the file and step. counts: by log."""
-
-    hidden: dict[int, Counter[int]] = field(default_factory=dict[int, Counter[int]])
-    counts: list[JoinCount] = field(default_factory=list[JoinCount])
-    differences: dict[tuple[str, str], Difference] = field(
-        default_factory=dict[tuple[str, str], Difference]
-    )
-
-
 class Shown:
     """The rollouts of an index that count.
 
@@ -85,7 +74,8 @@ class Shown:
             storage, manifest, self.files, self._number_of, self._superseded_rows
         )
         self._joins = Joins({self._number_of[state.id]: state.reader for state in self.files})
-        self._joined = _Joined()
+        self._joined = JoinsFound()
+        self.joins_made: list[Mapping[str, pa.Table]] = []
         if self._joins.sides:
             self._joined = self._find_joined()
         has_rank = any(state.rank is not None for state in self.files)
@@ -139,38 +129,64 @@ class Shown:
                 later = [start for start in starts[order[name] + 1 :] if start is not None]
                 yield _Rules(min(later, default=None), {})
 
-    def _find_joined(self) -> _Joined:
-        """What is joined, counted a bounded number of rows at a time."""
-        found = _Joined()
-        ids = {number: file for file, number in self._number_of.items()}
+    def stale(self) -> set[int]:
+        """Steps whose rollouts are others than those that the table of steps was made of."""
+        if splits.COUNTS not in self.manifest.parts and any(
+            column.name == "split" for column in self.manifest.columns
+        ):  # splits came into the log
+            return {*self.counts()}
+        now, before = self.rules, self.manifest.rules
+        if now == before:
+            return {*self.manifest.stale}
+        first = min(step for _, step in set(before.items()) ^ set(now.items()))
+        every = (tally.counts() for state in self.files for tally in state.all_tallies.values())
+        return {*self.manifest.stale, *(s for counts in every for s, _ in counts if s >= first)}
+
+    def _find_joined(self) -> JoinsFound:
+        """What is joined: as it is kept, and of steps whose rows are new as `joins_made` has it."""
+        held = self.counts()
+        fresh = set(held)
+        # What is kept is of all files of the index: it is no help where one is not of this run.
+        if self.manifest.steps is not None and len(self.files) == len(self.manifest.files):
+            fresh &= self.stale()
+        counts = {step: count for step, count in held.items() if step in fresh}
+        self.joins_made = list(self._counted_joins(counts))
+        found: dict[str, pa.Table | None] = {}
+        for kind in join_counts.KINDS:
+            kept = self._kept_joins(kind, [step for step in held if step not in fresh])
+            found[kind] = step_parts.loaded((*kept, *(made[kind] for made in self.joins_made)))
+        return join_counts.found_in(found, self._joins, self._number_of)
+
+    def _counted_joins(self, counts: Mapping[int, int]) -> Iterator[Mapping[str, pa.Table]]:
+        """What is joined of these steps (with the rows of each), a bounded number of rows at a time."""
+        ids = np.zeros(max(self._number_of.values(), default=0) + 1, np.int64)
+        ids[list(self._number_of.values())] = list(self._number_of)
         stored = [name for c in self.manifest.columns for name in segments.stored_names(c)]
-        for steps in _chunks(self.counts()):
-            table = self._visible(steps, self._joins.compared(("rank", *stored)))
-            pairs = self._joins.pairs(table)
-            at = [table.column(name).to_numpy()[pairs.others].tolist() for name in ("file", "step")]
-            for file, step in zip(*at, strict=True):
-                found.hidden.setdefault(ids[file], Counter())[step] += 1
-            counts = self._joins.counted(table, pairs)
-            known = found.counts
-            found.counts = [a + b for a, b in zip(known, counts, strict=True)] if known else counts
-            for one in self._joins.differences(table, pairs):
-                key = (one.column, one.source)
-                first = found.differences.get(key, replace(one, count=0))
-                found.differences[key] = replace(first, count=first.count + one.count)
-        return found
+        wanted = join_counts.columns_counted(("rank", *stored))
+        for steps in _chunks(counts):
+            table = self._visible(steps, wanted)
+            own = pc.is_in(table.column("step"), pa.array(list(counts), pa.int64()))
+            yield join_counts.counted(self._joins, table.filter(own), ids)
+
+    def _kept_joins(self, kind: str, steps: Sequence[int]) -> Iterator[pa.Table]:
+        """What is kept of the joins of these steps."""
+        wanted = pa.array(steps, pa.int64())
+        for part in self.manifest.parts.get(kind, ()) if steps else ():
+            table = self._storage.get(part.name)
+            yield table.filter(pc.is_in(table.column("step"), wanted))
 
     @property
     def join_counts(self) -> tuple[JoinCount, ...]:
         """How far each log but the first was joined to those before it; none where there is one."""
-        return tuple(self._joined.counts)
+        return self._joined.counts
 
     def differences(self) -> Iterator[Problem]:
         """The values of which the logs that are joined say different things."""
         titles = {side.reader: side.title for side in self._joins.sides}
-        shown = {number: state for state in self.files for number in [self._number_of[state.id]]}
-        for one in self._joined.differences.values():
-            number, line = one.first
-            state = shown[number]
+        shown = {state.id: state for state in self.files}
+        for one in self._joined.differences:
+            file, line = one.first
+            state = shown[file]
             ours, theirs = titles[state.reader], titles[one.source]
             reason = f"{one.column} differs between {ours} and {theirs}"
             hint = f"e.g. {one.values[0]} and {one.values[1]}; that of {one.kept(ours, theirs)} is shown"

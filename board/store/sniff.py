@@ -23,16 +23,9 @@ from board.readers.suggestion import suggested_mapping
 from board.readers.text_files import TEXT
 from board.readers.torch_files import TORCH
 from board.readers.yaml_files import YAML
-from board.store.discovery import (
-    LEFT_OUT,
-    candidates,
-    first_lines,
-    listed,
-    look_at,
-    may_be_log,
-    object_beside,
-)
+from board.store.candidates import candidates, listed, may_be_log, object_beside
 from board.store.log_file import LogFile
+from board.store.looks import LEFT_OUT, first_lines, look_at
 from board.store.mappings import FILE_NAME, Mappings
 
 MOST_EXPLAINED: Final = 1000

@@ -30,16 +30,13 @@ _COUNTS: Final = ("rollouts", "ranks", "groups")
 def refreshed(storage: Storage, manifest: Manifest, order: Sequence[str]) -> Manifest:
     """The manifest with a table of steps, and parts, in which nothing is stale."""
     shown = Shown(storage, manifest, order)
-    rules = shown.rules
-    stale = set(manifest.stale) | _touched_by(manifest.rules, rules, shown)
-    if splits.COUNTS not in manifest.parts and any(c.name == "split" for c in shown.columns):
-        stale |= {
-            *shown.counts()
-        }  # splits came into the log, or the index is of before they counted
+    stale = shown.stale()
     if not stale and manifest.steps is not None:
         return manifest
     counts = shown.counts()
     renewal = step_parts.Renewal(storage, manifest.parts, stale)
+    for made in shown.joins_made:
+        renewal.add(made)
     tables: list[pd.DataFrame] = []
     for rows in _rows(shown, {step: counts[step] for step in sorted(stale) if counts.get(step)}):
         tables.append(steps_table(rows, shown.metrics))
@@ -48,17 +45,9 @@ def refreshed(storage: Storage, manifest: Manifest, order: Sequence[str]) -> Man
     kept = kept[kept["step"].isin(counts) & ~kept["step"].isin(stale)]
     table = tidied(pd.concat([kept, *tables], ignore_index=True), shown.metrics)
     name = storage.put("steps", pa.table({c: table[c].to_numpy() for c in table.columns}))
-    return replace(manifest, steps=name, stale=frozenset(), rules=rules, parts=renewal.finish())
-
-
-def _touched_by(before: Any, now: dict[str, int], shown: Shown) -> set[int]:
-    """Steps at which another set of rollouts is superseded than when the table was made."""
-    if before == now:
-        return set()
-    changed = set(before.items()) ^ set(now.items())
-    first = min(step for _, step in changed)
-    every = (t.counts() for state in shown.files for t in state.all_tallies.values())
-    return {step for counts in every for step, _ in counts if step >= first}
+    return replace(
+        manifest, steps=name, stale=frozenset(), rules=shown.rules, parts=renewal.finish()
+    )
 
 
 def _rows(

@@ -101,7 +101,7 @@ def test_only_new_bytes_are_read(write_log, follow, monkeypatch):
 
     monkeypatch.setattr(lines_module, "_stretches", watched)
     monkeypatch.setattr(
-        "board.store.discovery.recognise", lambda *_: pytest.fail("read its head again")
+        "board.store.looks.recognise", lambda *_: pytest.fail("read its head again")
     )
     assert follow().rollout_count == 501
     assert read[-1] == grown_from

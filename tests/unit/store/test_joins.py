@@ -4,6 +4,7 @@ import json
 import shutil
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from read_formats import DATA, opened, reasons
 
+from board.store import join_counts
 from board.store.discovery import JOINED, RunInfo, discover
 from board.store.joins import leads, stands_once
 from board.store.repeats import NO_KEY
 from board.store.rollout import open_rollout
 from board.store.run import Follower, Run, open_run
 from board.store.step_tokens import read_step
+from board.store.storage import INDEX_FOLDER
 
 SLIME = DATA / "slime" / "details"
 MILES = DATA / "miles" / "details"
@@ -35,6 +38,10 @@ ARRAYS = {
 
 def sources(folder: Path) -> dict[str, RunInfo]:
     return {run.source: run for run in discover(folder).runs}
+
+
+def _index(folder: str, names: list[str]) -> list[str]:
+    return [name for name in names if name == INDEX_FOLDER]
 
 
 def joined(folder: Path) -> Run:
@@ -250,6 +257,65 @@ def test_a_join_grows_with_its_logs(tmp_path, persist):
         pd.testing.assert_frame_equal(run.rollouts, fresh.rollouts)
     # Training data that comes before its rollouts stands alone until then.
     assert counts == [(4, 0), (4, 4), (8, 4), (8, 8)]
+
+
+def test_only_steps_with_new_rows_are_joined_anew(tmp_path, monkeypatch):
+    folder = Path(shutil.copytree(PRIME, tmp_path / "run"))
+    first = Follower(persist=True).run(sources(folder)[JOINED])
+    joined_anew: list[list[int]] = []
+
+    def counted(joins: Any, table: Any, ids: Any) -> dict[str, Any]:
+        joined_anew.append(table.column("step").unique().to_pylist())
+        return join_counts.counted(joins, table, ids)
+
+    monkeypatch.setattr(
+        "board.store.shown.join_counts",
+        SimpleNamespace(
+            **{
+                **vars(join_counts),
+                "counted": counted,
+            }
+        ),
+    )
+    again = Follower(persist=True).run(sources(folder)[JOINED])
+    assert joined_anew == []
+    assert (again.joins, again.counts, again.problems) == (
+        first.joins,
+        first.counts,
+        first.problems,
+    )
+    assert again.files_joined() == first.files_joined()
+    path = folder / "token_exports/step_10/rank_0.jsonl"
+    path.write_text(path.read_text().replace("}\n", "} \n"))
+    changed = Follower(persist=True).run(sources(folder)[JOINED])
+    assert {step for steps in joined_anew for step in steps} == {10}
+    assert changed.joins == first.joins
+    path.unlink()
+    without = Follower(persist=True).run(sources(folder)[JOINED])
+    assert without.joins == open_run(sources(folder)[JOINED]).joins != first.joins
+
+
+def test_what_is_kept_of_a_join_is_what_is_counted_anew(copy):
+    training = pt(copy / "train_data/1.pt")
+    training["raw_reward"] = [9.0, training["raw_reward"][1], 8.0, training["raw_reward"][3]]
+    save(training, copy / "train_data/1.pt")
+    kept = [Follower(persist=True).run(sources(copy)[JOINED]) for _ in range(2)][1]
+    fresh = open_run(sources(shutil.copytree(copy, copy.with_name("other"), ignore=_index))[JOINED])
+    assert (kept.joins, kept.problems, kept.counts) == (fresh.joins, fresh.problems, fresh.counts)
+    assert kept.files_joined() == fresh.files_joined()
+
+
+def test_an_index_of_which_a_kept_join_is_damaged_is_made_again(tmp_path):
+    folder = Path(shutil.copytree(PRIME, tmp_path / "run"))
+    first = Follower(persist=True).run(sources(folder)[JOINED])
+    (kept,) = folder.rglob("joins-*.parquet")
+    kept.write_bytes(b"\0" * kept.stat().st_size)
+    again = Follower(persist=True).run(sources(folder)[JOINED])
+    assert (again.joins, again.counts, again.problems) == (
+        first.joins,
+        first.counts,
+        first.problems,
+    )
 
 
 def test_prime_rls_exports_are_joined_with_traces_by_their_exact_tokens():

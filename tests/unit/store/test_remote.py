@@ -22,7 +22,7 @@ from board.readers import remote
 from board.readers.locations import location_of
 from board.readers.sources import JSON_DOCUMENT, DamagedError
 from board.readers.torch_files import TORCH
-from board.store import build, discovery, fetched, ray_engine, scan
+from board.store import build, fetched, looks, ray_engine, scan
 from board.store.batch import Work
 from board.store.discovery import discover, location_below, resolve_inside
 from board.store.own_thresholds import own_thresholds
@@ -42,7 +42,7 @@ def store(running: Store, tmp_path, monkeypatch) -> Store:
     monkeypatch.setenv("ROLLOUT_BOARD_CACHE", str(tmp_path / "cache"))
     for path in running.files.find(Store.bucket):
         running.files.rm_file(path)
-    discovery._seen.clear()
+    looks._seen.clear()
     fetched.forget()
     running.asked.requests.clear()
     return running

@@ -1,0 +1,91 @@
+"""Which files and objects below a root may be logs, by their names alone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from board.core.problems import Problem, Severity
+from board.errors import NotFoundError, UnreadableError
+from board.readers import SOURCES, is_worth_a_look
+from board.readers.base import layout_match
+from board.readers.locations import Location, below, pure_path
+from board.readers.remote import RemoteError, RemoteLocation
+from board.store.mappings import Mappings
+from board.store.packed import PACKED_SUFFIXES
+
+NOT_READ: Final = (".jsonl.zip", ".jsonl.bz2", ".jsonl.xz")
+_SUFFIXES: Final = tuple(suffix for source in SOURCES for suffix in source.suffixes)
+_LOOKED_AT: Final = (*_SUFFIXES, *PACKED_SUFFIXES, *NOT_READ)
+MOST_FILES: Final = 100_000
+"""Log files under one root; the cost of looking at each, a few times a minute, has to end somewhere."""
+
+
+def candidates(root: Path, left_out: list[Problem], mappings: Mappings) -> Iterator[Path]:
+    """Files whose names, or mapping files, say that they may be logs; hidden folders are passed by.
+
+    Folders that can't be listed, and links to folders, which are not followed, are added to left_out.
+    """
+
+    def note(path: str, reason: str, severity: Severity) -> None:
+        shown = Path(path).relative_to(root).as_posix()
+        left_out.append(Problem(shown, None, None, reason, "", severity))
+
+    def unlisted(error: OSError) -> None:
+        note(str(error.filename), f"the folder can't be read: {error.strerror}", "lost")
+
+    for folder, subfolders, names in os.walk(root, onerror=unlisted):
+        subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
+        for name in subfolders:
+            if Path(folder, name).is_symlink():
+                note(str(Path(folder, name)), "links to folders are not followed", "note")
+        for name in names:
+            if name.startswith(".") or not name.lower().endswith(_LOOKED_AT):
+                continue
+            path = Path(folder, name)
+            own = mappings.of(path)
+            if is_worth_a_look(path) or (own is not None and layout_match(own.layout, path)):
+                yield path
+
+
+def listed(root: RemoteLocation, left_out: list[Problem]) -> list[RemoteLocation]:
+    """All objects below `root`, or `root` itself, which may be an object.
+
+    Objects whose names are no paths are added to left_out. Raises NotFoundError, UnreadableError.
+    """
+    try:
+        found, odd = root.files()
+    except RemoteError as error:
+        if error.missing:
+            raise NotFoundError(f"{root} does not exist: {error.strerror}") from error
+        raise UnreadableError(f"{root} can't be read: {error.strerror}") from error
+    if not found and not odd:
+        raise NotFoundError(f"{root} holds no object; check the names of bucket and folder")
+    if odd:
+        reason = "names with empty parts, `.` or `..` are no paths; these objects are not read"
+        left_out.append(Problem(".", None, None, reason, "name them plainly", "lost", odd))
+    return found
+
+
+def may_be_log(location: RemoteLocation, mappings: Mappings) -> bool:
+    """Whether the name of an object, or a mapping file, says that it may be a log."""
+    path = below(location, mappings.root)
+    if path.startswith(".") or "/." in path or not path.lower().endswith(_LOOKED_AT):
+        return False
+    own = mappings.of(location)
+    by_mapping = own is not None and layout_match(own.layout, pure_path(location)) is not None
+    return by_mapping or is_worth_a_look(pure_path(location))
+
+
+def object_beside(path: Location, name: str) -> Sequence[RemoteLocation]:
+    """The object of that name beside an object, if there is one; asked for by its name."""
+    if not isinstance(path, RemoteLocation):
+        return ()
+    beside = path.parent / name
+    try:
+        return (replace(beside, listed=beside.stat()),)
+    except RemoteError:
+        return ()
