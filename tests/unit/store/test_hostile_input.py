@@ -10,7 +10,7 @@ import pytest
 from board.core import problems
 from board.errors import UnreadableError
 from board.readers import lines
-from board.store import discovery, scan
+from board.store import discovery, part
 from board.store.companions import read_companions
 from board.store.discovery import discover
 from board.store.run import Follower, open_run
@@ -62,7 +62,7 @@ def test_every_line_with_keys_of_its_own_makes_no_endless_table(write_log, opene
     write_log("x.jsonl", *rows)
     run = opened()
     assert run.rollout_count == 100
-    assert len(run.columns) < scan.MOST_LOGGED_KEYS + 50
+    assert len(run.columns) < part.MOST_LOGGED_KEYS + 50
     assert any("different keys" in reason for reason in named(run))
 
 
