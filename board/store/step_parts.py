@@ -372,7 +372,7 @@ def loaded(tables: Iterable[pa.Table]) -> pa.Table | None:
     parts = [table for table in tables if table.num_rows]
     if not parts:
         return None
-    return _by_step(pa.concat_tables(parts, promote_options="default"))
+    return _by_step(pa.concat_tables(parts, promote_options="permissive"))
 
 
 def _by_step(table: pa.Table) -> pa.Table:

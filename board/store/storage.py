@@ -36,7 +36,8 @@ from board.store.manifest import BrokenIndexError, Manifest, TakenAwayError
 
 INDEX_FOLDER: Final = ".rollout-board"
 _NAME: Final = re.compile(
-    r"(?:rows|steps|groups|prompts|envs|checks|joins|differences)-[0-9a-f]{32}-([0-9]{1,15})\.parquet"
+    r"(?:rows|splits|joins|differences|(?:split_)?(?:steps|groups|prompts|envs|checks))"
+    r"-[0-9a-f]{32}-([0-9]{1,15})\.parquet"
 )
 """Kind, a number nobody else drew, and the size in bytes."""
 _ROW_GROUP: Final = 4096
