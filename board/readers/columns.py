@@ -8,7 +8,7 @@ type. A row with anything else in it is not decided here: it is left to the read
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, compress
 from operator import itemgetter
@@ -32,21 +32,20 @@ from board.readers.fields import (
 )
 from board.readers.messages import conversation_text, is_messages, response_text
 from board.readers.step_of import read_step
+from board.readers.texts import PlainTexts, SpokenTexts, Texts, Values
 
 _LARGEST_STEP: Final = 2**63 - 1
 _NOTHING: Final = type(None)
 _NUMBERS: Final = frozenset({float, int, bool})
 _JSON_TEXTS: Final = frozenset({str, _NOTHING})
-
-Values = list[Any]
-"""One value per row, as the log has it; None: the row has none."""
+_SPOKEN: Final = frozenset({str, _NOTHING, list})
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
     """Rows of a log, one rollout each, by key. columns: by key, in the order of the first row's keys."""
 
-    columns: Mapping[str, Values]
+    columns: Mapping[str, Values | Texts]
     rows: int
 
     @classmethod
@@ -65,13 +64,21 @@ class Block:
         keys = dict.fromkeys(chain.from_iterable(records))
         return cls({key: [r.get(key) for r in records] for key in keys}, len(records))
 
-    def values(self, key: str) -> Values:
-        """The values of a key; None in all rows where there is no such key."""
+    def held(self, key: str) -> Values | Texts:
+        """The values of a key, as Texts where they are none yet; None in all rows without such a key."""
         return self.columns.get(key) or [None] * self.rows
+
+    def values(self, key: str) -> Values:
+        """As held, the values themselves."""
+        return _listed(self.held(key))
+
+    def items(self) -> Iterator[tuple[str, Values]]:
+        """The keys and their values."""
+        return ((key, _listed(values)) for key, values in self.columns.items())
 
     def row(self, place: int) -> dict[str, Any]:
         """One row as a mapping, a None for a key it has no value for."""
-        return {key: values[place] for key, values in self.columns.items()}
+        return {key: values[place] for key, values in self.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +91,7 @@ class Columns:
 
     steps: list[int]
     ids: Mapping[str, Values]
-    texts: Mapping[str, Values]
+    texts: Mapping[str, Texts]
     scores: Mapping[str, Values]
     extras: Mapping[str, Values]
     remarks: Sequence[Remark]
@@ -100,6 +107,16 @@ def finite_numbers(values: Values) -> list[float] | None:
     return numbers if math.isfinite(sum(numbers)) else None
 
 
+def _listed(values: Values | Texts) -> Values:
+    return values.whole() if isinstance(values, Texts) else values
+
+
+def _kept_texts(values: Values | Texts, kept: list[bool] | None) -> Texts:
+    """As _kept, of texts."""
+    texts = values if isinstance(values, Texts) else PlainTexts(values)
+    return texts if kept is None else texts.kept(kept)
+
+
 def _kept(values: Values, kept: list[bool] | None) -> Values:
     """The values of the rows that are kept; None: of all."""
     return values if kept is None else list(compress(values, kept))
@@ -112,7 +129,7 @@ class ColumnBuilder:
         self.rows = rows
         self.options = options
         self.ids: dict[str, Values] = {}
-        self.texts: dict[str, Values] = {}
+        self.texts: dict[str, Values | Texts] = {}
         self.scores: dict[str, Values] = {}
         self.extras: dict[str, Values] = {}
         self.remarks: list[Remark] = []
@@ -130,17 +147,24 @@ class ColumnBuilder:
         """Takes a scalar score."""
         self._put(self.scores, key, finite_numbers(values) or self._each(read_score, values))
 
-    def take_exchange(self, prompts: Values, responses: Values) -> None:
+    def take_exchange(self, prompts: Values | Texts, responses: Values | Texts) -> None:
         """Takes prompts and responses that are texts or lists of chat messages, as the log has them."""
-        given: Values = list(prompts)
-        said: Values = list(responses)
-        for row, (prompt, response) in enumerate(zip(prompts, responses, strict=True)):
-            if type(response) is not str and is_messages(response):
-                said[row] = response_text(response)
-                if type(prompt) is not str and is_messages(prompt):
-                    given[row] = conversation_text(prompt)
-        self.take("prompt", given)
-        self.take("response", said)
+        self._take_spoken("prompt", prompts, generated=False)
+        self._take_spoken("response", responses, generated=True)
+
+    def _take_spoken(self, key: str, values: Values | Texts, *, generated: bool) -> None:
+        if isinstance(values, Texts):
+            self._put(self.texts, key, values)
+            return
+        kinds = set(map(type, values))
+        spoken = [type(value) is list and is_messages(value) for value in values]
+        if kinds <= _SPOKEN and spoken.count(True) == sum(type(v) is list for v in values):
+            self._put(self.texts, key, SpokenTexts(values, generated=generated))
+            return
+        text_of = response_text if generated else conversation_text
+        self._take_text(
+            key, [text_of(v) if is_one else v for v, is_one in zip(values, spoken, strict=True)]
+        )
 
     def take_rewards(self, parts: Mapping[str, Values]) -> None:
         """Takes named rewards of which the log has no total, as RecordBuilder.take_rewards; each is in
@@ -201,11 +225,11 @@ class ColumnBuilder:
                 found.append(None)
         return found
 
-    def _put(self, fields: dict[str, Values], key: str, values: Values) -> None:
+    def _put(self, fields: dict[str, Any], key: str, values: Values | Texts) -> None:
         """Keeps values; rows in which two keys of the log mean the same are odd."""
-        known = fields.get(key)
+        known: Values | Texts | None = fields.get(key)
         if known is not None:
-            pairs = list(zip(known, values, strict=True))
+            pairs = list(zip(_listed(known), _listed(values), strict=True))
             both = [a is not None and b is not None for a, b in pairs]
             self._odd.update(compress(range(self.rows), both))
             values = [b if a is None else a for a, b in pairs]
@@ -252,13 +276,13 @@ class ColumnBuilder:
         if self.options.system_prompt_end and (prompts := self.texts.get("prompt")) is not None:
             self.texts["prompt"] = [
                 None if prompt is None else without_system_prompt(prompt, self.options)
-                for prompt in prompts
+                for prompt in _listed(prompts)
             ]
         kept = [place not in self._odd for place in range(self.rows)] if self._odd else None
         return Columns(
             _kept(steps, kept),
             {key: _kept(values, kept) for key, values in self.ids.items()},
-            {key: _kept(values, kept) for key, values in self.texts.items()},
+            {key: _kept_texts(values, kept) for key, values in self.texts.items()},
             {key: _kept(values, kept) for key, values in self.scores.items()},
             {key: _kept(values, kept) for key, values in self.extras.items()},
             self.remarks,
@@ -284,7 +308,7 @@ class ColumnBuilder:
         known = self.scores.get("is_truncated") or [None] * self.rows
         self.scores["is_truncated"] = [
             is_truncated(reason) if one is None and reason is not None else one
-            for one, reason in zip(known, reasons, strict=True)
+            for one, reason in zip(known, _listed(reasons), strict=True)
         ]
 
     _takers: ClassVar[Mapping[str, Callable[..., None]]] = {

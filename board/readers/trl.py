@@ -14,9 +14,10 @@ from typing import Any, Final
 
 from board.core.records import Record
 from board.readers.base import Head, Place, Reader
-from board.readers.columns import Block, ColumnBuilder, Columns, Values
+from board.readers.columns import Block, ColumnBuilder, Columns
 from board.readers.fields import RecordBuilder
 from board.readers.parquet_files import PARQUET
+from board.readers.texts import Values
 
 _SCORED: Final = frozenset({float, type(None)})
 _READ_APART: Final = frozenset({"step", "prompt", "completion", "advantage"})
@@ -38,13 +39,14 @@ class TRLReader(Reader):
     def columns(self, block: Block, at: Place) -> Columns:
         """As `read`, of many rows."""
         builder = ColumnBuilder(block.rows, at.options)
-        builder.take_exchange(block.values("prompt"), block.values("completion"))
+        builder.take_exchange(block.held("prompt"), block.held("completion"))
         advantages = block.values("advantage")
         builder.take("advantage", [a if a == a else None for a in advantages])
         rewards: dict[str, Values] = {}
-        for key, values in block.columns.items():
+        for key in block.columns:
             if key in _READ_APART:
                 continue
+            values = block.values(key)
             if set(map(type, values)) <= _SCORED:
                 rewards[key] = values
             else:

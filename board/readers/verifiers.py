@@ -22,8 +22,9 @@ import orjson
 
 from board.core.records import Record
 from board.readers.base import Head, Place, Reader
-from board.readers.columns import Block, ColumnBuilder, Columns, Values
+from board.readers.columns import Block, ColumnBuilder, Columns
 from board.readers.fields import RecordBuilder
+from board.readers.texts import Values
 
 _IDS: Final = ("example_id", "id")
 _SIGNS: Final = frozenset(
@@ -72,7 +73,7 @@ class VerifiersReader(Reader):
         builder.take_exchange(
             block.values("prompt"), list(map(_response, block.values("completion")))
         )
-        for key, values in block.columns.items():
+        for key, values in block.items():
             if key not in _READ_APART:
                 builder.take(_OURS.get(key, key), values)
         metrics, usage = block.values("metrics"), block.values("token_usage")

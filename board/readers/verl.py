@@ -15,8 +15,9 @@ from typing import Any, Final
 
 from board.core.records import Record
 from board.readers.base import Head, Place, Reader
-from board.readers.columns import Block, ColumnBuilder, Columns, Values
+from board.readers.columns import Block, ColumnBuilder, Columns
 from board.readers.fields import RecordBuilder
+from board.readers.texts import Values
 
 _OURS: Final[Mapping[str, str]] = {
     "input": "prompt",
@@ -53,7 +54,7 @@ class VerlReader(Reader):
     def columns(self, block: Block, at: Place) -> Columns:
         """As `read`, of many lines."""
         builder = ColumnBuilder(block.rows, at.options)
-        for key, values in block.columns.items():
+        for key, values in block.items():
             if key == "uid":
                 _take_uids(builder, values)
             elif key == "reward":

@@ -10,10 +10,11 @@ from typing import Final
 from board.core.options import ReadOptions
 from board.core.vocabulary import Vocabulary
 from board.readers.base import Reader
-from board.readers.columns import Block, Values
+from board.readers.columns import Block
 from board.readers.lines import Stretch
 from board.readers.parse import parse_plain
 from board.readers.sources import RowStretch
+from board.readers.texts import Values
 from board.store.line_scan import LineScan, reader_of
 from board.store.repeats import BY_FILE, line_key, repeat_keys
 from board.store.shard import END_BYTES, Shard

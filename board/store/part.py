@@ -16,7 +16,7 @@ from board.core.problems import Problem, ProblemLog
 from board.core.records import Record, Remark
 from board.errors import RecordError
 from board.readers.base import Event
-from board.readers.columns import Values
+from board.readers.texts import Values
 from board.store import segments
 from board.store.record_row import arrays_for_aggregates
 from board.store.table_columns import PendingColumns, cell, column_name

@@ -7,6 +7,7 @@ another one has, or one at the beginning of a buffer that is the end of the buff
 from __future__ import annotations
 
 import hashlib
+import struct
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,9 +20,12 @@ import orjson
 from board.core.records import Record
 from board.readers.base import Repeats
 from board.readers.columns import Columns
+from board.readers.texts import Values, ends_of
 from board.store.tally import IntArray
 
 _END_BYTES: Final = 1024
+_TEXT_END: Final = 128
+"""Bytes at either end of a text by which it is known again, beside its length."""
 _PARTS: Final = 1 << 20
 _BY_ID: Final = ("same_id", "unique_id")
 BY_FILE: Final = ("copied_steps", "merged_files")
@@ -43,15 +47,16 @@ def repeat_key(record: Record, repeats: Repeats) -> int:
         step, split = record.step, record.ids.get("split")
         said: object = [step, split, rollout_id] if repeats == "same_id" else rollout_id
         return _hashed(orjson.dumps(said))
-    return _buffer_key(record.texts, record.scores)
+    lengths = {name: len(text) for name, text in record.texts.items()}
+    ends = {name: ends_of(text, _TEXT_END) for name, text in record.texts.items()}
+    return _buffer_key(record.scores, lengths, ends)
 
 
 def repeat_keys(found: Columns, repeats: Repeats) -> list[int]:
     """The repeat_key of the Record of every row."""
     count = len(found.steps)
     if repeats not in _BY_ID:
-        scores, texts = _by_row(found.scores, count), _by_row(found.texts, count)
-        return [_buffer_key(t, s) for t, s in zip(texts, scores, strict=True)]
+        return _buffer_keys(found)
     ids = found.ids.get("rollout_id") or [None] * count
     splits = found.ids.get("split") or [None] * count
     if repeats == "unique_id":
@@ -60,25 +65,48 @@ def repeat_keys(found: Columns, repeats: Repeats) -> list[int]:
     return [NO_KEY if row[2] is None else _hashed(orjson.dumps(row)) for row in rows]
 
 
-def _by_row(columns: Mapping[str, list[Any]], count: int) -> list[dict[str, Any]]:
-    """What each row holds, by name."""
-    if not columns:
-        return [{}] * count
-    found = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    if any(None in values for values in columns.values()):
-        return [{k: v for k, v in row.items() if v is not None} for row in found]
-    return found
+def _buffer_key(
+    scores: Mapping[str, float], lengths: Mapping[str, int], ends: Mapping[str, bytes]
+) -> int:
+    """The key of a row of a buffer: of its scores, the lengths of its texts, and their ends.
+
+    What stands between the ends is not looked at: hashing texts whole would cost a third of the scan.
+    """
+    names, texts = sorted(scores), sorted(lengths)
+    numbers = [*(scores[name] for name in names), *(lengths[name] for name in texts)]
+    high = zlib.crc32(struct.pack(f"={len(numbers)}d", *numbers), _named(names, texts))
+    low = zlib.crc32(b"".join(ends[name] for name in texts), high)
+    return int.from_bytes(struct.pack(">II", high, low), "big", signed=True)
 
 
-def _buffer_key(texts: Mapping[str, str], scores: Mapping[str, float]) -> int:
-    """The key of a row of a buffer: of its scores, the lengths of its texts, and the texts."""
-    said: dict[str, Any] = dict(scores)
-    encoded: list[bytes] = []
-    for name in sorted(texts):
-        text = texts[name].encode("utf-8", "surrogatepass")
-        said["text " + name] = len(text)
-        encoded.append(text)
-    return _hashed(orjson.dumps(said, option=orjson.OPT_SORT_KEYS), *encoded)
+def _named(scores: Sequence[str], texts: Sequence[str]) -> int:
+    return zlib.crc32("\0".join((*scores, "", *texts)).encode("utf-8", "surrogatepass"))
+
+
+def _buffer_keys(found: Columns) -> list[int]:
+    """The _buffer_key of every row."""
+    texts = {name: found.texts[name] for name in sorted(found.texts)}
+    scores = {name: found.scores[name] for name in sorted(found.scores)}
+    lengths = {name: text.lengths() for name, text in texts.items()}
+    ends = {name: text.ends(_TEXT_END) for name, text in texts.items()}
+    numbers = np.array([*scores.values(), *lengths.values()], np.float64).T  # NaN: there is none
+    if numbers.size == 0:
+        return [_buffer_key({}, {}, {})] * len(found.steps)
+    begun = _named(list(scores), list(texts))
+    packed, size = memoryview(numbers.tobytes()), 8 * numbers.shape[1]
+    high = [zlib.crc32(packed[at : at + size], begun) for at in range(0, len(packed), size)]
+    said = [b"".join(filter(None, row)) for row in zip(*ends.values(), strict=True)]
+    low = list(map(zlib.crc32, said or [b""] * len(high), high))
+    joined = np.array(high, np.uint64) << np.uint64(32) | np.array(low, np.uint64)
+    keys: list[int] = joined.view(np.int64).tolist()
+    for row in np.flatnonzero(np.isnan(numbers).any(axis=1)).tolist():
+        keys[row] = _buffer_key(_of_row(scores, row), _of_row(lengths, row), _of_row(ends, row))
+    return keys
+
+
+def _of_row(columns: Mapping[str, Values], row: int) -> dict[str, Any]:
+    """What a row has, by name."""
+    return {name: values[row] for name, values in columns.items() if values[row] is not None}
 
 
 def _hashed(*contents: bytes) -> int:

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from board.core.metrics import ROLLOUT_METRICS
-from board.readers.columns import Columns, Values, finite_numbers
+from board.readers.columns import Columns, finite_numbers
+from board.readers.texts import Values
 from board.store import segments
 from board.store.steps import base_name
 
 PREVIEW_CHARS: Final = 240
-_CUT: Final = PREVIEW_CHARS - 1
 _CUT_SIGN: Final = "…".encode()
 _LONGEST_PAUSE: Final = 64
 """Stretches of lines, of half a megabyte each."""
@@ -56,12 +56,12 @@ def table_columns(found: Columns) -> tuple[dict[str, Values], list[str]] | None:
     """
     columns: dict[str, Values] = {"step": found.steps, **found.ids, **found.scores}
     if (responses := found.texts.get("response")) is not None:
-        columns["response_chars"] = [None if text is None else len(text) for text in responses]
+        columns["response_chars"] = responses.lengths()
     if (reasons := found.texts.get("finish_reason")) is not None:
-        columns["finish_reason"] = reasons
+        columns["finish_reason"] = reasons.whole()
     for key in ("prompt", "response"):
         if (texts := found.texts.get(key)) is not None:
-            columns[key] = _previews(texts)
+            columns[key] = texts.cut(PREVIEW_CHARS, _CUT_SIGN)
     for key, values in found.extras.items():
         cells, name = _cells(values), column_name(key)
         if cells is None:
@@ -71,20 +71,6 @@ def table_columns(found: Columns) -> tuple[dict[str, Values], list[str]] | None:
         columns[name] = cells
     unknown = [name for name in columns if name not in segments.FIXED]
     return columns, [name for name in unknown if columns[name].count(None) < len(found.steps)]
-
-
-def _previews(texts: Values) -> Values:
-    """As preview, of many texts; those that were cut as UTF-8, which a table takes as well.
-
-    Text with a sign that is not ASCII at its end would be encoded at several times the cost.
-    """
-    try:
-        return [
-            text if text is None or len(text) <= PREVIEW_CHARS else text[:_CUT].encode() + _CUT_SIGN
-            for text in texts
-        ]
-    except UnicodeEncodeError:  # half of a sign: whoever makes the table says so
-        return list(map(preview, texts))
 
 
 def _cells(values: Values) -> Values | None:
