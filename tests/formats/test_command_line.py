@@ -221,7 +221,7 @@ def copied(case: Case, root: Path) -> pd.DataFrame:
 
 
 def split_of(path: Path) -> str:
-    return "eval" if re.search(r"eval|val_|(^|/)val/", path.as_posix()) else "train"
+    return "eval" if re.search(r"eval|val_|_val|(^|/)val/", path.as_posix()) else "train"
 
 
 def assert_steps(case: Case, steps: list[dict[str, Any]], frame: pd.DataFrame) -> None:
