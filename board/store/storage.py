@@ -33,7 +33,8 @@ from board.store.manifest import BrokenIndexError, Manifest
 
 INDEX_FOLDER: Final = ".rollout-board"
 _NAME: Final = re.compile(
-    r"(?:rows|steps|groups|prompts|envs|checks)-[0-9a-f]{32}-([0-9]{1,15})\.parquet"
+    r"(?:rows|splits|(?:split_)?(?:steps|groups|prompts|envs|checks))-[0-9a-f]{32}-([0-9]{1,15})"
+    r"\.parquet"
 )
 """Kind, a number nobody else drew, and the size in bytes."""
 _ROW_GROUP: Final = 4096
@@ -58,7 +59,7 @@ class Storage(Protocol):
 
     def put(self, kind: str, table: pa.Table) -> str:
         """Keeps a table and gives its name, which a manifest may then hold. kind: rows, steps,
-        or one of step_parts.KINDS.
+        or one of step_parts.KINDS or of store.splits.
         """
         ...
 

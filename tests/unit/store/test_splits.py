@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from written_logs import native_sample, write_lines
 
+from board.core.options import ReadOptions
 from board.errors import ChoiceError
 from board.store import splits, step_store
 from board.store.discovery import discover, location_of
@@ -181,15 +182,19 @@ def test_a_cap_holds_for_splits(tmp_path: Path) -> None:
     assert_same_steps(found, plainly(found))
 
 
-def test_following_a_growing_log_gives_what_reading_it_anew_gives(tmp_path: Path) -> None:
+@pytest.mark.parametrize("persist", [False, True])
+def test_following_a_growing_log_gives_what_reading_it_anew_gives(
+    tmp_path: Path, persist: bool
+) -> None:
     rows = logged(*TRAINED, *EVALUATED)
     path = tmp_path / "run" / "log.jsonl"
-    follower = Follower()
+    follower = Follower(persist=persist)
     for end in (9, 15, 30):  # without splits first, then in the middle of steps
         write_lines(path, rows[:end])
         (info,) = discover(location_of(str(tmp_path))).runs
         grown = follower.run(info)
-        anew = open_run(info)
+        assert (grown.index_folder is not None) == persist
+        anew = Follower(OpenOptions(ReadOptions(("<none>",)))).run(info)
         for name in splits_of(anew):
             assert_same_steps(of_split(grown, name), of_split(anew, name))
 
