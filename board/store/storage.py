@@ -64,7 +64,7 @@ class Storage(Protocol):
 
     def put(self, kind: str, table: pa.Table) -> str:
         """Keeps a table and gives its name, which a manifest may then hold. kind: rows, steps,
-        or one of step_parts.KINDS.
+        or one of step_parts.KINDS or of store.splits.
         """
         ...
 

@@ -84,7 +84,7 @@ def run(info: RunInfo, options: OpenOptions) -> Run:
 
 @st.cache_resource(max_entries=16, show_spinner=False)
 def _environments(version: str, path: Location, options: OpenOptions, _run: Run) -> tuple[str, ...]:
-    kept = _run.part("envs", ("env",)) if "env" in _run.columns else None
+    kept = _run.part("envs", ("step", "env")) if "env" in _run.columns else None
     names = () if kept is None else kept.column("env").unique().to_pylist()
     return tuple(sorted(str(name) for name in names if name is not None))
 

@@ -23,7 +23,10 @@ def test_the_sidebar_offers_the_joined_run_and_each_log_alone(
     app = open_app(folder, "rollouts", run="run", step="2")
     (source,) = [group for group in app.button_group if group.label == "Source"]
     assert source.options == ["joined", "traces", "trainer"]
+    assert app.dataframe[0].value["reward"].notna().sum() == 4
+    app = next(group for group in app.button_group if group.label == "Split").set_value("all").run()
     assert app.dataframe[0].value["reward"].notna().sum() == 5
+    (source,) = [group for group in app.button_group if group.label == "Source"]
     app = source.set_value("prime_rl_tokens").run()
     assert choice(app, "run") == "run (prime_rl_tokens)"
     assert_sound(app)

@@ -21,6 +21,8 @@ LINKS: dict[str, tuple[str, str, Any]] = {
     "pads": ("overview", "<x>,<y>", "<x>,<y>"),
     "sysend": ("rollout", "END ", "END "),
     "cap": ("overview", "3", 3),
+    "split": ("overview", "all", "all"),
+    "evals": ("overview", "0", False),
     "live": ("overview", "1", True),
     "kl": ("overview", "k1", "k1"),
     "band": ("overview", "quantiles", "quantiles"),

@@ -210,26 +210,61 @@ def test_every_reader_has_a_case() -> None:
     assert {case.partition(" ")[0] for case in CASES} == {r.name for r in READERS} - own
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_steps_and_show_are_pandas_on_the_original_files(name, capsys, tmp_path) -> None:
-    case = CASES[name]
-    # Alone: a folder that other files share may be several runs.
-    root = tmp_path / "run"
+def copied(case: Case, root: Path) -> pd.DataFrame:
+    """The case's files alone, for a folder that others share may be several runs: step, x and split."""
     for path in (DATA / case.folder).glob(case.files):
         (root / path.relative_to(DATA / case.folder)).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, root / path.relative_to(DATA / case.folder))
     paths = sorted(root.glob(case.files), key=natural)
-    frame = pd.DataFrame([row for p in paths for row in case.rows(p)], columns=["step", "x"])
-    frame["x"] = frame["x"].astype(float)
+    found = [(*row, split_of(p.relative_to(root))) for p in paths for row in case.rows(p)]
+    return pd.DataFrame(found, columns=["step", "x", "split"]).astype({"x": float})
+
+
+def split_of(path: Path) -> str:
+    return "eval" if re.search(r"eval|val_|_val|(^|/)val/", path.as_posix()) else "train"
+
+
+def assert_steps(case: Case, steps: list[dict[str, Any]], frame: pd.DataFrame) -> None:
     by_step = frame.groupby("step")["x"]
-    steps = said(capsys, "steps", str(root))
     assert [row["step"] for row in steps] == list(by_step.groups)
     assert [row["rollouts"] for row in steps] == by_step.size().tolist()
+    assert {type(row["rollouts"]) for row in steps} == {int}
     means = np.array([row[f"{case.column}_mean"] for row in steps], float)
     np.testing.assert_allclose(means, by_step.mean(), rtol=1e-5 if not case.shown else 1e-12)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_steps_and_show_are_pandas_on_the_original_files(name, capsys, tmp_path) -> None:
+    case, root = CASES[name], tmp_path / "run"
+    frame = copied(case, root)
+    assert_steps(case, said(capsys, "steps", str(root), "--split", "all"), frame)
+    for split in frame["split"].unique():
+        steps = said(capsys, "steps", str(root), "--split", split)
+        assert_steps(case, steps, frame[frame["split"] == split])
     if not case.shown:
         return
     last = frame[frame["step"] == frame["step"].max()]
     place = ("--step", str(last["step"].iloc[-1]), "--index", str(len(last) - 1))
     shown, number = said(capsys, "show", str(root), *place), last["x"].iloc[-1]
     assert shown["scores"].get(case.shown) == (None if np.isnan(number) else number)
+
+
+@pytest.mark.parametrize("name", ["nemo_rl", "xtuner", "relax"])
+def test_steps_are_of_training_unless_told_otherwise_and_say_so(name, capsys, tmp_path) -> None:
+    case, root = CASES[name], tmp_path / "run"
+    frame = copied(case, root)
+    assert set(frame["split"]) == {"train", "eval"}
+    assert cli.main(["steps", str(root), "--json"]) == 0
+    told = capsys.readouterr()
+    assert_steps(case, json.loads(told.out), frame[frame["split"] == "train"])
+    left = int((frame["split"] == "eval").sum())
+    assert f"rollouts of split train; left out: {left} eval" in told.err
+
+
+def test_a_run_of_evaluations_alone_gives_them_without_a_word(capsys, tmp_path) -> None:
+    case, root = CASES["skyrl"], tmp_path / "run"
+    frame = copied(case, root)
+    assert cli.main(["steps", str(root), "--json"]) == 0
+    told = capsys.readouterr()
+    assert_steps(case, json.loads(told.out), frame)
+    assert "split" not in told.err

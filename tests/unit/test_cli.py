@@ -569,8 +569,8 @@ def test_each_log_of_a_folder_of_several_formats_can_be_named(
     rollouts: int,
 ) -> None:
     folder = shutil.copytree(JOINED, tmp_path / "run")
-    place = ("--step", 2, "--index", 1) if command == "show" else ()
-    called = Called(capsys, command, folder, *source, *place, "--json")
+    more = {"show": ("--step", 2, "--index", 1), "steps": ("--split", "all")}.get(command, ())
+    called = Called(capsys, command, folder, *source, *more, "--json")
     assert called.code in ((0, 1) if command == "findings" else (0,))
     found = called.document
     if command in ("steps", "rollouts"):
@@ -581,6 +581,33 @@ def test_each_log_of_a_folder_of_several_formats_can_be_named(
         assert found["run"] == ("run" if rollouts == 10 else "run (episodes)")
     else:
         assert found["rollouts"] == rollouts
+
+
+@pytest.mark.parametrize("command", ["steps", "findings", "rollouts"])
+def test_a_split_of_joined_logs_can_be_named_and_all_of_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    folder = shutil.copytree(JOINED, tmp_path / "run")
+
+    def rollouts(*split: str) -> int:
+        found = Called(capsys, command, folder, *split, "--json").document
+        if command == "findings":
+            return found["rollouts_read"]
+        return sum(row.get("rollouts", 1) for row in found)
+
+    counts = [rollouts("--split", name) for name in ("train", "eval", "all")]
+    assert counts[0] + counts[1] == counts[2]
+    assert 0 < counts[1] < counts[0]
+    assert rollouts() == counts[2 if command == "rollouts" else 0]
+
+
+def test_a_split_that_is_not_there_is_refused_with_the_names_there_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = shutil.copytree(JOINED, tmp_path / "run")
+    called = Called(capsys, "steps", folder, "--split", "val")
+    assert called.code == 2
+    assert "no split 'val'; it has train, eval, and all is all of them" in called.err
 
 
 def test_a_source_that_is_none_is_refused_with_the_names_there_are(

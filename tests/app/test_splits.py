@@ -1,0 +1,91 @@
+"""The pages show one split at a time, training's unless told otherwise, and say which."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from shown import OpenApp, assert_sound, cards, choice, go_to, notices, query, table, texts
+from streamlit.testing.v1 import AppTest
+from written_logs import native_sample, write_lines
+
+PAGES = ("findings", "spike", "rollouts", "rollout", "groups", "prompts", "environments")
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Training at steps 1 to 4, evaluation at 0, 2 and 4: of 2 rollouts, with rewards above 50."""
+    root = tmp_path_factory.mktemp("splits")
+    rows: list[dict[str, Any]] = []
+    for step in range(5):
+        own = [native_sample(step, 0, i) | {"split": "train"} for i in range(4)] if step else []
+        if step % 2 == 0:
+            own += [native_sample(step, 0, i) | {"split": "eval"} for i in range(2)]
+        for row in own:
+            row["reward"] += 50.0 if row["split"] == "eval" else 0.0
+        rows += own
+    write_lines(root / "mixed" / "log.jsonl", rows)
+    write_lines(root / "evaluated" / "log.jsonl", [r for r in rows if r["split"] == "eval"])
+    return root
+
+
+def metrics(app: AppTest) -> dict[str, str]:
+    return {str(card.label): str(card.value) for card in app.metric}
+
+
+def test_training_is_shown_and_what_is_set_aside_is_said(open_app: OpenApp, root: Path) -> None:
+    app = open_app(root, run="mixed")
+    assert_sound(app)
+    assert metrics(app)["Reward"] == "0.19"
+    assert "set aside: 6 eval rollouts; choose them above" in texts(app)
+    assert "split" not in query(app)
+    app = open_app(root, run="mixed", split="eval")
+    assert metrics(app)["Reward"] == "50.09"
+    assert "set aside: 16 train rollouts" in texts(app)
+
+
+def test_a_step_of_evaluations_alone_is_none_of_training(open_app: OpenApp, root: Path) -> None:
+    app = open_app(root, run="mixed", step="0")
+    assert any("0 is not on offer" in text for text in notices(app))
+    assert choice(app, "step") == 4
+    assert choice(open_app(root, run="mixed", step="0", split="eval"), "step") == 0
+
+
+def test_evaluations_are_points_beside_the_curves_of_training(
+    open_app: OpenApp, root: Path
+) -> None:
+    app = open_app(root, run="mixed")
+    lines = {line["name"]: line for line in cards(app)[0]["chart"]["lines"]}
+    assert lines["Reward"]["x"] == [1, 2, 3, 4]
+    assert lines["Reward, eval"]["x"] == [0, 2, 4]
+    assert min(lines["Reward, eval"]["y"]) >= 50
+    assert all(lines["Reward, eval"]["lone"])
+    app = open_app(root, run="mixed", evals="0")
+    assert {line["name"] for line in cards(app)[0]["chart"]["lines"]} == {
+        "Reward",
+        "Reference reward",
+    }
+
+
+def test_the_split_goes_with_the_reader_over_the_pages(open_app: OpenApp, root: Path) -> None:
+    app = open_app(root, "health", run="mixed", split="eval", step="2")
+    assert "the rollouts of all splits, train, eval" in texts(app)
+    for page in PAGES:
+        app = go_to(app, page)
+        assert_sound(app)
+        assert query(app)["split"] == "eval"
+        assert "split eval" in texts(app)
+        if page == "rollouts":
+            assert table(app)["reward"].min() >= 50
+        if page == "rollout":
+            assert choice(app, "index") == 4
+            assert "one of 2 of split eval at step 2" in texts(app)
+
+
+def test_a_run_of_evaluations_alone_just_shows_them(open_app: OpenApp, root: Path) -> None:
+    app = open_app(root, run="evaluated")
+    assert_sound(app)
+    assert metrics(app)["Reward"] == "50.09"
+    assert "set aside" not in texts(app)
+    assert "Split" not in [group.label for group in app.button_group]

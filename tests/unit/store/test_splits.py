@@ -1,0 +1,237 @@
+"""Numbers of training are of training's rollouts, whatever evaluations the log holds beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from written_logs import native_sample, write_lines
+
+from board.core.options import ReadOptions
+from board.errors import ChoiceError
+from board.store import splits, step_store
+from board.store.discovery import discover, location_of
+from board.store.findings import diagnose, facts_of
+from board.store.narrowed import NarrowedRun, SplitRun, narrowed, of_split, shown_split, splits_of
+from board.store.run import Follower, OpenOptions, Run, open_run
+from board.store.run_groups import run_groups
+from board.store.run_prompts import run_prompts
+from board.store.storage import MemoryStorage
+
+KINDS = ("groups", "prompts", "envs", "checks", splits.COUNTS)
+
+
+def samples(steps: Iterable[int], split: str | None, *, reward: float = 0.0, count: int = 4):
+    for step in steps:
+        for index in range(count):
+            row = native_sample(step, 0, index)
+            del row["rank"]
+            row["reward"] += reward
+            row["rollout_id"] = f"{split}-{row['rollout_id']}"
+            yield row if split is None else {**row, "split": split}
+
+
+TRAINED = [*samples((1, 2, 3, 5, 6), None), *samples((7, 8), "train")]
+EVALUATED = [*samples((0, 3, 4, 6), "eval", reward=50.0, count=2)]
+
+
+def logged(*rows: dict[str, Any]) -> list[dict[str, Any]]:
+    return sorted(rows, key=lambda row: row["step"])
+
+
+def run_in(root: Path, rows: Iterable[dict[str, Any]], options: OpenOptions | None = None) -> Run:
+    write_lines(root / "run" / "log.jsonl", rows)
+    (info,) = discover(location_of(str(root))).runs
+    return open_run(info, options)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Run]:
+    """A run of training alone, and the same with evaluations."""
+    root = tmp_path_factory.mktemp("splits")
+    alone = run_in(root / "alone", logged(*TRAINED))
+    return alone, run_in(root / "both", logged(*TRAINED, *EVALUATED))
+
+
+def assert_same_steps(one: Run, other: Run) -> None:
+    pd.testing.assert_frame_equal(one.steps, other.steps)
+    assert one.counts == other.counts
+    assert one.metrics == other.metrics
+
+
+def plainly(run: SplitRun) -> SplitRun:
+    """The same run without what the index keeps of splits."""
+    names = (name for name in Run.__dataclass_fields__ if not name.startswith("_"))
+    kept = {name: getattr(run, name) for name in names}
+    return SplitRun(**kept, whole=run.whole, name=run.name, mixed=None)
+
+
+def test_numbers_of_training_are_unmoved_by_evaluations(runs: tuple[Run, Run]) -> None:
+    alone, both = runs
+    assert splits_of(both).keys() == {"train", "eval"}
+    assert_same_steps(shown_split(both), alone)
+    assert (both.steps["reward_q100"] > 40).any()
+
+
+def test_groups_and_prompts_of_training_are_unmoved_by_evaluations(runs: tuple[Run, Run]) -> None:
+    alone, train = runs[0], shown_split(runs[1])
+    mine, others = run_groups(train), run_groups(alone)
+    assert mine is not None
+    assert others is not None
+    np.testing.assert_array_equal(mine.by_step.zero_std, others.by_step.zero_std)
+    np.testing.assert_array_equal(mine.groups.size, others.groups.size)
+    ours, theirs = run_prompts(train), run_prompts(alone)
+    assert ours is not None
+    assert theirs is not None
+    np.testing.assert_array_equal(ours.keys, theirs.keys)
+    np.testing.assert_array_equal(ours.visits.rewards, theirs.visits.rewards)
+
+
+def test_a_step_of_evaluations_alone_is_no_step_of_training(runs: tuple[Run, Run]) -> None:
+    train, evaluated = shown_split(runs[1]), shown_split(runs[1], "eval")
+    assert train.steps["step"].tolist() == [1, 2, 3, 5, 6, 7, 8]
+    assert evaluated.steps["step"].tolist() == [0, 3, 4, 6]
+    assert evaluated.steps["reward_mean"].min() > 40
+    assert train.rollout_count + evaluated.rollout_count == runs[1].rollout_count
+
+
+@pytest.mark.parametrize("name", ["train", "eval"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_the_index_keeps_of_a_split_is_what_its_rollouts_say(runs, name, kind) -> None:
+    found = of_split(runs[1], name)
+    assert isinstance(found, SplitRun)
+    assert found.mixed == {3, 6}
+    slow = plainly(found)
+    slow.part(kind, ("step",))
+    assert slow._loaded.parts is not None
+    whole = slow._loaded.parts[kind]
+    assert whole is not None
+    kept = found.part(kind, whole.column_names)
+    assert kept is not None
+    names = sorted(whole.column_names)
+    assert repr(kept.select(names).to_pylist()) == repr(whole.select(names).to_pylist())
+
+
+def test_no_rollout_is_read_for_the_steps_of_a_split(runs, monkeypatch) -> None:
+    monkeypatch.setattr(Run, "chosen", None)
+    monkeypatch.setattr(Run, "rows_of", None)
+    assert len(of_split(runs[1], "eval").steps) == 4
+    assert facts_of(of_split(runs[1], "eval")).checks is not None
+
+
+@pytest.mark.parametrize("name", ["train", "eval"])
+def test_splits_and_environments_narrow_in_either_order_alike(runs, name) -> None:
+    first = narrowed(of_split(runs[1], name), ["code"])
+    then = of_split(narrowed(runs[1], ["code"]), name)
+    rows = runs[1].rollouts
+    own = rows[(rows["env"] == "code") & splits.of_rows(rows["split"], name)]
+    for run in (first, then):
+        assert isinstance(run, NarrowedRun)
+        assert (run.envs, run.split) == (("code",), name)
+        assert run.chosen(("rollout_id",))["rollout_id"].tolist() == own["rollout_id"].tolist()
+    pd.testing.assert_frame_equal(first.steps, then.steps, check_like=True)
+    for kind in KINDS:
+        parts = [run.part(kind, ("step", "rollouts", "size", "total")) for run in (first, then)]
+        assert repr(parts[0]) == repr(parts[1])
+
+
+def test_a_rollout_of_a_split_keeps_its_index_within_the_step(runs: tuple[Run, Run]) -> None:
+    found = of_split(runs[1], "eval")
+    assert found.of_step(3)["index"].tolist() == [4, 5]
+    assert found.row(3, 5)["rollout_id"] == found.of_step(3)["rollout_id"].iloc[-1]
+
+
+def test_a_run_of_one_split_is_that_split(tmp_path: Path) -> None:
+    run = run_in(tmp_path, logged(*EVALUATED))
+    assert shown_split(run) is run
+    assert [*splits_of(run)] == ["eval"]
+    assert shown_split(run, "eval") is run
+    with pytest.raises(ChoiceError, match="no split 'train'; it has eval"):
+        shown_split(run, "train")
+
+
+def test_a_run_that_names_no_split_is_of_training(tmp_path: Path) -> None:
+    run = run_in(tmp_path, logged(*samples((1, 2), None)))
+    assert splits_of(run) == {"train": {1: 4, 2: 4}}
+    assert shown_split(run) is run
+
+
+def test_a_split_called_all_is_not_all_of_them(tmp_path: Path) -> None:
+    run = run_in(tmp_path, logged(*samples((1, 2), "train"), *samples((1, 2), "all", count=2)))
+    assert shown_split(run, "all") is run
+    assert shown_split(run, splits.written("all")).rollout_count == 4
+    for name in ("all", "=all", "==all", "train"):
+        assert splits.meant(splits.written(name)) == name
+
+
+def test_without_training_the_largest_split_is_shown(tmp_path: Path) -> None:
+    rows = logged(*samples((1, 2), "val_a", count=2), *samples((1, 2), "val_b", count=3))
+    assert shown_split(run_in(tmp_path, rows)).rollout_count == 6
+
+
+def test_a_cap_holds_for_splits(tmp_path: Path) -> None:
+    rows = logged(*TRAINED, *EVALUATED)
+    run = run_in(tmp_path, rows, OpenOptions(max_per_step=5))
+    found = of_split(run, "eval")
+    assert found.counts == {0: 2, 3: 1, 4: 2, 6: 1}
+    assert_same_steps(found, plainly(found))
+
+
+@pytest.mark.parametrize("persist", [False, True])
+def test_following_a_growing_log_gives_what_reading_it_anew_gives(
+    tmp_path: Path, persist: bool
+) -> None:
+    rows = logged(*TRAINED, *EVALUATED)
+    path = tmp_path / "run" / "log.jsonl"
+    follower = Follower(persist=persist)
+    for end in (9, 15, 30):  # without splits first, then in the middle of steps
+        write_lines(path, rows[:end])
+        (info,) = discover(location_of(str(tmp_path))).runs
+        grown = follower.run(info)
+        assert (grown.index_folder is not None) == persist
+        anew = Follower(OpenOptions(ReadOptions(("<none>",)))).run(info)
+        for name in splits_of(anew):
+            assert_same_steps(of_split(grown, name), of_split(anew, name))
+
+
+def test_an_index_of_before_splits_were_counted_is_brought_up_to_date(runs) -> None:
+    shown = runs[1].shown
+    storage = shown._storage
+    assert isinstance(storage, MemoryStorage)
+    manifest = shown.manifest
+    old = {kind: parts for kind, parts in manifest.parts.items() if "split" not in kind}
+    order = [state.path for state in shown.files]
+    made = step_store.refreshed(storage, replace(manifest, parts=old), order)
+    assert made.parts.keys() == manifest.parts.keys()
+
+
+def test_splits_beyond_what_an_index_keeps_are_read_of_rollouts(tmp_path: Path) -> None:
+    names = [f"val_{n:02d}" for n in range(20)]
+    rows = [row for name in names for row in samples((1,), name, count=1)]
+    run = run_in(tmp_path, logged(*rows, *samples((1,), "train")))
+    for name in ("train", names[0], names[-1]):
+        assert of_split(run, name).rollout_count == (4 if name == "train" else 1)
+        assert len(of_split(run, name).steps) == 1
+
+
+def test_findings_of_training_are_unmoved_by_evaluations(runs: tuple[Run, Run]) -> None:
+    alone, train = diagnose(runs[0]), diagnose(shown_split(runs[1]))
+    assert [f.rule for f in alone.findings] == [f.rule for f in train.findings]
+    assert [f.value for f in alone.findings] == [f.value for f in train.findings]
+
+
+def test_evaluation_by_one_rank_is_no_stopped_rank(tmp_path: Path) -> None:
+    rows = [native_sample(step, rank, 0) for step in range(1, 12) for rank in range(2)]
+    own = [row | {"split": "eval"} for row in rows if row["rank"] == 0 or row["step"] == 1]
+    run = run_in(tmp_path, logged(*rows, *own))
+    assert "stopped_rank" in {f.rule for f in diagnose(run_of(own, tmp_path)).findings}
+    assert "stopped_rank" not in {f.rule for f in diagnose(of_split(run, "eval")).findings}
+
+
+def run_of(rows: list[dict[str, Any]], root: Path) -> Run:
+    return run_in(root / "other", logged(*rows))
