@@ -20,8 +20,17 @@ from board.core.records import Record, Remark
 from board.readers.base import Head, Place, Reader
 from board.readers.fields import RecordBuilder
 from board.readers.messages import response_text
+from board.readers.objects import Objects
+from board.readers.remote import RemoteLocation
 from board.readers.step_of import split_of
-from board.readers.tinker_texts import Texts, joined_texts, logtree_of, steps_of
+from board.readers.tinker_texts import (
+    Joined,
+    Texts,
+    joined_texts,
+    logtree_among,
+    logtree_of,
+    steps_of,
+)
 
 _OURS: Final[Mapping[str, str]] = {
     "total_reward": "reward",
@@ -51,6 +60,13 @@ class TinkerReader(Reader):
         logtree = logtree_of(path)
         return () if logtree is None else (logtree,)
 
+    def objects_beside(
+        self, location: RemoteLocation, objects: Objects
+    ) -> Sequence[RemoteLocation]:
+        """The logtree of an object of summaries."""
+        logtree = logtree_among(location, objects)
+        return () if logtree is None else (logtree,)
+
     def read(self, line: Mapping[str, Any], at: Place) -> Record:
         """The Record of one trajectory."""
         builder = RecordBuilder(at.options)
@@ -61,8 +77,7 @@ class TinkerReader(Reader):
         for name, value in _mapping(line.get("trajectory_metrics")).items():
             builder.take(f"metrics.{name}", value)
         _take_steps(builder, line)
-        if isinstance(at.path, Path):
-            _take_logtree(builder, line, at.path)
+        _take_logtree(builder, line, at.beside(joined_texts))
         iteration = line.get("iteration")
         return builder.build(at.step if iteration is None else iteration)
 
@@ -81,9 +96,8 @@ def _take_ids(builder: RecordBuilder, line: Mapping[str, Any]) -> None:
         builder.take("env", ", ".join(str(tag) for tag in cast("list[Any]", tags)))
 
 
-def _take_logtree(builder: RecordBuilder, line: Mapping[str, Any], path: Path) -> None:
+def _take_logtree(builder: RecordBuilder, line: Mapping[str, Any], joined: Joined | None) -> None:
     """Takes what the logtree beside the summaries has of a rollout, and says what it has not."""
-    joined = joined_texts(path)
     if joined is None:
         return
     if joined.error:

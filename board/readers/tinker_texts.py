@@ -19,6 +19,7 @@ What can't be told apart is not recorded; the texts that may be a rollout's own 
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,9 +30,12 @@ from typing import Any, Final, cast
 
 from board.errors import RecordError
 from board.readers.lines import read_lines
+from board.readers.locations import Location
 from board.readers.logtree import Section, read_logtree
 from board.readers.messages import Message
+from board.readers.objects import Objects, State, state_of
 from board.readers.parse import parse_whole
+from board.readers.remote import RemoteLocation
 
 _SUMMARIES: Final = "_rollout_summaries.jsonl"
 _MOST_BYTES: Final = 128 << 20
@@ -41,7 +45,6 @@ _COMPARED: Final = "compute_group_rewards"
 _PROMPT: Final = "Prompt"
 _RESPONSE: Final = "Policy Response"
 
-_State = tuple[Path, int, int]
 _Row = Mapping[str, Any]
 _Signature = tuple[object, ...]
 Key = tuple[int, int]
@@ -72,44 +75,54 @@ class Joined:
 
 def logtree_of(summaries: Path) -> Path | None:
     """The logtree beside a file of summaries, as JSON, or else as a page; None: there is none."""
-    if not summaries.name.endswith(_SUMMARIES):
-        return None
-    base = summaries.name.removesuffix(_SUMMARIES)
-    beside = (summaries.with_name(f"{base}{end}") for end in ("_logtree.json", ".html"))
+    beside = (summaries.with_name(name) for name in _logtree_names(summaries.name))
     return next((path for path in beside if path.is_file()), None)
 
 
-def joined_texts(summaries: Path) -> Joined | None:
+def logtree_among(summaries: RemoteLocation, objects: Objects) -> RemoteLocation | None:
+    """As logtree_of, of summaries in a store."""
+    beside = (objects.at(summaries.parent / name) for name in _logtree_names(summaries.name))
+    return next((found for found in beside if found is not None), None)
+
+
+def _logtree_names(summaries: str) -> Sequence[str]:
+    if not summaries.endswith(_SUMMARIES):
+        return ()
+    base = summaries.removesuffix(_SUMMARIES)
+    return [f"{base}{end}" for end in ("_logtree.json", ".html")]
+
+
+def joined_texts(summaries: Location) -> Joined | None:
     """The texts of the rollouts in a file of summaries; None where there is no logtree beside it."""
-    logtree = logtree_of(summaries)
-    if logtree is None:
-        return None
     try:
-        return _joined(_state(summaries), _state(logtree))
+        logtree = _found_logtree(summaries)
+        return None if logtree is None else _joined(state_of(summaries), state_of(logtree))
     except OSError as error:
-        return Joined({}, _unusable(logtree, error))
+        return Joined({}, _unusable(summaries.name, error))
 
 
-def _state(path: Path) -> _State:
-    found = path.stat()
-    return path, found.st_size, found.st_mtime_ns
+def _found_logtree(summaries: Location) -> Location | None:
+    if isinstance(summaries, Path):
+        return logtree_of(summaries)
+    names = "|".join(re.escape(name) for name in _logtree_names(summaries.name))
+    return logtree_among(summaries, Objects(summaries.parent.beside(re.compile(names))))
 
 
-def _unusable(logtree: Path, error: Exception) -> str:
-    return f"{logtree.name} can't be read: {str(error)[:120]}"
+def _unusable(name: str, error: Exception) -> str:
+    return f"{name} can't be read: {str(error)[:120]}"
 
 
 @lru_cache(maxsize=4)
-def _joined(summaries: _State, logtree: _State) -> Joined:
+def _joined(summaries: State, logtree: State) -> Joined:
     """As joined_texts, of files as they stood. Raises OSError."""
-    path, size, _ = logtree
+    path, size, *_ = logtree
     try:
         if size > _MOST_BYTES:
             raise ValueError(f"it is larger than {_MOST_BYTES >> 20} MB")
-        page = read_logtree(path.read_bytes(), html=path.suffix == ".html")
+        page = read_logtree(_whole(path, size), html=path.name.endswith(".html"))
         sections = [section for section in page.below() if section.named(_DETAILS) is not None]
     except (ValueError, RecursionError) as error:
-        return Joined({}, _unusable(path, error))
+        return Joined({}, _unusable(path.name, error))
     groups = _groups(summaries[0])
     return Joined(
         {
@@ -120,7 +133,11 @@ def _joined(summaries: _State, logtree: _State) -> Joined:
     )
 
 
-def _groups(path: Path) -> dict[int, dict[int, _Row]]:
+def _whole(location: Location, size: int) -> bytes:
+    return location.read_bytes() if isinstance(location, Path) else location.read(0, size)
+
+
+def _groups(path: Location) -> dict[int, dict[int, _Row]]:
     """The summaries by group_idx and traj_idx; of lines that can't be read none."""
     groups: dict[int, dict[int, _Row]] = {}
     for line in read_lines(path):

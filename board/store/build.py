@@ -15,7 +15,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import PurePath
 from typing import Final
 
 import pyarrow as pa
@@ -23,7 +22,7 @@ import pyarrow.compute as pc
 
 from board.core.problems import Problem, ProblemLog
 from board.readers import mapping_text, source_of
-from board.readers.locations import Location, below, pure_path
+from board.readers.locations import Location, below
 from board.readers.remote import RemoteLocation
 from board.store import segments, step_store
 from board.store.batch import BatchResult, FileRead, Work, put_rows
@@ -73,7 +72,7 @@ class _Rest:
     shown: str
     start: int
     line: int
-    named: PurePath
+    named: Location
     joined: bool
 
 
@@ -172,8 +171,8 @@ class _Build:
         self._states[number] = FileState(number, path, file.reader)
         return _Rest(file, number, path, 0, 1, self._named(path), self._info.is_joined)
 
-    def _named(self, path: str) -> PurePath:
-        return pure_path(self._info.path) / path
+    def _named(self, path: str) -> Location:
+        return self._info.path / path
 
     def _forget(self, state: FileState) -> None:
         self._touch(state.all_tallies.values())

@@ -15,6 +15,7 @@ from board.readers import HEAD_BYTES, reader_named, recognise, source_of
 from board.readers.lines import Line, read_bytes, read_lines
 from board.readers.locations import Location
 from board.readers.mapping import MappingReader
+from board.readers.objects import state_of
 from board.readers.remote import RemoteLocation, RemoteStat
 from board.readers.sources import DamagedError
 from board.store.candidates import MOST_FILES, NOT_READ
@@ -64,21 +65,21 @@ def _log_file(path: Location, found: _Stat, mapping: MappingReader | None) -> Lo
         other_json = reason.startswith("its records") or reason == "the file is empty"
         severity = "note" if other_json else "lost"
         return Problem(path.name, None, None, f"{LEFT_OUT}{reason}", "", severity)
-    beside = _state_of(reader_named(reader).beside(path)) if isinstance(path, Path) else ""
+    beside = state_beside(reader_named(reader).beside(path)) if isinstance(path, Path) else ""
     return LogFile(path, reader, found.st_size, found.st_mtime_ns, found.st_ino, beside)
 
 
-def _state_of(beside: Sequence[Path]) -> str:
+def state_beside(beside: Sequence[Location]) -> str:
     """A hash that differs when one of the files does, by size and time, or when they are others."""
     if not beside:
         return ""
     states: list[str] = []
     for path in beside:
         try:
-            found = path.stat()
+            found = state_of(path)
         except OSError:  # it went away just now; the hash says so
             continue
-        states.append(f"{path} {found.st_size} {found.st_mtime_ns}")
+        states.append(f"{path} {found[1]} {found[2]}")
     return _digest("\n".join(states).encode()).hex()
 
 

@@ -16,7 +16,6 @@ from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from pathlib import PurePath
 from typing import Any, Final
 
 import pandas as pd
@@ -32,7 +31,7 @@ from board.readers import known_mapping, reader_named, source_of
 from board.readers.base import Event, Place, Reader, Repeats
 from board.readers.columns import Block, Values
 from board.readers.lines import MAX_LINE_BYTES, Line, Stretch, read_lines, read_stretches
-from board.readers.locations import Location, pure_path
+from board.readers.locations import Location
 from board.readers.messages import message_text
 from board.readers.parquet_files import ParquetFiles
 from board.readers.parse import LineParser, first_values, last_values, parse_plain, parse_whole
@@ -90,14 +89,14 @@ class Shard:
     start: int = 0
     end: int | None = None
     first_line: int = 1
-    named: PurePath | None = None
+    named: Location | None = None
     mapping: str = ""
     joined: bool = False
 
     @property
-    def origin(self) -> PurePath:
-        """The path that the framework gave the file."""
-        return self.named or pure_path(self.path)
+    def origin(self) -> Location:
+        """Where the framework wrote the file."""
+        return self.named or self.path
 
 
 @dataclass(frozen=True, slots=True)
