@@ -10,9 +10,9 @@ problem_env,preference_envs}.py. Only the first groups of an iteration are told 
   order in which they began, as their sections do, and are joined so where all of them agree.
 - Which trajectory a text is: by its index where the section tells it (completions that are compared with
   each other; before 438a2ea, March 2026, each rollout's own section). Else prompt and response stand in
-  the order in which concurrent rollouts ended, without an index. The only text of the only trajectory is
-  its own. Of several a text is joined by the reward told below it, where one text and one trajectory
-  alone have it, or where all that have it are the same.
+  the order in which concurrent rollouts ended, without an index or a number of tokens. The only text of
+  the only trajectory is its own. Of several a text is joined by what is told below it (reward, its parts,
+  how it ended), where one text and one trajectory alone have it, or where all that have it are the same.
 
 What can't be told apart is not recorded; the texts that may be a rollout's own are kept beside it.
 """
@@ -244,7 +244,17 @@ def _texts_of(section: Section, rows: Mapping[int, _Row]) -> dict[int, Texts]:
     if len(rows) == 1:
         (index,) = rows
         return {index: _of_one(section, rows[index])}
-    return _of_several(_attempts(section), rows)
+    attempts = _attempts(section)
+    if not attempts:
+        return dict.fromkeys(rows, Texts(_problem(section)))
+    return _of_several(attempts, rows)
+
+
+def _problem(section: Section) -> Sequence[Message]:
+    """The prompt where paragraphs tell it, the same for each trajectory."""
+    start = "Problem: "
+    told = {text.removeprefix(start) for text in section.texts if text.startswith(start)}
+    return [{"role": "user", "content": told.pop()}] if len(told) == 1 else ()
 
 
 def _of_comparison(section: Section, rows: Mapping[int, _Row]) -> dict[int, Texts]:
@@ -259,21 +269,32 @@ def _conversation(section: Section | None) -> Sequence[Message]:
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """A prompt, the response that stands right after it, and the table of the reward right after that."""
+    """A response, the prompt that stands right before it, and what tells whose it is: the table of the
+    reward that stands right after it, and how it ended.
+    """
 
     prompt: Sequence[Message]
     response: Sequence[Message]
     reward: Mapping[str, str]
+    termination: str | None = None
 
 
 def _attempts(section: Section) -> list[_Attempt]:
-    inner = [*section.sections, Section(), Section()]
+    inner = [Section(), *section.sections, Section()]
     found: list[_Attempt] = []
-    for prompt, response, after in zip(inner, inner[1:], inner[2:], strict=False):
-        if (prompt.title, response.title) == (_PROMPT, _RESPONSE):
+    for before, response, after in zip(inner, inner[1:], inner[2:], strict=False):
+        if response.title == _RESPONSE:
+            prompt = _conversation(before) if before.title == _PROMPT else ()
             reward = _first_table(after if after.title.startswith("Reward") else Section())
-            found.append(_Attempt(_conversation(prompt), _conversation(response), reward))
+            ended = [t.removeprefix(_ENDED) for t in response.texts if t.startswith(_ENDED)]
+            said = _conversation(response) or _plainly(response.texts)
+            found.append(_Attempt(prompt, said, reward, ended[0] if ended else None))
     return found
+
+
+def _plainly(texts: Sequence[str]) -> Sequence[Message]:
+    """A response that is told as a paragraph."""
+    return [{"role": "assistant", "content": texts[0]}] if len(texts) == 1 else ()
 
 
 def _of_one(section: Section, row: _Row) -> Texts:
@@ -306,7 +327,7 @@ def _of_paragraphs(told: Sequence[str]) -> Texts:
 
 def _of_several(attempts: Sequence[_Attempt], rows: Mapping[int, _Row]) -> dict[int, Texts]:
     """The texts of trajectories of one step each, by what is told of the rewards."""
-    if not attempts or any(len(steps_of(row)) != 1 for row in rows.values()):
+    if any(len(steps_of(row)) != 1 for row in rows.values()):
         return dict.fromkeys(rows, Texts())
     same = attempts[0].prompt if all(a.prompt == attempts[0].prompt for a in attempts) else ()
     shared = Texts(same, reference=_reference(attempts))
@@ -336,8 +357,18 @@ def _fits(attempt: _Attempt, row: _Row) -> bool:
         "reward": _told(step.get("reward")),
         "total_reward": _told(step.get("reward")),
         **{name: str(bool(metrics[key])) for name, key in _FLAGS if key in metrics},
+        **{name: _told(metrics[name]) for name in _NUMBERS if name in metrics},
     }
+    ended = _mapping(step.get("logs")).get("termination")
+    if None not in (ended, attempt.termination) and ended != attempt.termination:
+        return False
     return all(attempt.reward.get(name, told) == told for name, told in expected.items())
 
 
-_FLAGS: Final = (("correct", "correct"), ("format_valid", "format"))
+_FLAGS: Final = (
+    *(("correct", "correct"), ("format_valid", "format")),
+    ("emotion_correct", "emotion_correct"),
+)
+_NUMBERS: Final = ("wer",)
+_ENDED: Final = "Termination: "
+"""How a paragraph begins that says how the response ended, as its step's logs do."""
