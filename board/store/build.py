@@ -29,9 +29,9 @@ from board.store.batch import BatchResult, FileRead, Work, put_rows
 from board.store.discovery import RunInfo
 from board.store.engines import ChooseEngine, Engine, Job, local
 from board.store.followed import change_of, head_hash
-from board.store.log_file import LogFile
+from board.store.log_file import AT_REST_SECONDS, LogFile
 from board.store.manifest import FileState, Manifest, Segment
-from board.store.packed import readable
+from board.store.packed import is_cut, readable
 from board.store.scan import END_BYTES, PART_ROWS, Shard
 from board.store.tally import Tally
 
@@ -147,6 +147,7 @@ class _Build:
             try:
                 file = self._found[path] = readable(found)
                 change = None if state is None else change_of(state, file)
+                self._note_cut(path, file)
             except OSError as error:
                 self._unreadable(path, error.strerror or str(error))
                 continue
@@ -160,6 +161,11 @@ class _Build:
                 yield _Rest(file, state.id, *at, self._named(path), self._info.is_joined)
             elif file.inode != state.inode:
                 self._states[state.id] = replace(state, inode=file.inode)
+
+    def _note_cut(self, path: str, file: LogFile) -> None:
+        if is_cut(file) and time.time() - file.mtime_ns / 1e9 > AT_REST_SECONDS:
+            reason = "it ends in the middle: lines that should follow are missing"
+            self._log.add(Problem(path, None, None, reason, "pack or copy it again"))
 
     def _unreadable(self, path: str, reason: str) -> None:
         hint = "was it moved or its permissions changed?"

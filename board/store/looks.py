@@ -17,7 +17,7 @@ from board.readers.locations import Location
 from board.readers.mapping import MappingReader
 from board.readers.objects import state_of
 from board.readers.remote import RemoteLocation, RemoteStat
-from board.readers.sources import DamagedError
+from board.readers.sources import LFS_REASON, DamagedError, lfs_pointer
 from board.store.candidates import MOST_FILES, NOT_READ
 from board.store.log_file import AT_REST_SECONDS, LogFile
 from board.store.packed import head_lines, is_packed
@@ -42,7 +42,7 @@ def look_at(path: Location, root: Location, mapping: MappingReader | None) -> Lo
     try:
         return _log_file(path, listed or path.stat(), mapping)
     except OSError as error:
-        hint = "check its permissions"
+        hint = "unpack it, or copy it again" if is_packed(path) else "check its permissions"
         return Problem(path.name, None, None, f"can't be read: {error.strerror}", hint)
 
 
@@ -87,7 +87,9 @@ def _damaged(path: Location, found: _Stat, error: DamagedError) -> Problem:
     """A file that is not whole. One that was changed a moment ago is likely still being written."""
     fresh = time.time() - found.st_mtime < AT_REST_SECONDS
     hint = "it is looked at again when it changes"
-    severity = "note" if fresh else "lost"
+    is_pointer = error.strerror == LFS_REASON  # no writer will complete it
+    severity = "note" if fresh and not is_pointer else "lost"
+    hint = "" if is_pointer else hint
     return Problem(path.name, None, None, f"{LEFT_OUT}{error.strerror}", hint, severity)
 
 
@@ -136,6 +138,8 @@ def _recognised(
 def first_lines(path: Location, size: int) -> Iterator[Line] | None:
     """The first lines where they are not had as the kind of file has them."""
     if is_packed(path):
+        if lfs_pointer(read_bytes(path, 0, _HEAD_BYTES)):
+            raise DamagedError(LFS_REASON)
         return head_lines(path, HEAD_BYTES)
     if isinstance(path, RemoteLocation) and source_of(path).appends:
         return read_lines(path, 0, size, _REMOTE_HEAD)
