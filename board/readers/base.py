@@ -9,17 +9,22 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path, PurePath
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from board.core.options import ReadOptions
 from board.core.records import Record
 from board.readers.columns import Block, Columns
+from board.readers.locations import Location, pure_path
+from board.readers.objects import Objects
+from board.readers.remote import RemoteLocation
 from board.readers.sources import JSON_LINES, Source
 from board.readers.step_of import split_of, step_of_text
+
+Found = TypeVar("Found")
 
 Repeats = Literal[
     "never", "same_id", "unique_id", "file_buffer", "line_buffer", "copied_steps", "merged_files"
@@ -84,27 +89,39 @@ class Head:
 class Place:
     """Where a line stands: its file, its number, and what its path says of it.
 
-    path: as the framework named the file, its folders included. line: 1-based number of the line or
-    row. options: how the user wants logs to be read.
+    path: as the framework named the file, its folders included. location: where it is, for what lies
+    beside it. line: 1-based number of the line or row. options: how the user wants logs to be read.
     """
 
     # A plain class, changed from line to line: one made for each would cost a microsecond.
     def __init__(
         self,
-        path: PurePath,
+        path: PurePath | RemoteLocation,
         options: ReadOptions | None = None,
         layout: re.Pattern[str] | None = None,
         line: int = 1,
     ) -> None:
-        self.path = path
+        self.path = pure_path(path) if isinstance(path, RemoteLocation) else path
+        self.location = path if isinstance(path, Path | RemoteLocation) else None
         self.options = options or ReadOptions()
         self.line = line
-        match = layout_match(layout, path)
+        self._beside: dict[Callable[[Location], Any], Any] = {}
+        match = layout_match(layout, self.path)
         self._named = match.groupdict() if match else dict[str, str | None]()
 
     def named(self, group: str) -> str | None:
         """What the layout's group of that name holds; None where the path does not say."""
         return self._named.get(group)
+
+    def beside(self, find: Callable[[Location], Found]) -> Found | None:
+        """What `find` makes of the file's location, asked once for all of its lines; None where it has
+        none.
+        """
+        if self.location is None:
+            return None
+        if find not in self._beside:
+            self._beside[find] = find(self.location)
+        return self._beside[find]
 
     @cached_property
     def step(self) -> int | None:
@@ -184,6 +201,12 @@ class Reader(ABC):
 
         They are no logs of their own, and when one of them changes the log is read anew.
         """
+        return ()
+
+    def objects_beside(
+        self, location: RemoteLocation, objects: Objects
+    ) -> Sequence[RemoteLocation]:
+        """As `beside`, of a log in a store. objects: those of the run's root."""
         return ()
 
     @abstractmethod

@@ -18,18 +18,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, Final, cast
 
 import numpy as np
 
 from board.core.records import FloatArray, Record, Remark
 from board.errors import RecordError
-from board.readers.annotations import annotation_files, updates_of
+from board.readers.annotations import Annotations, annotation_files, annotation_objects
 from board.readers.base import Head, Join, Place, Reader
 from board.readers.fields import RecordBuilder
+from board.readers.locations import pure_path
 from board.readers.messages import is_messages
+from board.readers.objects import Objects
 from board.readers.parse import as_numbers, numbers_from_list
+from board.readers.remote import RemoteLocation
 from board.readers.sequences import TOKENS_JOINED_BY, Piece, take_pieces, tokens_key
 
 _Object = Mapping[str, Any]
@@ -77,7 +80,14 @@ class EpisodesReader(Reader):
 
     def beside(self, path: Path) -> Sequence[Path]:
         """The annotations of a stream."""
-        return annotation_files(path) if "stream" in (path.parent.name, path.stem) else ()
+        return annotation_files(path) if _is_stream(path) else ()
+
+    def objects_beside(
+        self, location: RemoteLocation, objects: Objects
+    ) -> Sequence[RemoteLocation]:
+        """As `beside`."""
+        is_stream = _is_stream(pure_path(location))
+        return annotation_objects(location, objects) if is_stream else ()
 
     def join_keys(self, record: Record, part: int) -> Sequence[object]:
         """All token ids of the branch; none of evaluations, which no trainer sees."""
@@ -248,6 +258,10 @@ def _tokens(node: _Object) -> tuple[FloatArray, Any]:
     return values, sampled
 
 
+def _is_stream(path: PurePath) -> bool:
+    return "stream" in (path.parent.name, path.stem)
+
+
 def _merged(old: _Object, new: _Object) -> dict[str, Any]:
     merged = dict(old)
     for key, value in new.items():
@@ -259,7 +273,9 @@ def _merged(old: _Object, new: _Object) -> dict[str, Any]:
 def _updates(at: Place, trace: _Object, builder: RecordBuilder) -> Iterator[_Object]:
     """The updates of a trace; those that can't be had are named, and cost the others nothing."""
     try:
-        yield from updates_of(Path(at.path), str(trace.get("id")))
+        annotations = at.beside(Annotations)
+        if annotations is not None:
+            yield from annotations.of(str(trace.get("id")))
     except OSError as error:
         reason = "annotations can't be read"
         builder.remarks.append(Remark("annotations", reason, str(error.strerror or error)))

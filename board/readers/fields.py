@@ -21,6 +21,7 @@ from board.readers.messages import (
     response_text,
     without_nulls,
 )
+from board.readers.named_rewards import is_unscored, named_rewards
 from board.readers.parse import RawNumbers, as_numbers, kind_of
 from board.readers.step_of import read_step
 
@@ -124,11 +125,6 @@ def without_system_prompt(prompt: str, options: ReadOptions) -> str:
     return prompt.split(marker, 1)[1].lstrip("\n")
 
 
-def is_unscored(value: object) -> bool:
-    """Whether a part of a reward was not scored."""
-    return value is None or (isinstance(value, float) and math.isnan(value))
-
-
 def _whole(number: float) -> int:
     if not number.is_integer() or abs(number) > _LARGEST_STEP:
         raise RecordError("is no whole number", hint="a whole number")
@@ -196,6 +192,14 @@ class RecordBuilder:
         number = read_score(value)
         if number is not None:
             self.scores[key] = number
+
+    def _take_reward(self, key: str, value: Any) -> None:
+        if not isinstance(value, dict):
+            self.take_score(key, value)
+            return
+        parts, total, others = named_rewards(cast("dict[str, Any]", value))
+        self.take_rewards(parts, total)
+        self.take("reward_payload", others or None)
 
     def take_turns(self, prompt: Sequence[Message], response: Sequence[Message]) -> None:
         """Takes a conversation that is cut into what was given and what was generated after it."""
@@ -388,6 +392,7 @@ class RecordBuilder:
         **dict.fromkeys(("messages", "segments"), _take_objects),
         **dict.fromkeys(("step", "index", "type"), _leave),
         "is_truncated": take_score,
+        "reward": _take_reward,
         "rewards": _take_reward_parts,
         "prompt_ids": _take_prompt_ids,
         "response_ids": _take_response_ids,

@@ -40,9 +40,9 @@ def below(location: Location, folder: Location) -> str:
     raise ValueError(f"{location} is not below {folder}")
 
 
-def pure_path(location: Location) -> PurePath:
+def pure_path(location: PurePath | RemoteLocation) -> PurePath:
     """A location's path as names alone, for readers and layouts: of an object its bucket and key."""
-    return location if isinstance(location, Path) else PurePosixPath(location.path)
+    return PurePosixPath(location.path) if isinstance(location, RemoteLocation) else location
 
 
 @contextmanager

@@ -106,7 +106,11 @@ def _bytes(size: int) -> str:
 
 def _tool_calls(message: Message) -> Iterator[str]:
     calls = message.get("tool_calls")
-    for call in cast("list[object]", calls) if isinstance(calls, list) else []:
+    told = cast("list[object]", calls) if isinstance(calls, list) else []
+    for call in (
+        *told,
+        *filter(None, [message.get("function_call")]),
+    ):  # the older name of one call
         fields: object = _parsed_call(call) if isinstance(call, str) else call
         if not isinstance(fields, dict):
             continue
@@ -114,8 +118,8 @@ def _tool_calls(message: Message) -> Iterator[str]:
         function = called.get("function")
         inner = cast("dict[str, Any]", function) if isinstance(function, dict) else called
         arguments = inner.get("arguments", "")
-        told = arguments if isinstance(arguments, str) else json.dumps(arguments, default=str)
-        yield f"[tool call] {inner.get('name', '?')}({told})"
+        text = arguments if isinstance(arguments, str) else json.dumps(arguments, default=str)
+        yield f"[tool call] {inner.get('name', '?')}({text})"
 
 
 def _parsed_call(call: str) -> object:

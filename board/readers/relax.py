@@ -18,7 +18,7 @@ from typing import Any, Final
 from board.core.records import Record
 from board.readers.base import Head, Place, Reader
 from board.readers.fields import RecordBuilder
-from board.readers.slime_samples import take_reward, take_status
+from board.readers.slime_samples import take_status
 
 _OURS: Final[Mapping[str, str]] = {
     "sample_index": "rollout_id",
@@ -49,7 +49,7 @@ class RelaxReader(Reader):
         builder = RecordBuilder(at.options)
         builder.ids["split"] = at.split or "train"
         builder.take_exchange(line.get("prompt"), line.get("response"))
-        take_reward(builder, line.get("reward"))
+        builder.take("reward", line.get("reward"))
         take_status(builder, line.get("status"))
         for key, value in line.items():
             if key not in _READ_APART:

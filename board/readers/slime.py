@@ -26,7 +26,6 @@ from board.readers.slime_samples import (
     index_key,
     position_key,
     samples_of,
-    take_reward,
     take_status,
     take_tokens,
 )
@@ -73,7 +72,7 @@ class SlimeReader(Reader):
         builder.ids["split"] = at.split or "train"
         builder.take_exchange(line.get("prompt"), line.get("response"))
         take_tokens(builder, line.get("tokens"), line.get("response_length"))
-        take_reward(builder, line.get("reward"))
+        builder.take("reward", line.get("reward"))
         take_status(builder, line.get("status"))
         for key, value in line.items():
             if key == "rollout_id":  # the execution that samples of one rollout share

@@ -14,7 +14,6 @@ from board.errors import RecordError
 from board.readers.fields import RecordBuilder
 from board.readers.parse import as_numbers
 
-_TOTALS: Final = ("score", "reward")
 LEFT_OUT: Final = frozenset(
     {
         *("rollout_routed_experts", "rollout_indexer_topk", "multimodal_train_inputs"),
@@ -66,19 +65,6 @@ def take_tokens(builder: RecordBuilder, tokens: Any, response_length: Any) -> No
     start = len(ids) - response_length
     builder.prompt_ids = Parsed(ids.values()[:start])
     builder.response_ids = Parsed(ids.values()[start:])
-
-
-def take_reward(builder: RecordBuilder, reward: Any) -> None:
-    """Takes a number as the reward, a mapping as named rewards; its score or reward is the total."""
-    if not isinstance(reward, dict):
-        builder.take("reward", reward)
-        return
-    named = cast("dict[str, Any]", reward)
-    total = next((named[key] for key in _TOTALS if named.get(key) is not None), None)
-    numbers = {k: v for k, v in named.items() if isinstance(v, int | float) and k not in _TOTALS}
-    builder.take_rewards(numbers, total)
-    if others := {k: v for k, v in named.items() if k not in numbers and k not in _TOTALS}:
-        builder.take("reward_payload", others)
 
 
 def take_status(builder: RecordBuilder, status: Any) -> None:

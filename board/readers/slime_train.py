@@ -25,7 +25,6 @@ from board.readers.slime_samples import (
     index_key,
     position_key,
     samples_of,
-    take_reward,
     take_tokens,
 )
 from board.readers.torch_files import TORCH
@@ -86,7 +85,7 @@ class SlimeTrainReader(Reader):
         builder = RecordBuilder(at.options)
         builder.ids["split"] = "train"
         take_tokens(builder, line.get("tokens"), line.get("response_lengths"))
-        take_reward(builder, line.get("raw_reward"))
+        builder.take("reward", line.get("raw_reward"))
         for key, value in line.items():
             if key not in _READ_APART:
                 builder.take(_OURS.get(key, key), value)

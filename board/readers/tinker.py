@@ -6,7 +6,7 @@ split ("train", "eval/NAME"), iteration (from 0), group_idx, traj_idx, tags, sam
 total_reward (that of all steps and the group's), final_reward (the group's), trajectory_metrics,
 final_ob_len, steps [{step_idx, ob_len, ac_len, reward, episode_done, metrics, logs}]. No tokens. The
 texts of the first groups are in the logtree beside it, and joined where they are told apart
-(tinker_texts.py).
+(tinker_texts.py); some environments log the model's words at each step (tinker_logs.py).
 """
 
 from __future__ import annotations
@@ -20,8 +20,19 @@ from board.core.records import Record, Remark
 from board.readers.base import Head, Place, Reader
 from board.readers.fields import RecordBuilder
 from board.readers.messages import response_text
+from board.readers.objects import Objects
+from board.readers.remote import RemoteLocation
 from board.readers.step_of import split_of
-from board.readers.tinker_texts import Texts, joined_texts, logtree_of, steps_of
+from board.readers.tinker_logs import turns_of_logs
+from board.readers.tinker_texts import (
+    Joined,
+    Key,
+    Texts,
+    joined_texts,
+    logtree_among,
+    logtree_of,
+    steps_of,
+)
 
 _OURS: Final[Mapping[str, str]] = {
     "total_reward": "reward",
@@ -51,6 +62,13 @@ class TinkerReader(Reader):
         logtree = logtree_of(path)
         return () if logtree is None else (logtree,)
 
+    def objects_beside(
+        self, location: RemoteLocation, objects: Objects
+    ) -> Sequence[RemoteLocation]:
+        """The logtree of an object of summaries."""
+        logtree = logtree_among(location, objects)
+        return () if logtree is None else (logtree,)
+
     def read(self, line: Mapping[str, Any], at: Place) -> Record:
         """The Record of one trajectory."""
         builder = RecordBuilder(at.options)
@@ -61,8 +79,7 @@ class TinkerReader(Reader):
         for name, value in _mapping(line.get("trajectory_metrics")).items():
             builder.take(f"metrics.{name}", value)
         _take_steps(builder, line)
-        if isinstance(at.path, Path):
-            _take_logtree(builder, line, at.path)
+        _take_texts(builder, line, at.beside(joined_texts))
         iteration = line.get("iteration")
         return builder.build(at.step if iteration is None else iteration)
 
@@ -81,30 +98,45 @@ def _take_ids(builder: RecordBuilder, line: Mapping[str, Any]) -> None:
         builder.take("env", ", ".join(str(tag) for tag in cast("list[Any]", tags)))
 
 
-def _take_logtree(builder: RecordBuilder, line: Mapping[str, Any], path: Path) -> None:
-    """Takes what the logtree beside the summaries has of a rollout, and says what it has not."""
-    joined = joined_texts(path)
-    if joined is None:
-        return
+def _take_texts(builder: RecordBuilder, line: Mapping[str, Any], joined: Joined | None) -> None:
+    """Takes what the logtree beside the summaries has of a rollout, or else its own logs, and says what
+    is not recorded.
+    """
+    found = _in_logtree(line, joined)
+    turns, is_whole = ([], False) if found.response else turns_of_logs(steps_of(line))
+    if found.prompt or found.response or turns:
+        builder.take_turns(found.prompt, found.response or turns)
+    builder.take("ground_truth", found.reference)
+    builder.take("logtree", list(found.told) or None)
+    if turns and not is_whole:
+        reason = "its logs do not tell what was said at each step"
+        hint = "a step that was cut off logs nothing; the response has those that are told"
+        builder.remarks.append(Remark("response", reason, hint, "note"))
+    elif joined is not None and not turns and not found.response:
+        _say_why_not(builder, line, joined, found)
+
+
+def _in_logtree(line: Mapping[str, Any], joined: Joined | None) -> Texts:
+    """What the logtree has of a rollout; nothing where it does not tell which is its own."""
+    return Texts() if joined is None else joined.texts.get(_key(line), Texts())
+
+
+def _key(line: Mapping[str, Any]) -> Key:
+    return line.get("group_idx", -1), line.get("traj_idx", -1)
+
+
+def _say_why_not(
+    builder: RecordBuilder, line: Mapping[str, Any], joined: Joined, found: Texts
+) -> None:
+    """Says why a rollout has no response."""
     if joined.error:
         hint = "prompts and responses are not recorded"
         builder.remarks.append(Remark("prompt", joined.error, hint))
         return
-    found = joined.texts.get((line.get("group_idx", -1), line.get("traj_idx", -1)))
-    if found is None:
+    if _key(line) not in joined.texts:
         reason = "its group has no section of its own in the logtree"
         hint = "it has the first groups alone; those with equal numbers can't be told apart"
         builder.remarks.append(Remark("prompt", reason, hint, "note"))
-        return
-    _take_texts(builder, found)
-
-
-def _take_texts(builder: RecordBuilder, found: Texts) -> None:
-    if found.prompt or found.response:
-        builder.take_turns(found.prompt, found.response)
-    builder.take("ground_truth", found.reference)
-    builder.take("logtree", list(found.told) or None)
-    if found.response:
         return
     reason = "its response can't be told from others in the logtree"
     hint = "they stand there without an index; logtree_candidates has those that fit"

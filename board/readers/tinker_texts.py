@@ -10,15 +10,16 @@ problem_env,preference_envs}.py. Only the first groups of an iteration are told 
   order in which they began, as their sections do, and are joined so where all of them agree.
 - Which trajectory a text is: by its index where the section tells it (completions that are compared with
   each other; before 438a2ea, March 2026, each rollout's own section). Else prompt and response stand in
-  the order in which concurrent rollouts ended, without an index. The only text of the only trajectory is
-  its own. Of several a text is joined by the reward told below it, where one text and one trajectory
-  alone have it, or where all that have it are the same.
+  the order in which concurrent rollouts ended, without an index or a number of tokens. The only text of
+  the only trajectory is its own. Of several a text is joined by what is told below it (reward, its parts,
+  how it ended), where one text and one trajectory alone have it, or where all that have it are the same.
 
 What can't be told apart is not recorded; the texts that may be a rollout's own are kept beside it.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,9 +30,12 @@ from typing import Any, Final, cast
 
 from board.errors import RecordError
 from board.readers.lines import read_lines
+from board.readers.locations import Location
 from board.readers.logtree import Section, read_logtree
 from board.readers.messages import Message
+from board.readers.objects import Objects, State, state_of
 from board.readers.parse import parse_whole
+from board.readers.remote import RemoteLocation
 
 _SUMMARIES: Final = "_rollout_summaries.jsonl"
 _MOST_BYTES: Final = 128 << 20
@@ -41,7 +45,6 @@ _COMPARED: Final = "compute_group_rewards"
 _PROMPT: Final = "Prompt"
 _RESPONSE: Final = "Policy Response"
 
-_State = tuple[Path, int, int]
 _Row = Mapping[str, Any]
 _Signature = tuple[object, ...]
 Key = tuple[int, int]
@@ -72,44 +75,54 @@ class Joined:
 
 def logtree_of(summaries: Path) -> Path | None:
     """The logtree beside a file of summaries, as JSON, or else as a page; None: there is none."""
-    if not summaries.name.endswith(_SUMMARIES):
-        return None
-    base = summaries.name.removesuffix(_SUMMARIES)
-    beside = (summaries.with_name(f"{base}{end}") for end in ("_logtree.json", ".html"))
+    beside = (summaries.with_name(name) for name in _logtree_names(summaries.name))
     return next((path for path in beside if path.is_file()), None)
 
 
-def joined_texts(summaries: Path) -> Joined | None:
+def logtree_among(summaries: RemoteLocation, objects: Objects) -> RemoteLocation | None:
+    """As logtree_of, of summaries in a store."""
+    beside = (objects.at(summaries.parent / name) for name in _logtree_names(summaries.name))
+    return next((found for found in beside if found is not None), None)
+
+
+def _logtree_names(summaries: str) -> Sequence[str]:
+    if not summaries.endswith(_SUMMARIES):
+        return ()
+    base = summaries.removesuffix(_SUMMARIES)
+    return [f"{base}{end}" for end in ("_logtree.json", ".html")]
+
+
+def joined_texts(summaries: Location) -> Joined | None:
     """The texts of the rollouts in a file of summaries; None where there is no logtree beside it."""
-    logtree = logtree_of(summaries)
-    if logtree is None:
-        return None
     try:
-        return _joined(_state(summaries), _state(logtree))
+        logtree = _found_logtree(summaries)
+        return None if logtree is None else _joined(state_of(summaries), state_of(logtree))
     except OSError as error:
-        return Joined({}, _unusable(logtree, error))
+        return Joined({}, _unusable(summaries.name, error))
 
 
-def _state(path: Path) -> _State:
-    found = path.stat()
-    return path, found.st_size, found.st_mtime_ns
+def _found_logtree(summaries: Location) -> Location | None:
+    if isinstance(summaries, Path):
+        return logtree_of(summaries)
+    names = "|".join(re.escape(name) for name in _logtree_names(summaries.name))
+    return logtree_among(summaries, Objects(summaries.parent.beside(re.compile(names))))
 
 
-def _unusable(logtree: Path, error: Exception) -> str:
-    return f"{logtree.name} can't be read: {str(error)[:120]}"
+def _unusable(name: str, error: Exception) -> str:
+    return f"{name} can't be read: {str(error)[:120]}"
 
 
 @lru_cache(maxsize=4)
-def _joined(summaries: _State, logtree: _State) -> Joined:
+def _joined(summaries: State, logtree: State) -> Joined:
     """As joined_texts, of files as they stood. Raises OSError."""
-    path, size, _ = logtree
+    path, size, *_ = logtree
     try:
         if size > _MOST_BYTES:
             raise ValueError(f"it is larger than {_MOST_BYTES >> 20} MB")
-        page = read_logtree(path.read_bytes(), html=path.suffix == ".html")
+        page = read_logtree(_whole(path, size), html=path.name.endswith(".html"))
         sections = [section for section in page.below() if section.named(_DETAILS) is not None]
     except (ValueError, RecursionError) as error:
-        return Joined({}, _unusable(path, error))
+        return Joined({}, _unusable(path.name, error))
     groups = _groups(summaries[0])
     return Joined(
         {
@@ -120,7 +133,11 @@ def _joined(summaries: _State, logtree: _State) -> Joined:
     )
 
 
-def _groups(path: Path) -> dict[int, dict[int, _Row]]:
+def _whole(location: Location, size: int) -> bytes:
+    return location.read_bytes() if isinstance(location, Path) else location.read(0, size)
+
+
+def _groups(path: Location) -> dict[int, dict[int, _Row]]:
     """The summaries by group_idx and traj_idx; of lines that can't be read none."""
     groups: dict[int, dict[int, _Row]] = {}
     for line in read_lines(path):
@@ -227,7 +244,17 @@ def _texts_of(section: Section, rows: Mapping[int, _Row]) -> dict[int, Texts]:
     if len(rows) == 1:
         (index,) = rows
         return {index: _of_one(section, rows[index])}
-    return _of_several(_attempts(section), rows)
+    attempts = _attempts(section)
+    if not attempts:
+        return dict.fromkeys(rows, Texts(_problem(section)))
+    return _of_several(attempts, rows)
+
+
+def _problem(section: Section) -> Sequence[Message]:
+    """The prompt where paragraphs tell it, the same for each trajectory."""
+    start = "Problem: "
+    told = {text.removeprefix(start) for text in section.texts if text.startswith(start)}
+    return [{"role": "user", "content": told.pop()}] if len(told) == 1 else ()
 
 
 def _of_comparison(section: Section, rows: Mapping[int, _Row]) -> dict[int, Texts]:
@@ -242,21 +269,32 @@ def _conversation(section: Section | None) -> Sequence[Message]:
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """A prompt, the response that stands right after it, and the table of the reward right after that."""
+    """A response, the prompt that stands right before it, and what tells whose it is: the table of the
+    reward that stands right after it, and how it ended.
+    """
 
     prompt: Sequence[Message]
     response: Sequence[Message]
     reward: Mapping[str, str]
+    termination: str | None = None
 
 
 def _attempts(section: Section) -> list[_Attempt]:
-    inner = [*section.sections, Section(), Section()]
+    inner = [Section(), *section.sections, Section()]
     found: list[_Attempt] = []
-    for prompt, response, after in zip(inner, inner[1:], inner[2:], strict=False):
-        if (prompt.title, response.title) == (_PROMPT, _RESPONSE):
+    for before, response, after in zip(inner, inner[1:], inner[2:], strict=False):
+        if response.title == _RESPONSE:
+            prompt = _conversation(before) if before.title == _PROMPT else ()
             reward = _first_table(after if after.title.startswith("Reward") else Section())
-            found.append(_Attempt(_conversation(prompt), _conversation(response), reward))
+            ended = [t.removeprefix(_ENDED) for t in response.texts if t.startswith(_ENDED)]
+            said = _conversation(response) or _plainly(response.texts)
+            found.append(_Attempt(prompt, said, reward, ended[0] if ended else None))
     return found
+
+
+def _plainly(texts: Sequence[str]) -> Sequence[Message]:
+    """A response that is told as a paragraph."""
+    return [{"role": "assistant", "content": texts[0]}] if len(texts) == 1 else ()
 
 
 def _of_one(section: Section, row: _Row) -> Texts:
@@ -289,7 +327,7 @@ def _of_paragraphs(told: Sequence[str]) -> Texts:
 
 def _of_several(attempts: Sequence[_Attempt], rows: Mapping[int, _Row]) -> dict[int, Texts]:
     """The texts of trajectories of one step each, by what is told of the rewards."""
-    if not attempts or any(len(steps_of(row)) != 1 for row in rows.values()):
+    if any(len(steps_of(row)) != 1 for row in rows.values()):
         return dict.fromkeys(rows, Texts())
     same = attempts[0].prompt if all(a.prompt == attempts[0].prompt for a in attempts) else ()
     shared = Texts(same, reference=_reference(attempts))
@@ -319,8 +357,18 @@ def _fits(attempt: _Attempt, row: _Row) -> bool:
         "reward": _told(step.get("reward")),
         "total_reward": _told(step.get("reward")),
         **{name: str(bool(metrics[key])) for name, key in _FLAGS if key in metrics},
+        **{name: _told(metrics[name]) for name in _NUMBERS if name in metrics},
     }
+    ended = _mapping(step.get("logs")).get("termination")
+    if None not in (ended, attempt.termination) and ended != attempt.termination:
+        return False
     return all(attempt.reward.get(name, told) == told for name, told in expected.items())
 
 
-_FLAGS: Final = (("correct", "correct"), ("format_valid", "format"))
+_FLAGS: Final = (
+    *(("correct", "correct"), ("format_valid", "format")),
+    ("emotion_correct", "emotion_correct"),
+)
+_NUMBERS: Final = ("wer",)
+_ENDED: Final = "Termination: "
+"""How a paragraph begins that says how the response ended, as its step's logs do."""

@@ -11,11 +11,9 @@ same rows to step_N/{train,eval}_rollouts.jsonl (b194a6e to 1caebf8); only these
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any, Final, cast
 
 import orjson
@@ -24,6 +22,10 @@ from board.core.records import Record
 from board.readers.base import Head, Place, Reader
 from board.readers.columns import Block, ColumnBuilder, Columns
 from board.readers.fields import RecordBuilder
+from board.readers.lines import read_bytes
+from board.readers.locations import Location
+from board.readers.objects import Objects, state_of
+from board.readers.remote import RemoteLocation
 from board.readers.texts import Values
 
 _IDS: Final = ("example_id", "id")
@@ -66,6 +68,13 @@ class VerifiersReader(Reader):
         """metadata.json, which names the environment."""
         metadata = path.with_name(_METADATA)
         return (metadata,) if metadata.is_file() else ()
+
+    def objects_beside(
+        self, location: RemoteLocation, objects: Objects
+    ) -> Sequence[RemoteLocation]:
+        """As `beside`."""
+        metadata = objects.at(location.parent / _METADATA)
+        return () if metadata is None else (metadata,)
 
     def columns(self, block: Block, at: Place) -> Columns | None:
         """As `read`, of many lines."""
@@ -133,31 +142,16 @@ def _environment(task: object, known: str | None) -> str | None:
 
 def _known_environment(at: Place) -> str | None:
     """The environment of rows that name none: of the metadata, or of the file's name."""
-    metadata = _metadata(_metadata_beside(at.path))
+    metadata = at.beside(_metadata) or {}
     names = (metadata.get(key) for key in ("env_id", "env"))
     return next((name for name in names if isinstance(name, str)), at.named("env"))
 
 
-@lru_cache(maxsize=64)
-def _metadata_beside(path: PurePath) -> str:
-    return str(path.with_name(_METADATA))
-
-
-def _metadata(path: str) -> Mapping[str, Any]:
+def _metadata(results: Location) -> Mapping[str, Any]:
+    """The metadata beside a file of results; empty where it can't be used, for nothing depends on it."""
     try:
-        found = os.stat(path)  # noqa: PTH116 - a Path costs each line ten times as much
-        return _parsed(path, found.st_size, found.st_mtime_ns)
-    except OSError:
+        path, size, *_ = state_of(results.parent / _METADATA)
+        parsed: object = orjson.loads(read_bytes(path, 0, size)) if size <= _MOST_BYTES else None
+    except (OSError, orjson.JSONDecodeError):
         return {}
-
-
-@lru_cache(maxsize=64)
-def _parsed(path: str, size: int, mtime_ns: int) -> Mapping[str, Any]:
-    """The metadata as it stood at that time; empty where it can't be used, for nothing depends on it."""
-    if size > _MOST_BYTES:
-        return {}
-    try:
-        content = orjson.loads(Path(path).read_bytes())
-    except orjson.JSONDecodeError:
-        return {}
-    return cast("dict[str, Any]", content) if isinstance(content, dict) else {}
+    return cast("dict[str, Any]", parsed) if isinstance(parsed, dict) else {}

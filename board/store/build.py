@@ -15,7 +15,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import PurePath
 from typing import Final
 
 import pyarrow as pa
@@ -23,16 +22,16 @@ import pyarrow.compute as pc
 
 from board.core.problems import Problem, ProblemLog
 from board.readers import mapping_text, source_of
-from board.readers.locations import Location, below, pure_path
+from board.readers.locations import Location, below
 from board.readers.remote import RemoteLocation
 from board.store import segments, step_store
 from board.store.batch import BatchResult, FileRead, Work, put_rows
 from board.store.discovery import RunInfo
 from board.store.engines import ChooseEngine, Engine, Job, local
 from board.store.followed import change_of, head_hash
-from board.store.log_file import LogFile
+from board.store.log_file import AT_REST_SECONDS, LogFile
 from board.store.manifest import BrokenIndexError, FileState, Manifest, Segment
-from board.store.packed import readable
+from board.store.packed import is_cut, readable
 from board.store.scan import PART_ROWS
 from board.store.shard import END_BYTES, Shard
 from board.store.storage import Storage
@@ -75,7 +74,7 @@ class _Rest:
     shown: str
     start: int
     line: int
-    named: PurePath
+    named: Location
     joined: bool
 
 
@@ -158,6 +157,7 @@ class _Build:
             try:
                 file = self._found[path] = readable(found)
                 change = None if state is None else change_of(state, file)
+                self._note_cut(path, file)
             except OSError as error:
                 self._unreadable(path, error.strerror or str(error))
                 continue
@@ -172,6 +172,11 @@ class _Build:
             elif file.inode != state.inode:
                 self._states[state.id] = replace(state, inode=file.inode)
 
+    def _note_cut(self, path: str, file: LogFile) -> None:
+        if is_cut(file) and time.time() - file.mtime_ns / 1e9 > AT_REST_SECONDS:
+            reason = "it ends in the middle: lines that should follow are missing"
+            self._log.add(Problem(path, None, None, reason, "pack or copy it again"))
+
     def _unreadable(self, path: str, reason: str) -> None:
         hint = "was it moved or its permissions changed?"
         self._log.add(Problem(path, None, None, f"can't be read: {reason}", hint))
@@ -182,8 +187,8 @@ class _Build:
         self._states[number] = FileState(number, path, file.reader)
         return _Rest(file, number, path, 0, 1, self._named(path), self._info.is_joined)
 
-    def _named(self, path: str) -> PurePath:
-        return pure_path(self._info.path) / path
+    def _named(self, path: str) -> Location:
+        return self._info.path / path
 
     def _forget(self, state: FileState) -> None:
         self._touch(state.all_tallies.values())

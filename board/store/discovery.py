@@ -27,11 +27,12 @@ from board.readers import (
 )
 from board.readers.base import Reader, folder_above, layout_match
 from board.readers.locations import Location, below, location_of
+from board.readers.objects import Objects
 from board.readers.parquet_files import PARQUET
 from board.readers.remote import RemoteLocation
 from board.store.candidates import MOST_FILES, candidates, listed, may_be_log, object_beside
 from board.store.log_file import LogFile
-from board.store.looks import look_at
+from board.store.looks import look_at, state_beside
 from board.store.mappings import FILE_NAME, Mappings
 from board.store.roots import location_below, resolve_inside
 from board.store.run_info import JOINED, Discovery, RunInfo, is_remote, natural_order
@@ -68,7 +69,7 @@ def discover(root: Location) -> Discovery:
         mappings = Mappings(root, (path for path in found if path.name == FILE_NAME))
         told = {path.parent: path for path in found if path.name == THRESHOLDS}
         logs = (path for path in found if may_be_log(path, mappings))
-        return with_thresholds(_sorted_runs(root, logs, others, mappings), told)
+        return with_thresholds(_sorted_runs(root, logs, others, mappings, Objects(found)), told)
     try:
         is_folder = stat.S_ISDIR(root.stat().st_mode)
     except (FileNotFoundError, NotADirectoryError, ValueError):
@@ -81,14 +82,21 @@ def discover(root: Location) -> Discovery:
     if not os.access(root, os.R_OK | os.X_OK):
         raise UnreadableError(f"{root} can't be read: permission denied")
     mappings = Mappings(root)
-    return _sorted_runs(root, candidates(root, others, mappings), others, mappings)
+    return _sorted_runs(root, candidates(root, others, mappings), others, mappings, Objects())
 
 
 def _sorted_runs(
-    root: Location, candidates: Iterable[Location], others: list[Problem], mappings: Mappings
+    root: Location,
+    candidates: Iterable[Location],
+    others: list[Problem],
+    mappings: Mappings,
+    objects: Objects,
 ) -> Discovery:
-    """The runs that some files make. others: what was passed by so far."""
+    """The runs that some files make. others: what was passed by so far. objects: of the root, in a
+    store.
+    """
     files, problems = _looked_at(root, candidates, others, mappings)
+    files = {path: _with_beside(file, objects, problems) for path, file in files.items()}
     runs = list(_runs(root, files, problems))
     others += [_shown_from(path, root, problem) for path, problem in problems.items()]
     runs.sort(key=lambda run: (-run.mtime, natural_order(run.name)))
@@ -114,11 +122,20 @@ def _looked_at(
         else:
             problems[path] = found
     problems |= mappings.problems
-    for file in files.values():
-        if isinstance(file.path, Path):
-            for beside in reader_named(file.reader).beside(file.path):
-                problems.pop(beside, None)  # it is read, with the log
     return files, problems
+
+
+def _with_beside(file: LogFile, objects: Objects, problems: dict[Location, Problem]) -> LogFile:
+    """The file with the state of those that it is read with; takes them from `problems`."""
+    reader = reader_named(file.reader)
+    if not isinstance(file.path, RemoteLocation):
+        beside: Sequence[Location] = reader.beside(file.path)
+    else:
+        beside = reader.objects_beside(file.path, objects)
+        file = replace(file, beside=state_beside(beside))
+    for other in beside:
+        problems.pop(other, None)
+    return file
 
 
 def _looks(

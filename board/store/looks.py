@@ -15,8 +15,9 @@ from board.readers import HEAD_BYTES, reader_named, recognise, source_of
 from board.readers.lines import Line, read_bytes, read_lines
 from board.readers.locations import Location
 from board.readers.mapping import MappingReader
+from board.readers.objects import state_of
 from board.readers.remote import RemoteLocation, RemoteStat
-from board.readers.sources import DamagedError
+from board.readers.sources import LFS_REASON, DamagedError, lfs_pointer
 from board.store.candidates import MOST_FILES, NOT_READ
 from board.store.log_file import AT_REST_SECONDS, LogFile
 from board.store.packed import head_lines, is_packed
@@ -41,7 +42,7 @@ def look_at(path: Location, root: Location, mapping: MappingReader | None) -> Lo
     try:
         return _log_file(path, listed or path.stat(), mapping)
     except OSError as error:
-        hint = "check its permissions"
+        hint = "unpack it, or copy it again" if is_packed(path) else "check its permissions"
         return Problem(path.name, None, None, f"can't be read: {error.strerror}", hint)
 
 
@@ -64,21 +65,21 @@ def _log_file(path: Location, found: _Stat, mapping: MappingReader | None) -> Lo
         other_json = reason.startswith("its records") or reason == "the file is empty"
         severity = "note" if other_json else "lost"
         return Problem(path.name, None, None, f"{LEFT_OUT}{reason}", "", severity)
-    beside = _state_of(reader_named(reader).beside(path)) if isinstance(path, Path) else ""
+    beside = state_beside(reader_named(reader).beside(path)) if isinstance(path, Path) else ""
     return LogFile(path, reader, found.st_size, found.st_mtime_ns, found.st_ino, beside)
 
 
-def _state_of(beside: Sequence[Path]) -> str:
+def state_beside(beside: Sequence[Location]) -> str:
     """A hash that differs when one of the files does, by size and time, or when they are others."""
     if not beside:
         return ""
     states: list[str] = []
     for path in beside:
         try:
-            found = path.stat()
+            found = state_of(path)
         except OSError:  # it went away just now; the hash says so
             continue
-        states.append(f"{path} {found.st_size} {found.st_mtime_ns}")
+        states.append(f"{path} {found[1]} {found[2]}")
     return _digest("\n".join(states).encode()).hex()
 
 
@@ -86,7 +87,9 @@ def _damaged(path: Location, found: _Stat, error: DamagedError) -> Problem:
     """A file that is not whole. One that was changed a moment ago is likely still being written."""
     fresh = time.time() - found.st_mtime < AT_REST_SECONDS
     hint = "it is looked at again when it changes"
-    severity = "note" if fresh else "lost"
+    is_pointer = error.strerror == LFS_REASON  # no writer will complete it
+    severity = "note" if fresh and not is_pointer else "lost"
+    hint = "" if is_pointer else hint
     return Problem(path.name, None, None, f"{LEFT_OUT}{error.strerror}", hint, severity)
 
 
@@ -135,6 +138,8 @@ def _recognised(
 def first_lines(path: Location, size: int) -> Iterator[Line] | None:
     """The first lines where they are not had as the kind of file has them."""
     if is_packed(path):
+        if lfs_pointer(read_bytes(path, 0, _HEAD_BYTES)):
+            raise DamagedError(LFS_REASON)
         return head_lines(path, HEAD_BYTES)
     if isinstance(path, RemoteLocation) and source_of(path).appends:
         return read_lines(path, 0, size, _REMOTE_HEAD)

@@ -10,6 +10,7 @@ import os
 import uuid
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -25,13 +26,24 @@ _BLOCK: Final = 1 << 20
 _BUFFER: Final = 4 << 20
 _HEAD_BUFFER: Final = 256 << 10
 """What is asked of a store at once: for the whole, and for the first lines."""
+_PIECE: Final = 1 << 10
+"""Packed bytes that are given to zstandard at once: it may make 32,000 times as many of them."""
+_ENDS: Final = "it ends in the middle"
 _ANY_SIZE: Final = 256 << 20
 _MOST_TIMES: Final = 200
 """Numbers and text compress to a tenth or so. What grows more often than this is made to fill a disk."""
 
 
+_CUT: Final = "-cut.jsonl"
+"""How the name of a copy ends whose file ends in the middle."""
+
+
 class PackedError(OSError):
     """A compressed file that can't be unpacked whole; what came before the fault is there."""
+
+
+class CutError(PackedError):
+    """A compressed file that ends in the middle: it is still written, or was cut off."""
 
 
 def is_packed(path: Location) -> bool:
@@ -42,10 +54,11 @@ def is_packed(path: Location) -> bool:
 def head_lines(path: Location, size: int) -> Iterator[Line]:
     """The lines within the first `size` unpacked bytes."""
     head = b""
-    for block in _blocks(path, _HEAD_BUFFER):
-        head += block
-        if len(head) >= size:
-            break
+    with suppress(CutError):
+        for block in _blocks(path, _HEAD_BUFFER):
+            head += block
+            if len(head) >= size:
+                break
     offset = 0
     for text in head[:size].split(b"\n"):
         yield Line(offset, len(text) + 1, text)
@@ -62,31 +75,43 @@ def readable(file: LogFile) -> LogFile:
     where = file.path if isinstance(file.path, RemoteLocation) else os.path.realpath(file.path)
     state = f"{where} {file.size} {file.mtime_ns} {file.inode}"
     name = hashlib.blake2b(os.fsencode(state), digest_size=16).hexdigest()
-    plain = cache_folder() / "unpacked" / f"{name}.jsonl"
-    if not plain.exists():
-        _unpack(file, plain)
+    folder = cache_folder() / "unpacked"
+    whole, cut = folder / f"{name}.jsonl", folder / f"{name}{_CUT}"
+    plain = next((path for path in (whole, cut) if path.exists()), None)
+    if plain is None:
+        plain = _unpack(file, whole, cut)
     return replace(file, path=plain, size=plain.stat().st_size)
 
 
-def _unpack(file: LogFile, plain: Path) -> None:
+def is_cut(file: LogFile) -> bool:
+    """Whether a file that `readable` gave is a copy of one that ends in the middle."""
+    return file.path.name.endswith(_CUT)
+
+
+def _unpack(file: LogFile, plain: Path, cut: Path) -> Path:
+    """Unpacks a file to `plain`, or to `cut` where it ends in the middle; which of them."""
     plain.parent.mkdir(parents=True, exist_ok=True)
     temporary = plain.with_name(f".{uuid.uuid4().hex}.tmp")
     most = max(_ANY_SIZE, _MOST_TIMES * file.size)
     written = 0
     try:
         with temporary.open("wb") as out:
-            for block in _blocks(file.path):
-                written += len(block)
-                if written > most:
-                    raise PackedError(0, f"it unpacks to more than {_MOST_TIMES} times its size")
-                out.write(block)
-        temporary.replace(plain)
+            try:
+                for block in _blocks(file.path):
+                    written += len(block)
+                    if written > most:
+                        reason = f"it unpacks to more than {_MOST_TIMES} times its size"
+                        raise PackedError(0, reason)
+                    out.write(block)
+            except CutError:
+                plain = cut
+        return temporary.replace(plain)
     finally:
         temporary.unlink(missing_ok=True)
 
 
 def _blocks(path: Location, buffer: int = _BUFFER) -> Iterator[bytes]:
-    """The unpacked bytes. A file that ends in the middle is taken to be still written."""
+    """The unpacked bytes. Raises CutError at the end of a file that ends in the middle."""
     with binary(path, buffer) as file:
         yield from _gzip_blocks(file) if path.name.lower().endswith(".gz") else _zstd_blocks(file)
 
@@ -103,6 +128,8 @@ def _gzip_blocks(file: BinaryIO) -> Iterator[bytes]:
             raise PackedError(0, f"it is damaged: {error}") from error
         yield block
         data = unpacker.unused_data if unpacker.eof else unpacker.unconsumed_tail
+    if not unpacker.eof:
+        raise CutError(0, _ENDS)
 
 
 def _zstd_blocks(file: BinaryIO) -> Iterator[bytes]:
@@ -110,10 +137,16 @@ def _zstd_blocks(file: BinaryIO) -> Iterator[bytes]:
         import zstandard
     except ImportError:
         raise PackedError(0, "zstandard is not installed (pip install zstandard)") from None
-    unpacker: Any = zstandard.ZstdDecompressor(max_window_size=1 << 27)
-    with unpacker.stream_reader(file, read_across_frames=True) as stream:
+    context: Any = zstandard.ZstdDecompressor(max_window_size=1 << 27)
+    unpacker: Any = context.decompressobj()
+    data = b""
+    while data or (data := file.read(_PIECE)):
+        if unpacker.eof:  # another frame follows
+            unpacker = context.decompressobj()
         try:
-            while block := stream.read(_BLOCK):
-                yield block
+            yield unpacker.decompress(data)
         except zstandard.ZstdError as error:
             raise PackedError(0, f"it is damaged: {error}") from error
+        data = unpacker.unused_data if unpacker.eof else b""
+    if not unpacker.eof:
+        raise CutError(0, _ENDS)

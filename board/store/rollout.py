@@ -25,7 +25,6 @@ from board.core.vocabulary import Vocabulary, id_texts
 from board.errors import NotFoundError, RecordError, UnreadableError
 from board.readers import reader_named, source_of
 from board.readers.base import Event, Place
-from board.readers.locations import pure_path
 from board.readers.messages import message_text
 from board.readers.parse import parse_whole
 from board.readers.sources import Row
@@ -250,7 +249,7 @@ def _read_again(
     line = source_of(file.path).fetch(readable(file).path, int(row["offset"]), int(row["size"]))
     found, mended = (line.record, False) if isinstance(line, Row) else parse_whole(line.text or b"")
     reader = reader_named(file.reader)
-    place = Place(pure_path(file.path), options, reader.layout, int(row["line"]))
+    place = Place(file.path, options, reader.layout, int(row["line"]))
     rows = reader.rows(found, place)
     part = row.get(segments.PART)
     number = 0 if part is None or pd.isna(part) else int(part)

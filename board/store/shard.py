@@ -7,14 +7,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
 from board.core.problems import Problem
 from board.readers.base import Event
-from board.readers.locations import Location, pure_path
+from board.readers.locations import Location
 from board.store import segments
 
 if TYPE_CHECKING:
@@ -40,14 +39,14 @@ class Shard:
     start: int = 0
     end: int | None = None
     first_line: int = 1
-    named: PurePath | None = None
+    named: Location | None = None
     mapping: str = ""
     joined: bool = False
 
     @property
-    def origin(self) -> PurePath:
-        """The path that the framework gave the file."""
-        return self.named or pure_path(self.path)
+    def origin(self) -> Location:
+        """Where the framework wrote the file."""
+        return self.named or self.path
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,6 @@ from board.core.records import Record
 from board.errors import RecordError
 from board.readers import reader_named, source_of
 from board.readers.base import Place, Reader
-from board.readers.locations import pure_path
 from board.readers.parse import LineParser, parse_whole
 from board.readers.sources import Row
 from board.store.log_file import LogFile
@@ -109,7 +108,7 @@ class _Lines:
     def __init__(self, file: LogFile, options: ReadOptions, parsers: dict[str, LineParser]) -> None:
         self._reader = reader_named(file.reader)
         self._source, self._path = source_of(file.path), readable(file).path
-        self._place = Place(pure_path(file.path), options, self._reader.layout)
+        self._place = Place(file.path, options, self._reader.layout)
         self._parser = parsers.setdefault(file.reader, LineParser())
         several = type(self._reader).rows is not Reader.rows
         self._by_rows = several or not self._source.appends

@@ -325,7 +325,7 @@ def test_annotations_that_are_gone_or_packed_otherwise_are_named(growing):
 
 def test_a_packed_chunk_is_read_across_its_frames():
     packed = TRACES / "annotations/trainer/00000.jsonl.zst"
-    starts, _ = annotations._frames(annotations._state(packed))
+    starts, _ = annotations._frames(annotations.state_of(packed))
     assert len(starts) > 2
     offsets = [row["offset"] for row in plain(TRACES / "annotations/trainer.index.jsonl")[:3]]
     lines = [json.loads(annotations._line_at(packed, offset)) for offset in offsets]

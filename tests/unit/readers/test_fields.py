@@ -177,7 +177,7 @@ def test_what_is_no_finite_number_is_refused(value):
         read_number(value)
 
 
-@pytest.mark.parametrize("reward", [math.nan, math.inf, -math.inf, "nan", "x", [1.0], {"a": 1.0}])
+@pytest.mark.parametrize("reward", [math.nan, math.inf, -math.inf, "nan", "x", [1.0]])
 def test_a_reward_that_is_no_number_is_missing_and_named_and_the_rollout_stays(read_line, reward):
     record = read_line("rllb", {"step": 1, "prompt": "p", "response": "r", "reward": reward})
     assert "reward" not in record.scores
@@ -190,6 +190,23 @@ def test_a_reward_that_is_not_recorded_is_missing_without_a_remark(read_line, fi
     record = read_line("rllb", {"step": 1, "response": "r", **fields})
     assert record.scores == {}
     assert record.remarks == []
+
+
+@pytest.mark.parametrize(
+    ("reward", "scores"),
+    [
+        ({"a": 1.0}, {"reward": 1.0, "rewards.a": 1.0}),
+        ({"a": 1, "b": None}, {"rewards.a": 1}),
+        ({"score": 2, "a": "0.5"}, {"reward": 2, "rewards.a": 0.5}),
+        ({"score": None, "a": 0.5}, {"reward": 0.5, "rewards.a": 0.5}),
+        ({"why": "boxed"}, {}),
+        ({}, {}),
+    ],
+)
+def test_a_reward_that_is_an_object_is_its_parts_and_its_score(read_line, reward, scores):
+    record = read_line("rllb", {"step": 1, "prompt": "p", "response": "r", "reward": reward})
+    assert record.scores == scores
+    assert record.extras.get("reward_payload") == ({"why": "boxed"} if "why" in reward else None)
 
 
 def test_reward_parts_are_scores_of_their_own(read_line):
@@ -409,3 +426,8 @@ def test_a_conversation_is_given_until_the_assistant_speaks_first():
     assert record.texts["prompt"] == "[system]\nsystem\n\n[user]\nuser"
     assert record.texts["response"] == "[assistant]\nassistant\n\n[tool]\ntool"
     assert list(record.messages) == said
+
+
+def test_a_call_under_its_older_name_is_a_tool_call():
+    call = {"role": "assistant", "content": None, "function_call": {"name": "z", "arguments": "1"}}
+    assert message_text(call) == "[tool call] z(1)"

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 from read_formats import DATA, reasons, records, run_at
 
-from board.readers.logtree import read_logtree
-from board.readers.tinker_texts import joined_texts
+from board.readers.logtree import Section, read_logtree
+from board.readers.tinker_texts import _texts_of, joined_texts
 from board.store.discovery import discover
 from board.store.run import open_run
 
@@ -267,3 +267,109 @@ def test_paragraphs_called_problem_and_response_are_the_prompt_and_the_response(
     ]
     path.write_text(json.dumps(tree), "utf-8")
     assert ("[user]\n1 < 2?", "yes") in [row[1:] for row in told(run_at(tmp_path / "run"))]
+
+
+def with_logs(*logs: dict) -> dict:
+    """A row of one step for each of the logs."""
+    row = plain()[0]
+    return {**row, "steps": [{**row["steps"][0], "logs": said} for said in logs]}
+
+
+def test_words_that_a_step_logs_are_the_rollouts_own(read_line):
+    """Keys as AgentToolMessageEnv of tinker-cookbook@9dfcc3a sets them."""
+    call = {"assistant_content": "Look.", "tool_call_0": 'find({"q": "(a)"})', "tool_result_0": "b"}
+    record = read_line("tinker", with_logs(call, {"assistant_content": "It is b."}))
+    roles = [(m["role"], m["content"]) for m in record.messages]
+    assert roles == [("assistant", "Look."), ("tool", "b"), ("assistant", "It is b.")]
+    (said,) = record.messages[0]["tool_calls"]
+    assert said == {"function": {"name": "find", "arguments": '{"q": "(a)"}'}}
+    assert 'find({"q": "(a)"})' in record.texts["response"]
+    assert not record.remarks
+
+
+@pytest.mark.parametrize(
+    ("logs", "response"),
+    [
+        ({"transcript": "good morning"}, "good morning"),
+        ({"guess": "Guess: 7", "feedback": "Too low", "target": 9}, "Guess: 7"),
+    ],
+)
+def test_words_under_other_names_are_the_rollouts_own_too(read_line, logs, response):
+    assert response in read_line("tinker", with_logs(logs)).texts["response"]
+
+
+def test_a_step_that_logs_no_words_is_said_to_be_missing(read_line):
+    record = read_line("tinker", with_logs({"assistant_content": "Look."}, {}))
+    assert record.texts["response"] == "Look."
+    assert [r.reason for r in record.remarks] == ["its logs do not tell what was said at each step"]
+    assert "response" not in read_line("tinker", with_logs({"format_valid": 1})).texts
+
+
+def group(*rewards: float, **logs: list[str]) -> dict[int, dict]:
+    """Summaries of a group's trajectories by traj_idx."""
+    return {
+        index: {
+            "steps": [
+                {"reward": reward, "logs": {name: said[index] for name, said in logs.items()}}
+            ]
+        }
+        for index, reward in enumerate(rewards)
+    }
+
+
+def response(text: str, ended: str, reward: str | None = None) -> list[Section]:
+    said = Section("Policy Response", texts=[f"Termination: {ended}"])
+    said.conversations.append([{"role": "assistant", "content": text}])
+    table = [] if reward is None else [Section("Reward", tables=[{"reward": reward}])]
+    return [Section("Prompt", conversations=[[{"role": "user", "content": "?"}]]), said, *table]
+
+
+def texts_in(sections: list[Section], rows: dict[int, dict]) -> list[tuple[object, int]]:
+    found = _texts_of(Section(sections=sections), rows)
+    return [
+        (texts.response[0]["content"] if texts.response else None, len(texts.candidates))
+        for _, texts in sorted(found.items())
+    ]
+
+
+def test_responses_of_one_reward_are_told_apart_by_how_they_ended():
+    rows = group(1.0, 1.0, 1.0, termination=["EOS", "STOP", "STOP"])
+    sections = [*response("b", "STOP"), *response("a", "EOS"), *response("c", "STOP")]
+    assert texts_in(sections, rows) == [("a", 0), (None, 2), (None, 2)]
+
+
+def test_responses_of_which_nothing_tells_whose_they_are_stay_candidates_of_each():
+    rows = group(1.0, 1.0, 0.0)
+    sections = [
+        *response("b", "STOP", "1.000"),
+        *response("z", "STOP", "0.000"),
+        *response("a", "STOP", "1.000"),
+    ]
+    assert texts_in(sections, rows) == [(None, 2), (None, 2), ("z", 0)]
+
+
+def test_a_response_told_as_a_paragraph_is_joined_by_its_parts():
+    """As recipes/audio/emotion/env.py of tinker-cookbook@9dfcc3a tells it: no prompt before it."""
+    rows = group(0.5, 0.5)
+    for row, wer in zip(rows.values(), (0.25, 0.75), strict=True):
+        row["steps"][0]["metrics"] = {"wer": wer}
+    sections = [
+        section
+        for text, wer in (("late", "0.750"), ("early", "0.250"))
+        for section in (
+            Section("Clip"),
+            Section("Policy Response", texts=[text]),
+            Section("Reward", tables=[{"wer": wer, "reward": "0.500"}]),
+        )
+    ]
+    assert texts_in(sections, rows) == [("early", 0), ("late", 0)]
+
+
+def test_a_problem_that_paragraphs_tell_is_the_prompt_of_the_whole_group():
+    """As recipes/code_rl/deepcoder_tool.py of tinker-cookbook@9dfcc3a tells it."""
+    section = Section(texts=["Problem: Sort.", "Response: a", "Problem: Sort.", "Response: b"])
+    found = _texts_of(section, group(1.0, 0.0))
+    assert [texts.prompt for texts in found.values()] == [
+        [{"role": "user", "content": "Sort."}]
+    ] * 2
+    assert not any(texts.response for texts in found.values())

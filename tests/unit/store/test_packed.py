@@ -91,3 +91,24 @@ def test_rubbish_under_the_name_of_a_compressed_log_is_named(write_log, tmp_path
     found = discover(tmp_path / "packed")
     assert found.runs == ()
     assert "damaged" in found.left_out[0].reason
+
+
+@pytest.mark.parametrize("kind", PACK)
+def test_a_packed_log_that_was_cut_off_is_named_once_it_is_at_rest(write_log, tmp_path, kind):
+    rows = [{"step": 1, "response": os.urandom(8).hex()} for _ in range(9000)]
+    whole = PACK[kind](b"".join(json.dumps(row).encode() + b"\n" for row in rows))
+    for size, named in ((len(whole), []), (len(whole) // 2, ["it ends in the middle"])):
+        path = write_log(f"{size}/x.jsonl.{kind}", whole[:size], fresh=True)
+        assert open_run(only_run(path.parent)).problems == ()  # it may still be written
+        os.utime(path, (1, 1))
+        problems = open_run(only_run(path.parent)).problems
+        assert [p.reason.partition(":")[0] for p in problems if p.line is None] == named
+
+
+@pytest.mark.parametrize("kind", PACK)
+def test_a_git_lfs_pointer_is_one_under_the_name_of_a_packed_log_too(write_log, tmp_path, kind):
+    pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d\nsize 9\n"
+    write_log(f"packed/x.jsonl.{kind}", pointer)
+    (problem,) = discover(tmp_path / "packed").left_out
+    assert "git-lfs pointer" in problem.reason
+    assert problem.severity == "lost"

@@ -102,6 +102,48 @@ def test_formats_known_by_their_paths_and_tables_are_in_a_store_what_they_are_on
         assert open_rollout(one, step, 0).line == open_rollout(other, step, 0).line
 
 
+@pytest.mark.parametrize("name", ["tinker/texts", "tinker/flat", "prime_rl/stream", "verifiers/id"])
+def test_what_lies_beside_a_log_is_read_with_it_in_a_store_as_on_disk(store, name):
+    there = discover(location_of(store.put_folder(DATA / name, "beside")))
+    local = discover(DATA / name)
+    assert there.left_out == local.left_out
+    for info in local.runs:
+        away = there.runs[0] if len(local.runs) == 1 else there.run(info.name)
+        one, other = open_run(info), open_run(away)
+        pd.testing.assert_frame_equal(one.rollouts, other.rollouts)
+        assert one.problems == other.problems
+        step = min(one.counts)
+        assert open_rollout(one, step, 0).record.texts == open_rollout(other, step, 0).record.texts
+
+
+def test_a_file_of_a_stream_costs_one_listing_of_its_annotations(store):
+    url = store.put_folder(DATA / "prime_rl/stream", "beside")
+    info = discover(location_of(url)).runs[0]
+    store.asked.requests.clear()
+    open_run(info)
+    asked = [path for _, path, _ in store.asked.of("GET") if "annotations" in path]
+    assert len([path for path in asked if "list-type" in path]) == len(info.files) == 2
+    # Of the packed chunk its end, its table and its frames; else each index and chunk once.
+    whole = [path for path in asked if "list-type" not in path and ".zst" not in path]
+    assert len(whole) == len(set(whole)) == 4
+
+
+def test_an_annotation_that_comes_later_is_read_in_a_store_too(store):
+    url = store.put_folder(DATA / "prime_rl/stream", "beside")
+    follower = Follower()
+    before = follower.run(discover(location_of(url)).runs[0])
+    folder = next(path for path in (DATA / "prime_rl/stream").rglob("annotations"))
+    update = json.dumps({"trace_id": "st0", "branches": [{"index": 0, "entropies": [2.0] * 17}]})
+    row = json.dumps({"trace_id": "st0", "chunk": 0, "offset": 0})
+    place = f"beside/{folder.relative_to(DATA / 'prime_rl/stream').as_posix()}"
+    store.put(f"{place}/zz/00000.jsonl", update.encode() + b"\n")
+    store.put(f"{place}/zz.index.jsonl", row.encode() + b"\n")
+    after = follower.run(discover(location_of(url)).runs[0])
+    own = after.rollouts["rollout_id"] == "st0"
+    assert after.rollouts[own]["entropy_mean"].tolist() == [2.0]
+    assert before.rollouts[own]["entropy_mean"].tolist() != [2.0]
+
+
 def test_documents_and_torch_files_in_a_store_are_what_they_are_on_disk(store, tmp_path):
     (tmp_path / "1.json").write_text('{"a":\n[1, 2]}')
     torch.save({"a": torch.arange(3), "b": ["x"]}, tmp_path / "1.pt")
