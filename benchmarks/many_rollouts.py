@@ -46,7 +46,7 @@ from board.store.run import Run, indexed_run, open_run  # noqa: E402
 from board.store.run_groups import run_groups  # noqa: E402
 from board.store.run_prompts import run_prompts, shared_prompts  # noqa: E402
 from board.store.storage import FolderStorage  # noqa: E402
-from board.store.table import ordered  # noqa: E402
+from board.store.table import order_by, ordered  # noqa: E402
 
 LINE_BYTES: Final = 1000
 _EACH: Final = 16_384
@@ -228,8 +228,8 @@ def measure(folder: Path, *, sort: bool) -> dict[str, Timing]:
             sorting = f"then sorted by {column}, the first 2,000"
             found[sorting] = _ms(lambda c=column: ordered(rows, c, descending=True, limit=2000))
         for column in ("reward", "group_id", "prompt", "response"):
-            alone = rows[[column]]
-            found[f"order of all by {column}"] = _ms(lambda c=column, a=alone: ordered(a, c))
+            values = rows[column]
+            found[f"order of all by {column}"] = _ms(lambda v=values: order_by(v))
     return found
 
 
