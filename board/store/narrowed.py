@@ -6,16 +6,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 
 from board.store import step_parts
 from board.store.run import Run
-from board.store.steps import steps_table
+from board.store.step_store import tidied
+from board.store.steps import base_name, steps_table
 from board.store.tally import IntArray
 
 _GROUPED: Final = ("env", "rank", "group_id", "reward")
@@ -45,6 +47,14 @@ class NarrowedRun(Run):
         found = self._own(self.whole.chosen((*columns, "env"))).reset_index(drop=True)
         return found if "env" in columns else found.drop(columns="env")
 
+    def pieces(
+        self, columns: Sequence[str], only: Mapping[str, Sequence[str]] | None = None
+    ) -> Iterator[pd.DataFrame]:
+        """Those of `Run.pieces`; the row labels of each count from 0."""
+        for rows in self.whole.pieces((*columns, "env"), {**(only or {}), "env": self.envs}):
+            found = rows.reset_index(drop=True)
+            yield found if "env" in columns else found.drop(columns="env")
+
     def rows_of(self, step: int, columns: Sequence[str]) -> pd.DataFrame:
         """Those of `Run.rows_of`."""
         found = self._own(self.whole.rows_of(step, (*columns, "env")))
@@ -71,9 +81,12 @@ class NarrowedRun(Run):
             rows = [self.rows_of(step, step_parts.SAME) for step in steps]
             return pd.concat(rows, ignore_index=True)
 
-        rows = self.chosen((*dict.fromkeys((*self.metrics, *step_parts.COLUMNS)),))
-        made = step_parts.parts_of(rows, self.metrics, same)
-        return {kind: step_parts.loaded([table]) for kind, table in made.items()}
+        columns = (*dict.fromkeys((*self.metrics, *step_parts.COLUMNS)),)
+        made: dict[str, list[pa.Table]] = {}
+        for rows in self.pieces(columns):
+            for kind, table in step_parts.parts_of(rows, self.metrics, same).items():
+                made.setdefault(kind, []).append(table)
+        return {kind: step_parts.loaded(tables) for kind, tables in made.items()}
 
     @property
     def version(self) -> str:
@@ -101,14 +114,19 @@ def narrowed(run: Run, envs: Sequence[str]) -> Run:
     """
     if not envs or "env" not in run.columns:
         return run
-    held = run.chosen((*_GROUPED, *run.metrics))
-    held = held[held["env"].isin(envs)]
-    metrics = tuple(name for name in run.metrics if name in held and held[name].notna().any())
-    counts = held["step"].value_counts().sort_index()
+    counts: dict[int, int] = {}
+    tables: list[pd.DataFrame] = []
+    for rows in run.pieces((*_GROUPED, *run.metrics), {"env": envs}):
+        table = steps_table(rows, run.metrics)
+        counts |= dict(zip(table["step"].tolist(), table["rollouts"].tolist(), strict=True))
+        tables.append(table)
+    none = pd.DataFrame({"step": np.array([], np.int64)})
+    steps = tidied(pd.concat(tables or [none], ignore_index=True), run.metrics)
+    metrics = tuple(name for name in run.metrics if f"{base_name(name)}_n" in steps)
     kept = {one.name: getattr(run, one.name) for one in fields(Run) if not one.name.startswith("_")}
     kept |= {
-        "steps": _with_complete(run, steps_table(held, metrics)),
-        "counts": {int(step): int(count) for step, count in counts.items()},  # type: ignore[arg-type] # steps are whole numbers
+        "steps": _with_complete(run, steps),
+        "counts": counts,
         "metrics": metrics,
         "columns": tuple(c for c in run.columns if c in metrics or c not in run.metrics),
     }

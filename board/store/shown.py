@@ -41,8 +41,8 @@ _NO_CURVE: Final = frozenset(
 )
 _FIRST: Final = ("step", "index", "rank", "group_id", "env")
 GAP: Final = "reward_gap"
-_JOINED_AT_ONCE: Final = 250_000
-"""Rows that are joined at once, if no step has more."""
+_AT_ONCE: Final = 250_000
+"""Rows that are looked at at once, if no step has more."""
 _KEYS: Final = frozenset((segments.REPEAT_KEY, *segments.JOIN_KEYS))
 
 
@@ -144,7 +144,7 @@ class Shown:
         found = _Joined()
         ids = {number: file for file, number in self._number_of.items()}
         stored = [name for c in self.manifest.columns for name in segments.stored_names(c)]
-        for steps in _chunks(self.counts()):
+        for steps in step_ranges(self.counts()):
             table = self._visible(steps, self._joins.compared(("rank", *stored)))
             pairs = self._joins.pairs(table)
             at = [table.column(name).to_numpy()[pairs.others].tolist() for name in ("file", "step")]
@@ -411,11 +411,19 @@ class Shown:
         columns: Sequence[str] | None = None,
         *,
         superseded: bool = False,
+        only: Mapping[str, Sequence[str]] | None = None,
     ) -> pd.DataFrame:
-        """As table, with each rollout's index within its step and the derived columns."""
+        """As table, with each rollout's index within its step and the derived columns.
+
+        only: by column of `columns` the texts of which a row has one, where it is to have one.
+        """
         table = self.table(steps, columns, superseded=superseded)
         wanted = {*columns, *_ORDER, "index"} if columns is not None else None
-        derived: dict[str, Any] = {"index": _index_within(table.column("step").to_numpy())}
+        index = _index_within(table.column("step").to_numpy())
+        for column, texts in (only or {}).items():
+            keep = pc.is_in(table.column(column), pa.array(texts, pa.string()))
+            table, index = table.filter(keep), index[keep.to_numpy()]
+        derived: dict[str, Any] = {"index": index}
         if wanted is None or GAP in wanted:
             derived[GAP] = _column(table, "reward") - _column(table, "ref_reward")
         held = [c for c in self.columns if wanted is None or c.name in wanted]
@@ -473,13 +481,13 @@ def _ranks(table: pa.Table, missing: int) -> IntArray:
     return whole_numbers(table, "rank", missing)
 
 
-def _chunks(counts: Mapping[int, int]) -> Iterator[StepRange]:
+def step_ranges(counts: Mapping[int, int]) -> Iterator[StepRange]:
     """Ranges of whole steps, of a bounded number of rows if no step has more."""
     steps, held = list(counts), 0
     first = steps[0] if steps else 0
     for number, step in enumerate(steps):
         held += counts[step]
-        if held >= _JOINED_AT_ONCE or number == len(steps) - 1:
+        if held >= _AT_ONCE or number == len(steps) - 1:
             yield first, step
             first, held = step + 1, 0
 
