@@ -21,7 +21,7 @@ ICONS: Final = {
 _COUNTED_AT_ONCE: Final = 10_000_000
 """Of more the page would wait for seconds until rules have read what is kept of each step."""
 _READ_AT_ONCE: Final = 1_000_000
-"""The same where what is kept is of all rollouts and not of the first ones of each step: it is made anew."""
+"""The same with at most N rollouts of a step: what is kept of steps is then made at each opening."""
 COLOURS: Final = {"severe": "red", "warning": "orange", "lead": "blue"}
 
 
