@@ -34,7 +34,7 @@ from board.store.engines import ChooseEngine, Job, local
 from board.store.joins import JoinCount
 from board.store.manifest import BrokenIndexError, Manifest
 from board.store.segments import PART
-from board.store.shown import Shown, step_ranges
+from board.store.shown import Shown
 from board.store.step_parts import loaded
 from board.store.steps import base_name
 from board.store.storage import FolderStorage, MemoryStorage, Storage, index_folder
@@ -174,7 +174,7 @@ class Run:
             yield rows
             return
         wanted = tuple(c for c in columns if c in self.columns)
-        for steps in step_ranges(self.counts):
+        for steps in self.shown.step_ranges():
             yield self._frame(steps, wanted, only)
 
     def rows_of(self, step: int, columns: Sequence[str]) -> pd.DataFrame:

@@ -41,8 +41,8 @@ _NO_CURVE: Final = frozenset(
 )
 _FIRST: Final = ("step", "index", "rank", "group_id", "env")
 GAP: Final = "reward_gap"
-_AT_ONCE: Final = 250_000
-"""Rows that are looked at at once, if no step has more."""
+_JOINED_AT_ONCE: Final = 250_000
+"""Rows that are joined at once, if no step has more."""
 _KEYS: Final = frozenset((segments.REPEAT_KEY, *segments.JOIN_KEYS))
 
 
@@ -144,7 +144,7 @@ class Shown:
         found = _Joined()
         ids = {number: file for file, number in self._number_of.items()}
         stored = [name for c in self.manifest.columns for name in segments.stored_names(c)]
-        for steps in step_ranges(self.counts()):
+        for steps in _chunks(self.counts()):
             table = self._visible(steps, self._joins.compared(("rank", *stored)))
             pairs = self._joins.pairs(table)
             at = [table.column(name).to_numpy()[pairs.others].tolist() for name in ("file", "step")]
@@ -234,6 +234,10 @@ class Shown:
             for step, count in steps:
                 total[step] = total.get(step, 0) + count
         return dict(sorted(total.items()))
+
+    def step_ranges(self) -> Iterator[StepRange]:
+        """All steps, whole ones, in ranges of a bounded number of rows if no step has more."""
+        return _chunks(self.counts())
 
     def counts_by_file(self) -> Iterator[tuple[FileState, list[tuple[int, int]]]]:
         """For each file the shown rollouts of each step; a step comes once for each of its ranks."""
@@ -481,13 +485,13 @@ def _ranks(table: pa.Table, missing: int) -> IntArray:
     return whole_numbers(table, "rank", missing)
 
 
-def step_ranges(counts: Mapping[int, int]) -> Iterator[StepRange]:
+def _chunks(counts: Mapping[int, int]) -> Iterator[StepRange]:
     """Ranges of whole steps, of a bounded number of rows if no step has more."""
     steps, held = list(counts), 0
     first = steps[0] if steps else 0
     for number, step in enumerate(steps):
         held += counts[step]
-        if held >= _AT_ONCE or number == len(steps) - 1:
+        if held >= _JOINED_AT_ONCE or number == len(steps) - 1:
             yield first, step
             first, held = step + 1, 0
 
