@@ -1,11 +1,12 @@
 """How an index of very many rollouts opens: what each page asks of it, and sorting the whole table.
 
     python benchmarks/many_rollouts.py [--rollouts 1000000 5000000] [--repeats 5]
-                                       [--distinct-prompts] [--tokens]
+                                       [--tokens]
 
 The index is generated, without a log: what is measured is everything after the reading. Each repeat is a
 process of its own that has imported everything; first: the run is opened as well; later: it is open, and
-nothing of the page is kept. --distinct-prompts: no prompt comes twice. --tokens: also what reads token
+nothing of the page is kept. Pages about prompts are measured of a second index as well, in which no
+prompt comes twice. --tokens: also what reads token
 arrays, from a generated log: lists of a step of 512 rollouts x 4,096 tokens (see diagnose.py), and one
 rollout of 8,000 tokens x 12 arrays.
 """
@@ -21,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
@@ -41,12 +42,13 @@ from board.store.findings import diagnose  # noqa: E402
 from board.store.groups import environment_curves, step_grid  # noqa: E402
 from board.store.log_file import LogFile  # noqa: E402
 from board.store.manifest import FileState, Manifest  # noqa: E402
+from board.store.narrowed import narrowed  # noqa: E402
 from board.store.rollout import open_rollout  # noqa: E402
 from board.store.run import Run, indexed_run, open_run  # noqa: E402
 from board.store.run_groups import run_groups  # noqa: E402
 from board.store.run_prompts import run_prompts, shared_prompts  # noqa: E402
 from board.store.storage import FolderStorage  # noqa: E402
-from board.store.table import ordered  # noqa: E402
+from board.store.table import order_by, ordered  # noqa: E402
 
 LINE_BYTES: Final = 1000
 _EACH: Final = 16_384
@@ -188,6 +190,11 @@ def _ranking(run: Run) -> None:
     ordered(run.of_step(_middle(run)), "k3_mean", descending=True, limit=200)
 
 
+def _narrowed(run: Run) -> None:
+    """One of five environments: the curves, then what the Groups page asks of it."""
+    _groups(narrowed(run, ["env 1"]))
+
+
 def _findings(run: Run) -> None:
     diagnose(run, tokens=False)
 
@@ -201,7 +208,9 @@ PAGES: Final[dict[str, Callable[[Run], None]]] = {
     "Compare, prompts of two runs": _compare,
     "Spike, a step's rollouts ranked": _ranking,
     "Findings, rules on the index": _findings,
+    "narrowed to one of 5 environments, and its Groups": _narrowed,
 }
+_OF_PROMPTS: Final = ("Prompts", "Compare, prompts of two runs")
 
 
 def _ms(work: Callable[[], object]) -> tuple[float, float]:
@@ -211,11 +220,11 @@ def _ms(work: Callable[[], object]) -> tuple[float, float]:
     return (time.perf_counter() - wall) * 1e3, (time.process_time() - cpu) * 1e3
 
 
-def measure(folder: Path, *, sort: bool) -> dict[str, Timing]:
+def measure(folder: Path, pages: Sequence[str], *, sort: bool) -> dict[str, Timing]:
     """Milliseconds in this process, and MB."""
     found: dict[str, Timing] = {}
-    for page, work in PAGES.items():
-        run: list[Run] = []
+    for page in pages:
+        work, run = PAGES[page], list[Run]()
         found[f"{page}, first"] = _ms(lambda work=work, run=run: work(_kept(run, opened(folder))))
         found[f"{page}, later"] = _ms(lambda work=work, run=run: work(run[0]))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
@@ -228,8 +237,8 @@ def measure(folder: Path, *, sort: bool) -> dict[str, Timing]:
             sorting = f"then sorted by {column}, the first 2,000"
             found[sorting] = _ms(lambda c=column: ordered(rows, c, descending=True, limit=2000))
         for column in ("reward", "group_id", "prompt", "response"):
-            alone = rows[[column]]
-            found[f"order of all by {column}"] = _ms(lambda c=column, a=alone: ordered(a, c))
+            values = rows[column]
+            found[f"order of all by {column}"] = _ms(lambda v=values: order_by(v))
     return found
 
 
@@ -265,6 +274,15 @@ def _apart(*arguments: str) -> dict[str, Timing]:
     return json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
 
 
+def _measured(
+    folder: Path, rollouts: int, repeats: int, options: list[str], *, distinct: bool = False
+) -> list[dict[str, Timing]]:
+    if not (folder / "manifest.json").exists():
+        folder.mkdir(parents=True)
+        make(folder, rollouts, distinct=distinct)
+    return [_apart("--folder", str(folder), *options) for _ in range(repeats)]
+
+
 def _print(title: str, results: list[dict[str, Timing]]) -> None:
     print(f"\n{title}, medians of {len(results)} (largest)\n\n| | ms | CPU ms |\n|---|---|---|")
     for what in results[0]:
@@ -278,26 +296,28 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rollouts", type=int, nargs="+", default=[1_000_000, 5_000_000])
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--distinct-prompts", action="store_true")
     parser.add_argument("--tokens", action="store_true")
     parser.add_argument("--index", type=Path, help="a folder for the index, kept and used again")
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--sort", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--pages", nargs="+", default=[*PAGES], help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.folder:
-        found = tokens(args.folder) if args.tokens else measure(args.folder, sort=args.sort)
-        print(json.dumps(found))
+        if args.tokens:
+            print(json.dumps(tokens(args.folder)))
+        else:
+            print(json.dumps(measure(args.folder, args.pages, sort=args.sort)))
         return
     print(f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}")
     with tempfile.TemporaryDirectory() as temporary:
         for rollouts in args.rollouts:
             folder = (args.index or Path(temporary)) / f"{rollouts}"
-            if not (folder / "manifest.json").exists():
-                folder.mkdir(parents=True)
-                make(folder, rollouts, distinct=args.distinct_prompts)
             sort = ["--sort"] if rollouts <= _SORTED else []
-            results = [_apart("--folder", str(folder), *sort) for _ in range(args.repeats)]
-            _print(f"{rollouts:,} rollouts", results)
+            _print(f"{rollouts:,} rollouts", _measured(folder, rollouts, args.repeats, sort))
+            distinct = folder.with_name(f"{rollouts} distinct")
+            some = ["--pages", *_OF_PROMPTS]
+            results = _measured(distinct, rollouts, args.repeats, some, distinct=True)
+            _print(f"{rollouts:,} rollouts, no prompt twice", results)
         if args.tokens:
             folder = Path(temporary, "tokens")
             folder.mkdir()

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
@@ -46,6 +46,11 @@ class NarrowedRun(Run):
         """[rows] which are held, by what they have in the column."""
 
     @property
+    @abstractmethod
+    def only(self) -> Mapping[str, Sequence[str]]:
+        """As `Run.pieces` takes it: what leaves other rollouts unread; empty: all are read."""
+
+    @property
     def envs(self) -> tuple[str, ...]:
         """The environments that it is narrowed to; none: all."""
         return self.whole.envs if isinstance(self.whole, NarrowedRun) else ()
@@ -72,6 +77,14 @@ class NarrowedRun(Run):
         return self._without(self.whole.chosen((*columns, self.column)), columns).reset_index(
             drop=True
         )
+
+    def pieces(
+        self, columns: Sequence[str], only: Mapping[str, Sequence[str]] | None = None
+    ) -> Iterator[pd.DataFrame]:
+        """Those of `Run.pieces`; the row labels of each count from 0."""
+        wanted = {**(only or {}), **self.only}
+        for rows in self.whole.pieces((*columns, self.column), wanted):
+            yield self._without(rows, columns).reset_index(drop=True)
 
     def rows_of(self, step: int, columns: Sequence[str]) -> pd.DataFrame:
         """Those of `Run.rows_of`."""
@@ -103,9 +116,12 @@ class NarrowedRun(Run):
             rows = [self.rows_of(step, step_parts.SAME) for step in steps]
             return pd.concat(rows, ignore_index=True)
 
-        rows = self.chosen((*dict.fromkeys((*self.metrics, *step_parts.COLUMNS, "split")),))
-        made = splits.kept_of(rows, self.metrics, same)
-        return {kind: step_parts.loaded([table]) for kind, table in made.items()}
+        columns = (*dict.fromkeys((*self.metrics, *step_parts.COLUMNS, "split")),)
+        made: dict[str, list[pa.Table]] = {}
+        for rows in self.pieces(columns):
+            for kind, table in splits.kept_of(rows, self.metrics, same).items():
+                made.setdefault(kind, []).append(table)
+        return {kind: step_parts.loaded(tables) for kind, tables in made.items()}
 
     def total(self, column: str) -> float:
         """Sum of a column over these rollouts."""
@@ -127,6 +143,11 @@ class EnvsRun(NarrowedRun):
     def column(self) -> str:
         """Env."""
         return "env"
+
+    @property
+    def only(self) -> Mapping[str, Sequence[str]]:
+        """As NarrowedRun.only."""
+        return {"env": self.names}
 
     @property
     def envs(self) -> tuple[str, ...]:
@@ -156,6 +177,11 @@ class SplitRun(NarrowedRun):
     def column(self) -> str:
         """Split."""
         return "split"
+
+    @property
+    def only(self) -> Mapping[str, Sequence[str]]:
+        """As NarrowedRun.only. Rollouts that name no split are training's: these must be looked at."""
+        return {} if self.name == splits.TRAIN else {"split": (self.name,)}
 
     @property
     def split(self) -> str:
@@ -209,8 +235,7 @@ def narrowed(run: Run, envs: Sequence[str]) -> Run:
     """
     if not envs or "env" not in run.columns:
         return run
-    held = run.chosen((*_GROUPED, *run.metrics))
-    held = held[held["env"].isin(envs)]
+    held = run.pieces((*_GROUPED, *run.metrics), {"env": envs})
     return EnvsRun(**_kept(run, *_averaged(run, held)), whole=run, names=tuple(envs))
 
 
@@ -243,8 +268,8 @@ def of_split(run: Run, name: str) -> Run:
     mixed = frozenset(step for step, count in counts.items() if run.counts[step] != count)
     kept = _kept_steps(run, name, counts, mixed)
     if kept is None:
-        held = run.chosen((*_GROUPED, *run.metrics))
-        own = held[splits.of_rows(held["split"], name)]
+        pieces = run.pieces((*_GROUPED, *run.metrics))
+        own = (rows[splits.of_rows(rows["split"], name)] for rows in pieces)
         steps = _averaged(run, own)[0]
     else:
         steps = kept
@@ -294,12 +319,16 @@ def _step_columns(run: Run) -> tuple[str, ...]:
     return (*dict.fromkeys((*run.steps.columns, "ranks", "groups", "zero_std_group_fraction")),)
 
 
-def _averaged(run: Run, held: pd.DataFrame) -> tuple[pd.DataFrame, dict[int, int]]:
-    """The table of steps of these rollouts, and how many each step has."""
-    counts = held["step"].value_counts().sort_index()
-    metrics = tuple(name for name in run.metrics if name in held and held[name].notna().any())
-    of_step = {int(step): int(count) for step, count in counts.items()}  # type: ignore[arg-type] # steps are whole numbers
-    return steps_table(held, metrics), of_step
+def _averaged(run: Run, pieces: Iterable[pd.DataFrame]) -> tuple[pd.DataFrame, dict[int, int]]:
+    """The table of steps of these rollouts, whole steps at a time, and how many each step has."""
+    counts: dict[int, int] = {}
+    tables = [pd.DataFrame({"step": np.array([], np.int64)})]
+    for rows in pieces:
+        table = steps_table(rows, run.metrics)
+        counts |= dict(zip(table["step"].tolist(), table["rollouts"].tolist(), strict=True))
+        tables.append(table)
+    held = tables[1:] or tables
+    return tidied(pd.concat(held, ignore_index=True), run.metrics), counts
 
 
 def _kept(run: Run, steps: pd.DataFrame, counts: Mapping[int, int]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -172,6 +172,25 @@ class Run:
         wanted = tuple(c for c in columns if c in self.columns)
         return self._frame(None, wanted)
 
+    def pieces(
+        self, columns: Sequence[str], only: Mapping[str, Sequence[str]] | None = None
+    ) -> Iterator[pd.DataFrame]:
+        """As `chosen`, whole steps at a time, so that a bounded number of rollouts is in memory.
+
+        only: by column (env, split) the texts of which a rollout has one; it is of `columns`.
+        """
+        with self._loaded.lock:
+            is_loaded = self._loaded.rollouts is not None
+        if is_loaded:
+            rows = self.chosen(columns)
+            for column, texts in (only or {}).items():
+                rows = rows[rows[column].isin(texts)]
+            yield rows
+            return
+        wanted = tuple(c for c in columns if c in self.columns)
+        for steps in self.shown.step_ranges():
+            yield self._frame(steps, wanted, only)
+
     def rows_of(self, step: int, columns: Sequence[str]) -> pd.DataFrame:
         """These columns of the rollouts of one step, with step and index, without reading the others."""
         with self._loaded.lock:
@@ -277,10 +296,13 @@ class Run:
         return self.shown.joined_by_file()
 
     def _frame(
-        self, steps: tuple[int, int] | None, columns: tuple[str, ...] | None = None
+        self,
+        steps: tuple[int, int] | None,
+        columns: tuple[str, ...] | None = None,
+        only: Mapping[str, Sequence[str]] | None = None,
     ) -> pd.DataFrame:
         try:
-            frame = self.shown.frame(steps, columns)
+            frame = self.shown.frame(steps, columns, only=only)
         except BrokenIndexError as error:
             raise _gone(self.info, error) from error
         cap = self.options.max_per_step

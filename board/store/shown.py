@@ -251,6 +251,10 @@ class Shown:
                 total[step] = total.get(step, 0) + count
         return dict(sorted(total.items()))
 
+    def step_ranges(self) -> Iterator[StepRange]:
+        """All steps, whole ones, in ranges of a bounded number of rows if no step has more."""
+        return _chunks(self.counts())
+
     def counts_by_file(self) -> Iterator[tuple[FileState, list[tuple[int, int]]]]:
         """For each file the shown rollouts of each step; a step comes once for each of its ranks."""
         for state, counts in self._standing():
@@ -427,11 +431,19 @@ class Shown:
         columns: Sequence[str] | None = None,
         *,
         superseded: bool = False,
+        only: Mapping[str, Sequence[str]] | None = None,
     ) -> pd.DataFrame:
-        """As table, with each rollout's index within its step and the derived columns."""
+        """As table, with each rollout's index within its step and the derived columns.
+
+        only: by column of `columns` the texts of which a row has one, where it is to have one.
+        """
         table = self.table(steps, columns, superseded=superseded)
         wanted = {*columns, *_ORDER, "index"} if columns is not None else None
-        derived: dict[str, Any] = {"index": _index_within(table.column("step").to_numpy())}
+        index = _index_within(table.column("step").to_numpy())
+        for column, texts in (only or {}).items():
+            keep = pc.is_in(table.column(column), pa.array(texts, pa.string()))
+            table, index = table.filter(keep), index[keep.to_numpy()]
+        derived: dict[str, Any] = {"index": index}
         if wanted is None or GAP in wanted:
             derived[GAP] = _column(table, "reward") - _column(table, "ref_reward")
         held = [c for c in self.columns if wanted is None or c.name in wanted]

@@ -418,7 +418,7 @@ def rows_at(
     tables = [
         storage.take(part.name, columns, places[low:high] - start)
         for part, start, low, high in zip(parts, starts[:-1], cuts[:-1], cuts[1:], strict=True)
-        if low < high
+        if low < high or not len(places)
     ]
     table = pa.concat_tables(tables, promote_options="default")
     if (np.diff(order) == 1).all():

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from board.core.records import FloatArray
 from board.errors import ChoiceError
-from board.store.text_order import text_order
+from board.store.text_order import text_order, whole_order
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,20 +52,28 @@ def ordered(
 
     limit: the first so many of them only, which spares moving all the others.
     """
-    values = _column(rows, column)
+    return rows.iloc[order_by(_column(rows, column), descending=descending, limit=limit)]
+
+
+def order_by(
+    values: pd.Series[Any], *, descending: bool = False, limit: int | None = None
+) -> npt.NDArray[np.intp]:
+    """[n] the places of a column's values in their order, as `ordered` has it; [limit] the first ones."""
     if isinstance(values.dtype, pd.CategoricalDtype):
         values = _ranks(values)
+    if values.dtype == np.int64 and limit is None:
+        return whole_order(values.to_numpy(), descending=descending)
     if pd.api.types.is_numeric_dtype(values.dtype):
         numbers = values.to_numpy(np.float64, na_value=np.nan)
-        return rows.iloc[_first(-numbers if descending else numbers, limit)]
+        return _first(-numbers if descending else numbers, limit)
     if isinstance(values.dtype, pd.StringDtype):
         texts = pa.chunked_array(pa.array(values))
         if limit is not None and limit < len(values):
-            return rows.iloc[_first_texts(texts, limit, descending)]
-        return rows.iloc[text_order(texts, descending=descending)]
+            return _first_texts(texts, limit, descending)
+        return text_order(texts, descending=descending)
     values = values.reset_index(drop=True)
     order = values.sort_values(ascending=not descending, kind="stable", na_position="last").index
-    return rows.iloc[order[:limit].to_numpy()]
+    return order[:limit].to_numpy()
 
 
 def _first_texts(texts: pa.ChunkedArray, limit: int, descending: bool) -> npt.NDArray[np.intp]:

@@ -24,6 +24,8 @@ _SAMPLE: Final = 4096
 _MOST_TIES: Final = 0.02
 """Share of a sample that is tied with another, above which eight bytes tell too little."""
 _MANY: Final = 1 << 16
+_COUNTED: Final = 1 << 16
+"""A range that fits two bytes, of which numpy's stable sort is a radix sort."""
 _FEW: Final = 0.5
 """Share of the first _MANY texts that are distinct, below which it pays to look for equal ones."""
 
@@ -45,10 +47,9 @@ def _order(texts: pa.Array, *, descending: bool) -> Places:
     keys = _keys(texts) if len(texts) else np.zeros(0, np.uint64)
     if _ties(keys) > _MOST_TIES:
         few = pc.count_distinct(texts[:_MANY]).as_py() < _FEW * min(len(texts), _MANY)
-        found = (
-            _by_distinct(texts, direction) if few else pc.array_sort_indices(texts, order=direction)
-        )
-        return found.to_numpy().astype(np.intp)
+        if few:
+            return _by_distinct(texts, descending=descending)
+        return pc.array_sort_indices(texts, order=direction).to_numpy().astype(np.intp)
     order = np.argsort(~keys if descending else keys, kind="stable")
     ordered = keys[order]
     is_tied = np.zeros(len(keys) + 1, bool)
@@ -61,13 +62,25 @@ def _order(texts: pa.Array, *, descending: bool) -> Places:
     return order
 
 
-def _by_distinct(texts: pa.Array, direction: str) -> pa.Array:
+def _by_distinct(texts: pa.Array, *, descending: bool) -> Places:
     """The order of texts of which few are distinct: these are sorted, and then their places."""
     encoded = pc.dictionary_encode(texts)
     order = pc.array_sort_indices(encoded.dictionary).to_numpy()
-    places = np.empty(len(order), np.int32)
-    places[order] = np.arange(len(order), dtype=np.int32)
-    return pc.array_sort_indices(pa.array(places[encoded.indices.to_numpy()]), order=direction)
+    places = np.empty(len(order), np.int64)
+    places[order] = np.arange(len(order))
+    return whole_order(places[encoded.indices.to_numpy()], descending=descending)
+
+
+def whole_order(numbers: npt.NDArray[np.int64], *, descending: bool) -> Places:
+    """[n] the places of whole numbers in their order, ties in theirs: numbers near each other are
+    counted rather than compared.
+    """
+    low, high = (int(numbers.min()), int(numbers.max())) if len(numbers) else (0, 0)
+    if high - low < _COUNTED:
+        numbers = (high - numbers if descending else numbers - low).astype(np.uint16)
+    elif descending:
+        numbers = ~numbers
+    return np.argsort(numbers, kind="stable")
 
 
 def _ties(keys: npt.NDArray[np.uint64]) -> float:

@@ -18,8 +18,10 @@ ICONS: Final = {
     "warning": ":material/warning:",
     "lead": ":material/search:",
 }
-_COUNTED_AT_ONCE: Final = 1_000_000
-"""Rules read the columns of every rollout: of more the page would wait for seconds and gigabytes."""
+_COUNTED_AT_ONCE: Final = 10_000_000
+"""Of more the page would wait for seconds until rules have read what is kept of each step."""
+_READ_AT_ONCE: Final = 1_000_000
+"""The same with at most N rollouts of a step: what is kept of steps is then made at each opening."""
 COLOURS: Final = {"severe": "red", "warning": "orange", "lead": "blue"}
 
 
@@ -38,7 +40,9 @@ def link(run: Run) -> None:
     """A link to the findings with how many there are, of each severity."""
     limits = limits_of(run)
     done = _cached_looks.findings(run, limits).finished
-    if done is None and run.rollout_count > _COUNTED_AT_ONCE:
+    is_kept = run.options.max_per_step is None
+    most = _COUNTED_AT_ONCE if is_kept else _READ_AT_ONCE
+    if done is None and run.rollout_count > most:
         _link("Findings (not counted yet: open them to count)")
         return
     found = (done or _cached_looks.index_findings(run, limits)).findings

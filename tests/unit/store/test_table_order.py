@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from board.store.table import ordered
+from board.store.table import order_by, ordered
 
 
 @pytest.mark.parametrize("descending", [False, True])
@@ -43,3 +45,13 @@ def test_texts_are_in_the_order_of_their_code_points(descending, shared, kinds):
     places = [i for i, text in enumerate(texts) if isinstance(text, str)]
     places.sort(key=lambda i: texts[i], reverse=descending)
     assert found.index.tolist() == [*places, *range(7, 3000, 50)]
+
+
+@given(
+    st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 3)),
+    st.booleans(),
+)
+def test_whole_numbers_of_any_range_are_in_their_order(numbers, descending):
+    values = pd.Series(numbers, dtype="int64")
+    expected = sorted(range(len(numbers)), key=lambda i: -numbers[i] if descending else numbers[i])
+    assert order_by(values, descending=descending).tolist() == expected
