@@ -6,7 +6,7 @@ are named in every result, for their order changes the number.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
@@ -30,10 +30,14 @@ class Apart:
     d_mean: nats. forward_k1, forward_k3: KL(first‖second): -d; r - 1 - d. reverse_k1, reverse_k3:
     KL(second‖first), importance-weighted since the first drew the tokens: r d; r d - r + 1. flipped_k3:
     exp(-d) - 1 + d, NeMo-RL's policy_kl_error. multiplicative: mean exp|d|, NeMo-RL's
-    token_mult_prob_error. chi2: mean r² - 1, verl's rollout_corr/chi2_token. ess: (Σr)² / (n Σr²), the
-    share of tokens that weights by r leave effective (verl's rollout_is_eff_sample_size), 0 to 1.
-    Sources: Schulman 2020, Approximating KL Divergence; NeMo-RL@7ea279a docs/guides/grpo.md, Metrics;
-    verl@1dda039 docs/algo/rollout_corr.md and verl/trainer/ppo/rollout_corr_helper.py.
+    token_mult_prob_error. chi2: mean r² - 1, verl's rollout_corr/chi2_token; being an estimate it may be
+    below 0. ess: (Σr)² / (n Σr²), the share of tokens that weights by r leave effective, 0 to 1; verl's
+    rollout_is_eff_sample_size is that of its weights as truncated. verl and NeMo-RL compare the sampler
+    with the trainer before its updates, which is the engine's part of a Decomposition; prime-rl with the
+    trainer as it is, the total. Log-ratios are clamped to ±80 here, to ±20 in verl.
+    Sources: Schulman 2020, Approximating KL Divergence; NeMo-RL@7ea279a docs/guides/grpo.md, Metrics, and
+    nemo_rl/algorithms/loss/loss_functions.py; verl@1dda039 docs/algo/rollout_corr.md and
+    verl/trainer/ppo/rollout_corr_helper.py; prime-rl@559b447 src/prime_rl/trainer/rl/loss.py.
     """
 
     tokens: int
@@ -203,6 +207,21 @@ def by_lag(tokens: StepTokens, d: FloatArray) -> list[Slice]:
     known = np.unique(lags[np.isfinite(lags)])
     bins = np.where(np.isfinite(lags), np.searchsorted(known, lags), -1)
     return _slices(bins.astype(np.int64), [f"{lag:g}" for lag in known.tolist()], d)
+
+
+def pooled(slices: Iterable[Slice]) -> list[Slice]:
+    """Slices of one name as one, means over the tokens of all; in the order in which names come."""
+    by_name: dict[str, list[Slice]] = {}
+    for part in slices:
+        by_name.setdefault(part.name, []).append(part)
+    return [_merged(parts) for parts in by_name.values()]
+
+
+def _merged(parts: Sequence[Slice]) -> Slice:
+    tokens = sum(part.tokens for part in parts)
+    fields = ("d_mean", "d_abs", "k3", "multiplicative")
+    sums = [sum(part.tokens * getattr(part, name) for part in parts) for name in fields]
+    return Slice(parts[0].name, tokens, *(float(total) / tokens for total in sums))
 
 
 def _slices(codes: IntArray, names: Sequence[str], d: FloatArray) -> list[Slice]:
