@@ -47,7 +47,7 @@ def slice_bars(
         f"{name}<br>{label} <b>{number(value)}</b> {unit}<br>{part.tokens:,} tokens"
         for name, value, part in zip(names, values.tolist(), shown, strict=True)
     ]
-    height = 40 + _ROW * max(len(shown), 6) if level else 270
+    height = 40 + _ROW * max(len(shown), 6) if level else 320
     figure = new_figure(dark=dark, height=height)
     places = np.arange(len(shown))
     figure.add_bar(

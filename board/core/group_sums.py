@@ -104,8 +104,8 @@ def _extremes(values: FloatArray, order: IntArray, starts: IntArray) -> Extremes
 def groups_from(sums: GroupSums, part: str | None = None) -> Groups:
     """As groups_of makes them of all rollouts of a run, with an empty `of_row`.
 
-    part: name of the score that says what is right, its highest value being so; None: by the reward,
-    the highest of all being right and the lowest wrong.
+    part: name of the score that says what is right, its highest value being so unless it is 0 or less
+    throughout; None: by the reward, the highest of all being right and the lowest wrong.
     """
     judged, right = _by_reward(sums.reward) if part is None else _by_part(sums.parts[part])
     member = sums.codes >= 0
@@ -142,7 +142,11 @@ def _by_reward(reward: Extremes) -> tuple[IntArray, FloatArray]:
 
 
 def _by_part(part: Extremes) -> tuple[IntArray, FloatArray]:
+    """Judged and right. A part that is 0 or less throughout was never earned: nothing is right."""
+    none = np.zeros(len(part.known))
     if not part.known.any():
-        return part.known, part.known.astype(np.float64)
-    highest = np.nanmax(part.high)
+        return part.known, none
+    lowest, highest = np.nanmin(part.low), np.nanmax(part.high)
+    if lowest == highest and highest <= 0:
+        return part.known, none
     return part.known, np.where(part.high == highest, part.at_high, 0).astype(np.float64)

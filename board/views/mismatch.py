@@ -47,7 +47,7 @@ _FIELDS: Final = {
     "reverse_k3": ("KL(trainer‖sampler), k3", "r d - r + 1, nats: importance-weighted"),
     "multiplicative": ("mean exp|d|", "NeMo-RL token_mult_prob_error"),
     "flipped_k3": (
-        "KL(trainer‖sampler), k3 unweighted",
+        "NeMo-RL policy_kl_error",
         "exp(-d) - 1 + d, nats: NeMo-RL policy_kl_error",
     ),
     "chi2": ("χ²", "mean r² - 1, an estimate that may be below 0: verl rollout_corr/chi2_token"),
