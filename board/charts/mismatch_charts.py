@@ -15,7 +15,8 @@ from board.charts.layout import fit_tick_labels, new_figure, set_notes, show_leg
 from board.charts.palette import CATEGORIES, colour, faded
 from board.charts.text import number, safe_name, safe_token
 from board.core.masks import Side
-from board.core.mismatch import Apart, Decomposition, Likelihood, Slice
+from board.core.mismatch import Apart, Decomposition, Likelihood
+from board.core.mismatch_slices import Slice
 from board.core.rule_counts import RuleShares
 
 MEASURES: Final[Mapping[str, tuple[str, str]]] = {

@@ -20,7 +20,7 @@ from board.charts.mismatch_charts import (
     rule_curves,
 )
 from board.core.masks import RULES, Side
-from board.core.mismatch import Slice, pooled
+from board.core.mismatch_slices import Slice, pooled
 from board.store.mismatch import ENGINE_LAG, SCANNED_ROLLOUTS, STALE_LAG, StepMismatch
 from board.store.run import Run
 from board.store.stepwise import Stepwise

@@ -24,7 +24,8 @@ from board.charts.prompt_charts import prompt_course
 from board.charts.run_charts import RunSteps, overlaid_runs
 from board.charts.word_charts import shares_said
 from board.core.environments import EnvCurves, curves_from
-from board.core.mismatch import Decomposition, Likelihood, Slice, apart
+from board.core.mismatch import Decomposition, Likelihood, apart
+from board.core.mismatch_slices import Slice
 from board.core.rule_counts import RuleShares, SignShares
 
 NAN = float("nan")
