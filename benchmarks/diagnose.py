@@ -25,11 +25,10 @@ import orjson
 
 sys.path[:0] = [str(Path(__file__).parents[1])]
 
-from board.core import mismatch  # noqa: E402
 from board.core.contributions import contributions  # noqa: E402
-from board.core.rule_counts import count_rules  # noqa: E402
 from board.store.discovery import discover  # noqa: E402
 from board.store.findings import facts_of  # noqa: E402
+from board.store.mismatch import step_mismatch  # noqa: E402
 from board.store.run import Run, open_run  # noqa: E402
 from board.store.step_tokens import ReadTokens, read_step  # noqa: E402
 
@@ -49,7 +48,11 @@ def make_step(folder: Path, tokens: int) -> Path:
         for i in range(_ROLLOUTS):
             policy = -dice.exponential(size=tokens)
             row = {"type": "sample", "step": 1, "group_id": f"g{i // 8}", "rollout_id": f"r{i}"}
-            row |= {"reward": i % 2, "response_ids": dice.zipf(1.2, tokens) % _VOCABULARY}
+            row |= {
+                "reward": i % 2,
+                "advantage": i % 2 - 0.5,
+                "response_ids": dice.zipf(1.2, tokens) % _VOCABULARY,
+            }
             for name in _ARRAYS:
                 row[name] = (policy + dice.normal(scale=0.01, size=tokens)).round(5)
             out.write(orjson.dumps(row, option=orjson.OPT_SERIALIZE_NUMPY) + b"\n")
@@ -77,13 +80,7 @@ def of_step(run: Run) -> dict[str, Callable[[], None]]:
         found.by("piece", 50)
 
     def lab() -> None:
-        tokens = read_step(run, 1)
-        d = mismatch.log_ratio(tokens)
-        assert d is not None
-        mismatch.decompose(tokens)
-        count_rules(tokens)
-        for cut in (mismatch.by_kind, mismatch.by_position, mismatch.by_probability):
-            cut(tokens, d)
+        step_mismatch(run, 1)
 
     return {"lists of rollouts, tokens and types by k3": lists, "mismatch": lab}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,10 +11,12 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from board.charts.curves import CurveOptions, Series, curve
-from board.charts.layout import fit_tick_labels, new_figure, set_notes
+from board.charts.layout import fit_tick_labels, new_figure, set_notes, show_legend_above
 from board.charts.palette import CATEGORIES, colour, faded
 from board.charts.text import number, safe_name, safe_token
-from board.core.mismatch import Apart, Decomposition, Likelihood, Slice
+from board.core.masks import Side
+from board.core.mismatch import Apart, Decomposition, Likelihood
+from board.core.mismatch_slices import Slice
 from board.core.rule_counts import RuleShares
 
 MEASURES: Final[Mapping[str, tuple[str, str]]] = {
@@ -46,7 +48,7 @@ def slice_bars(
         f"{name}<br>{label} <b>{number(value)}</b> {unit}<br>{part.tokens:,} tokens"
         for name, value, part in zip(names, values.tolist(), shown, strict=True)
     ]
-    height = 40 + _ROW * max(len(shown), 6) if level else 270
+    height = 40 + _ROW * max(len(shown), 6) if level else 320
     figure = new_figure(dark=dark, height=height)
     places = np.arange(len(shown))
     figure.add_bar(
@@ -105,21 +107,57 @@ def parts(found: Sequence[StepValue], *, dark: bool) -> go.Figure:
     return _drawn(frame, kept, "nats", dark)
 
 
-def rule_curves(found: Sequence[StepValue], rule: str, *, dark: bool) -> go.Figure:
-    """Shares of loss tokens that a rule hits: beyond its upper and lower bound, and by advantage."""
-    fields = {
-        "high": "beyond the upper bound",
-        "low": "beyond the lower bound",
-        "positive": "of tokens with A > 0",
-        "negative": "of tokens with A < 0",
+def rule_curves(found: Sequence[StepValue], rule: str, bound: Side, *, dark: bool) -> go.Figure:
+    """Shares of the loss tokens that a rule stops beyond one of its bounds: of all, and of those with a
+    positive and with a negative advantage, each among its own. What the rule does not stop is not drawn.
+    """
+    by_step = [next((r for r in one.rules if r.rule == rule), None) for one in found]
+    lines: dict[str, tuple[str, Callable[[RuleShares], float]]] = {
+        "all": ("of all loss tokens", lambda shares: getattr(shares, bound)),
+        "positive": ("of those with A > 0", lambda shares: getattr(shares.positive, bound)),
+        "negative": ("of those with A < 0", lambda shares: getattr(shares.negative, bound)),
     }
     frame = pd.DataFrame({"step": np.array([one.step for one in found], np.int64)})
-    by_step = [next((r for r in one.rules if r.rule == rule), None) for one in found]
-    for field in fields:
-        frame[field] = [np.nan if one is None else float(getattr(one, field)) for one in by_step]
-    kept = {name: label for name, label in fields.items() if frame[name].notna().any()}
+    for name, (_, share) in lines.items():
+        frame[name] = [np.nan if one is None else share(one) for one in by_step]
+    kept = {name: label for name, (label, _) in lines.items() if frame[name].notna().any()}
     figure = _drawn(frame, kept, "", dark)
     figure.update_yaxes(tickformat=".2%")
+    return figure
+
+
+def over_lags(parts: Mapping[str, Sequence[Slice]], measure: str, *, dark: bool) -> go.Figure:
+    """How far policies are apart (y) by how many versions the sampling weights lag (x).
+
+    parts: slices by lag, by what to call their line; measure: one of MEASURES.
+    """
+    label, unit = MEASURES[measure]
+    figure = new_figure(dark=dark, height=230)
+    for place, (name, slices) in enumerate(parts.items()):
+        ordered = sorted(slices, key=lambda part: float(part.name))
+        values = [float(getattr(part, measure)) for part in ordered]
+        figure.add_scatter(
+            x=[float(part.name) for part in ordered],
+            y=values,
+            mode="lines+markers",
+            name=safe_name(name),
+            line={"color": colour(_COLOURS[place % len(_COLOURS)], dark=dark), "width": 2.1},
+            marker={"size": 7},
+            text=[
+                f"{safe_name(name)}, lag {part.name}<br>{label} <b>{number(value)}</b> {unit}<br>"
+                f"{part.tokens:,} tokens"
+                for part, value in zip(ordered, values, strict=True)
+            ],
+            hovertemplate="%{text}<extra></extra>",
+        )
+    known = np.array([getattr(part, measure) for one in parts.values() for part in one], np.float64)
+    fit_tick_labels(figure, "y", known)
+    figure.update_layout(hovermode="closest", dragmode="zoom")
+    figure.update_xaxes(title_text="lag, versions", nticks=8)
+    figure.update_yaxes(rangemode="tozero")
+    if len(parts) > 1:
+        show_legend_above(figure)
+    set_notes(figure, ())
     return figure
 
 

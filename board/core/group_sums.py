@@ -104,14 +104,14 @@ def _extremes(values: FloatArray, order: IntArray, starts: IntArray) -> Extremes
 def groups_from(sums: GroupSums, part: str | None = None) -> Groups:
     """As groups_of makes them of all rollouts of a run, with an empty `of_row`.
 
-    part: name of the score that says what is right, its highest value being so; None: by the reward,
-    the highest of all being right and the lowest wrong.
+    part: name of the score that says what is right, its highest value being so unless it is 0 or less
+    throughout; None: by the reward, the highest of all being right and the lowest wrong.
     """
     lowest, highest = _ends(sums.reward if part is None else sums.parts[part])
     if part is None:
         judged, right = judged_by_reward(sums.reward, lowest, highest)
     else:
-        judged, right = judged_by_part(sums.parts[part], highest)
+        judged, right = judged_by_part(sums.parts[part], lowest, highest)
     member = sums.codes >= 0
     judged, right = judged[member], right[member]
     right = np.where(judged > 0, right, np.nan)
@@ -154,6 +154,11 @@ def judged_by_reward(
     return right + wrong, right.astype(np.float64)
 
 
-def judged_by_part(part: Extremes, highest: float) -> tuple[IntArray, FloatArray]:
-    """As judged_by_reward, by a part of the reward of which `highest` is the run's highest."""
+def judged_by_part(part: Extremes, lowest: float, highest: float) -> tuple[IntArray, FloatArray]:
+    """As judged_by_reward, by a part of the reward.
+
+    A part that is the same 0 or less throughout was never earned: nothing is right then.
+    """
+    if lowest == highest <= 0:
+        return part.known, np.zeros(len(part.known))
     return part.known, np.where(part.high == highest, part.at_high, 0).astype(np.float64)

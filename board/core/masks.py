@@ -18,6 +18,7 @@ from board.core.kl import FloatArray
 
 BoolArray = npt.NDArray[np.bool_]
 AtZero = Literal["none", "low"]
+Side = Literal["low", "high"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,13 @@ class MaskRule:
     at_zero: AtZero = "none"
     effect: Literal["masked", "capped"] = "masked"
 
+    def signs(self, bound: Side) -> str:
+        """The advantages A of the tokens that a bound stops, in words; empty for all."""
+        if not self.by_sign:
+            return ""
+        falling = "A ≤ 0" if self.at_zero == "low" else "A < 0"
+        return "A > 0" if bound == "high" else falling
+
 
 RULES: Final[Mapping[str, MaskRule]] = {
     rule.name: rule
@@ -95,7 +103,8 @@ RULES: Final[Mapping[str, MaskRule]] = {
             "mismatch_ratio",
             Threshold("α", 0.5, 0.0, 1.0, 0.005),
             Threshold("β", 5.0, 1.0, 10.0, 0.05),
-            "ratio < α or ratio > β; ratio = exp(logprobs - sampling_logprobs)",
+            "ratio < α or ratio > β; ratio = exp(logprobs - sampling_logprobs), where verl has "
+            "old_logprobs for logprobs",
             'IcePop, arXiv 2510.18855; verl@1dda039 rollout_is_threshold "0.5_5.0"',
         ),
         MaskRule(
@@ -104,7 +113,8 @@ RULES: Final[Mapping[str, MaskRule]] = {
             "mismatch_ratio",
             None,
             Threshold("C", 2.0, 1.0, 10.0, 0.05),
-            "ratio > C, whose weight becomes C; ratio = exp(logprobs - sampling_logprobs)",
+            "ratio > C, whose weight becomes C; ratio = exp(logprobs - sampling_logprobs), where verl "
+            "and TRL have old_logprobs for logprobs",
             "Truncated importance sampling, Yao et al. 2025, Your Efficient RL Framework Secretly "
             "Brings You Off-Policy RL Training; verl@1dda039 rollout_is_threshold 2.0",
             effect="capped",

@@ -6,20 +6,13 @@ are named in every result, for their order changes the number.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Final
 
 import numpy as np
 
 from board.core import kl
 from board.core.kl import FloatArray
-from board.core.step_tokens import IntArray, StepTokens
-from board.core.token_kinds import KINDS
-
-PROBABILITY_EDGES: Final = (0.0, 0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 1.0)
-POSITION_BINS: Final = 20
+from board.core.step_tokens import StepTokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +23,14 @@ class Apart:
     d_mean: nats. forward_k1, forward_k3: KL(first‖second): -d; r - 1 - d. reverse_k1, reverse_k3:
     KL(second‖first), importance-weighted since the first drew the tokens: r d; r d - r + 1. flipped_k3:
     exp(-d) - 1 + d, NeMo-RL's policy_kl_error. multiplicative: mean exp|d|, NeMo-RL's
-    token_mult_prob_error. chi2: mean r² - 1, verl's rollout_corr/chi2_token. ess: (Σr)² / (n Σr²), the
-    share of tokens that weights by r leave effective (verl's rollout_is_eff_sample_size), 0 to 1.
-    Sources: Schulman 2020, Approximating KL Divergence; NeMo-RL@7ea279a docs/guides/grpo.md, Metrics;
-    verl@1dda039 docs/algo/rollout_corr.md and verl/trainer/ppo/rollout_corr_helper.py.
+    token_mult_prob_error. chi2: mean r² - 1, verl's rollout_corr/chi2_token; being an estimate it may be
+    below 0. ess: (Σr)² / (n Σr²), the share of tokens that weights by r leave effective, 0 to 1; verl's
+    rollout_is_eff_sample_size is that of its weights as truncated. verl and NeMo-RL compare the sampler
+    with the trainer before its updates, which is the engine's part of a Decomposition; prime-rl with the
+    trainer as it is, the total. Log-ratios are clamped to ±80 here, to ±20 in verl.
+    Sources: Schulman 2020, Approximating KL Divergence; NeMo-RL@7ea279a docs/guides/grpo.md, Metrics, and
+    nemo_rl/algorithms/loss/loss_functions.py; verl@1dda039 docs/algo/rollout_corr.md and
+    verl/trainer/ppo/rollout_corr_helper.py; prime-rl@559b447 src/prime_rl/trainer/rl/loss.py.
     """
 
     tokens: int
@@ -57,19 +54,19 @@ def apart(d: FloatArray) -> Apart:
         nan = float("nan")
         return Apart(0, nan, nan, nan, nan, nan, nan, nan, nan, nan, nan)
     d = np.clip(d, -kl.MAX_LOG_RATIO, kl.MAX_LOG_RATIO)
-    zero = np.zeros_like(d)
-    r = np.exp(d)
+    rise, fall = np.expm1(d), np.expm1(-d)  # r - 1 and 1/r - 1, with the digits that exp() loses
+    r = rise + 1.0
     squares = float(np.mean(r * r))
     return Apart(
         tokens=len(d),
         d_mean=float(d.mean()),
         d_largest=float(np.abs(d).max()),
         forward_k1=float(-d.mean()),
-        forward_k3=float(kl.mismatch_kl(d, zero).mean()),
+        forward_k3=float(np.maximum(rise - d, 0.0).mean()),
         reverse_k1=float((r * d).mean()),
-        reverse_k3=float((r * d - np.expm1(d)).mean()),
-        flipped_k3=float(kl.k3(d, zero).mean()),
-        multiplicative=float(np.exp(np.abs(d)).mean()),
+        reverse_k3=float((r * d - rise).mean()),
+        flipped_k3=float(np.maximum(fall + d, 0.0).mean()),
+        multiplicative=float(np.maximum(rise, fall).mean()) + 1.0,
         chi2=squares - 1.0,
         ess=float(r.mean()) ** 2 / squares,
     )
@@ -136,86 +133,6 @@ def decompose(tokens: StepTokens) -> Decomposition | None:
         float((stale[known] ** 2).sum()) / squares,
         float((2 * engine * stale)[known].sum()) / squares,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Slice:
-    """Tokens of one sort. d_mean, d_abs: mean of d and of |d|; k3: KL(sampler‖trainer), in nats."""
-
-    name: str
-    tokens: int
-    d_mean: float
-    d_abs: float
-    k3: float
-    multiplicative: float
-
-
-def by_kind(tokens: StepTokens, d: FloatArray) -> list[Slice]:
-    """By kind of token, the largest mean |d| first."""
-    found = _slices(tokens.token_kinds.astype(np.int64), KINDS, d)
-    return sorted(found, key=lambda part: -part.d_abs)
-
-
-def by_piece(tokens: StepTokens, d: FloatArray, least: int = 8) -> list[Slice]:
-    """By piece, of those with `least` tokens or more; the largest mean |d| first."""
-    codes = tokens.codes.astype(np.int64)
-    found = [part for part in _slices(codes, tokens.pieces, d) if part.tokens >= least]
-    return sorted(found, key=lambda part: -part.d_abs)
-
-
-def by_position(tokens: StepTokens, d: FloatArray, bins: int = POSITION_BINS) -> list[Slice]:
-    """By place in the response, in `bins` stretches of equal width up to the longest response."""
-    longest = int(np.diff(tokens.starts).max(initial=0))
-    width = max(-(-longest // bins), 1)
-    names = [f"{i * width} to {min((i + 1) * width, longest) - 1}" for i in range(bins)]
-    return _slices(tokens.positions // width, names, d)
-
-
-def by_turn(tokens: StepTokens, d: FloatArray) -> list[Slice]:
-    """By number of the turn within the response; empty where turns are not known."""
-    if not len(tokens.turns):
-        return []
-    names = [f"{i}" for i in range(int(tokens.turns.max(initial=0)) + 1)]
-    return _slices(tokens.turns.astype(np.int64), names, d)
-
-
-def by_role(tokens: StepTokens, d: FloatArray) -> list[Slice]:
-    """By who speaks; empty where not known."""
-    if not len(tokens.role_codes):
-        return []
-    return _slices(tokens.role_codes.astype(np.int64), tokens.roles, d)
-
-
-def by_probability(tokens: StepTokens, d: FloatArray) -> list[Slice]:
-    """By the probability the sampler gave the token."""
-    p = kl.probability(tokens.arrays["sampling_logprobs"])
-    edges = np.array(PROBABILITY_EDGES)
-    bins = np.clip(np.searchsorted(edges, p, side="right") - 1, 0, len(edges) - 2)
-    bins = np.where(np.isfinite(p), bins, -1)
-    names = [f"{low:g} to {high:g}" for low, high in pairwise(PROBABILITY_EDGES)]
-    return _slices(bins, names, d)
-
-
-def by_lag(tokens: StepTokens, d: FloatArray) -> list[Slice]:
-    """By staleness: the step less the policy_version that sampled; empty where not recorded."""
-    versions = tokens.per_token("policy_version")
-    lags = np.where(np.isfinite(versions), tokens.step - versions, np.nan)
-    known = np.unique(lags[np.isfinite(lags)])
-    bins = np.where(np.isfinite(lags), np.searchsorted(known, lags), -1)
-    return _slices(bins.astype(np.int64), [f"{lag:g}" for lag in known.tolist()], d)
-
-
-def _slices(codes: IntArray, names: Sequence[str], d: FloatArray) -> list[Slice]:
-    keep = np.isfinite(d) & (codes >= 0)
-    codes, d = codes[keep], np.clip(d[keep], -kl.MAX_LOG_RATIO, kl.MAX_LOG_RATIO)
-    zero = np.zeros_like(d)
-    counts = np.bincount(codes, minlength=len(names))
-    columns = (d, np.abs(d), kl.mismatch_kl(d, zero), np.exp(np.abs(d)))
-    sums = [np.bincount(codes, weights=values, minlength=len(names)) for values in columns]
-    return [
-        Slice(names[i], int(counts[i]), *(float(total[i] / counts[i]) for total in sums))
-        for i in np.flatnonzero(counts).tolist()
-    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,7 +65,7 @@ def visits_of(sums: GroupSums, part: str | None, ends: tuple[float, float]) -> V
     if part is None:
         judged, right = judged_by_reward(sums.reward, *ends)
     else:
-        judged, right = judged_by_part(sums.parts[part], ends[1])
+        judged, right = judged_by_part(sums.parts[part], *ends)
     means, rates = np.full((2, len(sums.codes)), np.nan)
     np.divide(sums.total, sums.reward.known, out=means, where=sums.reward.known > 0)
     np.divide(right, judged, out=rates, where=judged > 0)

@@ -24,11 +24,22 @@ Numbers = Mapping[str, Mapping[str, float]]
 
 
 @dataclass(frozen=True, slots=True)
+class SignShares:
+    """Of the tokens whose advantage has one sign, those beyond either bound, the lower, the upper."""
+
+    hit: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
 class RuleShares:
     """How many of the loss tokens a rule of core.masks stops. Shares of the tokens with a value.
 
-    low, high: beyond the rule's lower and upper bound. positive, negative: of the tokens with such an
-    advantage, those that are hit; NaN where there is none or advantages are not known.
+    low, high: beyond the rule's lower and upper bound, of all these tokens. positive, negative: of the
+    tokens with such an advantage, those beyond each bound; NaN where there is no such token or advantages
+    are not known, and where the rule stops none of that sign at that bound (of PPO's clip, say, those
+    with A > 0 below the lower one).
     """
 
     rule: str
@@ -36,16 +47,19 @@ class RuleShares:
     hit: float
     low: float
     high: float
-    positive: float
-    negative: float
+    positive: SignShares
+    negative: SignShares
 
 
 @dataclass(frozen=True, slots=True)
 class _Beyond:
-    """Tokens beyond a bound. numbers: [K] ascending; hits: [signs of the advantage, K]."""
+    """Tokens beyond a bound. numbers: [K] ascending; hits: [signs of the advantage, K]; stopped: signs
+    that the rule stops there, the hits of others being 0.
+    """
 
     numbers: FloatArray
     hits: npt.NDArray[np.uint32]
+    stopped: frozenset[int]
 
     def at(self, number: float) -> npt.NDArray[np.int64]:
         """[signs] for the number of the table that is nearest."""
@@ -65,15 +79,28 @@ class RuleCounts:
         """What these numbers stop; the rule's own where one is left out."""
         rule = RULES[self.rule]
         low, high = _hits(self.low, rule.low, chosen), _hits(self.high, rule.high, chosen)
-        both, total = low + high, int(self.counted.sum())
+        total = int(self.counted.sum())
+        nan = float("nan")
         return RuleShares(
             self.rule,
             total,
-            _share(both.sum(), total),
-            _share(low.sum(), total),
-            _share(high.sum(), total),
-            _share(both[_POSITIVE], self.counted[_POSITIVE]),
-            _share(both[_NEGATIVE], self.counted[_NEGATIVE]),
+            _share((low + high).sum(), total),
+            nan if self.low is None else _share(low.sum(), total),
+            nan if self.high is None else _share(high.sum(), total),
+            self._of_sign(_POSITIVE, low, high),
+            self._of_sign(_NEGATIVE, low, high),
+        )
+
+    def _of_sign(
+        self, sign: int, low: npt.NDArray[np.int64], high: npt.NDArray[np.int64]
+    ) -> SignShares:
+        total, nan = int(self.counted[sign]), float("nan")
+        return SignShares(
+            _share(low[sign] + high[sign], total),
+            _share(low[sign], total) if self.low is not None and sign in self.low.stopped else nan,
+            _share(high[sign], total)
+            if self.high is not None and sign in self.high.stopped
+            else nan,
         )
 
 
@@ -118,13 +145,13 @@ def _counts(
 ) -> RuleCounts:
     signs = _signs(advantages)
     ordered = [np.sort(values[counted & (signs == sign)]) for sign in range(_SIGNS)]
-    falling = {_NEGATIVE, _ZERO} if rule.at_zero == "low" else {_NEGATIVE}
-    every = set(range(_SIGNS))
+    falling = frozenset((_NEGATIVE, _ZERO) if rule.at_zero == "low" else (_NEGATIVE,))
+    rising, every = frozenset((_POSITIVE,)), frozenset(range(_SIGNS))
     return RuleCounts(
         rule.name,
         np.array([len(part) for part in ordered], np.int64),
         _beyond(rule.low, ordered, falling if rule.by_sign else every, own, below=True),
-        _beyond(rule.high, ordered, {_POSITIVE} if rule.by_sign else every, own, below=False),
+        _beyond(rule.high, ordered, rising if rule.by_sign else every, own, below=False),
     )
 
 
@@ -141,7 +168,7 @@ def _signs(advantages: FloatArray) -> npt.NDArray[np.int8]:
 def _beyond(
     threshold: Threshold | None,
     ordered: Sequence[FloatArray],
-    stopped: set[int],
+    stopped: frozenset[int],
     own: Mapping[str, float],
     *,
     below: bool,
@@ -158,7 +185,7 @@ def _beyond(
             hits[sign] = np.searchsorted(values, bounds, side="left")
         else:
             hits[sign] = len(values) - np.searchsorted(values, bounds, side="right")
-    return _Beyond(numbers, hits)
+    return _Beyond(numbers, hits, stopped)
 
 
 def numbers_of(threshold: Threshold, own: Mapping[str, float]) -> FloatArray:

@@ -8,11 +8,18 @@ from typing import Final
 
 import numpy as np
 
-from board.core.kl import FloatArray
 from board.core.masks import recorded_clip
 from board.core.mismatch import (
     Decomposition,
     Likelihood,
+    decompose,
+    engine_ratio,
+    log_ratio,
+    sft_nll,
+    stale_ratio,
+)
+from board.core.mismatch_slices import (
+    Ratios,
     Slice,
     by_kind,
     by_lag,
@@ -21,11 +28,6 @@ from board.core.mismatch import (
     by_probability,
     by_role,
     by_turn,
-    decompose,
-    engine_ratio,
-    log_ratio,
-    sft_nll,
-    stale_ratio,
 )
 from board.core.rule_counts import Numbers, RuleCounts, count_rules
 from board.core.step_tokens import StepTokens
@@ -43,7 +45,7 @@ _ARRAYS: Final = (
 )
 _WHOLE: Final = ReadTokens(_ARRAYS)
 _BRIEF: Final = ReadTokens(_ARRAYS, roles=True)
-_SLICES: Final[Mapping[str, Callable[[StepTokens, FloatArray], list[Slice]]]] = {
+_SLICES: Final[Mapping[str, Callable[[StepTokens, Ratios], list[Slice]]]] = {
     "position": by_position,
     "probability": by_probability,
     "kind": by_kind,
@@ -114,9 +116,11 @@ def _of(
     wanted: Sequence[str],
 ) -> StepMismatch:
     d = log_ratio(tokens)
-    slices = {} if d is None else {name: tuple(_SLICES[name](tokens, d)) for name in wanted}
-    for name, part in ((ENGINE_LAG, engine_ratio(tokens)), (STALE_LAG, stale_ratio(tokens))):
-        slices[name] = () if part is None else tuple(by_lag(tokens, part))
+    ratios = None if d is None else Ratios(d)
+    slices = {} if ratios is None else {n: tuple(_SLICES[n](tokens, ratios)) for n in wanted}
+    if slices.get("lag"):
+        for name, part in ((ENGINE_LAG, engine_ratio(tokens)), (STALE_LAG, stale_ratio(tokens))):
+            slices[name] = () if part is None else tuple(by_lag(tokens, Ratios(part)))
     return StepMismatch(
         tokens.step,
         len(tokens.indices),

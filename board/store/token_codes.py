@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,11 @@ from board.core.pieces import Coding, detect_coding, display_pieces, joined
 from board.core.records import FloatArray
 from board.core.token_kinds import kinds_of
 from board.core.vocabulary import Vocabulary, id_texts
+
+IntArray = npt.NDArray[np.int64]
+
+_LARGEST_ID: Final = 1 << 22
+"""Vocabularies are smaller; a table of them is 32 MB."""
 
 
 class TokenCodes:
@@ -44,11 +49,12 @@ class TokenCodes:
         """All ids at once: most occur many times, and each is decoded once."""
         known = np.isfinite(ids)
         codes = np.full(len(ids), -1, np.int32)
-        inverse, unique = pd.factorize(ids[known].astype(np.int64))
-        numbers: list[int] = unique.tolist()
-        self._learn([number for number in numbers if number not in self._codes])
-        own = np.array([self._codes[number] for number in numbers], np.int32)
-        codes[known] = own[inverse] if len(own) else 0
+        if known.any():
+            unique, inverse = _distinct(ids[known].astype(np.int64))
+            numbers: list[int] = unique.tolist()
+            self._learn([number for number in numbers if number not in self._codes])
+            own = np.array([self._codes[number] for number in numbers], np.int32)
+            codes[known] = own[inverse]
         return codes
 
     def _learn(self, ids: list[int]) -> None:
@@ -71,3 +77,15 @@ class TokenCodes:
         special = [place - first for place in self._special if place >= first]
         self._kinds = np.append(self._kinds, kinds_of(self.shown[first:], special))
         return self._kinds
+
+
+def _distinct(ids: IntArray) -> tuple[IntArray, IntArray]:
+    """(ids that occur, [n] the place of each id among them); by a table where ids are small."""
+    if ids.min() < 0 or ids.max() > _LARGEST_ID:
+        unique, inverse = np.unique(ids, return_inverse=True)
+        return unique, inverse
+    places = np.zeros(int(ids.max()) + 1, np.int64)
+    places[ids] = 1
+    unique = np.flatnonzero(places)
+    places[unique] = np.arange(len(unique))
+    return unique, places[ids]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import pandas as pd
@@ -11,9 +11,16 @@ import streamlit as st
 
 from board.charts.curves import CurveOptions
 from board.charts.layout import notes_of
-from board.charts.mismatch_charts import StepValue, distances, likelihoods, parts, rule_curves
-from board.core.masks import RULES
-from board.core.mismatch import Slice
+from board.charts.mismatch_charts import (
+    StepValue,
+    distances,
+    likelihoods,
+    over_lags,
+    parts,
+    rule_curves,
+)
+from board.core.masks import RULES, Side
+from board.core.mismatch_slices import Slice, pooled
 from board.store.mismatch import ENGINE_LAG, SCANNED_ROLLOUTS, STALE_LAG, StepMismatch
 from board.store.run import Run
 from board.store.stepwise import Stepwise
@@ -22,6 +29,7 @@ from board.views._rule_bounds import Bounds, bounds_of, bounds_told
 from board.views._text import plain
 
 _WATCH_SECONDS: Final = 2.5
+_SIDES: Final[tuple[Side, ...]] = ("high", "low")
 
 
 def over_steps(run: Run) -> None:
@@ -131,55 +139,68 @@ def _rule_over_steps(found: Sequence[StepValue], bounds: Bounds) -> None:
         rule = str(_state.get("rule"))
         told = bounds_told(RULES[rule], bounds[rule])
         st.caption(plain(f"Bounds {told}. {RULES[rule].formula}. {RULES[rule].source}", 400))
-        _draw(rule_curves(found, rule, dark=_page.dark()), f"rule_{rule}")
+        sides: list[Side] = [side for side in _SIDES if getattr(RULES[rule], side) is not None]
+        for column, side in zip(st.columns(len(sides), gap="small"), sides, strict=True):
+            with column:
+                _rule_beyond(found, rule, side)
+
+
+def _rule_beyond(found: Sequence[StepValue], rule: str, bound: Side) -> None:
+    word = "Above the upper bound" if bound == "high" else "Below the lower bound"
+    sign = RULES[rule].signs(bound)
+    stops = f" :gray[stops only tokens with {plain(sign)}]" if sign else ""
+    st.markdown(f"**{word}**{stops}")
+    _draw(rule_curves(found, rule, bound, dark=_page.dark()), f"rule_{rule}_{bound}")
 
 
 def _by_lag(found: Sequence[StepMismatch]) -> None:
     """How far they are apart by how many versions the sampling weights lag, over all steps read."""
-    names = {
-        "lag": "KL(sampler‖trainer), k3",
-        ENGINE_LAG: "engine alone, k3",
-        STALE_LAG: "staleness alone, k3",
-    }
-    parts = {
-        title: _means([part for step in found for part in step.slices.get(name, ())])
+    names = {"lag": "whole", ENGINE_LAG: "engine alone", STALE_LAG: "staleness alone"}
+    by_part = {
+        title: pooled(part for step in found for part in step.slices.get(name, ()))
         for name, title in names.items()
     }
-    if not parts[names["lag"]]:
+    by_part = {title: parts for title, parts in by_part.items() if parts}
+    if "whole" not in by_part:
         st.caption(
             "Not recorded in this run: policy_version, which tells how stale the sampler was."
         )
         return
+    st.markdown(
+        "**By policy lag** :gray[step less the policy_version that sampled, all steps read]"
+    )
+    left, right = st.columns(2, gap="small")
+    with left, st.container(border=True, height="stretch"):
+        st.markdown("**KL(sampler‖trainer), k3** :gray[over the lag, nats]")
+        figure = over_lags(by_part, "k3", dark=_page.dark())
+        st.plotly_chart(figure, key=f"lags_{_state.get('run')}", theme=None)
+    with right:
+        _lag_table(by_part)
+
+
+def _lag_table(by_part: Mapping[str, Sequence[Slice]]) -> None:
+    """Tokens and means at each lag. by_part: "whole" among them."""
+    k3 = {title: {part.name: part.k3 for part in parts} for title, parts in by_part.items()}
     rows = [
-        {"lag": lag, "tokens": tokens, "mean |d|": size}
-        | {title: parts[title][lag][2] for title in parts if lag in parts[title]}
-        for lag, (tokens, size, _) in sorted(parts[names["lag"]].items())
+        {"lag": float(one.name), "tokens": one.tokens, "mean |d|": one.d_abs}
+        | {f"k3, {title}": own.get(one.name) for title, own in k3.items()}
+        for one in sorted(by_part["whole"], key=lambda part: float(part.name))
     ]
-    st.markdown("**By policy lag** :gray[step less the policy_version that sampled]")
     st.dataframe(
         pd.DataFrame(rows),
         hide_index=True,
         row_height=36,
-        placeholder="not recorded",
+        height=min(36 * (len(rows) + 1) + 3, 320),
+        placeholder="–",
         column_config={
-            "lag": st.column_config.NumberColumn("lag, versions", format="%g"),
+            "lag": st.column_config.NumberColumn("lag", format="%g", help="Versions."),
             "tokens": st.column_config.NumberColumn("tokens", format="localized"),
             **{
-                name: st.column_config.NumberColumn(f"{name}, nats", format="%.3g")
-                for name in ("mean |d|", *parts)
+                name: st.column_config.NumberColumn(name, format="%.3g", help="Nats.")
+                for name in ("mean |d|", *(f"k3, {title}" for title in by_part))
             },
         },
     )
-
-
-def _means(slices: Sequence[Slice]) -> dict[float, tuple[int, float, float]]:
-    """By lag: tokens, mean |d| and mean k3 over the tokens of all slices."""
-    sums: dict[float, tuple[int, float, float]] = {}
-    for one in slices:
-        tokens, size, k3 = sums.get(float(one.name), (0, 0.0, 0.0))
-        added = (tokens + one.tokens, size + one.d_abs * one.tokens, k3 + one.k3 * one.tokens)
-        sums[float(one.name)] = added
-    return {lag: (tokens, size / tokens, k3 / tokens) for lag, (tokens, size, k3) in sums.items()}
 
 
 def _index_curve(run: Run) -> None:

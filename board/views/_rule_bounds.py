@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import pandas as pd
 import streamlit as st
@@ -15,6 +16,16 @@ from board.views import _state
 from board.views._text import plain
 
 Bounds = dict[str, dict[str, float]]
+
+_SHARES: Final = {
+    "hit": "Of all loss tokens, those that the rule stops.",
+    "below": "Of all loss tokens, those stopped below the lower bound.",
+    "above": "Of all loss tokens, those stopped above the upper bound.",
+    "A > 0 below": "Of the tokens with a positive advantage, those stopped below the lower bound.",
+    "A > 0 above": "Of the tokens with a positive advantage, those stopped above the upper bound.",
+    "A < 0 below": "Of the tokens with a negative advantage, those stopped below the lower bound.",
+    "A < 0 above": "Of the tokens with a negative advantage, those stopped above the upper bound.",
+}
 
 
 def bounds_of(run: Run) -> Bounds:
@@ -47,14 +58,14 @@ def show_rules(run: Run, found: StepMismatch) -> None:
             row_height=36,
             placeholder="–",
             column_config={
-                name: st.column_config.NumberColumn(name, format="percent")
-                for name in ("hit", "low", "high", "A > 0", "A < 0")
+                name: st.column_config.NumberColumn(name, format="percent", help=explained)
+                for name, explained in _SHARES.items()
             },
         )
         st.caption(
-            "Shares of loss tokens; low and high are beyond the lower and the upper bound, A > 0 and "
-            "A < 0 of tokens with such an advantage. Bounds are the papers' unless the run's settings or "
-            "you set them; the sources stand beside the fields under Bounds."
+            "Shares of loss tokens, those with A > 0 and A < 0 among their own; a dash where a rule "
+            "stops none. Bounds are the papers' unless the run's settings or you set them; the sources "
+            "stand beside the fields under Bounds."
         )
         lacking = [RULES[name].label for name in RULES if name not in {r.rule for r in shares}]
         if lacking:
@@ -118,16 +129,18 @@ def _rules_frame(run: Run, shares: Sequence[RuleShares], bounds: Bounds) -> pd.D
             {
                 "rule": RULES[one.rule].label,
                 "bounds": bounds_told(RULES[one.rule], bounds[one.rule]),
-                "of": "you"
+                "set by": "you"
                 if one.rule in chosen
                 else "the run"
                 if one.rule in own
                 else "the paper",
                 "hit": one.hit,
-                "low": one.low,
-                "high": one.high,
-                "A > 0": one.positive,
-                "A < 0": one.negative,
+                "below": one.low,
+                "above": one.high,
+                "A > 0 below": one.positive.low,
+                "A > 0 above": one.positive.high,
+                "A < 0 below": one.negative.low,
+                "A < 0 above": one.negative.high,
             }
             for one in shares
         ]

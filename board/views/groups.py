@@ -102,7 +102,10 @@ def _judged_by(found: RunGroups) -> str:
 
 def _right_words(found: RunGroups) -> str:
     if found.right_by:
-        return f"Right is the highest value of {found.right_by}; mean over groups."
+        return (
+            f"Right is the highest value of {found.right_by}; where it is 0 or less throughout, nothing "
+            "is right. Mean over groups."
+        )
     return (
         "No part of the reward says what is right: the highest reward of the run counts as right, the "
         "lowest as wrong, and what lies between as not judged. Mean over groups."
@@ -293,7 +296,11 @@ def _fit_help(fit: StepFit) -> str:
 
 
 def _advantages(found: RunGroups, fit: StepFit | None, step: int) -> None:
-    st.markdown("#### Advantages, as recorded and as the rewards give them")
+    labels = "; ".join(f"{one.label}: {one.formula}" for one in CONVENTIONS.values())
+    st.markdown(
+        "#### Advantages, as recorded and as the rewards give them",
+        help=plain(f"Compared with {labels}. The one that fits most steps is shown.", 900),
+    )
     if fit is None:
         st.caption("Not recorded at this step: advantage.")
         return

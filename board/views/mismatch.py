@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import pandas as pd
 import streamlit as st
@@ -46,9 +46,19 @@ _FIELDS: Final = {
     "reverse_k1": ("KL(trainer‖sampler), k1", "r d, nats: importance-weighted, the sampler drew"),
     "reverse_k3": ("KL(trainer‖sampler), k3", "r d - r + 1, nats: importance-weighted"),
     "multiplicative": ("mean exp|d|", "NeMo-RL token_mult_prob_error"),
-    "chi2": ("χ²", "mean r² - 1: verl rollout_corr/chi2_token"),
-    "ess": ("ESS", "(Σr)² / (n Σr²), share of tokens that stay effective"),
+    "flipped_k3": (
+        "NeMo-RL policy_kl_error",
+        "exp(-d) - 1 + d, nats: NeMo-RL policy_kl_error",
+    ),
+    "chi2": ("χ²", "mean r² - 1, an estimate that may be below 0: verl rollout_corr/chi2_token"),
+    "ess": ("ESS", "(Σr)² / (n Σr²), share of tokens that stay effective; verl truncates r first"),
     "d_largest": ("largest |d|", "nats"),
+}
+_PARTS: Final = {
+    "whole": "logprobs against sampling_logprobs: what prime-rl compares.",
+    "engine": "old_logprobs against sampling_logprobs, the same weights in two programs: what verl and "
+    "NeMo-RL compare.",
+    "staleness": "logprobs against old_logprobs: what updates since then changed.",
 }
 _CARDS: Final = ("forward_k3", "forward_k1", "multiplicative", "chi2", "ess")
 _WHAT_D_IS: Final = (
@@ -66,32 +76,45 @@ def _cards(found: Decomposition) -> None:
 
 
 def _parts_table(found: Decomposition) -> None:
-    """The estimators of the whole mismatch and of its two parts."""
-    rows: list[tuple[str, Apart | None]] = [
-        ("whole: sampler → trainer", found.total),
-        ("engine: sampler → trainer before updates", found.engine),
-        ("staleness: before updates → trainer now", found.staleness),
+    """The estimators of the whole mismatch and of its two parts, side by side."""
+    columns = {"whole": found.total, "engine": found.engine, "staleness": found.staleness}
+    rows = [
+        {"measure": label}
+        | {name: _shown(apart, field) for name, apart in columns.items() if apart is not None}
+        for field, (label, _) in _FIELDS.items()
     ]
-    frame = pd.DataFrame(
-        [
-            {"part": name, **{f: getattr(apart, f) for f in _FIELDS}, "tokens": apart.tokens}
-            for name, apart in rows
-            if apart is not None
-        ]
+    tokens = {name: f"{apart.tokens:,}" for name, apart in columns.items() if apart is not None}
+    st.dataframe(
+        pd.DataFrame([*rows, {"measure": "tokens"} | tokens]),
+        hide_index=True,
+        row_height=33,
+        height=33 * (len(rows) + 2) + 3,
+        column_config={
+            name: st.column_config.TextColumn(name, help=explained, alignment="right")
+            for name, explained in _PARTS.items()
+        },
     )
-    config: dict[str, Any] = {
-        field: st.column_config.NumberColumn(label, help=formula, format="%.3g")
-        for field, (label, formula) in _FIELDS.items()
-    }
-    config["ess"] = st.column_config.NumberColumn("ESS", help=_FIELDS["ess"][1], format="percent")
-    st.dataframe(frame, hide_index=True, row_height=36, column_config=config, placeholder="–")
+    st.caption(plain(_parts_words(found), 300))
+
+
+def _shown(apart: Apart, field: str) -> str:
+    return number(float(getattr(apart, field)), "share" if field == "ess" else "")
+
+
+def _parts_words(found: Decomposition) -> str:
     if found.engine is None:
-        st.caption("Not recorded at this step: old_logprobs, which tell engine from staleness.")
-    elif found.engine_share == found.engine_share:
-        st.caption(
-            f"Of the squared log-ratios {found.engine_share:.0%} are the engine's, "
-            f"{found.staleness_share:.0%} staleness and {found.cross_share:.0%} their product."
-        )
+        return "Not recorded at this step: old_logprobs, which tell engine from staleness."
+    if found.engine_share != found.engine_share:
+        return "No token differs of which all three are known."
+    return (
+        f"Of the squared log-ratios {found.engine_share:.0%} are the engine's, "
+        f"{found.staleness_share:.0%} staleness and {found.cross_share:.0%} their product."
+    )
+
+
+def _measures_words() -> str:
+    formulas = "; ".join(f"{label}: {formula}" for label, formula in _FIELDS.values())
+    return f"{_WHAT_D_IS} {formulas}."
 
 
 def _where(found: StepMismatch) -> None:
@@ -165,13 +188,14 @@ def _render() -> None:
         st.caption(f"{found.total - found.read:,} rollouts of the step could not be read.")
     if found.parts is not None:
         _cards(found.parts)
-        _parts_table(found.parts)
-    if found.parts is not None or found.rules:
-        left, right = st.columns([1.1, 1], gap="small")
-        with left:
-            _where(found)
+        left, right = st.columns([1, 1.1], gap="small")
+        with left, st.container(border=True, height="stretch"):
+            st.markdown("**How far they are apart**", help=plain(_measures_words(), 1200))
+            _parts_table(found.parts)
         with right:
-            show_rules(run, found)
+            _where(found)
+    if found.parts is not None or found.rules:
+        show_rules(run, found)
     if found.likelihood:
         _likelihood(found.likelihood)
     whole = found.parts is not None or found.rules or found.likelihood

@@ -15,6 +15,7 @@ from board.charts.mismatch_charts import (
     StepValue,
     distances,
     likelihoods,
+    over_lags,
     parts,
     rule_curves,
     slice_bars,
@@ -23,8 +24,9 @@ from board.charts.prompt_charts import prompt_course
 from board.charts.run_charts import RunSteps, overlaid_runs
 from board.charts.word_charts import shares_said
 from board.core.environments import EnvCurves, curves_from
-from board.core.mismatch import Decomposition, Likelihood, Slice, apart
-from board.core.rule_counts import RuleShares
+from board.core.mismatch import Decomposition, Likelihood, apart
+from board.core.mismatch_slices import Slice
+from board.core.rule_counts import RuleShares, SignShares
 
 NAN = float("nan")
 PLAIN = CurveOptions(band="none")
@@ -79,10 +81,16 @@ def test_bars_of_tokens_show_spaces_and_say_how_many_are_left_out() -> None:
     assert "24 of 30" in notes_of(figure)[0]
 
 
+def shares(high: float) -> RuleShares:
+    """As TIS has them: no lower bound; no token has A < 0."""
+    unknown = SignShares(NAN, NAN, NAN)
+    return RuleShares("tis", 2, high, NAN, high, SignShares(high / 2, NAN, high / 2), unknown)
+
+
 def value(step: int, share: float) -> StepValue:
     d = np.array([0.1, -0.1]) * step
     whole = Decomposition(apart(d), None, None, NAN, NAN, NAN)
-    return StepValue(step, whole, [RuleShares("tis", 2, share, 0.0, share, NAN, NAN)])
+    return StepValue(step, whole, [shares(share)])
 
 
 def test_mismatch_over_steps_is_that_of_each_step() -> None:
@@ -92,9 +100,25 @@ def test_mismatch_over_steps_is_that_of_each_step() -> None:
     assert np.isnan(chi2.y[2])
     (whole,) = parts(found, dark=True).data
     assert list(whole.x) == [1, 2, 3]
-    names = [trace.name for trace in rule_curves(found, "tis", dark=True).data]
-    assert names == ["beyond the upper bound", "beyond the lower bound"]
-    assert rule_curves(found, "icepop", dark=True).data == ()
+
+
+def test_what_a_rule_does_not_stop_has_no_curve() -> None:
+    found = [value(1, 0.5), value(2, 0.25), StepValue(3, None, [])]
+    whole, rising = rule_curves(found, "tis", "high", dark=True).data
+    assert (whole.name, rising.name) == ("of all loss tokens", "of those with A &gt; 0")
+    np.testing.assert_array_equal(whole.y, [0.5, 0.25, NAN])
+    np.testing.assert_array_equal(rising.y, [0.25, 0.125, NAN])
+    assert rule_curves(found, "tis", "low", dark=True).data == ()
+    assert rule_curves(found, "icepop", "high", dark=True).data == ()
+
+
+def test_the_curve_over_the_lag_is_ordered_by_lag() -> None:
+    whole = [Slice("10", 5, 0.0, 0.2, 0.3, 1.0), Slice("2", 9, 0.0, 0.1, 0.1, 1.0)]
+    figure = over_lags({"whole": whole, "engine alone": whole[:1]}, "k3", dark=True)
+    line, engine = figure.data
+    assert (list(line.x), list(line.y)) == ([2.0, 10.0], [0.1, 0.3])
+    assert "9 tokens" in line.text[0]
+    assert (engine.name, list(engine.x)) == ("engine alone", [10.0])
 
 
 @dataclass

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from made_tokens import step_tokens
 
-from board.core import mismatch
+from board.core import mismatch, mismatch_slices
 from board.core.masks import RULES, hit, numbers_from_text, numbers_text, thresholds_of
-from board.core.rule_counts import count_rules
+from board.core.mismatch_slices import Ratios
+from board.core.rule_counts import SignShares, count_rules
 
 
 def test_policies_that_agree_are_not_apart() -> None:
@@ -66,14 +67,14 @@ def test_slices_hold_every_token_once() -> None:
     d = mismatch.log_ratio(tokens)
     assert d is not None
     for parts in (
-        mismatch.by_kind(tokens, d),
-        mismatch.by_position(tokens, d, 3),
-        mismatch.by_probability(tokens, d),
-        mismatch.by_lag(tokens, d),
+        mismatch_slices.by_kind(tokens, Ratios(d)),
+        mismatch_slices.by_position(tokens, Ratios(d), 3),
+        mismatch_slices.by_probability(tokens, Ratios(d)),
+        mismatch_slices.by_lag(tokens, Ratios(d)),
     ):
         assert sum(part.tokens for part in parts) == 6
         assert sum(part.tokens * part.d_mean for part in parts) == pytest.approx(d.sum())
-    assert [part.name for part in mismatch.by_lag(tokens, d)] == ["0", "2"]
+    assert [part.name for part in mismatch_slices.by_lag(tokens, Ratios(d))] == ["0", "2"]
 
 
 def test_tokens_outside_the_loss_are_in_no_slice() -> None:
@@ -81,7 +82,7 @@ def test_tokens_outside_the_loss_are_in_no_slice() -> None:
     tokens = step_tokens([2], arrays, in_loss=[True, False])
     d = mismatch.log_ratio(tokens)
     assert d is not None
-    assert sum(part.tokens for part in mismatch.by_kind(tokens, d)) == 1
+    assert sum(part.tokens for part in mismatch_slices.by_kind(tokens, Ratios(d))) == 1
 
 
 def test_rules_tell_low_from_high_and_the_advantage_s_sign() -> None:
@@ -90,9 +91,140 @@ def test_rules_tell_low_from_high_and_the_advantage_s_sign() -> None:
     tokens = step_tokens([2, 2], arrays, advantage=[1, -1])
     found = {counts.rule: counts.shares({}) for counts in count_rules(tokens)}
     assert (found["icepop"].low, found["icepop"].high, found["icepop"].hit) == (0.25, 0.25, 0.5)
-    assert (found["icepop"].positive, found["icepop"].negative) == (1.0, 0.0)
-    assert (found["tis"].low, found["tis"].high) == (0.0, 0.25)
+    assert found["icepop"].positive == SignShares(1.0, 0.5, 0.5)
+    assert found["icepop"].negative == SignShares(0.0, 0.0, 0.0)
+    assert found["tis"].high == 0.25
+    assert math.isnan(found["tis"].low)  # it has no lower bound: not recorded is not zero
     assert "ratio_clip" not in found  # no old_logprobs
+
+
+def drawn(size: int) -> dict[str, np.ndarray]:
+    dice = np.random.default_rng(3)
+    policy = -dice.exponential(size=size)
+    arrays = {
+        name: policy + dice.normal(scale=0.4, size=size)
+        for name in ("logprobs", "old_logprobs", "sampling_logprobs")
+    }
+    arrays["sampling_logprobs"][::17] = np.nan
+    return arrays | {"advantages": dice.choice([-1.5, 0.0, 1.0, np.nan], size)}
+
+
+def plainly_stopped(rule: str, one: dict[str, float]) -> str | None:
+    """Which bound a token is beyond, as the papers have it; None where it is not stopped."""
+    advantage, ratio = one["advantages"], math.exp(one["logprobs"] - one["sampling_logprobs"])
+    if rule == "ratio_clip":
+        clip = math.exp(one["logprobs"] - one["old_logprobs"])
+        if advantage > 0 and clip > 1.2:
+            return "high"
+        return "low" if advantage < 0 and clip < 0.8 else None
+    if rule == "dppo":
+        delta = math.exp(one["logprobs"]) - math.exp(one["sampling_logprobs"])
+        if advantage > 0:
+            return "high" if delta > 0.2 else None
+        return "low" if advantage <= 0 and delta < -0.2 else None
+    if rule == "icepop":
+        return "high" if ratio > 5 else "low" if ratio < 0.5 else None
+    return "high" if ratio > 2 else None
+
+
+def share(hits: list[bool]) -> float:
+    return sum(hits) / len(hits) if hits else math.nan
+
+
+def test_shares_by_bound_and_sign_are_those_of_a_plain_loop_over_tokens() -> None:
+    arrays, in_loss = drawn(800), [i % 5 > 0 for i in range(800)]
+    tokens = step_tokens([500, 300], arrays, in_loss=in_loss)
+    needs = {"ratio_clip": "old_logprobs"}
+    counted = count_rules(tokens)
+    assert [counts.rule for counts in counted] == [*RULES]
+    for counts in counted:
+        first = needs.get(counts.rule, "sampling_logprobs")
+        kept = [
+            {name: float(values[i]) for name, values in arrays.items()}
+            for i in range(800)
+            if in_loss[i] and not math.isnan(arrays[first][i])
+        ]
+        beyond = [plainly_stopped(counts.rule, one) for one in kept]
+        shares = counts.shares({})
+        assert shares.tokens == len(kept)
+        assert shares.hit == pytest.approx(share([b is not None for b in beyond]))
+        assert shares.hit > 0
+        for side in ("low", "high"):
+            if getattr(RULES[counts.rule], side) is None:
+                continue
+            assert getattr(shares, side) == pytest.approx(share([b == side for b in beyond]))
+            for sign, own in ((1, shares.positive), (-1, shares.negative)):
+                among = [
+                    b == side
+                    for b, one in zip(beyond, kept, strict=True)
+                    if one["advantages"] * sign > 0
+                ]
+                told = getattr(own, side)
+                # Never stopped: not drawn as zero.
+                is_stopped = not RULES[counts.rule].by_sign or (sign > 0) == (side == "high")
+                assert told == pytest.approx(share(among)) if is_stopped else math.isnan(told)
+
+
+@pytest.mark.parametrize("advantage", [2.0, -2.0, 0.0])
+@pytest.mark.parametrize("ratio", [0.5, 0.79, 0.81, 1.0, 1.27, 1.29, 3.0])
+def test_a_token_is_clipped_where_ppo_s_objective_is_flat(advantage: float, ratio: float) -> None:
+    def objective(r: float) -> float:
+        return min(r * advantage, min(max(r, 1 - 0.2), 1 + 0.28) * advantage)
+
+    slope = (objective(ratio + 1e-6) - objective(ratio - 1e-6)) / 2e-6
+    numbers = {"ε low": 0.2, "ε high": 0.28}
+    clipped = hit(RULES["ratio_clip"], np.array([ratio]), numbers, np.array([advantage]))
+    assert clipped[0] == (advantage != 0 and slope == pytest.approx(0))
+
+
+def test_estimators_are_those_of_a_plain_loop_over_tokens() -> None:
+    arrays = drawn(300)
+    found = mismatch.decompose(step_tokens([300], arrays))
+    assert found is not None
+    pairs = {
+        "total": ("logprobs", "sampling_logprobs"),
+        "engine": ("old_logprobs", "sampling_logprobs"),
+        "staleness": ("logprobs", "old_logprobs"),
+    }
+    for part, (second, first) in pairs.items():
+        d = [x - y for x, y in zip(arrays[second], arrays[first], strict=True) if x - y == x - y]
+        r, n = [math.exp(x) for x in d], len(d)
+        expected = {
+            "tokens": n,
+            "d_largest": max(abs(x) for x in d),
+            "forward_k1": sum(-x for x in d) / n,
+            "forward_k3": sum(y - 1 - x for x, y in zip(d, r, strict=True)) / n,
+            "reverse_k1": sum(y * x for x, y in zip(d, r, strict=True)) / n,
+            "reverse_k3": sum(y * x - y + 1 for x, y in zip(d, r, strict=True)) / n,
+            "flipped_k3": sum(1 / y - 1 + x for x, y in zip(d, r, strict=True)) / n,
+            "multiplicative": sum(max(y, 1 / y) for y in r) / n,
+            "chi2": sum(y * y for y in r) / n - 1,
+            "ess": sum(r) ** 2 / (n * sum(y * y for y in r)),
+        }
+        for name, value in expected.items():
+            assert getattr(getattr(found, part), name) == pytest.approx(value), (part, name)
+
+
+def test_slices_are_means_of_a_plain_loop_and_pool_by_tokens() -> None:
+    arrays = drawn(60)
+    tokens = step_tokens([40, 20], arrays, policy_version=[5, 3])
+    d = mismatch.log_ratio(tokens)
+    assert d is not None
+    whole = mismatch_slices.by_lag(tokens, Ratios(d))
+    halves = [
+        mismatch_slices.by_lag(tokens, Ratios(np.where(np.arange(60) % 3 == part, d, np.nan)))
+        for part in range(3)
+    ]
+    for slices in (whole, mismatch_slices.pooled(part for half in halves for part in half)):
+        by_lag = {part.name: part for part in slices}
+        assert {*by_lag} == {"0", "2"}
+        for name, places in (("0", range(40)), ("2", range(40, 60))):
+            own = [float(d[i]) for i in places if d[i] == d[i]]
+            assert by_lag[name].tokens == len(own)
+            assert by_lag[name].d_mean == pytest.approx(sum(own) / len(own))
+            assert by_lag[name].d_abs == pytest.approx(sum(map(abs, own)) / len(own))
+            k3 = sum(math.exp(x) - 1 - x for x in own) / len(own)
+            assert by_lag[name].k3 == pytest.approx(k3)
 
 
 def test_counts_say_of_every_number_what_the_rule_itself_would_stop() -> None:
@@ -115,8 +247,8 @@ def test_counts_say_of_every_number_what_the_rule_itself_would_stop() -> None:
             stopped = hit(rule, values, numbers, arrays["advantages"])
             shares = counts.shares(numbers)
             assert shares.hit == pytest.approx(stopped.mean())
-            assert shares.positive == pytest.approx(stopped[arrays["advantages"] > 0].mean())
-            assert shares.negative == pytest.approx(stopped[arrays["advantages"] < 0].mean())
+            assert shares.positive.hit == pytest.approx(stopped[arrays["advantages"] > 0].mean())
+            assert shares.negative.hit == pytest.approx(stopped[arrays["advantages"] < 0].mean())
 
 
 def test_numbers_of_rules_survive_the_url() -> None:
