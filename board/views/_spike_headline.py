@@ -28,7 +28,7 @@ def show(spike: Spike, headline: Headline, metric: Metric) -> None:
         st.markdown(f"## {_sentence(headline)}")
         st.markdown(_whole_words(spike.found, headline, metric))
         if headline.what == "piece" and headline.type is not None:
-            st.code(piece_shown(headline.type.name), language=None)
+            st.text(f"⟦{piece_shown(headline.type.name)}⟧")
         if headline.token is not None:
             _show_top_token(spike.found, headline, headline.token)
     with right, st.container(border=True, height="stretch"):
@@ -96,7 +96,7 @@ def _show_top_token(found: Contributions, headline: Headline, token: TokenShare)
         f"token {token.position}, {number(token.value)} {unit}{alone}"
     )
     if headline.what != "piece":
-        st.code(f"{before}⟦{piece}⟧{after}", language=None, wrap_lines=True)
+        st.text(f"{before}⟦{piece}⟧{after}")
     st.page_link(
         _state.VIEWS / "rollout.py",
         label=f"Open token {token.position} of rollout {token.index}",

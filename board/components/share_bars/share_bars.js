@@ -20,6 +20,8 @@ function rowOf(row, { of_bars, of_ticks }, at) {
   element.setAttribute("role", "listitem");
   element.title = `${row.name}: ${metric} ${of_bars}, ${tokens} ${of_ticks}`;
   const track = make("div", "track");
+  const zero = make("i", "zero");
+  zero.style.left = at(0);
   const bar = make("i", "bar");
   const [left, right] = [Math.min(row.of_metric, 0), Math.max(row.of_metric, 0)];
   bar.style.left = at(left);
@@ -28,14 +30,15 @@ function rowOf(row, { of_bars, of_ticks }, at) {
   tick.style.left = at(row.of_tokens);
   const told = make("b", "", metric);
   told.style.left = at(Math.max(row.of_metric, row.of_tokens, 0));
-  track.append(bar, tick, told);
+  track.append(zero, bar, tick, told);
   element.append(make("span", "name", row.name), track);
   return element;
 }
 
 function percent(share) {
   const value = 100 * share;
-  return `${value.toFixed(value === 0 || Math.abs(value) >= 1 ? 0 : 1)} %`.replace("-", "−");
+  const shown = value.toFixed(value === 0 || Math.abs(value) >= 1 ? 0 : 1);
+  return `${shown.replace(/^-(?=0\.0$)/, "").replace("-", "−")} %`;
 }
 
 function make(tag, name = "", text = "") {
