@@ -105,7 +105,8 @@ def render() -> bool:
     st.session_state[_RUN] = run
     if _cached.is_building(info, options):
         _watch_building(info, options)
-    if run.rollout_count == 0:
+    # While an index is made there are rollouts before there are means of a step.
+    if run.rollout_count == 0 or not len(run.steps):
         _show_empty_run(run)
         return False
     with st.sidebar:

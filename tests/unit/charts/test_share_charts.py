@@ -9,15 +9,17 @@ from board.core.findings.finding import Finding, Target
 
 def test_types_beyond_seven_are_drawn_as_one_and_nothing_is_lost() -> None:
     shares = [Share(f"kind {i}", 0.1, 0.1) for i in range(10)]
-    bars = shares_chart(shares, "k3", "kl", dark=True).data[0]
-    assert len(bars.x) == 7
-    assert sum(bars.x) == pytest.approx(100)
-    assert bars.y[-1] == "4 others"
+    bars = shares_chart(shares, "k3", "kl", dark=True)
+    assert len(bars.rows) == 7
+    assert sum(row.of_metric for row in bars.rows) == pytest.approx(1)
+    assert bars.rows[-1].name == "4 others"
 
 
-def test_a_name_of_a_type_is_not_interpreted() -> None:
-    figure = shares_chart([Share("<b>x", 1.0, 1.0)], "k3", "kl", dark=False)
-    assert figure.data[0].y[0] == "&lt;b&gt;x"
+def test_the_axis_of_shares_holds_every_bar_and_tick_and_zero() -> None:
+    above = shares_chart([Share("a", 0.9, 0.2)], "k3", "kl", dark=False)
+    assert (above.low, above.high) == (0, 0.9)
+    signed = shares_chart([Share("a", 1.2, 0.5), Share("b", -0.2, 0.5)], "k1", "kl", dark=False)
+    assert (signed.low, signed.high) == (-0.2, 1.2)
 
 
 def finding(title: str, first: int | None, last: int | None) -> Finding:

@@ -12,7 +12,13 @@ MARKUP_SINKS = ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write"
 
 
 @pytest.mark.parametrize(
-    "script", [*SCRIPTS, FOLDER / "uplot" / "uPlot.iife.min.js"], ids=lambda path: path.stem
+    "script",
+    [
+        *SCRIPTS,
+        FOLDER / "uplot" / "uPlot.iife.min.js",
+        FOLDER.parent / "share_bars" / "share_bars.js",
+    ],
+    ids=lambda path: path.stem,
 )
 def test_the_script_has_no_way_to_turn_text_into_markup(script: Path) -> None:
     source = script.read_text(encoding="utf-8")
