@@ -20,6 +20,7 @@ from board.core.records import Record, Remark
 from board.readers.base import Head, Place, Reader
 from board.readers.fields import RecordBuilder
 from board.readers.messages import response_text
+from board.readers.parse import is_measure
 from board.readers.step_of import split_of
 from board.readers.tinker_texts import Texts, joined_texts, logtree_of, steps_of
 
@@ -140,7 +141,7 @@ def _take_reason(builder: RecordBuilder, reason: str) -> None:
 
 def _total(values: Sequence[object]) -> float | None:
     """The sum; None where one of the values is no number."""
-    numbers = [value for value in values if isinstance(value, int | float)]
+    numbers = [value for value in values if is_measure(value)]
     return sum(numbers) if len(numbers) == len(values) else None
 
 

@@ -100,7 +100,10 @@ def _loaded(path: Location, size: int, mtime_ns: int, inode: int) -> Mapping[str
     except Exception as error:  # torch raises what the damaged part happens to raise
         first = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
         raise DamagedError(f"torch refuses it as plain data: {first}") from error
-    plain = _plain(content, torch)
+    try:
+        plain = _plain(content, torch)
+    except RecursionError:
+        raise DamagedError("it is nested too deep") from None
     if not isinstance(plain, dict):
         raise DamagedError("it holds no mapping")
     return cast("Mapping[str, Any]", plain)

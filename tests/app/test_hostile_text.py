@@ -128,3 +128,13 @@ def test_every_text_stands_on_the_page_as_it_was_written(open_app: OpenApp, trap
     app = open_app(traps, "rollout")
     names = ("prompt", "response", "ref_response", "ground_truth")
     assert [code.value for code in app.code] == [hostile_texts(name) for name in names]
+
+
+def test_what_is_nested_too_deep_to_be_shown_is_said(open_app: OpenApp, tmp_path: Path) -> None:
+    deep = "[" * 1000 + "]" * 1000
+    line = f'{{"step": 1, "response": "r", "reward": 1, "odd": {deep}}}\n'
+    (tmp_path / "x.jsonl").write_text(line)
+    assert_sound(open_app(tmp_path, "rollout"))
+    app = open_app(tmp_path, "rollout", raw="1")
+    assert not app.exception
+    assert ["nested too deep" in error.value for error in app.error] == [True]
