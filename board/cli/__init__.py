@@ -230,6 +230,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BoardError as error:
         print(f"rollout-board: {error}", file=sys.stderr)
         return 2
+    except RecursionError:  # a parser takes a thousand arrays within each other
+        print("rollout-board: what the log holds there is nested too deep", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:

@@ -11,12 +11,13 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, wraps
 from pathlib import Path, PurePath
-from typing import Any, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 from board.core.options import ReadOptions
 from board.core.records import Record
+from board.errors import RecordError
 from board.readers.columns import Block, Columns
 from board.readers.locations import Location, pure_path
 from board.readers.objects import Objects
@@ -142,7 +143,10 @@ class Place:
 
 
 class Reader(ABC):
-    """Knows one on-disk format of rollouts."""
+    """Knows one on-disk format of rollouts.
+
+    Of a line that is nested too deep for it whatever it overrides says that it can't be used.
+    """
 
     name: str
     """Short name, as in `rollout-board runs --json`."""
@@ -164,6 +168,13 @@ class Reader(ABC):
     """Files of one folder whose readers are of one family are one run; empty: by the reader's name."""
     join: Join | None = None
     """With which other logs of its folder its files are joined; None: with none."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Bounds what the reader overrides, so that no reader has to think of nesting."""
+        super().__init_subclass__(**options)
+        for name, otherwise in _TOO_DEEP.items():
+            if name in cls.__dict__:
+                setattr(cls, name, _bounded(cls.__dict__[name], otherwise))
 
     @abstractmethod
     def recognises(self, head: Head) -> bool:
@@ -216,6 +227,33 @@ class Reader(ABC):
         Arrays of the line may be RawNumbers; RecordBuilder takes them. Raises RecordError when the line
         can't be used. Values that can't be used are left out of the Record and named in its remarks.
         """
+
+
+def _refuse(*_: object) -> None:
+    hint = "arrays and objects within each other a few levels deep"
+    raise RecordError("the line is nested too deep", hint=hint) from None
+
+
+_TOO_DEEP: Final[Mapping[str, Callable[..., object]]] = {
+    "read": _refuse,
+    "rows": _refuse,
+    "columns": lambda *_: None,
+    "recognises": lambda *_: False,
+}
+"""What a reader's methods do with lines of a thousand arrays within each other, which parsers take and
+Python can neither compare nor print.
+"""
+
+
+def _bounded(method: Callable[..., Any], otherwise: Callable[..., object]) -> Callable[..., Any]:
+    @wraps(method)
+    def bounded(*arguments: Any) -> Any:
+        try:
+            return method(*arguments)
+        except RecursionError:
+            return otherwise(*arguments)
+
+    return bounded
 
 
 def layout_match(layout: re.Pattern[str] | None, path: PurePath) -> re.Match[str] | None:

@@ -220,7 +220,7 @@ class ColumnBuilder:
         for place, value in enumerate(values):
             try:
                 found.append(None if value is None else read(value))
-            except RecordError:
+            except (RecordError, RecursionError):
                 self._odd.add(place)
                 found.append(None)
         return found

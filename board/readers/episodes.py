@@ -31,7 +31,7 @@ from board.readers.fields import RecordBuilder
 from board.readers.locations import pure_path
 from board.readers.messages import is_messages
 from board.readers.objects import Objects
-from board.readers.parse import as_numbers, numbers_from_list
+from board.readers.parse import as_numbers, is_measure, numbers_from_list
 from board.readers.remote import RemoteLocation
 from board.readers.sequences import TOKENS_JOINED_BY, Piece, take_pieces, tokens_key
 
@@ -325,7 +325,7 @@ def _take_scores(builder: RecordBuilder, trace: _Object, info: _Object) -> None:
     values = [
         score * weights[name]
         for name, score in scores.items()
-        if isinstance(score, int | float) and isinstance(weights[name], int | float)
+        if is_measure(score) and is_measure(weights[name])
     ]
     builder.take_rewards(scores, sum(values) if values else None)
     builder.take("advantage", info.get("advantage"))
@@ -336,7 +336,8 @@ def _take_scores(builder: RecordBuilder, trace: _Object, info: _Object) -> None:
     stop = trace.get("stop_condition")
     builder.take("finish_reason", finish or stop)
     if stop is not None or finish is not None:
-        builder.take("is_truncated", stop in _TRUNCATING or finish == "length")
+        is_cut = isinstance(stop, str) and stop in _TRUNCATING
+        builder.take("is_truncated", is_cut or finish == "length")
 
 
 def _take_rest(builder: RecordBuilder, line: _Object, info: _Object) -> None:

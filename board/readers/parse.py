@@ -15,7 +15,7 @@ import json
 import re
 import struct
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final, TypeGuard, cast
 
 import numpy as np
 import orjson
@@ -35,6 +35,7 @@ _MAX_PLANS: Final = 4
 MOST_CONTAINERS: Final = 1_000_000
 """Arrays and objects in a line of more than _LARGE_LINE bytes; each takes a hundred bytes of memory."""
 _LARGE_LINE: Final = 4 << 20
+_LARGEST_MEASURE: Final = 1 << 512
 _COMMA: Final = np.uint8(ord(","))
 _SPACE: Final = np.uint8(ord(" "))
 _ZERO: Final = np.uint8(ord("0"))
@@ -176,6 +177,13 @@ def as_numbers(value: object) -> NumberArray | None:
     if entries and all(entry is None for entry in entries):
         return None
     return Parsed(numbers_from_list(entries))
+
+
+def is_measure(value: object) -> TypeGuard[float]:
+    """Whether it is a number that can be reckoned with, which an integer of 400 digits is not."""
+    if isinstance(value, int):
+        return abs(value) < _LARGEST_MEASURE
+    return isinstance(value, float)
 
 
 def kind_of(value: object) -> str:

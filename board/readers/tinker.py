@@ -21,6 +21,7 @@ from board.readers.base import Head, Place, Reader
 from board.readers.fields import RecordBuilder
 from board.readers.messages import response_text
 from board.readers.objects import Objects
+from board.readers.parse import is_measure
 from board.readers.remote import RemoteLocation
 from board.readers.step_of import split_of
 from board.readers.tinker_logs import turns_of_logs
@@ -172,7 +173,7 @@ def _take_reason(builder: RecordBuilder, reason: str) -> None:
 
 def _total(values: Sequence[object]) -> float | None:
     """The sum; None where one of the values is no number."""
-    numbers = [value for value in values if isinstance(value, int | float)]
+    numbers = [value for value in values if is_measure(value)]
     return sum(numbers) if len(numbers) == len(values) else None
 
 

@@ -100,7 +100,10 @@ def _loaded(path: Location, size: int, mtime_ns: int, inode: int) -> Mapping[str
     except Exception as error:  # torch raises what the damaged part happens to raise
         first = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
         raise DamagedError(f"torch refuses it as plain data: {first}") from error
-    plain = _plain(content, torch)
+    try:
+        plain = _plain(content, torch)
+    except RecursionError:
+        raise DamagedError("it is nested too deep") from None
     if not isinstance(plain, dict):
         raise DamagedError("it holds no mapping")
     return cast("Mapping[str, Any]", plain)
@@ -111,7 +114,7 @@ def _check(torch: Any) -> None:
     of the sources while they were written, is one of them.
     """
     match = _VERSION.match(str(torch.__version__))
-    version = (int(match[1]), int(match[2])) if match else (0, 0)
+    version: tuple[int, int] = (int(match[1]), int(match[2])) if match else (0, 0)
     if version < _SAFE or (version == _SAFE and match is not None and match[3]):
         raise DamagedError(
             f"it is not opened with torch {torch.__version__}: before 2.10.0 a file can get round "

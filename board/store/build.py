@@ -17,9 +17,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from board.core.problems import Problem, ProblemLog
 from board.readers import mapping_text, source_of
 from board.readers.locations import Location, below
@@ -28,21 +25,22 @@ from board.store import segments, step_store
 from board.store.batch import BatchResult, FileRead, Work, put_rows
 from board.store.discovery import RunInfo
 from board.store.engines import ChooseEngine, Engine, Job, local
-from board.store.followed import change_of, head_hash
+from board.store.file_progress import state_after
+from board.store.followed import change_of
+from board.store.line_ends import after_newline, newlines
+from board.store.live_rows import live, rewritten, unended_rows
 from board.store.log_file import AT_REST_SECONDS, LogFile
-from board.store.manifest import BrokenIndexError, FileState, Manifest, Segment
+from board.store.manifest import FileState, Manifest, Segment
 from board.store.packed import is_cut, readable
 from board.store.scan import PART_ROWS
-from board.store.shard import END_BYTES, Shard
-from board.store.storage import Storage
+from board.store.shard import Shard
+from board.store.storage import committed
 from board.store.tally import Tally
 
 Progress = Callable[[int, int], None]
 """Called with (bytes read, bytes in all) while a run is read."""
 
 SHARD_BYTES: Final = 64 << 20
-_COUNT_BYTES: Final = 256 << 10
-"""What stays in a core's own cache is counted twice as fast as what does not."""
 _MOST_FILES: Final = 1024
 """Files in one batch, however small they are."""
 _MOST_SMALL: Final = 4
@@ -104,14 +102,6 @@ def extend(
     return Extended(build.manifest, build.problems)
 
 
-def committed(storage: Storage) -> Manifest | None:
-    """The manifest as it stands; None where there is none that can be used."""
-    try:
-        return storage.load()
-    except BrokenIndexError:
-        return None
-
-
 class _Build:
     """One pass over the files of a run."""
 
@@ -125,7 +115,7 @@ class _Build:
         self._states = {state.id: state for state in manifest.files}
         self._stale = set(manifest.stale)
         self._log = ProblemLog()
-        self._tails = self._read_tails(manifest)
+        self._tails = unended_rows(job.storage, manifest.tails)
         self._tails_changed = False
         self._words = {column.name for column in manifest.columns if column.words}
         self._committed_at = self._stepped_at = time.monotonic()
@@ -137,15 +127,6 @@ class _Build:
     def problems(self) -> tuple[Problem, ...]:
         """What could not be read just now."""
         return self._log.as_tuple()
-
-    def _read_tails(self, manifest: Manifest) -> dict[int, pa.Table]:
-        if manifest.tails is None:
-            return {}
-        table = self._storage.get(manifest.tails.name)
-        return {
-            number: table.filter(pc.equal(table.column("file"), number))
-            for number in manifest.tails.files
-        }
 
     def plan(self) -> Iterator[_Rest]:
         """What is to be read; files that are gone or replaced are forgotten."""
@@ -297,7 +278,7 @@ class _Build:
         if found.tail_rows is not None:
             self._tails[state.id] = found.tail_rows
             self._tails_changed = True
-        self._states[state.id] = _state_after(state, found, file)
+        self._states[state.id] = state_after(state, found, file)
 
     def _give_up(self, state: FileState) -> None:
         reason = "it changed while it was read, or a part of it could not be read"
@@ -317,7 +298,7 @@ class _Build:
         self.manifest = replace(
             self.manifest,
             files=tuple(self._states.values()),
-            segments=tuple(self._merged(list(self._live()))),
+            segments=tuple(self._merged()),
             tails=self._put_tails(),
             total=self._info.bytes,
             stale=frozenset(self._stale),
@@ -349,71 +330,22 @@ class _Build:
             return None
         return put_rows(self._storage, segments.joined(self._tails.values()))
 
-    def _live(self) -> Iterator[Segment]:
-        """The segments without the rows of files that are gone."""
-        for segment in self.manifest.segments:
-            if self._states.keys() >= set(segment.files):
-                yield segment
-            elif not self._states.keys().isdisjoint(segment.files):
-                yield from self._rewritten([segment])
-
-    def _merged(self, kept: list[Segment]) -> list[Segment]:
-        """The segments, the small ones at the end put together so that there are never many."""
+    def _merged(self) -> list[Segment]:
+        """The segments without the rows of files that are gone, the small ones at the end put together so
+        that there are never many.
+        """
+        kept = list(live(self._storage, self.manifest.segments, self._states))
         small = 0
         while small < len(kept) and kept[-1 - small].rows < PART_ROWS:
             small += 1
         if small >= _MOST_SMALL:
-            kept[-small:] = self._rewritten(kept[-small:])
+            kept[-small:] = rewritten(self._storage, kept[-small:], self._states)
         return kept
-
-    def _rewritten(self, several: Sequence[Segment]) -> list[Segment]:
-        """One segment of the rows of several that are of files that still are there."""
-        table = segments.joined(self._storage.get(segment.name) for segment in several)
-        ids = pa.array(sorted(self._states), pa.int64())
-        table = table.filter(pc.is_in(table.column("file"), ids))
-        return [put_rows(self._storage, table)] if table.num_rows else []
 
 
 def shown_path(info: RunInfo, file: LogFile) -> str:
     """The path of a file as problems and the index name it."""
     return below(file.path, info.path)
-
-
-def _state_after(state: FileState, found: FileRead, file: LogFile) -> FileState:
-    """What is known of a file after one more shard of it."""
-    tallies = {rank: tally.copy() for rank, tally in state.tallies.items()}
-    for rank, tally in found.tallies.items():
-        tallies.setdefault(rank, Tally()).merge(tally)
-    ended = state.ended.copy()
-    ended.merge(found.ended)
-    problems = ProblemLog((*state.problems, *found.problems))
-    moved = found.consumed > state.consumed
-    is_last = found.work.shard.end == file.size
-    return replace(
-        state,
-        size=file.size if is_last else found.consumed,  # more of the file is to be read
-        mtime_ns=0 if found.failed else file.mtime_ns,  # 0: looked at again the next time
-        inode=file.inode,
-        beside=file.beside,
-        consumed=found.consumed,
-        lines=found.work.shard.first_line - 1 + found.lines,
-        head=_head(state, file.path, found.consumed),
-        ending=found.ending if moved and found.ending else state.ending,
-        header=state.header if state.header is not None else found.header,
-        ended=ended,
-        tallies=tallies,
-        problems=problems.as_tuple(),
-        tail=found.tail,
-    )
-
-
-def _head(state: FileState, path: Location, consumed: int) -> str:
-    if state.consumed >= END_BYTES:
-        return state.head
-    try:
-        return head_hash(path, consumed)
-    except OSError:
-        return ""
 
 
 def _work(rest: _Rest, end: int) -> Work:
@@ -443,35 +375,11 @@ def _cut(rest: _Rest, *, counted: bool) -> tuple[int, int]:
         return rest.file.size, 0
     aim = rest.start + SHARD_BYTES - 1
     try:
-        counts = list(_newlines(descriptor, rest.start, aim)) if counted else []
-        end = _after_newline(descriptor, aim)
+        counts = list(newlines(descriptor, rest.start, aim)) if counted else []
+        end = after_newline(descriptor, aim)
     finally:
         os.close(descriptor)
     return min(end, rest.file.size), sum(counts) + 1 if counted else 0
-
-
-def _newlines(descriptor: int, start: int, end: int) -> Iterator[int]:
-    """How many newlines each block of [start, end) has: looked for, which skips what lies between
-    them, where bytes.count would look at each byte.
-    """
-    block = bytearray(_COUNT_BYTES)
-    while start < end and (filled := os.preadv(descriptor, [block], start)):
-        filled = min(filled, end - start)
-        count, found = 0, block.find(b"\n", 0, filled)
-        while found >= 0:
-            count, found = count + 1, block.find(b"\n", found + 1, filled)
-        yield count
-        start += filled
-
-
-def _after_newline(descriptor: int, position: int) -> int:
-    """Offset after the first newline at `position` or later; after the last byte where there is none."""
-    while block := os.pread(descriptor, _COUNT_BYTES, position):
-        newline = block.find(b"\n")
-        if newline >= 0:
-            return position + newline + 1
-        position += len(block)
-    return position
 
 
 def _batches(works: Iterator[Work]) -> Iterator[list[Work]]:

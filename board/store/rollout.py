@@ -126,7 +126,10 @@ def prompt_key(run: Run, step: int, index: int) -> str | None:
         content = record.texts["prompt"].encode("utf-8", "surrogatepass")
     else:
         given = takewhile(lambda message: message.get("role") != "assistant", record.messages)
-        content = json.dumps(list(given), sort_keys=True).encode()
+        try:
+            content = json.dumps(list(given), sort_keys=True).encode()
+        except RecursionError:
+            return None
         if content == b"[]":
             return None
     return hashlib.sha256(content).hexdigest()

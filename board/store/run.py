@@ -27,7 +27,7 @@ from board.core.vocabulary import Vocabulary
 from board.errors import NotFoundError, UnreadableError
 from board.readers import reader_named
 from board.store import step_store
-from board.store.build import Extended, Progress, committed, extend, shown_path
+from board.store.build import Extended, Progress, extend, shown_path
 from board.store.companions import Companions, read_companions
 from board.store.discovery import JOINED, RunInfo, is_remote
 from board.store.engines import ChooseEngine, Job, local
@@ -37,7 +37,13 @@ from board.store.segments import PART
 from board.store.shown import Shown
 from board.store.step_parts import loaded
 from board.store.steps import base_name
-from board.store.storage import FolderStorage, MemoryStorage, Storage, index_folder
+from board.store.storage import (
+    FolderStorage,
+    MemoryStorage,
+    Storage,
+    committed,
+    index_folder,
+)
 from board.store.tally import IntArray
 
 __all__ = [

@@ -4,6 +4,9 @@ Not one of multiprocessing's: those first run the main module of this process ag
 and take a second to begin. This one imports what reads batches and is there in a third of that time.
 """
 
+# pyright: reportUnknownMemberType=false, reportMissingTypeStubs=false
+# pyarrow ships without types.
+
 from __future__ import annotations
 
 import gc

@@ -100,6 +100,14 @@ class Storage(Protocol):
         ...
 
 
+def committed(storage: Storage) -> Manifest | None:
+    """The manifest as it stands; None where there is none that can be used."""
+    try:
+        return storage.load()
+    except BrokenIndexError:
+        return None
+
+
 class MemoryStorage:
     """An index that ends with the process: of small runs, and where nothing can be written."""
 

@@ -77,10 +77,9 @@ def whole_order(numbers: npt.NDArray[np.int64], *, descending: bool) -> Places:
     """
     low, high = (int(numbers.min()), int(numbers.max())) if len(numbers) else (0, 0)
     if high - low < _COUNTED:
-        numbers = (high - numbers if descending else numbers - low).astype(np.uint16)
-    elif descending:
-        numbers = ~numbers
-    return np.argsort(numbers, kind="stable")
+        near = (high - numbers if descending else numbers - low).astype(np.uint16)
+        return np.argsort(near, kind="stable")
+    return np.argsort(~numbers if descending else numbers, kind="stable")
 
 
 def _ties(keys: npt.NDArray[np.uint64]) -> float:

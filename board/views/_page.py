@@ -23,6 +23,8 @@ def run(page: st.Page) -> None:
         page.run()
     except BoardError as error:
         st.error(plain(error, 600), icon=":material/error:")
+    except RecursionError:  # a parser takes a thousand arrays within each other
+        st.error("What the log holds here is nested too deep to be shown.", icon=":material/error:")
 
 
 def dark() -> bool:

@@ -1,0 +1,51 @@
+"""How far a file was read: what is known of it after one more shard."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from board.core.problems import ProblemLog
+from board.readers.locations import Location
+from board.store.batch import FileRead
+from board.store.followed import head_hash
+from board.store.log_file import LogFile
+from board.store.manifest import FileState
+from board.store.shard import END_BYTES
+from board.store.tally import Tally
+
+
+def state_after(state: FileState, found: FileRead, file: LogFile) -> FileState:
+    """What is known of a file after one more shard of it."""
+    tallies = {rank: tally.copy() for rank, tally in state.tallies.items()}
+    for rank, tally in found.tallies.items():
+        tallies.setdefault(rank, Tally()).merge(tally)
+    ended = state.ended.copy()
+    ended.merge(found.ended)
+    problems = ProblemLog((*state.problems, *found.problems))
+    moved = found.consumed > state.consumed
+    is_last = found.work.shard.end == file.size
+    return replace(
+        state,
+        size=file.size if is_last else found.consumed,  # more of the file is to be read
+        mtime_ns=0 if found.failed else file.mtime_ns,  # 0: looked at again the next time
+        inode=file.inode,
+        beside=file.beside,
+        consumed=found.consumed,
+        lines=found.work.shard.first_line - 1 + found.lines,
+        head=_head(state, file.path, found.consumed),
+        ending=found.ending if moved and found.ending else state.ending,
+        header=state.header if state.header is not None else found.header,
+        ended=ended,
+        tallies=tallies,
+        problems=problems.as_tuple(),
+        tail=found.tail,
+    )
+
+
+def _head(state: FileState, path: Location, consumed: int) -> str:
+    if state.consumed >= END_BYTES:
+        return state.head
+    try:
+        return head_hash(path, consumed)
+    except OSError:
+        return ""

@@ -1,0 +1,43 @@
+"""The rows of an index that are of files which still are there."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false, reportAttributeAccessIssue=false
+# pyarrow ships without types, and makes its compute functions when it is imported.
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from board.store import segments
+from board.store.batch import put_rows
+from board.store.manifest import Segment
+from board.store.storage import Storage
+
+
+def live(storage: Storage, several: Iterable[Segment], files: Collection[int]) -> Iterator[Segment]:
+    """The segments, those that have rows of other files than these (by id) written again without them."""
+    for segment in several:
+        if all(number in files for number in segment.files):
+            yield segment
+        elif any(number in files for number in segment.files):
+            yield from rewritten(storage, [segment], files)
+
+
+def rewritten(
+    storage: Storage, several: Sequence[Segment], files: Collection[int]
+) -> list[Segment]:
+    """One segment of the rows of several that are of these files; none where there are none."""
+    table = segments.joined(storage.get(segment.name) for segment in several)
+    table = table.filter(pc.is_in(table.column("file"), pa.array(sorted(files), pa.int64())))
+    return [put_rows(storage, table)] if table.num_rows else []
+
+
+def unended_rows(storage: Storage, tails: Segment | None) -> dict[int, pa.Table]:
+    """By id of its file the row of its unended last line. tails: the segment of them."""
+    if tails is None:
+        return {}
+    table = storage.get(tails.name)
+    return {number: table.filter(pc.equal(table.column("file"), number)) for number in tails.files}
