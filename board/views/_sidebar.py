@@ -314,7 +314,7 @@ def _choose_environments(run: Run) -> None:
             placeholder="all",
             format_func=one_line,
             help="Curves, tables and tokens are of these alone; Findings, Log health and a rollout's own "
-            "page are of the whole run.",
+            "page are of all of them.",
             persist_state="session",
         )
 
