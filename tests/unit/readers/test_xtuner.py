@@ -73,9 +73,15 @@ def test_an_agents_conversation_is_shown_with_its_tool_call(run):
 
 
 def test_older_files_of_four_keys_and_no_summary_are_read():
-    found = records(run_at(DATA / "xtuner" / "older"))
-    assert [r.step for r in found] == [0, 0]
-    assert [r.scores["reward"] for r in found] == [1, 0]
+    folder = DATA / "xtuner" / "older"
+    content = (folder / "train_rollout_0.jsonl").read_text("utf-8")
+    rows = [json.loads(line) for line in content.split("\n") if line]
+    found = records(run_at(folder))
+    assert len(found) == len(rows) == 2
+    for record, row in zip(found, rows, strict=True):
+        assert (record.step, record.scores["reward"]) == (0, row["reward"])
+        said = (record.texts["prompt"], record.texts["response"], record.texts["ground_truth"])
+        assert said == (row["prompt"], row["response"], row["label"])
 
 
 def test_four_keys_under_another_name_are_not_taken_for_a_rollout(tmp_path):
