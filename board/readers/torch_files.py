@@ -24,7 +24,7 @@ _HEAD_BYTES: Final = 1 << 16
 _MOST_NAMES: Final = 64
 _MOST_BYTES: Final = 2 << 30
 """A larger file would not fit beside everything else: it is loaded whole."""
-_SAFE: Final = (2, 10)
+_SAFE: Final[tuple[int, int]] = (2, 10)
 """Before 2.6 a file could run code in spite of weights_only (CVE-2025-32434, GHSA-53q9-r3pm-6pq6), before
 2.10 it could corrupt memory, and so perhaps run code (CVE-2026-24747, GHSA-63cw-57p8-fm3p).
 """
