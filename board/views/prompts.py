@@ -99,7 +99,7 @@ def _table(run: Run, found: RunPrompts) -> int | None:
     )
     if len(shown) < len(listed):
         st.caption(f"The first {len(shown):,} of {len(listed):,} are listed.")
-    of_run = _codes_of_run(run, found)
+    of_run = _cached_looks.codes_in(_sidebar.current(), found)
     if event.selection.cells:
         _state.put(prompt=int(of_run[shown[int(event.selection.cells[0][0])]]))
     chosen = _state.get("prompt")
@@ -108,15 +108,6 @@ def _table(run: Run, found: RunPrompts) -> int | None:
         return int(own[0])
     _state.ensure("prompt", [None], None)
     return int(shown[0])
-
-
-def _codes_of_run(run: Run, found: RunPrompts) -> IntArray:
-    """[prompts] what the whole run numbers each prompt by: the URL's number, whatever is narrowed to."""
-    whole = _sidebar.current()
-    every = found if run is whole else _cached_looks.prompts(whole)
-    if every is None or every is found:
-        return np.arange(len(found.keys))
-    return pd.Index(every.keys).get_indexer(pd.Index(found.keys)).astype(np.int64)
 
 
 def _frame(found: RunPrompts, codes: IntArray) -> pd.DataFrame:

@@ -272,6 +272,16 @@ def test_any_two_of_the_compared_runs_stand_side_by_side(open_app: OpenApp) -> N
     assert "hack" in sides[1]
 
 
+def test_the_same_prompt_in_two_runs_is_one_of_the_chosen_environment(open_app: OpenApp) -> None:
+    chosen = {"run": "grpo_arithmetic", "runs": "grpo_reward_hack"}
+    app = open_app(BUNDLED, "compare", **chosen, env="subtract")
+    assert_sound(app)
+    (prompt,) = [box for box in app.selectbox if box.key == "prompt"]
+    assert prompt.options
+    assert all(text.startswith("Take ") for text in prompt.options)
+    assert any("not of the environments chosen" in text.value for text in app.markdown)
+
+
 def test_means_groups_and_rankings_are_of_the_chosen_environment(
     open_app: OpenApp, logs: Path
 ) -> None:
