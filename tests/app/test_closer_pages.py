@@ -85,6 +85,25 @@ def test_prompts_are_listed_by_what_became_of_them(open_app: OpenApp) -> None:
     assert len(app.get("plotly_chart")) == 2
 
 
+def test_every_answer_of_a_step_is_reachable_whole(open_app: OpenApp) -> None:
+    app = open_app(BUNDLED, "prompts", run="grpo_arithmetic", prompt="0")
+    three = len(app.code)
+    seen = next(box for box in app.selectbox if box.key == "pstep")
+    app = open_app(
+        BUNDLED,
+        "prompts",
+        run="grpo_arithmetic",
+        prompt="0",
+        pstep=seen.options[1].split()[1].strip(","),
+    )
+    assert_sound(app)
+    opened = [button.label for button in app.button if "· rollout" in button.label]
+    assert len(opened) == 8
+    assert len({label.split(" · ")[0] for label in opened}) == 1
+    assert len(app.code) == 1 + 8 > three
+    assert "pstep" in query(app)
+
+
 def test_environments_have_a_row_each_beside_the_one_for_all(open_app: OpenApp) -> None:
     app = open_app(BUNDLED, "environments", run="grpo_arithmetic", step="150", env="add")
     assert_sound(app)
