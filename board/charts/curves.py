@@ -44,6 +44,8 @@ Floats = npt.NDArray[np.float64]
 _FEW_STEPS: Final = 8
 _LOG_HEADROOM: Final = 0.25
 _OPACITY: Final = 0.17
+RECORDED_WIDTH: Final = 1
+"""Of the line of recorded values behind a smoothed one; no other is as thin."""
 _PEN_UP: Final = np.full((2, 1), np.nan)
 
 
@@ -179,7 +181,7 @@ def _traces(
             x=one.steps,
             y=one.recorded,
             mode="lines",
-            line={"color": faded(ink, 0.3), "width": 1},
+            line={"color": faded(ink, 0.3), "width": RECORDED_WIDTH},
             hoverinfo="skip",
             showlegend=False,
             **legend,

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import plotly.graph_objects as go
 
+from board.charts.curves import RECORDED_WIDTH
 from board.charts.layout import notes_of
 
 
@@ -25,9 +26,10 @@ class LightCurve(NamedTuple):
 def light(figure: go.Figure) -> LightCurve:
     """What `board.charts.curves.curve` draws, as JSON: no NaN, gaps are None.
 
-    lines: {x [n], y [n], text [n], name, ink, width, dash, lone [n] or None, group}; shapes: closed
-    areas and bars {x, y, ink, width (0: filled), group}, of the stretches between None; x, y: the
-    axes; ink: the colours of the page; height in pixels. Names and texts are escaped as for plotly.
+    lines: {x [n], y [n], text [n], name, ink, width, dash, lone [n] or None, group, connect}, connect:
+    whether gaps are drawn over; shapes: closed areas and bars {x, y, ink, width (0: filled), group,
+    recorded}, of the stretches between None, recorded: what a smoothed line is of; x, y: the axes;
+    ink: the colours of the page; height in pixels. Names and texts are escaped as for plotly.
     """
     layout: Any = figure.layout
     traces: list[Any] = list(figure.data)
@@ -50,9 +52,11 @@ def light(figure: go.Figure) -> LightCurve:
 
 def _value_axis(axis: Any) -> dict[str, Any]:
     ends = _numbers(axis.range)
+    log = axis.type == "log"
     return {
-        "log": axis.type == "log",
-        "range": [10**end for end in ends if end is not None] if ends else None,
+        "log": log,
+        "range": [10**end for end in ends if end is not None] if ends and log else ends,
+        "percent": axis.tickformat == ".0%",
         "nonnegative": axis.rangemode == "nonnegative",
         "zeroline": bool(axis.zeroline),
         "labels": axis.showticklabels is not False,
@@ -73,6 +77,7 @@ def _line(trace: Any) -> dict[str, Any]:
         "dash": trace.line.dash,
         "lone": np.asarray(opacity).tolist() if np.ndim(opacity) else None,
         "group": trace.legendgroup,
+        "connect": bool(trace.connectgaps),
     }
 
 
@@ -83,6 +88,7 @@ def _shape(trace: Any) -> dict[str, Any]:
         "y": _numbers(trace.y),
         "ink": trace.fillcolor if filled else trace.line.color,
         "width": 0 if filled else trace.line.width,
+        "recorded": not filled and trace.line.width == RECORDED_WIDTH,
         "group": trace.legendgroup,
     }
 

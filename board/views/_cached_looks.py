@@ -6,6 +6,8 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
@@ -16,6 +18,7 @@ from board.charts.run_charts import RunSteps, overlaid_runs
 from board.core.contributions import Contributions, RolloutShare, TypeShare
 from board.core.environments import EnvCurves
 from board.core.findings.digest import Digest
+from board.core.groups import IntArray
 from board.core.metrics import rollout_metric
 from board.core.spike import TOKEN_SOURCES, Headline, contributions_to, headline
 from board.core.vocabulary import Vocabulary
@@ -173,6 +176,14 @@ def prompts(of: Run) -> RunPrompts | None:
     return _prompts(of.version, of.info.path, of.options, of)
 
 
+def codes_in(whole: Run, found: RunPrompts) -> IntArray:
+    """[prompts] what the whole run numbers each prompt of a part of it by: the URL's number."""
+    every = prompts(whole)
+    if every is None or every is found:
+        return np.arange(len(found.keys))
+    return pd.Index(every.keys).get_indexer(pd.Index(found.keys)).astype(np.int64)
+
+
 @st.cache_resource(max_entries=64, show_spinner=False)
 def _by_environment(
     version: str, path: Location, options: OpenOptions, column: str, _run: Run
@@ -196,18 +207,21 @@ def _environment_curve(
     look: CurveOptions,
     dark: bool,
     _run: Run,
-) -> go.Figure:
+) -> LightCurve:
     means = by_environment(_run, column)
     unit = rollout_metric(column).unit
     if alone:
-        return env_charts.small_multiple(means, shown[0], unit, look, dark=dark)
-    return env_charts.overlaid(means, shown, unit, look, dark=dark)
+        return light(env_charts.small_multiple(means, shown[0], unit, look, dark=dark))
+    return light(env_charts.overlaid(means, shown, unit, look, dark=dark))
 
 
 def environment_curve(
     of: Run, column: str, shown: tuple[int, ...], look: CurveOptions, *, alone: bool, dark: bool
-) -> go.Figure:
-    """Curves of these environments and of all; alone: a small chart of the first one."""
+) -> LightCurve:
+    """Curves of these environments and of all; alone: a small chart of the first one.
+
+    The caller must not change it.
+    """
     return _environment_curve(
         of.version, of.info.path, of.options, column, shown, alone, look, dark, of
     )
@@ -274,17 +288,17 @@ def _compared(
     look: CurveOptions,
     dark: bool,
     _runs: tuple[Run, ...],
-) -> go.Figure:
+) -> LightCurve:
     sides = [
         RunSteps(name, run.steps, shift)
         for name, run, shift in zip(names, _runs, shifts, strict=True)
     ]
-    return overlaid_runs(sides, column, look, dark=dark)
+    return light(overlaid_runs(sides, column, look, dark=dark))
 
 
 def compared_curve(
     runs: tuple[Run, ...], shifts: tuple[int, ...], column: str, look: CurveOptions, *, dark: bool
-) -> go.Figure:
+) -> LightCurve:
     """One metric of several runs over their steps; the caller must not change it."""
     versions = tuple(run.version for run in runs)
     paths = tuple(run.info.path for run in runs)

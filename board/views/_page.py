@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 import plotly.graph_objects as go
 import streamlit as st
 
 from board.charts.layout import PLOTLY_CONFIG
+from board.charts.light import LightCurve
+from board.components.curve_grid import Card
+from board.core.metrics import rollout_metric
 from board.errors import BoardError
 from board.store import splits
 from board.store.narrowed import NarrowedRun
 from board.store.run import Run, reader_titles
 from board.views import _cached, _state
-from board.views._text import plain
+from board.views._text import one_line, plain
 
 
 def run(page: st.Page) -> None:
@@ -119,6 +122,23 @@ def clickable_series(figure: go.Figure, *, key: str, on_pick: Callable[[int, int
         step, series = point.get("x"), str(point.get("legendgroup", ""))
         if isinstance(step, int | float):
             on_pick(int(step), int(series) if series.isdigit() else 0)
+
+
+def card(
+    column: str, drawn: LightCurve, click: str, notes: Sequence[str] = (), title: str = ""
+) -> Card:
+    """A metric's chart with its label, unit and formula; click: what a click on it does."""
+    metric = rollout_metric(column)
+    told = [f"{one_line(metric.label)}: {one_line(metric.formula, 400)}"] if metric.formula else []
+    source = [one_line(metric.source, 200)] if metric.source else []
+    return Card(
+        column,
+        title or one_line(metric.label),
+        drawn.chart,
+        one_line(metric.unit),
+        [*told, *source, click],
+        [*notes, *drawn.notes],
+    )
 
 
 def not_recorded(columns: Collection[str], needs: Iterable[str]) -> str:

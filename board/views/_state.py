@@ -195,6 +195,8 @@ CHOICES: Final[Mapping[str, Choice]] = {
     # Prompts
     "plist": Choice("all", _one_of("all", "never", "lost", "new", "volatile")),
     "prompt": Choice(None, _count),
+    "pstep": Choice(None, _whole),
+    "pfrom": Choice(0, _count),
     # Environments; of Rollouts, `env`
     "emetrics": _LIST,
     "emulti": Choice(""),

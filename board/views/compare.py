@@ -11,7 +11,8 @@ import pandas as pd
 import streamlit as st
 
 from board.charts.curves import CurveOptions
-from board.charts.layout import notes_of
+from board.components.curve_grid import Card, Picked, curve_grid
+from board.components.sparkline import sparkline
 from board.core.metrics import rollout_metric
 from board.core.run_differences import differences, final
 from board.errors import BoardError
@@ -133,34 +134,27 @@ def _curves(runs: tuple[Run, ...], offered: list[str]) -> list[str]:
         smoothing = _page.trend_slider()
     metrics = list(chosen) or [name for name in _USUAL if name in offered] or offered[:2]
     look = CurveOptions(band="none", smoothing=smoothing, pick=True)
-    for left in range(0, len(metrics), 2):
-        for column, metric in zip(
-            st.columns(2, gap="small"), metrics[left : left + 2], strict=False
-        ):
-            with column, st.container(border=True, height="stretch"):
-                _curve(runs, metric, look)
+    cards = [_card(runs, metric, look) for metric in metrics]
+    picked = curve_grid(cards, step=_state.get("step"), key=_page.chart_key("compare"))
+    if picked:
+        _open_step(runs, picked)
     return metrics
 
 
-def _curve(runs: tuple[Run, ...], metric: str, look: CurveOptions) -> None:
-    known = rollout_metric(metric)
-    unit = f" :gray[{plain(known.unit)}]" if known.unit else ""
-    st.markdown(f"**{plain(known.label)}**{unit}", help=plain(known.formula, 400) or None)
-    shifts = _shifts_of(runs)
-    figure = _cached_looks.compared_curve(runs, shifts, metric, look, dark=_page.dark())
-    drawn = [(run, shift) for run, shift in zip(runs, shifts, strict=True) if metric in run.metrics]
-
-    def open_step(step: int, series: int) -> None:
-        run, shift = drawn[series]
-        place = {"run": run.info.name, "step": step - shift, "of": metric, "index": 0}
-        _state.go("spike", **place, token=None, only="", order="highest")
-
-    _page.clickable_series(figure, key=f"compare_{metric}", on_pick=open_step)
+def _card(runs: tuple[Run, ...], metric: str, look: CurveOptions) -> Card:
+    drawn = _cached_looks.compared_curve(runs, _shifts_of(runs), metric, look, dark=_page.dark())
     lacking = [run.info.name for run in runs if metric not in run.metrics]
-    if lacking:
-        st.caption(plain(f"Not recorded in {', '.join(lacking)}.", 300))
-    for note in notes_of(figure):
-        st.caption(plain(note))
+    notes = [f"Not recorded in {one_line(', '.join(lacking), 300)}."] if lacking else []
+    return _page.card(metric, drawn, "Click a curve to see what carries that step.", notes)
+
+
+def _open_step(runs: tuple[Run, ...], picked: Picked) -> None:
+    """Of the run whose curve was clicked the step as that run counts."""
+    sides = zip(runs, _shifts_of(runs), strict=True)
+    drawn = [(run, shift) for run, shift in sides if picked.chart in run.metrics]
+    run, shift = drawn[min(picked.line, len(drawn) - 1)]
+    place = {"run": run.info.name, "step": picked.step - shift, "of": picked.chart, "index": 0}
+    _state.go("spike", **place, token=None, only="", order="highest")
 
 
 def _endings(runs: tuple[Run, ...], metrics: Sequence[str]) -> None:
@@ -204,7 +198,8 @@ def _ending(run: Run, metric: str) -> float:
 
 
 def _settings(runs: tuple[Run, ...]) -> None:
-    st.markdown("#### Settings that differ")
+    whole = " :gray[of the whole runs, not of the environments chosen]" if _state.get("env") else ""
+    st.markdown(f"#### Settings that differ{whole}")
     without = [run.info.name for run in runs if not run.settings]
     if without:
         st.caption(plain(f"Not recorded: settings (run-*.json) of {', '.join(without)}.", 300))
@@ -239,43 +234,54 @@ def _newest(run: Run) -> Mapping[str, Any]:
     return run.settings[max(run.settings)] if run.settings else {}
 
 
-def _same_prompt(runs: tuple[Run, ...]) -> None:
-    """A prompt that two runs share: its rewards over the steps, and what was answered last."""
+def _same_prompt(runs: tuple[Run, ...], narrowed: tuple[Run, ...]) -> None:
+    """A prompt that two runs share: its rewards over the steps, and what was answered last.
+
+    narrowed: those of the runs that have any of the chosen environments, with these alone.
+    """
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         st.markdown("#### The same prompt", width="content")
         runs = _pair(runs)
     if len(runs) < 2:
         st.caption("Choose a second run.")
         return
+    whole, own_runs = runs[0], {run.info.name: run for run in narrowed}
+    lacking = [run.info.name for run in runs if run.info.name not in own_runs]
+    if lacking:
+        st.caption(plain(f"None of these environments is in {', '.join(lacking)}.", 300))
+        return
+    runs = tuple(own_runs[run.info.name] for run in runs)
     found = [_cached_looks.prompts(run) for run in runs]
     left, right = found[0], found[1]
     if left is None or right is None:
-        lacking = runs[0] if left is None else runs[1]
-        told = _page.not_recorded(lacking.columns, ("prompt", "reward"))
-        st.caption(plain(f"{lacking.info.name}: {told}", 300))
+        without = runs[0] if left is None else runs[1]
+        told = _page.not_recorded(without.columns, ("prompt", "reward"))
+        st.caption(plain(f"{without.info.name}: {told}", 300))
         return
     shared: list[int] = shared_prompts(left, right, _MOST_PROMPTS).tolist()
     if not shared:
         st.caption("These two runs have no prompt in common.")
         return
-    if _state.get("prompt") not in shared:
-        _state.put(prompt=shared[0])
-    texts = dict(zip(shared, left.texts(shared), strict=True))
+    of_run: list[int] = _cached_looks.codes_in(whole, left)[shared].tolist()
+    if _state.get("prompt") not in of_run:
+        _state.put(prompt=of_run[0])
+    texts = dict(zip(of_run, left.texts(shared), strict=True))
     st.selectbox(
         "Prompt",
-        shared,
+        of_run,
         key="prompt",
         format_func=lambda code: one_line(texts[code], 120),
         label_visibility="collapsed",
         help=None,
         persist_state="session",
     )
-    code = int(_state.get("prompt"))
+    code = shared[of_run.index(int(_state.get("prompt")))]
     other = int(np.flatnonzero(right.text_keys == left.text_keys[code])[-1])
     sides = zip(runs, (left, right), (code, other), strict=True)
-    for column, (run, prompts, own) in zip(st.columns(2, gap="small"), sides, strict=True):
+    columns = zip(st.columns(2, gap="small"), sides, strict=True)
+    for side, (column, (run, prompts, own)) in enumerate(columns):
         with column, st.container(border=True, height="stretch"):
-            _prompt_side(run, prompts, own)
+            _prompt_side(run, prompts, own, side)
 
 
 def _pair(runs: tuple[Run, ...]) -> tuple[Run, ...]:
@@ -298,7 +304,7 @@ def _pair(runs: tuple[Run, ...]) -> tuple[Run, ...]:
     return tuple(by_name[name] for name in chosen) if chosen else runs[:2]
 
 
-def _prompt_side(run: Run, prompts: RunPrompts, code: int) -> None:
+def _prompt_side(run: Run, prompts: RunPrompts, code: int, side: int) -> None:
     """The prompt's rewards over the run, then the best and the worst answer of its last step."""
     rewards = prompts.of([code]).visits.rewards
     st.markdown(f"**{plain(run.info.name, 60)}** :gray[seen at {len(rewards)} steps]")
@@ -309,9 +315,9 @@ def _prompt_side(run: Run, prompts: RunPrompts, code: int) -> None:
             number(float(known[-1])),
             number(float(known[-1] - known[0])) if len(known) > 1 else None,
             delta_description="since its first step" if len(known) > 1 else None,
-            chart_data=known.tolist() if len(known) > 1 else None,
-            chart_type="line",
         )
+        if len(known) > 1:
+            sparkline(known.tolist(), tone="gray", key=f"rewards-{side}")
     own = prompts.rollouts(code)
     last = np.flatnonzero(own.steps == own.steps.max())
     scores = own.rewards[last]
@@ -362,7 +368,7 @@ def _render() -> None:
         metrics = _curves(own, offered)
         _endings(own, [*dict.fromkeys((*metrics, *offered))])
     _settings(runs)
-    _same_prompt(runs)
+    _same_prompt(runs, own)
 
 
 _render()

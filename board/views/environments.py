@@ -8,7 +8,7 @@ import streamlit as st
 
 from board.charts.curves import CurveOptions
 from board.charts.env_charts import ALL
-from board.charts.layout import notes_of
+from board.components.curve_grid import Card, curve_grid
 from board.core.environments import EnvCurves
 from board.core.hidden_environments import ERRORS, Hidden, hidden
 from board.core.metrics import REWARD_PART, rollout_metric
@@ -85,28 +85,20 @@ def _overlaid(
     run: Run, found: EnvCurves, shown: tuple[int, ...], metrics: list[str], options: CurveOptions
 ) -> None:
     """All in one chart; a click on the curve of an environment opens its rollouts of the step."""
-    for left in range(0, len(metrics), 2):
-        for column, metric in zip(
-            st.columns(2, gap="small"), metrics[left : left + 2], strict=False
-        ):
-            with column, st.container(border=True, height="stretch"):
-                _title(metric)
-                figure = _cached_looks.environment_curve(
-                    run, metric, shown, options, alone=False, dark=_page.dark()
-                )
-
-                def open_curve(step: int, series: int) -> None:
-                    _open_step(step, [found.names[shown[series - 1]]] if series else None)
-
-                _page.clickable_series(figure, key=f"env_{metric}", on_pick=open_curve)
-                for note in notes_of(figure):
-                    st.caption(plain(note))
-
-
-def _title(metric: str) -> None:
-    known = rollout_metric(metric)
-    unit = f" :gray[{plain(known.unit)}]" if known.unit else ""
-    st.markdown(f"**{plain(known.label)}**{unit}", help=plain(known.formula, 400) or None)
+    click = "Click the curve of an environment to see its rollouts of that step."
+    cards = [
+        _page.card(
+            metric,
+            _cached_looks.environment_curve(
+                run, metric, shown, options, alone=False, dark=_page.dark()
+            ),
+            click,
+        )
+        for metric in metrics
+    ]
+    picked = curve_grid(cards, step=_state.get("step"), key=_page.chart_key("env"))
+    if picked:
+        _open_step(picked.step, [found.names[shown[picked.line - 1]]] if picked.line else None)
 
 
 def _multiples(
@@ -127,24 +119,21 @@ def _multiples(
             persist_state="session",
         )
     metric = str(_state.get("emulti")) or metrics[0]
-    for left in range(0, len(shown), _ACROSS):
-        for column, code in zip(
-            st.columns(_ACROSS, gap="small"), shown[left : left + _ACROSS], strict=False
-        ):
-            with column, st.container(border=True, height="stretch"):
-                rollouts = int(found.counts[code].sum())
-                st.markdown(f"**{plain(found.names[code], 40)}** :gray[{rollouts:,} rollouts]")
-                figure = _cached_looks.environment_curve(
-                    run, metric, (code,), look, alone=True, dark=_page.dark()
-                )
-                name = found.names[code]
-
-                def open_narrowed(step: int, name: str = name) -> None:
-                    _open_step(step, [name])
-
-                _page.clickable(
-                    figure, key=f"one_{code}_{metric}", field="x", on_pick=open_narrowed
-                )
+    cards = [
+        Card(
+            f"{metric}-{code}",
+            one_line(found.names[code], 40),
+            _cached_looks.environment_curve(
+                run, metric, (code,), look, alone=True, dark=_page.dark()
+            ).chart,
+            f"{int(found.counts[code].sum()):,} rollouts",
+        )
+        for code in shown
+    ]
+    key = _page.chart_key(f"one_{metric}")
+    picked = curve_grid(cards, step=_state.get("step"), key=key, across=_ACROSS)
+    if picked:
+        _open_step(picked.step, [found.names[int(picked.chart.rpartition("-")[2])]])
 
 
 def _open_step(step: int, envs: list[str] | None = None) -> None:

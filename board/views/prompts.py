@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -14,18 +13,12 @@ from board.charts.prompt_charts import prompt_course
 from board.core.groups import IntArray
 from board.core.kl import FloatArray
 from board.core.prompts import Prompts
-from board.errors import BoardError
 from board.store.run import Run
-from board.store.run_prompts import Courses, PromptRollouts, RunPrompts
-from board.views import _cached, _cached_looks, _page, _sidebar, _state
-from board.views._text import number, one_line, piece_shown, plain
+from board.store.run_prompts import Courses, RunPrompts
+from board.views import _cached_looks, _page, _prompt_answers, _sidebar, _state
+from board.views._text import one_line, plain
 
 _SHOWN_ROWS: Final = 500
-_BESIDE: Final = 3
-_TEXT_HEIGHT: Final = 190
-_CUT: Final = 160
-# Responses that are listed: each step they are of is read for them.
-_NEWEST: Final = 64
 _LISTS: Final = {
     "all": ("All", "Every prompt, in the order in which they come."),
     "never": (
@@ -102,7 +95,7 @@ def _table(run: Run, found: RunPrompts) -> int | None:
     )
     if len(shown) < len(listed):
         st.caption(f"The first {len(shown):,} of {len(listed):,} are listed.")
-    of_run = _codes_of_run(run, found)
+    of_run = _cached_looks.codes_in(_sidebar.current(), found)
     if event.selection.cells:
         _state.put(prompt=int(of_run[shown[int(event.selection.cells[0][0])]]))
     chosen = _state.get("prompt")
@@ -111,15 +104,6 @@ def _table(run: Run, found: RunPrompts) -> int | None:
         return int(own[0])
     _state.ensure("prompt", [None], None)
     return int(shown[0])
-
-
-def _codes_of_run(run: Run, found: RunPrompts) -> IntArray:
-    """[prompts] what the whole run numbers each prompt by: the URL's number, whatever is narrowed to."""
-    whole = _sidebar.current()
-    every = found if run is whole else _cached_looks.prompts(whole)
-    if every is None or every is found:
-        return np.arange(len(found.keys))
-    return pd.Index(every.keys).get_indexer(pd.Index(found.keys)).astype(np.int64)
 
 
 def _frame(found: RunPrompts, courses: Courses, codes: IntArray) -> pd.DataFrame:
@@ -180,7 +164,7 @@ def _columns(courses: Courses) -> dict[str, Any]:
 
 
 def _course(run: Run, found: RunPrompts, code: int) -> None:
-    """One prompt: rewards and lengths of its rollouts over the steps, and what was said at three."""
+    """One prompt: rewards and lengths of its rollouts over the steps, and what was answered."""
     own = found.rollouts(code)
     steps, indices = own.steps, own.indices
     st.code(found.texts([code])[0], language=None, wrap_lines=True)
@@ -203,88 +187,7 @@ def _course(run: Run, found: RunPrompts, code: int) -> None:
             )
             for note in notes_of(figure):
                 st.caption(plain(note))
-    _responses(run, steps, indices, own.rewards)
-    _every_response(run, code, own)
-
-
-def _responses(run: Run, steps: Any, indices: Any, rewards: Any) -> None:
-    """What was answered at the first, the middle and the last step: the best and the worst of each."""
-    seen = np.unique(steps)
-    chosen = seen[
-        np.unique(np.linspace(0, len(seen) - 1, min(_BESIDE, len(seen))).round().astype(int))
-    ]
-    for column, step in zip(st.columns(_BESIDE, gap="small"), chosen.tolist(), strict=False):
-        with column:
-            own = np.flatnonzero(steps == step)
-            order = own[
-                np.argsort(
-                    np.where(np.isfinite(rewards[own]), -rewards[own], np.inf), kind="stable"
-                )
-            ]
-            for place in dict.fromkeys((int(order[0]), int(order[-1]))):
-                _response(run, step, int(indices[place]), float(rewards[place]))
-
-
-def _every_response(run: Run, code: int, own: PromptRollouts) -> None:
-    """Its newest rollouts as the index keeps them; a click opens one."""
-    newest = range(len(own.steps))[::-1][:_NEWEST]
-    frame = pd.DataFrame(
-        {
-            "step": own.steps[newest],
-            "index": own.indices[newest],
-            "reward": own.rewards[newest],
-            "tokens": own.lengths[newest],
-            "response": _beginnings(run, own, newest),
-        }
-    ).dropna(axis="columns", how="all")
-    st.markdown("#### Every response :gray[the newest first · click one to open it]")
-    event: Any = st.dataframe(
-        frame.rename(columns={"index": "rollout"}),
-        key=f"responses_{run.info.name}_{run.version}_{code}",
-        hide_index=True,
-        height=min(36 * (len(frame) + 1) + 3, 300),
-        row_height=36,
-        on_select="rerun",
-        selection_mode="single-cell",
-        placeholder="not recorded",
-        column_config={
-            "step": st.column_config.NumberColumn("step", format="%d", width=70),
-            "rollout": st.column_config.NumberColumn("rollout", format="%d", width=75),
-            "reward": st.column_config.NumberColumn("reward", format="%.4g", width=90),
-            "response": st.column_config.TextColumn("response, its beginning"),
-        },
-    )
-    if event.selection.cells:
-        row = frame.iloc[int(event.selection.cells[0][0])]
-        _state.go("rollout", step=int(row["step"]), index=int(row["index"]), token=None)
-
-
-def _beginnings(run: Run, own: PromptRollouts, places: Sequence[int]) -> list[str | None]:
-    """How some responses begin; None where the log holds no text."""
-    rows: dict[int, Mapping[int, object]] = {}
-    for step in dict.fromkeys(own.steps[places].tolist()):
-        found = run.rows_of(step, ("response",))
-        rows[step] = (
-            dict(zip(found["index"], found["response"], strict=True)) if "response" in found else {}
-        )
-    told = (rows.get(int(own.steps[i]), {}).get(int(own.indices[i])) for i in places)
-    return [piece_shown(text, _CUT) if isinstance(text, str) else None for text in told]
-
-
-def _response(run: Run, step: int, index: int, reward: float) -> None:
-    label = plain(f"step {step} · rollout {index} · reward {number(reward)}")
-    if st.button(label, key=f"open_{step}_{index}", type="tertiary", help="Opens the rollout"):
-        _state.go("rollout", step=step, index=index, token=None)
-    try:
-        opened = _cached.rollout(run, step, index, str(_state.get("tokenizer")))
-    except BoardError as error:
-        st.caption(plain(error, 200))
-        return
-    text = opened.record.texts.get("response") or "".join(opened.tokens)
-    if text:
-        lines = sum(1 + len(line) // 34 for line in text.split("\n"))
-        height = "content" if 24 * lines < _TEXT_HEIGHT else _TEXT_HEIGHT
-        st.code(text, language=None, wrap_lines=True, height=height)
+    _prompt_answers.show(run, code, own)
 
 
 def _render() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -10,8 +10,9 @@ import pandas as pd
 import streamlit as st
 
 from board.charts.env_charts import ALL
-from board.charts.layout import notes_of
+from board.charts.light import light
 from board.charts.word_charts import shares_said
+from board.components.curve_grid import Card, curve_grid
 from board.errors import BoardError
 from board.store.patterns import compiled
 from board.store.run import Run
@@ -149,20 +150,26 @@ def _results(scans: dict[str, Stepwise[Watched]]) -> None:
     if not any(found.values()):
         return
     smoothing = float(_state.get("trend"))
-    columns = st.columns(2 if _has_envs(found) else 1, gap="small")
-    with columns[0], st.container(border=True, height="stretch"):
-        st.markdown("**Share of rollouts in which it is said** :gray[click a step]")
-        figure = shares_said(found, dark=_page.dark(), smoothing=smoothing)
-        _page.clickable(figure, key="words_all", field="x", on_pick=_open_step)
-        for note in notes_of(figure):
-            st.caption(plain(note))
-    if len(columns) > 1:
+    cards = [_card("said", "Share of rollouts in which it is said", found, smoothing)]
+    if _has_envs(found):
         first = next(text for text, entries in found.items() if entries)
-        with columns[1], st.container(border=True, height="stretch"):
-            st.markdown(f"**{plain(first, 60)}** :gray[by environment]")
-            figure = shares_said(_by_env(found[first]), dark=_page.dark(), smoothing=smoothing)
-            _page.clickable(figure, key="words_env", field="x", on_pick=_open_step)
+        by_env = _by_env(found[first])
+        cards.append(
+            _card("said_by_env", f"{one_line(first, 60)}, by environment", by_env, smoothing)
+        )
+    picked = curve_grid(cards, step=_state.get("step"), key=_page.chart_key("words"))
+    if picked:
+        _state.go("words", step=picked.step, index=0, token=None)
     _table(found)
+
+
+def _card(key: str, title: str, found: Mapping[str, Sequence[Watched]], smoothing: float) -> Card:
+    drawn = light(shares_said(found, dark=_page.dark(), smoothing=smoothing))
+    told = [
+        "Rollouts in which it is said, of those of a step that were read.",
+        "Click a step to read its hits.",
+    ]
+    return Card(key, title, drawn.chart, "share", told, drawn.notes)
 
 
 def _has_envs(found: dict[str, list[Watched]]) -> bool:
@@ -172,10 +179,6 @@ def _has_envs(found: dict[str, list[Watched]]) -> bool:
 def _by_env(entries: Sequence[Watched]) -> dict[str, list[Watched]]:
     names = sorted({one.env for one in entries if one.env is not None})
     return {name: [one for one in entries if one.env == name] for name in names}
-
-
-def _open_step(step: int) -> None:
-    _state.go("words", step=step, index=0, token=None)
 
 
 def _table(found: dict[str, list[Watched]]) -> None:

@@ -85,6 +85,25 @@ def test_prompts_are_listed_by_what_became_of_them(open_app: OpenApp) -> None:
     assert len(app.get("plotly_chart")) == 2
 
 
+def test_every_answer_of_a_step_is_reachable_whole(open_app: OpenApp) -> None:
+    app = open_app(BUNDLED, "prompts", run="grpo_arithmetic", prompt="0")
+    three = len(app.code)
+    seen = next(box for box in app.selectbox if box.key == "pstep")
+    app = open_app(
+        BUNDLED,
+        "prompts",
+        run="grpo_arithmetic",
+        prompt="0",
+        pstep=seen.options[1].split()[1].strip(","),
+    )
+    assert_sound(app)
+    opened = [button.label for button in app.button if "· rollout" in button.label]
+    assert len(opened) == 8
+    assert len({label.split(" · ")[0] for label in opened}) == 1
+    assert len(app.code) == 1 + 8 > three
+    assert "pstep" in query(app)
+
+
 def test_environments_have_a_row_each_beside_the_one_for_all(open_app: OpenApp) -> None:
     app = open_app(BUNDLED, "environments", run="grpo_arithmetic", step="150", env="add")
     assert_sound(app)
@@ -272,6 +291,16 @@ def test_any_two_of_the_compared_runs_stand_side_by_side(open_app: OpenApp) -> N
     sides = [str(m.value) for m in app.markdown if "seen at" in str(m.value)]
     assert ["arithmetic" in side for side in sides] == [True, False]
     assert "hack" in sides[1]
+
+
+def test_the_same_prompt_in_two_runs_is_one_of_the_chosen_environment(open_app: OpenApp) -> None:
+    chosen = {"run": "grpo_arithmetic", "runs": "grpo_reward_hack"}
+    app = open_app(BUNDLED, "compare", **chosen, env="subtract")
+    assert_sound(app)
+    (prompt,) = [box for box in app.selectbox if box.key == "prompt"]
+    assert prompt.options
+    assert all(text.startswith("Take ") for text in prompt.options)
+    assert any("not of the environments chosen" in text.value for text in app.markdown)
 
 
 def test_means_groups_and_rankings_are_of_the_chosen_environment(

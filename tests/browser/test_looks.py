@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from board_steps import SAMPLES, ServeCommand, board_on, click_point, click_row, settled
+from board_steps import SAMPLES, ServeCommand, board_on, click_point, click_row, click_step, settled
 from playwright.sync_api import Page, expect
 
 pytestmark = pytest.mark.browser
@@ -46,8 +46,8 @@ def test_the_small_chart_of_an_environment_opens_its_rollouts(
     page: Page, serve: ServeCommand
 ) -> None:
     look(page, serve, "environments?run=grpo_arithmetic&trend=0&emetrics=reward")
-    click_point(page, 2, 1, 30)
-    expect(page).to_have_url(re.compile(r"/rollouts\?.*env=subtract"))
+    click_step(page, 2, 31)
+    expect(page).to_have_url(re.compile(r"/rollouts\?.*step=31\b.*env=subtract"))
     expect(page.get_by_text(re.compile(r"^\d+ of 32 rollouts at step"))).to_be_visible()
 
 
@@ -85,6 +85,8 @@ def test_a_curve_of_a_compared_run_opens_that_run_at_that_step(
 ) -> None:
     chosen = "run=grpo_arithmetic&runs=grpo_reward_hack&shifts=grpo_reward_hack:10&trend=0"
     look(page, serve, f"compare?{chosen}&cmetrics=reward")
-    click_point(page, 0, 1, 59)
+    # A curve that is hidden is out of the way: the other one is clicked.
+    page.locator(".curves .legend").get_by_role("button", name="grpo_arithmetic").click()
+    click_step(page, 0, 60)
     expect(page).to_have_url(re.compile(r"/spike\?.*run=grpo_reward_hack&step=50&.*of=reward"))
     expect(page.get_by_text("Reward is recorded per rollout")).to_be_visible()

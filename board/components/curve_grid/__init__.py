@@ -19,7 +19,13 @@ __all__ = ["Card", "Picked", "curve_grid"]
 
 _FOLDER: Final = Path(__file__).parent
 # Declarations first, the entry point last; all parts share one module scope.
-_SCRIPTS: Final = ("uplot/uPlot.iife.min.js", "js/words.js", "js/plot.js", "js/grid.js")
+_SCRIPTS: Final = (
+    "uplot/uPlot.iife.min.js",
+    "js/words.js",
+    "js/plot.js",
+    "js/save.js",
+    "js/grid.js",
+)
 _STYLES: Final = ("uplot/uPlot.min.css", "curve_grid.css")
 
 
@@ -59,12 +65,15 @@ _COMPONENT = component(
 )
 
 
-def curve_grid(cards: Sequence[Card], *, step: int | None, key: str) -> Picked | None:
-    """Draws charts two abreast, `step` marked in each; the click that led to this run, if one did.
+def curve_grid(
+    cards: Sequence[Card], *, step: int | None, key: str, across: int = 2
+) -> Picked | None:
+    """Draws charts `across` abreast, `step` marked in each; the click that led to this run, if one did.
 
-    key: one per place and run; what the reader zoomed to is kept under it.
+    Each can be saved as CSV, with the numbers that are drawn, and as PNG. key: one per place and run;
+    what the reader zoomed to is kept under it.
     """
-    data = {"step": step, "charts": [asdict(card) for card in cards]}
+    data = {"step": step, "across": across, "charts": [asdict(card) for card in cards]}
     # Names of runs may hold what Streamlit takes for its own in a component's key.
     name = f"curves-{zlib.crc32(key.encode('utf-8', 'replace')):08x}"
     clicked: Any = _COMPONENT(key=name, data=data, on_picked_change=_nothing).picked

@@ -9,7 +9,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   grid.pick = (chart, step, line) => setTriggerValue("picked", { chart, step, line });
   const moved = grid.step !== data.step;
   grid.step = data.step;
-  root.classList.toggle("alone", data.charts.length === 1);
+  root.style.setProperty("--across", Math.min(data.across, data.charts.length));
   const cells = data.charts.map((told) => cellOf(grid, told));
   grid.cells = new Map(cells.map((cell) => [cell.key, cell]));
   const elements = cells.map((cell) => cell.element);
@@ -67,6 +67,7 @@ function draw(cell) {
   cell.place.replaceChildren(...(chart.legend ? [legendOf(cell)] : []));
   cell.plot = createPlot(cell, cell.place, cell.place.clientWidth);
   cell.plot.over.append(cell.line, cell.tip);
+  cell.place.append(make("span", "axis-name", "step"));
   listen(cell);
 }
 
@@ -87,7 +88,9 @@ function headOf(cell) {
   cell.out.title = "Back from the zoom (double click)";
   cell.out.hidden = true;
   cell.out.addEventListener("click", () => zoomOut(cell));
-  return [...parts, cell.out];
+  const tools = make("div", "tools");
+  tools.append(cell.out, ...saversOf(cell));
+  return [...parts, tools];
 }
 
 /** The names of the lines; a click hides one with its band. */

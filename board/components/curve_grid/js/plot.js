@@ -81,6 +81,7 @@ function seriesOf(cell, line, i) {
     width: line.width,
     dash: DASHES[line.dash],
     show: !cell.hidden.has(line.group),
+    spanGaps: line.connect,
     points: { show: false, size: 7, fill: line.ink, filter: (plot) => lonePoints(plot, line, i + 1) },
   };
 }
@@ -100,12 +101,12 @@ function labelsOf({ y }) {
   return (_, values, axis, space, distance) => (y.log ? logLabels(values) : valueLabels(y, values, distance));
 }
 
-/** As wide as the longest label. */
+/** As wide as the longest label, and as the word below the axis. */
 function gutter(plot, labels) {
   if (!labels) return 30;
   plot.ctx.font = plot.axes[1].font[0];
   const widest = Math.max(0, ...labels.map((label) => plot.ctx.measureText(label ?? "").width));
-  return Math.ceil(widest / devicePixelRatio) + 12;
+  return Math.max(30, Math.ceil(widest / devicePixelRatio) + 12);
 }
 
 /** Bands, bars of lone steps, and what was recorded behind a smoothed line. */
@@ -187,7 +188,8 @@ function placeStep(plot, cell) {
 }
 
 function pointed(plot) {
-  return plot.cursor.idxs.flatMap((at, row) => (row && at != null ? [{ row, at, step: plot.data[0][at] }] : []));
+  const seen = (row) => row && plot.series[row].show;
+  return plot.cursor.idxs.flatMap((at, row) => (seen(row) && at != null ? [{ row, at, step: plot.data[0][at] }] : []));
 }
 
 /** Of the points at the step that is nearest to the pointer the one nearest to it; none: undefined. */

@@ -31,16 +31,24 @@ function make(tag, name = "", text = "") {
 /** Labels of the value axis, told apart by as many digits as the distance between them needs. */
 function valueLabels(axis, values, distance) {
   if (!axis.labels) return values.map(() => "");
+  if (axis.percent) return values.map((value) => `${Number((100 * value).toPrecision(4))}%`);
   const largest = Math.max(...values.map(Math.abs));
   if (axis.exponent || (largest > 0 && largest < 1e-4)) {
     return values.map((value) => (value === 0 ? "0" : value.toExponential(2).replace(/\.?0+e/, "e")));
   }
   const [size, suffix] = (!axis.digits && largest >= 1e4 && SUFFIXES.find(([from]) => largest >= from)) || [1, ""];
-  const digits = Math.min(12, Math.max(0, -Math.floor(Math.log10(distance / size) + 1e-9)));
+  const digits = digitsOf(distance / size);
   return values.map((value) => {
     const shown = withDigits(value / size, digits, axis.digits);
     return value === 0 ? "0" : shown.replace("-", "−") + suffix;
   });
+}
+
+/** As many as tell apart 0.025, 0.05 and 0.075, say: rounded to two they would not be what they are. */
+function digitsOf(distance) {
+  let digits = Math.min(12, Math.max(0, -Math.floor(Math.log10(distance) + 1e-9)));
+  while (digits < 12 && Math.abs(distance * 10 ** digits - Math.round(distance * 10 ** digits)) > 1e-6) digits++;
+  return digits;
 }
 
 function withDigits(value, digits, grouped) {

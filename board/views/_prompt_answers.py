@@ -1,0 +1,181 @@
+"""What was answered to one prompt: whole at some steps or at a chosen one, and a list of all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from board.core.groups import IntArray
+from board.errors import BoardError
+from board.store.run import Run
+from board.store.run_prompts import PromptRollouts
+from board.views import _cached, _state
+from board.views._text import number, piece_shown, plain
+
+_BESIDE: Final = 3
+# Answers of a step that are read and shown at once.
+_MOST_WHOLE: Final = 12
+_TEXT_HEIGHT: Final = 190
+_CUT: Final = 160
+# Responses that are listed: each step they are of is read for them.
+_NEWEST: Final = 64
+
+
+def show(run: Run, code: int, own: PromptRollouts) -> None:
+    """The answers at the chosen step, or the best and the worst of three; then the list."""
+    step = _choose_step(np.unique(own.steps).tolist())
+    if step is None:
+        _some(run, own)
+    else:
+        _of_step(run, own, step)
+    _every_response(run, code, own)
+
+
+def _choose_step(seen: list[int]) -> int | None:
+    """A step at which the prompt was seen; None: the first, the middle and the last of them."""
+    if _state.get("pstep") not in seen:
+        _state.put(pstep=None, pfrom=0)
+    chosen: int | None = _state.get("pstep")
+    place = -1 if chosen is None else seen.index(chosen)
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        st.markdown("#### Answers :gray[the best first · click one to open it]", width="content")
+        st.space("stretch")
+        st.selectbox(
+            "Answers at step",
+            [None, *seen],
+            key="pstep",
+            width=230,
+            format_func=lambda step: "three steps" if step is None else f"step {step}, all of them",
+            help="Three: the first, the middle and the last step at which the prompt was seen, the best "
+            "and the worst answer of each. Else all answers of one step.",
+            on_change=_state.put,
+            kwargs={"pfrom": 0},
+            persist_state="session",
+        )
+        _move("chevron_left", "The step before", "pstep", seen, place - 1)
+        _move("chevron_right", "The next step", "pstep", seen, place + 1)
+    return chosen
+
+
+def _move(icon: str, words: str, name: str, places: Sequence[int], to: int) -> None:
+    there = 0 <= to < len(places)
+    st.button(
+        "",
+        icon=f":material/{icon}:",
+        help=words,
+        key=f"move_{name}_{icon}",
+        disabled=not there,
+        on_click=_state.put,
+        kwargs={"pfrom": 0, name: places[to] if there else None},
+    )
+
+
+def _best_first(own: PromptRollouts, step: int) -> IntArray:
+    """Places of the rollouts of a step, those without a reward last."""
+    places = np.flatnonzero(own.steps == step)
+    rewards = own.rewards[places]
+    order = np.argsort(np.where(np.isfinite(rewards), -rewards, np.inf), kind="stable")
+    return places[order]
+
+
+def _some(run: Run, own: PromptRollouts) -> None:
+    """What was answered at the first, the middle and the last step: the best and the worst of each."""
+    seen = np.unique(own.steps)
+    count = min(_BESIDE, len(seen))
+    chosen = seen[np.unique(np.linspace(0, len(seen) - 1, count).round().astype(int))]
+    for column, step in zip(st.columns(_BESIDE, gap="small"), chosen.tolist(), strict=False):
+        with column:
+            order = _best_first(own, step)
+            for place in dict.fromkeys((int(order[0]), int(order[-1]))):
+                _response(run, own, place)
+
+
+def _of_step(run: Run, own: PromptRollouts, step: int) -> None:
+    """Every answer of one step, a dozen at a time."""
+    order = _best_first(own, step)
+    starts = list(range(0, len(order), _MOST_WHOLE))
+    page = min(int(_state.get("pfrom")) // _MOST_WHOLE, len(starts) - 1)
+    shown = order[starts[page] : starts[page] + _MOST_WHOLE].tolist()
+    for left in range(0, len(shown), _BESIDE):
+        row = shown[left : left + _BESIDE]
+        for column, place in zip(st.columns(_BESIDE, gap="small"), row, strict=False):
+            with column:
+                _response(run, own, place)
+    if len(starts) > 1:
+        first = starts[page] + 1
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            st.caption(
+                f"{first:,} to {first + len(shown) - 1:,} of {len(order):,}", width="content"
+            )
+            _move("arrow_back", "Better ones", "pfrom", starts, page - 1)
+            _move("arrow_forward", "The next ones", "pfrom", starts, page + 1)
+
+
+def _every_response(run: Run, code: int, own: PromptRollouts) -> None:
+    """Its newest rollouts as the index keeps them; a click opens one."""
+    newest = range(len(own.steps))[::-1][:_NEWEST]
+    cut = len(newest) < len(own.steps)
+    told = f"the newest {len(newest):,} of {len(own.steps):,}" if cut else "the newest first"
+    frame = pd.DataFrame(
+        {
+            "step": own.steps[newest],
+            "index": own.indices[newest],
+            "reward": own.rewards[newest],
+            "tokens": own.lengths[newest],
+            "response": _beginnings(run, own, newest),
+        }
+    ).dropna(axis="columns", how="all")
+    st.markdown(f"#### Every response :gray[{told} · click one to open it]")
+    event: Any = st.dataframe(
+        frame.rename(columns={"index": "rollout"}),
+        key=f"responses_{run.info.name}_{run.version}_{code}",
+        hide_index=True,
+        height=min(36 * (len(frame) + 1) + 3, 300),
+        row_height=36,
+        on_select="rerun",
+        selection_mode="single-cell",
+        placeholder="not recorded",
+        column_config={
+            "step": st.column_config.NumberColumn("step", format="%d", width=70),
+            "rollout": st.column_config.NumberColumn("rollout", format="%d", width=75),
+            "reward": st.column_config.NumberColumn("reward", format="%.4g", width=90),
+            "response": st.column_config.TextColumn("response, its beginning"),
+        },
+    )
+    if event.selection.cells:
+        row = frame.iloc[int(event.selection.cells[0][0])]
+        _state.go("rollout", step=int(row["step"]), index=int(row["index"]), token=None)
+
+
+def _beginnings(run: Run, own: PromptRollouts, places: Sequence[int]) -> list[str | None]:
+    """How some responses begin; None where the log holds no text."""
+    rows: dict[int, Mapping[int, object]] = {}
+    for step in dict.fromkeys(own.steps[places].tolist()):
+        found = run.rows_of(step, ("response",))
+        rows[step] = (
+            dict(zip(found["index"], found["response"], strict=True)) if "response" in found else {}
+        )
+    told = (rows.get(int(own.steps[i]), {}).get(int(own.indices[i])) for i in places)
+    return [piece_shown(text, _CUT) if isinstance(text, str) else None for text in told]
+
+
+def _response(run: Run, own: PromptRollouts, place: int) -> None:
+    step, index = int(own.steps[place]), int(own.indices[place])
+    reward = float(own.rewards[place])
+    label = plain(f"step {step} · rollout {index} · reward {number(reward)}")
+    if st.button(label, key=f"open_{step}_{index}", type="tertiary", help="Opens the rollout"):
+        _state.go("rollout", step=step, index=index, token=None)
+    try:
+        opened = _cached.rollout(run, step, index, str(_state.get("tokenizer")))
+    except BoardError as error:
+        st.caption(plain(error, 200))
+        return
+    text = opened.record.texts.get("response") or "".join(opened.tokens)
+    if text:
+        lines = sum(1 + len(line) // 34 for line in text.split("\n"))
+        height = "content" if 24 * lines < _TEXT_HEIGHT else _TEXT_HEIGHT
+        st.code(text, language=None, wrap_lines=True, height=height)
