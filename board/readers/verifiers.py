@@ -15,6 +15,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path, PurePath
 from typing import Any, Final, cast
 
@@ -124,7 +125,7 @@ def _error(error: object) -> str | None:
 
 def _names(objects: Values) -> set[str]:
     """The keys of all objects."""
-    return {key for one in objects if isinstance(one, dict) for key in cast("dict[str, Any]", one)}
+    return set(chain.from_iterable(one for one in objects if isinstance(one, dict)))
 
 
 def _environment(task: object, known: str | None) -> str | None:
