@@ -12,7 +12,7 @@ from board.core.vocabulary import Vocabulary
 from board.readers.base import Reader
 from board.readers.columns import Block
 from board.readers.lines import Stretch
-from board.readers.parse import parse_plain
+from board.readers.plain_lines import PlainParser
 from board.readers.sources import RowStretch
 from board.readers.texts import Values
 from board.store.line_scan import LineScan, reader_of
@@ -36,6 +36,7 @@ class ColumnScan(LineScan):
     def __init__(self, shard: Shard, options: ReadOptions, vocabulary: Vocabulary | None) -> None:
         super().__init__(shard, options, vocabulary)
         self._patience = Patience()
+        self._parser_of_many = PlainParser()
 
     def take_stretch(self, stretch: Stretch) -> None:
         """Reads lines: together where the reader makes columns of them, else each as `take` does."""
@@ -56,7 +57,7 @@ class ColumnScan(LineScan):
     def _take_together(self, stretch: Stretch) -> bool:
         if not self._patience.tries():
             return False
-        records = parse_plain(stretch.texts)
+        records = self._parser_of_many.parse(stretch.texts)
         places = [place for place, record in enumerate(records) if record is not None]
         block = Block.of([record for record in records if record is not None])
         return self._patience.learns(self._take_block(block, places, stretch))
@@ -75,14 +76,16 @@ class ColumnScan(LineScan):
         if made is None or not self._part.has_place_for(made[1]):
             return False
         columns = made[0]
-        places = [place for row, place in enumerate(places) if row not in found.odd]
+        if found.odd:
+            places = [place for row, place in enumerate(places) if row not in found.odd]
         columns |= self._places(places, stretch)
         if self._reader.repeats in BY_FILE:
             columns["repeat_key"] = [line_key(stretch.texts[place], 0) for place in places]
         elif self._reader.repeats != "never":
             columns["repeat_key"] = repeat_keys(found, self._reader.repeats)
         before, taken = self._number, 0
-        for odd in sorted(set(range(count)).difference(places)):
+        alone = set(range(count)).difference(places) if len(places) < count else ()
+        for odd in sorted(alone):
             until = bisect_left(places, odd)
             self._part.add_columns(columns, taken, until, found.remarks)
             self._number, taken = before + odd, until
@@ -93,9 +96,16 @@ class ColumnScan(LineScan):
 
     def _places(self, places: Sequence[int], stretch: Stretch) -> dict[str, Values]:
         """Where the rows stand."""
-        offsets = list(accumulate(stretch.sizes[:-1], initial=stretch.offset))
+        first, sizes = self._number + 1, stretch.sizes
+        offsets = list(accumulate(sizes[:-1], initial=stretch.offset))
+        if len(places) == len(sizes):
+            return {
+                "line": list(range(first, first + len(sizes))),
+                "offset": offsets,
+                "size": list(sizes),
+            }
         return {
-            "line": [self._number + 1 + place for place in places],
+            "line": [first + place for place in places],
             "offset": [offsets[place] for place in places],
-            "size": [stretch.sizes[place] for place in places],
+            "size": [sizes[place] for place in places],
         }
