@@ -30,10 +30,13 @@ _MARKS: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """One stretch of words. first: the response token it begins with; None where it is of no token."""
+    """One stretch of words. first: the response token it begins with; None where that is not told.
+    is_given: whether it was said before the response.
+    """
 
     text: str
     first: int | None = None
+    is_given: bool = False
 
 
 def said(run: Run, record: Record, by: str) -> list[Said] | None:
@@ -48,14 +51,19 @@ def said(run: Run, record: Record, by: str) -> list[Said] | None:
         return [Said(text or joined(response_tokens(run.vocabulary, record)[0]))]
     if by == "prompt":
         text = record.texts.get("prompt")
-        return [Said(text or joined(prompt_tokens(run.vocabulary, record) or ()))]
+        return [Said(text or joined(prompt_tokens(run.vocabulary, record) or ()), is_given=True)]
     if by in ("reasoning", "answer"):
         return _thought(run, record, by)
     spoken = _segments(run, record)
     if spoken:
         return [*_before(run, record, by), *(one for role, one in spoken if role == by)]
     if record.messages:
-        return [Said(message_text(m)) for m in record.messages if m.get("role") == by]
+        given = sum(1 for _ in takewhile(_is_given, record.messages))
+        return [
+            Said(message_text(message), is_given=place < given)
+            for place, message in enumerate(record.messages)
+            if message.get("role") == by
+        ]
     return None
 
 
@@ -77,10 +85,10 @@ def _before(run: Run, record: Record, by: str) -> Iterator[Said]:
     prompt = record.texts.get("prompt", "")
     turns = from_markers(prompt)
     if turns:
-        yield from (Said(prompt[t.start : t.end]) for t in turns if t.role == by)
+        yield from (Said(prompt[t.start : t.end], is_given=True) for t in turns if t.role == by)
     else:
         given = takewhile(_is_given, record.messages)
-        yield from (Said(message_text(m)) for m in given if m.get("role") == by)
+        yield from (Said(message_text(m), is_given=True) for m in given if m.get("role") == by)
 
 
 def _is_given(message: Mapping[str, Any]) -> bool:

@@ -10,12 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from board.core.pieces import joined
-from board.core.turns import at_character, token_starts
 from board.store.patterns import Pattern
-from board.store.rollout import OpenRollout
 from board.store.run import Run
-from board.store.speech import Said, said
+from board.store.speech import said
 from board.store.step_records import PLACES, StepRecords
 
 _EXAMPLES: Final = 5
@@ -147,43 +144,3 @@ def _by_env(step: int, rows: pd.DataFrame, times: npt.NDArray[np.int64]) -> Iter
 def _mean(values: np.ndarray) -> float:
     known = values[np.isfinite(values)]
     return float(known.mean()) if len(known) else float("nan")
-
-
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """The first place in a rollout where it is said. before, after: up to `around` characters; after
-    begins with the words themselves. token: the response token it begins in; None where that is not
-    known.
-    """
-
-    before: str
-    after: str
-    token: int | None
-
-
-def hit_in(run: Run, opened: OpenRollout, pattern: Pattern, by: str, around: int) -> Hit | None:
-    """Where one of speech.SPEAKERS says it first; None where none does."""
-    for stretch in said(run, opened.record, by) or ():
-        at = pattern.first(stretch.text)
-        if at >= 0:
-            first = max(at - around, 0)
-            before = ("…" if first else "") + stretch.text[first:at]
-            end = at + around
-            after = stretch.text[at:end] + ("…" if end < len(stretch.text) else "")
-            return Hit(before, after, _token_of(opened, stretch, at, by))
-    return None
-
-
-def _token_of(opened: OpenRollout, stretch: Said, at: int, by: str) -> int | None:
-    """The token of a character; by its tokens where those are known, else by the text around it."""
-    if by == "prompt" or opened.tokens_are_ids or not opened.tokens:
-        return None
-    if stretch.first is not None:
-        starts = token_starts(opened.tokens[stretch.first :])
-        return stretch.first + at_character(starts, at)
-    whole = joined(opened.tokens)
-    begins = whole.find(stretch.text.strip())
-    if begins < 0:
-        return None
-    blank = len(stretch.text) - len(stretch.text.lstrip())
-    return at_character(token_starts(opened.tokens), begins + at - blank)

@@ -37,7 +37,8 @@ from board.store.run_groups import RunGroups, StepFit, run_groups
 from board.store.run_prompts import RunPrompts, run_prompts
 from board.store.step_tokens import ReadTokens, read_step
 from board.store.stepwise import Stepwise, coarse_to_fine
-from board.store.watch_words import Hit, Watched, hit_in, watch, watch_step
+from board.store.watch_words import Watched, watch, watch_step
+from board.store.word_hits import Hit, hit_in
 from board.views import _cached
 from board.views._reading import Progress, Reading
 
@@ -341,10 +342,12 @@ def watched_step(
     return _watched_step(of.version, of.info.path, of.options, tuple(texts), by, regex, step, of)
 
 
-def hit(of: Run, text: str, by: str, step: int, index: int, *, regex: bool) -> Hit | None:
+def hit(
+    of: Run, text: str, by: str, step: int, index: int, *, regex: bool, tokenizer: str = ""
+) -> Hit | None:
     """Where a rollout first says it; None where it does not, or can't be read any more."""
     try:
-        opened = _cached.rollout(of, step, index)
+        opened = _cached.rollout(of, step, index, tokenizer)
     except BoardError:
         return None
     return hit_in(of, opened, compiled(text, regex=regex), by, _AROUND)

@@ -247,7 +247,8 @@ def _hits_here(run: Run, patterns: Sequence[str]) -> None:
 
 def _hit(run: Run, text: str, index: int, number: int) -> None:
     step, by = int(_state.get("step")), str(_state.get("by"))
-    hit = _cached_looks.hit(run, text, by, step, index, regex=bool(_state.get("regex")))
+    regex, tokenizer = bool(_state.get("regex")), str(_state.get("tokenizer"))
+    hit = _cached_looks.hit(run, text, by, step, index, regex=regex, tokenizer=tokenizer)
     token = None if hit is None else hit.token
     at = "" if token is None else f", token {token}"
     pressed = st.button(
@@ -261,6 +262,8 @@ def _hit(run: Run, text: str, index: int, number: int) -> None:
         _state.go("rollout", step=step, index=index, token=token)
     if hit is not None:
         st.code(f"{hit.before}⟦{hit.after}", language=None, wrap_lines=True)
+        if hit.unplaced:
+            st.caption(plain(hit.unplaced))
 
 
 def _presets(run: Run) -> None:

@@ -11,7 +11,8 @@ from board.store.discovery import discover
 from board.store.patterns import compiled
 from board.store.rollout import open_rollout
 from board.store.run import Run, open_run
-from board.store.watch_words import hit_in, watch
+from board.store.watch_words import watch
+from board.store.word_hits import Hit, hit_in
 
 
 def opened(folder: Path) -> Run:
@@ -121,6 +122,58 @@ def test_a_hit_names_the_token_that_it_begins_in(tmp_path: Path) -> None:
         assert found.token == token
         assert found.after.startswith(said)
     assert hit_in(run, whole, compiled("nothing"), "response", 160) is None
+
+
+def first_hit(run: Run, text: str, by: str) -> Hit:
+    found = hit_in(run, open_rollout(run, 1, 0), compiled(text), by, 160)
+    assert found is not None
+    return found
+
+
+def test_a_hit_in_a_message_is_placed_by_the_text_of_the_tokens(tmp_path: Path) -> None:
+    # The tool's output is not written in the message as it was in the tokens.
+    tokens = ["look", " it", " up", "\n", '{"out": "', "it was an", " error", '"}', "all", " done"]
+    messages = [
+        {"role": "user", "content": "is it done?"},
+        {"role": "assistant", "content": " look it up"},
+        {"role": "tool", "content": "out = it was an error"},
+        {"role": "assistant", "content": "all done"},
+    ]
+    row = {"step": 1, "prompt": "p", "response_tokens": tokens, "messages": messages}
+    run = opened(write_lines(tmp_path / "run" / "a.jsonl", [row]).parent)
+    assert first_hit(run, "up", "assistant").token == 2
+    assert first_hit(run, "done", "assistant").token == 9
+    assert first_hit(run, "error", "tool").token == 6
+
+
+@pytest.mark.parametrize(
+    ("keys", "by", "text", "why"),
+    [
+        ({}, "user", "right", "before the response"),
+        ({}, "prompt", "p", "before the response"),
+        ({}, "tool", "elsewhere", "does not hold these words"),
+        ({}, "assistant", "yes", "does not hold these words once"),
+        ({"response_tokens": None}, "assistant", "yes", "no tokens"),
+        ({"response_tokens": None, "response_ids": [1, 2]}, "assistant", "yes", "no vocabulary"),
+    ],
+)
+def test_a_hit_of_no_one_token_says_why(
+    keys: dict[str, Any], by: str, text: str, why: str, tmp_path: Path
+) -> None:
+    row = spoken(
+        response_tokens=["yes", " right", " yes"],
+        segments=[],
+        messages=[
+            {"role": "user", "content": "right?"},
+            {"role": "assistant", "content": "yes"},
+            {"role": "tool", "content": "elsewhere"},
+        ],
+        response="yes right yes",
+    )
+    run = opened(write_lines(tmp_path / "run" / "a.jsonl", [{**row, **keys}]).parent)
+    found = first_hit(run, text, by)
+    assert found.token is None
+    assert why in found.unplaced
 
 
 @pytest.mark.timeout(20)
