@@ -48,7 +48,7 @@ def link(run: Run) -> None:
     found = (done or _cached_looks.index_findings(run, limits)).findings
     counts = {name: sum(f.severity == name for f in found) for name in SEVERITIES}
     told = [f"{ICONS[n]} {counted(count, n)}" for n, count in counts.items() if count]
-    so_far = "" if done else " (rules of the index)"
+    so_far = "" if done else " so far · the rules of tokens run there"
     _link(f"Findings: {'  '.join(told) or 'nothing stood out'}{so_far}")
 
 

@@ -37,9 +37,7 @@ def show(run: Run, code: int, own: PromptRollouts) -> None:
 
 def _choose_step(seen: list[int]) -> int | None:
     """A step at which the prompt was seen; None: the first, the middle and the last of them."""
-    if _state.get("pstep") not in seen:
-        _state.put(pstep=None, pfrom=0)
-    chosen: int | None = _state.get("pstep")
+    chosen: int | None = _state.ensure("pstep", [None, *seen], None)
     place = -1 if chosen is None else seen.index(chosen)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         st.markdown("#### Answers :gray[the best first · click one to open it]", width="content")

@@ -162,7 +162,9 @@ def _endings(runs: tuple[Run, ...], metrics: Sequence[str]) -> None:
     rows: list[dict[str, object]] = []
     for metric in metrics:
         means = [_ending(run, metric) for run in runs]
-        row: dict[str, object] = {"metric": rollout_metric(metric).label}
+        known = rollout_metric(metric)
+        label = f"{known.label}, {known.unit}" if known.unit else known.label
+        row: dict[str, object] = {"metric": label}
         row |= dict(zip(_names(runs), means, strict=True))
         for name, mean in zip(_names(runs)[1:], means[1:], strict=True):
             row[f"{name} - {_names(runs)[0]}"] = mean - means[0]

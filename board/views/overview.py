@@ -103,8 +103,10 @@ def _card(run: Run, metric: Metric, place: int) -> None:
     history = last_means(run.steps, stem, step)
     colour = {"up": "normal", "down": "inverse", "neither": "off"}[metric.better]
     with st.container(border=True, height="stretch", gap="xsmall"):
+        # A share is shown in percent: its unit stands beside the number.
+        unit = f" :gray[{plain(metric.unit)}]" if metric.unit not in ("", "share") else ""
         st.metric(
-            plain(metric.label),
+            f"{plain(metric.label)}{unit}",
             number(value, metric.unit),
             None if delta is None else _signed(delta, metric.unit),
             delta_color=colour if delta else "off",  # type: ignore[arg-type]

@@ -97,7 +97,9 @@ def _table(run: Run, found: RunPrompts) -> int | None:
         st.caption(f"The first {len(shown):,} of {len(listed):,} are listed.")
     of_run = _cached_looks.codes_in(_sidebar.current(), found)
     if event.selection.cells:
-        _state.put(prompt=int(of_run[shown[int(event.selection.cells[0][0])]]))
+        clicked = int(of_run[shown[int(event.selection.cells[0][0])]])
+        if clicked != _state.get("prompt"):
+            _state.put(prompt=clicked, pstep=None, pfrom=0)
     chosen = _state.get("prompt")
     own = np.flatnonzero(of_run == (-2 if chosen is None else chosen))
     if len(own):

@@ -80,11 +80,17 @@ def test_a_hit_of_a_word_opens_at_its_token(page: Page, serve: ServeCommand) -> 
     expect(page.locator(".token-view .panel")).to_contain_text("Token 16")
 
 
-def test_a_curve_of_a_compared_run_opens_that_run_at_that_step(
+def test_a_curve_of_a_compared_run_is_saved_and_opens_that_run_at_that_step(
     page: Page, serve: ServeCommand
 ) -> None:
     chosen = "run=grpo_arithmetic&runs=grpo_reward_hack&shifts=grpo_reward_hack:10&trend=0"
     look(page, serve, f"compare?{chosen}&cmetrics=reward")
+    page.locator(".curves .card").first.hover()
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="CSV").click()
+    lines = saved.value.path().read_text(encoding="utf-8").splitlines()
+    assert lines[0] == 'step,"grpo_arithmetic","grpo_reward_hack"'
+    assert [line.split(",")[0] for line in lines[1:]] == [str(step) for step in range(1, 151)]
     # A curve that is hidden is out of the way: the other one is clicked.
     page.locator(".curves .legend").get_by_role("button", name="grpo_arithmetic").click()
     click_step(page, 0, 60)
