@@ -21,6 +21,13 @@ from board.readers.sources import LFS_REASON, DamagedError, Row, RowStretch, Sou
 
 _MAGIC: Final = b"PAR1"
 _BATCH_ROWS: Final = 256
+_MOST_AT_ONCE: Final = 4 << 30
+"""Bytes of a batch if every value in it were as large as all of its column: one value may stand in a file
+once, and in a million rows.
+"""
+_MOST_PACKED_AT_ONCE: Final = 64 << 20
+_MANY_TIMES: Final = 50
+"""What is packed more often than this is likely made to fill memory: the smaller bound is its own."""
 _BUFFER: Final = 256 << 10
 """Bytes that a store is asked for at once, where columns of a row group are smaller than that."""
 
@@ -41,7 +48,7 @@ class ParquetFiles(Source):
         """As Source."""
         with _opened(path) as file:
             number = 0
-            for batch in file.iter_batches(batch_size=_BATCH_ROWS):
+            for batch in file.iter_batches(batch_size=_most_rows(file)):
                 for record in batch.to_pylist():
                     yield Row(number, 1, None, record=record)
                     number += 1
@@ -50,7 +57,7 @@ class ParquetFiles(Source):
         """As lines, the rows of a batch together."""
         with _opened(path) as file:
             number = 0
-            for batch in file.iter_batches(batch_size=_BATCH_ROWS, use_threads=False):
+            for batch in file.iter_batches(batch_size=_most_rows(file), use_threads=False):
                 rows: int = batch.num_rows
                 columns = {name: _values(batch.column(name)) for name in batch.schema.names}
                 block = Block(columns, rows)
@@ -61,7 +68,7 @@ class ParquetFiles(Source):
         """As Source."""
         with _opened(path) as file:
             group, within = _row_group(file, offset)
-            for batch in file.iter_batches(batch_size=_BATCH_ROWS, row_groups=[group]):
+            for batch in file.iter_batches(batch_size=_most_rows(file), row_groups=[group]):
                 if within < batch.num_rows:
                     record = batch.slice(within, 1).to_pylist()[0]
                     return Row(offset, size, None, record=record)
@@ -104,6 +111,18 @@ def _check(path: Location) -> None:
         raise DamagedError("it is no Parquet file, whatever its name says")
     if size < 12 or read_bytes(path, size - 4, 4) != _MAGIC:
         raise DamagedError("it has no Parquet footer: it is still being written, or was cut off")
+
+
+def _most_rows(file: Any) -> int:
+    """Rows of a batch that memory has room for, by what the footer says of the columns' sizes."""
+    rows = _BATCH_ROWS
+    for group in map(file.metadata.row_group, range(file.num_row_groups)):
+        columns = [group.column(number) for number in range(group.num_columns)]
+        unpacked = sum(column.total_uncompressed_size for column in columns)
+        packed = sum(column.total_compressed_size for column in columns)
+        most = _MOST_AT_ONCE if unpacked <= _MANY_TIMES * packed else _MOST_PACKED_AT_ONCE
+        rows = min(rows, max(most // max(unpacked, 1), 1))
+    return rows
 
 
 def _row_group(file: Any, row: int) -> tuple[int, int]:
