@@ -25,6 +25,13 @@ _MAGIC: Final = b"PAR1"
 _BATCH_ROWS: Final = 256
 _MOST_ROWS: Final = 2048
 _STRETCH_BYTES: Final = 1 << 20
+_MOST_AT_ONCE: Final = 4 << 30
+"""Bytes of a batch if every value in it were as large as all of its column: one value may stand in a file
+once, and in a million rows.
+"""
+_MOST_PACKED_AT_ONCE: Final = 64 << 20
+_MANY_TIMES: Final = 50
+"""What is packed more often than this is likely made to fill memory: the smaller bound is its own."""
 _BUFFER: Final = 256 << 10
 """Bytes that a store is asked for at once, where columns of a row group are smaller than that."""
 
@@ -45,7 +52,7 @@ class ParquetFiles(Source):
         """As Source."""
         with _opened(path) as file:
             number = 0
-            for batch in file.iter_batches(batch_size=_BATCH_ROWS):
+            for batch in file.iter_batches(batch_size=_most_rows(file)):
                 for record in batch.to_pylist():
                     yield Row(number, 1, None, record=record)
                     number += 1
@@ -54,7 +61,8 @@ class ParquetFiles(Source):
         """As lines, the rows of a batch together."""
         with _opened(path) as file:
             number = 0
-            for batch in file.iter_batches(batch_size=_rows_at_once(file), use_threads=False):
+            rows_wanted = _most_rows(file, _rows_at_once(file))
+            for batch in file.iter_batches(batch_size=rows_wanted, use_threads=False):
                 rows: int = batch.num_rows
                 columns = {name: _values(batch.column(name)) for name in batch.schema.names}
                 block = Block(columns, rows)
@@ -65,7 +73,7 @@ class ParquetFiles(Source):
         """As Source."""
         with _opened(path) as file:
             group, within = _row_group(file, offset)
-            for batch in file.iter_batches(batch_size=_BATCH_ROWS, row_groups=[group]):
+            for batch in file.iter_batches(batch_size=_most_rows(file), row_groups=[group]):
                 if within < batch.num_rows:
                     record = batch.slice(within, 1).to_pylist()[0]
                     return Row(offset, size, None, record=record)
@@ -117,6 +125,17 @@ def _check(path: Location) -> None:
         raise DamagedError("it is no Parquet file, whatever its name says")
     if size < 12 or read_bytes(path, size - 4, 4) != _MAGIC:
         raise DamagedError("it has no Parquet footer: it is still being written, or was cut off")
+
+
+def _most_rows(file: Any, rows: int = _BATCH_ROWS) -> int:
+    """At most so many rows, of which memory has room for a batch by what the footer says of columns."""
+    for group in map(file.metadata.row_group, range(file.num_row_groups)):
+        columns = [group.column(number) for number in range(group.num_columns)]
+        unpacked = sum(column.total_uncompressed_size for column in columns)
+        packed = sum(column.total_compressed_size for column in columns)
+        most = _MOST_AT_ONCE if unpacked <= _MANY_TIMES * packed else _MOST_PACKED_AT_ONCE
+        rows = min(rows, max(most // max(unpacked, 1), 1))
+    return rows
 
 
 def _row_group(file: Any, row: int) -> tuple[int, int]:

@@ -53,6 +53,8 @@ def number(value: float | None, unit: str = "") -> str:
     return "0" if float(shown.replace(",", "")) == 0 else shown
 
 
+_FORMULA: Final = tuple("=+-@\t\r\n＝＋－＠")
+"""How a cell begins that is a formula, the wide signs of Chinese and Japanese keyboards included."""
 _SIGNS: Final = str.maketrans({"\n": "⏎", "\r": "␍", "\t": "⇥"})
 
 
@@ -63,8 +65,5 @@ def piece_shown(text: str, limit: int = 80) -> str:
 
 def harmless_cell(cell: Any) -> Any:
     """Spreadsheets run cells that begin like a formula; a quote in front keeps them text."""
-    return (
-        f"'{cell}"
-        if isinstance(cell, str) and cell[:1] in ("=", "+", "-", "@", "\t", "\r")
-        else cell
-    )
+    is_formula = isinstance(cell, str) and cell.startswith(_FORMULA)
+    return f"'{cell}" if is_formula else cell

@@ -13,6 +13,8 @@ from shown import PAGES, OpenApp, assert_sound, elements
 from streamlit.testing.v1 import AppTest
 from written_logs import HOSTILE, hostile_run, hostile_texts
 
+from board.views._text import harmless_cell
+
 # Elements that show their content as it is. Their titles and help are Markdown all the same.
 _CODE = ("html_content", "css_content", "js_content")
 _LITERAL = {
@@ -138,3 +140,10 @@ def test_what_is_nested_too_deep_to_be_shown_is_said(open_app: OpenApp, tmp_path
     app = open_app(tmp_path, "rollout", raw="1")
     assert not app.exception
     assert ["nested too deep" in error.value for error in app.error] == [True]
+
+
+@pytest.mark.parametrize("sign", [*"=+-@\t\r\n", *"＝＋－＠"])
+def test_no_cell_of_a_download_is_a_formula(sign: str) -> None:
+    command = f"{sign}cmd|' /C calc'!A0"
+    assert harmless_cell(command) == f"'{command}"
+    assert [harmless_cell(cell) for cell in (-1.5, None, "a=b", "")] == [-1.5, None, "a=b", ""]

@@ -180,3 +180,12 @@ def test_a_reader_of_another_package_is_found_and_a_broken_one_is_a_warning():
 def test_no_two_readers_have_one_name():
     names = [reader.name for reader in READERS]
     assert len(set(names)) == len(np.unique(names)) == len(names)
+
+
+def test_a_text_that_stands_in_a_parquet_file_once_is_not_unpacked_for_every_row(tmp_path):
+    once = pa.array(["p" * 4_000_000])
+    texts = pa.DictionaryArray.from_arrays(pa.array([0] * 300, pa.int32()), once)
+    pq.write_table(pa.table({"prompt": texts}), tmp_path / "x.parquet", compression="zstd")
+    assert (tmp_path / "x.parquet").stat().st_size < 10_000
+    first = next(PARQUET.stretches(tmp_path / "x.parquet"))
+    assert 1 <= first.block.rows <= 16
