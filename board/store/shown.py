@@ -328,7 +328,7 @@ class Shown:
         columns: of those that it has; None is all. Raises BrokenIndexError as `table` does.
         """
         try:
-            return step_parts.all_rows(self._storage, self.manifest.parts.get(kind, ()), columns)
+            return part_rows.all_rows(self._storage, self.manifest.parts.get(kind, ()), columns)
         except BrokenIndexError:
             self._storage.discard(self.manifest)
             raise
@@ -340,7 +340,7 @@ class Shown:
         """
         try:
             parts = self.manifest.parts.get(kind, ())
-            return step_parts.rows_at(self._storage, parts, columns, places)
+            return part_rows.rows_at(self._storage, parts, columns, places)
         except BrokenIndexError:
             self._storage.discard(self.manifest)
             raise
