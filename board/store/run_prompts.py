@@ -73,7 +73,8 @@ class RunPrompts:
         """[prompts] equal for equal beginnings, in every run."""
         table = self.run.part("prompts", ("text_key",))
         assert table is not None, "there are prompts"
-        return table.column("text_key").to_numpy()[self.first]
+        keys = table.column("text_key").to_numpy()
+        return keys if len(keys) == len(self.first) else keys[self.first]
 
     def seen(self) -> IntArray:
         """[prompts] at how many steps each one comes."""

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -16,42 +15,24 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from board.core.aggregate import COLUMNS
-from board.core.metrics import REWARD_PART, ROLLOUT_METRICS
 from board.core.problems import Problem
-from board.readers import reader_named
 from board.store import join_counts, segments, splits, step_parts
-from board.store.attempts import Attempt, attempts_of, growing_steps
+from board.store.attempts import attempts_of, growing_steps
 from board.store.found_repeats import find_repeats
 from board.store.join_counts import JoinCount, JoinsFound
 from board.store.joins import Joins
-from board.store.manifest import NO_RANK, BrokenIndexError, FileState, Manifest
+from board.store.manifest import BrokenIndexError, FileState, Manifest
 from board.store.repeats import place_codes
+from board.store.row_order import in_order, index_within
 from board.store.segments import Column, whole_numbers
+from board.store.shown_columns import GAP, metrics_of, with_derived
 from board.store.storage import StepRange, Storage
-from board.store.tally import IntArray, Restart
+from board.store.superseded import Superseded
+from board.store.tally import IntArray
 
-_NEVER: Final = np.iinfo(np.int64).max
 _ORDER: Final = ("step", "rank", "file", "line", segments.PART)
-_NO_CURVE: Final = frozenset(
-    (
-        *("step", "index", "file", *segments.LOCATION, segments.PART, *COLUMNS, *segments.TEXTS),
-        *("rank", "micro_step", "policy_version", "timestamp", "pad_tokens"),
-    )
-)
-_FIRST: Final = ("step", "index", "rank", "group_id", "env")
-GAP: Final = "reward_gap"
 _JOINED_AT_ONCE: Final = 250_000
 """Rows that are joined at once, if no step has more."""
-_KEYS: Final = frozenset((segments.REPEAT_KEY, *segments.JOIN_KEYS))
-
-
-@dataclass(frozen=True, slots=True)
-class _Rules:
-    """What of a file is superseded: all from a step on, and what its restarts wrote again, by rank."""
-
-    from_step: int | None
-    restarts: Mapping[int, tuple[Restart, ...]]
 
 
 class Shown:
@@ -69,9 +50,9 @@ class Shown:
         self.files.sort(key=lambda state: places[state.path])
         self._number_of = {state.id: places[state.path] for state in self.files}
         self.attempts, self.attempt_of = attempts_of([state.header for state in self.files])
-        self._rules = dict(zip((s.id for s in self.files), self._find_rules(), strict=True))
+        self._superseded = Superseded(self.files, self.attempts, self.attempt_of)
         self._repeats = find_repeats(
-            storage, manifest, self.files, self._number_of, self._superseded_rows
+            storage, manifest, self.files, self._number_of, self._superseded.rows
         )
         self._joins = Joins({self._number_of[state.id]: state.reader for state in self.files})
         self._joined = JoinsFound()
@@ -79,15 +60,12 @@ class Shown:
         if self._joins.sides:
             self._joined = self._find_joined()
         has_rank = any(state.rank is not None for state in self.files)
-        self.columns = _with_derived(manifest.columns, has_rank=has_rank)
+        self.columns = with_derived(manifest.columns, has_rank=has_rank)
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """Columns that make a curve: known ones first, then reward parts, then what else is logged."""
-        numbers = [column.name for column in self.columns if not column.words]
-        others = [name for name in numbers if name not in _NO_CURVE and name not in ROLLOUT_METRICS]
-        others.sort(key=lambda name: not name.startswith(REWARD_PART))
-        return (*(name for name in ROLLOUT_METRICS if name in numbers), *others)
+        """Columns that make a curve, in the order of shown_columns.metrics_of."""
+        return metrics_of(self.columns)
 
     def growing(self) -> dict[int, tuple[int, ...]]:
         """By step the ranks that have not ended it, none where all have; see attempts.growing_steps."""
@@ -116,18 +94,6 @@ class Shown:
                     newest[step] = max(newest.get(step, -1), -1 if name is None else order[name])
         sizes = {step: self.attempts[n].world_size for step, n in newest.items() if n >= 0}
         return {step: size for step, size in sizes.items() if size}
-
-    def _find_rules(self) -> Iterator[_Rules]:
-        starts = self._starts()
-        order = {attempt.name: number for number, attempt in enumerate(self.attempts)}
-        for state, name in zip(self.files, self.attempt_of, strict=True):
-            if name is None:
-                in_order = reader_named(state.reader).repeats != "unique_id"
-                tallies = state.all_tallies if in_order else {}
-                yield _Rules(None, {rank: tally.restarts() for rank, tally in tallies.items()})
-            else:
-                later = [start for start in starts[order[name] + 1 :] if start is not None]
-                yield _Rules(min(later, default=None), {})
 
     def stale(self) -> set[int]:
         """Steps whose rollouts are others than those that the table of steps was made of."""
@@ -215,30 +181,10 @@ class Shown:
             found.setdefault(key, []).append({name: where[name][other] for name in where})
         return found
 
-    def _starts(self) -> list[int | None]:
-        """The step each attempt begins at; where its header does not say, the first one it wrote."""
-        return [
-            a.start_step if a.start_step is not None else self._first_of(a) for a in self.attempts
-        ]
-
-    def _first_of(self, attempt: Attempt) -> int | None:
-        steps = [
-            tally.counts()[0][0]
-            for state, name in zip(self.files, self.attempt_of, strict=True)
-            if name == attempt.name
-            for tally in state.all_tallies.values()
-        ]
-        return min(steps, default=None)
-
     @property
     def rules(self) -> dict[str, int]:
         """The rules as plain data: equal where the same rollouts are shown of the same lines."""
-        found: dict[str, int] = {}
-        for number, rules in self._rules.items():
-            if rules.from_step is not None:
-                found[f"{number}"] = rules.from_step
-            for rank, restarts in rules.restarts.items():
-                found |= {f"{number}/{rank}/{r.line}": r.step for r in restarts}
+        found = self._superseded.as_plain
         for number, repeats in self._repeats.items():
             found |= {f"{number} {s} {n} repeats": s for s, n in repeats.counts.items()}
         return found
@@ -257,40 +203,15 @@ class Shown:
 
     def counts_by_file(self) -> Iterator[tuple[FileState, list[tuple[int, int]]]]:
         """For each file the shown rollouts of each step; a step comes once for each of its ranks."""
-        for state, counts in self._standing():
+        for state, counts in self._superseded.standing():
             repeats = self._repeats.get(state.id)
             rest = counts if repeats is None else _without(counts, repeats.counts)
             joined = self._joined.hidden.get(state.id)
             yield state, rest if joined is None else _without(rest, joined)
 
-    def _standing(self) -> Iterator[tuple[FileState, list[tuple[int, int]]]]:
-        """As counts_by_file, repeats included."""
-        for state in self.files:
-            rules = self._rules[state.id]
-            yield (
-                state,
-                [
-                    pair
-                    for rank, tally in state.all_tallies.items()
-                    for pair in tally.shown(rules.restarts.get(rank, ()), rules.from_step)
-                ],
-            )
-
     def superseded(self) -> Iterator[tuple[Problem, int]]:
         """A note for each file of which rollouts are superseded, with how many there are."""
-        for state, shown in self._standing():
-            hidden = dict[int, int]()
-            for tally in state.all_tallies.values():
-                for step, count in tally.counts():
-                    hidden[step] = hidden.get(step, 0) + count
-            for step, count in shown:
-                hidden[step] -= count
-            steps = [step for step, count in hidden.items() if count]
-            if steps:
-                count = sum(hidden.values())
-                reason = f"steps {min(steps)} to {max(steps)} were written again after a resume"
-                hint = "the later rollouts are shown; these are counted here"
-                yield Problem(state.path, None, "step", reason, hint, "note", count), count
+        return self._superseded.notes()
 
     def repeated(self) -> Iterator[tuple[Problem, int]]:
         """A note for each file of which rollouts stand elsewhere too, with how many there are."""
@@ -339,7 +260,9 @@ class Shown:
         ]
         table = segments.joined(parts)
         keep = self._kept(table, steps, superseded)
-        table = self._in_order(table if keep.all() else table.filter(pa.array(keep)))
+        table = in_order(
+            table if keep.all() else table.filter(pa.array(keep)), self.files, self._number_of
+        )
         # Rows taken from many chunks are copied one chunk after the other.
         return table.combine_chunks()
 
@@ -365,7 +288,7 @@ class Shown:
         return keep & hidden if superseded else keep & ~hidden
 
     def _hidden(self, table: pa.Table, steps: IntArray, files: IntArray) -> npt.NDArray[np.bool_]:
-        hidden = self._superseded_rows(table, steps, files)
+        hidden = self._superseded.rows(table, steps, files)
         if self._repeats:
             codes = place_codes(
                 table.column("line").to_numpy(), whole_numbers(table, segments.PART, 0)
@@ -374,56 +297,6 @@ class Shown:
                 own = np.flatnonzero(files == number)
                 hidden[own] |= np.isin(codes[own], repeats.codes)
         return hidden
-
-    def _superseded_rows(
-        self, table: pa.Table, steps: IntArray, files: IntArray
-    ) -> npt.NDArray[np.bool_]:
-        size = max(self._number_of, default=0) + 1
-        from_step = np.full(size, _NEVER)
-        for number, rules in self._rules.items():
-            if rules.from_step is not None:
-                from_step[number] = rules.from_step
-        hidden = steps >= from_step[np.minimum(files, size - 1)]
-        lines = table.column("line").to_numpy()
-        for number, rules in self._rules.items():
-            for rank, restarts in rules.restarts.items():
-                if restarts:
-                    own = (files == number) & (_ranks(table, NO_RANK) == rank)
-                    for restart in restarts:
-                        hidden |= own & (lines < restart.line) & (steps >= restart.step)
-        return hidden
-
-    def _in_order(self, table: pa.Table) -> pa.Table:
-        """By step, rank, file and line; rows of which no rank is known come after the others."""
-        ids = table.column("file").to_numpy()
-        table = self._with_header_ranks(table, ids)
-        size = max(self._number_of, default=0) + 1
-        numbers = np.zeros(size, np.int64)
-        numbers[list(self._number_of)] = list(self._number_of.values())
-        place = table.column_names.index("file")
-        table = table.set_column(place, "file", pa.array(numbers[ids]))
-        keys = [table.column("line").to_numpy(), numbers[ids]]
-        if segments.PART in table.column_names:
-            keys.insert(0, whole_numbers(table, segments.PART, 0))
-        if "rank" in table.column_names:
-            keys.append(_ranks(table, _NEVER))
-        keys.append(table.column("step").to_numpy())
-        order = np.lexsort(keys)
-        return table if (np.diff(order) == 1).all() else table.take(pa.array(order))
-
-    def _with_header_ranks(self, table: pa.Table, ids: IntArray) -> pa.Table:
-        """The rank of a file's header where its rows name none."""
-        known = {state.id: state.rank for state in self.files if state.rank is not None}
-        if not known:
-            return table
-        ranks = np.full(max(self._number_of) + 1, np.nan)
-        ranks[list(known)] = list(known.values())
-        of_rows = pa.array(ranks[ids], from_pandas=True).cast(pa.int64())
-        if "rank" not in table.column_names:
-            return table.append_column("rank", of_rows)
-        place = table.column_names.index("rank")
-        filled = pc.coalesce(table.column("rank"), of_rows)
-        return table.set_column(place, "rank", filled)
 
     def frame(
         self,
@@ -439,7 +312,7 @@ class Shown:
         """
         table = self.table(steps, columns, superseded=superseded)
         wanted = {*columns, *_ORDER, "index"} if columns is not None else None
-        index = _index_within(table.column("step").to_numpy())
+        index = index_within(table.column("step").to_numpy())
         for column, texts in (only or {}).items():
             keep = pc.is_in(table.column(column), pa.array(texts, pa.string()))
             table, index = table.filter(keep), index[keep.to_numpy()]
@@ -455,7 +328,7 @@ class Shown:
         columns: of those that it has; None is all. Raises BrokenIndexError as `table` does.
         """
         try:
-            return step_parts.all_rows(self._storage, self.manifest.parts.get(kind, ()), columns)
+            return part_rows.all_rows(self._storage, self.manifest.parts.get(kind, ()), columns)
         except BrokenIndexError:
             self._storage.discard(self.manifest)
             raise
@@ -467,7 +340,7 @@ class Shown:
         """
         try:
             parts = self.manifest.parts.get(kind, ())
-            return step_parts.rows_at(self._storage, parts, columns, places)
+            return part_rows.rows_at(self._storage, parts, columns, places)
         except BrokenIndexError:
             self._storage.discard(self.manifest)
             raise
@@ -485,20 +358,10 @@ class Shown:
         return found
 
 
-def _index_within(steps: IntArray) -> npt.NDArray[np.int32]:
-    """The position of each row among those of its step; steps: ascending, [n]."""
-    starts = np.searchsorted(steps, steps)
-    return (np.arange(len(steps)) - starts).astype(np.int32)
-
-
 def _column(table: pa.Table, name: str) -> npt.NDArray[np.float64]:
     if name not in table.column_names:
         return np.full(table.num_rows, np.nan)
     return table.column(name).to_pandas().to_numpy(np.float64)
-
-
-def _ranks(table: pa.Table, missing: int) -> IntArray:
-    return whole_numbers(table, "rank", missing)
 
 
 def _chunks(counts: Mapping[int, int]) -> Iterator[StepRange]:
@@ -521,19 +384,3 @@ def _without(counts: list[tuple[int, int]], less: Mapping[int, int]) -> list[tup
         rest[step] = rest.get(step, 0) - taken
         kept.append((step, count - taken))
     return kept
-
-
-def _with_derived(columns: Sequence[Column], *, has_rank: bool) -> tuple[Column, ...]:
-    """The columns of the table of rollouts, those that every run has first."""
-    held = {column.name: column for column in columns if column.name not in _KEYS}
-    if has_rank:
-        held["rank"] = Column("rank", numbers=True)
-    for name in ("step", "index", "file", *segments.LOCATION):
-        held[name] = Column(name, numbers=True)
-    if "reward" in held and "ref_reward" in held:
-        held[GAP] = Column(GAP, numbers=True)
-    if "response_tokens" in held:
-        held.pop("response_chars", None)
-    first = [held.pop(name) for name in _FIRST if name in held]
-    fixed = [held.pop(name) for name in segments.FIXED_ORDER if name in held]
-    return (*first, *fixed, *sorted(held.values(), key=lambda column: column.name))

@@ -1,0 +1,312 @@
+"""A run, opened: its rollouts in order, its steps, and everything that was wrong with its files.
+
+What is needed of every page (steps, counts, problems) is at hand at once; rollouts are read from the
+index when somebody asks for them.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownParameterType=false
+# pyright: reportUnknownArgumentType=false, reportMissingTypeStubs=false, reportAttributeAccessIssue=false
+# pyarrow ships without types.
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import pandas as pd
+import pyarrow as pa
+
+from board.core.options import ReadOptions
+from board.core.problems import Problem
+from board.core.vocabulary import Vocabulary
+from board.errors import NotFoundError, UnreadableError
+from board.store import step_store
+from board.store.discovery import RunInfo
+from board.store.join_counts import JoinCount
+from board.store.manifest import BrokenIndexError
+from board.store.segments import PART
+from board.store.shown import Shown
+from board.store.step_parts import loaded
+from board.store.tally import IntArray
+
+_STEPS_KEPT: Final = 8
+JoinedPlaces = dict[tuple[int, int, int], list[dict[str, int]]]
+"""By file, line and part of a row, where those stand that it is joined with."""
+_ALWAYS: Final = frozenset(("step", "index", "file", "line", "offset", "size"))
+
+
+@dataclass(frozen=True, slots=True)
+class OpenOptions:
+    """How a run is opened. max_per_step: at most so many rollouts of each step are kept (None: all)."""
+
+    read: ReadOptions = field(default_factory=ReadOptions)
+    max_per_step: int | None = None
+
+
+@dataclass(slots=True)
+class _Loaded:
+    """Frames of a run that were asked for."""
+
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    rollouts: pd.DataFrame | None = None
+    of_step: dict[int, pd.DataFrame] = field(default_factory=dict[int, pd.DataFrame])
+    joined: dict[int, JoinedPlaces] = field(default_factory=dict[int, JoinedPlaces])
+    totals: dict[str, float] = field(default_factory=dict[str, float])
+    parts: dict[str, pa.Table | None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run as it was when it was opened.
+
+    steps: one row per step, as `store.steps.steps_table` makes it, with `complete` where known.
+    counts: shown rollouts by step. columns: of the table of rollouts; those of which the log holds
+    nothing are absent. metrics: columns that make a curve. superseded: rollouts that a resumed run
+    wrote again; repeated: further copies of rollouts that the log holds already; over_cap: those
+    beyond max_per_step; none of them is shown. joins: how far each log was joined to the others, none
+    where there is one. missing_ranks: by step that is still written, the ranks
+    that have not ended it. settings: content of run-*.json and metadata.json, by file name; vocabulary:
+    from vocab.json, None if there is none. done: bytes of the log that were read, of `info.bytes`.
+    index_folder: where its index is kept; None: nowhere.
+    """
+
+    info: RunInfo
+    options: OpenOptions
+    shown: Shown
+    steps: pd.DataFrame
+    counts: Mapping[int, int]
+    columns: tuple[str, ...]
+    metrics: tuple[str, ...]
+    problems: tuple[Problem, ...]
+    superseded: int = 0
+    repeated: int = 0
+    over_cap: int = 0
+    joins: tuple[JoinCount, ...] = ()
+    missing_ranks: Mapping[int, tuple[int, ...]] = field(default_factory=dict[int, tuple[int, ...]])
+    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
+    vocabulary: Vocabulary | None = None
+    done: int = 0
+    index_folder: Path | None = None
+    _loaded: _Loaded = field(default_factory=_Loaded)
+
+    @property
+    def rollout_count(self) -> int:
+        """Rollouts that are shown."""
+        return sum(self.counts.values())
+
+    @property
+    def rollouts(self) -> pd.DataFrame:
+        """All rollouts, one row each, ordered by step and index; read at the first call.
+
+        Columns step, index, file (number in info.files), line, offset, size, ids, scores, aggregates,
+        previews and logged extras. Raises UnreadableError when the index was taken away meanwhile.
+        """
+        with self._loaded.lock:
+            if self._loaded.rollouts is None:
+                frame = self._frame(None)
+                empty = [c for c in frame if c not in _ALWAYS and frame[c].isna().all()]
+                self._loaded.rollouts = frame.drop(columns=empty)
+            return self._loaded.rollouts
+
+    def of_step(self, step: int) -> pd.DataFrame:
+        """The rollouts of one step, with the labels and columns they have among all of them."""
+        with self._loaded.lock:
+            if self._loaded.rollouts is not None:
+                return self._loaded.rollouts[self._loaded.rollouts["step"] == step]
+            kept = self._loaded.of_step
+            if step not in kept:
+                frame = self._frame((step, step))
+                frame.index += sum(count for s, count in self.counts.items() if s < step)
+                while len(kept) >= _STEPS_KEPT:
+                    kept.pop(next(iter(kept)))
+                kept[step] = frame
+            return kept[step]
+
+    def chosen(self, columns: Sequence[str]) -> pd.DataFrame:
+        """These columns of all rollouts, with step and index, without reading the others.
+
+        A column of which the log holds nothing is left out.
+        """
+        with self._loaded.lock:
+            if self._loaded.rollouts is not None:
+                held = [c for c in ("step", "index", *columns) if c in self._loaded.rollouts]
+                return self._loaded.rollouts[list(dict.fromkeys(held))]
+        wanted = tuple(c for c in columns if c in self.columns)
+        return self._frame(None, wanted)
+
+    def pieces(
+        self, columns: Sequence[str], only: Mapping[str, Sequence[str]] | None = None
+    ) -> Iterator[pd.DataFrame]:
+        """As `chosen`, whole steps at a time, so that a bounded number of rollouts is in memory.
+
+        only: by column (env, split) the texts of which a rollout has one; it is of `columns`.
+        """
+        with self._loaded.lock:
+            is_loaded = self._loaded.rollouts is not None
+        if is_loaded:
+            rows = self.chosen(columns)
+            for column, texts in (only or {}).items():
+                rows = rows[rows[column].isin(texts)]
+            yield rows
+            return
+        wanted = tuple(c for c in columns if c in self.columns)
+        for steps in self.shown.step_ranges():
+            yield self._frame(steps, wanted, only)
+
+    def rows_of(self, step: int, columns: Sequence[str]) -> pd.DataFrame:
+        """These columns of the rollouts of one step, with step and index, without reading the others."""
+        with self._loaded.lock:
+            if self._loaded.rollouts is not None or step in self._loaded.of_step:
+                rows = self.of_step(step)
+                return rows[[c for c in ("step", "index", *columns) if c in rows]]
+        return self._frame((step, step), tuple(c for c in columns if c in self.columns))
+
+    def part(self, kind: str, columns: Sequence[str]) -> pa.Table | None:
+        """Of what is kept of each step (step_parts.KINDS) one kind, of all steps in ascending order; of
+        the named columns those that there are. None where nothing of the kind is recorded.
+        """
+        columns = list(dict.fromkeys(columns))
+        try:
+            if self.options.max_per_step is None:
+                return self.shown.part(kind, columns)
+            table = self._capped_parts(self.options.max_per_step).get(kind)
+        except BrokenIndexError as error:
+            raise _gone(self.info, error) from error
+        return (
+            None if table is None else table.select([c for c in columns if c in table.column_names])
+        )
+
+    def part_rows(self, kind: str, columns: Sequence[str], places: IntArray) -> pa.Table:
+        """Rows of `part(kind, ...)` at these places, [n], in their order, without reading the others."""
+        columns = list(dict.fromkeys(columns))
+        if self.options.max_per_step is None:
+            try:
+                return self.shown.part_rows(kind, columns, places)
+            except BrokenIndexError as error:
+                raise _gone(self.info, error) from error
+        table = self.part(kind, columns)
+        assert table is not None, "places are of rows that there are"
+        return table.take(pa.array(places))
+
+    def _capped_parts(self, cap: int) -> dict[str, pa.Table | None]:
+        with self._loaded.lock:
+            if self._loaded.parts is None:
+                made = step_store.capped_parts(self.shown, cap)
+                self._loaded.parts = {kind: loaded(tables) for kind, tables in made.items()}
+            return self._loaded.parts
+
+    def superseded_rollouts(self) -> pd.DataFrame:
+        """Rollouts that a resumed run wrote again, as `rollouts` would have them."""
+        try:
+            return self.shown.frame(superseded=True)
+        except BrokenIndexError as error:
+            raise _gone(self.info, error) from error
+
+    def joined_places(self, row: Mapping[str, Any] | pd.Series[Any]) -> list[dict[str, int]]:
+        """Where the rows stand that a row is joined of beside its own: file (number in info.files), line,
+        offset, size and part of each; none in a run that is not joined.
+        """
+        if not self.info.is_joined:
+            return []
+        part = row.get(PART)
+        key = (
+            int(row["file"]),
+            int(row["line"]),
+            0 if part is None or pd.isna(part) else int(part),
+        )
+        return self._joined_of(int(row["step"])).get(key, [])
+
+    def _joined_of(self, step: int) -> JoinedPlaces:
+        with self._loaded.lock:
+            kept = self._loaded.joined
+            if step not in kept:
+                try:
+                    found = self.shown.joined_places(step)
+                except BrokenIndexError as error:
+                    raise _gone(self.info, error) from error
+                while len(kept) >= _STEPS_KEPT:
+                    kept.pop(next(iter(kept)))
+                kept[step] = found
+            return kept[step]
+
+    @property
+    def version(self) -> str:
+        """Another one whenever anything of the run may be different."""
+        return f"{self.shown.manifest.steps} {self.done}"
+
+    def total(self, column: str) -> float:
+        """Sum of a column over all rollouts; 0 where the log holds nothing of it."""
+        if column not in self.columns:
+            return 0.0
+        with self._loaded.lock:
+            if column not in self._loaded.totals:
+                frame = self._frame(None, (column,))
+                self._loaded.totals[column] = float(frame[column].sum())
+            return self._loaded.totals[column]
+
+    def files_shown(self) -> dict[str, tuple[int, int, int]]:
+        """By path: shown rollouts, and their first and last step; files of which none is are absent."""
+        found: dict[str, tuple[int, int, int]] = {}
+        for state, counts in self.shown.counts_by_file():
+            steps = [step for step, count in counts if count]
+            if steps:
+                found[state.path] = (sum(n for _, n in counts), min(steps), max(steps))
+        return found
+
+    def files_joined(self) -> dict[str, int]:
+        """By path how many of its rollouts are shown with those of another log of the run."""
+        return self.shown.joined_by_file()
+
+    def _frame(
+        self,
+        steps: tuple[int, int] | None,
+        columns: tuple[str, ...] | None = None,
+        only: Mapping[str, Sequence[str]] | None = None,
+    ) -> pd.DataFrame:
+        try:
+            frame = self.shown.frame(steps, columns, only=only)
+        except BrokenIndexError as error:
+            raise _gone(self.info, error) from error
+        cap = self.options.max_per_step
+        if cap is not None:
+            frame = frame[frame["index"] < cap].reset_index(drop=True)
+        return frame[[name for name in self.columns if name in frame]]
+
+    def row(self, step: int, index: int, columns: Sequence[str] | None = None) -> pd.Series[Any]:
+        """The row of a rollout; raises NotFoundError naming what there is.
+
+        columns: all that is needed of it, which may spare reading the others.
+        """
+        count = self.counts.get(step, 0)
+        if count == 0:
+            raise NotFoundError(f"step {step} is not in {self.info.name}: {_range(self.counts)}")
+        if not 0 <= index < count:
+            raise NotFoundError(f"step {step} has rollouts 0 to {count - 1}, not {index}")
+        with self._loaded.lock:
+            if self._loaded.rollouts is not None or step in self._loaded.of_step:
+                return self.of_step(step).iloc[index]
+        return self._lone_row(step, index, columns)
+
+    def _lone_row(self, step: int, index: int, columns: Sequence[str] | None) -> pd.Series[Any]:
+        """The row of a step that is not at hand, without making a frame of all its rows."""
+        try:
+            found = self.shown.row(step, index, columns)
+        except BrokenIndexError as error:
+            raise _gone(self.info, error) from error
+        label = index + sum(count for s, count in self.counts.items() if s < step)
+        return pd.Series(
+            {n: found[n] for n in self.columns if n in found}, dtype=object, name=label
+        )
+
+
+def _gone(info: RunInfo, error: BrokenIndexError) -> UnreadableError:
+    return UnreadableError(f"the index of {info.name} was changed meanwhile ({error}); reload")
+
+
+def _range(counts: Mapping[int, int]) -> str:
+    if not counts:
+        return "it has no steps"
+    return f"it has {len(counts)} steps from {min(counts)} to {max(counts)}"

@@ -1,0 +1,45 @@
+"""Which columns the table of rollouts has, and which of them make a curve."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from board.core.aggregate import COLUMNS
+from board.core.metrics import REWARD_PART, ROLLOUT_METRICS
+from board.store import segments
+from board.store.segments import Column
+
+_NO_CURVE: Final = frozenset(
+    (
+        *("step", "index", "file", *segments.LOCATION, segments.PART, *COLUMNS, *segments.TEXTS),
+        *("rank", "micro_step", "policy_version", "timestamp", "pad_tokens"),
+    )
+)
+_FIRST: Final = ("step", "index", "rank", "group_id", "env")
+GAP: Final = "reward_gap"
+_KEYS: Final = frozenset((segments.REPEAT_KEY, *segments.JOIN_KEYS))
+
+
+def with_derived(columns: Sequence[Column], *, has_rank: bool) -> tuple[Column, ...]:
+    """The columns of the table of rollouts, those that every run has first."""
+    held = {column.name: column for column in columns if column.name not in _KEYS}
+    if has_rank:
+        held["rank"] = Column("rank", numbers=True)
+    for name in ("step", "index", "file", *segments.LOCATION):
+        held[name] = Column(name, numbers=True)
+    if "reward" in held and "ref_reward" in held:
+        held[GAP] = Column(GAP, numbers=True)
+    if "response_tokens" in held:
+        held.pop("response_chars", None)
+    first = [held.pop(name) for name in _FIRST if name in held]
+    fixed = [held.pop(name) for name in segments.FIXED_ORDER if name in held]
+    return (*first, *fixed, *sorted(held.values(), key=lambda column: column.name))
+
+
+def metrics_of(columns: Sequence[Column]) -> tuple[str, ...]:
+    """Columns that make a curve: known ones first, then reward parts, then what else is logged."""
+    numbers = [column.name for column in columns if not column.words]
+    others = [name for name in numbers if name not in _NO_CURVE and name not in ROLLOUT_METRICS]
+    others.sort(key=lambda name: not name.startswith(REWARD_PART))
+    return (*(name for name in ROLLOUT_METRICS if name in numbers), *others)
