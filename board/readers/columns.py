@@ -24,7 +24,6 @@ from board.readers.fields import (
     TEXT_KEYS,
     UNDATED,
     is_truncated,
-    is_unscored,
     read_id,
     read_score,
     read_text,
@@ -171,7 +170,7 @@ class ColumnBuilder:
         every row. NaN and None are parts that were not scored.
         """
         scored = {
-            name: [None if is_unscored(value) else value for value in values]
+            name: [None if value != value else value for value in values]  # NaN
             for name, values in parts.items()
         }
         for name, values in scored.items():

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import re
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, Final, TypeGuard, cast
 
 import numpy as np
@@ -33,8 +33,8 @@ _PLACEHOLDER: Final = b"-7.0313e-301"
 _PLACEHOLDER_VALUE: Final = float(_PLACEHOLDER)
 _MAX_PLANS: Final = 4
 MOST_CONTAINERS: Final = 1_000_000
-"""Arrays and objects in a line of more than _LARGE_LINE bytes; each takes a hundred bytes of memory."""
-_LARGE_LINE: Final = 4 << 20
+"""Arrays and objects in a line of more than LARGE_LINE bytes; each takes a hundred bytes of memory."""
+LARGE_LINE: Final = 4 << 20
 _LARGEST_MEASURE: Final = 1 << 512
 _COMMA: Final = np.uint8(ord(","))
 _SPACE: Final = np.uint8(ord(" "))
@@ -220,46 +220,9 @@ def parse_whole(line: bytes) -> tuple[dict[str, Any], bool]:
     return cast("dict[str, Any]", parsed), mended
 
 
-def parse_plain(lines: Sequence[bytes | memoryview | None]) -> list[dict[str, Any] | None]:
-    """The records of lines as parse_whole has them; None for a line that takes a closer look.
-
-    Those are lines that hold no JSON object, are blank, very long, or hold bytes that had to be mended.
-    """
-    texts = cast("Sequence[bytes]", lines)
-    try:
-        if max(map(len, texts)) <= _LARGE_LINE:
-            records = list(map(orjson.loads, texts))
-            if set(map(type, records)) == {dict}:
-                return records
-    except (orjson.JSONDecodeError, TypeError):  # TypeError: a line that was too long to be kept
-        pass
-    return [None if line is None else _one_plain(bytes(line)) for line in lines]
-
-
-def _one_plain(line: bytes) -> dict[str, Any] | None:
-    if len(line) > _LARGE_LINE:
-        return None
-    try:
-        record: object = orjson.loads(line)
-    except orjson.JSONDecodeError:
-        return _plain_with_nan(line)
-    return cast("dict[str, Any]", record) if isinstance(record, dict) else None
-
-
-def _plain_with_nan(line: bytes) -> dict[str, Any] | None:
-    """As parse_plain, of a line that orjson refuses; without lists, whose numbers may be too large."""
-    if b"NaN" not in line and b"Infinity" not in line:
-        return None
-    try:
-        record, mended = parse_whole(line)
-    except RecordError:
-        return None
-    return None if mended or any(isinstance(v, list) for v in record.values()) else record
-
-
 def _refuse_crowd(line: bytes) -> None:
     """Raises RecordError for a line that two bytes at a time makes objects of a hundred bytes each."""
-    if len(line) > _LARGE_LINE and line.count(b"[") + line.count(b"{") > MOST_CONTAINERS:
+    if len(line) > LARGE_LINE and line.count(b"[") + line.count(b"{") > MOST_CONTAINERS:
         raise RecordError(
             f"the line holds more than {MOST_CONTAINERS:,} arrays and objects",
             hint="one rollout per line, with one array per quantity",

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from board.readers.texts import Texts, Values, cut_text
+
+_FIRST_NOT_ASCII: Final = 128
 
 
 class StoredTexts(Texts):
@@ -33,21 +36,41 @@ class StoredTexts(Texts):
 
     def lengths(self) -> Values:
         """As Texts."""
-        return pc.utf8_length(self._column).to_pylist()
+        return self._lengths
 
     def cut(self, longest: int, sign: bytes) -> Values:
         """As Texts."""
-        data = self._data
-        return [None if at is None else _cut(data, at, longest, sign) for at in self._places]
+        found = self._short(longest)
+        long = self._longer_than(longest)
+        if not len(long):
+            return found
+        cut = np.empty((len(long), longest - 1 + len(sign)), np.uint8)
+        cut[:, : longest - 1] = self._gathered(self._offsets[long], longest - 1)
+        plain = (cut[:, : longest - 1] < _FIRST_NOT_ASCII).all(axis=1).tolist()
+        cut[:, longest - 1 :] = np.frombuffer(sign, np.uint8)
+        for row, text, is_plain in zip(long.tolist(), _rows(cut), plain, strict=True):
+            found[row] = text if is_plain else self._cut(row, longest, sign)
+        return found
 
     def ends(self, size: int) -> Values:
         """As Texts."""
-        data = self._data
-        return [None if at is None else _ends(data, at, size) for at in self._places]
+        found: Values = [None if text is None else text * 2 for text in self._short(size)]
+        long = self._longer_than(size)
+        if len(long):
+            ends = np.empty((len(long), 2 * size), np.uint8)
+            ends[:, :size] = self._gathered(self._offsets[long], size)
+            ends[:, size:] = self._gathered(self._offsets[long + 1] - size, size)
+            for row, text in zip(long.tolist(), _rows(ends), strict=True):
+                found[row] = text
+        return found
 
     @cached_property
     def _whole(self) -> Values:
         return self._column.to_pylist()
+
+    @cached_property
+    def _lengths(self) -> Values:
+        return pc.utf8_length(self._column).to_pylist()
 
     @cached_property
     def _data(self) -> memoryview:
@@ -56,34 +79,49 @@ class StoredTexts(Texts):
         return memoryview(b"" if content is None else content)
 
     @cached_property
-    def _places(self) -> list[slice | None]:
-        """Where each text stands in the data."""
-        column = self._column
-        kind = np.int64 if pa.types.is_large_string(column.type) else np.int32
-        first, count = column.offset, len(column)
-        offsets = np.frombuffer(column.buffers()[1], kind, count + 1, first * kind().itemsize)
-        bounds: list[int] = offsets.tolist()
-        places: list[slice | None] = list(map(slice, bounds[:-1], bounds[1:]))
-        if column.null_count:
-            for row in np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False)).tolist():
-                places[row] = None
-        return places
+    def _offsets(self) -> npt.NDArray[Any]:
+        """Where each text begins in the data, and where the last one ends."""
+        kind = np.dtype(np.int64 if pa.types.is_large_string(self._column.type) else np.int32)
+        first = self._column.offset * kind.itemsize
+        return np.frombuffer(self._column.buffers()[1], kind, len(self._column) + 1, first)
+
+    @cached_property
+    def _bounds(self) -> list[int]:
+        return self._offsets.tolist()
+
+    def _longer_than(self, size: int) -> npt.NDArray[np.intp]:
+        """The rows whose text has more bytes."""
+        return np.flatnonzero(np.diff(self._offsets) > size)
+
+    def _short(self, size: int) -> Values:
+        """The texts of no more bytes as UTF-8; None for the others, and where there is none."""
+        found: Values = [None] * len(self._column)
+        short = np.diff(self._offsets) <= size
+        if self._column.null_count:
+            short &= self._column.is_valid().to_numpy(zero_copy_only=False)
+        for row in np.flatnonzero(short).tolist():
+            found[row] = bytes(self._data[self._bounds[row] : self._bounds[row + 1]])
+        return found
+
+    def _gathered(self, starts: npt.NDArray[Any], size: int) -> npt.NDArray[np.uint8]:
+        """[len(starts), size] so many bytes from each start on; there are as many."""
+        codes = np.frombuffer(self._data, np.uint8)
+        return np.lib.stride_tricks.sliding_window_view(codes, size)[starts]
+
+    def _cut(self, row: int, longest: int, sign: bytes) -> str | bytes:
+        """As cut_text, of a text that holds more than ASCII."""
+        start, stop = self._bounds[row], self._bounds[row + 1]
+        for most in (longest + longest // 4, 4 * (longest + 1)):  # a sign takes four bytes at most
+            end = min(start + most, stop)
+            text = str(
+                self._data[start:end], "utf-8", "ignore"
+            )  # one that was cut in two is left out
+            if len(text) > longest or end == stop:
+                break
+        return cut_text(text, longest, sign)
 
 
-def _cut(data: memoryview, at: slice, longest: int, sign: bytes) -> str | bytes:
-    """As cut_text."""
-    if at.stop - at.start <= longest:
-        return bytes(data[at])
-    beginning = bytes(data[at.start : at.start + longest])
-    if beginning.isascii():
-        return beginning[:-1] + sign
-    # A sign takes four bytes at most, and one that is cut in two is left out.
-    beginning = bytes(data[at.start : min(at.start + 4 * (longest + 1), at.stop)])
-    return cut_text(beginning.decode("utf-8", "ignore"), longest, sign)
-
-
-def _ends(data: memoryview, at: slice, size: int) -> bytes:
-    """As ends_of."""
-    if at.stop - at.start <= size:
-        return bytes(data[at]) * 2
-    return bytes(data[at.start : at.start + size]) + bytes(data[at.stop - size : at.stop])
+def _rows(bytes_of: npt.NDArray[np.uint8]) -> list[bytes]:
+    """The bytes of each row."""
+    size, content = bytes_of.shape[1], bytes_of.tobytes()
+    return [content[at : at + size] for at in range(0, len(content), size)]

@@ -12,7 +12,7 @@ from board.core.vocabulary import Vocabulary
 from board.readers.base import Reader
 from board.readers.columns import Block
 from board.readers.lines import Stretch
-from board.readers.parse import parse_plain
+from board.readers.plain_lines import PlainParser
 from board.readers.sources import RowStretch
 from board.readers.texts import Values
 from board.store.line_scan import LineScan, reader_of
@@ -36,6 +36,7 @@ class ColumnScan(LineScan):
     def __init__(self, shard: Shard, options: ReadOptions, vocabulary: Vocabulary | None) -> None:
         super().__init__(shard, options, vocabulary)
         self._patience = Patience()
+        self._parser_of_many = PlainParser()
 
     def take_stretch(self, stretch: Stretch) -> None:
         """Reads lines: together where the reader makes columns of them, else each as `take` does."""
@@ -56,7 +57,7 @@ class ColumnScan(LineScan):
     def _take_together(self, stretch: Stretch) -> bool:
         if not self._patience.tries():
             return False
-        records = parse_plain(stretch.texts)
+        records = self._parser_of_many.parse(stretch.texts)
         places = [place for place, record in enumerate(records) if record is not None]
         block = Block.of([record for record in records if record is not None])
         return self._patience.learns(self._take_block(block, places, stretch))

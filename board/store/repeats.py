@@ -93,10 +93,11 @@ def _buffer_keys(found: Columns) -> list[int]:
     if numbers.size == 0:
         return [_buffer_key({}, {}, {})] * len(found.steps)
     begun = _named(list(scores), list(texts))
-    packed, size = memoryview(numbers.tobytes()), 8 * numbers.shape[1]
+    packed, size = numbers.tobytes(), 8 * numbers.shape[1]
     high = [zlib.crc32(packed[at : at + size], begun) for at in range(0, len(packed), size)]
-    said = [b"".join(filter(None, row)) for row in zip(*ends.values(), strict=True)]
-    low = list(map(zlib.crc32, said or [b""] * len(high), high))
+    low = high
+    for said in ends.values():
+        low = list(map(zlib.crc32, [b"" if end is None else end for end in said], low))
     joined = np.array(high, np.uint64) << np.uint64(32) | np.array(low, np.uint64)
     keys: list[int] = joined.view(np.int64).tolist()
     for row in np.flatnonzero(np.isnan(numbers).any(axis=1)).tolist():
