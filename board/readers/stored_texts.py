@@ -32,7 +32,7 @@ class StoredTexts(Texts):
 
     def kept(self, kept: Sequence[bool]) -> StoredTexts:
         """As Texts."""
-        return StoredTexts(self._column.filter(pa.array(kept)))
+        return StoredTexts(self._column.filter(pa.array(kept, pa.bool_())))
 
     def lengths(self) -> Values:
         """As Texts."""

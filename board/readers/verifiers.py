@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -133,7 +134,7 @@ def _error(error: object) -> str | None:
 
 def _names(objects: Values) -> set[str]:
     """The keys of all objects."""
-    return {key for one in objects if isinstance(one, dict) for key in cast("dict[str, Any]", one)}
+    return set(chain.from_iterable(one for one in objects if isinstance(one, dict)))
 
 
 def _environment(task: object, known: str | None) -> str | None:

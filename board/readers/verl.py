@@ -97,7 +97,18 @@ def _take_uid(builder: RecordBuilder, uid: object) -> None:
 
 def _take_uids(builder: ColumnBuilder, uids: Values) -> None:
     builder.take("rollout_id", uids)
-    builder.put_id("group_id", list(map(_group_of, uids)))
+    builder.put_id("group_id", _groups_of(uids))
+
+
+def _groups_of(uids: Values) -> Values:
+    """The group that each uid names; most blocks have uids of one form."""
+    if set(map(type, uids)) == {str}:
+        parts = [uid.rsplit("_", 2) for uid in uids]
+        if set(map(len, parts)) == {3}:
+            groups, *numbers = zip(*parts, strict=True)
+            if all(all(map(str.isdigit, column)) for column in numbers):
+                return list(groups)
+    return list(map(_group_of, uids))
 
 
 def _group_of(uid: object) -> str | None:

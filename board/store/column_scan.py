@@ -76,14 +76,16 @@ class ColumnScan(LineScan):
         if made is None or not self._part.has_place_for(made[1]):
             return False
         columns = made[0]
-        places = [place for row, place in enumerate(places) if row not in found.odd]
+        if found.odd:
+            places = [place for row, place in enumerate(places) if row not in found.odd]
         columns |= self._places(places, stretch)
         if self._reader.repeats in BY_FILE:
             columns["repeat_key"] = [line_key(stretch.texts[place], 0) for place in places]
         elif self._reader.repeats != "never":
             columns["repeat_key"] = repeat_keys(found, self._reader.repeats)
         before, taken = self._number, 0
-        for odd in sorted(set(range(count)).difference(places)):
+        alone = set(range(count)).difference(places) if len(places) < count else ()
+        for odd in sorted(alone):
             until = bisect_left(places, odd)
             self._part.add_columns(columns, taken, until, found.remarks)
             self._number, taken = before + odd, until
@@ -94,9 +96,16 @@ class ColumnScan(LineScan):
 
     def _places(self, places: Sequence[int], stretch: Stretch) -> dict[str, Values]:
         """Where the rows stand."""
-        offsets = list(accumulate(stretch.sizes[:-1], initial=stretch.offset))
+        first, sizes = self._number + 1, stretch.sizes
+        offsets = list(accumulate(sizes[:-1], initial=stretch.offset))
+        if len(places) == len(sizes):
+            return {
+                "line": list(range(first, first + len(sizes))),
+                "offset": offsets,
+                "size": list(sizes),
+            }
         return {
-            "line": [self._number + 1 + place for place in places],
+            "line": [first + place for place in places],
             "offset": [offsets[place] for place in places],
-            "size": [stretch.sizes[place] for place in places],
+            "size": [sizes[place] for place in places],
         }

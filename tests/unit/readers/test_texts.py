@@ -1,0 +1,67 @@
+"""Texts that are looked at in part say what the whole texts say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from board.readers.messages import conversation_text, response_text
+from board.readers.stored_texts import StoredTexts
+from board.readers.texts import PlainTexts, SpokenTexts, Texts
+
+SIGN = "…".encode()
+SIZE = 8
+CHARS = st.characters(exclude_categories=["Cs"]) | st.sampled_from("ab\0’é\U0001f600")
+TEXTS = st.text(CHARS, max_size=3 * SIZE)
+PARTS = st.sampled_from([{"type": "text", "text": "é" * 9}, {"type": "image"}, "a", None])
+MESSAGES = st.fixed_dictionaries(
+    {
+        "role": st.sampled_from(["user", "assistant", None, 3]),
+        "content": TEXTS | st.none() | st.lists(PARTS, max_size=2),
+    },
+    optional={
+        "tool_calls": st.sampled_from([None, ['{"name": "add", "arguments": "{}"}'], [3], "x"]),
+        "reasoning": TEXTS,
+    },
+)
+
+
+def told(texts: Texts, size: int) -> Any:
+    """All that a scan asks of texts, what was cut as text."""
+    cut = [one.decode() if isinstance(one, bytes) else one for one in texts.cut(size, SIGN)]
+    return texts.whole(), texts.lengths(), cut, texts.ends(size)
+
+
+@settings(max_examples=60, deadline=None)
+@given(rows=st.lists(TEXTS | st.none(), max_size=9), large=st.booleans(), data=st.data())
+def test_a_stored_column_says_what_its_texts_say(rows, large, data):
+    kind = pa.large_string() if large else pa.string()
+    first = data.draw(st.integers(0, len(rows)))
+    kept = data.draw(st.lists(st.booleans(), min_size=len(rows), max_size=len(rows)))[first:]
+    stored, plain = StoredTexts(pa.array(rows, kind)[first:]), PlainTexts(rows[first:])
+    assert told(stored, SIZE) == told(plain, SIZE)
+    assert told(stored.kept(kept), SIZE) == told(plain.kept(kept), SIZE)
+
+
+@pytest.mark.parametrize("generated", [True, False])
+@settings(max_examples=60, deadline=None)
+@given(
+    rows=st.lists(TEXTS | st.none() | st.lists(MESSAGES, min_size=1, max_size=3), max_size=5),
+    size=st.sampled_from([2, SIZE, 511, 512, 600]),
+    long=st.sampled_from([1, 100]),
+)
+def test_a_conversation_says_what_its_text_says(generated, rows, size, long):
+    for row in rows:
+        for message in row if isinstance(row, list) else []:
+            if isinstance(message["content"], str):
+                message["content"] *= long
+    text_of = response_text if generated else conversation_text
+    plain = PlainTexts([text_of(row) if isinstance(row, list) else row for row in rows])
+    spoken = SpokenTexts(rows, generated=generated)
+    assert told(spoken, size) == told(plain, size)
+    kept = [bool(place % 2) for place in range(len(rows))]
+    assert told(spoken.kept(kept), size) == told(plain.kept(kept), size)
