@@ -24,7 +24,7 @@ from board.readers.texts import Texts, Values
 _MAGIC: Final = b"PAR1"
 _BATCH_ROWS: Final = 256
 _MOST_ROWS: Final = 2048
-_STRETCH_BYTES: Final = 1 << 20
+_STRETCH_BYTES: Final = 2 << 20
 _BUFFER: Final = 256 << 10
 """Bytes that a store is asked for at once, where columns of a row group are smaller than that."""
 
