@@ -6,8 +6,11 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeGuard, cast
 
+import orjson
+
 _TEXTS: Final = ("text", "thinking", "reasoning", "input_text", "output_text")
 _REASONING: Final = ("reasoning_content", "reasoning", "thinking")
+_BESIDE_CONTENT: Final = frozenset((*_REASONING, "tool_calls"))
 _MEDIA: Final = ("image", "video", "audio")
 
 Message = Mapping[str, Any]
@@ -35,7 +38,7 @@ def message_text(message: Message) -> str:
     Parts that are no text stand in brackets, images with their size: [image 640×480], [image 34 kB].
     """
     content = message.get("content")
-    if type(content) is str and len(message) == 2 and "role" in message:  # most: text alone
+    if type(content) is str and _BESIDE_CONTENT.isdisjoint(message):  # most: text alone
         return content
     blocks = [*_reasoning(message), _content(content), *_tool_calls(message)]
     return "\n".join(block for block in blocks if block)
@@ -124,6 +127,14 @@ def _tool_calls(message: Message) -> Iterator[str]:
 
 def _parsed_call(call: str) -> object:
     """A tool call that was written as JSON within a text; None where it is none."""
+    try:
+        found: object = orjson.loads(call)
+        if isinstance(found, dict) and set(map(type, cast("dict[str, Any]", found).values())) == {
+            str
+        }:
+            return found  # what else it may hold, numbers of any size, json reads as it was written
+    except orjson.JSONDecodeError:
+        pass
     try:
         return json.loads(call)
     except (ValueError, RecursionError):

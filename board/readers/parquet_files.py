@@ -24,7 +24,7 @@ from board.readers.texts import Texts, Values
 _MAGIC: Final = b"PAR1"
 _BATCH_ROWS: Final = 256
 _MOST_ROWS: Final = 2048
-_STRETCH_BYTES: Final = 1 << 20
+_STRETCH_BYTES: Final = 2 << 20
 _MOST_AT_ONCE: Final = 4 << 30
 """Bytes of a batch if every value in it were as large as all of its column: one value may stand in a file
 once, and in a million rows.

@@ -10,7 +10,7 @@ from typing import Final
 from board.core.options import ReadOptions
 from board.core.vocabulary import Vocabulary
 from board.readers.base import Reader
-from board.readers.columns import Block
+from board.readers.columns import Block, Columns
 from board.readers.lines import Stretch
 from board.readers.plain_lines import PlainParser
 from board.readers.sources import RowStretch
@@ -68,11 +68,11 @@ class ColumnScan(LineScan):
         places: where in the stretch the rows of the block stand. The other lines, and odd rows, are read
         each for itself.
         """
-        found = self._reader.columns(block, self._place) if places else None
+        found = self._columns(block) if places else None
         count = len(stretch.sizes)
         if found is None or count - len(found.steps) > count // _MOST_ODD:
             return False
-        made = table_columns(found)
+        made = _table_columns(found)
         if made is None or not self._part.has_place_for(made[1]):
             return False
         columns = made[0]
@@ -94,6 +94,12 @@ class ColumnScan(LineScan):
         self._number = before + count
         return True
 
+    def _columns(self, block: Block) -> Columns | None:
+        try:
+            return self._reader.columns(block, self._place)
+        except RecursionError:  # which row it is of is found when each is read for itself
+            return None
+
     def _places(self, places: Sequence[int], stretch: Stretch) -> dict[str, Values]:
         """Where the rows stand."""
         first, sizes = self._number + 1, stretch.sizes
@@ -109,3 +115,10 @@ class ColumnScan(LineScan):
             "offset": [offsets[place] for place in places],
             "size": [sizes[place] for place in places],
         }
+
+
+def _table_columns(found: Columns) -> tuple[dict[str, Values], list[str]] | None:
+    try:
+        return table_columns(found)
+    except RecursionError:
+        return None

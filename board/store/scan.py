@@ -29,8 +29,8 @@ from board.store.shard import Shard, ShardIndex
 
 PART_ROWS: Final = 16_384
 """A part of a shard ends after so many rollouts, so that short lines take no more memory than long."""
-_STRETCH_BYTES: Final = 256 << 10
-"""Lines that are taken together: they and what they hold stay in the processor's cache."""
+_STRETCH_BYTES: Final = 1 << 20
+"""Lines that are taken together: enough of them that what each stretch costs does not count."""
 
 
 def index_shard(
