@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from board.core.problems import Problem
-from board.store import join_counts, segments, splits, step_parts
+from board.store import join_counts, part_rows, segments, splits, step_parts
 from board.store.attempts import attempts_of, growing_steps
 from board.store.found_repeats import find_repeats
 from board.store.join_counts import JoinCount, JoinsFound
@@ -328,7 +328,7 @@ class Shown:
         columns: of those that it has; None is all. Raises BrokenIndexError as `table` does.
         """
         try:
-            return step_parts.all_rows(self._storage, self.manifest.parts.get(kind, ()), columns)
+            return part_rows.all_rows(self._storage, self.manifest.parts.get(kind, ()), columns)
         except BrokenIndexError:
             self._storage.discard(self.manifest)
             raise
@@ -340,7 +340,7 @@ class Shown:
         """
         try:
             parts = self.manifest.parts.get(kind, ())
-            return step_parts.rows_at(self._storage, parts, columns, places)
+            return part_rows.rows_at(self._storage, parts, columns, places)
         except BrokenIndexError:
             self._storage.discard(self.manifest)
             raise

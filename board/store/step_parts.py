@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -380,57 +379,6 @@ def _by_step(table: pa.Table) -> pa.Table:
     if (np.diff(steps) < 0).any():
         return table.take(pa.array(np.argsort(steps, kind="stable")))
     return table
-
-
-def all_rows(
-    storage: Storage, parts: Sequence[Part], columns: Sequence[str] | None
-) -> pa.Table | None:
-    """One kind of all steps, ordered by step; None where no step has any. Raises BrokenIndexError.
-
-    columns: of those that it has, `step` among them where they are in another order than the parts;
-    None is all.
-    """
-    parts = [part for part in parts if part.rows]
-    if not parts:
-        return None
-    if columns is None or not _in_order(parts):
-        columns = None if columns is None else [*dict.fromkeys((*columns, "step"))]
-        return loaded(storage.get(part.name, columns) for part in parts)
-    tables = [storage.get(part.name, columns) for part in parts]
-    return pa.concat_tables(tables, promote_options="default")
-
-
-def rows_at(
-    storage: Storage, parts: Sequence[Part], columns: Sequence[str], places: IntArray
-) -> pa.Table:
-    """Some rows of what `all_rows` gives, without reading the others; places: [n] in it.
-
-    Raises BrokenIndexError.
-    """
-    parts = [part for part in parts if part.rows]
-    starts = np.cumsum([0, *(part.rows for part in parts)])
-    if not _in_order(parts):
-        steps = pa.concat_tables(storage.get(part.name, ("step",)) for part in parts)
-        places = np.argsort(steps.column("step").to_numpy(), kind="stable")[places]
-    order = np.argsort(places, kind="stable")
-    places = places[order]
-    cuts = np.searchsorted(places, starts)
-    tables = [
-        storage.take(part.name, columns, places[low:high] - start)
-        for part, start, low, high in zip(parts, starts[:-1], cuts[:-1], cuts[1:], strict=True)
-        if low < high or not len(places)
-    ]
-    table = pa.concat_tables(tables, promote_options="default")
-    if (np.diff(order) == 1).all():
-        return table
-    back = np.empty(len(order), np.int64)
-    back[order] = np.arange(len(order))
-    return table.take(pa.array(back))
-
-
-def _in_order(parts: Sequence[Part]) -> bool:
-    """Whether the parts one after the other are ordered by step; each of them is."""
-    return all(one.high < other.low for one, other in pairwise(parts))
 
 
 def _whole(table: pa.Table, name: str) -> IntArray:
