@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from board.core.problems import Problem
-from board.store import join_counts, segments, splits, step_parts
+from board.store import join_counts, part_rows, segments, splits, step_parts
 from board.store.attempts import attempts_of, growing_steps
 from board.store.found_repeats import find_repeats
 from board.store.join_counts import JoinCount, JoinsFound
