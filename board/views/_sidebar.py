@@ -261,16 +261,18 @@ def _choose_split(run: Run) -> None:
     chosen = _state.ensure("split", offered, "")
     if len(names) < 2:
         return
+    are_few = len(names) <= _MOST_SPLITS
+    escaped = plain if are_few else one_line  # buttons render Markdown, menus do not
 
     def label(written: str) -> str:
         name = splits.meant(written) if written else names[0]
-        return "all splits" if name is None else one_line(name, 40)
+        return "all splits" if name is None else escaped(name, 40)
 
     help_text = (
         "Curves, tables, groups and findings are of these rollouts alone; those that name no split are "
         "training's. Log health is of the whole log."
     )
-    if len(names) <= _MOST_SPLITS:
+    if are_few:
         st.segmented_control(
             "Split",
             offered,

@@ -83,6 +83,20 @@ def test_the_split_goes_with_the_reader_over_the_pages(open_app: OpenApp, root: 
             assert "one of 2 of split eval at step 2" in texts(app)
 
 
+def test_names_of_splits_are_text_wherever_they_stand(open_app: OpenApp, tmp_path: Path) -> None:
+    name = "![x](http://127.0.0.1:9/x.png) *b*"
+    rows = [native_sample(1, 0, i) | {"split": "train" if i else name} for i in range(3)]
+    write_lines(tmp_path / "run" / "log.jsonl", rows)
+    app = open_app(tmp_path)
+    assert_sound(app)
+    (group,) = [group for group in app.button_group if group.label == "Split"]
+    assert group.options[1].startswith(r"\!\[x\]\(http")
+    assert "![x]" not in texts(app)
+    app = group.set_value(name).run()
+    assert query(app)["split"] == name
+    assert "![x]" not in texts(app)
+
+
 def test_a_run_of_evaluations_alone_just_shows_them(open_app: OpenApp, root: Path) -> None:
     app = open_app(root, run="evaluated")
     assert_sound(app)
