@@ -19,7 +19,9 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("splits")
     rows: list[dict[str, Any]] = []
     for step in range(5):
-        own = [native_sample(step, 0, i) | {"split": "train"} for i in range(4)] if step else []
+        own: list[dict[str, Any]] = []
+        if step:
+            own += [native_sample(step, 0, i) | {"split": "train"} for i in range(4)]
         if step % 2 == 0:
             own += [native_sample(step, 0, i) | {"split": "eval"} for i in range(2)]
         for row in own:
