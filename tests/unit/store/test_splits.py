@@ -180,6 +180,7 @@ def test_a_cap_holds_for_splits(tmp_path: Path) -> None:
     run = run_in(tmp_path, rows, OpenOptions(max_per_step=5))
     found = of_split(run, "eval")
     assert found.counts == {0: 2, 3: 1, 4: 2, 6: 1}
+    assert isinstance(found, SplitRun)
     assert_same_steps(found, plainly(found))
 
 
