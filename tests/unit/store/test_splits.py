@@ -180,8 +180,9 @@ def test_a_cap_holds_for_splits(tmp_path: Path) -> None:
     run = run_in(tmp_path, rows, OpenOptions(max_per_step=5))
     found = of_split(run, "eval")
     assert found.counts == {0: 2, 3: 1, 4: 2, 6: 1}
-    assert isinstance(found, SplitRun)
-    assert_same_steps(found, plainly(found))
+    held = run.rollouts[splits.of_rows(run.rollouts["split"], "eval")]
+    means = held.groupby("step")["reward"].mean().tolist()
+    assert found.steps["reward_mean"].tolist() == pytest.approx(means)
 
 
 @pytest.mark.parametrize("persist", [False, True])
