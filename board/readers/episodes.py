@@ -99,7 +99,7 @@ class EpisodesReader(Reader):
             return list(_branches({}, line, ""))
         episode = {key: value for key, value in line.items() if key != "traces"}
         traces = _objects(line["traces"])
-        names = {_object(trace, "agent").get("name") for trace in traces}
+        names = {str(_object(trace, "agent").get("name")) for trace in traces}
         rows = [
             row
             for trace in traces
