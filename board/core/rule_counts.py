@@ -125,26 +125,25 @@ def count_rules(tokens: StepTokens, own: Numbers | None = None) -> list[RuleCoun
     """
     advantages = tokens.arrays.get("advantages", tokens.per_token("advantage"))
     has_advantages = bool(np.isfinite(advantages).any())
+    signs = _signs(advantages)
+    of_sign = [tokens.in_loss & (signs == sign) for sign in range(_SIGNS)]
     found: list[RuleCounts] = []
     for rule in RULES.values():
         needs = DERIVED[rule.metric].needs
         if any(n not in tokens.arrays for n in needs) or (rule.by_sign and not has_advantages):
             continue
         values = tokens.metric(rule.metric)
-        counted = np.isfinite(values) & tokens.in_loss
-        found.append(_counts(rule, values, counted, advantages, (own or {}).get(rule.name, {})))
+        found.append(_counts(rule, values, of_sign, (own or {}).get(rule.name, {})))
     return found
 
 
 def _counts(
     rule: MaskRule,
     values: FloatArray,
-    counted: BoolArray,
-    advantages: FloatArray,
+    of_sign: Sequence[BoolArray],
     own: Mapping[str, float],
 ) -> RuleCounts:
-    signs = _signs(advantages)
-    ordered = [np.sort(values[counted & (signs == sign)]) for sign in range(_SIGNS)]
+    ordered = [_ordered(values[own_sign]) for own_sign in of_sign]
     falling = frozenset((_NEGATIVE, _ZERO) if rule.at_zero == "low" else (_NEGATIVE,))
     rising, every = frozenset((_POSITIVE,)), frozenset(range(_SIGNS))
     return RuleCounts(
@@ -153,6 +152,10 @@ def _counts(
         _beyond(rule.low, ordered, falling if rule.by_sign else every, own, below=True),
         _beyond(rule.high, ordered, rising if rule.by_sign else every, own, below=False),
     )
+
+
+def _ordered(values: FloatArray) -> FloatArray:
+    return np.sort(values[np.isfinite(values)])
 
 
 def _signs(advantages: FloatArray) -> npt.NDArray[np.int8]:
