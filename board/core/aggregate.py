@@ -76,25 +76,23 @@ class Aggregator:
         if length == 0:
             self.pass_over(1)
         elif length < _MANY_TOKENS:
-            self.add_together(arrays, (length,))
+            self.add_together({name: [values] for name, values in arrays.items()})
         else:
             parts = {name: [values] for name, values in arrays.items()}
             self._reduce(_Alike([self._rows], [length], parts))
             self._rows += 1
 
-    def add_together(self, arrays: Mapping[str, FloatArray], lengths: Sequence[int]) -> None:
-        """Adds rollouts that recorded the same arrays, those of one after those of the other in each.
-
-        lengths: entries of each rollout, at least one.
-        """
+    def add_together(self, arrays: Mapping[str, Sequence[FloatArray]]) -> None:
+        """Adds rollouts that recorded the same arrays, none of them empty: by name that of each."""
         names = tuple(arrays)
+        lengths = list(map(len, arrays[names[0]]))
         alike = self._alike.get(names)
         if alike is None:
             alike = self._alike[names] = _Alike(arrays={name: [] for name in names})
         alike.rows.extend(range(self._rows, self._rows + len(lengths)))
         alike.lengths.extend(lengths)
         for name, values in arrays.items():
-            alike.arrays[name].append(values)
+            alike.arrays[name].extend(values)
         self._rows += len(lengths)
         self._pending += sum(lengths)
         if self._pending >= _MAX_PENDING_TOKENS:

@@ -133,9 +133,7 @@ def lengths_together(arrays: Sequence[RawNumbers]) -> list[int]:
     raws = [array.raw for array in arrays]
     commas = np.flatnonzero(np.frombuffer(b"".join(raws), np.uint8) == _COMMA)
     counts = np.diff(np.searchsorted(commas, np.cumsum([0, *map(len, raws)]))).tolist()
-    return [
-        count + 1 if count else len(array) for count, array in zip(counts, arrays, strict=True)
-    ]
+    return [count + 1 if count else len(array) for count, array in zip(counts, arrays, strict=True)]
 
 
 def _single_digits(raw: bytes) -> FloatArray | None:
@@ -330,10 +328,13 @@ class LineParser:
 
     def parse_plain(
         self, lines: Sequence[bytes | memoryview | None]
-    ) -> list[dict[str, Any] | None]:
-        """As the function of that name, long flat arrays as RawNumbers."""
+    ) -> list[dict[str, Any] | None] | None:
+        """The records of lines, long flat arrays as RawNumbers; None for a line that takes a closer look.
+
+        None altogether where no line was found that has such arrays.
+        """
         if not self._plans and not self._learns(lines):
-            return parse_plain(lines)
+            return None
         return [None if line is None else self._one_plain(bytes(line)) for line in lines]
 
     def _learns(self, lines: Sequence[bytes | memoryview | None]) -> bool:

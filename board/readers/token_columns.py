@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from itertools import accumulate, compress
 from typing import ClassVar, Final, cast
 
+import numpy as np
+
 from board.core import schema
 from board.core.aggregate import NEEDED
 from board.core.options import ReadOptions
@@ -21,6 +23,7 @@ from board.readers.columns import ColumnBuilder, Columns, Values
 from board.readers.parse import RawNumbers, lengths_together, values_together
 
 _NAMES: Final = ("loss_mask", *NEEDED)
+_NOTHING: Final[FloatArray] = np.empty(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +130,7 @@ class TokenColumnBuilder(ColumnBuilder):
             flat, lengths = together
             ends = list(accumulate(lengths, initial=0))
             parsed = (flat[ends[i] : ends[i + 1]] for i in range(len(lengths)))
-        none: FloatArray = _NOTHING
-        arrays = {name: [none] * self.rows for name in names}
+        arrays = {name: [_NOTHING] * self.rows for name in names}
         for place, values in enumerate(parsed):
             arrays[names[place // len(rows)]][rows[place % len(rows)]] = values
         return arrays
@@ -141,9 +143,7 @@ class TokenColumnBuilder(ColumnBuilder):
                 self.set_odd((rows[place % len(rows)],))
                 yield _NOTHING
 
-    def _lengths(
-        self, names: Sequence[str], arrays: Mapping[str, Sequence[FloatArray]]
-    ) -> Values:
+    def _lengths(self, names: Sequence[str], arrays: Mapping[str, Sequence[FloatArray]]) -> Values:
         """The length of each response; rows with arrays of another length are odd."""
         counts: list[set[int]] = [set() for _ in range(self.rows)]
         for values in arrays.values():
