@@ -24,6 +24,8 @@ from board.store.token_rows import add_token_columns
 
 _MOST_ODD: Final = 8
 """Lines are taken together where at most one of so many has to be looked at for itself."""
+_LONG_LINE: Final = 128 << 10
+"""Bytes; lines with more values than these are parsed faster one by one, in the processor's cache."""
 
 
 def makes_columns(shard: Shard) -> bool:
@@ -44,7 +46,7 @@ class ColumnScan(LineScan):
         super().__init__(shard, options, vocabulary)
         self._patience = Patience()
         self._parser_of_many = PlainParser()
-        self._has_tokens = _has_tokens(type(self._reader))
+        self.has_tokens = _has_tokens(type(self._reader))
 
     def take_stretch(self, stretch: Stretch) -> None:
         """Reads lines: together where the reader makes columns of them, else each as `take` does."""
@@ -63,9 +65,11 @@ class ColumnScan(LineScan):
                 self.take_row(line)
 
     def _take_together(self, stretch: Stretch) -> bool:
+        if self.has_tokens and sum(stretch.sizes) > _LONG_LINE * len(stretch.sizes):
+            return False
         if not self._patience.tries():
             return False
-        records = self._parser.parse_plain(stretch.texts) if self._has_tokens else None
+        records = self._parser.parse_plain(stretch.texts) if self.has_tokens else None
         if records is None:
             records = self._parser_of_many.parse(stretch.texts)
         places = [place for place, record in enumerate(records) if record is not None]
@@ -78,7 +82,7 @@ class ColumnScan(LineScan):
         places: where in the stretch the rows of the block stand. The other lines, and odd rows, are read
         each for itself.
         """
-        tokens = self._token_columns(block) if places and self._has_tokens else None
+        tokens = self._token_columns(block) if places and self.has_tokens else None
         found = tokens.columns if tokens else self._columns(block) if places else None
         count = len(stretch.sizes)
         if found is None or count - len(found.steps) > count // _MOST_ODD:
