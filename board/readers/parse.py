@@ -32,6 +32,9 @@ except ImportError:  # pysimdjson has no wheel for every platform; orjson then d
 _PLACEHOLDER: Final = b"-7.0313e-301"
 _PLACEHOLDER_VALUE: Final = float(_PLACEHOLDER)
 _MAX_PLANS: Final = 4
+_MOST_LAYOUTS: Final = 16
+"""Lines of so many layouts that fit no plan as a whole are looked into for another."""
+_NUMBERS: Final = frozenset({int, float})
 MOST_CONTAINERS: Final = 1_000_000
 """Arrays and objects in a line of more than LARGE_LINE bytes; each takes a hundred bytes of memory."""
 LARGE_LINE: Final = 4 << 20
@@ -330,6 +333,7 @@ class LineParser:
     def __init__(self, needed: Sequence[str] = ()) -> None:
         self._needed = frozenset(needed)
         self._plans: tuple[_Plan, ...] = ()
+        self._beside: set[tuple[_Plan | str, ...]] = set()
         self._looked = False
 
     def parse(self, line: bytes) -> tuple[dict[str, Any], bool]:
@@ -341,16 +345,30 @@ class LineParser:
             if record is not None:
                 if plan is not plans[0]:
                     self._prefer(plan)
+                if self._is_new_beside(plan, record):
+                    self._learn(line, parse_whole(line)[0])
                 return record, False
         record, mended = parse_whole(line)
-        plan = tuple(_flat_arrays(line, record))
-        if plan:
-            self._prefer(plan)
+        self._learn(line, record)
         return record, mended
 
+    def _learn(self, line: bytes, record: dict[str, Any]) -> None:
+        if plan := tuple(_flat_arrays(line, record)):
+            self._prefer(plan)
+
     def _prefer(self, plan: _Plan) -> None:
-        # A new tuple each time: another thread may be at the one before.
-        self._plans = (plan, *(other for other in self._plans if other != plan))[:_MAX_PLANS]
+        plans = (plan, *(other for other in self._plans if other != plan))
+        # The one of most arrays first: lines that have them all fit those of fewer as well. A new tuple
+        # each time: another thread may be at the one before.
+        self._plans = tuple(sorted(plans, key=len, reverse=True)[:_MAX_PLANS])
+
+    def _is_new_beside(self, plan: _Plan, record: dict[str, Any]) -> bool:
+        """Whether a line that fits a plan has arrays that are not in it, as none had before."""
+        names = [k for k, v in record.items() if type(v) is list and v and type(v[0]) in _NUMBERS]
+        if not names or len(self._beside) >= _MOST_LAYOUTS or (plan, *names) in self._beside:
+            return False
+        self._beside.add((plan, *names))
+        return True
 
     def parse_plain(
         self, lines: Sequence[bytes | memoryview | None]
