@@ -364,7 +364,7 @@ class LineParser:
 
     def _is_new_beside(self, plan: _Plan, record: dict[str, Any]) -> bool:
         """Whether a line that fits a plan has arrays that are not in it, as none had before."""
-        names = [k for k, v in record.items() if type(v) is list and v and type(v[0]) in _NUMBERS]
+        names = [k for k, v in record.items() if _begins_with_number(v)]
         if not names or len(self._beside) >= _MOST_LAYOUTS or (plan, *names) in self._beside:
             return False
         self._beside.add((plan, *names))
@@ -395,6 +395,12 @@ class LineParser:
         except RecordError:
             return None
         return None if mended else record
+
+
+def _begins_with_number(value: object) -> bool:
+    if not isinstance(value, list) or not value:
+        return False
+    return type(cast("list[object]", value)[0]) in _NUMBERS
 
 
 def _flat_arrays(line: bytes, record: dict[str, Any]) -> Iterator[tuple[str, bytes]]:
