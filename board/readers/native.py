@@ -59,9 +59,9 @@ class NativeReader(Reader):
     def token_columns(self, block: Block, at: Place) -> TokenColumns:
         """As `read`, of many lines."""
         builder = TokenColumnBuilder(block.rows, at.options)
-        for key, values in block.columns.items():
+        for key, values in block.items():
             builder.take(key, values)
-        kinds = block.columns.get("type", ())
+        kinds = block.values("type") if "type" in block.columns else ()
         builder.set_odd([place for place, kind in enumerate(kinds) if kind != "sample"])
         return builder.build_tokens(block.values("step"))
 

@@ -90,12 +90,12 @@ class RLLoggingBoardReader(Reader):
         if not _OTHERWISE.isdisjoint(block.columns):
             return None
         builder = TokenColumnBuilder(block.rows, at.options, {-1: _PIECE_MORE, 1: _PIECE_LESS})
-        for key, values in block.columns.items():
+        for key, values in block.items():
             if key not in _ROLLOUT_KEYS and "" in values:
                 values = [None if value == "" else value for value in values]
             builder.take(key, values)
         if "type" in block.columns:
-            builder.take_extra("type", block.columns["type"])
+            builder.take_extra("type", block.values("type"))
         if _VALIDATION.search(at.path.name):
             builder.default_ids("split", ["eval"] * block.rows)
         return builder.build_tokens(block.values("step"))

@@ -19,8 +19,9 @@ from board.core.aggregate import NEEDED
 from board.core.options import ReadOptions
 from board.core.records import FloatArray, Remark
 from board.errors import RecordError
-from board.readers.columns import ColumnBuilder, Columns, Values
+from board.readers.columns import ColumnBuilder, Columns
 from board.readers.parse import RawNumbers, lengths_together, values_together
+from board.readers.texts import Values
 
 _NAMES: Final = ("loss_mask", *NEEDED)
 _NOTHING: Final[FloatArray] = np.empty(0)

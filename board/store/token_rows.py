@@ -7,7 +7,7 @@ from typing import Any
 
 from board.core.vocabulary import Vocabulary
 from board.errors import RecordError
-from board.readers.columns import Values
+from board.readers.texts import Values
 from board.readers.token_columns import TokenColumns
 from board.store.record_row import PREVIEW_TOKENS, prompt_of_ids, response_of_ids
 from board.store.table_columns import preview

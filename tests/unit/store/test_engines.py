@@ -15,8 +15,8 @@ from board.core.options import ReadOptions
 from board.store import engines
 from board.store.batch import Work
 from board.store.engines import Job, local
-from board.store.shard import Shard
 from board.store.second_process import SecondProcess
+from board.store.shard import Shard
 from board.store.storage import FolderStorage, MemoryStorage
 
 _BATCHES = 12
