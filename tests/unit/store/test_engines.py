@@ -15,6 +15,7 @@ from board.core.options import ReadOptions
 from board.store import engines
 from board.store.batch import Work
 from board.store.engines import Job, local
+from board.store.manifest import TakenAwayError
 from board.store.second_process import SecondProcess
 from board.store.shard import Shard
 from board.store.storage import FolderStorage, MemoryStorage
@@ -80,7 +81,7 @@ def test_an_error_of_the_index_is_raised_where_the_result_is_asked_for(tmp_path)
     other = SecondProcess(Job(FolderStorage(tmp_path / "gone"), ReadOptions(), None))
     try:
         number = other.give(batches(path)[0])
-        with pytest.raises(FileNotFoundError):
+        with pytest.raises(TakenAwayError):
             other.result(number)
     finally:
         other.end()
