@@ -6,7 +6,8 @@ Both read the same RLLoggingBoard-style run (2 ranks, 200-token rollouts) to one
 `loop` does what RLLoggingBoard's load_log_file does to each line, without its Streamlit calls
 (HarderThenHarder/RLLoggingBoard@cf56d5d). Every measurement is a process of its own, board and loop in
 turn, so that a slow minute of the machine slows both. Wall and CPU seconds run from after the imports to
-the table; memory is the largest resident set of the whole process, imports included.
+the table, CPU seconds of all processes together; memory is the largest resident set of any one process,
+imports included.
 """
 
 from __future__ import annotations
@@ -93,11 +94,17 @@ def open_with_board(folder: Path) -> Callable[[Path], Result]:
 def measure(engine: str, folder: Path) -> dict[str, Any]:
     """One opening in this process: seconds, peak MB, and the reward means to compare."""
     run = open_with_board(folder) if engine == "board" else open_with_loop()
-    wall, cpu = time.perf_counter(), time.process_time()
+    wall, cpu = time.perf_counter(), _cpu()
     means = run(folder)
-    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _BYTES_OF_MAXRSS / 1e6
+    wall, cpu = time.perf_counter() - wall, _cpu() - cpu
+    who = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    peak = max(resource.getrusage(w).ru_maxrss for w in who) * _BYTES_OF_MAXRSS / 1e6
     return {"wall s": wall, "CPU s": cpu, "peak MB": peak, "means": means}
+
+
+def _cpu() -> float:
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
 
 
 def measure_apart(engine: str, folder: Path) -> dict[str, Any]:

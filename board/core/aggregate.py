@@ -6,6 +6,7 @@ arrays are collected, and rollouts that recorded the same arrays are reduced tog
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
@@ -76,25 +77,23 @@ class Aggregator:
         if length == 0:
             self.pass_over(1)
         elif length < _MANY_TOKENS:
-            self.add_together(arrays, (length,))
+            self.add_together({name: [values] for name, values in arrays.items()})
         else:
             parts = {name: [values] for name, values in arrays.items()}
             self._reduce(_Alike([self._rows], [length], parts))
             self._rows += 1
 
-    def add_together(self, arrays: Mapping[str, FloatArray], lengths: Sequence[int]) -> None:
-        """Adds rollouts that recorded the same arrays, those of one after those of the other in each.
-
-        lengths: entries of each rollout, at least one.
-        """
+    def add_together(self, arrays: Mapping[str, Sequence[FloatArray]]) -> None:
+        """Adds rollouts that recorded the same arrays, none of them empty: by name that of each."""
         names = tuple(arrays)
+        lengths = list(map(len, arrays[names[0]]))
         alike = self._alike.get(names)
         if alike is None:
             alike = self._alike[names] = _Alike(arrays={name: [] for name in names})
         alike.rows.extend(range(self._rows, self._rows + len(lengths)))
         alike.lengths.extend(lengths)
         for name, values in arrays.items():
-            alike.arrays[name].append(values)
+            alike.arrays[name].extend(values)
         self._rows += len(lengths)
         self._pending += sum(lengths)
         if self._pending >= _MAX_PENDING_TOKENS:
@@ -194,20 +193,25 @@ class _Segments:
         """By column one number per segment over its finite entries; NaN where there is none."""
         if len(self._counts) == 0:
             return {column: np.full(len(self._some), np.nan) for column, _ in wanted}
+        sums, counts = np.add.reduceat(values, self._starts), self._counts
+        clean = values
         # An overflow makes infinities of finite numbers; the sum is none either then.
-        finite = None if not self._gaps and np.isfinite(values.sum()) else np.isfinite(values)
-        return {column: self._reduced(values, finite, how) for column, how in wanted}
-
-    def _reduced(
-        self, values: FloatArray, finite: npt.NDArray[np.bool_] | None, how: Reduction
-    ) -> FloatArray:
-        counts = self._counts
-        if finite is not None:
+        if self._gaps or not math.isfinite(sums.sum()):
+            finite = np.isfinite(values)
             counts = np.add.reduceat(finite, self._starts, dtype=np.float64)
-            values = np.where(finite, values, 0.0 if how == "mean" else -np.inf)
-        reduced = (np.add if how == "mean" else np.maximum).reduceat(values, self._starts)
-        if how == "mean":
-            reduced /= np.maximum(counts, 1.0)
+            sums = np.add.reduceat(np.where(finite, values, 0.0), self._starts)
+            clean = np.where(finite, values, -np.inf)
+        found: dict[str, FloatArray] = {}
+        for column, how in wanted:
+            if how == "mean":
+                reduced = sums / np.maximum(counts, 1.0)
+            else:
+                reduced = np.maximum.reduceat(clean, self._starts)
+            found[column] = self._placed(reduced, counts)
+        return found
+
+    def _placed(self, reduced: FloatArray, counts: FloatArray) -> FloatArray:
+        """[segments], NaN where a segment has no entry that counts."""
         if self._all and counts.min() > 0:
             return reduced
         found = np.full(len(self._some), np.nan)
@@ -226,7 +230,7 @@ def _missing(
     missing = np.zeros(len(starts))
     incomplete: dict[str, npt.NDArray[np.bool_]] = {}
     for name, values in arrays.items():
-        if np.isfinite(values.sum()):  # the quick test: a sum of finite numbers may overflow, too
+        if math.isfinite(values.sum()):  # the quick test: a sum of finite numbers may overflow, too
             continue
         gap = ~np.isfinite(values)
         if gap.any():

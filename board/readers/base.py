@@ -24,6 +24,7 @@ from board.readers.objects import Objects
 from board.readers.remote import RemoteLocation
 from board.readers.sources import JSON_LINES, Source
 from board.readers.step_of import split_of, step_of_text
+from board.readers.token_columns import TokenColumns
 
 Found = TypeVar("Found")
 
@@ -196,6 +197,13 @@ class Reader(ABC):
         line. What it gives must be what `read` gives, row for row: rows of which it is not sure it leaves
         to `read` (ColumnBuilder does), and a block as a whole by None. Formats with `rows`, and events,
         have none.
+        """
+        return None
+
+    def token_columns(self, block: Block, at: Place) -> TokenColumns | None:
+        """As `columns`, for formats with values per token: arrays of a block are RawNumbers.
+
+        A reader has either this or `columns`.
         """
         return None
 

@@ -13,7 +13,9 @@ from board.core import schema
 from board.core.records import Record
 from board.errors import RecordError
 from board.readers.base import Event, Head, Place, Reader
+from board.readers.columns import Block
 from board.readers.fields import RecordBuilder
+from board.readers.token_columns import TokenColumnBuilder, TokenColumns
 
 _ONLY_NATIVE_LISTS: Final = (
     *("response_ids", "old_logprobs", "sampling_logprobs", "loss_mask"),
@@ -53,6 +55,15 @@ class NativeReader(Reader):
         for key, value in line.items():
             builder.take(key, value)
         return builder.build(line.get("step"))
+
+    def token_columns(self, block: Block, at: Place) -> TokenColumns:
+        """As `read`, of many lines."""
+        builder = TokenColumnBuilder(block.rows, at.options)
+        for key, values in block.items():
+            builder.take(key, values)
+        kinds = block.values("type") if "type" in block.columns else ()
+        builder.set_odd([place for place, kind in enumerate(kinds) if kind != "sample"])
+        return builder.build_tokens(block.values("step"))
 
 
 def _is_rollout(record: Mapping[str, Any]) -> bool:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, TypeGuard, cast
 
 import numpy as np
@@ -32,6 +32,9 @@ except ImportError:  # pysimdjson has no wheel for every platform; orjson then d
 _PLACEHOLDER: Final = b"-7.0313e-301"
 _PLACEHOLDER_VALUE: Final = float(_PLACEHOLDER)
 _MAX_PLANS: Final = 4
+_MOST_LAYOUTS: Final = 16
+"""Lines of so many layouts that fit no plan as a whole are looked into for another."""
+_NUMBERS: Final = frozenset({int, float})
 MOST_CONTAINERS: Final = 1_000_000
 """Arrays and objects in a line of more than LARGE_LINE bytes; each takes a hundred bytes of memory."""
 LARGE_LINE: Final = 4 << 20
@@ -39,9 +42,13 @@ _LARGEST_MEASURE: Final = 1 << 512
 _COMMA: Final = np.uint8(ord(","))
 _SPACE: Final = np.uint8(ord(" "))
 _ZERO: Final = np.uint8(ord("0"))
+_BEFORE_NULL: Final = frozenset(b"n \t\r")
 _NO_NUMBER: Final = re.compile(r"[\[:,]\s*(?:-(?![0-9I])|-?0[0-9]|-?[0-9]+\.(?![0-9]))")
 """What no JSON number is and ujson takes for one: a lone minus, 01, 1. (all come of torn lines)."""
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
+
+_Plan = tuple[tuple[str, bytes], ...]
+"""Keys of arrays in the order of a line, with the bytes that introduce them."""
 
 _number_parser: Any = simdjson.Parser() if simdjson is not None else None
 
@@ -52,13 +59,18 @@ class RawNumbers:
     Nothing is copied or counted before it is asked for: a scan looks into half of the arrays.
     """
 
-    __slots__ = ("_begin", "_end", "_length", "_line")
+    __slots__ = ("_begin", "_end", "_length", "_line", "_needed", "_values")
 
-    def __init__(self, line: bytes, begin: int = 0, end: int | None = None) -> None:
+    def __init__(
+        self, line: bytes, begin: int = 0, end: int | None = None, *, needed: bool = False
+    ) -> None:
+        """needed: its values will be asked for, so that it need not be counted before."""
         self._line = line
         self._begin = begin
         self._end = len(line) if end is None else end
         self._length: int | None = None
+        self._needed = needed
+        self._values: FloatArray | None = None
 
     @property
     def raw(self) -> bytes:
@@ -66,6 +78,12 @@ class RawNumbers:
         return self._line[self._begin : self._end]
 
     def __len__(self) -> int:
+        if self._length is None and self._needed:
+            try:
+                self._values = self.values()
+                self._length = len(self._values)
+            except RecordError:
+                self._needed = False
         if self._length is None:
             # bytes.count would stop at each comma.
             codes = np.frombuffer(self._line, np.uint8, self._end - self._begin, self._begin)
@@ -75,13 +93,15 @@ class RawNumbers:
 
     def only_nulls(self) -> bool:
         """Whether there are entries and all of them are null: an array that was not recorded."""
-        beginning = self._line[self._begin + 1 : min(self._begin + 16, self._end)]
-        if not beginning.startswith((b"n", b" ", b"\t", b"\r")):  # nearly all arrays
+        if self._line[self._begin + 1] not in _BEFORE_NULL:  # nearly all arrays
             return False
+        beginning = self._line[self._begin + 1 : min(self._begin + 16, self._end)]
         return beginning.lstrip().startswith(b"null") and self.raw.count(b"null") == len(self)
 
     def values(self) -> FloatArray:
         """float64 [len(self)]; null and NaN are NaN. Raises RecordError on anything but numbers."""
+        if self._values is not None:
+            return self._values
         raw = self.raw
         digits = _single_digits(raw)
         if digits is not None:
@@ -111,6 +131,29 @@ class RawNumbers:
         for _ in range(count):
             begin = self._line.rindex(b",", 0, begin)
         return RawNumbers(b"[" + self._line[begin + 1 : self._end]).values()
+
+
+def values_together(arrays: Sequence[RawNumbers]) -> tuple[FloatArray, list[int]] | None:
+    """The values of all arrays, one after the other, and how many each has; None where one of them has
+    anything but numbers, which is for `values` to look at.
+    """
+    if _number_parser is None:
+        return None
+    raw = b"[" + b",".join([array.raw for array in arrays]) + b"]"
+    try:
+        parsed = _number_parser.parse(raw)
+        lengths = list(map(len, parsed))
+        return np.frombuffer(parsed.as_buffer(of_type="d"), np.float64), lengths
+    except (ValueError, TypeError, RuntimeError):
+        return None
+
+
+def lengths_together(arrays: Sequence[RawNumbers]) -> list[int]:
+    """The lengths of all arrays, which takes less than to ask each for its own."""
+    raws = [array.raw for array in arrays]
+    commas = np.flatnonzero(np.frombuffer(b"".join(raws), np.uint8) == _COMMA)
+    counts = np.diff(np.searchsorted(commas, np.cumsum([0, *map(len, raws)]))).tolist()
+    return [count + 1 if count else len(array) for count, array in zip(counts, arrays, strict=True)]
 
 
 def _single_digits(raw: bytes) -> FloatArray | None:
@@ -282,25 +325,82 @@ def _without_surrogates(value: object) -> tuple[object, bool]:
 
 
 class LineParser:
-    """Parses the lines of one file; keeps what it learned about their layout."""
+    """Parses the lines of one file; keeps what it learned about their layout. Threads may share one.
 
-    def __init__(self) -> None:
-        self._plans: list[tuple[tuple[str, bytes], ...]] = []
+    needed: keys of arrays whose values are asked for in every line.
+    """
+
+    def __init__(self, needed: Sequence[str] = ()) -> None:
+        self._needed = frozenset(needed)
+        self._plans: tuple[_Plan, ...] = ()
+        self._beside: set[tuple[_Plan | str, ...]] = set()
+        self._looked = False
 
     def parse(self, line: bytes) -> tuple[dict[str, Any], bool]:
         """The record of a line, long flat arrays as RawNumbers; else as `parse_whole`."""
         _refuse_crowd(line)
-        for i, plan in enumerate(self._plans):
-            record = _seek(line, plan)
+        plans = self._plans
+        for plan in plans:
+            record = _seek(line, plan, self._needed)
             if record is not None:
-                if i:
-                    self._plans.insert(0, self._plans.pop(i))
+                if plan is not plans[0]:
+                    self._prefer(plan)
+                if self._is_new_beside(plan, record):
+                    self._learn(line, parse_whole(line)[0])
                 return record, False
         record, mended = parse_whole(line)
-        plan = tuple(_flat_arrays(line, record))
-        if plan and plan not in self._plans:
-            self._plans = [plan, *self._plans][:_MAX_PLANS]
+        self._learn(line, record)
         return record, mended
+
+    def _learn(self, line: bytes, record: dict[str, Any]) -> None:
+        if plan := tuple(_flat_arrays(line, record)):
+            self._prefer(plan)
+
+    def _prefer(self, plan: _Plan) -> None:
+        plans = (plan, *(other for other in self._plans if other != plan))
+        # The one of most arrays first: lines that have them all fit those of fewer as well. A new tuple
+        # each time: another thread may be at the one before.
+        self._plans = tuple(sorted(plans, key=len, reverse=True)[:_MAX_PLANS])
+
+    def _is_new_beside(self, plan: _Plan, record: dict[str, Any]) -> bool:
+        """Whether a line that fits a plan has arrays that are not in it, as none had before."""
+        names = [k for k, v in record.items() if _begins_with_number(v)]
+        if not names or len(self._beside) >= _MOST_LAYOUTS or (plan, *names) in self._beside:
+            return False
+        self._beside.add((plan, *names))
+        return True
+
+    def parse_plain(
+        self, lines: Sequence[bytes | memoryview | None]
+    ) -> list[dict[str, Any] | None] | None:
+        """The records of lines, long flat arrays as RawNumbers; None for a line that takes a closer look.
+
+        None altogether where no line was found that has such arrays.
+        """
+        if not self._plans and not self._learns(lines):
+            return None
+        return [None if line is None else self._one_plain(bytes(line)) for line in lines]
+
+    def _learns(self, lines: Sequence[bytes | memoryview | None]) -> bool:
+        """Whether the first of the lines has arrays that are worth being cut out."""
+        if self._looked or not lines or lines[0] is None:
+            return False
+        self._looked = True
+        self._one_plain(bytes(lines[0]))
+        return bool(self._plans)
+
+    def _one_plain(self, line: bytes) -> dict[str, Any] | None:
+        try:
+            record, mended = self.parse(line)
+        except RecordError:
+            return None
+        return None if mended else record
+
+
+def _begins_with_number(value: object) -> bool:
+    if not isinstance(value, list) or not value:
+        return False
+    return type(cast("list[object]", value)[0]) in _NUMBERS
 
 
 def _flat_arrays(line: bytes, record: dict[str, Any]) -> Iterator[tuple[str, bytes]]:
@@ -315,23 +415,28 @@ def _flat_arrays(line: bytes, record: dict[str, Any]) -> Iterator[tuple[str, byt
                 break
 
 
-def _seek(line: bytes, plan: tuple[tuple[str, bytes], ...]) -> dict[str, Any] | None:
+def _seek(line: bytes, plan: _Plan, needed: frozenset[str] = frozenset()) -> dict[str, Any] | None:
     """The record, its arrays cut out by `plan`; None when the line does not fit the plan."""
     if b"\0" in line:  # a block that was never written, perhaps within an array that nobody parses
         return None
     rest: list[bytes] = []
     cuts: list[RawNumbers] = []
-    position = 0
-    for _, introduction in plan:
-        found = line.find(introduction, position)
+    position, find = 0, line.find
+    for key, introduction in plan:
+        found = find(introduction, position)
         begin = found + len(introduction) - 1
-        end = line.find(b"]", begin) + 1
+        end = find(b"]", begin) + 1
         if found < 0 or end <= 0:
             return None
-        if any(line.find(sign, begin + 1, end) >= 0 for sign in (b'"', b"{", b"[")):
+        inner = begin + 1
+        if (
+            find(b'"', inner, end) >= 0
+            or find(b"{", inner, end) >= 0
+            or find(b"[", inner, end) >= 0
+        ):
             return None
         rest += (line[position:begin], _PLACEHOLDER)
-        cuts.append(RawNumbers(line, begin, end))
+        cuts.append(RawNumbers(line, begin, end, needed=key in needed))
         position = end
     rest.append(line[position:])
     try:

@@ -24,7 +24,9 @@ import numpy as np
 
 from board.core.records import Parsed, Record, Remark
 from board.readers.base import Event, Head, Place, Reader
+from board.readers.columns import Block
 from board.readers.fields import RecordBuilder
+from board.readers.token_columns import TokenColumnBuilder, TokenColumns
 
 _ROLLOUT_KEYS: Final = frozenset({"prompt", "response", "response_tokens"})
 _VALIDATION: Final = re.compile(r"rank_val[0-9]*\.")
@@ -34,6 +36,20 @@ _ROLLS: Final[Mapping[str, str]] = {
     "log_probs2": "logprobs_again",
 }
 """ROLL computes the log-probabilities twice, to compare them."""
+_OTHERWISE: Final = frozenset({"new_response_mask", "response_ids", "validation"})
+"""Keys of lines that are read one by one."""
+_PIECE_MORE: Final = Remark(
+    "response_tokens",
+    "response_tokens has one entry more than the token arrays",
+    "the last piece has no values",
+    "note",
+)
+_PIECE_LESS: Final = Remark(
+    "response_tokens",
+    "response_tokens has one entry less than the token arrays",
+    "the last value has no piece",
+    "note",
+)
 
 
 class RLLoggingBoardReader(Reader):
@@ -69,19 +85,28 @@ class RLLoggingBoardReader(Reader):
             _note_surplus_piece(builder)
         return builder.build(line.get("step"))
 
+    def token_columns(self, block: Block, at: Place) -> TokenColumns | None:
+        """As `read`, of many lines; not of ROLL's, nor of lines with token ids as well."""
+        if not _OTHERWISE.isdisjoint(block.columns):
+            return None
+        builder = TokenColumnBuilder(block.rows, at.options, {-1: _PIECE_MORE, 1: _PIECE_LESS})
+        for key, values in block.items():
+            if key not in _ROLLOUT_KEYS and "" in values:
+                values = [None if value == "" else value for value in values]
+            builder.take(key, values)
+        if "type" in block.columns:
+            builder.take_extra("type", block.values("type"))
+        if _VALIDATION.search(at.path.name):
+            builder.default_ids("split", ["eval"] * block.rows)
+        return builder.build_tokens(block.values("step"))
+
 
 def _note_surplus_piece(builder: RecordBuilder) -> None:
     """Writers differ by one: with or without the end-of-text piece. Values stay where they are."""
     pieces = len(builder.response_tokens or ())
     lengths = {len(array) for array in builder.tokens.values()}
     if lengths == {pieces - 1} or lengths == {pieces + 1}:
-        more, hint = (
-            ("more", "the last piece has no values")
-            if lengths == {pieces - 1}
-            else ("less", "the last value has no piece")
-        )
-        reason = f"response_tokens has one entry {more} than the token arrays"
-        builder.remarks.append(Remark("response_tokens", reason, hint, "note"))
+        builder.remarks.append(_PIECE_MORE if lengths == {pieces - 1} else _PIECE_LESS)
         builder.lengths_explained = True
 
 

@@ -41,6 +41,9 @@ Progress = Callable[[int, int], None]
 """Called with (bytes read, bytes in all) while a run is read."""
 
 SHARD_BYTES: Final = 64 << 20
+_LAST_SHARD_BYTES: Final = 8 << 20
+"""Shards become smaller towards the end of a log, so that nobody waits long for the last one, but no
+smaller than this."""
 _MOST_FILES: Final = 1024
 """Files in one batch, however small they are."""
 _MOST_SMALL: Final = 4
@@ -218,28 +221,34 @@ class _Build:
 
     def _read_at_once(self, engine: Engine, rests: Sequence[_Rest]) -> None:
         awaited = deque[Callable[[], BatchResult]]()
-        for batch in _batches(self._works(rests, counted=engine.width > 0)):
+        for batch in _batches(self._works(rests, engine.width)):
             awaited.append(engine.submit(batch))
             if len(awaited) > engine.width:
                 self._take(awaited.popleft()())
         while awaited:
             self._take(awaited.popleft()())
 
-    def _works(self, rests: Sequence[_Rest], *, counted: bool) -> Iterator[Work]:
-        """Shards of all files in turn, so that the first steps of all ranks are there first.
+    def _works(self, rests: Sequence[_Rest], width: int) -> Iterator[tuple[Work, int]]:
+        """Shards of all files in turn, so that the first steps of all ranks are there first, each with
+        how many bytes a batch is to have.
 
-        counted: lines are counted ahead, since a shard is read before the one before it was taken.
+        width: batches that are under way beside what is done here. Where there are any, lines are counted
+        ahead, since a shard is read before the one before it was taken.
         """
         waiting = deque(rests)
+        left = sum(rest.file.size - rest.start for rest in rests)
         while waiting:
             rest = waiting.popleft()
             if rest.id not in self._states:  # given up
                 continue
             line = rest.line or self._states[rest.id].lines + 1
-            end, lines = _cut(rest, counted=counted)
-            yield _work(replace(rest, line=line), end)
+            share = max(left // (width + 1), _LAST_SHARD_BYTES)
+            size = min(SHARD_BYTES, share) if width else SHARD_BYTES
+            end, lines = _cut(rest, size, counted=width > 0)
+            left -= end - rest.start
+            yield _work(replace(rest, line=line), end), size
             if end < rest.file.size:
-                waiting.append(replace(rest, start=end, line=line + lines if counted else 0))
+                waiting.append(replace(rest, start=end, line=line + lines if width else 0))
 
     def _take(self, result: BatchResult) -> None:
         for found in result.files:
@@ -362,18 +371,18 @@ def _is_large_object(rest: _Rest) -> bool:
     return is_large and is_object and source_of(rest.named).appends
 
 
-def _cut(rest: _Rest, *, counted: bool) -> tuple[int, int]:
+def _cut(rest: _Rest, size: int, *, counted: bool) -> tuple[int, int]:
     """Where the first shard of a rest ends, after a line, and how many lines it has: 0 if not counted
-    or if nothing is left after it.
+    or if nothing is left after it. size: of the shard in bytes, to its last line.
     """
-    path, is_small = rest.file.path, rest.file.size - rest.start <= SHARD_BYTES
+    path, is_small = rest.file.path, rest.file.size - rest.start <= size
     if is_small or isinstance(path, RemoteLocation) or not source_of(rest.named).appends:
         return rest.file.size, 0
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except OSError:  # whoever reads the shard will say so
         return rest.file.size, 0
-    aim = rest.start + SHARD_BYTES - 1
+    aim = rest.start + size - 1
     try:
         counts = list(newlines(descriptor, rest.start, aim)) if counted else []
         end = after_newline(descriptor, aim)
@@ -382,13 +391,13 @@ def _cut(rest: _Rest, *, counted: bool) -> tuple[int, int]:
     return min(end, rest.file.size), sum(counts) + 1 if counted else 0
 
 
-def _batches(works: Iterator[Work]) -> Iterator[list[Work]]:
+def _batches(works: Iterator[tuple[Work, int]]) -> Iterator[list[Work]]:
     batch: list[Work] = []
     size = 0
-    for work in works:
+    for work, wanted in works:
         batch.append(work)
         size += (work.shard.end or 0) - work.shard.start
-        if size >= SHARD_BYTES or len(batch) >= _MOST_FILES:
+        if size >= wanted or len(batch) >= _MOST_FILES:
             yield batch
             batch, size = [], 0
     if batch:

@@ -15,19 +15,28 @@ from board.readers.lines import Stretch
 from board.readers.plain_lines import PlainParser
 from board.readers.sources import RowStretch
 from board.readers.texts import Values
+from board.readers.token_columns import TokenColumns
 from board.store.line_scan import LineScan, reader_of
 from board.store.repeats import BY_FILE, line_key, repeat_keys
 from board.store.shard import END_BYTES, Shard
 from board.store.table_columns import Patience, table_columns
+from board.store.token_rows import add_token_columns
 
 _MOST_ODD: Final = 8
 """Lines are taken together where at most one of so many has to be looked at for itself."""
+_LONG_LINE: Final = 128 << 10
+"""Bytes; lines with more values than these are parsed faster one by one, in the processor's cache."""
 
 
 def makes_columns(shard: Shard) -> bool:
     """Whether the shard's reader can take many of its lines together."""
     kind = type(reader_of(shard))
-    return kind.columns is not Reader.columns and kind.rows is Reader.rows and not shard.joined
+    together = kind.columns is not Reader.columns or _has_tokens(kind)
+    return together and kind.rows is Reader.rows and not shard.joined
+
+
+def _has_tokens(kind: type[Reader]) -> bool:
+    return kind.token_columns is not Reader.token_columns
 
 
 class ColumnScan(LineScan):
@@ -37,6 +46,7 @@ class ColumnScan(LineScan):
         super().__init__(shard, options, vocabulary)
         self._patience = Patience()
         self._parser_of_many = PlainParser()
+        self.has_tokens = _has_tokens(type(self._reader))
 
     def take_stretch(self, stretch: Stretch) -> None:
         """Reads lines: together where the reader makes columns of them, else each as `take` does."""
@@ -55,9 +65,13 @@ class ColumnScan(LineScan):
                 self.take_row(line)
 
     def _take_together(self, stretch: Stretch) -> bool:
+        if self.has_tokens and sum(stretch.sizes) > _LONG_LINE * len(stretch.sizes):
+            return False
         if not self._patience.tries():
             return False
-        records = self._parser_of_many.parse(stretch.texts)
+        records = self._parser.parse_plain(stretch.texts) if self.has_tokens else None
+        if records is None:
+            records = self._parser_of_many.parse(stretch.texts)
         places = [place for place, record in enumerate(records) if record is not None]
         block = Block.of([record for record in records if record is not None])
         return self._patience.learns(self._take_block(block, places, stretch))
@@ -68,7 +82,8 @@ class ColumnScan(LineScan):
         places: where in the stretch the rows of the block stand. The other lines, and odd rows, are read
         each for itself.
         """
-        found = self._columns(block) if places else None
+        tokens = self._token_columns(block) if places and self.has_tokens else None
+        found = tokens.columns if tokens else self._columns(block) if places else None
         count = len(stretch.sizes)
         if found is None or count - len(found.steps) > count // _MOST_ODD:
             return False
@@ -76,6 +91,9 @@ class ColumnScan(LineScan):
         if made is None or not self._part.has_place_for(made[1]):
             return False
         columns = made[0]
+        arrays = tokens.arrays if tokens else None
+        if tokens and not add_token_columns(columns, tokens, self._vocabulary):
+            return False
         if found.odd:
             places = [place for row, place in enumerate(places) if row not in found.odd]
         columns |= self._places(places, stretch)
@@ -87,10 +105,10 @@ class ColumnScan(LineScan):
         alone = set(range(count)).difference(places) if len(places) < count else ()
         for odd in sorted(alone):
             until = bisect_left(places, odd)
-            self._part.add_columns(columns, taken, until, found.remarks)
+            self._part.add_columns(columns, taken, until, found.remarks, arrays)
             self._number, taken = before + odd, until
             self.take_row(stretch.line(odd))
-        self._part.add_columns(columns, taken, len(places), found.remarks)
+        self._part.add_columns(columns, taken, len(places), found.remarks, arrays)
         self._number = before + count
         return True
 
@@ -98,6 +116,12 @@ class ColumnScan(LineScan):
         try:
             return self._reader.columns(block, self._place)
         except RecursionError:  # which row it is of is found when each is read for itself
+            return None
+
+    def _token_columns(self, block: Block) -> TokenColumns | None:
+        try:
+            return self._reader.token_columns(block, self._place)
+        except RecursionError:
             return None
 
     def _places(self, places: Sequence[int], stretch: Stretch) -> dict[str, Values]:

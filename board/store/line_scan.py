@@ -6,8 +6,10 @@ import time
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, Final
 
+from board.core.aggregate import NEEDED
 from board.core.options import ReadOptions
 from board.core.records import Record, Remark
 from board.core.vocabulary import Vocabulary
@@ -15,6 +17,7 @@ from board.errors import RecordError
 from board.readers import known_mapping, reader_named, source_of
 from board.readers.base import Event, Place, Reader
 from board.readers.lines import MAX_LINE_BYTES, Line
+from board.readers.locations import Location
 from board.readers.parse import LineParser, parse_whole
 from board.readers.sources import Row
 from board.store.joins import join_keys
@@ -34,6 +37,14 @@ def reader_of(shard: Shard) -> Reader:
     return known_mapping(shard.mapping) if shard.mapping else reader_named(shard.reader)
 
 
+@lru_cache(maxsize=256)
+def _parser_of(path: Location) -> LineParser:
+    """The parser of a file, kept from shard to shard: learning the layout of long lines takes longer than
+    reading a dozen of them.
+    """
+    return LineParser(NEEDED)
+
+
 class LineScan:
     """The state of reading one shard, line by line or row by row."""
 
@@ -45,7 +56,7 @@ class LineScan:
         several = type(self._reader).rows is not Reader.rows
         self._by_rows = several or not source_of(shard.origin).appends
         self._place = Place(shard.origin, options, self._reader.layout)
-        self._parser = LineParser()
+        self._parser = _parser_of(shard.path)
         self._number = shard.first_line - 1
         self._consumed = shard.start
         self._last_lines: deque[bytes] = deque()

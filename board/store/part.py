@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from board.core.aggregate import Aggregator
 from board.core.problems import Problem, ProblemLog
-from board.core.records import Record, Remark
+from board.core.records import FloatArray, Record, Remark
 from board.errors import RecordError
 from board.readers.base import Event
 from board.readers.texts import Values
@@ -92,9 +92,17 @@ class PartBuilder:
         return True
 
     def add_columns(
-        self, columns: Mapping[str, Values], start: int, end: int, remarks: Sequence[Remark]
+        self,
+        columns: Mapping[str, Values],
+        start: int,
+        end: int,
+        remarks: Sequence[Remark],
+        arrays: Mapping[str, Sequence[FloatArray]] | None = None,
     ) -> None:
-        """Adds rows [start, end) of the columns, each of which has the remarks."""
+        """Adds rows [start, end) of the columns, each of which has the remarks.
+
+        arrays: what aggregates are made of, by row; None or empty: they have none.
+        """
         if start == end:
             return
         lines = columns["line"][start:end]
@@ -103,7 +111,10 @@ class PartBuilder:
         if self._rows:
             self._close_chunk()
         self._columns.add({name: v[start:end] for name, v in columns.items()}, end - start)
-        self._aggregator.pass_over(end - start)
+        if arrays:
+            self._aggregator.add_together({name: v[start:end] for name, v in arrays.items()})
+        else:
+            self._aggregator.pass_over(end - start)
         self._lines += lines
         if self._columns.rows >= _CHUNK_ROWS:
             self._close_chunk()

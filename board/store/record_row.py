@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from board.core.aggregate import NEEDED
-from board.core.records import FloatArray, Record, Remark, Sparse
+from board.core.records import FloatArray, NumberArray, Record, Remark, Sparse
 from board.core.vocabulary import Vocabulary, id_texts
 from board.errors import RecordError
 from board.readers.messages import message_text
@@ -50,10 +50,20 @@ def previews(record: Record, vocabulary: Vocabulary | None) -> tuple[str | None,
     if response is None and record.response_tokens is not None:
         response = "".join(record.response_tokens[:PREVIEW_TOKENS])
     if prompt is None and record.prompt_ids is not None:
-        prompt = _decoded(last_values(record.prompt_ids, PREVIEW_TOKENS), vocabulary)
+        prompt = prompt_of_ids(record.prompt_ids, vocabulary)
     if response is None and record.response_ids is not None:
-        response = _decoded(first_values(record.response_ids, PREVIEW_TOKENS), vocabulary)
+        response = response_of_ids(record.response_ids, vocabulary)
     return preview(prompt), preview(response)
+
+
+def prompt_of_ids(ids: NumberArray, vocabulary: Vocabulary | None) -> str:
+    """The end of a prompt."""
+    return _decoded(last_values(ids, PREVIEW_TOKENS), vocabulary)
+
+
+def response_of_ids(ids: NumberArray, vocabulary: Vocabulary | None) -> str:
+    """The beginning of a response."""
+    return _decoded(first_values(ids, PREVIEW_TOKENS), vocabulary)
 
 
 def _decoded(ids: FloatArray, vocabulary: Vocabulary | None) -> str:

@@ -63,7 +63,8 @@ def _by_line(scan: LineScan, shard: Shard) -> Iterator[ShardIndex]:
 
 
 def _by_stretch(scan: ColumnScan, shard: Shard) -> Iterator[ShardIndex]:
-    block = None if isinstance(shard.path, RemoteLocation) else _STRETCH_BYTES
+    usual = isinstance(shard.path, RemoteLocation) or scan.has_tokens
+    block = None if usual else _STRETCH_BYTES
     for stretch in read_stretches(shard.path, shard.start, shard.end, block):
         rest = stretch
         while rest.texts:

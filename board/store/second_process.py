@@ -50,7 +50,7 @@ class SecondProcess:
         self._connection, its_end = Pipe()
         with its_end:
             command = [sys.executable, "-c", _BEGIN, str(its_end.fileno())]
-            self._process = subprocess.Popen(
+            self.process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, pass_fds=[its_end.fileno()]
             )
         self._there = False
@@ -87,8 +87,8 @@ class SecondProcess:
     def end(self) -> None:
         """Ends it, whatever it is doing: what it has written counts once its result was taken."""
         self._connection.close()
-        self._process.kill()
-        self._process.wait()
+        self.process.kill()
+        self.process.wait()
 
     def _send(self, what: object) -> None:
         try:
