@@ -156,7 +156,7 @@ class ColumnBuilder:
             self._put(self.texts, key, values)
             return
         kinds = set(map(type, values))
-        spoken = [is_messages(value) for value in values]
+        spoken: list[bool] = [is_messages(value) for value in values]
         if kinds <= _SPOKEN and spoken.count(True) == list(map(type, values)).count(list):
             self._put(self.texts, key, SpokenTexts(values, generated=generated))
             return
