@@ -156,8 +156,8 @@ class ColumnBuilder:
             self._put(self.texts, key, values)
             return
         kinds = set(map(type, values))
-        spoken = [type(value) is list and is_messages(value) for value in values]
-        if kinds <= _SPOKEN and spoken.count(True) == sum(type(v) is list for v in values):
+        spoken: list[bool] = [is_messages(value) for value in values]
+        if kinds <= _SPOKEN and spoken.count(True) == list(map(type, values)).count(list):
             self._put(self.texts, key, SpokenTexts(values, generated=generated))
             return
         text_of = response_text if generated else conversation_text

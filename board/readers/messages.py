@@ -132,7 +132,7 @@ def _parsed_call(call: str) -> object:
         if isinstance(found, dict) and set(map(type, cast("dict[str, Any]", found).values())) == {
             str
         }:
-            return found  # what else it may hold, numbers of any size, json reads as it was written
+            return cast("object", found)  # numbers, of any size, json reads as they were written
     except orjson.JSONDecodeError:
         pass
     try:

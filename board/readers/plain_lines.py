@@ -40,10 +40,7 @@ class PlainParser:
                 records = self._parse_all(texts, sum(sizes) // len(sizes))
                 if set(map(type, records)) == {dict}:
                     return records
-        except (
-            orjson.JSONDecodeError,
-            TypeError,
-        ):  # TypeError: a line that was too long to be kept
+        except (orjson.JSONDecodeError, TypeError):  # a line that was too long to be kept is None
             pass
         return [None if line is None else _one_plain(bytes(line)) for line in lines]
 

@@ -46,7 +46,7 @@ class StoredTexts(Texts):
             return found
         cut = np.empty((len(long), longest - 1 + len(sign)), np.uint8)
         cut[:, : longest - 1] = self._gathered(self._offsets[long], longest - 1)
-        plain = (cut[:, : longest - 1] < _FIRST_NOT_ASCII).all(axis=1).tolist()
+        plain: list[bool] = np.all(cut[:, : longest - 1] < _FIRST_NOT_ASCII, axis=1).tolist()
         cut[:, longest - 1 :] = np.frombuffer(sign, np.uint8)
         for row, text, is_plain in zip(long.tolist(), _rows(cut), plain, strict=True):
             found[row] = text if is_plain else self._cut(row, longest, sign)

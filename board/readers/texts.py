@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import compress
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from board.readers.messages import Message, conversation_text, message_text, response_text
 
@@ -91,7 +91,7 @@ class SpokenTexts(Texts):
     def whole(self) -> Values:
         """As Texts."""
         text_of = response_text if self._generated else conversation_text
-        return [text_of(one) if isinstance(one, list) else one for one in self._spoken]
+        return [one if one is None or type(one) is str else text_of(one) for one in self._spoken]
 
     def kept(self, kept: Sequence[bool]) -> SpokenTexts:
         """As Texts."""
@@ -115,21 +115,20 @@ class SpokenTexts(Texts):
     def _looked(self, one: Any) -> tuple[str, int] | None:
         if one is None:
             return None
-        if isinstance(one, list):
-            if not self._generated or len(cast("list[Message]", one)) > 1:
-                return _beginning_and_length(cast("list[Message]", one))
-            one = message_text(cast("list[Message]", one)[0])
-        return one, len(one)
+        if type(one) is str:
+            return one, len(one)
+        if not self._generated or len(one) > 1:
+            return _beginning_and_length(one)
+        text = message_text(one[0])
+        return text, len(text)
 
 
 def _beginning_and_length(messages: Sequence[Message]) -> tuple[str, int]:
     """Of what conversation_text makes of messages."""
     beginning, length, between = "", -2, ""
     for message in messages:
-        role, content = message.get("role"), message.get("content")
+        role, text = message.get("role"), message_text(message)
         mark = "?" if role is None else str(role)
-        is_plain = type(content) is str and len(message) == 2 and role is not None
-        text = content if is_plain else message_text(message)
         length += len(mark) + len(text) + 5
         if len(beginning) < _BEGINNING:
             beginning += f"{between}[{mark}]\n{text[:_BEGINNING]}"

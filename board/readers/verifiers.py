@@ -134,7 +134,8 @@ def _error(error: object) -> str | None:
 
 def _names(objects: Values) -> set[str]:
     """The keys of all objects."""
-    return set(chain.from_iterable(one for one in objects if isinstance(one, dict)))
+    named = [cast("dict[str, Any]", one) for one in objects if isinstance(one, dict)]
+    return set(chain.from_iterable(named))
 
 
 def _environment(task: object, known: str | None) -> str | None:
