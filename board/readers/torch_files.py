@@ -114,7 +114,8 @@ def _check(torch: Any) -> None:
     of the sources while they were written, is one of them.
     """
     match = _VERSION.match(str(torch.__version__))
-    version: tuple[int, int] = (int(match[1]), int(match[2])) if match else (0, 0)
+    major, minor = (int(match[1]), int(match[2])) if match else (0, 0)
+    version = (major, minor)
     if version < _SAFE or (version == _SAFE and match is not None and match[3]):
         raise DamagedError(
             f"it is not opened with torch {torch.__version__}: before 2.10.0 a file can get round "
