@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from pathlib import Path
 
 import numpy as np
@@ -50,7 +50,7 @@ def small_parts() -> Iterator[None]:
 
 
 def indexed(
-    kept: storage.Storage, rollouts: Sequence[Rollout], again: set[int] = frozenset()
+    kept: storage.Storage, rollouts: Sequence[Rollout], again: Set[int] = frozenset()
 ) -> Run:
     """The run of these rollouts; again: steps of which all that is kept is made a second time."""
     rows = [
