@@ -175,5 +175,7 @@ def test_the_kl_estimator_chosen_is_the_one_on_the_card(open_app: OpenApp, logs:
 
 def test_a_metric_is_never_called_kl_or_ratio_alone(open_app: OpenApp, logs: Path) -> None:
     app = open_app(logs, run="native")
-    labels = [_name_of(m.label).lower() for m in app.metric] + [m.value.lower() for m in app.markdown]
+    labels = [_name_of(m.label).lower() for m in app.metric] + [
+        m.value.lower() for m in app.markdown
+    ]
     assert not {"kl", "ratio", "**kl**", "**ratio**"} & set(labels)
