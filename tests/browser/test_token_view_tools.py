@@ -75,7 +75,7 @@ def test_the_run_s_own_clip_range_is_where_the_ratio_clip_starts(page: Page, ser
     view.get_by_role("button", name="what-if masks").click()
     expect(view.get_by_label("Ratio clip (PPO, GRPO), ε low").last).to_have_value("0.1")
     expected = count_of("ratio_clip", {"ε low": 0.1, "ε high": 0.3})
-    assert view.locator(".flow .mask-a").count() == expected
+    expect(view.locator(".flow .mask-a")).to_have_count(expected)
 
 
 def test_two_masks_and_the_trainer_s_are_compared_token_by_token(page: Page, serve: Serve) -> None:
@@ -90,7 +90,7 @@ def test_two_masks_and_the_trainer_s_are_compared_token_by_token(page: Page, ser
     trainer = (content["metrics"]["is_masked"] > 0) & inside
     facts = [capped & trainer, capped & ~trainer, ~capped & trainer, ~capped & ~trainer & inside]
     expect(view.locator(".fact b")).to_have_text([str(int(fact.sum())) for fact in facts])
-    assert view.locator(".flow .mask-a.mask-b").count() == int(facts[0].sum())
+    expect(view.locator(".flow .mask-a.mask-b")).to_have_count(int(facts[0].sum()))
     selects.nth(1).select_option("icepop")
     expect(view.locator(".agreement-title")).to_have_text(
         [re.compile("A and B"), re.compile("A and the trainer"), re.compile("B and the trainer")]
@@ -207,6 +207,7 @@ def test_a_metric_of_nothing_but_nan_says_so(page: Page, serve: Serve) -> None:
 def test_parts_of_a_character_are_marks_and_no_text(page: Page, serve: Serve) -> None:
     view = open_case(page, serve, "split")
     tokens = view.locator(".flow .token")
+    expect(tokens).to_have_count(9)
     assert tokens.all_text_contents() == [
         *("", "", "你", "·", "e\u0301", "❤\ufe0f", "⟨FE0F⟩", "مرحبا", " بك")
     ]
