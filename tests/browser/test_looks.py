@@ -22,9 +22,10 @@ def test_a_square_of_the_groups_opens_its_rollout(page: Page, serve: ServeComman
     look(page, serve, "groups?run=grpo_arithmetic&step=97")
     plot = page.locator(".js-plotly-plot").first
     expect(plot.locator(".nsewdrag")).to_be_visible()
-    drawn = "plot => plot?._fullData?.[0]?.customdata"
-    page.wait_for_function(drawn, arg=plot.element_handle())
-    index = plot.evaluate(f"plot => ({drawn})(plot)[9]")
+    # Looked for anew each time: a page that runs again may mount the figure again.
+    drawn = "document.querySelector('.js-plotly-plot')?._fullData?.[0]?.customdata"
+    page.wait_for_function(drawn)
+    index = page.evaluate(f"{drawn}[9]")
     click_point(page, 0, 0, 9)
     expect(page).to_have_url(re.compile(rf"/rollout\?.*step=97&index={index}\b"))
     expect(page.get_by_text(f"Rollout {index}", exact=True)).to_be_visible()
