@@ -105,25 +105,6 @@ def clickable(figure: go.Figure, *, key: str, field: str, on_pick: Callable[[int
         on_pick(int(picked))
 
 
-def clickable_series(figure: go.Figure, *, key: str, on_pick: Callable[[int, int], object]) -> None:
-    """Draws curves; a click calls `on_pick` with the step and the number of the curve it is nearest to.
-
-    The curves must be drawn with `pick` where they are several; numbers are of those drawn, from 0.
-    """
-    event: Any = st.plotly_chart(
-        figure,
-        key=chart_key(key),
-        theme=None,
-        on_select="rerun",
-        selection_mode="points",
-        config=dict(PLOTLY_CONFIG),
-    )
-    for point in event.selection.points[:1]:
-        step, series = point.get("x"), str(point.get("legendgroup", ""))
-        if isinstance(step, int | float):
-            on_pick(int(step), int(series) if series.isdigit() else 0)
-
-
 def card(
     column: str, drawn: LightCurve, click: str, notes: Sequence[str] = (), title: str = ""
 ) -> Card:

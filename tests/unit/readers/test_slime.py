@@ -9,7 +9,8 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 import pytest
-from read_formats import DATA, opened, reasons, records
+from read_formats import opened, reasons, records
+from slime_files import ARRAYS, MILES, SLIME
 
 from board.core.records import Record
 from board.readers import torch_files
@@ -17,17 +18,6 @@ from board.store.discovery import discover
 from board.store.run import Run, open_run
 
 torch = pytest.importorskip("torch")
-
-SLIME = DATA / "slime" / "details"
-MILES = DATA / "miles" / "details"
-ARRAYS = {
-    "log_probs": "logprobs",
-    "ref_log_probs": "ref_logprobs",
-    "rollout_log_probs": "sampling_logprobs",
-    "loss_masks": "loss_mask",
-    "kl": "trainer_kl_to_ref",
-    **{key: key for key in ("values", "advantages", "returns", "entropy")},
-}
 
 
 def plain(path):

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from read_formats import DATA, opened, reasons
+from slime_files import ARRAYS, MILES, SLIME
 
 from board.store import join_counts
 from board.store.discovery import JOINED, RunInfo, discover
@@ -23,17 +24,7 @@ from board.store.run import Follower, Run, open_run
 from board.store.step_tokens import read_step
 from board.store.storage import INDEX_FOLDER
 
-SLIME = DATA / "slime" / "details"
-MILES = DATA / "miles" / "details"
 PRIME = DATA / "prime_rl" / "joined"
-ARRAYS = {
-    "log_probs": "logprobs",
-    "ref_log_probs": "ref_logprobs",
-    "rollout_log_probs": "sampling_logprobs",
-    "loss_masks": "loss_mask",
-    "kl": "trainer_kl_to_ref",
-    **{key: key for key in ("values", "advantages", "returns", "entropy")},
-}
 
 
 def sources(folder: Path) -> dict[str, RunInfo]:
