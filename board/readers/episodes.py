@@ -30,8 +30,9 @@ from board.readers.base import Head, Join, Place, Reader
 from board.readers.fields import RecordBuilder
 from board.readers.locations import pure_path
 from board.readers.messages import is_messages
+from board.readers.number_arrays import as_numbers, numbers_from_list
 from board.readers.objects import Objects
-from board.readers.parse import as_numbers, is_measure, numbers_from_list
+from board.readers.parse import is_measure
 from board.readers.remote import RemoteLocation
 from board.readers.sequences import TOKENS_JOINED_BY, Piece, take_pieces, tokens_key
 

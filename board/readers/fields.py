@@ -22,7 +22,8 @@ from board.readers.messages import (
     without_nulls,
 )
 from board.readers.named_rewards import is_unscored, named_rewards
-from board.readers.parse import RawNumbers, as_numbers, kind_of
+from board.readers.number_arrays import RawNumbers, as_numbers
+from board.readers.parse import kind_of
 from board.readers.step_of import read_step
 
 NUMBER_IDS: Final = frozenset({"micro_step", "rank", "policy_version", "timestamp"})

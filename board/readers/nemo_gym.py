@@ -19,7 +19,7 @@ from board.core.records import Record, Remark
 from board.errors import RecordError
 from board.readers.base import Head, Place, Reader
 from board.readers.fields import RecordBuilder
-from board.readers.parse import as_numbers
+from board.readers.number_arrays import as_numbers
 from board.readers.responses import instructions_of, messages_of
 from board.readers.sequences import Piece, take_pieces
 

@@ -27,7 +27,7 @@ from board.errors import RecordError
 from board.readers.base import Head, Place, Reader
 from board.readers.fields import RecordBuilder
 from board.readers.messages import is_messages, response_text
-from board.readers.parse import RawNumbers, as_numbers
+from board.readers.number_arrays import RawNumbers, as_numbers
 
 _ARRAYS: Final[Mapping[str, str]] = {
     "token_loss_mask": "loss_mask",

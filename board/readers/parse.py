@@ -1,225 +1,35 @@
-"""One line of JSON -> a dict in which flat arrays of numbers are not parsed until asked for.
+"""One line of JSON -> a dict with every value parsed, and what is wrong with a line, in words.
 
-Most bytes of a rollout log are arrays of numbers, and a scan needs few of them. From one whole parse
-the parser learns which top-level keys hold such arrays and in which order they come; in the next lines
-it finds each by its key, cuts it out, and parses the small rest. Each cut leaves a placeholder behind:
-if the key does not hold that placeholder in the parsed rest, then something else was cut (a nested
-object of the same key, say), and the line is parsed whole. So a wrong guess costs time, never a value.
-What is not looked into is not checked either: a line whose only fault is inside an array that no column
-needs is a rollout in the table, and the fault is named when the rollout is opened.
+Strict first; then with what Python's own writer adds (NaN, Infinity) and with broken text mended.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import struct
-from collections.abc import Iterator, Sequence
 from typing import Any, Final, TypeGuard, cast
 
-import numpy as np
 import orjson
 import ujson
 
-from board.core.records import FloatArray, NumberArray, Parsed
 from board.errors import RecordError
 
-try:
-    import simdjson  # pyright: ignore[reportMissingImports]
-except ImportError:  # pysimdjson has no wheel for every platform; orjson then does the work
-    simdjson = None
-
-_PLACEHOLDER: Final = b"-7.0313e-301"
-_PLACEHOLDER_VALUE: Final = float(_PLACEHOLDER)
-_MAX_PLANS: Final = 4
-_MOST_LAYOUTS: Final = 16
-"""Lines of so many layouts that fit no plan as a whole are looked into for another."""
-_NUMBERS: Final = frozenset({int, float})
 MOST_CONTAINERS: Final = 1_000_000
 """Arrays and objects in a line of more than LARGE_LINE bytes; each takes a hundred bytes of memory."""
 LARGE_LINE: Final = 4 << 20
 _LARGEST_MEASURE: Final = 1 << 512
-_COMMA: Final = np.uint8(ord(","))
-_SPACE: Final = np.uint8(ord(" "))
-_ZERO: Final = np.uint8(ord("0"))
-_BEFORE_NULL: Final = frozenset(b"n \t\r")
 _NO_NUMBER: Final = re.compile(r"[\[:,]\s*(?:-(?![0-9I])|-?0[0-9]|-?[0-9]+\.(?![0-9]))")
 """What no JSON number is and ujson takes for one: a lone minus, 01, 1. (all come of torn lines)."""
+_KINDS: Final = {
+    "str": "text",
+    "bool": "true or false",
+    "dict": "an object",
+    "NoneType": "null",
+    "list": "a list",
+    "RawNumbers": "a list",
+}
+"""By the name of a type; RawNumbers are made of what is parsed here, and can't be known by it."""
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
-
-_Plan = tuple[tuple[str, bytes], ...]
-"""Keys of arrays in the order of a line, with the bytes that introduce them."""
-
-_number_parser: Any = simdjson.Parser() if simdjson is not None else None
-
-
-class RawNumbers:
-    """A flat JSON array of numbers that is still bytes [begin, end) of its line. A NumberArray.
-
-    Nothing is copied or counted before it is asked for: a scan looks into half of the arrays.
-    """
-
-    __slots__ = ("_begin", "_end", "_length", "_line", "_needed", "_values")
-
-    def __init__(
-        self, line: bytes, begin: int = 0, end: int | None = None, *, needed: bool = False
-    ) -> None:
-        """needed: its values will be asked for, so that it need not be counted before."""
-        self._line = line
-        self._begin = begin
-        self._end = len(line) if end is None else end
-        self._length: int | None = None
-        self._needed = needed
-        self._values: FloatArray | None = None
-
-    @property
-    def raw(self) -> bytes:
-        """The array as it is written, brackets included."""
-        return self._line[self._begin : self._end]
-
-    def __len__(self) -> int:
-        if self._length is None and self._needed:
-            try:
-                self._values = self.values()
-                self._length = len(self._values)
-            except RecordError:
-                self._needed = False
-        if self._length is None:
-            # bytes.count would stop at each comma.
-            codes = np.frombuffer(self._line, np.uint8, self._end - self._begin, self._begin)
-            commas = int(np.count_nonzero(codes == _COMMA))
-            self._length = commas + 1 if commas or self.raw[1:-1].strip() else 0
-        return self._length
-
-    def only_nulls(self) -> bool:
-        """Whether there are entries and all of them are null: an array that was not recorded."""
-        if self._line[self._begin + 1] not in _BEFORE_NULL:  # nearly all arrays
-            return False
-        beginning = self._line[self._begin + 1 : min(self._begin + 16, self._end)]
-        return beginning.lstrip().startswith(b"null") and self.raw.count(b"null") == len(self)
-
-    def values(self) -> FloatArray:
-        """float64 [len(self)]; null and NaN are NaN. Raises RecordError on anything but numbers."""
-        if self._values is not None:
-            return self._values
-        raw = self.raw
-        digits = _single_digits(raw)
-        if digits is not None:
-            return digits
-        if _number_parser is not None:
-            try:
-                buffer = _number_parser.parse(raw).as_buffer(of_type="d")
-                return np.frombuffer(buffer, np.float64)
-            except (ValueError, TypeError, RuntimeError):
-                pass  # null, true, false, NaN: legal here, and not for as_buffer
-        return numbers_from_list(_tolerant_list(raw))
-
-    def first(self, count: int) -> FloatArray:
-        """values()[:count], the others not being looked at; count: at least 1."""
-        if len(self) <= count:
-            return self.values()
-        end = self._begin
-        for _ in range(count):
-            end = self._line.index(b",", end + 1)
-        return RawNumbers(self._line[self._begin : end] + b"]").values()
-
-    def last(self, count: int) -> FloatArray:
-        """values()[-count:], the others not being looked at; count: at least 1."""
-        if len(self) <= count:
-            return self.values()
-        begin = self._end
-        for _ in range(count):
-            begin = self._line.rindex(b",", 0, begin)
-        return RawNumbers(b"[" + self._line[begin + 1 : self._end]).values()
-
-
-def values_together(arrays: Sequence[RawNumbers]) -> tuple[FloatArray, list[int]] | None:
-    """The values of all arrays, one after the other, and how many each has; None where one of them has
-    anything but numbers, which is for `values` to look at.
-    """
-    if _number_parser is None:
-        return None
-    raw = b"[" + b",".join([array.raw for array in arrays]) + b"]"
-    try:
-        parsed = _number_parser.parse(raw)
-        lengths = list(map(len, parsed))
-        return np.frombuffer(parsed.as_buffer(of_type="d"), np.float64), lengths
-    except (ValueError, TypeError, RuntimeError):
-        return None
-
-
-def lengths_together(arrays: Sequence[RawNumbers]) -> list[int]:
-    """The lengths of all arrays, which takes less than to ask each for its own."""
-    raws = [array.raw for array in arrays]
-    commas = np.flatnonzero(np.frombuffer(b"".join(raws), np.uint8) == _COMMA)
-    counts = np.diff(np.searchsorted(commas, np.cumsum([0, *map(len, raws)]))).tolist()
-    return [count + 1 if count else len(array) for count, array in zip(counts, arrays, strict=True)]
-
-
-def _single_digits(raw: bytes) -> FloatArray | None:
-    """The values of an array of single digits, as masks are, in a quarter of a parser's time.
-
-    None where it holds anything else, or other separators than a comma with or without a space.
-    """
-    width = 3 if raw[2:4] == b", " else 2
-    count, rest = divmod(len(raw) - 1 + (width == 3), width)
-    if rest or count < 2 or raw[2:3] != b",":
-        return None
-    codes = np.frombuffer(raw, np.uint8)
-    digits = codes[1:-1:width] - _ZERO  # what is below the digits wraps round to what is above them
-    if digits.max() > 9 or (codes[2:-1:width] != _COMMA).any():
-        return None
-    if width == 3 and (codes[3:-1:width] != _SPACE).any():
-        return None
-    return digits.astype(np.float64)
-
-
-def first_values(array: NumberArray, count: int) -> FloatArray:
-    """The first entries of an array, at most `count`, parsed; raises RecordError as values() does."""
-    return array.first(count) if isinstance(array, RawNumbers) else array.values()[:count]
-
-
-def last_values(array: NumberArray, count: int) -> FloatArray:
-    """The last entries of an array, at most `count`, parsed; raises RecordError as values() does."""
-    return array.last(count) if isinstance(array, RawNumbers) else array.values()[-count:]
-
-
-def numbers_from_list(entries: list[Any]) -> FloatArray:
-    """float64 [len(entries)]; None is NaN, and numbers written as text are taken.
-
-    Raises RecordError on other text, objects and nested lists.
-    """
-    try:
-        # A quarter of numpy's time, which looks for lists in lists first.
-        return np.frombuffer(bytearray(struct.pack(f"{len(entries)}d", *entries)), np.float64)
-    except (struct.error, OverflowError):
-        pass  # null, text, a list
-    try:
-        array = np.array(entries, np.float64)
-    except (ValueError, TypeError, OverflowError) as error:
-        raise RecordError(
-            "holds something that is no number", hint="a flat list of numbers"
-        ) from error
-    if array.ndim != 1:
-        raise RecordError("is a list of lists", hint="a flat list of numbers")
-    return array
-
-
-def as_numbers(value: object) -> NumberArray | None:
-    """The NumberArray in a parsed value; None for null and for lists of nulls (not recorded).
-
-    Raises RecordError for anything that is neither a list of numbers nor null.
-    """
-    if isinstance(value, RawNumbers):
-        return None if value.only_nulls() else value
-    if value is None:
-        return None
-    if not isinstance(value, list):
-        raise RecordError(f"is {kind_of(value)}", hint="a list of numbers")
-    entries = cast("list[Any]", value)
-    if entries and all(entry is None for entry in entries):
-        return None
-    return Parsed(numbers_from_list(entries))
 
 
 def is_measure(value: object) -> TypeGuard[float]:
@@ -231,19 +41,7 @@ def is_measure(value: object) -> TypeGuard[float]:
 
 def kind_of(value: object) -> str:
     """What a parsed JSON value is, in words."""
-    if isinstance(value, RawNumbers | list):
-        return "a list"
-    names = {"str": "text", "bool": "true or false", "dict": "an object", "NoneType": "null"}
-    return names.get(type(value).__name__, "a number")
-
-
-def _tolerant_list(raw: bytes) -> list[Any]:
-    for parse in (orjson.loads, _loads_tolerantly):
-        try:
-            return cast("list[Any]", parse(raw.decode("utf-8", "replace")))
-        except (ValueError, RecursionError):
-            continue
-    raise RecordError("is no JSON array", hint="a list of numbers")
+    return _KINDS.get(type(value).__name__, "a number")
 
 
 def parse_whole(line: bytes) -> tuple[dict[str, Any], bool]:
@@ -252,7 +50,7 @@ def parse_whole(line: bytes) -> tuple[dict[str, Any], bool]:
     Takes what Python's json writes: NaN, Infinity. Bytes that are not UTF-8 and lone surrogates
     become U+FFFD, and the second result says so. Raises RecordError when the line is no JSON object.
     """
-    _refuse_crowd(line)
+    refuse_crowd(line)
     try:
         parsed: object = orjson.loads(line)
         mended = False
@@ -263,7 +61,7 @@ def parse_whole(line: bytes) -> tuple[dict[str, Any], bool]:
     return cast("dict[str, Any]", parsed), mended
 
 
-def _refuse_crowd(line: bytes) -> None:
+def refuse_crowd(line: bytes) -> None:
     """Raises RecordError for a line that two bytes at a time makes objects of a hundred bytes each."""
     if len(line) > LARGE_LINE and line.count(b"[") + line.count(b"{") > MOST_CONTAINERS:
         raise RecordError(
@@ -277,7 +75,7 @@ def _parse_tolerantly(line: bytes, strict_reason: str) -> tuple[object, bool]:
     # The parser's words carry a position, so they stay out of the reason: problems are folded by it.
     hint = f"one JSON object per line; the parser says: {strict_reason}"
     try:
-        parsed = _loads_tolerantly(text)
+        parsed = loads_tolerantly(text)
     except (ValueError, RecursionError):
         raise RecordError("the line is no JSON", hint=hint) from None
     if "\\ud" not in text.lower():
@@ -289,7 +87,7 @@ def _parse_tolerantly(line: bytes, strict_reason: str) -> tuple[object, bool]:
     return parsed, mended or replaced
 
 
-def _loads_tolerantly(text: str) -> object:
+def loads_tolerantly(text: str) -> object:
     """The value of a text that may hold NaN and Infinity. Raises ValueError or RecursionError."""
     if not _NO_NUMBER.search(text):
         try:
@@ -322,132 +120,3 @@ def _without_surrogates(value: object) -> tuple[object, bool]:
         changed = any(entry[1] for entry in entries.values())
         return {key: entry[0] for key, entry in entries.items()}, changed
     return value, False
-
-
-class LineParser:
-    """Parses the lines of one file; keeps what it learned about their layout. Threads may share one.
-
-    needed: keys of arrays whose values are asked for in every line.
-    """
-
-    def __init__(self, needed: Sequence[str] = ()) -> None:
-        self._needed = frozenset(needed)
-        self._plans: tuple[_Plan, ...] = ()
-        self._beside: set[tuple[_Plan | str, ...]] = set()
-        self._looked = False
-
-    def parse(self, line: bytes) -> tuple[dict[str, Any], bool]:
-        """The record of a line, long flat arrays as RawNumbers; else as `parse_whole`."""
-        _refuse_crowd(line)
-        plans = self._plans
-        for plan in plans:
-            record = _seek(line, plan, self._needed)
-            if record is not None:
-                if plan is not plans[0]:
-                    self._prefer(plan)
-                if self._is_new_beside(plan, record):
-                    self._learn(line, parse_whole(line)[0])
-                return record, False
-        record, mended = parse_whole(line)
-        self._learn(line, record)
-        return record, mended
-
-    def _learn(self, line: bytes, record: dict[str, Any]) -> None:
-        if plan := tuple(_flat_arrays(line, record)):
-            self._prefer(plan)
-
-    def _prefer(self, plan: _Plan) -> None:
-        plans = (plan, *(other for other in self._plans if other != plan))
-        # The one of most arrays first: lines that have them all fit those of fewer as well. A new tuple
-        # each time: another thread may be at the one before.
-        self._plans = tuple(sorted(plans, key=len, reverse=True)[:_MAX_PLANS])
-
-    def _is_new_beside(self, plan: _Plan, record: dict[str, Any]) -> bool:
-        """Whether a line that fits a plan has arrays that are not in it, as none had before."""
-        names = [k for k, v in record.items() if _begins_with_number(v)]
-        if not names or len(self._beside) >= _MOST_LAYOUTS or (plan, *names) in self._beside:
-            return False
-        self._beside.add((plan, *names))
-        return True
-
-    def parse_plain(
-        self, lines: Sequence[bytes | memoryview | None]
-    ) -> list[dict[str, Any] | None] | None:
-        """The records of lines, long flat arrays as RawNumbers; None for a line that takes a closer look.
-
-        None altogether where no line was found that has such arrays.
-        """
-        if not self._plans and not self._learns(lines):
-            return None
-        return [None if line is None else self._one_plain(bytes(line)) for line in lines]
-
-    def _learns(self, lines: Sequence[bytes | memoryview | None]) -> bool:
-        """Whether the first of the lines has arrays that are worth being cut out."""
-        if self._looked or not lines or lines[0] is None:
-            return False
-        self._looked = True
-        self._one_plain(bytes(lines[0]))
-        return bool(self._plans)
-
-    def _one_plain(self, line: bytes) -> dict[str, Any] | None:
-        try:
-            record, mended = self.parse(line)
-        except RecordError:
-            return None
-        return None if mended else record
-
-
-def _begins_with_number(value: object) -> bool:
-    if not isinstance(value, list) or not value:
-        return False
-    return type(cast("list[object]", value)[0]) in _NUMBERS
-
-
-def _flat_arrays(line: bytes, record: dict[str, Any]) -> Iterator[tuple[str, bytes]]:
-    """Top-level keys that hold flat arrays of numbers, with the exact bytes that introduce them."""
-    for key, value in record.items():
-        if not isinstance(value, list) or not value or isinstance(value[0], str | list | dict):
-            continue
-        for separator in (b":[", b": [", b" : ["):
-            introduction = orjson.dumps(key) + separator
-            if line.count(introduction) == 1:
-                yield key, introduction
-                break
-
-
-def _seek(line: bytes, plan: _Plan, needed: frozenset[str] = frozenset()) -> dict[str, Any] | None:
-    """The record, its arrays cut out by `plan`; None when the line does not fit the plan."""
-    if b"\0" in line:  # a block that was never written, perhaps within an array that nobody parses
-        return None
-    rest: list[bytes] = []
-    cuts: list[RawNumbers] = []
-    position, find = 0, line.find
-    for key, introduction in plan:
-        found = find(introduction, position)
-        begin = found + len(introduction) - 1
-        end = find(b"]", begin) + 1
-        if found < 0 or end <= 0:
-            return None
-        inner = begin + 1
-        if (
-            find(b'"', inner, end) >= 0
-            or find(b"{", inner, end) >= 0
-            or find(b"[", inner, end) >= 0
-        ):
-            return None
-        rest += (line[position:begin], _PLACEHOLDER)
-        cuts.append(RawNumbers(line, begin, end, needed=key in needed))
-        position = end
-    rest.append(line[position:])
-    try:
-        record = orjson.loads(b"".join(rest))
-    except orjson.JSONDecodeError:
-        return None
-    if not isinstance(record, dict):
-        return None
-    fields = cast("dict[str, Any]", record)
-    for (key, _), array in zip(plan, cuts, strict=True):
-        if fields.get(key) != _PLACEHOLDER_VALUE:
-            return None
-        fields[key] = array
-    return fields

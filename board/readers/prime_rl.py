@@ -20,7 +20,7 @@ from board.core.records import FloatArray, NumberArray, Parsed, Record, Remark
 from board.errors import RecordError
 from board.readers.base import Event, Head, Join, Place, Reader
 from board.readers.fields import RecordBuilder
-from board.readers.parse import RawNumbers, as_numbers
+from board.readers.number_arrays import RawNumbers, as_numbers
 from board.readers.sequences import TOKENS_JOINED_BY, tokens_key
 
 _OURS: Final[Mapping[str, str]] = {

@@ -21,7 +21,7 @@ from board.core.records import Record
 from board.errors import RecordError
 from board.readers.base import Head, Place, Reader
 from board.readers.fields import RecordBuilder
-from board.readers.parse import RawNumbers
+from board.readers.number_arrays import RawNumbers
 
 _OURS: Final[Mapping[str, str]] = {
     "input_prompt": "prompt",

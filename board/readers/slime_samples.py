@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 from board.core.records import Parsed, Record, Remark
 from board.errors import RecordError
 from board.readers.fields import RecordBuilder
-from board.readers.parse import as_numbers
+from board.readers.number_arrays import as_numbers
 
 LEFT_OUT: Final = frozenset(
     {

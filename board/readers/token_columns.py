@@ -20,7 +20,7 @@ from board.core.options import ReadOptions
 from board.core.records import FloatArray, Remark
 from board.errors import RecordError
 from board.readers.columns import ColumnBuilder, Columns
-from board.readers.parse import RawNumbers, lengths_together, values_together
+from board.readers.number_arrays import RawNumbers, lengths_together, values_together
 from board.readers.texts import Values
 
 _NAMES: Final = ("loss_mask", *NEEDED)

@@ -16,9 +16,10 @@ from board.core.vocabulary import Vocabulary
 from board.errors import RecordError
 from board.readers import known_mapping, reader_named, source_of
 from board.readers.base import Event, Place, Reader
+from board.readers.line_parser import LineParser
 from board.readers.lines import MAX_LINE_BYTES, Line
 from board.readers.locations import Location
-from board.readers.parse import LineParser, parse_whole
+from board.readers.parse import parse_whole
 from board.readers.sources import Row
 from board.store.joins import join_keys
 from board.store.log_file import AT_REST_SECONDS

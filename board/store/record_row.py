@@ -11,7 +11,7 @@ from board.core.records import FloatArray, NumberArray, Record, Remark, Sparse
 from board.core.vocabulary import Vocabulary, id_texts
 from board.errors import RecordError
 from board.readers.messages import message_text
-from board.readers.parse import first_values, last_values
+from board.readers.number_arrays import first_values, last_values
 from board.store.table_columns import preview
 
 PREVIEW_TOKENS: Final = 80

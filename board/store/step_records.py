@@ -15,7 +15,8 @@ from board.core.records import Record
 from board.errors import RecordError
 from board.readers import reader_named, source_of
 from board.readers.base import Place, Reader
-from board.readers.parse import LineParser, parse_whole
+from board.readers.line_parser import LineParser
+from board.readers.parse import parse_whole
 from board.readers.sources import Row
 from board.store.log_file import LogFile
 from board.store.packed import readable

@@ -12,7 +12,7 @@ from board.core.options import ReadOptions
 from board.core.records import Record
 from board.readers import reader_named
 from board.readers.base import Event, Place
-from board.readers.parse import LineParser
+from board.readers.line_parser import LineParser
 
 ReadLine = Callable[..., Record | Event]
 

@@ -12,8 +12,10 @@ import pytest
 
 from board.core.records import Parsed
 from board.errors import RecordError
-from board.readers import parse
-from board.readers.parse import LineParser, RawNumbers, as_numbers, numbers_from_list, parse_whole
+from board.readers import number_arrays
+from board.readers.line_parser import LineParser
+from board.readers.number_arrays import RawNumbers, as_numbers, numbers_from_list
+from board.readers.parse import parse_whole
 
 KEYS = ("logprobs", "ref_logprobs", "values", "entropy", "loss_mask", "mine", 'a"b', "ü", "x\\")
 TEXTS = (
@@ -263,7 +265,7 @@ def test_broken_bytes_are_told_beside_a_whole_surrogate_pair():
 @pytest.mark.parametrize("with_simdjson", [True, False])
 def test_unparsed_numbers_equal_parsed_ones(monkeypatch, raw, with_simdjson):
     if not with_simdjson:
-        monkeypatch.setattr(parse, "_number_parser", None)
+        monkeypatch.setattr(number_arrays, "_number_parser", None)
     numbers = unparsed(raw)
     wanted = np.array(json.loads(raw), np.float64)
     assert len(numbers) == len(wanted)

@@ -21,7 +21,8 @@ from board.core.problems import count_of
 from board.errors import RecordError
 from board.readers import READERS, reader_named
 from board.readers.base import Reader
-from board.readers.parse import LineParser, parse_whole
+from board.readers.line_parser import LineParser
+from board.readers.parse import parse_whole
 from board.store import segments
 from board.store.scan import index_shard
 from board.store.shard import Shard
