@@ -26,9 +26,9 @@ from board.core.options import ReadOptions
 from board.store.companions import read_companions
 from board.store.discovery import discover
 from board.store.followed import digest, head_hash
+from board.store.index_folder import index_folder
 from board.store.manifest import FileState
 from board.store.shard import END_BYTES
-from board.store.storage import index_folder
 
 _VISITS: Final = {
     "Overview": "",

@@ -10,7 +10,6 @@ whoever reads the index sees it grow.
 
 from __future__ import annotations
 
-import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,22 +17,19 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from board.core.problems import Problem, ProblemLog
-from board.readers import mapping_text, source_of
 from board.readers.locations import Location, below
-from board.readers.remote import RemoteLocation
 from board.store import segments, step_store
 from board.store.batch import BatchResult, FileRead, Work, put_rows
 from board.store.discovery import RunInfo
 from board.store.engines import ChooseEngine, Engine, Job, local
 from board.store.file_progress import state_after
 from board.store.followed import change_of
-from board.store.line_ends import after_newline, newlines
 from board.store.live_rows import live, rewritten, unended_rows
 from board.store.log_file import AT_REST_SECONDS, LogFile
 from board.store.manifest import FileState, Manifest, Segment
 from board.store.packed import is_cut, readable
+from board.store.rest import Rest
 from board.store.scan import PART_ROWS
-from board.store.shard import Shard
 from board.store.storage import committed
 from board.store.tally import Tally
 
@@ -60,23 +56,6 @@ class Extended:
 
     manifest: Manifest
     problems: tuple[Problem, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Rest:
-    """What of a file is to be read: bytes [start, its size), the first line being `line`.
-
-    line: 0 for the one after those that were taken. named: its path as the framework gave it. joined:
-    as in Shard.
-    """
-
-    file: LogFile
-    id: int
-    shown: str
-    start: int
-    line: int
-    named: Location
-    joined: bool
 
 
 def extend(
@@ -131,7 +110,7 @@ class _Build:
         """What could not be read just now."""
         return self._log.as_tuple()
 
-    def plan(self) -> Iterator[_Rest]:
+    def plan(self) -> Iterator[Rest]:
         """What is to be read; files that are gone or replaced are forgotten."""
         by_path = {state.path: state for state in self._states.values()}
         for path in [path for path in by_path if path not in self._found]:
@@ -152,7 +131,7 @@ class _Build:
                 yield self._begin(path, file)
             elif change == "grown":
                 at = (path, state.consumed, state.lines + 1)
-                yield _Rest(file, state.id, *at, self._named(path), self._info.is_joined)
+                yield Rest(file, state.id, *at, self._named(path), self._info.is_joined)
             elif file.inode != state.inode:
                 self._states[state.id] = replace(state, inode=file.inode)
 
@@ -165,11 +144,11 @@ class _Build:
         hint = "was it moved or its permissions changed?"
         self._log.add(Problem(path, None, None, f"can't be read: {reason}", hint))
 
-    def _begin(self, path: str, file: LogFile) -> _Rest:
+    def _begin(self, path: str, file: LogFile) -> Rest:
         number = self.manifest.next_id
         self.manifest = replace(self.manifest, next_id=number + 1)
         self._states[number] = FileState(number, path, file.reader)
-        return _Rest(file, number, path, 0, 1, self._named(path), self._info.is_joined)
+        return Rest(file, number, path, 0, 1, self._named(path), self._info.is_joined)
 
     def _named(self, path: str) -> Location:
         return self._info.path / path
@@ -188,38 +167,38 @@ class _Build:
         if self._tails.pop(number, None) is not None:
             self._tails_changed = True
 
-    def read(self, engine: Engine, rests: Sequence[_Rest]) -> None:
+    def read(self, engine: Engine, rests: Sequence[Rest]) -> None:
         """Reads all rests, with as many batches under way as the engine likes."""
         self._report()
-        large = [rest for rest in rests if _is_large_object(rest)]
+        large = [rest for rest in rests if rest.is_object_above(SHARD_BYTES)]
         self._read_at_once(engine, [rest for rest in rests if rest not in large])
         self._read_in_turn(engine, large)
 
-    def _read_in_turn(self, engine: Engine, rests: Sequence[_Rest]) -> None:
+    def _read_in_turn(self, engine: Engine, rests: Sequence[Rest]) -> None:
         """Reads each rest shard after shard: where one ends is known when it was read, and not before.
 
         To find it beforehand, as `_works` does, an object would have to be fetched twice.
         """
         waiting = deque(rests)
-        awaited = deque[tuple[_Rest, Callable[[], BatchResult]]]()
+        awaited = deque[tuple[Rest, Callable[[], BatchResult]]]()
         while waiting or awaited:
             while waiting and len(awaited) < max(engine.width, 1):
                 rest = waiting.popleft()
                 if rest.id not in self._states:  # given up
                     continue
                 end = min(rest.start + SHARD_BYTES, rest.file.size)
-                awaited.append((rest, engine.submit([_work(rest, end)])))
+                awaited.append((rest, engine.submit([rest.work(end)])))
             rest, result = awaited.popleft()
             found = result()
             (read,) = found.files
             if read.consumed == rest.start and read.failed is None:
                 # No line ended up to the end of the file: there is no more to be read of it.
-                read.work = _work(rest, rest.file.size)
+                read.work = rest.work(rest.file.size)
             self._take(found)
             if read.failed is None and read.work.shard.end != rest.file.size:
                 waiting.append(replace(rest, start=read.consumed, line=rest.line + read.lines))
 
-    def _read_at_once(self, engine: Engine, rests: Sequence[_Rest]) -> None:
+    def _read_at_once(self, engine: Engine, rests: Sequence[Rest]) -> None:
         awaited = deque[Callable[[], BatchResult]]()
         for batch in _batches(self._works(rests, engine.width)):
             awaited.append(engine.submit(batch))
@@ -228,7 +207,7 @@ class _Build:
         while awaited:
             self._take(awaited.popleft()())
 
-    def _works(self, rests: Sequence[_Rest], width: int) -> Iterator[tuple[Work, int]]:
+    def _works(self, rests: Sequence[Rest], width: int) -> Iterator[tuple[Work, int]]:
         """Shards of all files in turn, so that the first steps of all ranks are there first, each with
         how many bytes a batch is to have.
 
@@ -244,9 +223,9 @@ class _Build:
             line = rest.line or self._states[rest.id].lines + 1
             share = max(left // (width + 1), _LAST_SHARD_BYTES)
             size = min(SHARD_BYTES, share) if width else SHARD_BYTES
-            end, lines = _cut(rest, size, counted=width > 0)
+            end, lines = rest.cut(size, counted=width > 0)
             left -= end - rest.start
-            yield _work(replace(rest, line=line), end), size
+            yield replace(rest, line=line).work(end), size
             if end < rest.file.size:
                 waiting.append(replace(rest, start=end, line=line + lines if width else 0))
 
@@ -355,40 +334,6 @@ class _Build:
 def shown_path(info: RunInfo, file: LogFile) -> str:
     """The path of a file as problems and the index name it."""
     return below(file.path, info.path)
-
-
-def _work(rest: _Rest, end: int) -> Work:
-    file = rest.file
-    place = (file.path, rest.shown, file.reader, rest.start, end, rest.line)
-    shard = Shard(*place, rest.named, mapping_text(file.reader), rest.joined)
-    return Work(shard, rest.id)
-
-
-def _is_large_object(rest: _Rest) -> bool:
-    """Whether it is an object of lines that is more than one shard."""
-    is_large = rest.file.size - rest.start > SHARD_BYTES
-    is_object = isinstance(rest.file.path, RemoteLocation)
-    return is_large and is_object and source_of(rest.named).appends
-
-
-def _cut(rest: _Rest, size: int, *, counted: bool) -> tuple[int, int]:
-    """Where the first shard of a rest ends, after a line, and how many lines it has: 0 if not counted
-    or if nothing is left after it. size: of the shard in bytes, to its last line.
-    """
-    path, is_small = rest.file.path, rest.file.size - rest.start <= size
-    if is_small or isinstance(path, RemoteLocation) or not source_of(rest.named).appends:
-        return rest.file.size, 0
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    except OSError:  # whoever reads the shard will say so
-        return rest.file.size, 0
-    aim = rest.start + size - 1
-    try:
-        counts = list(newlines(descriptor, rest.start, aim)) if counted else []
-        end = after_newline(descriptor, aim)
-    finally:
-        os.close(descriptor)
-    return min(end, rest.file.size), sum(counts) + 1 if counted else 0
 
 
 def _batches(works: Iterator[tuple[Work, int]]) -> Iterator[list[Work]]:

@@ -18,8 +18,8 @@ from typing import Any, BinaryIO, Final
 from board.readers.lines import Line
 from board.readers.locations import Location, binary
 from board.readers.remote import RemoteLocation
+from board.store.index_folder import cache_folder
 from board.store.log_file import LogFile
-from board.store.storage import cache_folder
 
 PACKED_SUFFIXES: Final = (".jsonl.gz", ".ndjson.gz", ".jsonl.zst", ".ndjson.zst")
 _BLOCK: Final = 1 << 20

@@ -21,6 +21,7 @@ from board.store.build import Extended, Progress, extend, shown_path
 from board.store.companions import Companions, read_companions
 from board.store.discovery import JOINED, RunInfo, is_remote
 from board.store.engines import ChooseEngine, Job, local
+from board.store.index_folder import index_folder
 from board.store.manifest import BrokenIndexError, Manifest, TakenAwayError
 from board.store.opened_run import OpenOptions, Run
 from board.store.shown import Shown
@@ -30,7 +31,6 @@ from board.store.storage import (
     MemoryStorage,
     Storage,
     committed,
-    index_folder,
 )
 
 __all__ = [

@@ -14,7 +14,6 @@ builds then hears of it by a TakenAwayError.
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import os
 import re
 import time
@@ -29,12 +28,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from board.core.options import ReadOptions
-from board.readers.locations import Location
-from board.readers.remote import RemoteLocation
 from board.store.manifest import BrokenIndexError, Manifest, TakenAwayError
 
-INDEX_FOLDER: Final = ".rollout-board"
 _NAME: Final = re.compile(
     r"(?:rows|splits|joins|differences|(?:split_)?(?:steps|groups|prompts|envs|checks))"
     r"-[0-9a-f]{32}-([0-9]{1,15})\.parquet"
@@ -375,48 +370,7 @@ def _may_hold(statistics: Any, steps: StepRange) -> bool:
     return statistics.min <= steps[1] and statistics.max >= steps[0]
 
 
-def index_folder(run: Location, only: str, options: ReadOptions, *, make: bool) -> Path | None:
-    """The folder for the index of a run; None where there is none and none can be, or is to be, made.
-
-    It lies in the run's own folder, or else, and for a run in a store, in the user's cache. only: the
-    one file of the folder that is the run; empty when it is the whole folder. Every choice of reading
-    options has its own.
-    """
-    name = "index"
-    if only or options != ReadOptions():
-        asked = repr((only, options.pad_markers, options.system_prompt_end))
-        name += f"-{hashlib.blake2b(asked.encode(), digest_size=6).hexdigest()}"
-    where = str(run).encode() if isinstance(run, RemoteLocation) else os.fsencode(run.resolve())
-    parents = [cache_folder() / hashlib.blake2b(where, digest_size=12).hexdigest()]
-    if not isinstance(run, RemoteLocation):
-        parents.insert(0, run / INDEX_FOLDER)
-    for parent in parents:
-        folder = parent / name
-        # A link here would let whoever made the run choose where this process writes.
-        if parent.is_symlink() or folder.is_symlink():
-            continue
-        try:
-            if make:
-                # A run that was deleted must not come back as an empty folder.
-                parent.mkdir(parents=parent.name != INDEX_FOLDER, exist_ok=True)
-                folder.mkdir(exist_ok=True)
-        except OSError:
-            continue
-        if os.access(folder, os.R_OK | os.W_OK | os.X_OK):
-            return folder
-    return None
-
-
 def _repeating(table: pa.Table) -> list[str]:
     """Columns whose values recur: to look for equal ones in others costs as much as writing them."""
     texts = (field.name for field in table.schema if pa.types.is_string(field.type))
     return [name for name in texts if name not in ("prompt", "response", "rollout_id")]
-
-
-def cache_folder() -> Path:
-    """Where what can be made again is kept when it has no place beside the log."""
-    given = os.environ.get("ROLLOUT_BOARD_CACHE")
-    if given:
-        return Path(given)
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path("~/.cache").expanduser()) / "rollout-board"

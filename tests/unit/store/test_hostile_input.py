@@ -13,8 +13,8 @@ from board.readers import lines
 from board.store import discovery, part
 from board.store.companions import read_companions
 from board.store.discovery import discover
+from board.store.index_folder import INDEX_FOLDER, index_folder
 from board.store.run import Follower, open_run
-from board.store.storage import INDEX_FOLDER, index_folder
 
 GOOD = {"step": 1, "prompt": "p", "response": "r", "reward": 1.0}
 

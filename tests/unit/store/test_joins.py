@@ -17,12 +17,12 @@ from slime_files import ARRAYS, MILES, SLIME
 
 from board.store import join_counts
 from board.store.discovery import JOINED, RunInfo, discover
+from board.store.index_folder import INDEX_FOLDER
 from board.store.joins import leads, stands_once
 from board.store.repeats import NO_KEY
 from board.store.rollout import open_rollout
 from board.store.run import Follower, Run, open_run
 from board.store.step_tokens import read_step
-from board.store.storage import INDEX_FOLDER
 
 PRIME = DATA / "prime_rl" / "joined"
 

@@ -19,10 +19,11 @@ from live_writer import LiveWriter
 
 from board.core.options import ReadOptions
 from board.store.discovery import discover
+from board.store.index_folder import index_folder
 from board.store.manifest import Manifest
 from board.store.run import Follower, open_run
 from board.store.shown import Shown
-from board.store.storage import FolderStorage, index_folder
+from board.store.storage import FolderStorage
 
 KILLS = int(os.environ.get("ROLLOUT_BOARD_KILLS", "3"))
 BUILD = """
