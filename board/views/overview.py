@@ -132,34 +132,8 @@ def _signed(delta: float, unit: str) -> str:
 def _controls(run: Run) -> CurveOptions:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         if _has(run, "k3_mean"):
-            st.segmented_control(
-                "KL estimator",
-                list(_KL),
-                key="kl",
-                required=True,
-                help="KL(policy‖reference). k1 = d, k2 = d²/2, k3 = exp(-d) - 1 + d, with "
-                "d = logprobs - ref_logprobs (Schulman 2020).",
-                persist_state="session",
-            )
-        st.selectbox(
-            "Band",
-            list(_BANDS),
-            key="band",
-            format_func=lambda name: _BANDS[name],
-            width=190,
-            help="Spread over the rollouts of a step.",
-            persist_state="session",
-        )
-        st.number_input(
-            "Band, × std",
-            0.1,
-            3.0,
-            step=0.1,
-            key="scale",
-            width=120,
-            disabled=_state.get("band") != "std",
-            persist_state="session",
-        )
+            _choose_estimator()
+        _choose_band()
         st.slider(
             "Smoothing",
             0.0,
@@ -170,33 +144,72 @@ def _controls(run: Run) -> CurveOptions:
             help="Exponential moving average: each step keeps this share of the one before.",
             persist_state="session",
         )
-        st.toggle(
-            "Start at zero",
-            key="shift",
-            help="Subtracts the first recorded mean from every curve.",
-            persist_state="session",
-        )
-        if others := _sidebar.evaluations():
-            names = plain(", ".join(one.split or "" for one in others), 40)
-            st.toggle(
-                f"Points of {names}",
-                key="evals",
-                help="Means of the other splits' rollouts, dotted, beside training's. A click on one "
-                "opens its step in its own split.",
-                persist_state="session",
-            )
-        st.toggle(
-            "Log scale",
-            key="log",
-            help="Values at or below zero have no place on it; how many is said at the chart.",
-            persist_state="session",
-        )
+        _choose_scale()
     return CurveOptions(
         band=_state.get("band"),
         std_scale=float(_state.get("scale")),
         smoothing=float(_state.get("smooth")),
         shift_to_zero=bool(_state.get("shift")),
         log=bool(_state.get("log")),
+    )
+
+
+def _choose_estimator() -> None:
+    st.segmented_control(
+        "KL estimator",
+        list(_KL),
+        key="kl",
+        required=True,
+        help="KL(policy‖reference). k1 = d, k2 = d²/2, k3 = exp(-d) - 1 + d, with "
+        "d = logprobs - ref_logprobs (Schulman 2020).",
+        persist_state="session",
+    )
+
+
+def _choose_band() -> None:
+    st.selectbox(
+        "Band",
+        list(_BANDS),
+        key="band",
+        format_func=lambda name: _BANDS[name],
+        width=190,
+        help="Spread over the rollouts of a step.",
+        persist_state="session",
+    )
+    st.number_input(
+        "Band, × std",
+        0.1,
+        3.0,
+        step=0.1,
+        key="scale",
+        width=120,
+        disabled=_state.get("band") != "std",
+        persist_state="session",
+    )
+
+
+def _choose_scale() -> None:
+    """Where curves begin, which scale they are on, and whether other splits stand beside them."""
+    st.toggle(
+        "Start at zero",
+        key="shift",
+        help="Subtracts the first recorded mean from every curve.",
+        persist_state="session",
+    )
+    if others := _sidebar.evaluations():
+        names = plain(", ".join(one.split or "" for one in others), 40)
+        st.toggle(
+            f"Points of {names}",
+            key="evals",
+            help="Means of the other splits' rollouts, dotted, beside training's. A click on one "
+            "opens its step in its own split.",
+            persist_state="session",
+        )
+    st.toggle(
+        "Log scale",
+        key="log",
+        help="Values at or below zero have no place on it; how many is said at the chart.",
+        persist_state="session",
     )
 
 

@@ -1,0 +1,129 @@
+"""The part of a run that pages show, chosen in the sidebar: step, split and environments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import streamlit as st
+
+from board.store import splits
+from board.store.run import Run
+from board.views import _cached, _state
+from board.views._text import one_line, plain
+
+_MOST_SPLITS: Final = 4
+
+
+def first_rollout() -> None:
+    """Another run or step: its index and pinned token are of what was shown before."""
+    _state.put(index=0, token=None, zoom=None)
+
+
+def choose_step(run: Run) -> None:
+    """The step that pages are of, with buttons and keys to its neighbours."""
+    steps = [int(step) for step in run.steps["step"]]
+    chosen = _state.ensure("step", steps, steps[-1])
+    st.selectbox(
+        "Step",
+        steps,
+        key="step",
+        help="Type to jump.",
+        on_change=first_rollout,
+        persist_state="session",
+    )
+    place = steps.index(chosen)
+    moves = (
+        ("first_page", "First step", 0, None),
+        ("chevron_left", "Previous step", place - 1, "Left"),
+        ("chevron_right", "Next step", place + 1, "Right"),
+        ("last_page", "Last step", len(steps) - 1, None),
+    )
+    with st.container(horizontal=True, gap="xsmall"):
+        for icon, text, target, shortcut in moves:
+            st.button(
+                "",
+                icon=f":material/{icon}:",
+                help=text,
+                key=f"step_{icon}",
+                shortcut=shortcut,
+                disabled=target == place or not 0 <= target < len(steps),
+                on_click=_state.put,
+                kwargs={
+                    "step": steps[min(max(target, 0), len(steps) - 1)],
+                    "index": 0,
+                    "token": None,
+                    "zoom": None,
+                },
+            )
+
+
+def choose_split(run: Run) -> None:
+    """Which rollouts numbers are of, where the log has those of several splits."""
+    held = _cached.split_counts(run)
+    names = [*held]
+    if _state.get("split") in map(splits.written, names[:1]):
+        _state.put(split="")
+    offered = ["", *map(splits.written, names[1:]), splits.ALL]
+    chosen = _state.ensure("split", offered, "")
+    if len(names) < 2:
+        return
+    are_few = len(names) <= _MOST_SPLITS
+    escaped = plain if are_few else one_line  # buttons render Markdown, menus do not
+
+    def label(written: str) -> str:
+        name = splits.meant(written) if written else names[0]
+        return "all splits" if name is None else escaped(name, 40)
+
+    help_text = (
+        "Curves, tables, groups and findings are of these rollouts alone; those that name no split are "
+        "training's. Log health is of the whole log."
+    )
+    if are_few:
+        st.segmented_control(
+            "Split",
+            offered,
+            key="split",
+            required=True,
+            format_func=label,
+            help=help_text,
+            on_change=first_rollout,
+            persist_state="session",
+        )
+    else:
+        st.selectbox(
+            "Split",
+            offered,
+            key="split",
+            format_func=label,
+            help=help_text,
+            on_change=first_rollout,
+            persist_state="session",
+        )
+    st.caption(_set_aside(held, splits.meant(chosen) if chosen else names[0]))
+
+
+def _set_aside(held: Mapping[str, int], shown: str | None) -> str:
+    """What of other splits the numbers leave out, or mix."""
+    if shown is None:
+        return f":material/warning: numbers mix {plain(' and '.join(held), 80)} rollouts"
+    others = {name: count for name, count in held.items() if name != shown}
+    told = ", ".join(f"{count:,} {name}" for name, count in others.items())
+    return f":material/visibility_off: set aside: {plain(told, 80)} rollouts; choose them above"
+
+
+def choose_environments(run: Run) -> None:
+    """The environments that means are of; offered where the log names several."""
+    names = _cached.environments(run)
+    _state.keep("env", names)
+    if len(names) > 1:
+        st.multiselect(
+            "Environments",
+            names,
+            key="env",
+            placeholder="all",
+            format_func=one_line,
+            help="Curves, tables and tokens are of these alone; Findings, Log health and a rollout's own "
+            "page are of all of them.",
+            persist_state="session",
+        )
