@@ -7,15 +7,19 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
+from waits import until
 
 ServeCommand = Callable[[Sequence[str]], str]
 
 SAMPLES = Path(__file__).parents[2] / "rollout_samples"
+# None while the figure is not drawn.
 _PLACE = """(plot, [trace, point]) => {
-    const at = plot.calcdata[trace].slice(point).find(p => Number.isFinite(p.y));
-    const axes = plot._fullLayout;
-    return [axes.xaxis.l2p(axes.xaxis.d2l(at.x)), axes.yaxis.l2p(axes.yaxis.d2l(at.y))];
+    const at = plot.calcdata?.[trace]?.slice(point).find(p => Number.isFinite(p.y));
+    const area = plot.querySelector(".nsewdrag")?.getBoundingClientRect();
+    if (!at || !area) return null;
+    const { xaxis, yaxis } = plot._fullLayout;
+    return [area.x + xaxis.l2p(xaxis.d2l(at.x)), area.y + yaxis.l2p(yaxis.d2l(at.y))];
 }"""
 
 
@@ -35,40 +39,56 @@ def settled(page: Page) -> None:
 def click_step(page: Page, curve: int, step: int) -> None:
     """Clicks a step of a curve of the Overview, at its place on the x axis."""
     plot = page.locator(".curves .u-over").nth(curve)
-    plot.scroll_into_view_if_needed()
-    box = plot.bounding_box()
-    assert box is not None
-    y = box["y"] + box["height"] / 2
     tip = page.locator(".curves .card").nth(curve).locator(".tip")
-    wanted = re.compile(rf"step {step},")
+    plot.scroll_into_view_if_needed()
     # By halves: where a step lies is known to the chart alone, and the tip says which one is pointed at.
-    left, right = box["x"], box["x"] + box["width"]
+    left, right = 0.0, 1.0
     for _ in range(20):
-        x = (left + right) / 2
-        page.mouse.move(x, y)
-        expect(tip).to_be_visible()
+        share = (left + right) / 2
+        _point_at(page, plot, share)
         at = re.search(r"step (\d+)", tip.inner_text())
         assert at is not None
         if int(at[1]) == step:
             break
-        left, right = (x, right) if int(at[1]) < step else (left, x)
-    expect(tip).to_contain_text(wanted)
-    page.mouse.click(x, y)
+        left, right = (share, right) if int(at[1]) < step else (left, share)
+    expect(tip).to_contain_text(re.compile(rf"step {step},"))
+    page.mouse.down()
+    page.mouse.up()
+
+
+def _point_at(page: Page, plot: Locator, share: float) -> None:
+    """Moves the pointer to a share of the width of a curve until the curve says what is there."""
+    said = plot.locator(".tip")
+
+    def points() -> bool:
+        # Measured anew: what is drawn above moves a curve.
+        box = plot.bounding_box()
+        if box is not None:
+            x, y = box["x"] + share * box["width"], box["y"] + box["height"] / 2
+            page.mouse.move(x - 3, y)
+            page.mouse.move(x, y)
+        return said.is_visible()
+
+    until(page, f"a tip at {share:.0%} of the width of a curve", points)
 
 
 def click_point(page: Page, chart: int, trace: int, point: int) -> None:
     """Clicks a point of a trace of the chart at its very place, or the next one that has a value."""
     plot = page.locator(".js-plotly-plot").nth(chart)
-    area = plot.locator(".nsewdrag")
-    expect(area).to_be_visible()
-    area.scroll_into_view_if_needed()
-    box = area.bounding_box()
-    assert box is not None
-    x, y = plot.evaluate(_PLACE, [trace, point])
-    page.mouse.move(box["x"] + x - 3, box["y"] + y)
-    page.mouse.move(box["x"] + x, box["y"] + y)
-    expect(page.locator(".hoverlayer .hovertext").first).to_be_visible()
-    page.mouse.click(box["x"] + x, box["y"] + y)
+    plot.locator(".nsewdrag").scroll_into_view_if_needed()
+    told = page.locator(".hoverlayer .hovertext").first
+
+    def points() -> bool:
+        # Measured anew: a page that runs again may draw the chart again, elsewhere.
+        place = plot.evaluate(_PLACE, [trace, point])
+        if place is not None:
+            page.mouse.move(place[0] - 3, place[1])
+            page.mouse.move(*place)
+        return told.is_visible()
+
+    until(page, f"point {point} of trace {trace} of chart {chart} under the pointer", points)
+    page.mouse.down()
+    page.mouse.up()
 
 
 def click_row(page: Page, table: int, row: int) -> None:

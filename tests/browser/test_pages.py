@@ -9,7 +9,8 @@ from urllib.parse import quote
 import pytest
 import written_logs
 from board_steps import SAMPLES, ServeCommand, board_on, click_step, settled
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
+from waits import until
 
 pytestmark = pytest.mark.browser
 
@@ -28,6 +29,12 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     written_logs.native_run(root / "growing", per_rank=20)
     written_logs.hostile_run(root)
     return root
+
+
+def left_of(line: Locator) -> float:
+    box = line.bounding_box()
+    assert box is not None
+    return box["x"]
 
 
 def test_three_clicks_lead_from_a_spike_to_the_guilty_token(
@@ -92,14 +99,11 @@ def test_the_chosen_step_is_marked_on_the_curves_and_a_step_change_keeps_them(
     settled(page)
     plot = page.locator(".curves canvas").first
     plot.evaluate("plot => { plot.dataset.seen = 'yes'; }")
-    before = line.first.bounding_box()
+    before = left_of(line.first)
     page.keyboard.press("ArrowRight")
     expect(page).to_have_url(re.compile(r"step=35\b"))
+    until(page, "the line moves right", lambda: left_of(line.first) > before + 20)
     settled(page)
-    after = line.first.bounding_box()
-    assert before is not None
-    assert after is not None
-    assert after["x"] > before["x"] + 20
     assert plot.get_attribute("data-seen") == "yes"
 
 
@@ -136,7 +140,7 @@ def test_every_page_fits_the_window_in_the_dark_and_in_the_light_and_complains_o
             expect(page.get_by_test_id("stApp")).to_have_css("background-color", background)
             settled(page)
             assert page.get_by_test_id("stException").count() == 0
-            assert page.evaluate(WIDER) is False
+            until(page, f"{name} fits in the {scheme}", lambda: page.evaluate(WIDER) is False)
 
 
 def test_a_live_page_shows_what_the_run_logs_meanwhile(
@@ -172,9 +176,10 @@ def test_what_is_looked_at_stays_while_the_run_grows(
 
     page.goto(f"{address}/rollouts?run=growing&scope=run&sort=reward&desc=1&live=1")
     table = page.locator(".dvn-scroller").first
-    expect(table).to_be_visible()
     wait_for(160)
-    table.evaluate("e => { e.scrollTop = 700; }")
+    # As high as its rows only once they are laid out.
+    scrolled = "e => { e.scrollTop = 700; return e.scrollTop; }"
+    until(page, "the table scrolls", lambda: table.evaluate(scrolled) == 700)
     grow()
     wait_for(162)
     assert table.evaluate("e => e.scrollTop") == 700
@@ -197,11 +202,12 @@ def test_what_is_looked_at_stays_while_the_run_grows(
     page.mouse.move(box["x"] + box["width"] * 0.6, middle, steps=5)
     page.mouse.up()
     settled(page)
+    expect(card).to_have_attribute("data-zoom", re.compile(r"\d"))
     zoomed_to = card.get_attribute("data-zoom")
-    assert zoomed_to
+    assert zoomed_to is not None
     assert float(zoomed_to.split(",")[0]) > 40
     grow()
     wait_for(365)
     assert card.get_attribute("data-zoom") == zoomed_to
     card.get_by_role("button", name="whole run").click()
-    assert card.get_attribute("data-zoom") == ""
+    expect(card).to_have_attribute("data-zoom", "")

@@ -6,9 +6,9 @@ import re
 from typing import Any
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Page, expect
 from token_view_cases import GIVEN, HOSTILE, PEAK
-from token_view_steps import Serve, expect_report, open_case
+from token_view_steps import Serve, expect_chosen, expect_report, open_case
 
 pytestmark = pytest.mark.browser
 
@@ -34,8 +34,7 @@ def test_hostile_tokens_are_text_and_nothing_else(page: Page, serve: Serve) -> N
         "⟨200B⟩",
         "⟨0007⟩",
     ]
-    for prompt in view.locator(".flow .prompt").all():
-        expect(prompt).to_contain_text("<script>window.hacked=3</script>")
+    expect(view.locator(".flow .prompt")).to_contain_text(["<script>window.hacked=3</script>"] * 2)
     expect(view.locator(".flow .given")).to_have_count(len(GIVEN))
     expect(view.locator(".role", has_text="tool <b>search</b>")).to_be_visible()
     assert view.locator("script, img, iframe, a, .flow b:not(.mark)").count() == 0
@@ -49,7 +48,7 @@ def test_invisible_characters_are_visible(page: Page, serve: Serve) -> None:
     for token, text in (("\u202eabc", "⟨202E⟩abc"), ("\u200b", "⟨200B⟩"), ("\x07", "⟨0007⟩")):
         expect(shown.nth(HOSTILE.index(token))).to_have_text(text)
     for token, mark in (("", "void"), ("\n", "newline"), ("\ttab", "tab")):
-        assert shown.nth(HOSTILE.index(token)).locator(f".mark.{mark}").count() == 1
+        expect(shown.nth(HOSTILE.index(token)).locator(f".mark.{mark}")).to_have_count(1)
 
 
 def test_a_click_pins_the_token_and_tells_python(page: Page, serve: Serve) -> None:
@@ -130,7 +129,7 @@ def test_a_link_opens_on_its_metric_and_token(page: Page, serve: Serve) -> None:
     view = open_case(page, serve, "2000", metric="entropy", pinned=1700)
     expect(view.locator(".pinned-index")).to_have_text("Token 1,700")
     expect(view.locator(".token.pinned")).to_be_in_viewport()
-    assert chosen_label(view) == "Entropy, policy"
+    expect_chosen(view, "metric", "Entropy, policy")
 
 
 def test_another_rollout_replaces_the_tokens_and_the_pin(page: Page, serve: Serve) -> None:
@@ -149,7 +148,7 @@ def test_a_wish_of_python_s_is_followed_after_the_user_s_choice(page: Page, serv
     expect_report(page, "pinned=3 metric=k1")
     page.get_by_role("button", name="ask for entropy and token 7").click()
     expect(view.locator(".pinned-index")).to_have_text("Token 7")
-    assert chosen_label(view) == "Entropy, policy"
+    expect_chosen(view, "metric", "Entropy, policy")
     expect_report(page, "pinned=7 metric=entropy")
     view.locator(".flow .token").nth(4).click()
     expect_report(page, "pinned=4 metric=entropy")
@@ -161,10 +160,8 @@ def test_colours_follow_the_theme(page: Page, serve: Serve, theme: Any) -> None:
     page.emulate_media(color_scheme=theme)
     view = open_case(page, serve, "hostile")
     expect(view).to_have_attribute("data-theme", theme)
-    colour = (
-        view.locator(".flow .token").nth(PEAK).evaluate("e => getComputedStyle(e).backgroundColor")
-    )
-    assert colour == {"dark": "rgba(255, 145, 60, 0.55)", "light": "rgba(230, 97, 0, 0.8)"}[theme]
+    colour = {"dark": "rgba(255, 145, 60, 0.55)", "light": "rgba(230, 97, 0, 0.8)"}[theme]
+    expect(view.locator(".flow .token").nth(PEAK)).to_have_css("background-color", colour)
 
 
 def test_keys_typed_into_the_view_do_not_reach_the_page(page: Page, serve: Serve) -> None:
@@ -186,10 +183,6 @@ def test_a_token_of_10_kb_wraps_and_small_values_are_not_zero(page: Page, serve:
     assert flow.evaluate("e => e.scrollWidth <= e.clientWidth")
     view.locator(".flow .token").nth(2).hover()
     expect(view.locator(".tip .value")).to_have_text("-1e-5")
-
-
-def chosen_label(view: Locator) -> Any:
-    return view.locator("select.metric").evaluate("s => s.selectedOptions[0].textContent")
 
 
 def test_a_token_of_the_prompt_says_that_nothing_is_measured_about_it(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,8 +19,18 @@ def open_case(page: Page, serve: Serve, case: str, **choices: object) -> Locator
     page.goto(f"{serve(SCRIPT)}/?{query}")
     page.wait_for_selector(READY)
     view = page.locator(".token-view").first
-    expect(view).to_be_visible()
+    expect_loaded(view)
     return view
+
+
+def expect_loaded(view: Locator) -> None:
+    """Its script has run: the frame stands before it, without a token, and answers no key."""
+    expect(view).to_have_attribute("data-theme", re.compile("dark|light"))
+
+
+def expect_chosen(view: Locator, select: str, label: str) -> None:
+    """What a menu of the view shows as chosen."""
+    expect(view.locator(f"select.{select} option:checked")).to_have_text(label)
 
 
 def expect_report(page: Page, words: str) -> None:
