@@ -9,6 +9,7 @@ from typing import Final
 import streamlit as st
 
 from board.core.findings.finding import SEVERITIES
+from board.store.findings import Diagnosis
 from board.store.own_thresholds import OwnThresholds, own_thresholds
 from board.store.run import Run
 from board.views import _cached_looks, _state
@@ -18,10 +19,13 @@ ICONS: Final = {
     "warning": ":material/warning:",
     "lead": ":material/search:",
 }
-_COUNTED_AT_ONCE: Final = 10_000_000
-"""Of more the page would wait for seconds until rules have read what is kept of each step."""
-_READ_AT_ONCE: Final = 1_000_000
-"""The same with at most N rollouts of a step: what is kept of steps is then made at each opening."""
+_COUNTED_AT_ONCE: Final = 500_000
+"""Of more rollouts the page is drawn first, and counted is what rules find while it is looked at."""
+_COUNTED_AT_ALL: Final = 1_000_000
+"""With at most N rollouts of a step what is kept of steps is made at each opening: seconds for more."""
+_LOOK_SECONDS: Final = 0.4
+_DRAWN: Final = "_badge_drawn"
+_LAST: Final = "_badge_last"
 COLOURS: Final = {"severe": "red", "warning": "orange", "lead": "blue"}
 
 
@@ -40,16 +44,41 @@ def link(run: Run) -> None:
     """A link to the findings with how many there are, of each severity."""
     limits = limits_of(run)
     done = _cached_looks.findings(run, limits).finished
+    counting = _cached_looks.index_reading(run, limits)
     is_kept = run.options.max_per_step is None
-    most = _COUNTED_AT_ONCE if is_kept else _READ_AT_ONCE
-    if done is None and run.rollout_count > most:
+    if done is not None:
+        _link(_told(run, done))
+    elif counting.finished is not None or run.rollout_count <= _COUNTED_AT_ONCE:
+        _link(_told(run, counting.at_once()) + " so far · the rules of tokens run there")
+    elif is_kept or run.rollout_count <= _COUNTED_AT_ALL:
+        _count(run, limits)
+    else:
         _link("Findings (not counted yet: open them to count)")
-        return
-    found = (done or _cached_looks.index_findings(run, limits)).findings
-    counts = {name: sum(f.severity == name for f in found) for name in SEVERITIES}
+
+
+def _told(run: Run, found: Diagnosis) -> str:
+    counts = {name: sum(f.severity == name for f in found.findings) for name in SEVERITIES}
     told = [f"{ICONS[n]} {counted(count, n)}" for n, count in counts.items() if count]
-    so_far = "" if done else " so far · the rules of tokens run there"
-    _link(f"Findings: {'  '.join(told) or 'nothing stood out'}{so_far}")
+    words = f"Findings: {'  '.join(told) or 'nothing stood out'}"
+    st.session_state[_LAST] = (run.info.name, words)
+    return words
+
+
+@st.fragment(run_every=_LOOK_SECONDS)
+def _count(run: Run, limits: OwnThresholds) -> None:
+    """The link while findings are counted. That begins when the page is drawn, which it would hold up."""
+    counting = _cached_looks.index_reading(run, limits)
+    if counting.finished is not None:
+        st.rerun()
+    of, words = st.session_state.get(_LAST, ("", ""))
+    if counting.has_failed:
+        words = "Findings (can't be counted: open them to see why)"
+    elif of != run.info.name:
+        words = "Findings: counting …"
+    _link(words)
+    if st.session_state.get(_DRAWN) == run.version:
+        counting.begin()
+    st.session_state[_DRAWN] = run.version
 
 
 def _link(label: str) -> None:

@@ -86,15 +86,20 @@ def spike(of: Run, step: int, column: str, tokenizer: str = "") -> Reading[Spike
 
 
 @st.cache_resource(max_entries=16, show_spinner=False)
-def _index_findings(
+def _index_reading(
     version: str, options: OpenOptions, limits: OwnThresholds, _run: Run
-) -> Diagnosis:
-    return diagnose(_run, limits.thresholds, tokens=False)
+) -> Reading[Diagnosis]:
+    return Reading(lambda _: diagnose(_run, limits.thresholds, tokens=False))
+
+
+def index_reading(of: Run, limits: OwnThresholds) -> Reading[Diagnosis]:
+    """The reading of what the rules find that need nothing but the index."""
+    return _index_reading(of.version, of.options, limits, of)
 
 
 def index_findings(of: Run, limits: OwnThresholds) -> Diagnosis:
-    """What the rules find that need nothing but the index."""
-    return _index_findings(of.version, of.options, limits, of)
+    """What that reading finds, waited for. Raises BoardError."""
+    return index_reading(of, limits).at_once()
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)

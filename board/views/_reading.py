@@ -51,6 +51,11 @@ class Reading(Generic[Result]):
         return self._stop.is_set() and not self._result
 
     @property
+    def has_failed(self) -> bool:
+        """Whether the work raised something."""
+        return self._error is not None
+
+    @property
     def finished(self) -> Result | None:
         """What it found, if it is done."""
         return self._result[0] if self._result else None
@@ -68,6 +73,17 @@ class Reading(Generic[Result]):
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, daemon=True)
                 self._thread.start()
+
+    def at_once(self) -> Result:
+        """What it finds, waited for: of readings that nobody stops. Raises what the work raised."""
+        self.begin()
+        assert self._thread is not None, "it was begun"
+        self._thread.join()
+        if self._error is not None:
+            error = self._error
+            self.again()
+            raise error
+        return self._result[0]
 
     def stop(self) -> None:
         """Ends it at its next report of progress."""
