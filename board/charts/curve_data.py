@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
@@ -187,22 +188,27 @@ def hover_texts(one: Drawn, steps: pd.DataFrame, options: CurveOptions) -> list[
     """What is recorded at each of the rows drawn, and where it is drawn if that differs."""
     mean = mean_column(steps, one.series.stem)
     assert mean is not None, "the caller leaves out series without a column"
-    edges = _band_edges(steps, one.series.stem, mean, options)
-    rollouts = _column(steps, f"{one.series.stem}_n")
+    edges = [
+        (low.tolist(), high.tolist(), words, (np.isfinite(low) & np.isfinite(high)).tolist())
+        for low, high, words in _band_edges(steps, one.series.stem, mean, options)
+    ]
+    rollouts = _column(steps, f"{one.series.stem}_n").tolist()
     name, unit = safe_name(one.series.label), unit_suffix(one.series.unit)
+    drawn, numbers = one.mean.tolist(), one.steps.tolist()
     texts: list[str] = []
-    for i, value in enumerate(mean):
+    for i, value in enumerate(mean.tolist()):
         facts = [
             f"{number(low[i])} to {number(high[i])} ({words})"
-            for low, high, words in edges
-            if np.isfinite(low[i]) and np.isfinite(high[i])
+            for low, high, words, known in edges
+            if known[i]
         ]
         # The step is named: plotly shows the nearest point of each curve, of other steps too.
         counted = f", {rollouts[i]:.0f} rollout" if rollouts[i] > 0 else ""
-        facts.append(f"step {one.steps[i]}{counted}{'s' if rollouts[i] > 1 else ''}")
-        if np.isfinite(one.mean[i]) and number(one.mean[i]) != number(value):
-            facts.append(f"drawn at {number(one.mean[i])}")
-        texts.append("<br>".join([f"{name} <b>{number(value)}</b>{unit}", *facts]))
+        facts.append(f"step {numbers[i]}{counted}{'s' if rollouts[i] > 1 else ''}")
+        told = number(value)
+        if drawn[i] != value and math.isfinite(drawn[i]) and number(drawn[i]) != told:
+            facts.append(f"drawn at {number(drawn[i])}")
+        texts.append("<br>".join([f"{name} <b>{told}</b>{unit}", *facts]))
     return texts
 
 

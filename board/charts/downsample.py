@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -26,20 +25,22 @@ def keep_extremes(
     size = len(lows[0])
     if size <= limit:
         return np.arange(size)
-    chosen = {0, size - 1, *keep}
     buckets = max(1, limit // (len(lows) + len(highs)))
-    bounds = np.linspace(0, size, buckets + 1).astype(np.int64)
-    for start, end in pairwise(bounds.tolist()):
-        chosen.update(start + _lowest(array[start:end]) for array in lows)
-        chosen.update(start + _lowest(-array[start:end]) for array in highs)
-    rows = np.array(sorted(chosen), np.int64)
+    starts = np.linspace(0, size, buckets + 1).astype(np.int64)[:-1]
+    extremes = [_lowest(array, starts) for array in (*lows, *(-array for array in highs))]
+    rows = np.unique(np.concatenate([np.array([0, size - 1, *keep], np.int64), *extremes]))
     gaps = [_closed_gaps(array, rows) for array in (*lows, *highs)]
     return np.unique(np.concatenate([rows, *gaps]))
 
 
-def _lowest(values: Floats) -> int:
-    """Place of the smallest entry, NaN left out; 0 when there is nothing else."""
-    return int(np.argmin(np.where(np.isnan(values), np.inf, values)))
+def _lowest(values: Floats, starts: Rows) -> Rows:
+    """The row of the smallest entry from each start to the next, NaN left out; the start itself when
+    there is nothing else.
+    """
+    filled = np.where(np.isnan(values), np.inf, values)
+    sizes = np.diff(np.append(starts, len(values)))
+    rows = np.flatnonzero(filled == np.repeat(np.minimum.reduceat(filled, starts), sizes))
+    return rows[np.searchsorted(rows, starts)]
 
 
 def _closed_gaps(values: Floats, rows: Rows) -> Rows:

@@ -97,6 +97,8 @@ def _numbers(values: Any) -> list[float | None] | None:
     """As JSON takes them: what is not a finite number is None."""
     if values is None:
         return None
-    return [
-        value if np.isfinite(value) else None for value in np.asarray(values, np.float64).tolist()
-    ]
+    numbers = np.asarray(values, np.float64)
+    found: list[float | None] = numbers.tolist()
+    for place in np.flatnonzero(~np.isfinite(numbers)).tolist():
+        found[place] = None
+    return found
