@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import ipaddress
 import os
 import socket
@@ -20,6 +21,7 @@ from board.store.findings import read_thresholds
 _FIRST_PORT: Final = 8501
 _PORTS_TRIED: Final = 100
 _START_SECONDS: Final = 60.0
+_PAGES: Final = ("_sidebar", "_page", "_badge", "_own_curve", "_places")
 _OWN_NAMES: Final = ("localhost", "127.0.0.1", "::1")
 
 
@@ -160,7 +162,14 @@ def _announce(host: str, port: int, url: str, root: Location, open_browser: bool
         print(f"Rollout Board shows {root}\n{url}  (Ctrl-C stops it)", flush=True)
         if open_browser and _has_screen():
             webbrowser.open(url)
+        _load_pages()
         return
+
+
+def _load_pages() -> None:
+    """Imports what the first page needs, a second's work, while the browser starts."""
+    for module in _PAGES:
+        importlib.import_module(f"board.views.{module}")
 
 
 def _has_screen() -> bool:

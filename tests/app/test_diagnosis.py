@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
+import streamlit as st
 from faults.plant import shift_logprobs
 from faults.scene import clean
 from shown import OpenApp, assert_sound, query, texts
 from streamlit.testing.v1 import AppTest
 from written_logs import native_run
+
+from board.errors import UnreadableError
+from board.store.findings import Diagnosis, diagnose
+from board.views import _badge, _cached_looks
 
 SAMPLES = Path(__file__).parents[2] / "rollout_samples"
 
@@ -41,6 +49,54 @@ def test_a_spike_is_told_in_one_sentence_and_tokens_and_types_are_ranked(open_ap
     assert rollouts["share"].sum() == pytest.approx(100)
     rows = links(app)["All rollouts of step 97"]
     assert "step=97" in rows
+
+
+def test_the_page_of_a_large_run_does_not_wait_for_its_findings_to_be_counted(
+    open_app: OpenApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = _badge_of(open_app(SAMPLES, run="grpo_capitals"))
+    st.cache_resource.clear()
+    monkeypatch.setattr(_badge, "_COUNTED_AT_ONCE", 0)
+    may_count = threading.Event()
+
+    def late(*arguments: Any, **named: Any) -> Diagnosis:
+        may_count.wait(60)
+        return diagnose(*arguments, **named)
+
+    monkeypatch.setattr(_cached_looks, "diagnose", late)
+    app = open_app(SAMPLES, run="grpo_capitals")
+    assert _badge_of(app) == "Findings: counting …"
+    assert _badge_of(app.run()) == "Findings: counting …"
+    may_count.set()
+    for _ in range(100):
+        if "counting" not in _badge_of(app.run()):
+            break
+        time.sleep(0.1)
+    assert _badge_of(app) == told
+    assert_sound(app)
+
+
+def test_findings_that_can_t_be_counted_are_said_so_where_they_are_linked(
+    open_app: OpenApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any, **__: Any) -> Diagnosis:
+        raise UnreadableError("the index was changed meanwhile; reload")
+
+    st.cache_resource.clear()
+    monkeypatch.setattr(_badge, "_COUNTED_AT_ONCE", 0)
+    monkeypatch.setattr(_cached_looks, "diagnose", broken)
+    app = open_app(SAMPLES, run="grpo_capitals")
+    for _ in range(100):
+        if "counting" not in _badge_of(app.run()):
+            break
+        time.sleep(0.1)
+    assert "open them to see why" in _badge_of(app)
+    assert_sound(app)
+    st.cache_resource.clear()
+
+
+def _badge_of(app: AppTest) -> str:
+    return next(label for label in links(app) if label.startswith("Findings"))
 
 
 def test_one_type_of_token_is_listed_alone(open_app: OpenApp) -> None:
