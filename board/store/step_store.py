@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from board.store import splits, step_parts
 from board.store.manifest import BrokenIndexError, Manifest
+from board.store.renewal import Renewal
 from board.store.shown import Shown
 from board.store.steps import QUANTILES, base_name, steps_table
 from board.store.storage import Storage
@@ -34,7 +35,7 @@ def refreshed(storage: Storage, manifest: Manifest, order: Sequence[str]) -> Man
     if not stale and manifest.steps is not None:
         return manifest
     counts = shown.counts()
-    renewal = step_parts.Renewal(storage, manifest.parts, stale)
+    renewal = Renewal(storage, manifest.parts, stale)
     for made in shown.joins_made:
         renewal.add(made)
     tables: list[pd.DataFrame] = []

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from board.store import segments, step_parts, step_store, storage
+from board.store import renewal, segments, step_store, storage
 from board.store.batch import put_rows, tallies_of
 from board.store.discovery import RunInfo
 from board.store.log_file import LogFile
@@ -43,8 +43,8 @@ def small_parts() -> Iterator[None]:
     """Several parts of each kind, and several row groups of each part."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(step_store, "_CHUNK_ROLLOUTS", 6)
-        patch.setattr(step_parts, "_PART_ROWS", 3)
-        patch.setattr(step_parts, "_FULL_ROWS", 5)
+        patch.setattr(renewal, "_PART_ROWS", 3)
+        patch.setattr(renewal, "_FULL_ROWS", 5)
         patch.setattr(storage, "_PART_ROW_GROUP", 2)
         yield
 

@@ -17,7 +17,7 @@ from board.core.findings import find
 from board.core.findings.facts import Facts, StepRows
 from board.core.groups import by_step, groups_of, is_right, pass_at_k_by_step
 from board.core.prompts import Visits, prompts_of
-from board.store import batch, build, scan, step_parts, step_store
+from board.store import batch, build, renewal, scan, step_store
 from board.store.discovery import discover
 from board.store.findings import default_thresholds, facts_of
 from board.store.groups import environment_curves
@@ -38,8 +38,8 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
         (batch, "PART_ROWS", 7),
         (build, "PART_ROWS", 7),
         (step_store, "_CHUNK_ROLLOUTS", 30),
-        (step_parts, "_PART_ROWS", 16),
-        (step_parts, "_FULL_ROWS", 32),
+        (renewal, "_PART_ROWS", 16),
+        (renewal, "_FULL_ROWS", 32),
     ):
         monkeypatch.setattr(module, name, value)
 

@@ -1,0 +1,86 @@
+"""Makes the parts of some steps anew, and lets those of the others stay as they are."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false, reportAttributeAccessIssue=false
+# pyarrow ships without types.
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from board.store.manifest import Part
+from board.store.step_parts import by_step
+from board.store.storage import Storage
+
+_PART_ROWS: Final = 8192
+_FULL_ROWS: Final = 32_768
+_FULL_BYTES: Final = 8 << 20
+"""A part is written when it has so many rows, or _PART_ROWS and so many bytes: few are read faster."""
+
+
+class Renewal:
+    """Parts of an index of which some steps are made anew: those of other steps stay as they are.
+
+    A part whose steps change is written again without them, and so is the last one while it is small.
+    """
+
+    def __init__(
+        self, storage: Storage, known: Mapping[str, tuple[Part, ...]], stale: Iterable[int]
+    ) -> None:
+        self._storage = storage
+        self._stale = np.array(sorted(stale), np.int64)
+        self._kept: dict[str, list[Part]] = {}
+        self._pending: dict[str, list[pa.Table]] = {}
+        for kind, parts in known.items():
+            self._kept[kind] = [part for part in parts if not self._is_touched(part)]
+            for part in parts:
+                if self._is_touched(part):
+                    self._take_over(kind, self._without_stale(part))
+
+    def _is_touched(self, part: Part) -> bool:
+        after = int(np.searchsorted(self._stale, part.low))
+        hit = after < len(self._stale) and self._stale[after] <= part.high
+        return bool(hit) or part.rows < _PART_ROWS
+
+    def _without_stale(self, part: Part) -> pa.Table:
+        table = self._storage.get(part.name)
+        return table.filter(pa.array(~np.isin(table.column("step").to_numpy(), self._stale)))
+
+    def _take_over(self, kind: str, rest: pa.Table) -> None:
+        """Rows that stay: a part of their own if there are many, since steps that change do so again."""
+        if rest.num_rows >= _PART_ROWS:
+            self._write(kind, [rest])
+        else:
+            self._add(kind, rest)
+
+    def add(self, made: Mapping[str, pa.Table]) -> None:
+        """Takes what was made of some of the steps."""
+        for kind, table in made.items():
+            self._add(kind, table)
+
+    def _add(self, kind: str, table: pa.Table) -> None:
+        pending = self._pending.setdefault(kind, [])
+        if table.num_rows:
+            pending.append(table)
+        rows = sum(part.num_rows for part in pending)
+        is_large = rows >= _PART_ROWS and sum(part.nbytes for part in pending) >= _FULL_BYTES
+        if is_large or rows >= _FULL_ROWS:
+            self._write(kind, self._pending.pop(kind))
+
+    def _write(self, kind: str, pending: Sequence[pa.Table]) -> None:
+        if pending:
+            table = by_step(pa.concat_tables(pending, promote_options="default"))
+            steps = table.column("step")
+            name = self._storage.put(kind, table)
+            part = Part(name, table.num_rows, steps[0].as_py(), steps[-1].as_py())
+            self._kept.setdefault(kind, []).append(part)
+
+    def finish(self) -> dict[str, tuple[Part, ...]]:
+        """All parts, those that stayed and those that were written."""
+        for kind, pending in self._pending.items():
+            self._write(kind, pending)
+        return {kind: tuple(parts) for kind, parts in self._kept.items() if parts}
