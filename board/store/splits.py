@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from board.store import step_parts
+from board.store import env_parts, step_parts
 from board.store.steps import steps_table
 
 TRAIN: Final = "train"
@@ -91,11 +91,11 @@ def counted(rows: pd.DataFrame) -> pa.Table:
 def kept_of(
     rows: pd.DataFrame, metrics: Sequence[str], same: step_parts.RowsOf
 ) -> dict[str, pa.Table]:
-    """By kind what is kept of some steps: step_parts.parts_of, and the same of each split of mixed steps.
+    """By kind what is kept of some steps: env_parts.kept_of, and the same of each split of mixed steps.
 
     rows: all their rollouts, ordered by step and index, with a column `split` where the log has one.
     """
-    found = step_parts.parts_of(rows, metrics, same)
+    found = env_parts.kept_of(rows, metrics, same)
     if "split" not in rows or rows.empty:
         return found
     found[COUNTS] = counts = counted(rows)
@@ -128,7 +128,7 @@ def _of_split(
         rows = same(steps)
         return rows[of_rows(rows["split"], name)].reset_index(drop=True)
 
-    parts = step_parts.parts_of(own, metrics, same_split)
+    parts = env_parts.kept_of(own, metrics, same_split)
     table = steps_table(own, metrics)
     steps = pa.table({str(column): table[column].to_numpy() for column in table.columns})
     return {STEPS: steps, **{kind_of_split(kind): part for kind, part in parts.items()}}
@@ -151,14 +151,15 @@ def by_name(counts: pa.Table, every: Mapping[int, int]) -> dict[str, dict[int, i
     rest = {step: count for step, count in every.items() if step not in known}
     if rest:
         found[TRAIN] = dict(sorted((found.get(TRAIN, {}) | rest).items()))
-    return {name: found[name] for name in _in_order(found)}
+    return {name: found[name] for name in in_order(found)}
 
 
 def _listed(counts: pa.Table) -> list[list[Any]]:
     return [counts.column(name).to_pylist() for name in ("step", "split", "rollouts")]
 
 
-def _in_order(found: Mapping[str, Mapping[int, int]]) -> Iterable[str]:
+def in_order(found: Mapping[str, Mapping[int, int]]) -> Iterable[str]:
+    """Names of splits, that of training first. found: by split, its rollouts by step."""
     if not found:
         return ()
     first = training_split({name: sum(counts.values()) for name, counts in found.items()})

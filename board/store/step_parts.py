@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -34,11 +35,11 @@ COLUMNS: Final = (
     *("response_tokens", "response_chars", "timestamp", "rollout_id"),
 )
 """Columns of the rollouts that parts are made of, besides those that make a curve."""
-SAME: Final = ("rollout_id", "split", "response_tokens", "reward", "response", "rank")
+SAME: Final = ("rollout_id", "split", "env", "response_tokens", "reward", "response", "rank")
 """What two rollouts of one id have in common when they are one, and the rank that wrote them."""
 LENGTHS: Final = ("response_tokens", "response_chars")
 
-_CHECKED: Final = ("reward", "advantage", "response_tokens", "timestamp", "rank")
+CHECKED: Final = ("reward", "advantage", "response_tokens", "timestamp", "rank")
 _EXTREMES: Final = ("known", "low", "high", "at_low", "at_high")
 _FIT: Final = ("hits", "differs", "furthest")
 
@@ -46,17 +47,38 @@ RowsOf = Callable[[Sequence[int]], pd.DataFrame]
 """Rollouts of some steps with step, index and SAME, as far as the log has them."""
 
 
-def parts_of(rows: pd.DataFrame, metrics: Sequence[str], same: RowsOf) -> dict[str, pa.Table]:
-    """By kind, what is kept of some steps; rows: all their rollouts, ordered by step and index."""
+@dataclass(frozen=True, slots=True)
+class StepParts:
+    """What is kept of some steps. tables: by kind. mixed: of groups and of prompts, [n] the places of
+    the rollouts of those that have rollouts of several environments, or of one and of none. copies: as
+    copies_of has them.
+    """
+
+    tables: dict[str, pa.Table]
+    mixed: Mapping[str, IntArray]
+    copies: pd.DataFrame
+
+
+def parts_of(rows: pd.DataFrame, metrics: Sequence[str], same: RowsOf) -> StepParts:
+    """What is kept of some steps; rows: all their rollouts, ordered by step and index."""
     steps = rows["step"].to_numpy(np.int64)
-    judged = {name: numbers(rows, name) for name in metrics if _judges(name)}
-    codes = _category(rows, "group_id")
-    return {
-        "groups": _groups(steps, codes, numbers(rows, "reward"), judged),
-        "prompts": _prompts(rows, steps, judged),
+    judged = judged_of(rows, metrics)
+    codes = category(rows, "group_id")
+    groups, mixed_groups = groups_table(rows, steps, codes, judged)
+    prompts, mixed_prompts = prompts_table(rows, steps, judged)
+    copies = copies_of(rows, same)
+    tables = {
+        "groups": groups,
+        "prompts": prompts,
         "envs": _envs(rows, steps, metrics),
-        "checks": _checks(rows, steps, codes, judged, same),
+        "checks": checks_table(rows, steps, codes, judged, copies),
     }
+    return StepParts(tables, {"groups": mixed_groups, "prompts": mixed_prompts}, copies)
+
+
+def judged_of(rows: pd.DataFrame, metrics: Sequence[str]) -> dict[str, FloatArray]:
+    """[rows] the scores that may say what is right."""
+    return {name: numbers(rows, name) for name in metrics if _judges(name)}
 
 
 def numbers(rows: pd.DataFrame, column: str) -> FloatArray:
@@ -70,18 +92,41 @@ def _judges(name: str) -> bool:
     return name.startswith(REWARD_PART) and name.removeprefix(REWARD_PART).lower() in RIGHT_PARTS
 
 
-def _category(rows: pd.DataFrame, name: str) -> IntArray:
+def category(rows: pd.DataFrame, name: str) -> IntArray:
     """[rows] codes in the order of the names, -1 where there is none."""
     if name not in rows:
         return np.full(len(rows), -1, np.int64)
     return np.asarray(rows[name].cat.codes, np.int64)
 
 
-def _groups(
-    steps: IntArray, codes: IntArray, rewards: FloatArray, judged: Mapping[str, FloatArray]
-) -> pa.Table:
-    sums = group_sums(steps, codes, rewards, judged)
-    return pa.table({"member": sums.codes >= 0, **_sums_columns(sums)})
+def groups_table(
+    rows: pd.DataFrame, steps: IntArray, codes: IntArray, judged: Mapping[str, FloatArray]
+) -> tuple[pa.Table, IntArray]:
+    """The groups of each step in the order of their codes, and the places of rollouts of mixed ones."""
+    sums = group_sums(steps, codes, numbers(rows, "reward"), judged)
+    envs, mixed = _shared_envs(rows, *group_order(steps, codes))
+    return pa.table({"member": sums.codes >= 0, **_sums_columns(sums), **envs}), mixed
+
+
+def _shared_envs(
+    rows: pd.DataFrame, order: IntArray, starts: IntArray
+) -> tuple[dict[str, pa.Array], IntArray]:
+    """A column with the environment that all rollouts of a set have, null where they have several or
+    none, and the places of the rollouts of several. order, starts: as of group_order.
+    """
+    if "env" not in rows or not len(order):
+        return {}, np.zeros(0, np.int64)
+    codes = category(rows, "env")[order]
+    low, high = np.minimum.reduceat(codes, starts), np.maximum.reduceat(codes, starts)
+    several = low != high
+    mixed = order[np.repeat(several, np.diff(np.append(starts, len(order))))]
+    return {"env": env_names(rows, np.where(several, -1, low))}, mixed
+
+
+def env_names(rows: pd.DataFrame, codes: IntArray) -> pa.Array:
+    """[codes] names of environments, null for codes below 0."""
+    names = pa.array(list(rows["env"].cat.categories), pa.string())
+    return names.take(pa.array(codes, mask=codes < 0))
 
 
 def _sums_columns(sums: GroupSums) -> dict[str, Any]:
@@ -127,25 +172,29 @@ def _extremes(table: pa.Table, name: str) -> Extremes:
     return Extremes(low=low, high=high, **whole)
 
 
-def _prompts(rows: pd.DataFrame, steps: IntArray, judged: Mapping[str, FloatArray]) -> pa.Table:
-    """Prompts of each step in the order in which they come first, with the numbers of their rollouts."""
+def prompts_table(
+    rows: pd.DataFrame, steps: IntArray, judged: Mapping[str, FloatArray]
+) -> tuple[pa.Table, IntArray]:
+    """Prompts of each step in the order in which they come first, with the numbers of their rollouts, and
+    the places of the rollouts of mixed ones.
+    """
     codes, texts, keys = _told_apart(rows)
-    if (codes < 0).any():
-        known = codes >= 0
-        rows, steps, codes = rows[known], steps[known], codes[known]
-        judged = {name: values[known] for name, values in judged.items()}
+    places = np.flatnonzero(codes >= 0)
+    if len(places) < len(rows):
+        rows, steps, codes = rows.iloc[places], steps[places], codes[places]
+        judged = {name: values[places] for name, values in judged.items()}
     sums = group_sums(steps, codes, numbers(rows, "reward"), judged)
     order, starts = group_order(steps, codes)
-    offsets = pa.array(np.append(starts, len(order)), pa.int32())
-    columns = _sums_columns(sums)
-    of = pa.array(sums.codes)
+    envs, mixed = _shared_envs(rows, order, starts)
+    columns = _sums_columns(sums) | envs
     columns |= {"key": pa.array(keys[sums.codes, 0]), "text_key": pa.array(keys[sums.codes, 1])}
-    columns["text"] = texts.take(of)
+    columns["text"] = texts.take(pa.array(sums.codes))
+    offsets = pa.array(np.append(starts, len(order)), pa.int32())
     lists = {"index": rows["index"].to_numpy(np.int64), "reward": numbers(rows, "reward")}
     lists |= {name: numbers(rows, name) for name in LENGTHS if name in rows}
     for name, values in lists.items():
         columns[f"of:{name}"] = pa.ListArray.from_arrays(offsets, pa.array(values[order]))
-    return pa.table(columns)
+    return pa.table(columns), places[mixed]
 
 
 def _told_apart(rows: pd.DataFrame) -> tuple[IntArray, pa.Array, IntArray]:
@@ -184,7 +233,7 @@ def _key(text: str) -> int:
 
 def _envs(rows: pd.DataFrame, steps: IntArray, metrics: Sequence[str]) -> pa.Table:
     """By step and environment (null: of those without one) the count and the sum of every metric."""
-    codes = _category(rows, "env")
+    codes = category(rows, "env")
     order, starts = group_order(steps, codes)
     first = order[starts]
     names = list(rows["env"].cat.categories) if "env" in rows else []
@@ -202,14 +251,15 @@ def _envs(rows: pd.DataFrame, steps: IntArray, metrics: Sequence[str]) -> pa.Tab
     return pa.table(columns)
 
 
-def _checks(
+def checks_table(
     rows: pd.DataFrame,
     steps: IntArray,
     codes: IntArray,
     judged: Mapping[str, FloatArray],
-    same: RowsOf,
+    copies: pd.DataFrame,
 ) -> pa.Table:
-    held = {name: numbers(rows, name) for name in _CHECKED if name in rows}
+    """What rules ask of each step. codes: of groups. copies: as copies_of has them."""
+    held = {name: numbers(rows, name) for name in CHECKED if name in rows}
     found = step_checks(steps, held, codes)
     names = (
         *("steps", "rollouts", "scored", "lowest", "highest", "clock", "earliest"),
@@ -225,7 +275,6 @@ def _checks(
         last = _indices(rows, steps, found.rank_steps, found.rank_last)
         for name, values in (("ranks", found.ranks), ("rank_last", last)):
             columns[name] = _lists(found.steps, found.rank_steps, pa.array(values))
-    copies = _copies(rows, same)
     if len(copies):
         for name in ("index", "of", "rank"):
             values = pa.array(copies[name], pa.int64(), from_pandas=True)
@@ -271,7 +320,7 @@ def _fit_columns(found: StepChecks) -> dict[str, Any]:
     return columns
 
 
-def _copies(rows: pd.DataFrame, same: RowsOf) -> pd.DataFrame:
+def copies_of(rows: pd.DataFrame, same: RowsOf) -> pd.DataFrame:
     """Rollouts of one step with the same id that are the same: same length, reward and beginning.
 
     Columns step, index, of, rank. The same id alone may be of one trajectory that was cut into several

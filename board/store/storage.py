@@ -31,7 +31,7 @@ import pyarrow.parquet as pq
 from board.store.manifest import BrokenIndexError, Manifest, TakenAwayError
 
 _NAME: Final = re.compile(
-    r"(?:rows|splits|joins|differences|(?:split_)?(?:steps|groups|prompts|envs|checks))"
+    r"(?:rows|splits|joins|differences|(?:split_)?(?:env_)?(?:steps|groups|prompts|envs|checks))"
     r"-[0-9a-f]{32}-([0-9]{1,15})\.parquet"
 )
 """Kind, a number nobody else drew, and the size in bytes."""
@@ -59,7 +59,7 @@ class Storage(Protocol):
 
     def put(self, kind: str, table: pa.Table) -> str:
         """Keeps a table and gives its name, which a manifest may then hold. kind: rows, steps,
-        or one of step_parts.KINDS or of store.splits.
+        or one of step_parts.KINDS, of store.splits or of store.env_parts.
         """
         ...
 
