@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
@@ -18,12 +18,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from board.errors import ChoiceError
-from board.store import splits, step_parts
+from board.store import env_parts, splits, step_parts
+from board.store.picked import Picked, Source, picked
 from board.store.run import Run
 from board.store.step_store import tidied
 from board.store.steps import base_name, steps_table
 from board.store.tally import IntArray
 
+Keyed = tuple[Source, tuple[IntArray, ...]]
+"""Rows of a part, and the keys by which they are ordered, their steps first."""
 _GROUPED: Final = ("env", "split", "rank", "group_id", "reward")
 
 
@@ -99,17 +102,46 @@ class NarrowedRun(Run):
         return rows[held]
 
     def part(self, kind: str, columns: Sequence[str]) -> pa.Table | None:
-        """As `Run.part`, made of these rollouts at the first call."""
-        with self._loaded.lock:
-            if self._loaded.parts is None:
-                self._loaded.parts = self._made_parts()
-        return _selected(self._loaded.parts.get(kind), columns)
+        """As `Run.part`: what the whole run keeps of these rollouts, and else made of them."""
+        picked = self._picked_of(kind)
+        if picked is not None:
+            return picked.table(self.whole, columns)
+        return _selected(self._made().get(kind), columns)
 
     def part_rows(self, kind: str, columns: Sequence[str], places: IntArray) -> pa.Table:
         """As `Run.part_rows`."""
-        table = self.part(kind, columns)
+        picked = self._picked_of(kind)
+        if picked is not None:
+            return picked.rows(self.whole, columns, places)
+        table = _selected(self._made().get(kind), columns)
         assert table is not None, "places are of rows that there are"
         return table.take(pa.array(places))
+
+    def _picked_of(self, kind: str) -> Picked | None:
+        with self._loaded.lock:
+            kept = self._loaded.picked
+            if kind not in kept:
+                found = self._sources(kind)
+                if found is None:
+                    return None
+                kept[kind] = picked(found)
+            return kept[kind]
+
+    @abstractmethod
+    def _sources(self, kind: str) -> Iterable[Keyed] | None:
+        """Where the rows of a kind of part are, with their keys; None: they are to be made."""
+
+    def _made(self) -> dict[str, pa.Table | None]:
+        """By kind what is kept of the rollouts of `_read_steps`, made of these at the first call."""
+        with self._loaded.lock:
+            if self._loaded.parts is None:
+                self._loaded.parts = self._made_parts()
+            return self._loaded.parts
+
+    @property
+    def _read_steps(self) -> frozenset[int] | None:
+        """The steps of which rollouts are read where the index does not keep enough; None: all."""
+        return None
 
     def _made_parts(self) -> dict[str, pa.Table | None]:
         def same(steps: Sequence[int]) -> pd.DataFrame:
@@ -119,7 +151,8 @@ class NarrowedRun(Run):
         columns = (*dict.fromkeys((*self.metrics, *step_parts.COLUMNS, "split")),)
         made: dict[str, list[pa.Table]] = {}
         for rows in self.pieces(columns):
-            for kind, table in splits.kept_of(rows, self.metrics, same).items():
+            own = _at_steps(rows, self._read_steps)
+            for kind, table in splits.kept_of(own, self.metrics, same).items():
                 made.setdefault(kind, []).append(table)
         return {kind: step_parts.loaded(tables) for kind, tables in made.items()}
 
@@ -135,9 +168,15 @@ class NarrowedRun(Run):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnvsRun(NarrowedRun):
-    """The rollouts of some environments."""
+    """The rollouts of some environments.
+
+    kept: the steps of which the index keeps what they have of it. pure: those of them that hold no
+    other rollouts.
+    """
 
     names: tuple[str, ...]
+    kept: frozenset[int]
+    pure: frozenset[int]
 
     @property
     def column(self) -> str:
@@ -162,6 +201,74 @@ class EnvsRun(NarrowedRun):
     def version(self) -> str:
         """Another one for other environments, too."""
         return f"{self.whole.version} env {self.names!r}"
+
+    @property
+    def _read_steps(self) -> frozenset[int] | None:
+        return frozenset(self.counts) - self.kept
+
+    def _sources(self, kind: str) -> Iterable[Keyed] | None:
+        if kind == "envs":
+            return self._own_rows(kind)
+        if kind in ("groups", "prompts"):
+            return self._sets(kind, "place" if kind == "groups" else "key")
+        return self._checks() if kind == "checks" else None
+
+    def _own_rows(self, kind: str) -> Iterator[Keyed]:
+        table = self.whole.part(kind, ("step", "env"))
+        if table is not None:
+            places = np.flatnonzero(_is_one_of(table, self.names))
+            yield Source(kind, places), (_steps(table)[places],)
+
+    def _checks(self) -> Iterator[Keyed]:
+        table = self.whole.part("checks", ("step",))
+        if table is not None:
+            yield _at("checks", table, self.pure)
+        mixed = self.whole.part(env_parts.kind_of_env("checks"), ("step", "env"))
+        if mixed is not None:
+            own = _is_one_of(mixed, self.names) & _is_at(_steps(mixed), self.kept - self.pure)
+            places = np.flatnonzero(own)
+            yield Source(env_parts.kind_of_env("checks"), places), (_steps(mixed)[places],)
+        if self._read_steps:
+            yield from self._of_made("checks", self._read_steps)
+
+    def _sets(self, kind: str, key: str) -> Iterator[Keyed]:
+        """Groups or prompts: those of these environments alone, and what is kept of the mixed ones.
+
+        Mixed ones that have rollouts of several of the environments are made anew, with their steps.
+        """
+        table = self.whole.part(kind, ("step", "env"))
+        if table is None:
+            return
+        steps, mixed_kind = _steps(table), env_parts.kind_of_env(kind)
+        own = _is_one_of(table, self.names) | _is_at(steps, self.pure)
+        mixed = self.whole.part(mixed_kind, ("step", "env", key))
+        if mixed is None:
+            yield _keyed(kind, own, steps)
+            return
+        mixed_steps, keys = _steps(mixed), mixed.column(key).to_numpy()
+        of_mixed = _is_one_of(mixed, self.names) & ~_is_at(mixed_steps, self.pure)
+        anew = _twice(mixed_steps[of_mixed], keys[of_mixed])
+        own &= ~_is_at(steps, anew)
+        of_mixed &= ~_is_at(mixed_steps, anew)
+        if kind == "prompts":
+            yield _keyed(kind, own, steps)
+            yield _keyed(mixed_kind, of_mixed, mixed_steps)
+            if anew:
+                yield from self._of_made(kind, anew)
+            return
+        among = np.arange(len(steps)) - np.searchsorted(steps, steps)
+        yield _keyed(kind, own, steps, among)
+        yield _keyed(mixed_kind, of_mixed, mixed_steps, keys)
+        for source, (held,) in self._of_made(kind, anew) if anew else ():
+            yield source, (held, np.arange(len(held)))
+
+    def _of_made(
+        self, kind: str, steps: frozenset[int]
+    ) -> Iterator[tuple[Source, tuple[IntArray]]]:
+        table = self._made().get(kind)
+        if table is not None:
+            places = np.flatnonzero(_is_at(_steps(table), steps))
+            yield Source(table, places), (_steps(table)[places],)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,28 +304,62 @@ class SplitRun(NarrowedRun):
         """Another one for another split, too."""
         return f"{self.whole.version} split {self.name!r}"
 
-    def part(self, kind: str, columns: Sequence[str]) -> pa.Table | None:
-        """As `Run.part`: of mixed steps what is kept of the split, of the others what is kept of all."""
-        if self.mixed is None:
-            return NarrowedRun.part(self, kind, columns)
-        wanted = (*columns, "step", "split")
-        if kind == splits.COUNTS:
-            whole = self.whole.part(kind, wanted)
-            return None if whole is None else _selected(_of_name(whole, self.name), columns)
-        pure = self.whole.part(kind, wanted)
-        mixed = self.whole.part(splits.kind_of_split(kind), wanted)
-        unmixed = pa.array([step for step in self.counts if step not in self.mixed], pa.int64())
-        parts = [] if pure is None else [_at(pure, unmixed)]
-        parts += [] if mixed is None else [_of_name(mixed, self.name)]
-        return _selected(step_parts.loaded(parts), columns)
+    def _sources(self, kind: str) -> Iterable[Keyed] | None:
+        return None if self.mixed is None else self._kept_rows(kind, self.mixed)
+
+    def _kept_rows(self, kind: str, mixed: frozenset[int]) -> Iterator[Keyed]:
+        """Of mixed steps what is kept of the split, of the others what is kept of all."""
+        if kind != splits.COUNTS:
+            pure = self.whole.part(kind, ("step",))
+            if pure is not None:
+                yield _at(kind, pure, self.counts.keys() - mixed)
+            kind = splits.kind_of_split(kind)
+        table = self.whole.part(kind, ("step", "split"))
+        if table is not None:
+            places = np.flatnonzero(_equals(table, "split", self.name))
+            yield Source(kind, places), (_steps(table)[places],)
 
 
-def _at(table: pa.Table, steps: pa.Array) -> pa.Table:
-    return table.filter(pc.is_in(table.column("step"), steps))
+def _at(kind: str, table: pa.Table, steps: Set[int]) -> Keyed:
+    return _keyed(kind, _is_at(_steps(table), steps), _steps(table))
 
 
-def _of_name(table: pa.Table, name: str) -> pa.Table:
-    return table.filter(pc.equal(table.column("split"), name))
+def _keyed(kind: str, own: npt.NDArray[np.bool_], *keys: IntArray) -> Keyed:
+    places = np.flatnonzero(own)
+    return Source(kind, places), tuple(key[places] for key in keys)
+
+
+def _steps(table: pa.Table) -> IntArray:
+    return table.column("step").to_numpy()
+
+
+def _is_at(steps: IntArray, wanted: Set[int]) -> npt.NDArray[np.bool_]:
+    if not wanted:
+        return np.zeros(len(steps), bool)
+    return np.isin(steps, np.fromiter(wanted, np.int64, len(wanted)))
+
+
+def _is_one_of(table: pa.Table, names: Sequence[str]) -> npt.NDArray[np.bool_]:
+    if "env" not in table.column_names:
+        return np.zeros(table.num_rows, bool)
+    return pc.is_in(table.column("env"), pa.array(names, pa.string())).to_numpy()
+
+
+def _equals(table: pa.Table, column: str, text: str) -> npt.NDArray[np.bool_]:
+    return pc.fill_null(pc.equal(table.column(column), text), False).to_numpy()
+
+
+def _twice(steps: IntArray, keys: IntArray) -> frozenset[int]:
+    """Steps at which a key comes more than once."""
+    order = np.lexsort((keys, steps))
+    steps, keys = steps[order], keys[order]
+    again = (steps[1:] == steps[:-1]) & (keys[1:] == keys[:-1])
+    return frozenset(steps[1:][again].tolist())
+
+
+def _at_steps(rows: pd.DataFrame, steps: frozenset[int] | None) -> pd.DataFrame:
+    """The rows of these steps, with labels that count from 0; None: all."""
+    return rows if steps is None else rows[rows["step"].isin(steps)].reset_index(drop=True)
 
 
 def _selected(table: pa.Table | None, columns: Sequence[str]) -> pa.Table | None:
@@ -230,13 +371,49 @@ def _selected(table: pa.Table | None, columns: Sequence[str]) -> pa.Table | None
 def narrowed(run: Run, envs: Sequence[str]) -> Run:
     """The run with the rollouts of these environments alone; the run itself without a name.
 
-    Its steps are counted and averaged anew from the columns of the metrics. A run that has none of the
-    environments has no steps then.
+    Steps are as the index keeps them of one environment; of those with several of the chosen ones, and
+    others, rollouts are read. A run that has none of the environments has no steps then.
     """
-    if not envs or "env" not in run.columns:
+    names = tuple(dict.fromkeys(envs))
+    if not names or "env" not in run.columns:
         return run
-    held = run.pieces((*_GROUPED, *run.metrics), {"env": envs})
-    return EnvsRun(**_kept(run, *_averaged(run, held)), whole=run, names=tuple(envs))
+    counts, single = _counts_of(run, names)
+    pure = frozenset(step for step, count in counts.items() if run.counts[step] == count)
+    steps, kept = _steps_of_envs(run, names, single - pure)
+    whole = run.steps.drop(columns="complete", errors="ignore")
+    tables = [whole[whole["step"].isin(pure)], steps]
+    kept |= pure
+    if rest := counts.keys() - kept:
+        held = run.pieces((*_GROUPED, *run.metrics), {"env": names})
+        tables.append(_averaged(run, (_at_steps(rows, frozenset(rest)) for rows in held)))
+    table = tidied(pd.concat(tables, ignore_index=True), run.metrics)
+    return EnvsRun(**_kept(run, table, counts), whole=run, names=names, kept=kept, pure=pure)
+
+
+def _counts_of(run: Run, names: Sequence[str]) -> tuple[dict[int, int], frozenset[int]]:
+    """Rollouts of these environments by step, and the steps that have rollouts of one of them alone."""
+    table = run.part("envs", ("step", "env", "rollouts"))
+    if table is None:
+        return {}, frozenset()
+    own = table.filter(pa.array(_is_one_of(table, names)))
+    steps, of_row = np.unique(_steps(own), return_inverse=True)
+    counts = np.bincount(of_row, weights=own.column("rollouts").to_numpy()).astype(np.int64)
+    single = steps[np.bincount(of_row) == 1]
+    return dict(zip(steps.tolist(), counts.tolist(), strict=True)), frozenset(single.tolist())
+
+
+def _steps_of_envs(
+    run: Run, names: Sequence[str], wanted: frozenset[int]
+) -> tuple[pd.DataFrame, frozenset[int]]:
+    """What is kept of the tables of these steps, each of which has one of the environments, and of
+    which of them.
+    """
+    kept = run.part(env_parts.STEPS, ("env", *_step_columns(run))) if wanted else None
+    if kept is None:
+        return pd.DataFrame({"step": np.zeros(0, np.int64)}), frozenset()
+    own = _is_one_of(kept, names) & _is_at(_steps(kept), wanted)
+    table = kept.filter(pa.array(own)).drop_columns(["env"]).to_pandas()
+    return table, frozenset(table["step"].tolist())
 
 
 def splits_of(run: Run) -> dict[str, dict[int, int]]:
@@ -246,6 +423,11 @@ def splits_of(run: Run) -> dict[str, dict[int, int]]:
     """
     if "split" not in run.columns:
         return {splits.TRAIN: dict(run.counts)} if run.counts else {}
+    if isinstance(run, EnvsRun):
+        every = {name: of_split(run.whole, name) for name in splits_of(run.whole)}
+        held = {name: dict(narrowed(own, run.names).counts) for name, own in every.items()}
+        found = {name: counts for name, counts in held.items() if counts}
+        return {name: found[name] for name in splits.in_order(found)}
     counts = run.part(splits.COUNTS, ("step", "split", "rollouts"))
     if counts is None:  # an index of before splits were counted
         rows = run.chosen(("split",))
@@ -264,13 +446,15 @@ def of_split(run: Run, name: str) -> Run:
     found = splits_of(run)
     if {*found} <= {name}:
         return run
+    if isinstance(run, EnvsRun):
+        return narrowed(of_split(run.whole, name), run.names)
     counts = found.get(name, {})
     mixed = frozenset(step for step, count in counts.items() if run.counts[step] != count)
     kept = _kept_steps(run, name, counts, mixed)
     if kept is None:
         pieces = run.pieces((*_GROUPED, *run.metrics))
         own = (rows[splits.of_rows(rows["split"], name)] for rows in pieces)
-        steps = _averaged(run, own)[0]
+        steps = _averaged(run, own)
     else:
         steps = kept
     return SplitRun(
@@ -308,7 +492,11 @@ def _kept_steps(
     tables = [pure]
     if mixed:
         kept = run.part(splits.STEPS, ("split", *_step_columns(run)))
-        own = None if kept is None else _of_name(kept, name).drop_columns(["split"])
+        own = (
+            None
+            if kept is None
+            else kept.filter(_equals(kept, "split", name)).drop_columns("split")
+        )
         if own is None or not mixed <= {*own.column("step").to_pylist()}:
             return None
         tables.append(own.to_pandas())
@@ -319,16 +507,11 @@ def _step_columns(run: Run) -> tuple[str, ...]:
     return (*dict.fromkeys((*run.steps.columns, "ranks", "groups", "zero_std_group_fraction")),)
 
 
-def _averaged(run: Run, pieces: Iterable[pd.DataFrame]) -> tuple[pd.DataFrame, dict[int, int]]:
-    """The table of steps of these rollouts, whole steps at a time, and how many each step has."""
-    counts: dict[int, int] = {}
-    tables = [pd.DataFrame({"step": np.array([], np.int64)})]
-    for rows in pieces:
-        table = steps_table(rows, run.metrics)
-        counts |= dict(zip(table["step"].tolist(), table["rollouts"].tolist(), strict=True))
-        tables.append(table)
-    held = tables[1:] or tables
-    return tidied(pd.concat(held, ignore_index=True), run.metrics), counts
+def _averaged(run: Run, pieces: Iterable[pd.DataFrame]) -> pd.DataFrame:
+    """The table of steps of these rollouts, whole steps at a time."""
+    tables = [steps_table(rows, run.metrics) for rows in pieces if len(rows)]
+    none = pd.DataFrame({"step": np.array([], np.int64)})
+    return tidied(pd.concat(tables or [none], ignore_index=True), run.metrics)
 
 
 def _kept(run: Run, steps: pd.DataFrame, counts: Mapping[int, int]) -> dict[str, Any]:

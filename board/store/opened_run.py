@@ -27,6 +27,7 @@ from board.store import step_store
 from board.store.discovery import RunInfo
 from board.store.join_counts import JoinCount
 from board.store.manifest import BrokenIndexError
+from board.store.picked import Picked
 from board.store.segments import PART
 from board.store.shown import Shown
 from board.store.step_parts import loaded
@@ -56,6 +57,7 @@ class _Loaded:
     joined: dict[int, JoinedPlaces] = field(default_factory=dict[int, JoinedPlaces])
     totals: dict[str, float] = field(default_factory=dict[str, float])
     parts: dict[str, pa.Table | None] | None = None
+    picked: dict[str, Picked] = field(default_factory=dict[str, Picked])
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,99 @@
+"""Rows of what is kept of the steps of a run, picked so that they are those of some of its rollouts."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false, reportAttributeAccessIssue=false
+# pyarrow ships without types, and makes its compute functions when it is imported.
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from board.store.tally import IntArray
+
+
+class Parts(Protocol):
+    """What is kept of the steps of a run; see Run."""
+
+    def part(self, kind: str, columns: Sequence[str]) -> pa.Table | None:
+        """As Run.part."""
+        ...
+
+    def part_rows(self, kind: str, columns: Sequence[str], places: IntArray) -> pa.Table:
+        """As Run.part_rows."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where rows are: a kind of part, or a table of its own; places: [n] of them in it, ascending."""
+
+    of: str | pa.Table
+    places: IntArray
+
+    def all_rows(self, run: Parts, columns: Sequence[str]) -> pa.Table:
+        """These rows, with the columns that they have of those named."""
+        table = run.part(self.of, columns) if isinstance(self.of, str) else self.of
+        assert table is not None, "places are of rows that there are"
+        held = table.select([c for c in columns if c in table.column_names])
+        return held if len(self.places) == held.num_rows else held.take(pa.array(self.places))
+
+    def rows(self, run: Parts, columns: Sequence[str], places: IntArray) -> pa.Table:
+        """Some of the rows; places: among these."""
+        if isinstance(self.of, str):
+            return run.part_rows(self.of, columns, self.places[places])
+        held = self.of.select([c for c in columns if c in self.of.column_names])
+        return held.take(pa.array(self.places[places]))
+
+
+@dataclass(frozen=True, slots=True)
+class Picked:
+    """Rows of some sources. order: [rows] the places that they have one source after the other, by
+    which they are in order; None: they are so already.
+    """
+
+    sources: tuple[Source, ...]
+    order: IntArray | None
+
+    def table(self, run: Parts, columns: Sequence[str]) -> pa.Table | None:
+        """All rows with the columns that there are of those named; None where there is no row."""
+        columns = list(dict.fromkeys(columns))
+        tables = [source.all_rows(run, columns) for source in self.sources]
+        if not tables:
+            return None
+        table = pa.concat_tables(tables, promote_options="permissive")
+        return table if self.order is None else table.take(pa.array(self.order))
+
+    def rows(self, run: Parts, columns: Sequence[str], places: IntArray) -> pa.Table:
+        """Some of the rows, in the order of `places`, without reading the others."""
+        columns = list(dict.fromkeys(columns))
+        wanted = places if self.order is None else self.order[places]
+        starts = np.cumsum([0, *(len(source.places) for source in self.sources)])
+        of = np.searchsorted(starts, wanted, side="right") - 1
+        tables = [
+            source.rows(run, columns, wanted[of == number] - starts[number])
+            for number, source in enumerate(self.sources)
+            if (of == number).any() or len(self.sources) == 1
+        ]
+        table = pa.concat_tables(tables, promote_options="permissive")
+        if len(tables) < 2:
+            return table
+        back = np.empty(len(wanted), np.int64)
+        back[np.argsort(of, kind="stable")] = np.arange(len(wanted))
+        return table.take(pa.array(back))
+
+
+def picked(found: Iterable[tuple[Source, Sequence[IntArray]]]) -> Picked:
+    """The rows of these sources. With each: its keys, [n] each, by which its rows are ordered, the steps
+    first; those of equal keys stay in the order of the sources.
+    """
+    held = [(source, keys) for source, keys in found if len(source.places)]
+    sources = tuple(source for source, _ in held)
+    if len(held) < 2:
+        return Picked(sources, None)
+    columns = [np.concatenate(one) for one in zip(*(keys for _, keys in held), strict=True)]
+    return Picked(sources, np.lexsort(columns[::-1]))
