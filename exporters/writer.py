@@ -12,29 +12,24 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from exporters.batch import Batch, Place, count_rollouts, take_padded
+from exporters.batch import count_rollouts, take_padded
 from exporters.files import default_attempt, file_part
-from exporters.journal import Item, Journal
+from exporters.intake import Intake, Take
+from exporters.journal import Journal
 from exporters.packed import take_packed
 from exporters.ragged import take_ragged
-from exporters.room import Room, Spare
 from exporters.run_document import describe_run
 from exporters.sampling import GroupSampler
 from exporters.settings import Settings, rank_of_launch, size_of_launch
-from exporters.snapshot import Copies, is_capturing
-from exporters.step_end import take_step_end
 from exporters.tally import Tally
 from exporters.termination import drain_on_sigterm
-from exporters.worker import Worker
 
-# How far back a late `log` of an earlier step still continues that step's numbering.
-_STEPS_WITH_OPEN_INDEX = 8
 _SECONDS_TO_CLOSE = 30.0
 
 
@@ -111,16 +106,12 @@ class RolloutExporter:
         self._every = every_n_steps
         self._strict = os.environ.get("ROLLOUT_EXPORT_STRICT") == "1" if strict is None else strict
         self._tally = Tally()
-        self._next_index: dict[int, int] = {}
-        self._spare = Spare(queue_bytes)
         self._process = os.getpid()
         self._open = False
-        self._calls, self._closing = threading.RLock(), threading.Lock()
-        self._closed = threading.Event()
+        self._closing, self._closed = threading.Lock(), threading.Event()
         self.attempt = ""
-        self._worker: Worker[Item] | None = None
         self._journal: Journal | None = None
-        self._sampler = None if max_samples_per_step is None else GroupSampler(max_samples_per_step)
+        self._intake: Intake | None = None
         if not enabled:
             return
         settings = Settings(
@@ -295,15 +286,8 @@ class RolloutExporter:
         """Says that this rank logged all of `step`; `metrics` are kept with it."""
         try:
             step = int(step)
-            if not self.wants(step) or is_capturing():
-                return
-            refused: dict[str, str] = {}
-            end = take_step_end(step, metrics, refused)
-            for name, reason in refused.items():
-                self._tally.refuse(step, name, reason)
-                if self._strict:
-                    raise ValueError(f"step {step}: {name}: {reason}")
-            self._put(end, 0, step)
+            if self._intake is not None and self.wants(step):
+                self._intake.end_step(step, metrics)
         except Exception as error:
             self._tally.fail("end_step", error)
             if self._strict:
@@ -314,12 +298,12 @@ class RolloutExporter:
 
         With `max_samples_per_step` the rollouts of a step wait for its end.
         """
-        worker = self._worker
-        return worker.flush(timeout) if worker and os.getpid() == self._process else True
+        intake = self._intake
+        return intake.flush(timeout) if intake and os.getpid() == self._process else True
 
     def close(self, timeout: float = _SECONDS_TO_CLOSE) -> None:
         """Writes what is queued and the closing line. A second call and a forked child do nothing."""
-        if os.getpid() != self._process or self._journal is None:
+        if os.getpid() != self._process or self._intake is None:
             return
         with self._closing:
             if not self._open:
@@ -327,15 +311,8 @@ class RolloutExporter:
             self._open = False
         atexit.unregister(self.close)
         self._undo_sigterm()
-        deadline = time.monotonic() + timeout
         try:
-            if self._worker is not None and not self._worker.stop(timeout):
-                for item in self._worker.waiting:
-                    if isinstance(item, Batch):
-                        self._tally.add_to_step("lost", item.place.step, len(item.rows))
-                # The thread may still be inside a write: a second writer would tear its line.
-                raise TimeoutError(f"queue not empty after {timeout:g} s")
-            self._journal.close(max(0.0, deadline - time.monotonic()))
+            self._intake.close(timeout)
         except Exception as error:
             self._tally.fail("close", error)
         finally:
@@ -344,7 +321,7 @@ class RolloutExporter:
     def disable_in_child(self) -> None:
         """Called in a forked process: the file and the locks belong to the parent."""
         self._open = False
-        self._worker = None
+        self._intake = None
         self._tally = Tally()
 
     # What torch.compile looks for: these calls are not for it to trace.
@@ -358,25 +335,20 @@ class RolloutExporter:
         self.attempt = settings.attempt or default_attempt(self.world_size, now)
         settings = replace(settings, attempt=self.attempt)
         pieces = tokenizer if settings.dialect == "rllb" else None
+        limit = settings.max_samples_per_step
+        sampler = None if limit is None else GroupSampler(limit)
         try:
             settings.folder.mkdir(parents=True, exist_ok=True)
             if self.rank == 0:
                 describe_run(settings, started, run, tokenizer)
-            self._journal = Journal(settings, started, self._tally, self._sampler, pieces)
+            self._journal = Journal(settings, started, self._tally, sampler, pieces)
         except OSError as error:
             error.add_note(
                 f"Rollouts cannot be written to {settings.folder}: pass an out_dir that this process "
                 "may make and write to, or enabled=False."
             )
             raise
-        if settings.mode == "thread":
-            self._worker = Worker(
-                self._journal.handle,
-                queue_bytes=settings.queue_bytes,
-                max_steps=settings.max_inflight_steps,
-                on_full=settings.on_full,
-                full_timeout=settings.full_timeout,
-            )
+        self._intake = Intake(settings, self._journal, self._tally, sampler, strict=self._strict)
         self._open = True
         _live.add(self)
         atexit.register(self.close)
@@ -390,9 +362,7 @@ class RolloutExporter:
 
     def _log(
         self,
-        take: Callable[
-            [Copies, Place, Mapping[str, Any], Mapping[str, Any], Mapping[str, Any]], Batch
-        ],
+        take: Take,
         step: int,
         micro_step: int,
         frame: Mapping[str, Any],
@@ -402,46 +372,13 @@ class RolloutExporter:
     ) -> None:
         try:
             step = int(step)
-            if not self.wants(step):
-                return
-            if is_capturing():
-                self._tally.add("skipped:capture")
-                return
-            present = {name: value for name, value in arrays.items() if value is not None}
-            with self._calls:
-                place = Place(step, int(micro_step), self._next_index.get(step, 0))
-                copies = Copies(Room(self._spare))
-                self._accept(take(copies, place, frame, present, meta or {}))
+            if self._intake is not None and self.wants(step):
+                self._intake.log(take, step, int(micro_step), frame, arrays, meta or {})
         except Exception as error:
             self._lose_call(step, count_rollouts(rollouts))
             self._tally.fail("log", error)
             if self._strict:
                 raise
-
-    def _accept(self, batch: Batch) -> None:
-        step = batch.place.step
-        for name, reason in batch.refused.items():
-            self._tally.refuse(step, name, reason)
-        if self._strict:
-            batch.demand_all()
-        self._next_index[step] = batch.place.first_index + batch.size
-        while len(self._next_index) > _STEPS_WITH_OPEN_INDEX:
-            del self._next_index[min(self._next_index)]
-        if self._sampler is not None:
-            rows = self._sampler.admit(step, [batch.group(row) for row in range(batch.size)])
-            self._tally.add_to_step("sampled_out", step, batch.size - len(rows))
-            batch = replace(batch, rows=rows)
-        if batch.rows and not self._put(batch, batch.nbytes, step):
-            self._tally.add("dropped", len(batch.rows))
-            self._tally.add_to_step("lost", step, len(batch.rows))
-            self._tally.warn(f"step {step}: queue full, {len(batch.rows)} rollouts dropped")
-
-    def _put(self, item: Item, nbytes: int, step: int) -> bool:
-        if self._worker is not None:
-            return self._worker.put(item, nbytes, step)
-        if self._journal is not None:
-            self._journal.handle(item)
-        return True
 
     def _lose_call(self, step: Any, rollouts: int) -> None:
         if isinstance(step, int):
