@@ -77,18 +77,21 @@ def click_point(page: Page, chart: int, trace: int, point: int) -> None:
     plot = page.locator(".js-plotly-plot").nth(chart)
     plot.locator(".nsewdrag").scroll_into_view_if_needed()
     told = page.locator(".hoverlayer .hovertext").first
+    at: list[list[float] | None] = [None]
 
     def points() -> bool:
-        # Measured anew: a page that runs again may draw the chart again, elsewhere.
-        place = plot.evaluate(_PLACE, [trace, point])
-        if place is not None:
-            page.mouse.move(place[0] - 3, place[1])
-            page.mouse.move(*place)
-        return told.is_visible()
+        # Measured anew until it rests: a page that runs again may draw the chart again, elsewhere.
+        at.append(plot.evaluate(_PLACE, [trace, point]))
+        before, now = at[-2:]
+        if now is not None:
+            page.mouse.move(now[0] - 3, now[1])
+            page.mouse.move(*now)
+        return before == now and told.is_visible()
 
     until(page, f"point {point} of trace {trace} of chart {chart} under the pointer", points)
-    page.mouse.down()
-    page.mouse.up()
+    place = at[-1]
+    assert place is not None
+    page.mouse.click(*place)
 
 
 def click_row(page: Page, table: int, row: int) -> None:

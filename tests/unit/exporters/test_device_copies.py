@@ -107,7 +107,7 @@ def test_a_column_on_a_device_is_refused_because_reading_it_would_wait(
 def test_nothing_is_logged_while_a_graph_is_captured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("exporters.writer.is_capturing", lambda: True)
+    monkeypatch.setattr("exporters.intake.is_capturing", lambda: True)
     with RolloutExporter(tmp_path) as exporter:
         exporter.log(1, prompt_ids=[[1]], response_ids=[[2]])
     assert exporter.counts["skipped:capture"] == 1
