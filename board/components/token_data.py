@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from board.core.metrics import Kind, Metric
+from board.core.metrics import RATIOS, Kind, Metric
 from board.core.topk import TopK
 
 TokenValues = npt.NDArray[np.floating] | npt.NDArray[np.integer] | npt.NDArray[np.bool_]
@@ -25,7 +25,6 @@ recorded is masked (np.ma.MaskedArray)."""
 _LOW_IS_NOTABLE: Final = frozenset(
     {"logprobs", "old_logprobs", "sampling_logprobs", "ref_logprobs", "prob", "ref_prob"}
 )
-_CENTRED_ON_ONE: Final = frozenset({"importance_ratio", "mismatch_ratio"})
 _LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
@@ -96,7 +95,7 @@ class TokenSegment:
 
 def spec_of(metric: Metric) -> TokenMetricSpec:
     """The spec of a metric that the board knows. Ratios diverge around 1."""
-    ratio = metric.name in _CENTRED_ON_ONE
+    ratio = metric.name in RATIOS
     return TokenMetricSpec(
         label=metric.label,
         unit=metric.unit,

@@ -122,6 +122,16 @@ def mismatch_ratio(logprobs: npt.ArrayLike, sampling_logprobs: npt.ArrayLike) ->
     return _ratio(_difference(logprobs, sampling_logprobs))
 
 
+def engine_ratio(old_logprobs: npt.ArrayLike, sampling_logprobs: npt.ArrayLike) -> FloatArray:
+    """exp(old_logprobs - sampling_logprobs), trainer before its updates over sampler; no unit.
+
+    The weight that TIS truncates and the ratio that IcePop bounds. Sources: verl@1dda039
+    verl/trainer/ppo/rollout_corr_helper.py; TRL@f2cd577 trl/trainer/grpo_trainer.py; NeMo-RL@7ea279a
+    nemo_rl/algorithms/loss/loss_functions.py, prev_logprobs - generation_logprobs.
+    """
+    return _ratio(_difference(old_logprobs, sampling_logprobs))
+
+
 def mismatch_kl(logprobs: npt.ArrayLike, sampling_logprobs: npt.ArrayLike) -> FloatArray:
     """KL(sampler‖trainer), r - 1 - log r with r = exp(logprobs - sampling_logprobs), in nats.
 

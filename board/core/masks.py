@@ -7,7 +7,7 @@ sampled, not to the training that would have followed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, cast
 
@@ -46,7 +46,8 @@ class Threshold:
 class MaskRule:
     """One rule. A token is hit below the bound of `low` or above the bound of `high`.
 
-    metric: the token metric that is compared. low, high: None for no such bound.
+    metric: the token metric that is compared; stand_in: what is where that is not recorded, empty for
+        nothing. low, high: None for no such bound.
     by_sign: only the upper bound counts for tokens with a positive advantage, only the lower one for
         those with a negative advantage. at_zero: which bound counts where the advantage is zero.
     effect: what happens to the tokens: "masked" or "capped".
@@ -62,6 +63,11 @@ class MaskRule:
     by_sign: bool = False
     at_zero: AtZero = "none"
     effect: Literal["masked", "capped"] = "masked"
+    stand_in: str = ""
+
+    def compared(self, known: Container[str]) -> str | None:
+        """Which of the token metrics that are known the rule goes by; None where it can't be applied."""
+        return next((name for name in (self.metric, self.stand_in) if name in known), None)
 
     def signs(self, bound: Side) -> str:
         """The advantages A of the tokens that a bound stops, in words; empty for all."""
@@ -100,24 +106,26 @@ RULES: Final[Mapping[str, MaskRule]] = {
         MaskRule(
             "icepop",
             "IcePop, ratio bounds",
-            "mismatch_ratio",
+            "engine_ratio",
             Threshold("α", 0.5, 0.0, 1.0, 0.005),
             Threshold("β", 5.0, 1.0, 10.0, 0.05),
-            "ratio < α or ratio > β; ratio = exp(logprobs - sampling_logprobs), where verl has "
-            "old_logprobs for logprobs",
+            "ratio < α or ratio > β; ratio = exp(old_logprobs - sampling_logprobs), logprobs where "
+            "old_logprobs are not recorded",
             'IcePop, arXiv 2510.18855; verl@1dda039 rollout_is_threshold "0.5_5.0"',
+            stand_in="mismatch_ratio",
         ),
         MaskRule(
             "tis",
             "TIS, truncated weight",
-            "mismatch_ratio",
+            "engine_ratio",
             None,
             Threshold("C", 2.0, 1.0, 10.0, 0.05),
-            "ratio > C, whose weight becomes C; ratio = exp(logprobs - sampling_logprobs), where verl "
-            "and TRL have old_logprobs for logprobs",
+            "ratio > C, whose weight becomes C; ratio = exp(old_logprobs - sampling_logprobs), logprobs "
+            "where old_logprobs are not recorded",
             "Truncated importance sampling, Yao et al. 2025, Your Efficient RL Framework Secretly "
             "Brings You Off-Policy RL Training; verl@1dda039 rollout_is_threshold 2.0",
             effect="capped",
+            stand_in="mismatch_ratio",
         ),
     )
 }
@@ -235,8 +243,8 @@ def hit(
 ) -> BoolArray:
     """Which tokens a rule hits.
 
-    values: [R] of rule.metric. numbers: by the names of the rule's thresholds; the default where one
-    is left out. advantages: [R], needed by rules that go by their sign.
+    values: [R] of what the rule compares. numbers: by the names of the rule's thresholds; the default
+    where one is left out. advantages: [R], needed by rules that go by their sign.
     Returns [R]; False where the value or, by sign, the advantage is NaN: nothing is known to be hit.
     Raises ValueError when advantages are needed and missing, or of another length.
     """

@@ -110,6 +110,13 @@ TOKEN_METRICS: Final[Mapping[str, Metric]] = {
             "exp(logprobs - sampling_logprobs)",
         ),
         Metric(
+            "engine_ratio",
+            "Engine ratio, old policy / sampler",
+            "",
+            "exp(old_logprobs - sampling_logprobs)",
+            source="TIS, Yao et al. 2025; IcePop, arXiv 2510.18855",
+        ),
+        Metric(
             "mismatch_kl",
             "KL(sampler‖trainer), mismatch",
             "nats",
@@ -248,6 +255,7 @@ DERIVED: Final[Mapping[str, Derived]] = {
     "k3": Derived(("logprobs", "ref_logprobs"), kl.k3),
     "importance_ratio": Derived(("logprobs", "old_logprobs"), kl.importance_ratio),
     "mismatch_ratio": Derived(("logprobs", "sampling_logprobs"), kl.mismatch_ratio),
+    "engine_ratio": Derived(("old_logprobs", "sampling_logprobs"), kl.engine_ratio),
     "mismatch_kl": Derived(("logprobs", "sampling_logprobs"), kl.mismatch_kl),
     "k3_clamped": Derived(("logprobs", "ref_logprobs"), kl.k3_clamped),
     "log_ratio": Derived(("logprobs", "ref_logprobs"), kl.log_ratio),
@@ -256,6 +264,9 @@ DERIVED: Final[Mapping[str, Derived]] = {
     "prob": Derived(("logprobs",), kl.probability),
     "ref_prob": Derived(("ref_logprobs",), kl.probability),
 }
+
+RATIOS: Final = frozenset({"importance_ratio", "mismatch_ratio", "engine_ratio"})
+"""Token metrics that are exp of the difference of the two arrays they need, and 1 where these agree."""
 
 
 def token_metrics(recorded: Mapping[str, FloatArray]) -> dict[str, FloatArray]:

@@ -50,73 +50,83 @@ class Apart:
     ess: float
 
 
-@np.errstate(over="ignore")
-def apart(d: FloatArray) -> Apart:
-    """How far two policies are apart by the log-ratios [n] of sampled tokens; NaN is left out."""
-    d = d[np.isfinite(d)]
-    if not len(d):
+def apart(d: FloatArray, columns: FloatArray | None = None) -> Apart:
+    """How far two policies are apart by the log-ratios [n] of sampled tokens; NaN is left out.
+
+    columns: [4, n], takes d, |d|, k3 = r - 1 - d and exp|d| - 1 of every token, 0 where d is left out.
+    """
+    largest = 0.0
+    sums = np.zeros(len(_SUMS))
+    for start in range(0, len(d), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        own, size = _sums(d[block], None if columns is None else columns[:, block])
+        sums += own
+        largest = max(largest, size)
+    tokens = int(sums[0])
+    if not tokens:
         nan = float("nan")
         return Apart(0, nan, nan, nan, nan, nan, nan, nan, nan, nan, nan)
-    blocks: list[tuple[np.float64, ...]] = [
-        _sums(d[start : start + _BLOCK]) for start in range(0, len(d), _BLOCK)
-    ]
-    means: list[float] = (np.array(blocks).sum(axis=0) / len(d)).tolist()
-    k1, k3, r_d, reverse_k3, flipped_k3, grown, r, squares = means
+    means = dict(zip(_SUMS, (sums / tokens).tolist(), strict=True))
+    squares = means["rise²"] + 2 * means["rise"]  # r² - 1
     return Apart(
-        tokens=len(d),
-        d_mean=k1,
-        d_largest=min(float(np.abs(d).max()), kl.MAX_LOG_RATIO),
-        forward_k1=-k1,
-        forward_k3=k3,
-        reverse_k1=r_d,
-        reverse_k3=reverse_k3,
-        flipped_k3=flipped_k3,
-        multiplicative=grown + 1.0,
-        chi2=squares - 1.0,
-        ess=r**2 / squares,
+        tokens=tokens,
+        d_mean=means["d"],
+        d_largest=largest,
+        forward_k1=-means["d"],
+        forward_k3=means["k3"],
+        reverse_k1=means["rise d"] + means["d"],
+        reverse_k3=means["rise d"] - means["k3"],
+        flipped_k3=means["flipped"],
+        multiplicative=means["grown"] + 1.0,
+        chi2=squares,
+        ess=(1.0 + means["rise"]) ** 2 / (1.0 + squares),
     )
 
 
-def _sums(d: FloatArray) -> tuple[np.float64, ...]:
-    """Over the tokens of a block, of what `apart` takes means of."""
-    d = np.clip(d, -kl.MAX_LOG_RATIO, kl.MAX_LOG_RATIO)
+_SUMS: Final = ("tokens", "d", "k3", "rise d", "flipped", "grown", "rise", "rise²")
+_MODERATE: Final = -10.0
+"""Above it, 1/r is had from r - 1 with eleven digits or more."""
+
+
+def _sums(d: FloatArray, columns: FloatArray | None) -> tuple[tuple[float, ...], float]:
+    """Over the tokens of a block what `apart` takes means of, and the largest |d|."""
+    to = [None] * 4 if columns is None else [*columns]
+    known = np.isfinite(d)
+    tokens = int(np.count_nonzero(known))
+    if tokens < len(d):
+        d = np.where(known, d, 0.0)  # adds nothing to any of the sums
+    d = np.clip(d, -kl.MAX_LOG_RATIO, kl.MAX_LOG_RATIO, out=to[0])
+    size = np.abs(d, out=to[1])
     rise = np.expm1(d)  # r - 1, with the digits that exp() loses
-    r = rise + 1.0
-    fall = -rise / r  # 1/r - 1
-    r_d = r * d
-    return (
+    fall = -rise / (rise + 1.0) if d.min() > _MODERATE else np.expm1(-d)  # 1/r - 1
+    k3 = np.maximum(rise - d, 0.0, out=to[2])
+    grown = np.maximum(rise, fall, out=to[3])
+    flipped = np.maximum(fall + d, 0.0)
+    sums = (
         d.sum(),
-        np.maximum(rise - d, 0.0).sum(),
-        r_d.sum(),
-        (r_d - rise).sum(),
-        np.maximum(fall + d, 0.0).sum(),
-        np.maximum(rise, fall).sum(),
-        r.sum(),
-        (r * r).sum(),
+        k3.sum(),
+        _dot(rise, d),
+        flipped.sum(),
+        grown.sum(),
+        rise.sum(),
+        _dot(rise, rise),
     )
+    return (tokens, *map(float, sums)), float(size.max())
 
 
 def log_ratio(tokens: StepTokens) -> FloatArray | None:
     """[T] logprobs - sampling_logprobs, NaN outside the loss; None where either is not recorded."""
-    return _difference(tokens, "logprobs", "sampling_logprobs")
+    return tokens.log_ratio("logprobs", "sampling_logprobs")
 
 
 def engine_ratio(tokens: StepTokens) -> FloatArray | None:
     """[T] old_logprobs - sampling_logprobs: two programs with the same weights; else as log_ratio."""
-    return _difference(tokens, "old_logprobs", "sampling_logprobs")
+    return tokens.log_ratio("old_logprobs", "sampling_logprobs")
 
 
 def stale_ratio(tokens: StepTokens) -> FloatArray | None:
     """[T] logprobs - old_logprobs: what updates since then changed; else as log_ratio."""
-    return _difference(tokens, "logprobs", "old_logprobs")
-
-
-def _difference(tokens: StepTokens, second: str, first: str) -> FloatArray | None:
-    if second not in tokens.arrays or first not in tokens.arrays:
-        return None
-    with np.errstate(invalid="ignore"):
-        d = tokens.arrays[second] - tokens.arrays[first]
-    return np.where(tokens.in_loss, d, np.nan)
+    return tokens.log_ratio("logprobs", "old_logprobs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,27 +146,37 @@ class Decomposition:
     cross_share: float
 
 
-def decompose(tokens: StepTokens) -> Decomposition | None:
-    """The mismatch of a step; None where logprobs or sampling_logprobs are not recorded."""
-    total = log_ratio(tokens)
-    if total is None:
+def decompose(tokens: StepTokens, total: Apart | None = None) -> Decomposition | None:
+    """The mismatch of a step; None where logprobs or sampling_logprobs are not recorded.
+
+    total: that of log_ratio(tokens), where it is at hand.
+    """
+    whole, engine, stale = log_ratio(tokens), engine_ratio(tokens), stale_ratio(tokens)
+    if whole is None:
         return None
-    engine, stale = engine_ratio(tokens), stale_ratio(tokens)
+    total = total or apart(whole)
     nan = float("nan")
     if engine is None or stale is None:
-        return Decomposition(apart(total), None, None, nan, nan, nan)
+        return Decomposition(total, None, None, nan, nan, nan)
+    return Decomposition(total, apart(engine), apart(stale), *_shares(engine, stale))
+
+
+def _shares(engine: FloatArray, stale: FloatArray) -> tuple[float, float, float]:
+    """Of the squares of the whole log-ratios: the engine's, staleness's, and the cross term's."""
     known = np.isfinite(engine) & np.isfinite(stale)
-    squares = float(((engine + stale)[known] ** 2).sum())
+    if not known.all():
+        engine, stale = engine[known], stale[known]
+    whole = engine + stale
+    squares = _dot(whole, whole)
     if squares == 0:
-        return Decomposition(apart(total), apart(engine), apart(stale), nan, nan, nan)
-    return Decomposition(
-        apart(total),
-        apart(engine),
-        apart(stale),
-        float((engine[known] ** 2).sum()) / squares,
-        float((stale[known] ** 2).sum()) / squares,
-        float((2 * engine * stale)[known].sum()) / squares,
-    )
+        return (float("nan"),) * 3
+    cross = 2 * _dot(engine, stale)
+    return _dot(engine, engine) / squares, _dot(stale, stale) / squares, cross / squares
+
+
+def _dot(a: FloatArray, b: FloatArray) -> float:
+    """Without the threads of BLAS, which wait for each other longer than they take."""
+    return float(np.einsum("i,i", a, b))
 
 
 @dataclass(frozen=True, slots=True)

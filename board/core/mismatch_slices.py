@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from board.core import kl
 from board.core.kl import FloatArray
-from board.core.step_tokens import IntArray, StepTokens
+from board.core.mismatch import apart
+from board.core.step_tokens import StepTokens
 from board.core.token_kinds import KINDS
 
 PROBABILITY_EDGES: Final = (0.0, 0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 1.0)
 POSITION_BINS: Final = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Slice:
+class Slice(NamedTuple):
     """Tokens of one sort. d_mean, d_abs: mean of d and of |d|; k3: KL(sampler‖trainer), in nats."""
 
     name: str
@@ -31,71 +32,110 @@ class Slice:
 
 
 class Ratios:
-    """Log-ratios of a step's tokens, with what every way to sort them sums up."""
+    """Log-ratios of a step's tokens, and what every way to sort them sums up.
 
-    def __init__(self, d: FloatArray) -> None:
+    whole: of all tokens that count.
+    """
+
+    def __init__(self, tokens: StepTokens, d: FloatArray) -> None:
         """d: [T], NaN for tokens that do not count."""
-        self.counts = np.isfinite(d)
-        d = np.clip(d[self.counts], -kl.MAX_LOG_RATIO, kl.MAX_LOG_RATIO)
-        size = np.abs(d)
-        self.columns = (d, size, kl.mismatch_kl(d, np.zeros_like(d)), np.exp(size))
-        """Of tokens that count, in the order of Slice: d, |d|, k3 and exp|d|."""
+        self.tokens = tokens
+        self._counts = np.isfinite(d)
+        self._columns = np.empty((4, len(d)))
+        self.whole = apart(d, self._columns)
+
+    def sums(self, codes: npt.NDArray[np.integer], sorts: int) -> FloatArray:
+        """[5, 1 + sorts] how many tokens, and sums of d, |d|, k3 and exp|d| - 1: of none of the sorts,
+        then by sort.
+
+        codes: [T] the sort of each token, below 0 for none.
+        """
+        counts, columns = self._counts, self._columns
+        begins = _stretches(codes)
+        if len(begins) * _LONG < len(codes):
+            counts = np.add.reduceat(counts, begins, dtype=np.int64)
+            columns = np.add.reduceat(columns, begins, axis=1)
+            codes = codes[begins]
+        places = codes.astype(np.intp)
+        places += 1
+        rows = columns if counts.all() and counts is self._counts else (counts, *columns)
+        own = [np.bincount(places, weights=row, minlength=sorts + 1) for row in rows]
+        if rows is columns:  # every token counts
+            own.insert(0, np.bincount(places, minlength=sorts + 1))
+        return np.array(own, np.float64)
+
+    @cached_property
+    def of_pieces(self) -> FloatArray:
+        """[5, 1 + pieces] as sums; the first of tokens that are not known."""
+        return self.sums(self.tokens.codes, len(self.tokens.pieces))
 
 
-def by_kind(tokens: StepTokens, ratios: Ratios) -> list[Slice]:
+_LONG: Final = 8
+"""Stretches of one sort from this many tokens on are summed before they are sorted."""
+
+
+def _stretches(codes: npt.NDArray[np.integer]) -> npt.NDArray[np.intp]:
+    """Where stretches of equal codes begin."""
+    changes = np.flatnonzero(codes[1:] != codes[:-1]) + 1
+    return np.concatenate(([0], changes)) if len(codes) else changes
+
+
+def by_kind(ratios: Ratios) -> list[Slice]:
     """By kind of token, the largest mean |d| first."""
-    found = _slices(tokens.token_kinds.astype(np.int64), KINDS, ratios)
-    return sorted(found, key=lambda part: -part.d_abs)
+    kinds = np.append(KINDS.index("not known"), ratios.tokens.kinds).astype(np.intp)
+    own = [np.bincount(kinds, weights=row, minlength=len(KINDS)) for row in ratios.of_pieces]
+    return _slices(np.array(own), KINDS, largest_first=True)
 
 
-def by_piece(tokens: StepTokens, ratios: Ratios, least: int = 8) -> list[Slice]:
+def by_piece(ratios: Ratios, least: int = 8) -> list[Slice]:
     """By piece, of those with `least` tokens or more; the largest mean |d| first."""
-    found = _slices(tokens.codes.astype(np.int64), tokens.pieces, ratios, least)
-    return sorted(found, key=lambda part: -part.d_abs)
+    pieces = ratios.tokens.pieces
+    return _slices(ratios.of_pieces[:, 1:], pieces, least, largest_first=True)
 
 
-def by_position(tokens: StepTokens, ratios: Ratios, bins: int = POSITION_BINS) -> list[Slice]:
+def by_position(ratios: Ratios, bins: int = POSITION_BINS) -> list[Slice]:
     """By place in the response, in `bins` stretches of equal width up to the longest response."""
-    longest = int(np.diff(tokens.starts).max(initial=0))
+    longest = int(np.diff(ratios.tokens.starts).max(initial=0))
     width = max(-(-longest // bins), 1)
     names = [f"{i * width} to {min((i + 1) * width, longest) - 1}" for i in range(bins)]
-    return _slices(tokens.positions // width, names, ratios)
+    return _sorted(ratios, ratios.tokens.positions // width, names)
 
 
-def by_turn(tokens: StepTokens, ratios: Ratios) -> list[Slice]:
+def by_turn(ratios: Ratios) -> list[Slice]:
     """By number of the turn within the response; empty where turns are not known."""
-    if not len(tokens.turns):
+    turns = ratios.tokens.turns
+    if not len(turns):
         return []
-    names = [f"{i}" for i in range(int(tokens.turns.max(initial=0)) + 1)]
-    return _slices(tokens.turns.astype(np.int64), names, ratios)
+    names = [f"{i}" for i in range(int(turns.max(initial=0)) + 1)]
+    return _sorted(ratios, turns, names)
 
 
-def by_role(tokens: StepTokens, ratios: Ratios) -> list[Slice]:
+def by_role(ratios: Ratios) -> list[Slice]:
     """By who speaks; empty where not known."""
-    if not len(tokens.role_codes):
-        return []
-    return _slices(tokens.role_codes.astype(np.int64), tokens.roles, ratios)
+    roles = ratios.tokens.role_codes
+    return _sorted(ratios, roles, ratios.tokens.roles) if len(roles) else []
 
 
-def by_probability(tokens: StepTokens, ratios: Ratios) -> list[Slice]:
+def by_probability(ratios: Ratios) -> list[Slice]:
     """By the probability the sampler gave the token."""
-    p = kl.probability(tokens.arrays["sampling_logprobs"])
-    edges = np.array(PROBABILITY_EDGES)
-    bins = np.clip(np.searchsorted(edges, p, side="right") - 1, 0, len(edges) - 2)
-    bins = np.where(np.isfinite(p), bins, -1)
+    given = ratios.tokens.arrays["sampling_logprobs"]
+    bins = np.zeros(len(given), np.int8)
+    for edge in PROBABILITY_EDGES[1:-1]:
+        bins += given >= math.log(edge)
     names = [f"{low:g} to {high:g}" for low, high in pairwise(PROBABILITY_EDGES)]
-    return _slices(bins, names, ratios)
+    return _sorted(ratios, bins, names)
 
 
-def by_lag(tokens: StepTokens, ratios: Ratios) -> list[Slice]:
+def by_lag(ratios: Ratios) -> list[Slice]:
     """By staleness: the step less the policy_version that sampled; empty where not recorded."""
+    tokens = ratios.tokens
     if "policy_version" not in tokens.numbers:
         return []
     lags = tokens.step - tokens.numbers["policy_version"]
     known = np.unique(lags[np.isfinite(lags)])
     of_rollout = np.where(np.isfinite(lags), np.searchsorted(known, lags), -1)
     names = [f"{lag:g}" for lag in known.tolist()]
-    return _slices(of_rollout.astype(np.int64)[tokens.rollout_of], names, ratios)
+    return _sorted(ratios, of_rollout[tokens.rollout_of], names)
 
 
 def pooled(slices: Iterable[Slice]) -> list[Slice]:
@@ -113,16 +153,20 @@ def _merged(parts: Sequence[Slice]) -> Slice:
     return Slice(parts[0].name, tokens, *(float(total) / tokens for total in sums))
 
 
-def _slices(codes: IntArray, names: Sequence[str], ratios: Ratios, least: int = 1) -> list[Slice]:
-    """codes: [T] place of each token's sort in names, below 0 for none. least: tokens of a sort."""
-    places, bins = codes[ratios.counts] + 1, len(names) + 1
-    counts = np.bincount(places, minlength=bins)
-    kept = np.flatnonzero(counts[1:] >= least) + 1
-    totals = [np.bincount(places, weights=values, minlength=bins) for values in ratios.columns]
-    means = np.stack([total[kept] / counts[kept] for total in totals], axis=1)
-    return [
-        Slice(names[place - 1], count, *own)
-        for place, count, own in zip(
-            kept.tolist(), counts[kept].tolist(), means.tolist(), strict=True
-        )
-    ]
+def _sorted(ratios: Ratios, codes: npt.NDArray[np.integer], names: Sequence[str]) -> list[Slice]:
+    return _slices(ratios.sums(codes, len(names))[:, 1:], names)
+
+
+def _slices(
+    sums: FloatArray, names: Sequence[str], least: int = 1, *, largest_first: bool = False
+) -> list[Slice]:
+    """sums: [5, names] as of Ratios.sums. least: tokens of a sort. largest_first: by mean |d|."""
+    kept = np.flatnonzero(sums[0] >= least)
+    counts, *totals = sums[:, kept]
+    totals[-1] += counts  # exp|d| itself
+    means = np.array(totals) / counts
+    if largest_first:
+        order = np.argsort(-means[1], kind="stable")
+        kept, counts, means = kept[order], counts[order], means[:, order]
+    own = (names[place] for place in kept.tolist())
+    return [*map(Slice._make, zip(own, counts.astype(int).tolist(), *means.tolist(), strict=True))]

@@ -13,12 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from board.core.kl import FloatArray
-from board.core.masks import RULES, BoolArray, MaskRule, Threshold
-from board.core.metrics import DERIVED
+from board.core.masks import RULES, MaskRule, Threshold
+from board.core.metrics import DERIVED, RATIOS
 from board.core.step_tokens import StepTokens
 
 _SIGNS: Final = 4
 _POSITIVE, _NEGATIVE, _ZERO, _UNKNOWN = range(_SIGNS)
+_OUTSIDE: Final = np.int8(_SIGNS)
+"""Of tokens that are not in the loss."""
 Numbers = Mapping[str, Mapping[str, float]]
 """Thresholds by rule, then by their names."""
 
@@ -68,9 +70,12 @@ class _Beyond:
 
 @dataclass(frozen=True, slots=True)
 class RuleCounts:
-    """Of a rule, over the loss tokens of a step. counted: [signs] tokens with a value."""
+    """Of a rule, over the loss tokens of a step. metric: what was compared; counted: [signs] tokens with
+    a value of it.
+    """
 
     rule: str
+    metric: str
     counted: npt.NDArray[np.int64]
     low: _Beyond | None
     high: _Beyond | None
@@ -125,37 +130,59 @@ def count_rules(tokens: StepTokens, own: Numbers | None = None) -> list[RuleCoun
     """
     advantages = tokens.arrays.get("advantages", tokens.per_token("advantage"))
     has_advantages = bool(np.isfinite(advantages).any())
-    signs = _signs(advantages)
-    of_sign = [tokens.in_loss & (signs == sign) for sign in range(_SIGNS)]
+    signs = np.where(tokens.in_loss, _signs(advantages), _OUTSIDE)
+    places = [np.flatnonzero(signs == sign) for sign in range(_SIGNS)]
+    values: dict[str, list[FloatArray]] = {}
     found: list[RuleCounts] = []
     for rule in RULES.values():
-        needs = DERIVED[rule.metric].needs
-        if any(n not in tokens.arrays for n in needs) or (rule.by_sign and not has_advantages):
+        metric = rule.compared(tokens.metric_names)
+        if metric is None or (rule.by_sign and not has_advantages):
             continue
-        values = tokens.metric(rule.metric)
-        found.append(_counts(rule, values, of_sign, (own or {}).get(rule.name, {})))
+        if metric not in values:
+            compared = _compared(tokens, metric)
+            values[metric] = [_finite(compared[place]) for place in places]
+        found.append(_counts(rule, metric, values[metric], (own or {}).get(rule.name, {})))
     return found
 
 
+def _compared(tokens: StepTokens, metric: str) -> FloatArray:
+    """[T] what is compared with bounds: of a ratio its logarithm, which has the same order."""
+    d = tokens.log_ratio(*DERIVED[metric].needs) if metric in RATIOS else None
+    return tokens.metric(metric) if d is None else d
+
+
+def _finite(values: FloatArray) -> FloatArray:
+    finite = np.isfinite(values)
+    return values if finite.all() else values[finite]
+
+
 def _counts(
-    rule: MaskRule,
-    values: FloatArray,
-    of_sign: Sequence[BoolArray],
-    own: Mapping[str, float],
+    rule: MaskRule, metric: str, of_sign: Sequence[FloatArray], own: Mapping[str, float]
 ) -> RuleCounts:
-    ordered = [_ordered(values[own_sign]) for own_sign in of_sign]
+    """of_sign: the values of `_compared` by sign of the advantage."""
     falling = frozenset((_NEGATIVE, _ZERO) if rule.at_zero == "low" else (_NEGATIVE,))
     rising, every = frozenset((_POSITIVE,)), frozenset(range(_SIGNS))
+    low, high = (_numbers_and_bounds(one, metric, own) for one in (rule.low, rule.high))
     return RuleCounts(
         rule.name,
-        np.array([len(part) for part in ordered], np.int64),
-        _beyond(rule.low, ordered, falling if rule.by_sign else every, own, below=True),
-        _beyond(rule.high, ordered, rising if rule.by_sign else every, own, below=False),
+        metric,
+        np.array([len(part) for part in of_sign], np.int64),
+        low and _beyond(*low, of_sign, falling if rule.by_sign else every, below=True),
+        high and _beyond(*high, of_sign, rising if rule.by_sign else every, below=False),
     )
 
 
-def _ordered(values: FloatArray) -> FloatArray:
-    return np.sort(values[np.isfinite(values)])
+def _numbers_and_bounds(
+    threshold: Threshold | None, metric: str, own: Mapping[str, float]
+) -> tuple[FloatArray, FloatArray] | None:
+    if threshold is None:
+        return None
+    numbers = numbers_of(threshold, own)
+    bounds = np.array([threshold.bound(number) for number in numbers.tolist()])
+    if metric not in RATIOS:
+        return numbers, bounds
+    with np.errstate(divide="ignore"):  # no ratio is below 0
+        return numbers, np.log(bounds)
 
 
 def _signs(advantages: FloatArray) -> npt.NDArray[np.int8]:
@@ -169,26 +196,30 @@ def _signs(advantages: FloatArray) -> npt.NDArray[np.int8]:
 
 
 def _beyond(
-    threshold: Threshold | None,
-    ordered: Sequence[FloatArray],
+    numbers: FloatArray,
+    bounds: FloatArray,
+    of_sign: Sequence[FloatArray],
     stopped: frozenset[int],
-    own: Mapping[str, float],
     *,
     below: bool,
-) -> _Beyond | None:
-    """Counts at every number; of signs that the rule does not stop, none. ordered: ascending values."""
-    if threshold is None:
-        return None
-    numbers = numbers_of(threshold, own)
-    bounds = np.array([threshold.bound(number) for number in numbers.tolist()])
+) -> _Beyond:
+    """Counts at every number; of signs that the rule does not stop, none."""
     hits = np.zeros((_SIGNS, len(numbers)), np.uint32)
     for sign in stopped:
-        values = ordered[sign]
-        if below:
-            hits[sign] = np.searchsorted(values, bounds, side="left")
-        else:
-            hits[sign] = len(values) - np.searchsorted(values, bounds, side="right")
+        values = of_sign[sign]
+        hits[sign] = _above(-values, -bounds) if below else _above(values, bounds)
     return _Beyond(numbers, hits, stopped)
+
+
+def _above(values: FloatArray, bounds: FloatArray) -> npt.NDArray[np.int64]:
+    """How many values are above each of the bounds. Most are beyond the first bound alone, if at all:
+    only the others need an order.
+    """
+    first, second = np.unique(bounds)[:2]
+    far = np.sort(values[values > second])
+    hits = len(far) - np.searchsorted(far, bounds, side="right")
+    hits[bounds == first] = np.count_nonzero(values > first)
+    return hits
 
 
 def numbers_of(threshold: Threshold, own: Mapping[str, float]) -> FloatArray:

@@ -90,6 +90,24 @@ class StepTokens:
             return self._by_rollout(name)
         return derived.compute(*(self.arrays[need] for need in derived.needs))
 
+    def log_ratio(self, second: str, first: str) -> FloatArray | None:
+        """[T] array `second` less array `first`, NaN outside the loss; None where one is not recorded.
+
+        Made once: not to be written to.
+        """
+        pair = (second, first)
+        if second not in self.arrays or first not in self.arrays:
+            return None
+        if pair not in self._log_ratios:
+            with np.errstate(invalid="ignore"):
+                d = self.arrays[second] - self.arrays[first]
+            self._log_ratios[pair] = d if self.in_loss.all() else np.where(self.in_loss, d, np.nan)
+        return self._log_ratios[pair]
+
+    @cached_property
+    def _log_ratios(self) -> dict[tuple[str, str], FloatArray]:
+        return {}
+
     def _by_rollout(self, name: str) -> FloatArray:
         derived = DERIVED[name]
         bounds = zip(self.starts[:-1], self.starts[1:], strict=True)

@@ -45,7 +45,7 @@ _ARRAYS: Final = (
 )
 _WHOLE: Final = ReadTokens(_ARRAYS)
 _BRIEF: Final = ReadTokens(_ARRAYS, roles=True)
-_SLICES: Final[Mapping[str, Callable[[StepTokens, Ratios], list[Slice]]]] = {
+_SLICES: Final[Mapping[str, Callable[[Ratios], list[Slice]]]] = {
     "position": by_position,
     "probability": by_probability,
     "kind": by_kind,
@@ -116,16 +116,16 @@ def _of(
     wanted: Sequence[str],
 ) -> StepMismatch:
     d = log_ratio(tokens)
-    ratios = None if d is None else Ratios(d)
-    slices = {} if ratios is None else {n: tuple(_SLICES[n](tokens, ratios)) for n in wanted}
+    ratios = None if d is None else Ratios(tokens, d)
+    slices = {} if ratios is None else {name: tuple(_SLICES[name](ratios)) for name in wanted}
     if slices.get("lag"):
         for name, part in ((ENGINE_LAG, engine_ratio(tokens)), (STALE_LAG, stale_ratio(tokens))):
-            slices[name] = () if part is None else tuple(by_lag(tokens, Ratios(part)))
+            slices[name] = () if part is None else tuple(by_lag(Ratios(tokens, part)))
     return StepMismatch(
         tokens.step,
         len(tokens.indices),
         total,
-        decompose(tokens),
+        decompose(tokens, None if ratios is None else ratios.whole),
         tuple(count_rules(tokens, own)),
         {name: found for name, found in slices.items() if found},
         tuple(sft_nll(tokens)),

@@ -188,6 +188,8 @@ def _codes(
         else:
             of_ids[start : start + read.length] = True
             ids.append(read.tokens.astype(np.float64, copy=False))
+    if ids and of_ids.all():  # nearly all logs
+        return texts.of_ids(np.concatenate(ids))
     if ids:
         codes[of_ids] = texts.of_ids(np.concatenate(ids))
     return codes
@@ -203,9 +205,8 @@ def _joined(
     lengths = np.array([read.length for read in found], np.int64)
     starts = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
     kept = rows.iloc[[read.place for read in found]]
-    names = sorted({name for read in found for name in read.arrays}, key=_rank)
+    names = sorted({name for read in found for name in read.arrays} - {"loss_mask"}, key=_rank)
     arrays = {name: _flat(found, name, starts) for name in names}
-    arrays.pop("loss_mask", None)
     codes = _codes(found, starts, texts)
     kinds = texts.kinds()
     roles = _roles(found, codes, texts.shown, kinds, starts) if what.roles else ((), None, None)
@@ -219,7 +220,7 @@ def _joined(
         indices=indices,
         starts=starts,
         arrays=arrays,
-        in_loss=_in_loss(found),
+        in_loss=_in_loss(found, starts),
         codes=codes,
         pieces=[*texts.shown],
         kinds=kinds,
@@ -264,6 +265,8 @@ def _rank(name: str) -> int:
 
 def _flat(found: list[_Read], name: str, starts: npt.NDArray[np.int64]) -> FloatArray:
     """The array of all rollouts, NaN where a rollout has none."""
+    if all(name in read.arrays for read in found):
+        return np.concatenate([read.arrays[name] for read in found])
     flat = np.full(int(starts[-1]), np.nan)
     for read, start in zip(found, starts.tolist(), strict=False):
         if name in read.arrays:
@@ -271,10 +274,13 @@ def _flat(found: list[_Read], name: str, starts: npt.NDArray[np.int64]) -> Float
     return flat
 
 
-def _in_loss(found: list[_Read]) -> npt.NDArray[np.bool_]:
+def _in_loss(found: list[_Read], starts: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     """A rollout without a loss_mask has all its tokens in the loss."""
-    masks = [read.arrays.get("loss_mask", np.ones(read.length)) for read in found]
-    return np.concatenate(masks) > 0 if masks else np.zeros(0, bool)
+    in_loss = np.ones(int(starts[-1]), bool)
+    for read, start in zip(found, starts.tolist(), strict=False):
+        if "loss_mask" in read.arrays:
+            in_loss[start : start + read.length] = read.arrays["loss_mask"] > 0
+    return in_loss
 
 
 def _roles(

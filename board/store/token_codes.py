@@ -48,14 +48,26 @@ class TokenCodes:
     def of_ids(self, ids: FloatArray) -> npt.NDArray[np.int32]:
         """All ids at once: most occur many times, and each is decoded once."""
         known = np.isfinite(ids)
+        if known.all():
+            return self._of_whole(ids.astype(np.int64))
         codes = np.full(len(ids), -1, np.int32)
-        if known.any():
-            unique, inverse = _distinct(ids[known].astype(np.int64))
-            numbers: list[int] = unique.tolist()
-            self._learn([number for number in numbers if number not in self._codes])
-            own = np.array([self._codes[number] for number in numbers], np.int32)
-            codes[known] = own[inverse]
+        codes[known] = self._of_whole(ids[known].astype(np.int64))
         return codes
+
+    def _of_whole(self, ids: IntArray) -> npt.NDArray[np.int32]:
+        if not len(ids) or (ids.min() >= 0 and ids.max() <= _LARGEST_ID):
+            table = np.zeros(int(ids.max(initial=0)) + 1, np.int32)
+            table[ids] = 1
+            distinct = np.flatnonzero(table)
+            table[distinct] = self._of_distinct(distinct)
+            return table[ids]
+        distinct, places = np.unique(ids, return_inverse=True)
+        return self._of_distinct(distinct)[places]
+
+    def _of_distinct(self, ids: IntArray) -> npt.NDArray[np.int32]:
+        numbers: list[int] = ids.tolist()
+        self._learn([number for number in numbers if number not in self._codes])
+        return np.array([self._codes[number] for number in numbers], np.int32)
 
     def _learn(self, ids: list[int]) -> None:
         first = len(self.shown)
@@ -77,15 +89,3 @@ class TokenCodes:
         special = [place - first for place in self._special if place >= first]
         self._kinds = np.append(self._kinds, kinds_of(self.shown[first:], special))
         return self._kinds
-
-
-def _distinct(ids: IntArray) -> tuple[IntArray, IntArray]:
-    """(ids that occur, [n] the place of each id among them); by a table where ids are small."""
-    if ids.min() < 0 or ids.max() > _LARGEST_ID:
-        unique, inverse = np.unique(ids, return_inverse=True)
-        return unique, inverse
-    places = np.zeros(int(ids.max()) + 1, np.int64)
-    places[ids] = 1
-    unique = np.flatnonzero(places)
-    places[unique] = np.arange(len(unique))
-    return unique, places[ids]

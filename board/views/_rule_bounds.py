@@ -67,6 +67,17 @@ def show_rules(run: Run, found: StepMismatch) -> None:
             "stops none. Bounds are the papers' unless the run's settings or you set them; the sources "
             "stand beside the fields under Bounds."
         )
+        standing_in = [
+            RULES[one.rule].label for one in found.rules if one.metric == RULES[one.rule].stand_in
+        ]
+        if standing_in:
+            st.caption(
+                plain(
+                    f"old_logprobs are not recorded at this step: {'; '.join(standing_in)} go by "
+                    "logprobs, the trainer as it is.",
+                    300,
+                )
+            )
         lacking = [RULES[name].label for name in RULES if name not in {r.rule for r in shares}]
         if lacking:
             st.caption(plain(f"Not recorded for: {'; '.join(lacking)}.", 300))

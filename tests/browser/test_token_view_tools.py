@@ -20,7 +20,8 @@ def count_of(name: str, numbers: dict[str, float]) -> int:
     """Loss tokens that Python's rule hits in the case "masks"."""
     content = masked()
     metrics, rule = content["metrics"], RULES[name]
-    hits = hit(rule, metrics[rule.metric], numbers, metrics["advantages"])
+    compared = rule.compared(metrics) or ""
+    hits = hit(rule, metrics[compared], numbers, metrics["advantages"])
     return int((hits & (content["loss_mask"] > 0)).sum())
 
 

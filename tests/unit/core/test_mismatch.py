@@ -67,14 +67,14 @@ def test_slices_hold_every_token_once() -> None:
     d = mismatch.log_ratio(tokens)
     assert d is not None
     for parts in (
-        mismatch_slices.by_kind(tokens, Ratios(d)),
-        mismatch_slices.by_position(tokens, Ratios(d), 3),
-        mismatch_slices.by_probability(tokens, Ratios(d)),
-        mismatch_slices.by_lag(tokens, Ratios(d)),
+        mismatch_slices.by_kind(Ratios(tokens, d)),
+        mismatch_slices.by_position(Ratios(tokens, d), 3),
+        mismatch_slices.by_probability(Ratios(tokens, d)),
+        mismatch_slices.by_lag(Ratios(tokens, d)),
     ):
         assert sum(part.tokens for part in parts) == 6
         assert sum(part.tokens * part.d_mean for part in parts) == pytest.approx(d.sum())
-    assert [part.name for part in mismatch_slices.by_lag(tokens, Ratios(d))] == ["0", "2"]
+    assert [part.name for part in mismatch_slices.by_lag(Ratios(tokens, d))] == ["0", "2"]
 
 
 def test_tokens_outside_the_loss_are_in_no_slice() -> None:
@@ -82,7 +82,7 @@ def test_tokens_outside_the_loss_are_in_no_slice() -> None:
     tokens = step_tokens([2], arrays, in_loss=[True, False])
     d = mismatch.log_ratio(tokens)
     assert d is not None
-    assert sum(part.tokens for part in mismatch_slices.by_kind(tokens, Ratios(d))) == 1
+    assert sum(part.tokens for part in mismatch_slices.by_kind(Ratios(tokens, d))) == 1
 
 
 def test_rules_tell_low_from_high_and_the_advantage_s_sign() -> None:
@@ -98,6 +98,48 @@ def test_rules_tell_low_from_high_and_the_advantage_s_sign() -> None:
     assert "ratio_clip" not in found  # no old_logprobs
 
 
+def test_tis_and_icepop_go_by_the_trainer_before_its_updates_where_that_is_recorded() -> None:
+    # Four tokens; the sampler gave each 0.1, the old policy 0.1, 0.3, 0.02 and 0.6, the new one 0.6.
+    arrays = {
+        "sampling_logprobs": [math.log(0.1)] * 4,
+        "old_logprobs": [math.log(p) for p in (0.1, 0.3, 0.02, 0.6)],
+        "logprobs": [math.log(0.6)] * 4,
+    }
+    found = {counts.rule: counts for counts in count_rules(step_tokens([4], arrays))}
+    assert {found[name].metric for name in ("tis", "icepop")} == {"engine_ratio"}
+    assert found["tis"].shares({}).hit == 0.5  # 3 and 6 are above 2
+    icepop = found["icepop"].shares({})
+    assert (icepop.low, icepop.high) == (0.25, 0.25)  # 0.2 is below 0.5, 6 above 5
+    del arrays["old_logprobs"]
+    found = {counts.rule: counts for counts in count_rules(step_tokens([4], arrays))}
+    assert {found[name].metric for name in ("tis", "icepop")} == {"mismatch_ratio"}
+    assert found["tis"].shares({}).hit == found["icepop"].shares({}).hit == 1
+
+
+def test_measures_of_four_tokens_are_those_reckoned_by_hand() -> None:
+    # r = 2, 2, 1/2, 1: log 2 = 0.693147 is the size of three of four log-ratios.
+    found = mismatch.apart(np.log([2.0, 2.0, 0.5, 1.0]))
+    assert found.forward_k1 == pytest.approx(-0.693147 / 4, abs=1e-6)
+    # r - 1 - d: 0.306853 twice, 0.193147, 0
+    assert found.forward_k3 == pytest.approx(0.806853 / 4, abs=1e-6)
+    # r d: 1.386294 twice, -0.346574, 0
+    assert found.reverse_k1 == pytest.approx(2.426015 / 4, abs=1e-6)
+    # r d - r + 1: 0.386294 twice, 0.153426, 0
+    assert found.reverse_k3 == pytest.approx(0.926015 / 4, abs=1e-6)
+    # 1/r - 1 + d: 0.193147 twice, 0.306853, 0
+    assert found.flipped_k3 == pytest.approx(0.693147 / 4, abs=1e-6)
+    assert found.multiplicative == pytest.approx((2 + 2 + 2 + 1) / 4)
+    assert found.chi2 == pytest.approx((4 + 4 + 0.25 + 1) / 4 - 1)
+    assert found.ess == pytest.approx(5.5**2 / (4 * 9.25))
+
+
+def test_a_log_ratio_that_is_far_below_zero_stays_finite() -> None:
+    found = mismatch.apart(np.array([-3.4e38, -50.0, 0.1]))
+    assert found.d_largest == 80
+    assert found.flipped_k3 == pytest.approx(math.exp(80) / 3)
+    assert found.forward_k3 == pytest.approx((79 + 49 + math.expm1(0.1) - 0.1) / 3)
+
+
 def drawn(size: int) -> dict[str, np.ndarray]:
     dice = np.random.default_rng(3)
     policy = -dice.exponential(size=size)
@@ -111,7 +153,7 @@ def drawn(size: int) -> dict[str, np.ndarray]:
 
 def plainly_stopped(rule: str, one: dict[str, float]) -> str | None:
     """Which bound a token is beyond, as the papers have it; None where it is not stopped."""
-    advantage, ratio = one["advantages"], math.exp(one["logprobs"] - one["sampling_logprobs"])
+    advantage, ratio = one["advantages"], math.exp(one["old_logprobs"] - one["sampling_logprobs"])
     if rule == "ratio_clip":
         clip = math.exp(one["logprobs"] - one["old_logprobs"])
         if advantage > 0 and clip > 1.2:
@@ -210,9 +252,9 @@ def test_slices_are_means_of_a_plain_loop_and_pool_by_tokens() -> None:
     tokens = step_tokens([40, 20], arrays, policy_version=[5, 3])
     d = mismatch.log_ratio(tokens)
     assert d is not None
-    whole = mismatch_slices.by_lag(tokens, Ratios(d))
+    whole = mismatch_slices.by_lag(Ratios(tokens, d))
     halves = [
-        mismatch_slices.by_lag(tokens, Ratios(np.where(np.arange(60) % 3 == part, d, np.nan)))
+        mismatch_slices.by_lag(Ratios(tokens, np.where(np.arange(60) % 3 == part, d, np.nan)))
         for part in range(3)
     ]
     for slices in (whole, mismatch_slices.pooled(part for half in halves for part in half)):

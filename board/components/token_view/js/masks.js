@@ -66,11 +66,15 @@ function maskSources(rollout) {
   return [...rules, ...recorded];
 }
 
+/** The metric that a rule compares in this rollout; undefined where none is recorded. */
+function comparedBy(rollout, rule) {
+  const metrics = [rule.metric, rule.stand_in].map((name) => metricNamed(rollout, name));
+  return metrics.find((metric) => metric?.values.some((x, i) => !isAbsent(metric, i) && !Number.isNaN(x)));
+}
+
 /** Why a rule can't be applied to this rollout; empty where it can. */
 function lackOf(rollout, rule) {
-  const metric = metricNamed(rollout, rule.metric);
-  const recorded = metric && metric.values.some((x, i) => !isAbsent(metric, i) && !Number.isNaN(x));
-  if (!recorded) return `needs ${rule.formula.split("ratio = ").at(-1).split("Δ = ").at(-1)}`;
+  if (!comparedBy(rollout, rule)) return `needs ${rule.formula.split("ratio = ").at(-1).split("Δ = ").at(-1)}`;
   return rule.by_sign && !advantagesOf(rollout) ? "needs advantages" : "";
 }
 
@@ -90,6 +94,6 @@ function withoutAbsent(metric) {
 function hitsFrom(rollout, source, numbers) {
   if (!source || source.lacks) return null;
   if (source.metric) return Uint8Array.from(withoutAbsent(source.metric), (x) => (x > 0 ? 1 : 0));
-  const values = withoutAbsent(metricNamed(rollout, source.rule.metric));
+  const values = withoutAbsent(comparedBy(rollout, source.rule));
   return hitsOf(source.rule, values, numbers, source.rule.by_sign ? advantagesOf(rollout) : null);
 }
