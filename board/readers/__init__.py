@@ -39,9 +39,9 @@ from board.readers.sources import (
     LFS_REASON,
     Row,
     Source,
-    has_suffix,
     lfs_pointer,
 )
+from board.readers.spread import SPREAD
 from board.readers.text_files import TEXT
 from board.readers.tinker import TinkerReader
 from board.readers.torch_files import TORCH
@@ -51,7 +51,7 @@ from board.readers.verl import VerlReader
 from board.readers.xtuner import XtunerReader
 from board.readers.yaml_files import YAML
 
-SOURCES: Final[tuple[Source, ...]] = (JSON_LINES, JSON_DOCUMENT, PARQUET, TORCH, TEXT, YAML)
+SOURCES: Final[tuple[Source, ...]] = (SPREAD, JSON_LINES, JSON_DOCUMENT, PARQUET, TORCH, TEXT, YAML)
 READERS: Final[tuple[Reader, ...]] = (
     *installed_readers(),
     *(PrimeRLReader(), VerlReader(), MsSwiftReader(), TRLReader()),
@@ -105,7 +105,7 @@ def family_of(name: str) -> str:
 
 def source_of(path: PurePath | RemoteLocation) -> Source:
     """The kind of a file by its name; of lines of JSON where the name says nothing."""
-    return next((s for s in SOURCES if has_suffix(path, s.suffixes)), JSON_LINES)
+    return next((source for source in SOURCES if source.takes(path)), JSON_LINES)
 
 
 def is_worth_a_look(path: PurePath) -> bool:
@@ -116,7 +116,7 @@ def is_worth_a_look(path: PurePath) -> bool:
 
 def layouts_of(path: PurePath) -> tuple[Any, ...]:
     """How the layouts of all readers of that kind of file match a path."""
-    source = source_of(path)
+    source = source_of(path).like
     matches = (layout_match(r.layout, path) for r in READERS if source in r.sources)
     return tuple(match for match in matches if match is not None)
 
@@ -129,7 +129,7 @@ def recognise(
     lines: its first lines, where they are not in the file as they are. mapping: the user's own, which is
     asked first.
     """
-    source = source_of(path)
+    source = source_of(path).like
     head, first_error = head_of(path, lines)
     if not head.records:
         return None, first_error or "the file is empty"
@@ -144,7 +144,8 @@ def recognise(
 
 def head_of(path: Location, lines: Iterable[Line] | None = None) -> tuple[Head, str]:
     """The beginning of a file, and what was wrong with its first unusable line; as `recognise`."""
-    records, first_error = _head(source_of(path).head(path) if lines is None else lines)
+    source = source_of(path)
+    records, first_error = _head(source.head(path) if lines is None else source.together(lines))
     return Head(pure_path(path), records), first_error
 
 

@@ -264,9 +264,15 @@ def _bounded(method: Callable[..., Any], otherwise: Callable[..., object]) -> Ca
     return bounded
 
 
+_PACKED: Final = re.compile(r"(?<=\.jsonl)\.(?:gz|zst)$", re.IGNORECASE)
+
+
 def layout_match(layout: re.Pattern[str] | None, path: PurePath) -> re.Match[str] | None:
-    """The match of a layout with the end of a path, as much of it as the layout takes."""
-    return None if layout is None else _at_end(layout).search(path.as_posix())
+    """The match of a layout with the end of a path, as much of it as the layout takes.
+
+    A packed file is where its lines were before somebody packed it.
+    """
+    return None if layout is None else _at_end(layout).search(_PACKED.sub("", path.as_posix()))
 
 
 def folder_above(match: re.Match[str]) -> str:

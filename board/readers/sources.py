@@ -7,7 +7,7 @@ are the row's number and 1; of a file that is one document they are 0 and its wh
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any
@@ -56,6 +56,19 @@ class Source(ABC):
     """Whether such files grow at their end; others are read anew when they change."""
     by_layout: bool
     """Whether only files that a reader's layout matches are looked into: most others are no logs."""
+
+    def takes(self, path: PurePath | RemoteLocation) -> bool:
+        """Whether a file is of this kind, by its name."""
+        return has_suffix(path, self.suffixes)
+
+    @property
+    def like(self) -> Source:
+        """The kind that readers name in `sources` to be given such files."""
+        return self
+
+    def together(self, lines: Iterable[Line]) -> Iterable[Line]:
+        """Lines that stood in such a file, each record as one of them."""
+        return lines
 
     @abstractmethod
     def head(self, path: Location) -> Iterator[Line]:

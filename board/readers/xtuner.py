@@ -8,6 +8,13 @@ file's name, from 1;
 evaluation before training is step 0. An evaluated rollout that was not scored is written with reward 0
 and `reward_payload` {"score": 0.0}: the log does not tell it from one that failed. Older files have
 prompt, response, label and reward alone and no summary.
+
+From a23f074 (October 2025) until a4bea0d (June 11, 2026) each record stood over many lines
+(board/readers/spread.py); until 5c1f600 (May 2026) in rollout_idx_{N}_trajectory.jsonl and
+eval_{N}_trajectory.jsonl. Read from those commits and 253d777: response_len, label, reward, and what
+came and went: raw_prompt, finish_reason, action_id (the prompt's, so that it is the group's; a number of
+128 bits, of which 17 digits are kept), version, versioned_response, completions, agent_status,
+agent_trajectory.
 """
 
 from __future__ import annotations
@@ -25,6 +32,7 @@ _OURS: Final[Mapping[str, str]] = {
     "label": "ground_truth",
     "task_name": "env",
     "error_msg": "error",
+    "action_id": "group_id",
 }
 _READ_APART: Final = frozenset({"prompt", "response", "reward", "reward_payload", "agent"})
 
@@ -35,7 +43,8 @@ class XtunerReader(Reader):
     name = "xtuner"
     title = "xtuner"
     layout = re.compile(
-        r"(?:(?:train|eval)_rollout/)?(?P<split>train|eval)_rollout_(?P<step>[0-9]+)\.jsonl"
+        r"(?:(?:train|eval)_rollout/)?(?P<split>(?:train|eval)_rollout"
+        r"|(?:rollout_idx|eval)(?=_[0-9]+_trajectory))_(?P<step>[0-9]+)(?:_trajectory)?\.jsonl"
     )
 
     def recognises(self, head: Head) -> bool:

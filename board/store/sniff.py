@@ -133,7 +133,7 @@ def _sniffed(path: Location, mappings: Mappings) -> Sniffed:
     found = look_at(path, mappings.root, own)
     plain = Sniffed(
         path,
-        _KINDS[source_of(path)],
+        _KINDS[source_of(path).like],
         layouts=tuple(_layouts(path, own)),
         mapping=None if own is None else mappings.paths[own.name],
     )
@@ -183,14 +183,14 @@ def _keys(head: Head) -> tuple[str, ...]:
 def _layouts(path: Location, own: MappingReader | None) -> Iterator[Layout]:
     named = pure_path(path)
     for reader in _asked(own):
-        if source_of(path) in reader.sources and layout_match(reader.layout, named):
+        if source_of(path).like in reader.sources and layout_match(reader.layout, named):
             place = Place(named, layout=reader.layout)
             yield Layout(reader.name, place.step, place.split)
 
 
 def _reasons(path: Location, head: Head, own: MappingReader | None) -> Iterator[tuple[str, str]]:
     """By readers' names why each passes the file over."""
-    source = source_of(path)
+    source = source_of(path).like
     for reader in _asked(own):
         if source not in reader.sources:
             kinds = ", ".join(_KINDS[kind] for kind in reader.sources)

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import gzip
 import json
 
 import pandas as pd
 import pytest
 from read_formats import DATA, opened, reasons, records, run_at
 
+from board.readers.lines import Line
+from board.readers.spread import SPREAD as SPREAD_RECORDS
 from board.store.discovery import discover
 
 FOLDER = DATA / "xtuner" / "exp"
@@ -96,3 +99,102 @@ def test_a_bare_nan_in_a_payload_costs_only_itself(tmp_path):
     path.write_text(json.dumps({"reward_mean": float("nan")}) + "\n" + json.dumps(row) + "\n")
     (record,) = records(run_at(tmp_path))
     assert record.scores == {"reward": 1.0}
+
+
+SPREAD = {
+    "spread_first": (
+        "rollout_idx_{}_trajectory.jsonl",
+        "eval_{}_trajectory.jsonl",
+        (1, 2, 10),
+        (0, 2),
+    ),
+    "spread_versions": ("rollout_idx_{}_trajectory.jsonl", "eval_{}_trajectory.jsonl", (4,), (4,)),
+    "spread": (
+        "train_rollout/train_rollout_{}.jsonl",
+        "eval_rollout/eval_rollout_{}.jsonl",
+        (1, 2, 10),
+        (2,),
+    ),
+}
+
+
+def spread_rows(text: str) -> list[tuple[int, dict]]:
+    """The number of the first line of each record but the summary, and the record."""
+    decoder, at, found = json.JSONDecoder(), 0, []
+    while at < len(text):
+        row, end = decoder.raw_decode(text, at)
+        found.append((text.count("\n", 0, at) + 1, row))
+        at = end + 1
+    assert "reward_mean" in found[0][1]
+    return found[1:]
+
+
+@pytest.mark.parametrize("name", SPREAD)
+def test_records_over_many_lines_are_read_and_found_by_their_first_line(name):
+    train, evaluated, *steps = SPREAD[name]
+    folder = DATA / "xtuner" / name
+    run = run_at(folder)
+    found = zip(run.rollouts.to_dict("records"), records(run), strict=True)
+    by_place = {(row["step"], r.ids["split"], row["line"]): r for row, r in found}
+    expected = {
+        (step, split, line): row
+        for split, pattern, own in (("train", train, steps[0]), ("eval", evaluated, steps[1]))
+        for step in own
+        for line, row in spread_rows((folder / pattern.format(step)).read_text("utf-8"))
+    }
+    assert by_place.keys() == expected.keys()
+    unscored = sum(row["reward"] != row["reward"] for row in expected.values())
+    assert reasons(run) == ([("reward is NaN", unscored)] if unscored else [])
+    for place, row in expected.items():
+        record = by_place[place]
+        assert record.texts["response"] == (row["response"] or record.texts["response"])
+        assert record.texts.get("ground_truth") == row["label"]
+        assert record.texts.get("finish_reason") == row.get("finish_reason")
+        assert record.extras.get("error") == row.get("error_msg")
+        prompt = row["prompt"] if isinstance(row["prompt"], str) else row["prompt"][-1]["content"]
+        assert record.texts["prompt"].endswith(prompt)
+        assert record.scores.get("reward") == (
+            None if row["reward"] != row["reward"] else row["reward"]
+        )
+        assert record.extras["response_len"] == row["response_len"]
+        if "action_id" in row:
+            assert float(record.ids["group_id"]) == float(row["action_id"])
+
+
+def test_rollouts_of_one_action_are_a_group():
+    run = run_at(DATA / "xtuner" / "spread_versions")
+    sizes = run.rollouts.groupby("group_id", observed=True).size()
+    assert sizes.tolist() == [2, 2]
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_a_record_that_does_not_end_costs_only_itself(tmp_path, suffix):
+    folder = DATA / "xtuner" / "spread"
+    lines = (folder / "train_rollout" / "train_rollout_1.jsonl").read_bytes().split(b"\n")
+    starts = [number for number, line in enumerate(lines) if line == b"{"]
+    torn = [*lines[: starts[2] + 4], b"killed by signal 9", *lines[starts[3] :]]
+    content = b"\n".join(torn)
+    path = tmp_path / f"train_rollout_1.jsonl{suffix}"
+    path.write_bytes(gzip.compress(content) if suffix else content)
+    run = run_at(tmp_path)
+    assert run.rollout_count == 3
+    (problem,) = run.problems
+    assert (problem.line, problem.severity, problem.count) == (starts[2] + 1, "lost", 2)
+
+
+def test_a_file_of_lines_under_the_same_name_is_read_as_lines_whoever_wrote_it(tmp_path):
+    rows = [{"step": 3, "response": f"r{i}", "logprobs": [-0.5, -1.0], "reward": i} for i in (1, 2)]
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    (tmp_path / "train_rollout_3.jsonl").write_text(text)
+    run = run_at(tmp_path)
+    assert run.info.formats == ("rllb",)
+    assert run.rollouts["reward"].tolist() == [1, 2]
+    assert run.rollouts["line"].tolist() == [1, 2]
+
+
+def test_a_record_without_an_end_is_not_kept_in_memory():
+    line = Line(0, 100 << 20, b"  1,\n", ended=True)
+    told = list(SPREAD_RECORDS.together([Line(0, 2, b"{"), *[line] * 4, Line(0, 2, b"{}")]))
+    assert told[0].text is None
+    assert told[0].size == 2 + 4 * line.size
+    assert [t.text for t in told[1:]] == [b""] * 4 + [b"{}"]

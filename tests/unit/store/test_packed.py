@@ -112,3 +112,15 @@ def test_a_git_lfs_pointer_is_one_under_the_name_of_a_packed_log_too(write_log, 
     (problem,) = discover(tmp_path / "packed").left_out
     assert "git-lfs pointer" in problem.reason
     assert problem.severity == "lost"
+
+
+@pytest.mark.parametrize("suffix", PACK)
+def test_what_the_path_of_a_packed_file_says_is_known(tmp_path, suffix):
+    row = {"idx": 0, "content": [["q", "a"]], "rewards": [1.0]}
+    folder = tmp_path / "exp_001"
+    folder.mkdir()
+    (folder / f"val_data_step12.jsonl.{suffix}").write_bytes(
+        PACK[suffix](json.dumps(row).encode() + b"\n")
+    )
+    run = open_run(only_run(folder))
+    assert run.rollouts[["step", "split"]].values.tolist() == [[12, "eval"]]
