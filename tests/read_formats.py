@@ -12,6 +12,12 @@ from board.store.run import Run, open_run
 DATA = Path(__file__).parent / "formats" / "data"
 
 
+def collection() -> Path:
+    """Real files of other people's frameworks, beside the checkout or a folder above it."""
+    beside = (folder.parent / "shared" / "formats" for folder in Path(__file__).resolve().parents)
+    return next((folder for folder in beside if folder.is_dir()), Path("shared/formats"))
+
+
 def run_at(folder: Path) -> Run:
     """The one run at a folder, or below it."""
     (found,) = discover(folder).runs

@@ -21,6 +21,7 @@ from board.readers.native import NativeReader
 from board.readers.nemo_gym import NeMoGymReader
 from board.readers.nemo_rl import NemoRLReader
 from board.readers.open_instruct import OpenInstructReader
+from board.readers.other_files import known_as
 from board.readers.parquet_files import PARQUET
 from board.readers.parse import parse_whole
 from board.readers.plugins import installed_readers
@@ -70,6 +71,8 @@ READERS: Final[tuple[Reader, ...]] = (
     *(NativeReader(), RLLoggingBoardReader()),
 )
 
+NO_FORMAT: Final = "its records (keys "
+"""How the reason begins why a file has no reader whose records nobody knows."""
 _HEAD_LINES: Final = 20
 HEAD_BYTES: Final = 1 << 20
 
@@ -136,10 +139,12 @@ def recognise(
     for reader in READERS if mapping is None else (mapping, *READERS):
         if source in reader.sources and reader.recognises(head):
             return reader, ""
+    if source is JSON_LINES and (told := known_as(head)):
+        return None, f"its records {told}"
     keys = ", ".join(sorted({key for record in head.records for key in record})[:8])
     formats = ", ".join(reader.title for reader in READERS if source in reader.sources)
     own = "" if mapping is None else f"; of the mapping file: {mapping.why_not(head)}"
-    return None, f"its records (keys {keys}) are of no format read here: {formats}{own}"
+    return None, f"{NO_FORMAT}{keys}) are of no format read here: {formats}{own}"
 
 
 def head_of(path: Location, lines: Iterable[Line] | None = None) -> tuple[Head, str]:

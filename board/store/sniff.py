@@ -12,7 +12,7 @@ from typing import Final
 
 from board.core.problems import Problem
 from board.errors import NotFoundError, UnreadableError
-from board.readers import READERS, head_of, reader_named, source_of
+from board.readers import NO_FORMAT, READERS, head_of, reader_named, source_of
 from board.readers.base import Head, Place, Reader, layout_match
 from board.readers.locations import Location, pure_path
 from board.readers.mapping import MappingReader
@@ -54,10 +54,11 @@ class Sniffed:
     """What is known of one file.
 
     reader, title: of the reader it is read by; None: it is not recognised. reason: why it is not.
-    kind: of file. keys: of its first records. layouts: those that its path matches. first_error: what is
-    wrong with its first line that can't be used. mapping: the mapping file it was held against. missing:
-    keys which that names and the first records do not have. readers: why each reader passes it over.
-    suggested: the text of a mapping file that could read it.
+    kind: of file. keys: of its first records. layouts: its reader's, or else all that its path matches.
+    first_error: what is wrong with its first line that can't be used. mapping: the mapping file it was
+    held against. missing: keys which that names and the first records do not have. readers: why each
+    reader passes its records over, where nothing else is known of them. suggested: the text of a
+    mapping file that could read it.
     """
 
     path: Location
@@ -144,6 +145,7 @@ def _sniffed(path: Location, mappings: Mappings) -> Sniffed:
             plain,
             reader=reader.name,
             title=reader.title,
+            layouts=tuple(layout for layout in plain.layouts if layout.reader == reader.name),
             keys=_keys(head),
             first_error=first_error,
             missing=() if own is None or own is not reader else own.missing(head),
@@ -152,20 +154,17 @@ def _sniffed(path: Location, mappings: Mappings) -> Sniffed:
     if reason == found.reason:  # it was not looked into
         return replace(plain, reason=reason)
     head, first_error = _head(path)
+    is_unknown = bool(head.records) and reason.startswith(NO_FORMAT)
     return replace(
         plain,
-        reason=_short(reason, head),
+        # What discovery says beyond that is said here reader by reader.
+        reason="its records are of no format that is read" if is_unknown else reason,
         keys=_keys(head),
         first_error=first_error,
         missing=() if own is None else own.missing(head),
-        readers=dict(_reasons(path, head, own)),
-        suggested=suggested_mapping(head) if head.records else None,
+        readers=dict(_reasons(path, head, own)) if is_unknown else {},
+        suggested=suggested_mapping(head) if is_unknown else None,
     )
-
-
-def _short(reason: str, head: Head) -> str:
-    """Of what discovery says the part that is not said again, reader by reader."""
-    return "its records are of no format that is read" if head.records else reason
 
 
 def _head(path: Location) -> tuple[Head, str]:
@@ -195,8 +194,6 @@ def _reasons(path: Location, head: Head, own: MappingReader | None) -> Iterator[
         if source not in reader.sources:
             kinds = ", ".join(_KINDS[kind] for kind in reader.sources)
             yield reader.name, f"reads {kinds} only"
-        elif not head.records:
-            yield reader.name, "there is no record to know it by"
         elif isinstance(reader, MappingReader):
             yield reader.name, reader.why_not(head)
         else:

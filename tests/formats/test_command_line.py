@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 import torch
 import yaml
+from read_formats import collection
 
 from board import cli
 from board.readers import READERS
@@ -268,3 +269,125 @@ def test_a_run_of_evaluations_alone_gives_them_without_a_word(capsys, tmp_path) 
     told = capsys.readouterr()
     assert_steps(case, json.loads(told.out), frame)
     assert "split" not in told.err
+
+
+Told = Iterator[tuple[int, float | None, list[str]]]
+"""Of a line's rollouts the step, the reward, and texts that the response has in this order."""
+
+
+def said_in(messages: str | list[dict[str, Any]]) -> list[str]:
+    return [messages] if isinstance(messages, str) else [m["content"] or "" for m in messages]
+
+
+def items(row: dict[str, Any]) -> list[str]:
+    """The texts of an OpenAI response."""
+    found: list[str] = []
+    for item in row["response"]["output"]:
+        if item["type"] == "message":
+            found += [part["text"] for part in item["content"]]
+        elif item["type"] == "function_call":
+            found.append(f"{item['name']}({item['arguments']})")
+        elif item["type"] == "function_call_output":
+            found.append(item["output"])
+    return found
+
+
+def traces(row: dict[str, Any]) -> Told:
+    """The traces of an episode; one that failed before any is one."""
+    step = row["run"]["work"]["step"]
+    for trace in row["traces"]:
+        scored = [part for part in trace["rewards"].values() if part]
+        texts = [node["message"]["content"] or "" for node in trace["nodes"] if node["sampled"]]
+        yield step, sum(part["score"] * part["weight"] for part in scored), texts
+    if not row["traces"]:
+        yield step, None, []
+
+
+def one(
+    step: str | int, reward: str, texts: Callable[[dict[str, Any]], list[str]]
+) -> Callable[[dict[str, Any]], Told]:
+    """A rollout per line; the step by its key, or the same throughout."""
+    return lambda x: iter([(x[step] if isinstance(step, str) else step, x[reward], texts(x))])
+
+
+REAL = {
+    "broken": one(0, "reward", lambda x: said_in(x["completion"])),
+    "nemo_gym": one(0, "reward", items),
+    "prime_rl": traces,
+    "rlloggingboard": one("step", "reward", lambda x: [x["response"]]),
+    "verifiers/gsm8k": one(0, "reward", lambda x: said_in(x["completion"])),
+    "verifiers/math_python": one(0, "reward", lambda x: said_in(x["completion"])),
+    "verifiers/mcp_env": one(0, "reward", lambda x: said_in(x["completion"])),
+    "verl": one("step", "score", lambda x: [x["output"]]),
+    "xtuner": one(0, "reward", lambda x: [x["response"]]),
+}
+REFUSED = {
+    "broken/lfs_pointer.jsonl": "git lfs pull",
+    "prime_rl/traces/stream.index.jsonl": "it is its index, and holds no rollouts",
+}
+there = pytest.mark.skipif(not collection().is_dir(), reason="no collection of real log files")
+
+
+def plainly(folder: Path) -> pd.DataFrame:
+    """Step, x and texts of each rollout, its line's numbers beside them; what is no JSON is passed by."""
+    found: list[dict[str, Any]] = []
+    for path in sorted(folder.rglob("*.jsonl"), key=natural):
+        if path.relative_to(collection()).as_posix() in REFUSED:
+            continue
+        for text in path.read_bytes().split(b"\n"):
+            if not text.startswith(b"{"):
+                continue
+            row = json.loads(text)
+            numbers = {k: v for k, v in row.items() if type(v) in (int, float) and k != "step"}
+            for step, reward, texts in REAL[folder.relative_to(collection()).as_posix()](row):
+                found.append({**numbers, "step": step, "x": reward, "texts": texts})
+    return pd.DataFrame(found).astype({"x": float})
+
+
+@there
+def test_every_real_folder_has_a_case() -> None:
+    homes = {p.parent.relative_to(collection()).as_posix() for p in collection().rglob("*.jsonl")}
+    assert {next((n for n in REAL if f"{home}/".startswith(f"{n}/")), "") for home in homes} == {
+        *REAL
+    }
+
+
+@there
+@pytest.mark.parametrize("name", REAL)
+def test_real_files_have_the_steps_that_pandas_finds(name, capsys) -> None:
+    frame = plainly(collection() / name)
+    steps = said(capsys, "steps", str(collection() / name), "--split", "all")
+    assert_steps(Case(name, "", of("", "")), steps, frame)
+    by_step = frame.groupby("step")
+    np.testing.assert_allclose(
+        np.array([row["reward_std"] for row in steps], float), by_step["x"].std(), rtol=1e-12
+    )
+    for column in (set(frame) - {"step", "x"}) & {key.removesuffix("_mean") for key in steps[0]}:
+        np.testing.assert_allclose([r[f"{column}_mean"] for r in steps], by_step[column].mean())
+
+
+@there
+@pytest.mark.parametrize("name", REAL)
+def test_real_files_have_the_rollouts_that_stand_in_them(name, capsys) -> None:
+    frame = plainly(collection() / name)
+    for step in {frame["step"].min(), frame["step"].max()}:
+        own = frame[frame["step"] == step].reset_index(drop=True)
+        for index in {0, len(own) // 2, len(own) - 1}:
+            place = ("--step", str(step), "--index", str(index))
+            shown = said(capsys, "show", str(collection() / name), *place)
+            reward = own["x"][index]
+            assert shown["scores"].get("reward") == (None if np.isnan(reward) else reward)
+            at = 0
+            for text in own["texts"][index]:
+                at = shown["texts"]["response"].index(text, at) + len(text)
+
+
+@there
+def test_real_files_are_recognised_or_refused_for_the_right_reason(capsys) -> None:
+    files = said(capsys, "sniff", str(collection()))["files"]
+    reasons = {Path(f["path"]).relative_to(collection()).as_posix(): f["reason"] for f in files}
+    assert reasons.keys() == {
+        p.relative_to(collection()).as_posix() for p in collection().rglob("*.jsonl")
+    }
+    assert {name for name, reason in reasons.items() if reason} == {*REFUSED}
+    assert all(text in reasons[name] for name, text in REFUSED.items())

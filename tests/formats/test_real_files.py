@@ -8,12 +8,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from read_formats import collection
 
 from board.store.discovery import discover
 from board.store.rollout import open_rollout, search
 from board.store.run import OpenOptions, open_run
 
-FORMATS = Path(__file__).resolve().parents[2].parent / "shared" / "formats"
+FORMATS = collection()
 pytestmark = pytest.mark.skipif(
     not FORMATS.is_dir(), reason=f"the collection of real log files is not at {FORMATS}"
 )

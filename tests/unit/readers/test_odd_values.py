@@ -34,11 +34,13 @@ PLACE = "here something odd is put"
 
 @cache
 def logs() -> dict[str, RunInfo]:
-    """A run of each reader of lines of JSON."""
+    """A run of each reader of lines of JSON, each a record."""
     return {
         info.formats[0]: info
         for info in sorted(discover(DATA).runs, key=lambda info: info.name)
-        if info.files[0].path.suffix == ".jsonl" and not info.is_joined
+        if info.files[0].path.suffix == ".jsonl"
+        and not info.is_joined
+        and not info.files[0].path.read_bytes().startswith(b"{\n")
     }
 
 

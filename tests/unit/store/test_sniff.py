@@ -41,7 +41,7 @@ def test_a_recognised_file_has_its_reader_kind_and_layout():
 
 
 def test_every_reader_says_why_it_passes_a_file_over(tmp_path):
-    found = only(write(tmp_path / "x.jsonl", {"loss": 1.0}))
+    found = only(write(tmp_path / "x.jsonl", {"loss": "1.0"}))
     assert found.reader is None
     assert found.keys == ("loss",)
     assert list(found.readers) == [reader.name for reader in READERS]
@@ -141,3 +141,21 @@ def test_the_command_exits_0_when_recognised_1_when_not_and_2_on_an_error(tmp_pa
 def test_nothing_at_a_path_is_an_error(tmp_path):
     with pytest.raises(NotFoundError):
         sniff(tmp_path / "none.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        ({"step": 1, "loss": 0.5, "grad_norm": None}, "they are metrics"),
+        ({"trace_ids": ["a"], "chunk": 0, "offset": 12, "reward": 1.0}, "it is its index"),
+        ({"trace_id": "a", "info": {}, "branches": []}, "they are read with the traces"),
+    ],
+)
+def test_what_lies_beside_logs_is_called_by_its_name(tmp_path, row, told):
+    found = only(write(tmp_path / "x.jsonl", row))
+    assert told in found.reason
+    assert not found.readers
+    assert found.suggested is None
+    (problem,) = discover(tmp_path).left_out
+    assert told in problem.reason
+    assert problem.severity == "note"
