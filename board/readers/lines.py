@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from board.readers.local_files import open_descriptor
 from board.readers.locations import Location, Preadinto, opened
 from board.readers.remote import RemoteLocation
 
@@ -102,7 +103,7 @@ def read_bytes(path: Location, offset: int, size: int) -> bytes:
     """Bytes [offset, offset + size) of the file, fewer at its end. Raises OSError."""
     if isinstance(path, RemoteLocation):
         return path.read(offset, size)
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    descriptor = open_descriptor(path)
     try:
         return os.pread(descriptor, size, offset)
     finally:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePath, PurePosixPath
 from typing import BinaryIO, Final, cast
 
+from board.readers.local_files import open_binary, open_descriptor
 from board.readers.remote import RemoteFile, RemoteLocation, is_url
 
 Location = Path | RemoteLocation
@@ -54,7 +55,7 @@ def opened(location: Location, end: int) -> Generator[Preadinto]:
     if isinstance(location, RemoteLocation):
         yield RemoteFile(location, end)
         return
-    descriptor = os.open(location, os.O_RDONLY | os.O_NONBLOCK)
+    descriptor = open_descriptor(location)
     try:
         yield lambda buffer, offset: os.preadv(descriptor, [buffer], offset)
     finally:
@@ -68,7 +69,7 @@ def binary(location: Location, buffer: int = _BUFFER) -> BinaryIO:
     """
     if isinstance(location, RemoteLocation):
         return cast("BinaryIO", io.BufferedReader(_Ranges(location), buffer))
-    return location.open("rb")
+    return open_binary(location)
 
 
 class _Ranges(io.RawIOBase):

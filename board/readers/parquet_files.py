@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from board.readers.columns import Block
 from board.readers.lines import Line, read_bytes
+from board.readers.local_files import is_confined
 from board.readers.locations import Location, binary
 from board.readers.remote import RemoteLocation
 from board.readers.sources import LFS_REASON, DamagedError, Row, RowStretch, Source, lfs_pointer
@@ -110,8 +111,9 @@ def _opened(path: Location) -> Generator[Any]:
 
 
 def _bytes(path: Location) -> AbstractContextManager[Any]:
-    """What pyarrow reads from: of a local file its path, which it opens itself."""
-    return binary(path, _BUFFER) if isinstance(path, RemoteLocation) else nullcontext(path)
+    """What pyarrow reads from: of a local file its path, which it opens itself where it may."""
+    by_us = isinstance(path, RemoteLocation) or is_confined()
+    return binary(path, _BUFFER) if by_us else nullcontext(path)
 
 
 def _check(path: Location) -> None:

@@ -30,6 +30,7 @@ from typing import Any, Final, cast
 
 from board.errors import RecordError
 from board.readers.lines import read_lines
+from board.readers.local_files import open_binary
 from board.readers.locations import Location
 from board.readers.logtree import Section, read_logtree
 from board.readers.messages import Message
@@ -134,7 +135,10 @@ def _joined(summaries: State, logtree: State) -> Joined:
 
 
 def _whole(location: Location, size: int) -> bytes:
-    return location.read_bytes() if isinstance(location, Path) else location.read(0, size)
+    if not isinstance(location, Path):
+        return location.read(0, size)
+    with open_binary(location) as file:
+        return file.read()
 
 
 def _groups(path: Location) -> dict[int, dict[int, _Row]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Final
 
+from board.readers.local_files import open_binary
 from board.readers.locations import Location
 from board.readers.remote import RemoteLocation, RemoteStat
 
@@ -21,7 +22,7 @@ def content_of(location: Location, most: int = _MOST_BYTES) -> bytes:
     Raises OSError.
     """
     if not isinstance(location, RemoteLocation):
-        with location.open("rb") as file:
+        with open_binary(location) as file:
             return file.read(most)
     known = _before.get(location)
     if known is not None and location.listed is not None and known[0] == location.listed:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from board.core.options import ReadOptions
+from board.readers.local_files import cache_folder
 from board.readers.locations import Location
 from board.readers.remote import RemoteLocation
 
@@ -44,12 +45,3 @@ def index_folder(run: Location, only: str, options: ReadOptions, *, make: bool) 
         if os.access(folder, os.R_OK | os.W_OK | os.X_OK):
             return folder
     return None
-
-
-def cache_folder() -> Path:
-    """Where what can be made again is kept when it has no place beside the log."""
-    given = os.environ.get("ROLLOUT_BOARD_CACHE")
-    if given:
-        return Path(given)
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path("~/.cache").expanduser()) / "rollout-board"

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from board.readers.lines import Line
+from board.readers.local_files import cache_folder
 from board.readers.locations import Location, binary
 from board.readers.remote import RemoteLocation
-from board.store.index_folder import cache_folder
 from board.store.log_file import LogFile
 
 PACKED_SUFFIXES: Final = (".jsonl.gz", ".ndjson.gz", ".jsonl.zst", ".ndjson.zst")

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from board.errors import ClusterError
+from board.readers.local_files import open_descriptor
 from board.store.batch import BatchResult, FileRead, Work, index_batch
 from board.store.engines import Awaited, ChooseEngine, Engine, Job
 from board.store.manifest import BrokenIndexError, Manifest
@@ -201,7 +202,7 @@ def _is_seen(work: Work) -> bool:
         return True
     try:
         # Opening asks the server of a network file system; a mere stat may answer from memory.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        descriptor = open_descriptor(path)
     except OSError:
         return True  # reading says what is wrong
     try:

@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 
 from board.readers import mapping_text, source_of
+from board.readers.local_files import open_descriptor
 from board.readers.locations import Location
 from board.readers.remote import RemoteLocation
 from board.store.batch import Work
@@ -49,7 +50,7 @@ class Rest:
         if is_small or isinstance(path, RemoteLocation) or not source_of(self.named).appends:
             return self.file.size, 0
         try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+            descriptor = open_descriptor(path)
         except OSError:  # whoever reads the shard will say so
             return self.file.size, 0
         aim = self.start + size - 1
