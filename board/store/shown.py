@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from board.core.problems import Problem
 from board.store import join_counts, part_rows, segments, splits, step_parts
-from board.store.attempts import attempts_of, growing_steps
+from board.store.attempts import Written, attempts_of, growing_steps, resumed_in_order
 from board.store.found_repeats import find_repeats
 from board.store.join_counts import JoinCount, JoinsFound
 from board.store.joins import Joins
@@ -49,7 +49,8 @@ class Shown:
         self.files = [state for state in manifest.files if state.path in places]
         self.files.sort(key=lambda state: places[state.path])
         self._number_of = {state.id: places[state.path] for state in self.files}
-        self.attempts, self.attempt_of = attempts_of([state.header for state in self.files])
+        attempts, self.attempt_of = attempts_of([state.header for state in self.files])
+        self.attempts = resumed_in_order(attempts, self._written()) if attempts else attempts
         self._superseded = Superseded(self.files, self.attempts, self.attempt_of)
         self._repeats = find_repeats(
             storage, manifest, self.files, self._number_of, self._superseded.rows
@@ -66,6 +67,15 @@ class Shown:
     def metrics(self) -> tuple[str, ...]:
         """Columns that make a curve, in the order of shown_columns.metrics_of."""
         return metrics_of(self.columns)
+
+    def _written(self) -> dict[str, list[Written]]:
+        """By attempt, what it wrote into each of its files."""
+        found: dict[str, list[Written]] = {}
+        for state, name in zip(self.files, self.attempt_of, strict=True):
+            steps = [step for tally in state.all_tallies.values() for step in tally.ends]
+            if name is not None and steps:
+                found.setdefault(name, []).append(Written(min(steps), max(steps), state.mtime_ns))
+        return found
 
     def growing(self) -> dict[int, tuple[int, ...]]:
         """By step the ranks that have not ended it, none where all have; see attempts.growing_steps."""

@@ -121,6 +121,13 @@ class Tally:
             total.update(dict(zip(stretch.steps, stretch.counts, strict=True)))
         return sorted(total.items())
 
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """Steps among which the first and the last one are; none where nothing was counted."""
+        if not self.ordered:
+            return tuple(self._histogram)
+        return tuple(s.steps[end] for s in self.stretches if s.steps for end in (0, -1))
+
     def restarts(self) -> tuple[Restart, ...]:
         """Where the process began again at an earlier step, in file order.
 

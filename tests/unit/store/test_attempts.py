@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from board.store.attempts import attempts_of
+from board.store.attempts import Written, attempts_of, resumed_in_order
 from board.store.manifest import short_header
 from board.store.tally import Tally
 
@@ -89,3 +89,52 @@ def test_attempts_are_ordered_by_when_they_started_and_not_by_name():
     attempts, of_file = attempts_of(files)
     assert [attempt.name for attempt in attempts] == ["b", "a"]
     assert of_file == ["b", "a", None]
+
+
+def ordered(*attempts: tuple[str, int | None, int, int, float]) -> list[str]:
+    """Names of attempts, oldest first, of (name, start_step, first, last step, last written); in the
+    order of their clocks.
+    """
+    headers = [
+        header(attempt=name, started=n, start_step=a[0]) for n, (name, *a) in enumerate(attempts)
+    ]
+    written = {name: [Written(first, last, int(at))] for name, _, first, last, at in attempts}
+    return [one.name for one in resumed_in_order(attempts_of(headers)[0], written)]
+
+
+@pytest.mark.parametrize("start", [11, 21, None])
+def test_a_resume_on_a_machine_whose_clock_is_late_is_the_newer_attempt(start):
+    first = start or 15
+    assert ordered(("resumed", start, first, 30, 200), ("first", 1, 1, 20, 100)) == [
+        "first",
+        "resumed",
+    ]
+
+
+def test_several_resumes_follow_each_other_whatever_their_clocks_say():
+    late = [("third", 31, 31, 40, 300), ("second", 15, 15, 30, 200), ("first", 1, 1, 20, 100)]
+    assert ordered(*late) == ["first", "second", "third"]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        ("anew", 1, 1, 30, 200),
+        ("anew", None, 1, 5, 200),
+        ("ahead", 40, 40, 50, 200),
+        ("copied before", 11, 11, 30, 50),
+    ],
+    ids=lambda one: one[0],
+)
+def test_one_sign_alone_that_a_clock_was_wrong_is_not_believed(other):
+    assert ordered(other, ("first", 1, 1, 20, 100)) == [other[0], "first"]
+
+
+def test_a_training_begun_anew_in_the_folder_of_a_resumed_one_is_the_newest():
+    names = [("first", 1, 1, 20, 100), ("resumed", 11, 11, 30, 200), ("anew", 1, 1, 40, 300)]
+    assert ordered(*names) == ["first", "resumed", "anew"]
+
+
+def test_very_many_attempts_stay_in_the_order_of_their_clocks():
+    many = [(f"{n}", n + 1, n + 1, n + 2, 1000 - n) for n in range(300, 0, -1)]
+    assert ordered(*many) == [name for name, *_ in many]

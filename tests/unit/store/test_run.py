@@ -373,6 +373,19 @@ def test_a_resumed_attempt_supersedes_the_earlier_one_whatever_the_ranks(write_l
     assert "steps 11 to 20 were written again" in reasons(run)[0]
 
 
+def test_a_resume_whose_clock_is_late_supersedes_what_it_went_on_from(write_log, opened):
+    for name, steps, started, start, written in (
+        ("A", (1, 2, 3), 2, 1, 100),
+        ("B", (3, 4), 1, 3, 200),
+    ):
+        path = write_log(f"{name}-0.jsonl", *native(name, 0, steps, started, start, 1))
+        os.utime(path, (written, written))
+    run = opened()
+    assert run.steps["reward_mean"].tolist() == [2, 2, 1, 1]
+    assert run.steps["complete"].tolist() == [True] * 4
+    assert run.superseded == 2
+
+
 def test_a_step_is_complete_when_every_rank_of_its_attempt_ended_it(write_log, opened):
     write_attempts(write_log)
     write_log("B-rank00000.jsonl", *native("B", 0, range(11, 17), 2, 11, 2))
