@@ -1,9 +1,11 @@
 """How the pages of a run of very many rollouts open in a browser, and what memory the server takes.
 
-    python benchmarks/many_rollouts_page.py [--rollouts 5000000]
+    python benchmarks/many_rollouts_page.py [--rollouts 5000000] [--folder FOLDER]
 
 The index is generated, and the log is a file of holes: what is measured is everything after the reading.
-The server showed another run before, so that its code is loaded. Needs the extra `test` and a Chromium.
+First a server that has just been started shows the run, then one that showed another run before, so that
+its code is loaded. --folder: where both runs are made, kept and used again. Needs the extra `test` and a
+Chromium.
 """
 
 from __future__ import annotations
@@ -13,13 +15,14 @@ import os
 import platform
 import shutil
 import tempfile
+import time
 from pathlib import Path
 from typing import Final
 
 from many_rollouts import LINE_BYTES, make
 from page_open import WARMING
 from page_open import opened as open_page
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Browser, Page, Playwright, sync_playwright
 from step_change import server_on
 
 from board.core.options import ReadOptions
@@ -34,8 +37,12 @@ _VISITS: Final = {
     "Overview": "",
     "Overview again": "",
     "Rollouts of a step, by reward": "&sort=reward&desc=1",
+    "Spike of k3": "&of=k3_mean",
+    "Spike of the reward": "&of=reward",
     "Overview at another step": "&step=7",
 }
+_READY_SECONDS: Final = 2.0
+"""A new server has its code after that; a browser that is started with it takes as long itself."""
 _SMALL: Final = 4096
 
 
@@ -67,11 +74,16 @@ def _log(path: Path, rollouts: int) -> FileState:
 def page_measures(folder: Path, shown: str) -> dict[str, float]:
     """Seconds until pages of the run have settled, and MB of the server after each."""
     found: dict[str, float] = {}
+    with sync_playwright() as playwright:
+        for waited in (0.0, _READY_SECONDS):
+            with server_on(folder) as (address, pid):
+                time.sleep(waited)
+                browser, page = _browser(playwright, shown)
+                taken = open_page(page, address, "overview", "many")
+                found[f"Overview, server started {waited:g} s before, s"] = taken
+                browser.close()
     with server_on(folder) as (address, pid), sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=shown, args=["--no-sandbox", "--disable-gpu"]
-        )
-        page = browser.new_page(viewport={"width": 1440, "height": 900})
+        browser, page = _browser(playwright, shown)
         for _ in range(WARMING):
             open_page(page, address, "overview", "small")
         found["server before, MB"] = _memory(pid, "VmRSS")
@@ -83,30 +95,43 @@ def page_measures(folder: Path, shown: str) -> dict[str, float]:
     return found
 
 
+def _browser(playwright: Playwright, executable: str) -> tuple[Browser, Page]:
+    """A browser that has kept nothing, and a page in it."""
+    browser = playwright.chromium.launch(
+        executable_path=executable, args=["--no-sandbox", "--disable-gpu"]
+    )
+    return browser, browser.new_page(viewport={"width": 1440, "height": 900})
+
+
 def _memory(pid: int, name: str) -> float:
     status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
     return next(int(line.split()[1]) for line in status.splitlines() if line.startswith(name)) / 1e3
 
 
-def in_browser(rollouts: int) -> dict[str, float]:
+def in_browser(rollouts: int, folder: Path | None) -> dict[str, float]:
     """Makes the run beside a small one and opens it."""
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
     if chromium is None:
         raise SystemExit("no Chromium found")
     with tempfile.TemporaryDirectory() as temporary:
+        root = folder or Path(temporary)
         for name, count in (("small", _SMALL), ("many", rollouts)):
-            make_run(Path(temporary, name), count)
-        return page_measures(Path(temporary), chromium)
+            if not (root / name).exists():
+                make_run(root / name, count)
+        return page_measures(root, chromium)
 
 
 def main() -> None:
     """Command line; see the module's docstring."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rollouts", type=int, default=5_000_000)
+    parser.add_argument(
+        "--folder", type=Path, help="keeps the runs, and takes those that are there"
+    )
     args = parser.parse_args()
     print(f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}")
     print(f"\n{args.rollouts:,} rollouts\n\n| | |\n|---|---|")
-    for what, value in in_browser(args.rollouts).items():
+    for what, value in in_browser(args.rollouts, args.folder).items():
         print(f"| {what} | {value:.2f} |" if what.endswith(" s") else f"| {what} | {value:.0f} |")
 
 

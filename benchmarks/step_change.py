@@ -10,7 +10,6 @@ script at rest: what a user waits for. Needs the extra `test` and a Chromium.
 from __future__ import annotations
 
 import argparse
-import os
 import shutil
 import socket
 import statistics
@@ -55,11 +54,10 @@ def server_on(root: Path) -> Iterator[tuple[str, int]]:
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         port = found.getsockname()[1]
-    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.headless", "true"]
+    command = [sys.executable, "-c", "from board.cli import main; main()", "serve", str(root)]
     server = subprocess.Popen(
-        [*command, "--server.port", str(port)],
+        [*command, "--port", str(port), "--no-browser"],
         cwd=PROJECT,
-        env={**os.environ, "ROLLOUT_BOARD_ROOT": str(root)},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
