@@ -6,12 +6,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from board.store.tally import IntArray
 
@@ -48,6 +50,10 @@ class Source:
             return run.part_rows(self.of, columns, self.places[places])
         held = self.of.select([c for c in columns if c in self.of.column_names])
         return held.take(pa.array(self.places[places]))
+
+
+Keyed = tuple[Source, tuple[IntArray, ...]]
+"""A source, and [rows] each the keys by which its rows are ordered, the steps first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +93,42 @@ class Picked:
         return table.take(pa.array(back))
 
 
-def picked(found: Iterable[tuple[Source, Sequence[IntArray]]]) -> Picked:
-    """The rows of these sources. With each: its keys, [n] each, by which its rows are ordered, the steps
-    first; those of equal keys stay in the order of the sources.
-    """
+def picked(found: Iterable[Keyed]) -> Picked:
+    """The rows of these sources by their keys; those of equal ones stay in the order of the sources."""
     held = [(source, keys) for source, keys in found if len(source.places)]
     sources = tuple(source for source, _ in held)
     if len(held) < 2:
         return Picked(sources, None)
     columns = [np.concatenate(one) for one in zip(*(keys for _, keys in held), strict=True)]
     return Picked(sources, np.lexsort(columns[::-1]))
+
+
+def keyed(of: str | pa.Table, own: npt.NDArray[np.bool_], *keys: IntArray) -> Keyed:
+    """Some of the rows. own: [rows] which. keys: [rows] each."""
+    places = np.flatnonzero(own)
+    return Source(of, places), tuple(key[places] for key in keys)
+
+
+def rows_at(kind: str, table: pa.Table, steps: Set[int]) -> Keyed:
+    """All rows of these steps. table: of the kind, with its steps."""
+    of_row = steps_in(table)
+    return keyed(kind, is_at(of_row, steps), of_row)
+
+
+def steps_in(table: pa.Table) -> IntArray:
+    """[rows] the step of each."""
+    return table.column("step").to_numpy()
+
+
+def is_at(steps: IntArray, wanted: Set[int]) -> npt.NDArray[np.bool_]:
+    """[rows] whether each is of one of the wanted steps."""
+    if not wanted:
+        return np.zeros(len(steps), bool)
+    return np.isin(steps, np.fromiter(wanted, np.int64, len(wanted)))
+
+
+def is_one_of(table: pa.Table, column: str, names: Sequence[str]) -> npt.NDArray[np.bool_]:
+    """[rows] whether each has one of these texts."""
+    if column not in table.column_names:
+        return np.zeros(table.num_rows, bool)
+    return pc.is_in(table.column(column), pa.array(names, pa.string())).to_numpy()

@@ -76,6 +76,17 @@ def parts_of(rows: pd.DataFrame, metrics: Sequence[str], same: RowsOf) -> StepPa
     return StepParts(tables, {"groups": mixed_groups, "prompts": mixed_prompts}, copies)
 
 
+def table_of(kind: str, rows: pd.DataFrame, metrics: Sequence[str], same: RowsOf) -> pa.Table:
+    """One of groups, prompts and checks, as parts_of makes it."""
+    steps, judged = rows["step"].to_numpy(np.int64), judged_of(rows, metrics)
+    if kind == "prompts":
+        return prompts_table(rows, steps, judged)[0]
+    codes = category(rows, "group_id")
+    if kind == "groups":
+        return groups_table(rows, steps, codes, judged)[0]
+    return checks_table(rows, steps, codes, judged, copies_of(rows, same))
+
+
 def judged_of(rows: pd.DataFrame, metrics: Sequence[str]) -> dict[str, FloatArray]:
     """[rows] the scores that may say what is right."""
     return {name: numbers(rows, name) for name in metrics if _judges(name)}
