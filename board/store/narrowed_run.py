@@ -74,21 +74,22 @@ class NarrowedRun(Run):
 
     def chosen(self, columns: Sequence[str]) -> pd.DataFrame:
         """Those of `Run.chosen`; the row labels count from 0."""
-        return self._without(self.whole.chosen((*columns, self.column)), columns).reset_index(
-            drop=True
-        )
+        return self._without(self.whole.chosen(self._with(columns)), columns).reset_index(drop=True)
 
     def pieces(
         self, columns: Sequence[str], only: Mapping[str, Sequence[str]] | None = None
     ) -> Iterator[pd.DataFrame]:
         """Those of `Run.pieces`; the row labels of each count from 0."""
         wanted = {**(only or {}), **self.only}
-        for rows in self.whole.pieces((*columns, self.column), wanted):
+        for rows in self.whole.pieces(self._with(columns), wanted):
             yield self._without(rows, columns).reset_index(drop=True)
 
     def rows_of(self, step: int, columns: Sequence[str]) -> pd.DataFrame:
         """Those of `Run.rows_of`."""
-        return self._without(self.whole.rows_of(step, (*columns, self.column)), columns)
+        return self._without(self.whole.rows_of(step, self._with(columns)), columns)
+
+    def _with(self, columns: Sequence[str]) -> tuple[str, ...]:
+        return (*dict.fromkeys((*columns, self.column)),)
 
     def _without(self, rows: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
         found = self._own(rows)

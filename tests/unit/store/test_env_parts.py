@@ -1,0 +1,191 @@
+"""What the index keeps of environments is what their rollouts say, alone, together and within a split."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from written_logs import write_lines
+
+from board.store import env_parts, splits, step_parts, step_store
+from board.store.discovery import discover
+from board.store.envs_run import EnvsRun
+from board.store.findings import facts_of
+from board.store.narrowed import narrowed, of_split
+from board.store.run import Follower, OpenOptions, Run
+from board.store.run_groups import run_groups
+from board.store.run_prompts import run_prompts
+from board.store.steps import steps_table
+
+ENVS = ("all", "code", "maths")
+CHOICES = (("all",), ("maths",), ("code", "maths"), ENVS)
+KINDS = step_parts.KINDS
+
+
+def rollouts() -> Iterator[dict[str, Any]]:
+    """Steps of one environment, of several, and of several with rollouts that name none; groups and
+    prompts of one, of several and of none, and rollouts that are there twice.
+    """
+    dice = np.random.default_rng(3)
+    for step in range(9):
+        held = ([ENVS[step % 3]], [*ENVS], [*ENVS, None], ["code", "maths"])[step % 4]
+        for place in range(int(dice.integers(12, 30))):
+            env = held[int(dice.integers(len(held)))]
+            own = f"{env} " if step % 2 else ""
+            row: dict[str, Any] = {"step": step, "rank": int(dice.integers(2)), "response": "r"}
+            row["env"] = env
+            row["group_id"] = f"{own}g{dice.integers(4)}"
+            row["prompt"] = f"{own}p{dice.integers(4)}"
+            row["reward"] = float(dice.integers(3)) / 2
+            row["rewards"] = {"correct": float(dice.integers(2)), "style": float(dice.random())}
+            row["advantage"] = float(dice.normal())
+            row["timestamp"] = 100.0 * step + place
+            row["response_tokens"] = ["x"] * int(dice.integers(1, 5))
+            row["rollout_id"] = f"i{dice.integers(9)}"
+            row["split"] = str(dice.choice(["train", "eval"])) if step in (1, 2, 5) else None
+            yield {k: v for k, v in row.items() if v is not None and dice.random() < 0.95}
+
+
+def with_step(rows: Iterator[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [row for row in rows if "step" in row]
+
+
+def run_in(folder: Path, rows: Sequence[dict[str, Any]], options: OpenOptions, **kind: bool) -> Run:
+    write_lines(folder / "log.jsonl", rows)
+    return Follower(options, **kind).run(discover(folder).runs[0])
+
+
+@pytest.fixture(scope="module", params=["in memory", "on disk", "capped", "of few environments"])
+def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    folder = tmp_path_factory.mktemp("envs")
+    options = OpenOptions(max_per_step=15 if request.param == "capped" else None)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(step_store, "_CHUNK_ROLLOUTS", 50)
+        if request.param == "of few environments":
+            patch.setattr(env_parts, "_MOST", 1)
+        kept = request.param == "on disk"
+        return run_in(folder / "run", with_step(rollouts()), options, persist=kept)
+
+
+def rows_of(run: Run, envs: Sequence[str], split: str | None) -> pd.DataFrame:
+    rows = run.rollouts
+    own = rows["env"].isin(envs)
+    if split is not None:
+        own &= splits.of_rows(rows["split"], split)
+    return rows[own].reset_index(drop=True)
+
+
+def plain(run: Run, rows: pd.DataFrame) -> dict[str, pa.Table]:
+    """What would be kept of these rollouts."""
+
+    def same(steps: Sequence[int]) -> pd.DataFrame:
+        return rows[rows["step"].isin(steps)].reset_index(drop=True)
+
+    return step_parts.parts_of(rows, run.metrics, same).tables
+
+
+def told(table: pa.Table) -> list[str]:
+    """The rows as texts, by step, those of prompts by their keys as well. Of copies none is as good as
+    an empty list.
+    """
+    kept = [n for n in sorted(table.column_names) if n not in ("env", "place")]
+    rows = table.select(kept).to_pylist()
+    for row in rows:
+        row |= {name: row[name] or [] for name in kept if name.startswith("copy:")}
+    if "key" in kept:
+        rows.sort(key=lambda row: (row["step"], row["key"]))
+    return [repr(row) for row in rows]
+
+
+@pytest.mark.parametrize("split", [None, "train", "eval"])
+@pytest.mark.parametrize("envs", CHOICES, ids=" ".join)
+def test_what_is_kept_of_environments_is_what_their_rollouts_say(
+    run: Run, envs: tuple[str, ...], split: str | None
+) -> None:
+    found = narrowed(run if split is None else of_split(run, split), envs)
+    assert isinstance(found, EnvsRun)
+    rows = rows_of(run, envs, split)
+    expected = step_store.tidied(steps_table(rows, run.metrics), run.metrics)
+    pd.testing.assert_frame_equal(found.steps, expected, rtol=1e-12)
+    assert found.counts == rows.groupby("step").size().to_dict()
+    for kind, table in plain(run, rows).items():
+        own = found.part(kind, table.column_names)
+        assert own is not None
+        assert told(own) == told(table), kind
+
+
+def test_some_rows_of_what_is_kept_are_those_of_all(run: Run) -> None:
+    for envs in CHOICES:
+        found = narrowed(run, envs)
+        for kind in KINDS:
+            whole = found.part(kind, ("step", "total", "reward:low", "clock"))
+            assert whole is not None
+            places = np.random.default_rng(0).permutation(whole.num_rows)[:7]
+            rows = found.part_rows(kind, ("step", "total", "reward:low", "clock"), places)
+            assert repr(rows.to_pylist()) == repr(whole.take(pa.array(places)).to_pylist())
+
+
+def test_no_rollout_is_read_for_one_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = run_in(tmp_path / "run", with_step(rollouts()), OpenOptions())
+    for name in ("chosen", "pieces", "rows_of"):
+        monkeypatch.setattr(Run, name, None)
+    for one in (run, of_split(run, "train")):
+        found = narrowed(one, ["maths"])
+        assert facts_of(found).checks is not None
+        prompts = run_prompts(found)
+        assert run_groups(found) is not None
+        assert prompts is not None
+        assert prompts.texts([0])
+
+
+def test_rollouts_are_read_of_the_environments_beyond_those_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(env_parts, "_FEW", 0)
+    monkeypatch.setattr(env_parts, "_EACH", 100)
+    run = run_in(tmp_path / "run", with_step(rollouts()), OpenOptions())
+    assert run.part(env_parts.STEPS, ("step",)) is None
+    found = narrowed(run, ["maths"])
+    assert isinstance(found, EnvsRun)
+    assert not found.kept
+    assert len(found.steps) == len(rows_of(run, ["maths"], None)["step"].unique())
+
+
+def test_narrowing_is_the_run_that_holds_these_rollouts_alone(tmp_path: Path) -> None:
+    rows = with_step(rollouts())
+    whole = run_in(tmp_path / "whole", rows, OpenOptions())
+    for envs in CHOICES:
+        own = [row for row in rows if row.get("env") in envs]
+        alone = run_in(tmp_path / envs[0] / str(len(envs)), own, OpenOptions())
+        found = narrowed(whole, envs)
+        pd.testing.assert_frame_equal(found.steps, alone.steps, rtol=1e-12)
+        ours, theirs = run_groups(found), run_groups(alone)
+        assert ours is not None
+        assert theirs is not None
+        for name in ("steps", "size", "scored", "right", "judged", "outcomes", "mean"):
+            mine, others = getattr(ours.groups, name), getattr(theirs.groups, name)
+            np.testing.assert_array_equal(mine, others, err_msg=name)
+        assert visits(found) == visits(alone)
+
+
+def visits(run: Run) -> dict[int, str]:
+    """By key of a prompt how it went."""
+    found = run_prompts(run)
+    assert found is not None
+    courses = found.of(range(len(found.keys))).visits
+    return {
+        int(key): repr(
+            [
+                (courses.steps[i], courses.rewards[i], courses.solve_rate[i])
+                for i in range(courses.of(code).start, courses.of(code).stop)
+            ]
+        )
+        for code, key in enumerate(found.keys.tolist())
+    }
