@@ -5,8 +5,9 @@
 
 The index is generated, without a log: what is measured is everything after the reading. Each repeat is a
 process of its own that has imported everything; first: the run is opened as well; later: it is open, and
-nothing of the page is kept. Pages about prompts are measured of a second index as well, in which no
-prompt comes twice. --tokens: also what reads token
+nothing of the page is kept. Narrowed to an environment: the narrowing is part of the page's time. Pages
+about prompts are measured of a second index as well, in which no prompt comes twice; those narrowed to a
+split and an environment of a third one. --tokens: also what reads token
 arrays, from a generated log: lists of a step of 512 rollouts x 4,096 tokens (see diagnose.py), and one
 rollout of 8,000 tokens x 12 arrays.
 """
@@ -42,7 +43,7 @@ from board.store.findings import diagnose  # noqa: E402
 from board.store.groups import environment_curves, step_grid  # noqa: E402
 from board.store.log_file import LogFile  # noqa: E402
 from board.store.manifest import FileState, Manifest  # noqa: E402
-from board.store.narrowed import narrowed  # noqa: E402
+from board.store.narrowed import narrowed, of_split  # noqa: E402
 from board.store.rollout import open_rollout  # noqa: E402
 from board.store.run import Run, indexed_run, open_run  # noqa: E402
 from board.store.run_groups import run_groups  # noqa: E402
@@ -70,18 +71,24 @@ def make(
     rollouts: int,
     *,
     distinct: bool = False,
+    with_splits: bool = False,
     key: str = "generated",
     state: FileState = _NO_LOG,
 ) -> None:
     """Writes the index of a run of so many rollouts, 1,024 a step in groups of 8, of 20,000 prompts.
 
+    with_splits: a quarter of the groups of every step is of evaluations.
     key, state: of the index and of the log's one file, where the log is there.
     """
     storage = FolderStorage(folder)
     rng = np.random.default_rng(0)
     segments = []
     for first in range(0, rollouts, _EACH):
-        table = _rows(np.arange(first, min(first + _EACH, rollouts)), rng, distinct=distinct)
+        numbers = np.arange(first, min(first + _EACH, rollouts))
+        table = _rows(numbers, rng, distinct=distinct)
+        if with_splits:
+            names = ["eval" if n // _A_GROUP % 4 == 3 else "train" for n in numbers.tolist()]
+            table = table.append_column("split", pa.array(names))
         tallies = dict(state.tallies)
         for rank, tally in tallies_of(table).items():
             if rank in tallies:
@@ -190,9 +197,19 @@ def _ranking(run: Run) -> None:
     ordered(run.of_step(_middle(run)), "k3_mean", descending=True, limit=200)
 
 
-def _narrowed(run: Run) -> None:
-    """One of five environments: the curves, then what the Groups page asks of it."""
-    _groups(narrowed(run, ["env 1"]))
+def _of_env(page: Callable[[Run], None]) -> Callable[[Run], None]:
+    """The same page of one of five environments; the narrowing is of its time."""
+    return lambda run: page(narrowed(run, ["env 1"]))
+
+
+def _of_envs(page: Callable[[Run], None]) -> Callable[[Run], None]:
+    """Of two of them."""
+    return lambda run: page(narrowed(run, ["env 1", "env 3"]))
+
+
+def _of_split_and_env(page: Callable[[Run], None]) -> Callable[[Run], None]:
+    """Of the evaluations of one of them, where every step has rollouts of both splits."""
+    return lambda run: page(narrowed(of_split(run, "eval"), ["env 1"]))
 
 
 def _findings(run: Run) -> None:
@@ -208,8 +225,14 @@ PAGES: Final[dict[str, Callable[[Run], None]]] = {
     "Compare, prompts of two runs": _compare,
     "Spike, a step's rollouts ranked": _ranking,
     "Findings, rules on the index": _findings,
-    "narrowed to one of 5 environments, and its Groups": _narrowed,
 }
+_WHOLE: Final = (*PAGES,)
+_OF_ENV: Final = {f"one of 5 environments: {name}": _of_env(PAGES[name]) for name in _WHOLE}
+_OF_SEVERAL: Final = {
+    f"two of 5 environments: {name}": _of_envs(PAGES[name]) for name in ("Overview", "Groups")
+}
+_OF_SPLIT: Final = {f"eval of one environment: {n}": _of_split_and_env(PAGES[n]) for n in _WHOLE}
+PAGES |= _OF_ENV | _OF_SEVERAL | _OF_SPLIT
 _OF_PROMPTS: Final = ("Prompts", "Compare, prompts of two runs")
 
 
@@ -275,11 +298,12 @@ def _apart(*arguments: str) -> dict[str, Timing]:
 
 
 def _measured(
-    folder: Path, rollouts: int, repeats: int, options: list[str], *, distinct: bool = False
+    folder: Path, rollouts: int, repeats: int, options: list[str], **kind: bool
 ) -> list[dict[str, Timing]]:
+    """kind: as `make` takes it."""
     if not (folder / "manifest.json").exists():
         folder.mkdir(parents=True)
-        make(folder, rollouts, distinct=distinct)
+        make(folder, rollouts, **kind)
     return [_apart("--folder", str(folder), *options) for _ in range(repeats)]
 
 
@@ -300,7 +324,8 @@ def main() -> None:
     parser.add_argument("--index", type=Path, help="a folder for the index, kept and used again")
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--sort", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--pages", nargs="+", default=[*PAGES], help=argparse.SUPPRESS)
+    pages = [*_WHOLE, *_OF_ENV, *_OF_SEVERAL]
+    parser.add_argument("--pages", nargs="+", default=pages, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.folder:
         if args.tokens:
@@ -318,6 +343,10 @@ def main() -> None:
             some = ["--pages", *_OF_PROMPTS]
             results = _measured(distinct, rollouts, args.repeats, some, distinct=True)
             _print(f"{rollouts:,} rollouts, no prompt twice", results)
+            both = folder.with_name(f"{rollouts} of two splits")
+            some = ["--pages", *_OF_SPLIT]
+            results = _measured(both, rollouts, args.repeats, some, with_splits=True)
+            _print(f"{rollouts:,} rollouts, a quarter of evaluations", results)
         if args.tokens:
             folder = Path(temporary, "tokens")
             folder.mkdir()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -52,8 +51,8 @@ class Courses:
 @dataclass(frozen=True)
 class RunPrompts:
     """Prompts by code, in the order in which they come. keys: [prompts] told apart by their beginnings
-    and the number of tokens, the same in every run. first: [prompts] the place of each one's first
-    visit in what is kept of prompts.
+    and the number of tokens, the same in every run; text_keys: by their beginnings alone. first:
+    [prompts] the place of each one's first visit in what is kept of prompts.
 
     several: of the prompts that come at several steps alone: of the others there may be as many as
     rollouts, and they have no course. rows: [visits of these] their places. length: the column of
@@ -62,19 +61,12 @@ class RunPrompts:
 
     run: Run
     keys: IntArray
+    text_keys: IntArray
     first: IntArray
     several: Courses
     rows: IntArray
     length: str | None
     right_by: str | None
-
-    @cached_property
-    def text_keys(self) -> IntArray:
-        """[prompts] equal for equal beginnings, in every run."""
-        table = self.run.part("prompts", ("text_key",))
-        assert table is not None, "there are prompts"
-        keys = table.column("text_key").to_numpy()
-        return keys if len(keys) == len(self.first) else keys[self.first]
 
     def seen(self) -> IntArray:
         """[prompts] at how many steps each one comes."""
@@ -138,14 +130,17 @@ def run_prompts(run: Run) -> RunPrompts | None:
     """
     if "prompt" not in run.columns or "reward" not in run.columns:
         return None
-    table = run.part("prompts", ("key",))
+    table = run.part("prompts", ("key", "text_key"))
     if table is None:
         return None
     keys, first, codes, rows = _told_apart(table.column("key").to_numpy())
+    text_keys = table.column("text_key").to_numpy()
+    if len(first) < len(text_keys):
+        text_keys = text_keys[first]
     part = right_column(run)
     several = _courses(_visits(run, part, codes, rows))
     length = next((name for name in LENGTHS if name in run.columns), None)
-    return RunPrompts(run, keys, first, several, rows, length, part)
+    return RunPrompts(run, keys, text_keys, first, several, rows, length, part)
 
 
 def _told_apart(keys: IntArray) -> tuple[IntArray, IntArray, IntArray, IntArray]:
