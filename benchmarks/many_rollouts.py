@@ -27,7 +27,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -216,7 +216,7 @@ def _findings(run: Run) -> None:
     diagnose(run, tokens=False)
 
 
-PAGES: Final[dict[str, Callable[[Run], None]]] = {
+_OF_ALL: Final[dict[str, Callable[[Run], None]]] = {
     "Overview": _overview,
     "one step's table": _step,
     "Groups": _groups,
@@ -226,13 +226,14 @@ PAGES: Final[dict[str, Callable[[Run], None]]] = {
     "Spike, a step's rollouts ranked": _ranking,
     "Findings, rules on the index": _findings,
 }
-_WHOLE: Final = (*PAGES,)
-_OF_ENV: Final = {f"one of 5 environments: {name}": _of_env(PAGES[name]) for name in _WHOLE}
-_OF_SEVERAL: Final = {
-    f"two of 5 environments: {name}": _of_envs(PAGES[name]) for name in ("Overview", "Groups")
+_OF_ENV: Final = {f"one of 5 environments: {n}": _of_env(page) for n, page in _OF_ALL.items()}
+_OF_ENVS: Final = {
+    f"two of 5 environments: {name}": _of_envs(_OF_ALL[name]) for name in ("Overview", "Groups")
 }
-_OF_SPLIT: Final = {f"eval of one environment: {n}": _of_split_and_env(PAGES[n]) for n in _WHOLE}
-PAGES |= _OF_ENV | _OF_SEVERAL | _OF_SPLIT
+_OF_SPLIT: Final = {
+    f"evaluations of one environment: {n}": _of_split_and_env(p) for n, p in _OF_ALL.items()
+}
+PAGES: Final = _OF_ALL | _OF_ENV | _OF_ENVS | _OF_SPLIT
 _OF_PROMPTS: Final = ("Prompts", "Compare, prompts of two runs")
 
 
@@ -298,7 +299,7 @@ def _apart(*arguments: str) -> dict[str, Timing]:
 
 
 def _measured(
-    folder: Path, rollouts: int, repeats: int, options: list[str], **kind: bool
+    folder: Path, rollouts: int, repeats: int, options: list[str], **kind: Any
 ) -> list[dict[str, Timing]]:
     """kind: as `make` takes it."""
     if not (folder / "manifest.json").exists():
@@ -324,7 +325,7 @@ def main() -> None:
     parser.add_argument("--index", type=Path, help="a folder for the index, kept and used again")
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--sort", action="store_true", help=argparse.SUPPRESS)
-    pages = [*_WHOLE, *_OF_ENV, *_OF_SEVERAL]
+    pages = [*_OF_ALL, *_OF_ENV, *_OF_ENVS]
     parser.add_argument("--pages", nargs="+", default=pages, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.folder:
