@@ -36,6 +36,7 @@ __all__ = [
     "Series",
     "change",
     "curve",
+    "fit_step_axis",
     "last_means",
 ]
 
@@ -240,6 +241,15 @@ def _line_trace(one: Drawn, ink: str, legend: dict[str, str]) -> go.Scatter:
 
 
 def _finish_axes(figure: go.Figure, steps: npt.NDArray[np.int64], options: CurveOptions) -> None:
+    fit_step_axis(figure, steps)
+    if options.log:
+        figure.update_yaxes(type="log", tickformat="~g")
+    elif options.shift_to_zero:
+        figure.update_yaxes(zeroline=True)
+
+
+def fit_step_axis(figure: go.Figure, steps: npt.NDArray[np.int64]) -> None:
+    """The steps as the axis below: all of them named where they are few."""
     figure.update_layout(hovermode="x", dragmode="zoom", hoverdistance=40)
     figure.update_xaxes(tickformat="d", hoverformat="d", nticks=8)
     if len(steps):
@@ -248,10 +258,6 @@ def _finish_axes(figure: go.Figure, steps: npt.NDArray[np.int64], options: Curve
         figure.update_xaxes(range=[first - margin, last + margin])
     if 0 < len(steps) <= _FEW_STEPS:
         figure.update_xaxes(tickmode="array", tickvals=np.unique(steps).tolist())
-    if options.log:
-        figure.update_yaxes(type="log", tickformat="~g")
-    elif options.shift_to_zero:
-        figure.update_yaxes(zeroline=True)
 
 
 def _reaches_below_zero(one: Drawn) -> bool:

@@ -12,7 +12,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from board.charts.curve_data import smoothed
-from board.charts.curves import CurveOptions, Series, band_traces, curve
+from board.charts.curves import CurveOptions, Series, band_traces, curve, fit_step_axis
 from board.charts.layout import fit_tick_labels, new_figure, set_notes
 from board.charts.palette import colour, faded, ink
 from board.charts.text import number, safe_name
@@ -200,36 +200,31 @@ def no_gradient(
     figure = new_figure(dark=dark, height=height)
     known = np.isfinite(by_step.zero_std)
     base = np.where(known, 0.0, np.nan)
-    for name, words, key in _SHARES:
+    for place, (name, words, key) in enumerate(_SHARES):
         share = getattr(by_step, name)
         if not np.any(share[known] > 0):
             continue
         top = base + (smoothed(share, smoothing) if smoothing else share)
-        figure.add_traces(_layer(by_step, base, top, share, words, colour(key, dark=dark)))
+        group, shade = {"legendgroup": str(place)}, colour(key, dark=dark)
+        figure.add_traces([*band_traces(by_step.steps, base, top, faded(shade, 0.6), group)])
+        figure.add_trace(_edge(by_step, top, share, words, shade).update(group))
         base = top
     figure.add_trace(_total(by_step, dark))
-    figure.update_layout(showlegend=True, margin={"t": 34}, hovermode="x", dragmode="zoom")
-    figure.update_xaxes(tickformat="d", hoverformat="d", nticks=8)
+    figure.update_layout(showlegend=True, margin={"t": 34})
+    fit_step_axis(figure, by_step.steps)
     figure.update_yaxes(range=[0, 1.02], tickformat=".0%")
     set_notes(figure, () if known.any() else ("Nothing that can be drawn is recorded.",))
     return figure
 
 
-def _layer(
-    by_step: StepGroups, base: Floats, top: Floats, share: Floats, words: str, shade: str
-) -> list[go.Scatter]:
-    """A layer of the stack, and its entry in the legend."""
-    key = {"legendgroup": words}
+def _edge(by_step: StepGroups, top: Floats, share: Floats, words: str, shade: str) -> go.Scatter:
+    """The upper edge of a layer of the stack, which stands for the layer in the legend."""
+    texts = [
+        f"step {step}<br>{words} <b>{value:.0%}</b> of {n} groups"
+        for step, value, n in zip(by_step.steps, share, by_step.groups, strict=True)
+    ]
     mean = float(share[np.isfinite(share)].mean())
-    entry = go.Scatter(
-        x=[None],
-        y=[None],
-        mode="markers",
-        marker={"symbol": "square", "size": 10, "color": faded(shade, 0.7)},
-        name=f"{words}, mean {mean:.0%}",
-        **key,
-    )
-    return [*band_traces(by_step.steps, base, top, faded(shade, 0.6), key), entry]
+    return _line(by_step, top, texts, f"{words}, mean {mean:.0%}", shade, 1.4)
 
 
 def _total(by_step: StepGroups, dark: bool) -> go.Scatter:
@@ -246,15 +241,22 @@ def _total(by_step: StepGroups, dark: bool) -> go.Scatter:
             strict=True,
         )
     ]
+    shade = faded(ink(dark).text, 0.35)
+    return _line(by_step, by_step.zero_std, texts, "all of them", shade, 1.2)
+
+
+def _line(
+    by_step: StepGroups, values: Floats, texts: list[str], name: str, shade: str, width: float
+) -> go.Scatter:
     return go.Scatter(
         x=by_step.steps,
-        y=by_step.zero_std,
+        y=values,
         mode="lines+markers",
-        line={"color": faded(ink(dark).text, 0.35), "width": 1},
+        line={"color": shade, "width": width},
         marker={"opacity": 0, "size": 7},
         text=texts,
         hovertemplate="%{text}<extra></extra>",
-        showlegend=False,
+        name=name,
     )
 
 

@@ -1,4 +1,4 @@
-"""A figure of curves in the few words that the light chart of the Overview draws.
+"""A figure of curves over the steps in the few words that the light charts of pages draw.
 
 Plotly's script is 4.7 MB: reading and running it takes longer than everything else on the first page.
 The figures stay what they are; this tells a small renderer what stands in them.
@@ -56,7 +56,7 @@ def _value_axis(axis: Any) -> dict[str, Any]:
     return {
         "log": log,
         "range": [10**end for end in ends if end is not None] if ends and log else ends,
-        "percent": axis.tickformat == ".0%",
+        "percent": (axis.tickformat or "").endswith("%"),
         "nonnegative": axis.rangemode == "nonnegative",
         "zeroline": bool(axis.zeroline),
         "labels": axis.showticklabels is not False,

@@ -62,7 +62,7 @@ def prompt_course(
         hovertemplate="%{text}<extra></extra>",
     )
     figure.update_layout(hovermode="closest", dragmode="zoom")
-    figure.update_xaxes(tickformat="d", nticks=8)
+    figure.update_xaxes(tickformat="d", nticks=8, title_text="step")
     fit_tick_labels(figure, "y", values)
     missing, thinned = int((~known).sum()), len(shown) < len(places)
     notes = [f"{missing:,} rollouts have no {name} and are not drawn."] if missing else []

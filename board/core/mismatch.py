@@ -169,7 +169,7 @@ def _shares(engine: FloatArray, stale: FloatArray) -> tuple[float, float, float]
     whole = engine + stale
     squares = _dot(whole, whole)
     if squares == 0:
-        return (float("nan"),) * 3
+        return float("nan"), float("nan"), float("nan")
     cross = 2 * _dot(engine, stale)
     return _dot(engine, engine) / squares, _dot(stale, stale) / squares, cross / squares
 

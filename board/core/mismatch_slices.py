@@ -84,7 +84,7 @@ def by_kind(ratios: Ratios) -> list[Slice]:
     """By kind of token, the largest mean |d| first."""
     kinds = np.append(KINDS.index("not known"), ratios.tokens.kinds).astype(np.intp)
     own = [np.bincount(kinds, weights=row, minlength=len(KINDS)) for row in ratios.of_pieces]
-    return _slices(np.array(own), KINDS, largest_first=True)
+    return _slices(np.array(own, np.float64), KINDS, largest_first=True)
 
 
 def by_piece(ratios: Ratios, least: int = 8) -> list[Slice]:

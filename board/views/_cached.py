@@ -11,7 +11,6 @@ import time
 from dataclasses import dataclass, field
 
 import pandas as pd
-import plotly.graph_objects as go
 import streamlit as st
 
 from board.charts.curves import Beside, CurveOptions, Series, curve
@@ -231,24 +230,6 @@ def _read_with_progress(reading: StepReading, step: int) -> None:
 
 
 @st.cache_resource(max_entries=256, show_spinner=False)
-def _curve(
-    version: str,
-    path: Location,
-    options: OpenOptions,
-    columns: tuple[str, ...],
-    look: CurveOptions,
-    dark: bool,
-    _run: Run,
-) -> go.Figure:
-    return curve(_run.steps, [Series.of(column) for column in columns], look, dark=dark)
-
-
-def curve_figure(of: Run, columns: tuple[str, ...], look: CurveOptions, *, dark: bool) -> go.Figure:
-    """The figure of these columns over the run's steps; the caller must not change it."""
-    return _curve(of.version, of.info.path, of.options, columns, look, dark, of)
-
-
-@st.cache_resource(max_entries=256, show_spinner=False)
 def _light_curve(
     version: str,
     path: Location,
@@ -273,7 +254,7 @@ def light_curve(
     dark: bool,
     beside: tuple[NarrowedRun, ...] = (),
 ) -> LightCurve:
-    """The same for a light chart, with points of other splits; the caller must not change it."""
+    """These columns over the run's steps, with points of other splits; the caller must not change it."""
     key = (of.version, of.info.path, of.options, columns, look, dark)
     return _light_curve(*key, tuple(one.version for one in beside), of, beside)
 

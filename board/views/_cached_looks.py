@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
-import plotly.graph_objects as go
 import streamlit as st
 
 from board.charts import env_charts, group_charts
@@ -158,16 +157,16 @@ def _group_curve(
     smoothing: float,
     dark: bool,
     _run: Run,
-) -> go.Figure:
+) -> LightCurve:
     found = groups(_run)
     assert found is not None, "the page looks for groups first"
     if chart == "pass":
-        return group_charts.pass_at(found.groups, dark=dark, smoothing=smoothing)
+        return light(group_charts.pass_at(found.groups, dark=dark, smoothing=smoothing))
     draw = group_charts.no_gradient if chart == "zero" else group_charts.effective_batch
-    return draw(found.by_step, dark=dark, smoothing=smoothing)
+    return light(draw(found.by_step, dark=dark, smoothing=smoothing))
 
 
-def group_curve(of: Run, chart: str, smoothing: float, *, dark: bool) -> go.Figure:
+def group_curve(of: Run, chart: str, smoothing: float, *, dark: bool) -> LightCurve:
     """A chart of groups over the steps: "zero", "batch" or "pass"; the caller must not change it."""
     return _group_curve(of.version, of.info.path, of.options, chart, smoothing, dark, of)
 

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from board.charts.curves import CurveOptions
-from board.charts.layout import notes_of
+from board.charts.light import light
 from board.charts.mismatch_charts import (
     StepValue,
     distances,
@@ -19,6 +19,7 @@ from board.charts.mismatch_charts import (
     parts,
     rule_curves,
 )
+from board.components.curve_grid import Card, curve_grid
 from board.core.masks import RULES, Side
 from board.core.mismatch_slices import Slice, pooled
 from board.store.mismatch import ENGINE_LAG, SCANNED_ROLLOUTS, STALE_LAG, StepMismatch
@@ -29,6 +30,7 @@ from board.views._rule_bounds import Bounds, bounds_of, bounds_told
 from board.views._text import plain
 
 _WATCH_SECONDS: Final = 2.5
+_CLICK: Final = "Click a step to see its mismatch."
 _SIDES: Final[tuple[Side, ...]] = ("high", "low")
 
 
@@ -90,19 +92,13 @@ def _curves(run: Run, scan: Stepwise[StepMismatch]) -> None:
         return
     kl = {"forward_k3": "KL(sampler‖trainer), k3", "reverse_k3": "KL(trainer‖sampler), k3"}
     _rule_over_steps(found, bounds)
-    charts = [
-        ("KL in both directions", distances(found, kl, "nats", dark=dark)),
-        ("Engine and staleness, KL k3", parts(found, dark=dark)),
-        ("χ² of the weights", distances(found, {"chi2": "χ²"}, "", dark=dark)),
-        ("Effective sample share", distances(found, {"ess": "ESS"}, "", dark=dark)),
+    cards = [
+        _card("kl", "KL in both directions", distances(found, kl, "nats", dark=dark), "nats"),
+        _card("parts", "Engine and staleness, KL k3", parts(found, dark=dark), "nats"),
+        _card("chi2", "χ² of the weights", distances(found, {"chi2": "χ²"}, "", dark=dark)),
+        _card("ess", "Effective sample share", distances(found, {"ess": "ESS"}, "", dark=dark)),
     ]
-    for left in range(0, len(charts), 2):
-        for column, (title, figure) in zip(
-            st.columns(2, gap="small"), charts[left : left + 2], strict=True
-        ):
-            with column, st.container(border=True, height="stretch"):
-                st.markdown(f"**{plain(title)}**")
-                _draw(figure, f"over_{title}")
+    _draw(cards, "over")
     _by_lag(scan.found)
     if scan.error is not None:
         st.error(plain(scan.error, 300))
@@ -113,10 +109,16 @@ def _likelihood_over_steps(found: Sequence[StepValue]) -> None:
     if not any(one.likelihood for one in found):
         return
     told = (("mean", "Mean NLL"), ("largest", "Largest NLL"))
-    for column, (field, title) in zip(st.columns(2, gap="small"), told, strict=True):
-        with column, st.container(border=True, height="stretch"):
-            st.markdown(f"**{title} of sft_mask tokens** :gray[nats, by who speaks]")
-            _draw(likelihoods(found, field, dark=_page.dark()), f"over_nll_{field}")
+    cards = [
+        _card(
+            f"nll_{field}",
+            f"{title} of sft_mask tokens",
+            likelihoods(found, field, dark=_page.dark()),
+            "nats, by who speaks",
+        )
+        for field, title in told
+    ]
+    _draw(cards, "over_nll")
 
 
 def _rule_over_steps(found: Sequence[StepValue], bounds: Bounds) -> None:
@@ -126,31 +128,27 @@ def _rule_over_steps(found: Sequence[StepValue], bounds: Bounds) -> None:
         return
     if _state.get("rule") not in offered:
         _state.put(rule=offered[0])
-    with st.container(border=True):
-        st.segmented_control(
-            "Rule",
-            offered,
-            key="rule",
-            required=True,
-            format_func=lambda name: RULES[name].label,
-            label_visibility="collapsed",
-            persist_state="session",
-        )
-        rule = str(_state.get("rule"))
-        told = bounds_told(RULES[rule], bounds[rule])
-        st.caption(plain(f"Bounds {told}. {RULES[rule].formula}. {RULES[rule].source}", 400))
-        sides: list[Side] = [side for side in _SIDES if getattr(RULES[rule], side) is not None]
-        for column, side in zip(st.columns(len(sides), gap="small"), sides, strict=True):
-            with column:
-                _rule_beyond(found, rule, side)
+    st.segmented_control(
+        "Rule",
+        offered,
+        key="rule",
+        required=True,
+        format_func=lambda name: RULES[name].label,
+        label_visibility="collapsed",
+        persist_state="session",
+    )
+    rule = str(_state.get("rule"))
+    told = bounds_told(RULES[rule], bounds[rule])
+    st.caption(plain(f"Bounds {told}. {RULES[rule].formula}. {RULES[rule].source}", 400))
+    sides: list[Side] = [side for side in _SIDES if getattr(RULES[rule], side) is not None]
+    _draw([_rule_beyond(found, rule, side) for side in sides], f"rule_{rule}")
 
 
-def _rule_beyond(found: Sequence[StepValue], rule: str, bound: Side) -> None:
+def _rule_beyond(found: Sequence[StepValue], rule: str, bound: Side) -> Card:
     word = "Above the upper bound" if bound == "high" else "Below the lower bound"
     sign = RULES[rule].signs(bound)
-    stops = f" :gray[stops only tokens with {plain(sign)}]" if sign else ""
-    st.markdown(f"**{word}**{stops}")
-    _draw(rule_curves(found, rule, bound, dark=_page.dark()), f"rule_{rule}_{bound}")
+    stops = f"stops only tokens with {sign}" if sign else ""
+    return _card(bound, word, rule_curves(found, rule, bound, dark=_page.dark()), stops)
 
 
 def _by_lag(found: Sequence[StepMismatch]) -> None:
@@ -169,6 +167,14 @@ def _by_lag(found: Sequence[StepMismatch]) -> None:
     st.markdown(
         "**By policy lag** :gray[step less the policy_version that sampled, all steps read]"
     )
+    lags = [part.name for part in by_part["whole"]]
+    if len(lags) == 1:
+        words = (
+            f"Every token read was sampled by weights {lags[0]} versions old: no curve over lags."
+        )
+        st.caption(words)
+        _lag_table(by_part)
+        return
     left, right = st.columns(2, gap="small")
     with left, st.container(border=True, height="stretch"):
         st.markdown("**KL(sampler‖trainer), k3** :gray[over the lag, nats]")
@@ -207,24 +213,26 @@ def _index_curve(run: Run) -> None:
     if "mismatch_kl_mean" not in run.columns:
         return
     look = CurveOptions(band="quantiles", smoothing=0.0)
-    columns = st.columns(2, gap="small")
-    for column, name in zip(columns, ("mismatch_kl_mean", "mismatch_kl_max"), strict=True):
-        if name not in run.metrics:
-            continue
-        with column, st.container(border=True, height="stretch"):
-            words = (
-                "mean of each rollout" if name.endswith("mean") else "largest token of each rollout"
-            )
-            st.markdown(f"**{plain('KL(sampler‖trainer), k3')}** :gray[{words}]")
-            figure = _cached.curve_figure(run, (name,), look, dark=_page.dark())
-            _draw(figure, f"index_{name}")
+    told = {"mismatch_kl_mean": "mean of each rollout", "mismatch_kl_max": "largest token of each"}
+    cards = [
+        _page.card(
+            name,
+            _cached.light_curve(run, (name,), look, dark=_page.dark()),
+            _CLICK,
+            title=f"KL(sampler‖trainer), k3: {words}",
+        )
+        for name, words in told.items()
+        if name in run.metrics
+    ]
+    _draw(cards, "index")
 
 
-def _draw(figure: go.Figure, key: str) -> None:
-    _page.clickable(figure, key=key, field="x", on_pick=_open_step)
-    for note in notes_of(figure):
-        st.caption(plain(note))
+def _card(key: str, title: str, figure: go.Figure, unit: str = "") -> Card:
+    drawn = light(figure)
+    return Card(key, title, drawn.chart, unit, [_CLICK], drawn.notes)
 
 
-def _open_step(step: int) -> None:
-    _state.go("mismatch", step=step, index=0, token=None)
+def _draw(cards: Sequence[Card], key: str) -> None:
+    picked = curve_grid(cards, step=_state.get("step"), key=_page.chart_key(key))
+    if picked:
+        _state.go("mismatch", step=picked.step, index=0, token=None)

@@ -16,6 +16,7 @@ from board.charts.group_charts import (
     recorded_against_expected,
 )
 from board.charts.layout import notes_of
+from board.components.curve_grid import Card, curve_grid
 from board.core.advantages import CONVENTIONS
 from board.core.groups import Outcome
 from board.core.metrics import REWARD_PART
@@ -269,14 +270,15 @@ def _curves(run: Run) -> None:
         st.markdown("#### Over the steps")
         st.space("stretch")
         smoothing = _page.trend_slider()
-    columns = st.columns(len(_CURVES), gap="small")
-    for column, (chart, title, explained) in zip(columns, _CURVES, strict=True):
-        with column, st.container(border=True, height="stretch"):
-            st.markdown(f"**{title}**", help=plain(explained, 600))
-            figure = _cached_looks.group_curve(run, chart, smoothing, dark=_page.dark())
-            _page.clickable(figure, key=f"curve_{chart}", field="x", on_pick=_open_step)
-            for note in notes_of(figure):
-                st.caption(plain(note))
+    cards: list[Card] = []
+    for chart, title, explained in _CURVES:
+        drawn = _cached_looks.group_curve(run, chart, smoothing, dark=_page.dark())
+        help_lines = [explained, "Click a step to see its groups."]
+        cards.append(Card(chart, title, drawn.chart, help=help_lines, notes=drawn.notes))
+    key = _page.chart_key("groups")
+    picked = curve_grid(cards, step=_state.get("step"), key=key, across=len(cards))
+    if picked:
+        _open_step(picked.step)
 
 
 def _fit(run: Run, step: int) -> StepFit | None:
