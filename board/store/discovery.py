@@ -32,8 +32,9 @@ from board.readers.parquet_files import PARQUET
 from board.readers.remote import RemoteLocation
 from board.store.candidates import MOST_FILES, candidates, listed, may_be_log, object_beside
 from board.store.log_file import LogFile
-from board.store.looks import look_at, state_beside
+from board.store.looks import LEFT_OUT, look_at, state_beside
 from board.store.mappings import FILE_NAME, Mappings
+from board.store.packed import is_packed
 from board.store.roots import location_below, resolve_inside
 from board.store.run_info import JOINED, Discovery, RunInfo, is_remote, natural_order
 
@@ -122,7 +123,17 @@ def _looked_at(
         else:
             problems[path] = found
     problems |= mappings.problems
+    _leave_out_copies(files, problems)
     return files, problems
+
+
+def _leave_out_copies(files: dict[Location, LogFile], problems: dict[Location, Problem]) -> None:
+    """Of a log beside its packed copy the copy: it is being packed, or was packed and kept."""
+    for path in list(filter(is_packed, files)):
+        if path.parent / path.name.rpartition(".")[0] in files:
+            del files[path]
+            reason = f"{LEFT_OUT}the same log lies unpacked beside it"
+            problems[path] = Problem(path.name, None, None, reason, "delete one of them", "note")
 
 
 def _with_beside(file: LogFile, objects: Objects, problems: dict[Location, Problem]) -> LogFile:

@@ -50,6 +50,22 @@ def test_a_compressed_log_is_the_log_it_was(tmp_path, write_log, kind):
 
 
 @pytest.mark.parametrize("kind", PACK)
+def test_a_log_beside_its_packed_copy_is_shown_once_and_the_copy_is_named(
+    tmp_path, write_log, kind
+):
+    plain = write_log("run/x.jsonl", TEXT)
+    write_log(f"run/x.jsonl.{kind}", PACK[kind](TEXT))
+    write_log(f"run/y.jsonl.{kind}", PACK[kind](text(9)))
+    run = open_run(only_run(plain.parent))
+    assert run.rollout_count == 18
+    (problem,) = run.problems
+    assert (problem.path, problem.severity) == (f"x.jsonl.{kind}", "note")
+    assert "unpacked beside it" in problem.reason
+    plain.unlink()
+    assert open_run(only_run(plain.parent)).rollout_count == 18
+
+
+@pytest.mark.parametrize("kind", PACK)
 def test_a_log_of_several_compressed_pieces_is_read_whole_and_followed(tmp_path, write_log, kind):
     path = write_log(f"packed/x.jsonl.{kind}", PACK[kind](TEXT), PACK[kind](text(9)))
     follower = Follower()

@@ -18,6 +18,10 @@ from board.store.shard import Shard
 
 LINES = 32
 NAN = float("nan")
+ARRAYS = (
+    *("logprobs", "ref_logprobs", "entropy", "values", "sampling_logprobs", "old_logprobs"),
+    "response_ids",
+)
 
 
 def indexed(path: Path, reader: str) -> list[Any]:
@@ -115,6 +119,13 @@ ODD: list[Callable[[Random, dict[str, Any]], dict[str, Any]]] = [
     lambda draw, line: {"response_tokens": ["<pad>", "a", "<pad>"]},
     lambda draw, line: {"response_tokens": ["a", 4]},
     lambda draw, line: {"response_tokens": []},
+    lambda draw, line: {"response_tokens": ["<pad>", *"a" * (len(line["logprobs"]) - 1)]},
+    lambda draw, line: {"response_tokens": [*"a" * (len(line["logprobs"]) - 1), "<pad>"]},
+    lambda draw, line: {"response_tokens": "a" * len(line["logprobs"])},
+    lambda draw, line: {"response_tokens": None},
+    lambda draw, line: dict.fromkeys(ARRAYS),
+    lambda draw, line: {**dict.fromkeys((*ARRAYS, "response"), None), "response_tokens": []},
+    lambda draw, line: {"response": None, "response_tokens": ["long "] * len(line["logprobs"])},
     lambda draw, line: {"response_ids": [1.5] * len(line["logprobs"])},
     lambda draw, line: {"response_ids": ["x"]},
     lambda draw, line: {"messages": [{"role": "user", "content": "why?"}]},
@@ -150,6 +161,16 @@ def test_whatever_lines_hold_they_make_the_index_of_each(kind, one_by_one, monke
         assert indexed(path, kind) == one_by_one(path, kind), seed
 
 
+@pytest.mark.parametrize("kind", ["native", "rllb"])
+def test_what_all_lines_hold_makes_the_index_of_each(kind, one_by_one, tmp_path):
+    path = tmp_path / "log.jsonl"
+    for number, change in enumerate(ODD):
+        draw = Random(number)
+        lines = [rollout(draw, kind, 0) for _ in range(6)]
+        path.write_text("".join(json.dumps(x | change(draw, x)) + "\n" for x in lines))
+        assert indexed(path, kind) == one_by_one(path, kind), number
+
+
 @pytest.mark.parametrize("surplus", [-1, 1, 2])
 def test_a_piece_more_or_less_is_said_of_every_line(surplus, one_by_one, tmp_path):
     draw, path = Random(surplus), tmp_path / "log.jsonl"
@@ -161,10 +182,21 @@ def test_a_piece_more_or_less_is_said_of_every_line(surplus, one_by_one, tmp_pat
     assert indexed(path, "rllb") == one_by_one(path, "rllb")
 
 
-@pytest.mark.parametrize("kind", ["native", "rllb"])
-def test_usual_lines_are_not_read_one_by_one(kind, read_alone, tmp_path):
+def more_pieces(line: dict[str, Any]) -> dict[str, Any]:
+    return line | {"response_tokens": [*line["response_tokens"], "."]}
+
+
+def no_pieces(line: dict[str, Any]) -> dict[str, Any]:
+    return line | {"response_tokens": None}
+
+
+@pytest.mark.parametrize(
+    ("kind", "change"),
+    [("native", dict), ("rllb", dict), ("rllb", more_pieces), ("rllb", no_pieces)],
+)
+def test_usual_lines_are_not_read_one_by_one(kind, change, read_alone, tmp_path):
     draw, path = Random(1), tmp_path / "log.jsonl"
-    lines = [json.dumps(rollout(draw, kind, 0)) for _ in range(LINES)]
+    lines = [json.dumps(change(rollout(draw, kind, 0))) for _ in range(LINES)]
     path.write_text("\n".join(lines) + "\n")
     alone = read_alone(kind)
     (part,) = index_shard(Shard(path, path.name, kind))
