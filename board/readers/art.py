@@ -14,7 +14,6 @@ a row without a reward: nothing to show. The step is in the file's name.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
@@ -24,7 +23,7 @@ from board.errors import RecordError
 from board.readers.art_exchanges import histories_of
 from board.readers.base import Head, Place, Reader
 from board.readers.fields import RecordBuilder
-from board.readers.messages import is_messages
+from board.readers.messages import is_messages, parsed_text
 from board.readers.parquet_files import PARQUET
 from board.readers.sources import JSON_LINES
 from board.readers.yaml_files import YAML
@@ -75,7 +74,7 @@ class ArtReader(Reader):
         if "reward" not in line:
             raise RecordError("it is no trajectory", field="reward", hint=_EXPECTED)
         # The JSON is the whole trajectory, the columns beside it are for queries.
-        whole = _parsed(line.get(_TRAJECTORY))
+        whole = parsed_text(line.get(_TRAJECTORY))
         said = {**line, **cast("dict[str, Any]", whole)} if isinstance(whole, dict) else line
         builder = RecordBuilder(at.options)
         builder.ids["split"] = at.split or "train"
@@ -85,10 +84,10 @@ class ArtReader(Reader):
         builder.take("policy_version_end", said.get("final_policy_version"))
         _take_messages(builder, said)
         for key in ("metrics", "group_metrics"):
-            for name, value in _mapping(_parsed(said.get(key))).items():
+            for name, value in _mapping(parsed_text(said.get(key))).items():
                 builder.take(f"{key}.{name}", value)
         for key in ("metadata", "tools", "logs", "group_metadata", "group_logs"):
-            builder.take(key, _parsed(said.get(key)) or None)
+            builder.take(key, parsed_text(said.get(key)) or None)
         return builder.build(at.step)
 
 
@@ -102,16 +101,6 @@ def _mapping(value: object) -> Mapping[str, Any]:
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
-def _parsed(value: Any) -> Any:
-    """What JSON in a text says; anything else as it is."""
-    if not isinstance(value, str):
-        return value
-    try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
-        return value
-
-
 def _take_ids(builder: RecordBuilder, line: Mapping[str, Any], at: Place) -> None:
     """A group is known by its number in the file; lines have none but their own."""
     group = line.get("group_index", at.line - 1)
@@ -123,7 +112,7 @@ def _take_ids(builder: RecordBuilder, line: Mapping[str, Any], at: Place) -> Non
 def _take_messages(builder: RecordBuilder, said: Mapping[str, Any]) -> None:
     """Takes the conversation, cut where the model's own first message is, and its tokens."""
     entries = _mappings(said.get("messages_and_choices")) or _mappings(said.get("messages"))
-    others = len(_mappings(_parsed(said.get("additional_histories"))))
+    others = len(_mappings(parsed_text(said.get("additional_histories"))))
     if not entries and (histories := histories_of(_mapping(said.get("exchanges")))):
         entries = max(reversed(histories), key=_choices_in)
         others = len(histories) - 1
@@ -156,7 +145,7 @@ def _message(entry: Mapping[str, Any]) -> dict[str, Any]:
     inner = _mapping(entry["message"]) if "finish_reason" in entry else entry
     message = {k: v for k, v in inner.items() if v is not None and k != "trainable"}
     if isinstance(message.get("tool_calls"), str):
-        message["tool_calls"] = _parsed(message["tool_calls"])
+        message["tool_calls"] = parsed_text(message["tool_calls"])
     return message
 
 

@@ -60,6 +60,16 @@ def response_text(messages: Sequence[Message]) -> str:
     return message_text(messages[0]) if len(messages) == 1 else conversation_text(messages)
 
 
+def parsed_text(value: Any) -> Any:
+    """What JSON in a text says; anything else as it is."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return value
+
+
 def _reasoning(message: Message) -> Iterator[str]:
     for key in _REASONING:
         if isinstance(text := message.get(key), str) and text:

@@ -11,7 +11,6 @@ reward_info.episode_reward. What ROLL writes for RLLoggingBoard is read as that 
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
@@ -19,7 +18,7 @@ from typing import Any, Final, cast
 from board.core.records import Record
 from board.readers.base import Head, Place, Reader
 from board.readers.fields import RecordBuilder
-from board.readers.messages import is_messages
+from board.readers.messages import is_messages, parsed_text
 from board.readers.tables import rows_of_table
 
 _OURS: Final[Mapping[str, str]] = {
@@ -55,27 +54,17 @@ class RollReader(Reader):
     def read(self, line: Mapping[str, Any], at: Place) -> Record:
         """The Record of one row."""
         builder = RecordBuilder(at.options)
-        messages = _parsed(line.get("messages"))
+        messages = parsed_text(line.get("messages"))
         if "responses" in line:
             asked = messages if is_messages(messages) else line.get("prompt")
             builder.take_exchange(asked, line.get("responses"))
         elif is_messages(messages):
             builder.take_conversation(messages)
-        _take_trajectory(builder, _parsed(line.get("trajectory_data")))
+        _take_trajectory(builder, parsed_text(line.get("trajectory_data")))
         for key, value in line.items():
             if key not in _READ_APART:
                 builder.take(_OURS.get(key, key), value)
         return builder.build(line.get("global_step"))
-
-
-def _parsed(value: Any) -> Any:
-    """What JSON in a text says; anything else as it is."""
-    if not isinstance(value, str):
-        return value
-    try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
-        return value
 
 
 def _take_trajectory(builder: RecordBuilder, trajectory: Any) -> None:
