@@ -21,7 +21,7 @@ from board.readers.locations import Location, below
 from board.store import segments, step_store
 from board.store.batch import BatchResult, FileRead, Work, put_rows
 from board.store.discovery import RunInfo
-from board.store.engines import ChooseEngine, Engine, Job, local
+from board.store.engines import Awaited, ChooseEngine, Engine, Job, local
 from board.store.file_progress import state_after
 from board.store.followed import change_of
 from board.store.live_rows import live, rewritten, unended_rows
@@ -37,7 +37,7 @@ Progress = Callable[[int, int], None]
 """Called with (bytes read, bytes in all) while a run is read."""
 
 SHARD_BYTES: Final = 64 << 20
-_LAST_SHARD_BYTES: Final = 8 << 20
+_LAST_SHARD_BYTES: Final = 4 << 20
 """Shards become smaller towards the end of a log, so that nobody waits long for the last one, but no
 smaller than this."""
 _MOST_FILES: Final = 1024
@@ -180,7 +180,7 @@ class _Build:
         To find it beforehand, as `_works` does, an object would have to be fetched twice.
         """
         waiting = deque(rests)
-        awaited = deque[tuple[Rest, Callable[[], BatchResult]]]()
+        awaited = deque[tuple[Rest, Awaited]]()
         while waiting or awaited:
             while waiting and len(awaited) < max(engine.width, 1):
                 rest = waiting.popleft()
@@ -188,8 +188,8 @@ class _Build:
                     continue
                 end = min(rest.start + SHARD_BYTES, rest.file.size)
                 awaited.append((rest, engine.submit([rest.work(end)])))
-            rest, result = awaited.popleft()
-            found = result()
+            rest, reading = awaited.popleft()
+            found = reading.result()
             (read,) = found.files
             if read.consumed == rest.start and read.failed is None:
                 # No line ended up to the end of the file: there is no more to be read of it.
@@ -199,13 +199,13 @@ class _Build:
                 waiting.append(replace(rest, start=read.consumed, line=rest.line + read.lines))
 
     def _read_at_once(self, engine: Engine, rests: Sequence[Rest]) -> None:
-        awaited = deque[Callable[[], BatchResult]]()
+        awaited = deque[Awaited]()
         for batch in _batches(self._works(rests, engine.width)):
             awaited.append(engine.submit(batch))
-            if len(awaited) > engine.width:
-                self._take(awaited.popleft()())
-        while awaited:
-            self._take(awaited.popleft()())
+            while awaited and (awaited[0].is_there() or len(awaited) > engine.most):
+                self._take(awaited.popleft().result())
+        for reading in awaited:
+            self._take(reading.result())
 
     def _works(self, rests: Sequence[Rest], width: int) -> Iterator[tuple[Work, int]]:
         """Shards of all files in turn, so that the first steps of all ranks are there first, each with

@@ -17,9 +17,16 @@ from board.store.storage import FolderStorage, Storage
 MANY_BYTES: Final = 150 << 20
 """From so many bytes on a second process is worth its start, about half a second of CPU."""
 _UNDER_WAY: Final = AHEAD + 1
-"""Batches that wait to be taken in their order: no more, so that whoever watches soon sees the first."""
+_MOST_AWAITED: Final = 12
+"""Batches that wait to be taken in their order, where the one before them takes long."""
 
-Awaited = Callable[[], BatchResult]
+
+@dataclass(frozen=True, slots=True)
+class Awaited:
+    """A batch that is read. result: waits for it. is_there: whether there is nothing to wait for."""
+
+    result: Callable[[], BatchResult]
+    is_there: Callable[[], bool] = lambda: False
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +39,15 @@ class Job:
 
 
 class Engine(Protocol):
-    """Reads batches. width: how many are worth having under way beside what its user does; 0: none."""
+    """Reads batches. width: how many are worth having under way beside what its user does; 0: none.
+    most: how many it may have been given whose results were not taken.
+    """
 
     width: int
+    most: int
 
     def submit(self, batch: Sequence[Work]) -> Awaited:
-        """Begins to read a batch; the result is waited for by calling what is returned."""
+        """Begins to read a batch."""
         ...
 
 
@@ -48,7 +58,7 @@ ChooseEngine = Callable[[Job, int], AbstractContextManager[Engine]]
 class InProcess:
     """Reads each batch when its result is asked for."""
 
-    width = 0
+    width = most = 0
 
     def __init__(self, job: Job) -> None:
         self._job = job
@@ -56,7 +66,7 @@ class InProcess:
     def submit(self, batch: Sequence[Work]) -> Awaited:
         """As Engine."""
         job = self._job
-        return lambda: index_batch(job.storage, batch, job.options, job.vocabulary)
+        return Awaited(lambda: index_batch(job.storage, batch, job.options, job.vocabulary))
 
 
 class _TwoProcesses:
@@ -67,6 +77,7 @@ class _TwoProcesses:
     """
 
     width = _UNDER_WAY
+    most = _MOST_AWAITED
 
     def __init__(self, job: Job, other: SecondProcess) -> None:
         self._here = InProcess(job)
@@ -76,15 +87,17 @@ class _TwoProcesses:
         """As Engine."""
         if self._other.has_time():
             number = self._other.give(batch)
-            return lambda: self._result(number, batch)
-        found = self._here.submit(batch)()
-        return lambda: found
+            return Awaited(
+                lambda: self._result(number, batch), lambda: self._other.has_result(number)
+            )
+        found = self._here.submit(batch).result()
+        return Awaited(lambda: found, lambda: True)
 
     def _result(self, number: int, batch: Sequence[Work]) -> BatchResult:
         try:
             return self._other.result(number)
         except ProcessGoneError:
-            return self._here.submit(batch)()
+            return self._here.submit(batch).result()
 
 
 @contextmanager

@@ -117,7 +117,7 @@ class _Tasks:
     """Reads batches in tasks of a Ray cluster."""
 
     def __init__(self, ray: Any, job: Job, storage: FolderStorage) -> None:
-        self.width = max(int(ray.cluster_resources().get("CPU", 1)), 1) * _A_CORE
+        self.width = self.most = max(int(ray.cluster_resources().get("CPU", 1)), 1) * _A_CORE
         self._ray = ray
         self._storage = storage
         self._job = ray.put(job)
@@ -126,7 +126,7 @@ class _Tasks:
     def submit(self, batch: Sequence[Work]) -> Awaited:
         """As Engine. Waiting for the result raises ClusterError where workers can't do their part."""
         reference = self._task.remote(self._job, list(batch))
-        return partial(self._result, reference, batch)
+        return Awaited(partial(self._result, reference, batch))
 
     def _result(self, reference: Any, batch: Sequence[Work]) -> BatchResult:
         errors = self._ray.exceptions

@@ -1,7 +1,9 @@
 """A process beside this one that reads batches.
 
-Not one of multiprocessing's: those first run the main module of this process again, with all it imports,
-and take a second to begin. This one imports what reads batches and is there in a third of that time.
+Where this process has no other threads it is a copy of it, there at once. Else a new one, for a copy
+would lack those threads and keep their locks; not one of multiprocessing's, which first run the main
+module of this process again, with all it imports, and take a second to begin. This one imports what reads
+batches and is there in a third of that time.
 """
 
 # pyright: reportUnknownMemberType=false, reportMissingTypeStubs=false
@@ -17,9 +19,13 @@ import signal
 import subprocess
 import sys
 import threading
+import warnings
 from collections.abc import Sequence
 from importlib.abc import MetaPathFinder
+from multiprocessing import current_process, get_context
 from multiprocessing.connection import Connection, Pipe
+from multiprocessing.process import BaseProcess
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -49,25 +55,32 @@ class SecondProcess:
     def __init__(self, job: Job) -> None:
         self._connection, its_end = Pipe()
         with its_end:
-            command = [sys.executable, "-c", _BEGIN, str(its_end.fileno())]
-            self.process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, pass_fds=[its_end.fileno()]
-            )
-        self._there = False
+            self._there = can_be_copied()
+            self.process = _copied(its_end) if self._there else _begun(its_end)
         self._gone = False
         self._given = 0
         self._found: list[Any] = []
-        self._send(sys.path)
+        if not self._there:
+            self._send(sys.path)
         self._send(job)
 
     def has_time(self) -> bool:
         """Whether it is there and has not enough to do."""
+        self._hear()
+        return self._there and not self._gone and self._given - len(self._found) < AHEAD
+
+    def has_result(self, number: int) -> bool:
+        """Whether there is nothing to wait for: the batch was read, or never will be."""
+        self._hear()
+        return self._gone or len(self._found) > number
+
+    def _hear(self) -> None:
+        """Takes what it has sent."""
         try:
             while not self._gone and self._connection.poll():
                 self._receive()
         except ProcessGoneError:
-            return False
-        return self._there and not self._gone and self._given - len(self._found) < AHEAD
+            pass
 
     def give(self, batch: Sequence[Work]) -> int:
         """Lets it read a batch; the number by which the result is asked for."""
@@ -88,7 +101,10 @@ class SecondProcess:
         """Ends it, whatever it is doing: what it has written counts once its result was taken."""
         self._connection.close()
         self.process.kill()
-        self.process.wait()
+        if isinstance(self.process, BaseProcess):
+            self.process.join()
+        else:
+            self.process.wait()
 
     def _send(self, what: object) -> None:
         try:
@@ -108,6 +124,45 @@ class SecondProcess:
             self._there = True
         else:
             self._found.append(found)
+
+
+def can_be_copied() -> bool:
+    """Whether a copy of this process can do what it does: of all threads it has the one that copies."""
+    # Not threading's count, which lacks threads that were begun without it.
+    alone = len(sys._current_frames()) == 1 and not current_process().daemon  # pyright: ignore[reportPrivateUsage]
+    return alone and sys.platform == "linux"  # system libraries of macOS have threads of their own
+
+
+def _copied(its_end: Connection) -> BaseProcess:
+    process = get_context("fork").Process(target=_serve_as_copy, args=(its_end,), daemon=True)
+    with warnings.catch_warnings():
+        # Of threads of libraries, which look after themselves: numpy's and Arrow's are ready for it.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        process.start()
+    return process
+
+
+def _begun(its_end: Connection) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-c", _BEGIN, str(its_end.fileno())]
+    return subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=[its_end.fileno()])
+
+
+def _serve_as_copy(connection: Connection) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    _leave_files(connection.fileno())
+    serve(connection)
+
+
+def _leave_files(kept: int) -> None:
+    """Lets go of what the process that was copied has open: its lock ends with it, and the other end of
+    the connection must be its alone, else nobody would see that it is gone.
+    """
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for entry in [*Path("/proc/self/fd").iterdir()]:
+        if (number := int(entry.name)) > 2 and number not in (kept, nothing):
+            os.dup2(
+                nothing, number
+            )  # not closed: objects that think it theirs would close another's
 
 
 def serve(connection: Connection) -> None:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from written_logs import native_run
 
 from board.core.options import ReadOptions
-from board.store import engines
+from board.store import engines, second_process
 from board.store.batch import Work
 from board.store.engines import Job, local
 from board.store.manifest import TakenAwayError
@@ -27,26 +29,112 @@ def batches(path: Path) -> list[list[Work]]:
     return [[Work(Shard(path, path.name, "native"), number)] for number in range(_BATCHES)]
 
 
+def is_running(other: SecondProcess) -> bool:
+    process = other.process
+    return process.poll() is None if isinstance(process, subprocess.Popen) else process.is_alive()
+
+
 def read_with(folder: Path, path: Path, size: int) -> list[tuple[int, int]]:
     folder.mkdir()
-    with local(Job(FolderStorage(folder), ReadOptions(), None), size) as engine:
+    with (
+        patch("os.sched_getaffinity", lambda _: {0, 1}),
+        local(Job(FolderStorage(folder), ReadOptions(), None), size) as engine,
+    ):
         awaited = [engine.submit(batch) for batch in batches(path)]
-        results = [result() for result in awaited]
+        results = [reading.result() for reading in awaited]
     return [(r.files[0].work.file_id, r.segments[0].rows) for r in results]
 
 
-def test_two_processes_find_what_one_finds_in_the_order_that_was_asked(tmp_path, monkeypatch):
-    path = min(native_run(tmp_path / "run").glob("*.jsonl"))
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
-    alone = read_with(tmp_path / "one", path, engines.MANY_BYTES - 1)
-    both = read_with(tmp_path / "two", path, engines.MANY_BYTES)
+def finds_in_order_what_one_process_finds(folder: Path, path: Path) -> None:
+    alone = read_with(folder / "one", path, engines.MANY_BYTES - 1)
+    both = read_with(folder / "two", path, engines.MANY_BYTES)
     assert alone == both
     assert [number for number, _ in both] == list(range(_BATCHES))
 
 
-def test_what_the_other_process_has_no_time_for_is_read_here(tmp_path, monkeypatch):
+def leaves_what_it_was_given_to_be_read_here_when_killed(folder: Path, path: Path) -> None:
+    job = Job(FolderStorage(folder), ReadOptions(), None)
+    other = SecondProcess(job)
+    while not other.has_time():
+        time.sleep(0.01)
+    with (
+        patch.object(engines, "SecondProcess", lambda _: other),
+        patch("os.sched_getaffinity", lambda _: {0, 1}),
+        local(job, engines.MANY_BYTES) as engine,
+    ):
+        first, *_ = [engine.submit(batch) for batch in batches(path)]
+        assert is_running(other)
+        other.process.kill()
+        while is_running(other):
+            time.sleep(0.01)
+        while not first.is_there():
+            time.sleep(0.01)
+        assert first.result().segments[0].rows > 0
+        assert engine.submit(batches(path)[0]).result().segments[0].rows > 0
+        assert not other.has_time()
+
+
+def raises_an_error_of_the_index_where_the_result_is_asked_for(folder: Path, path: Path) -> None:
+    other = SecondProcess(Job(FolderStorage(folder / "gone"), ReadOptions(), None))
+    try:
+        number = other.give(batches(path)[0])
+        with pytest.raises(TakenAwayError):
+            other.result(number)
+    finally:
+        other.end()
+
+
+def ends_with_the_process_that_was_copied(folder: Path, path: Path) -> None:
+    """And holds nothing of it until then: neither its lock nor its end of the connection."""
+    storage = FolderStorage(folder)
+    with storage.writer():
+        other = SecondProcess(Job(storage, ReadOptions(), None))
+        other.result(other.give(batches(path)[0]))
+    with storage.writer() as alone:
+        assert alone
+    other._connection.close()
+    while is_running(other):
+        time.sleep(0.01)
+
+
+LAWS = (
+    finds_in_order_what_one_process_finds,
+    leaves_what_it_was_given_to_be_read_here_when_killed,
+    raises_an_error_of_the_index_where_the_result_is_asked_for,
+    ends_with_the_process_that_was_copied,
+)
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_a_new_process(tmp_path, monkeypatch, law):
+    monkeypatch.setattr(second_process, "can_be_copied", lambda: False)
+    law(tmp_path, min(native_run(tmp_path / "run").glob("*.jsonl")))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are copied on Linux alone")
+def test_a_copied_process(tmp_path):
     path = min(native_run(tmp_path / "run").glob("*.jsonl"))
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    script = (
+        "import sys; from pathlib import Path; sys.path[:0] = sys.argv[3:]; import test_engines; "
+        "assert test_engines.second_process.can_be_copied(); folder = Path(sys.argv[1]); "
+        "[law(folder, Path(sys.argv[2])) for law in test_engines.LAWS]"
+    )
+    subprocess.run([sys.executable, "-c", script, tmp_path, path, *sys.path], check=True)
+
+
+def test_a_process_of_several_threads_is_not_copied():
+    end = threading.Lock()
+    end.acquire()
+    thread = threading.Thread(target=end.acquire)
+    thread.start()
+    assert not second_process.can_be_copied()
+    end.release()
+    thread.join()
+
+
+def test_batches_are_read_here_until_a_new_process_is_there(tmp_path, monkeypatch):
+    monkeypatch.setattr(second_process, "can_be_copied", lambda: False)
+    path = min(native_run(tmp_path / "run").glob("*.jsonl"))
     here: list[int] = []
     own = engines.index_batch
 
@@ -56,35 +144,7 @@ def test_what_the_other_process_has_no_time_for_is_read_here(tmp_path, monkeypat
 
     monkeypatch.setattr(engines, "index_batch", noted)
     read_with(tmp_path / "index", path, engines.MANY_BYTES)
-    assert 0 in here  # the other process was not there yet
-
-
-def test_what_a_killed_process_was_given_is_read_here(tmp_path, monkeypatch):
-    path = min(native_run(tmp_path / "run").glob("*.jsonl"))
-    other = SecondProcess(Job(FolderStorage(tmp_path), ReadOptions(), None))
-    while not other.has_time():
-        time.sleep(0.01)
-    monkeypatch.setattr(engines, "SecondProcess", lambda _: other)
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
-    with local(Job(FolderStorage(tmp_path), ReadOptions(), None), engines.MANY_BYTES) as engine:
-        first, *_ = [engine.submit(batch) for batch in batches(path)]
-        assert other.process.poll() is None
-        other.process.kill()
-        other.process.wait()
-        assert first().segments[0].rows > 0
-        assert engine.submit(batches(path)[0])().segments[0].rows > 0
-        assert not other.has_time()
-
-
-def test_an_error_of_the_index_is_raised_where_the_result_is_asked_for(tmp_path):
-    path = min(native_run(tmp_path / "run").glob("*.jsonl"))
-    other = SecondProcess(Job(FolderStorage(tmp_path / "gone"), ReadOptions(), None))
-    try:
-        number = other.give(batches(path)[0])
-        with pytest.raises(TakenAwayError):
-            other.result(number)
-    finally:
-        other.end()
+    assert 0 in here
 
 
 def test_an_index_in_memory_is_made_by_one_process(monkeypatch):

@@ -11,7 +11,7 @@ from live_writer import LiveWriter
 from board.core.options import ReadOptions
 from board.store import batch, build
 from board.store.discovery import discover
-from board.store.engines import InProcess
+from board.store.engines import Awaited, InProcess
 from board.store.run import Follower, open_run
 from board.store.shard import Shard
 from board.store.storage import MemoryStorage
@@ -23,11 +23,11 @@ class Failing(InProcess):
     def __init__(self, job, number, width):
         super().__init__(job)
         self.left = number
-        self.width = width
+        self.width = self.most = width
 
     def submit(self, batch):
         read = super().submit(batch)
-        return lambda: self.failed(read())
+        return Awaited(lambda: self.failed(read.result()))
 
     def failed(self, result):
         self.left -= 1
