@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
@@ -129,11 +130,12 @@ def tidied(table: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
         names.append("ranks")
     if "groups" in table and table["groups"].sum() > 0:
         names += ["groups", "zero_std_group_fraction"]
-    return pd.DataFrame({name: _whole(name, table[name]) for name in names})
+    # Arrays, for columns with an index each would be aligned one by one.
+    return pd.DataFrame({name: _whole(name, table[name].to_numpy()) for name in names})
 
 
-def _whole(name: str, values: pd.Series[Any]) -> pd.Series[Any]:
+def _whole(name: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Counts as whole numbers, those of metrics that a part of the table lacks as zero."""
     if name.endswith("_n"):
-        return values.fillna(0).astype(np.int64)
-    return values.astype(np.int64) if name in _COUNTS and values.notna().all() else values
+        return np.nan_to_num(values).astype(np.int64)
+    return values.astype(np.int64) if name in _COUNTS and not np.isnan(values).any() else values
