@@ -12,7 +12,7 @@ st.set_page_config(
     page_title="Rollout Board",
     page_icon=str(VIEWS / "icon.png"),
     layout="wide",
-    initial_sidebar_state=320,
+    initial_sidebar_state=290,
 )
 page = st.navigation(
     {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -24,10 +24,14 @@ def overlaid(
     *,
     dark: bool,
     height: int = 250,
+    places: Mapping[int, int] | None = None,
 ) -> go.Figure:
-    """A curve for each of the environments `shown` (their codes) and one, dashed, for all."""
+    """A curve for each of the environments `shown` (their codes) and one, dashed, for all.
+
+    places: of codes the place among the colours, where it is not the code itself (`colour_places`).
+    """
     series = [Series("all", ALL, "reference", unit)]
-    series += [_series(code, found.names[code], unit) for code in shown]
+    series += [_series(code, found.names[code], unit, places) for code in shown]
     return curve(_frame(found, shown), series, options, dark=dark, height=height)
 
 
@@ -39,9 +43,11 @@ def small_multiple(
     *,
     dark: bool,
     height: int = 170,
+    places: Mapping[int, int] | None = None,
 ) -> go.Figure:
     """One environment and, dashed, all; every small chart of a metric has the same value axis."""
-    series = [Series("all", ALL, "reference", unit), _series(code, found.names[code], unit)]
+    own = _series(code, found.names[code], unit, places)
+    series = [Series("all", ALL, "reference", unit), own]
     figure = curve(_frame(found, [code]), series, options, dark=dark, height=height)
     figure.update_layout(showlegend=False, margin={"t": 10})
     known = np.concatenate([found.means.ravel(), found.overall])
@@ -53,8 +59,21 @@ def small_multiple(
     return figure
 
 
-def _series(code: int, name: str, unit: str) -> Series:
-    return Series(f"e{code}", name, CATEGORIES[code % len(CATEGORIES)], unit)
+def colour_places(found: EnvCurves) -> dict[int, int]:
+    """Places among the colours, by how many values environments have: the largest share none.
+
+    Codes in order where there are no more of them than colours.
+    """
+    count = len(found.names)
+    if count <= len(CATEGORIES):
+        return {code: code for code in range(count)}
+    largest = np.argsort(-found.counts.sum(axis=1), kind="stable").tolist()
+    return {code: place for place, code in enumerate(largest)}
+
+
+def _series(code: int, name: str, unit: str, places: Mapping[int, int] | None) -> Series:
+    place = code if places is None else places[code]
+    return Series(f"e{code}", name, CATEGORIES[place % len(CATEGORIES)], unit)
 
 
 def _frame(found: EnvCurves, shown: Sequence[int]) -> pd.DataFrame:

@@ -49,7 +49,7 @@ def link(run: Run) -> None:
     if done is not None:
         _link(_told(run, done))
     elif counting.finished is not None or run.rollout_count <= _COUNTED_AT_ONCE:
-        _link(_told(run, counting.at_once()) + " so far · the rules of tokens run there")
+        _link(_told(run, counting.at_once()) + " so far · rules that read tokens run there")
     elif is_kept or run.rollout_count <= _COUNTED_AT_ALL:
         _count(run, limits)
     else:

@@ -215,9 +215,12 @@ def _environment_curve(
 ) -> LightCurve:
     means = by_environment(_run, column)
     unit = rollout_metric(column).unit
+    places = env_charts.colour_places(by_environment(_run, "step"))
     if alone:
-        return light(env_charts.small_multiple(means, shown[0], unit, look, dark=dark))
-    return light(env_charts.overlaid(means, shown, unit, look, dark=dark))
+        return light(
+            env_charts.small_multiple(means, shown[0], unit, look, dark=dark, places=places)
+        )
+    return light(env_charts.overlaid(means, shown, unit, look, dark=dark, places=places))
 
 
 def environment_curve(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import plotly.graph_objects as go
 import streamlit as st
@@ -19,9 +19,13 @@ from board.store.run import Run, reader_titles
 from board.views import _cached, _state
 from board.views._text import one_line, plain
 
+# Streamlit's margins take a sixth of a laptop's window, which tables need more.
+_MARGINS: Final = "<style>.stMainBlockContainer { padding-inline: 1.9rem; }</style>"
+
 
 def run(page: st.Page) -> None:
     """Runs a page; what it refuses to do becomes a message, never a traceback."""
+    st.html(_MARGINS)
     try:
         page.run()
     except BoardError as error:

@@ -47,6 +47,8 @@ def _choose_step(seen: list[int]) -> int | None:
             [None, *seen],
             key="pstep",
             width=230,
+            # None is no choice to Streamlit: what it stands for is told in its place.
+            placeholder="three steps",
             format_func=lambda step: "three steps" if step is None else f"step {step}, all of them",
             help="Three: the first, the middle and the last step at which the prompt was seen, the best "
             "and the worst answer of each. Else all answers of one step.",

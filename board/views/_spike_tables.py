@@ -13,7 +13,7 @@ from board.core.contributions import Contributions, Grouping, TokenShare, contex
 from board.core.metrics import Metric, rollout_metric, token_metric
 from board.core.spike import only, whole
 from board.store.run import Run
-from board.views import _state
+from board.views import _headings, _state
 from board.views._cached_looks import Spike
 from board.views._text import one_line, piece_shown, plain
 
@@ -209,13 +209,13 @@ def _rollouts_frame(view: pd.DataFrame, column: str, metric: Metric) -> pd.DataF
 
 
 def _rollout_columns(frame: pd.DataFrame, metric: Metric) -> dict[str, Any]:
-    label = _with_unit(metric.name, "" if metric.unit == "share" else metric.unit)
+    label, told = _headings.heading(metric.name), _headings.explained(metric.name)
     found: dict[str, Any] = {
-        "index": st.column_config.NumberColumn("rollout", format="%d", width=65),
-        metric.name: st.column_config.NumberColumn(label, format="%.4g"),
+        "index": st.column_config.NumberColumn("rollout", format="%d", width=60),
+        metric.name: st.column_config.NumberColumn(label, format="%.4g", help=told),
         "response_tokens": st.column_config.NumberColumn("tokens", format="%d", width=70),
         "reward": st.column_config.NumberColumn(format="%.4g", width=70),
-        "response": st.column_config.TextColumn(width=330),
+        "response": st.column_config.TextColumn(width=170),
     }
     if metric.name == "response_tokens":
         found["response_tokens"] = st.column_config.NumberColumn("tokens", format="%d")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import pandas as pd
 import streamlit as st
 
 from board.charts.curves import CurveOptions
@@ -14,7 +15,7 @@ from board.core.hidden_environments import ERRORS, Hidden, hidden
 from board.core.metrics import REWARD_PART, rollout_metric
 from board.store.env_table import table_of_step
 from board.store.run import Run
-from board.views import _cached_looks, _page, _sidebar, _state
+from board.views import _cached_looks, _headings, _page, _sidebar, _state
 from board.views._text import number, one_line, plain
 
 _USUAL: Final = ("reward", "response_tokens", "k3_mean", "entropy_mean")
@@ -147,9 +148,11 @@ def _table(run: Run) -> None:
     names = [name for name in _TABLE if name in run.metrics]
     names[1:1] = parts
     frame = table_of_step(run.of_step(step), names)
+    # Where an environment bears the name of the mean, the place tells: the mean is the first row.
+    shown = frame.assign(env=frame["env"].where(frame["scope"] == "env", ALL))
     st.markdown(f"#### Step {step}")
     event: Any = st.dataframe(
-        frame,
+        shown,
         key=f"env_table_{run.info.name}_{step}_{len(frame)}",
         hide_index=True,
         row_height=36,
@@ -157,23 +160,29 @@ def _table(run: Run) -> None:
         placeholder="not recorded",
         on_select="rerun",
         selection_mode="single-cell",
-        column_config={
-            "without_gradient": st.column_config.NumberColumn(
-                "without gradient", format="percent", help="Share of groups of equal rewards."
-            ),
-            "is_truncated": st.column_config.NumberColumn("truncated", format="percent"),
-            **{
-                name: st.column_config.NumberColumn(name, format="%.4g")
-                for name in names
-                if name != "is_truncated"
-            },
-        },
+        column_order=[name for name in frame.columns if name != "scope"],
+        column_config=_table_columns(frame, names),
     )
     st.caption("Means over the step's rollouts · click a row to see its rollouts")
     if event.selection.cells:
         row = frame.iloc[int(event.selection.cells[0][0])]
         chosen = [str(row["env"])] if row["scope"] == "env" else []
         _state.go("rollouts", env=chosen, scope="step")
+
+
+def _table_columns(frame: pd.DataFrame, names: list[str]) -> dict[str, Any]:
+    """How the means of `names` and the share of groups without gradient are headed."""
+    found: dict[str, Any] = {
+        "env": st.column_config.TextColumn(width=120),
+        "rollouts": st.column_config.NumberColumn(format="localized", width=70),
+        "without_gradient": st.column_config.NumberColumn(
+            "without gradient",
+            format="percent",
+            help="Share of groups of equal rewards.",
+            width=_headings.width("zero_std_group_fraction"),
+        ),
+    }
+    return found | {name: _headings.number_column(name, frame[name]) for name in names}
 
 
 def _render() -> None:

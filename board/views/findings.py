@@ -268,7 +268,9 @@ def _render() -> None:
     progress = st.container()
     if diagnosis.findings:
         _bar(run, diagnosis)
-        st.caption("Leads to follow, no verdicts: what a number means, the texts tell.")
+        st.caption(
+            "Leads to follow, not verdicts: each says what was measured, and what to look at."
+        )
         _chart(run, diagnosis.findings)
         _list(run, diagnosis.findings)
     else:

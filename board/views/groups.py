@@ -231,16 +231,17 @@ def _side_by_side(run: Run, rows: pd.DataFrame, name: str) -> None:
 def _response(run: Run, row: pd.Series[Any]) -> None:
     index = int(row["index"])
     told = [
-        f"{word} {number(float(row[name]))}"
-        for name, word in (("reward", "r"), ("advantage", "A"))
+        f"{name} {number(float(row[name]))}"
+        for name in ("reward", "advantage")
         if name in row and pd.notna(row[name])
     ]
-    label = f"{index} · {' · '.join(told) or 'not scored'}"
-    pressed = st.button(
-        plain(label), key=f"beside_{index}", type="tertiary", help="Opens the rollout"
-    )
-    if pressed:
-        _open_rollout(index)
+    with st.container(gap=None):
+        pressed = st.button(
+            f"rollout {index}", key=f"beside_{index}", type="tertiary", help="Opens the rollout"
+        )
+        if pressed:
+            _open_rollout(index)
+        st.caption(plain(" · ".join(told) or "not scored"))
     opened = _opened(run, index)
     text = "" if opened is None else _response_text(opened)
     if text:

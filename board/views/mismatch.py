@@ -70,18 +70,24 @@ def _cards(found: Decomposition) -> None:
     with st.grid(len(_CARDS), min_column_width=170, gap="small"):
         for field in _CARDS:
             label, formula = _FIELDS[field]
+            unit = " :gray[nats]" if "KL" in label else ""
             value = float(getattr(found.total, field))
             shown = number(value, "share" if field == "ess" else "")
-            st.metric(plain(label), shown, help=plain(f"{formula}. {_WHAT_D_IS}", 400), border=True)
+            st.metric(
+                f"{plain(label)}{unit}",
+                shown,
+                help=plain(f"{formula}. {_WHAT_D_IS}", 400),
+                border=True,
+            )
 
 
 def _parts_table(found: Decomposition) -> None:
     """The estimators of the whole mismatch and of its two parts, side by side."""
     columns = {"whole": found.total, "engine": found.engine, "staleness": found.staleness}
     rows = [
-        {"measure": label}
+        {"measure": f"{label}, nats" if "nats" in formula and "nats" not in label else label}
         | {name: _shown(apart, field) for name, apart in columns.items() if apart is not None}
-        for field, (label, _) in _FIELDS.items()
+        for field, (label, formula) in _FIELDS.items()
     ]
     tokens = {name: f"{apart.tokens:,}" for name, apart in columns.items() if apart is not None}
     st.dataframe(

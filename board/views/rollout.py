@@ -39,6 +39,12 @@ _SCORES: Final = (
     "response_tokens",
 )
 _BADGES: Final = ("reward", "advantage", "k3_mean", "entropy_mean", "response_tokens")
+_BADGE_WORDS: Final = {
+    "reward": "reward",
+    "advantage": "advantage",
+    "entropy_mean": "entropy",
+    "response_tokens": "response",
+}
 _TEXT_HEIGHT: Final = 200
 _FULL_LINES: Final = 7
 
@@ -82,20 +88,14 @@ def _badges(row: pd.Series[Any]) -> None:
     for name in _BADGES:
         if name in row and pd.notna(row[name]):
             metric = rollout_metric(name)
-            words = {
-                "k3_mean": "KL k3 mean",
-                "response_tokens": "tokens",
-                "entropy_mean": "entropy",
-            }
-            shown = number(float(row[name]), metric.unit)
-            st.badge(
-                f"{words.get(name, name)} {plain(shown)}",
-                color="violet",
-                help=plain(metric.formula, 400),
-            )
+            unit = "" if metric.unit in ("", "share") else f" {metric.unit}"
+            shown = plain(number(float(row[name]), metric.unit) + unit)
+            words = _BADGE_WORDS.get(name) or plain(metric.label)
+            st.badge(f"{words} {shown}", color="violet", help=plain(metric.formula, 400))
     for name in ("finish_reason", "split", "env", "group_id"):
         if name in row and pd.notna(row[name]):
-            st.badge(plain(f"{name.removesuffix('_id')} {row[name]}", 40), color="gray")
+            words = name.removesuffix("_id").replace("_", " ")
+            st.badge(plain(f"{words} {row[name]}", 40), color="gray")
 
 
 def _texts(opened: OpenRollout) -> None:

@@ -19,32 +19,33 @@ from board.store.expressed import rows_where
 from board.store.run import Run
 from board.store.steps import base_name
 from board.store.table import Filter, filtered, ordered
-from board.views import _cached, _page, _sidebar, _state
+from board.views import _cached, _headings, _page, _sidebar, _state
 from board.views._own_curve import FORM
 from board.views._text import harmless_cell, one_line, plain
 
 # Rows sent to the browser, so that it stays fluid; sorting and filtering happen before the cut.
 _SHOWN_ROWS: Final = 2000
 _CUT: Final = 140
+# The most telling first: what a window has no room for is a scroll away.
 _DEFAULT: Final = (
     "step",
     "index",
     "reward",
-    "ref_reward",
-    "reward_gap",
     "advantage",
-    "k1_mean",
     "k3_mean",
     "k3_max",
     "mismatch_kl_mean",
-    "response_tokens",
     "entropy_mean",
+    "response_tokens",
+    "response",
+    "prompt",
     "group_id",
     "env",
     "finish_reason",
     "is_truncated",
-    "prompt",
-    "response",
+    "ref_reward",
+    "reward_gap",
+    "k1_mean",
 )
 _HIDDEN: Final = frozenset({"file", "line", "offset", "size"})
 _CHARTS: Final[Mapping[str, tuple[str, Callable[..., go.Figure | None]]]] = {
@@ -116,7 +117,7 @@ def _sorting(run: Run) -> None:
         columns,
         key="sort",
         width=165,
-        format_func=one_line,
+        format_func=_headings.heading,
         help="Sorts all rollouts in scope, not only those in view.",
         persist_state="session",
     )
@@ -150,7 +151,7 @@ def _range_filters(run: Run) -> None:
             run.metrics,
             default=list(bounds),
             key=f"ranges_{_state.pulls()}_{run.info.name}",
-            format_func=one_line,
+            format_func=_headings.heading,
         )
         chosen = {name: _range_of(run, name, bounds.get(name)) for name in names}
         if chosen != bounds:
@@ -186,7 +187,7 @@ def _columns(run: Run) -> None:
             "Columns shown",
             offered,
             key="cols",
-            format_func=one_line,
+            format_func=_headings.heading,
             placeholder="the usual ones",
             help="Empty: the usual ones.",
             persist_state="session",
@@ -271,31 +272,32 @@ def _table_identity(run: Run, columns: list[str]) -> str:
 
 
 def _column(name: str, values: pd.Series[Any]) -> Any:
-    metric = rollout_metric(name)
-    # Column labels and their help are plain text in the table's canvas, never Markdown.
-    help_text = plain(f"{metric.label}. {metric.formula}", 500)
+    # Column labels are plain text in the table's canvas, never Markdown.
+    label, help_text = _headings.heading(name), _headings.explained(name)
     if name in ("prompt", "response"):
-        return st.column_config.TextColumn(name, width=330)
+        return st.column_config.TextColumn(name, width=270)
+    if pd.api.types.is_bool_dtype(values.dtype):
+        return st.column_config.CheckboxColumn(label, help=help_text, width=80)
     if not pd.api.types.is_numeric_dtype(values.dtype):
-        return st.column_config.TextColumn(name, width="small")
+        return st.column_config.TextColumn(label, help=help_text, width=90)
     if name in _BARS and values.notna().any() and values.max() > min(0.0, values.min()):
         low = float(min(0.0, values.min()))
         bar_format = "%d" if name != "reward" else "%.3g"
         return st.column_config.ProgressColumn(
-            name,
+            label,
             help=help_text,
             min_value=low,
             max_value=float(values.max()),
             format=bar_format,
-            width=120,
+            width=110,
         )
-    whole = pd.api.types.is_integer_dtype(values.dtype) or metric.unit in ("tokens", "characters")
-    number_format = "%d" if whole else "%.4g"
+    unit = rollout_metric(name).unit
+    whole = pd.api.types.is_integer_dtype(values.dtype) or unit in ("tokens", "characters")
     return st.column_config.NumberColumn(
-        name,
+        label,
         help=help_text,
-        format=number_format,
-        width=max(75, 9 * len(name) + 16),
+        format="%d" if whole else _headings.number_format(values),
+        width=_headings.width(name),
         pinned=True if name == "index" else None,
     )
 

@@ -224,7 +224,7 @@ def _weighted(means: Sequence[tuple[float, int]]) -> float:
 def _hits_here(run: Run, patterns: Sequence[str]) -> None:
     """Hits of the chosen step, each in its place; a click opens the rollout at that token."""
     step, by = int(_state.get("step")), str(_state.get("by"))
-    st.markdown(f"#### Hits at step {step} :gray[click one to read it there]")
+    st.markdown(f"#### Hits at step {step} :gray[click one to read it there; ⟦ is where it begins]")
     watched = _cached_looks.watched_step(run, patterns, by, step, regex=bool(_state.get("regex")))
     for number, (text, entries) in enumerate(zip(patterns, watched, strict=True)):
         told, hits = sum(e.rollouts for e in entries), sum(e.hits for e in entries)

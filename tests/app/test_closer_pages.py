@@ -121,7 +121,7 @@ def test_an_environment_called_all_is_no_mean(open_app: OpenApp, tmp_path: Path)
     app = open_app(tmp_path, "environments")
     assert_sound(app)
     shown = table(app).set_index(["scope", "env"])["reward"]
-    assert (shown["all", ""], shown["env", "all"]) == (0.5, 0.0)
+    assert (shown["all", "all environments"], shown["env", "all"]) == (0.5, 0.0)
 
 
 def test_the_mismatch_is_split_where_old_logprobs_are_recorded(open_app: OpenApp) -> None:

@@ -1,0 +1,76 @@
+"""How a table heads a column of rollouts: in few words, with its unit, and in full on hover."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from board.core.metrics import REWARD_PART, ROLLOUT_METRICS, rollout_metric
+from board.views._text import one_line, plain
+
+# Words that a table has room for. A mean over a rollout's tokens is what its number is; max is said.
+_SHORT: Final = {
+    "index": "rollout",
+    "group_id": "group",
+    "finish_reason": "finish",
+    "is_truncated": "truncated",
+    "reward_gap": "gap to ref",
+    "ref_reward": "ref reward",
+    "mismatch_kl_mean": "mismatch KL",
+    "mismatch_kl_max": "mismatch KL max",
+    "importance_ratio_mean": "policy/old ratio",
+    "mismatch_ratio_mean": "trainer/sampler ratio",
+    "logprobs_mean": "policy logprob",
+    "response_tokens": "length",
+    "response_chars": "length",
+    "prompt_tokens": "prompt length",
+    "loss_tokens": "in the loss",
+    "zero_std_group_fraction": "without gradient",
+}
+_UNITS: Final = {"characters": "chars"}
+# Below it a fixed number of digits is mostly zeros.
+_TINY: Final = 1e-3
+
+
+def heading(name: str) -> str:
+    """The words above a column: of what the log alone knows, its own name."""
+    if name.startswith(REWARD_PART):
+        return one_line(f"reward: {name.removeprefix(REWARD_PART)}", 40)
+    known = ROLLOUT_METRICS.get(name)
+    if known is None:
+        return one_line(_SHORT.get(name, name), 40)
+    words = _SHORT.get(name) or name.removesuffix("_mean").replace("_", " ")
+    unit = _UNITS.get(known.unit, known.unit)
+    return f"{words}, {unit}" if unit not in ("", "share") else words
+
+
+def explained(name: str) -> str:
+    """What stands behind a heading: the metric, its formula, and its name in filters."""
+    metric = rollout_metric(name)
+    return plain(f"{metric.label}. {metric.formula} In filters: {name}.", 600)
+
+
+def width(name: str, least: int = 60) -> int:
+    """Pixels that the heading takes."""
+    return max(least, round(6 * len(heading(name))) + 17)
+
+
+def number_format(values: pd.Series[Any]) -> str:
+    """Four significant digits; with an exponent where the largest value is tiny."""
+    sizes = np.abs(pd.to_numeric(values, errors="coerce").to_numpy(np.float64, na_value=np.nan))
+    known = sizes[np.isfinite(sizes)]
+    return "%.2e" if len(known) and 0 < known.max() < _TINY else "%.4g"
+
+
+def number_column(name: str, values: pd.Series[Any]) -> Any:
+    """A column of means over rollouts, of a metric that the board may know or not."""
+    share = rollout_metric(name).unit == "share"
+    return st.column_config.NumberColumn(
+        heading(name),
+        help=explained(name),
+        format="percent" if share else number_format(values),
+        width=width(name),
+    )
