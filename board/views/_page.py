@@ -16,7 +16,7 @@ from board.errors import BoardError
 from board.store import splits
 from board.store.narrowed import NarrowedRun
 from board.store.run import Run, reader_titles
-from board.views import _cached, _state
+from board.views import _cached, _keys, _state
 from board.views._text import one_line, plain
 
 # Streamlit's margins take a sixth of a laptop's window, which tables need more.
@@ -40,8 +40,8 @@ def dark() -> bool:
     return bool(theme and theme.type == "dark")
 
 
-def header(run: Run) -> None:
-    """The run's name and what is looked at."""
+def header(run: Run, keys: Sequence[tuple[str, str]] = ()) -> None:
+    """The run's name, what is looked at, and which keys the page has beside those of the step."""
     step = _state.get("step")
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.subheader(plain(run.info.name, 80), anchor=False, width="content")
@@ -55,6 +55,8 @@ def header(run: Run) -> None:
             if len(row) and row["complete"].iloc[0] is False:
                 text = f"step still growing{_missing(run.missing_ranks.get(step, ()))}"
                 st.badge(text, icon=":material/hourglass_top:", color="orange")
+        st.space("stretch")
+        st.caption(":material/keyboard:", width="content", help=_keys.told(keys))
 
 
 def _split_badge(run: Run) -> None:

@@ -97,14 +97,15 @@ def _show_top_token(found: Contributions, headline: Headline, token: TokenShare)
     )
     if headline.what != "piece":
         st.text(f"{before}⟦{piece}⟧{after}")
-    st.page_link(
-        _state.VIEWS / "rollout.py",
-        label=f"Open token {token.position} of rollout {token.index}",
+    place = {"index": token.index, "token": token.position, "metric": found.metric, "vs": ""}
+    if st.button(
+        f"Open token {token.position} of rollout {token.index}",
         icon=":material/gradient:",
-        query_params=_state.encoded(
-            index=token.index, token=token.position, metric=found.metric, vs=""
-        ),
-    )
+        key="open_largest",
+        type="tertiary",
+        shortcut="O",
+    ):
+        _state.go("rollout", **place)
 
 
 def _shares(found: Contributions, types: Sequence[TypeShare]) -> list[Share]:

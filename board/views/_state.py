@@ -187,6 +187,7 @@ CHOICES: Final[Mapping[str, Choice]] = {
     "order": Choice("highest", _one_of("highest", "lowest")),
     # Findings
     "severity": _LIST,
+    "nth": Choice(0, _count),
     # Groups, and other pages with curves of their own
     "trend": Choice(0.8, _decimal(0.0, 0.99), lambda v: f"{v:g}"),
     "fill": Choice("reward", _one_of("reward", "advantage")),

@@ -19,7 +19,7 @@ from board.errors import BoardError
 from board.store.run import Run
 from board.store.run_prompts import RunPrompts, shared_prompts
 from board.store.steps import base_name
-from board.views import _cached, _cached_looks, _page, _sidebar, _state
+from board.views import _cached, _cached_looks, _keys, _page, _sidebar, _state
 from board.views._text import number, one_line, plain
 
 _USUAL: Final = (
@@ -244,6 +244,8 @@ def _same_prompt(runs: tuple[Run, ...], narrowed: tuple[Run, ...]) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         st.markdown("#### The same prompt", width="content")
         runs = _pair(runs)
+        st.space("stretch")
+        moves = st.container(horizontal=True, gap="small", width="content")
     if len(runs) < 2:
         st.caption("Choose a second run.")
         return
@@ -278,12 +280,18 @@ def _same_prompt(runs: tuple[Run, ...], narrowed: tuple[Run, ...]) -> None:
         persist_state="session",
     )
     code = shared[of_run.index(int(_state.get("prompt")))]
+    with moves:
+        _keys.through("shared prompt", of_run, int(_state.get("prompt")), _choose_prompt)
     other = int(np.flatnonzero(right.text_keys == left.text_keys[code])[-1])
     sides = zip(runs, (left, right), (code, other), strict=True)
     columns = zip(st.columns(2, gap="small"), sides, strict=True)
     for side, (column, (run, prompts, own)) in enumerate(columns):
         with column, st.container(border=True, height="stretch"):
             _prompt_side(run, prompts, own, side)
+
+
+def _choose_prompt(prompt: int) -> None:
+    _state.put(prompt=prompt)
 
 
 def _pair(runs: tuple[Run, ...]) -> tuple[Run, ...]:
@@ -349,7 +357,7 @@ def _answer(run: Run, step: int, index: int) -> None:
 
 def _render() -> None:
     run = _sidebar.current()
-    _page.header(run)
+    _page.header(run, [_keys.moves("prompt that both runs hold")])
     runs = _choose(run)
     if len(runs) == 1:
         _state.keep("cmetrics", run.metrics)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import pandas as pd
@@ -15,7 +16,7 @@ from board.core.hidden_environments import ERRORS, Hidden, hidden
 from board.core.metrics import REWARD_PART, rollout_metric
 from board.store.env_table import table_of_step
 from board.store.run import Run
-from board.views import _cached_looks, _headings, _page, _sidebar, _state
+from board.views import _cached_looks, _headings, _keys, _page, _sidebar, _state
 from board.views._text import number, one_line, plain
 
 _USUAL: Final = ("reward", "response_tokens", "k3_mean", "entropy_mean")
@@ -45,7 +46,7 @@ def _metrics(run: Run) -> list[str]:
     return list(chosen) or usual or list(run.metrics[:2])
 
 
-def _controls(run: Run) -> CurveOptions:
+def _controls(run: Run, names: Sequence[str]) -> CurveOptions:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         st.multiselect(
             "Curves",
@@ -57,7 +58,18 @@ def _controls(run: Run) -> CurveOptions:
             persist_state="session",
         )
         smoothing = _page.trend_slider()
+        _one_after_another(names)
     return CurveOptions(band="none", smoothing=smoothing, pick=True)
+
+
+def _one_after_another(names: Sequence[str]) -> None:
+    """Keys from one environment alone to the next, and to the rollouts of what is chosen."""
+    chosen = list(_state.get("env"))
+    if len(names) > 1:
+        one = chosen[0] if len(chosen) == 1 else None
+        _keys.through("environment, alone", names, one, lambda name: _state.put(env=[name]))
+    if _keys.opens("the step's rollouts of what is chosen"):
+        _open_step(int(_state.get("step")))
 
 
 def _warn(run: Run, found: EnvCurves, metrics: list[str]) -> None:
@@ -173,7 +185,7 @@ def _table(run: Run) -> None:
 def _table_columns(frame: pd.DataFrame, names: list[str]) -> dict[str, Any]:
     """How the means of `names` and the share of groups without gradient are headed."""
     found: dict[str, Any] = {
-        "env": st.column_config.TextColumn(width=120),
+        "env": st.column_config.TextColumn(width=112),
         "rollouts": st.column_config.NumberColumn(format="localized", width=70),
         "without_gradient": st.column_config.NumberColumn(
             "without gradient",
@@ -187,7 +199,8 @@ def _table_columns(frame: pd.DataFrame, names: list[str]) -> dict[str, Any]:
 
 def _render() -> None:
     run = _sidebar.current()
-    _page.header(run)
+    told = [_keys.moves("environment, alone"), ("O", "opens the step's rollouts of it")]
+    _page.header(run, told)
     if "env" not in run.columns or not run.metrics:
         needs = ("env",) if "env" not in run.columns else ("reward",)
         st.info(_page.not_recorded(run.columns, needs), icon=":material/public_off:")
@@ -200,7 +213,7 @@ def _render() -> None:
     _warn(run, found, metrics)
     if not _state.get("env") and len(found.names) > _MOST:
         st.caption(f"The largest {_MOST} of {len(found.names):,} environments are drawn.")
-    options = _controls(run)
+    options = _controls(run, found.names)
     _overlaid(run, found, shown, metrics, options)
     _multiples(run, found, shown, metrics, options)
     _table(run)

@@ -18,7 +18,7 @@ from board.core.findings.finding import SEVERITIES, Finding, in_words
 from board.store.findings import Diagnosis
 from board.store.own_thresholds import OwnThresholds
 from board.store.run import Run
-from board.views import _badge, _cached_looks, _page, _places, _reading, _sidebar, _state
+from board.views import _badge, _cached_looks, _keys, _page, _places, _reading, _sidebar, _state
 from board.views._text import harmless_cell, piece_shown, plain
 
 _SHOWN: Final = 20
@@ -181,9 +181,29 @@ def _thresholds(limits: OwnThresholds) -> None:
         st.caption(plain(f"Thresholds of {limits.path} over the board's own."))
 
 
-def _list(run: Run, found: Sequence[Finding]) -> None:
+def _wanted(found: Sequence[Finding]) -> list[Finding]:
     chosen = _state.get("severity")
-    wanted = [f for f in found if not chosen or f.severity in chosen]
+    return [f for f in found if not chosen or f.severity in chosen]
+
+
+def _one_after_another(run: Run, wanted: Sequence[Finding]) -> None:
+    """One finding of the list at a time, for the keys: its name, and what opens its place."""
+    if not wanted:
+        return
+    at = min(int(_state.get("nth")), len(wanted) - 1)
+    finding = wanted[at]
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        _keys.through("finding", range(len(wanted)), at, lambda nth: _state.put(nth=nth))
+        if _keys.opens("its place"):
+            page, choices = _places.of_target(run, finding.target)
+            _state.go(page, **choices)
+        st.markdown(
+            f"**{at + 1} of {len(wanted)}** {plain(finding.title, 120)} :gray[· {_steps(finding)}]",
+            width="content",
+        )
+
+
+def _list(run: Run, wanted: Sequence[Finding]) -> None:
     everything = st.session_state.get(_ALL, False)
     for finding in wanted if everything else wanted[:_SHOWN]:
         _show(run, finding)
@@ -258,7 +278,7 @@ def _limits_of(limits: OwnThresholds, rule: str) -> str:
 
 def _render() -> None:
     run = _sidebar.current()
-    _page.header(run)
+    _page.header(run, [_keys.moves("finding"), ("O", "opens its place")])
     limits = _badge.limits_of(run)
     _thresholds(limits)
     reading = _cached_looks.findings(run, limits)
@@ -272,7 +292,9 @@ def _render() -> None:
             "Leads to follow, not verdicts: each says what was measured, and what to look at."
         )
         _chart(run, diagnosis.findings)
-        _list(run, diagnosis.findings)
+        wanted = _wanted(diagnosis.findings)
+        _one_after_another(run, wanted)
+        _list(run, wanted)
     else:
         _nothing(run, rules)
     _rules(rules, diagnosis, limits)

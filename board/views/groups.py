@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pandas as pd
@@ -20,17 +20,12 @@ from board.components.curve_grid import Card, curve_grid
 from board.core.advantages import CONVENTIONS
 from board.core.groups import Outcome
 from board.core.metrics import REWARD_PART
-from board.errors import BoardError
 from board.store.groups import step_grid
-from board.store.rollout import OpenRollout
 from board.store.run import Run
 from board.store.run_groups import RunGroups, StepFit, StepRollouts
-from board.views import _cached, _cached_looks, _page, _sidebar, _state
+from board.views import _cached_looks, _group_answers, _keys, _page, _sidebar, _state
 from board.views._text import number, one_line, plain
 
-_BESIDE: Final = 4
-_MOST_BESIDE: Final = 16
-_TEXT_HEIGHT: Final = 190
 _CURVES: Final = (
     (
         "zero",
@@ -153,7 +148,7 @@ def _grid(cells: Cells, chosen: str) -> None:
         figure = group_grid(
             cells, fill, diverging=fill == "advantage", dark=_page.dark(), chosen=chosen
         )
-        _page.clickable(figure, key="grid", field="customdata", on_pick=_open_rollout)
+        _page.clickable(figure, key="grid", field="customdata", on_pick=_group_answers.open_rollout)
         for note in notes_of(figure):
             st.caption(plain(note))
 
@@ -180,90 +175,32 @@ def _page_of(cells: Cells) -> Cells:
     return Cells(cells.names[part], cells.words[part], cells.index[part], cells.values[part])
 
 
-def _open_rollout(index: int) -> None:
-    _state.go("rollout", index=index, token=None)
-
-
 def _open_step(step: int) -> None:
     _state.go("groups", step=step, index=0, token=None, gid="", gfrom=0)
 
 
-def _choose_group(cells: Cells) -> str:
+def _choose_group(cells: Cells, rows: pd.DataFrame) -> str:
     offered = list(cells.names)
     first = next((n for n, w in zip(cells.names, cells.words, strict=True) if "/" in w), offered[0])
     words = dict(zip(cells.names, cells.words, strict=True))
     # The default is a group of the step that is shown: it stays out of the URL until one is chosen.
     if _state.get("gid") not in offered:
         _state.ensure("gid", ["", *offered], "")
-    st.selectbox(
-        "Group",
-        ["", *offered],
-        key="gid",
-        format_func=lambda name: one_line(f"{name or first} · {words[name or first]}"),
-        width=320,
-        label_visibility="collapsed",
-        persist_state="session",
-    )
-    return str(_state.get("gid")) or first
-
-
-def _side_by_side(run: Run, rows: pd.DataFrame, name: str) -> None:
-    """The group's responses, the best reward first: what was said, and what it earned."""
-    members = rows[rows["group_id"].astype(str) == name]
-    if "reward" in members:
-        members = members.sort_values("reward", ascending=False, kind="stable")
-    if "prompt" in members and isinstance(members["prompt"].iloc[0], str):
-        opened = _opened(run, int(members["index"].iloc[0]))
-        prompt = opened.record.texts.get("prompt") if opened else None
-        if prompt:
-            st.code(prompt, language=None, wrap_lines=True, height=_fit_height(prompt, 150))
-    shown = [row for _, row in members.head(_MOST_BESIDE).iterrows()]
-    for left in range(0, len(shown), _BESIDE):
-        for column, row in zip(
-            st.columns(_BESIDE, gap="small"), shown[left : left + _BESIDE], strict=False
-        ):
-            with column:
-                _response(run, row)
-    if len(members) > _MOST_BESIDE:
-        st.caption(f"The best {_MOST_BESIDE} of {len(members):,} are shown.")
-
-
-def _response(run: Run, row: pd.Series[Any]) -> None:
-    index = int(row["index"])
-    told = [
-        f"{name} {number(float(row[name]))}"
-        for name in ("reward", "advantage")
-        if name in row and pd.notna(row[name])
-    ]
-    with st.container(gap=None):
-        pressed = st.button(
-            f"rollout {index}", key=f"beside_{index}", type="tertiary", help="Opens the rollout"
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.selectbox(
+            "Group",
+            ["", *offered],
+            key="gid",
+            format_func=lambda name: one_line(f"{name or first} · {words[name or first]}"),
+            width=320,
+            label_visibility="collapsed",
+            persist_state="session",
         )
-        if pressed:
-            _open_rollout(index)
-        st.caption(plain(" · ".join(told) or "not scored"))
-    opened = _opened(run, index)
-    text = "" if opened is None else _response_text(opened)
-    if text:
-        st.code(text, language=None, wrap_lines=True, height=_fit_height(text, _TEXT_HEIGHT, 22))
-    else:
-        st.caption("The log holds no text of this response.")
-
-
-def _opened(run: Run, index: int) -> OpenRollout | None:
-    try:
-        return _cached.rollout(run, int(_state.get("step")), index, str(_state.get("tokenizer")))
-    except BoardError:
-        return None
-
-
-def _response_text(opened: OpenRollout) -> str:
-    return opened.record.texts.get("response") or "".join(opened.tokens)
-
-
-def _fit_height(text: str, most: int, width: int = 110) -> Any:
-    lines = sum(1 + len(line) // width for line in text.split("\n"))
-    return "content" if 24 * lines < most else most
+        chosen = str(_state.get("gid")) or first
+        _keys.through("group", offered, chosen, lambda name: _state.put(gid=name))
+        if _keys.opens("its best rollout"):
+            _group_answers.open_rollout(_group_answers.members(rows, chosen)["index"].iloc[0])
+    return chosen
 
 
 def _curves(run: Run) -> None:
@@ -326,7 +263,9 @@ def _advantages(found: RunGroups, fit: StepFit | None, step: int) -> None:
         figure = recorded_against_expected(
             own.advantages, fit.expected, fit.differs, own.indices, dark=_page.dark()
         )
-        _page.clickable(figure, key="advantages", field="customdata", on_pick=_open_rollout)
+        _page.clickable(
+            figure, key="advantages", field="customdata", on_pick=_group_answers.open_rollout
+        )
     with right:
         _differences(own, fit)
 
@@ -368,7 +307,7 @@ def _differences(own: StepRollouts, fit: StepFit) -> None:
 
 def _render() -> None:
     run = _sidebar.narrowed()
-    _page.header(run)
+    _page.header(run, [_keys.moves("group"), ("O", "opens the group's best rollout")])
     if not _page.has_step(run):
         return
     found = _cached_looks.groups(run)
@@ -390,8 +329,8 @@ def _render() -> None:
 def _grid_and_group(run: Run, rows: pd.DataFrame, cells: Cells) -> None:
     left, right = st.columns([1, 1.7], gap="small")
     with right, st.container(border=True, height="stretch"):
-        chosen = _choose_group(cells)
-        _side_by_side(run, rows, chosen)
+        chosen = _choose_group(cells, rows)
+        _group_answers.side_by_side(run, rows, chosen)
     with left:
         _grid(cells, chosen)
 

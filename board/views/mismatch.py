@@ -17,7 +17,7 @@ from board.core.mismatch import Apart, Decomposition, Likelihood
 from board.store.mismatch import (
     StepMismatch,
 )
-from board.views import _cached_looks, _page, _sidebar, _state
+from board.views import _cached_looks, _keys, _page, _sidebar, _state
 from board.views._mismatch_steps import over_steps
 from board.views._rule_bounds import show_rules
 from board.views._text import number, plain
@@ -123,6 +123,10 @@ def _measures_words() -> str:
     return f"{_WHAT_D_IS} {formulas}."
 
 
+def _slice_by(name: str) -> None:
+    _state.put(slice=name)
+
+
 def _where(found: StepMismatch) -> None:
     """D by sort of token."""
     with st.container(border=True, height="stretch"):
@@ -137,6 +141,7 @@ def _where(found: StepMismatch) -> None:
                 label_visibility="collapsed",
                 persist_state="session",
             )
+            _keys.through("way to sort the tokens", [*_SLICES], _state.get("slice"), _slice_by)
             st.selectbox(
                 "Measure",
                 list(MEASURES),
@@ -179,7 +184,7 @@ def _likelihood(found: Sequence[Likelihood]) -> None:
 
 def _render() -> None:
     run = _sidebar.narrowed()
-    _page.header(run)
+    _page.header(run, [_keys.moves("way to sort the tokens")])
     if not _page.has_step(run):
         return
     step = int(_state.get("step"))

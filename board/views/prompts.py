@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -14,8 +15,8 @@ from board.core.groups import IntArray
 from board.core.kl import FloatArray
 from board.core.prompts import Prompts
 from board.store.run import Run
-from board.store.run_prompts import Courses, RunPrompts
-from board.views import _cached_looks, _page, _prompt_answers, _sidebar, _state
+from board.store.run_prompts import Courses, PromptRollouts, RunPrompts
+from board.views import _cached_looks, _keys, _page, _prompt_answers, _sidebar, _state
 from board.views._text import one_line, plain
 
 _SHOWN_ROWS: Final = 500
@@ -165,14 +166,39 @@ def _columns(courses: Courses) -> dict[str, Any]:
     }
 
 
+def _moves(run: Run, found: RunPrompts, code: int, open_best: Callable[[], object]) -> None:
+    """Buttons from prompt to prompt of the list, and to the best answer of the newest step."""
+    listed = _listed(found)[:_SHOWN_ROWS]
+    of_run = _cached_looks.codes_in(_sidebar.current(), found)
+    items = of_run[listed].tolist()
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.markdown("#### The prompt", width="content")
+        st.space("stretch")
+        _keys.through("prompt of the list", items, int(of_run[code]), _choose)
+        if _keys.opens("the best answer of its newest step"):
+            open_best()
+
+
+def _choose(prompt: int) -> None:
+    _state.put(prompt=prompt, pstep=None, pfrom=0)
+
+
+def _newest_best(own: PromptRollouts) -> int:
+    """Place of the rollout with the highest reward at the last step at which the prompt was seen."""
+    last = np.flatnonzero(own.steps == own.steps.max())
+    return int(last[np.argmax(np.nan_to_num(own.rewards[last], nan=-np.inf))])
+
+
 def _course(run: Run, found: RunPrompts, code: int) -> None:
     """One prompt: rewards and lengths of its rollouts over the steps, and what was answered."""
     own = found.rollouts(code)
     steps, indices = own.steps, own.indices
-    st.code(found.texts([code])[0], language=None, wrap_lines=True)
 
     def open_rollout(place: int) -> None:
         _state.go("rollout", step=int(steps[place]), index=int(indices[place]), token=None)
+
+    _moves(run, found, code, lambda: open_rollout(_newest_best(own)))
+    st.code(found.texts([code])[0], language=None, wrap_lines=True)
 
     drawn = [("reward", own.rewards, "Rewards", "reward")]
     drawn += [(found.length, own.lengths, "Lengths", "length")] if found.length else []
@@ -194,7 +220,7 @@ def _course(run: Run, found: RunPrompts, code: int) -> None:
 
 def _render() -> None:
     run = _sidebar.narrowed()
-    _page.header(run)
+    _page.header(run, [_keys.moves("prompt"), ("O", "opens the best answer of its newest step")])
     found = _cached_looks.prompts(run)
     if found is None:
         st.info(_page.not_recorded(run.columns, ("prompt", "reward")), icon=":material/chat_error:")

@@ -15,7 +15,7 @@ from board.store.build import shown_path
 from board.store.narrowed import NarrowedRun
 from board.store.rollout import OpenRollout
 from board.store.run import Run
-from board.views import _cached, _compare, _page, _sidebar, _state, _tokenizer, _tokens
+from board.views import _cached, _compare, _keys, _page, _sidebar, _state, _tokenizer, _tokens
 from board.views._text import number, plain
 
 _TEXTS: Final = (
@@ -195,7 +195,7 @@ def _show_tokens(run: Run, opened: OpenRollout) -> None:
 
 def _render() -> None:
     run = _sidebar.current()
-    _page.header(run)
+    _page.header(run, [_keys.moves("rollout of the step")])
     step = int(_state.get("step"))
     indices: Sequence[int] = range(run.counts.get(step, 0))
     if isinstance(run, NarrowedRun):

@@ -12,6 +12,7 @@ from board.store.run import Run
 from board.store.steps import base_name
 from board.views import (
     _cached_looks,
+    _keys,
     _page,
     _reading,
     _sidebar,
@@ -43,6 +44,7 @@ def _choose_metric(run: Run) -> str | None:
             width=330,
             persist_state="session",
         )
+        _keys.through("metric", offered, _state.get("of"), lambda name: _state.put(of=name))
         value = _mean_at(run, _state.get("of"))
         metric = rollout_metric(_state.get("of"))
         unit = "" if metric.unit == "share" else metric.unit
@@ -96,7 +98,7 @@ def _tokens_of(run: Run, column: str) -> Spike | None:
 
 def _render() -> None:
     run = _sidebar.narrowed()
-    _page.header(run)
+    _page.header(run, [_keys.moves("metric"), ("O", "opens the largest token")])
     if not _page.has_step(run):
         return
     column = _choose_metric(run)

@@ -123,10 +123,16 @@ def _buttons(scans: dict[str, Stepwise[Watched]]) -> None:
 
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         if any(scan.is_running for scan in waiting):
-            st.button("Stop", icon=":material/stop:", key="words_stop", on_click=stop)
+            st.button("Stop", icon=":material/stop:", key="words_stop", shortcut="S", on_click=stop)
         elif waiting:
             words = "Go on" if any(scan.done for scan in waiting) else "Search the whole run"
-            st.button(words, icon=":material/play_arrow:", key="words_start", on_click=start)
+            st.button(
+                words,
+                icon=":material/play_arrow:",
+                key="words_start",
+                shortcut="S",
+                on_click=start,
+            )
         st.space("stretch")
         _page.trend_slider()
 
@@ -242,10 +248,11 @@ def _hits_here(run: Run, patterns: Sequence[str]) -> None:
                 st.columns(3, gap="small"), examples[left : left + 3], strict=False
             ):
                 with column:
-                    _hit(run, text, index, number)
+                    first = not number and index == examples[0]
+                    _hit(run, text, index, number, shortcut="O" if first else None)
 
 
-def _hit(run: Run, text: str, index: int, number: int) -> None:
+def _hit(run: Run, text: str, index: int, number: int, *, shortcut: str | None) -> None:
     step, by = int(_state.get("step")), str(_state.get("by"))
     regex, tokenizer = bool(_state.get("regex")), str(_state.get("tokenizer"))
     hit = _cached_looks.hit(run, text, by, step, index, regex=regex, tokenizer=tokenizer)
@@ -257,6 +264,7 @@ def _hit(run: Run, text: str, index: int, number: int) -> None:
         type="tertiary",
         icon=":material/gradient:",
         help="Opens the rollout there",
+        shortcut=shortcut,
     )
     if pressed:
         _state.go("rollout", step=step, index=index, token=token)
@@ -298,7 +306,7 @@ def _presets(run: Run) -> None:
 
 def _render() -> None:
     run = _sidebar.narrowed()
-    _page.header(run)
+    _page.header(run, [("S", "searches the whole run; stops"), ("O", "opens the first hit")])
     patterns = _controls()
     if not patterns:
         if _page.has_step(run):
