@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 
 import pytest
 from board_steps import SAMPLES, ServeCommand, board_on, click_point, click_row, click_step, settled
 from playwright.sync_api import Page, expect
 
 pytestmark = pytest.mark.browser
+
+# The width of a PNG and its colours, read by the browser itself.
+SEEN_IN = """async picture => {
+    const image = await createImageBitmap(await (await fetch(`data:image/png;base64,${picture}`)).blob());
+    const canvas = new OffscreenCanvas(image.width, image.height);
+    const drawn = canvas.getContext("2d");
+    drawn.drawImage(image, 0, 0);
+    const { data } = drawn.getImageData(0, 0, image.width, image.height);
+    const colours = new Set();
+    for (let i = 0; i < data.length; i += 4) colours.add(`${data[i]},${data[i + 1]},${data[i + 2]}`);
+    return [image.width / devicePixelRatio, [...colours]];
+}"""
 
 
 def look(page: Page, serve: ServeCommand, where: str) -> None:
@@ -27,6 +40,24 @@ def test_a_square_of_the_groups_opens_its_rollout(page: Page, serve: ServeComman
     click_point(page, 0, 0, 9)
     expect(page).to_have_url(re.compile(rf"/rollout\?.*step=97&index={index}\b"))
     expect(page.get_by_text(f"Rollout {index}", exact=True)).to_be_visible()
+
+
+def test_keys_go_from_group_to_group_and_open_its_best_rollout(
+    page: Page, serve: ServeCommand
+) -> None:
+    look(page, serve, "groups?run=grpo_arithmetic&step=150")
+    expect(page.get_by_text("Take 54 from 77.").first).to_be_visible()
+    page.keyboard.press("j")
+    expect(page).to_have_url(re.compile(r"gid=s150g1\b"))
+    settled(page)
+    best = page.get_by_role("button", name=re.compile(r"^rollout \d+$")).first.inner_text()
+    page.keyboard.press("o")
+    expect(page).to_have_url(re.compile(r"/rollout\?"))
+    expect(page.get_by_text(best.capitalize(), exact=True)).to_be_visible()
+    settled(page)
+    page.go_back()
+    expect(page).to_have_url(re.compile(r"/groups\?.*gid=s150g1\b"))
+    expect(page.get_by_text(best, exact=True)).to_be_visible()
 
 
 def test_a_row_of_the_prompts_shows_its_course_and_a_response_opens(
@@ -94,6 +125,17 @@ def test_a_curve_of_a_compared_run_is_saved_and_opens_that_run_at_that_step(
     lines = saved.value.path().read_text(encoding="utf-8").splitlines()
     assert lines[0] == 'step,"grpo_arithmetic","grpo_reward_hack"'
     assert [line.split(",")[0] for line in lines[1:]] == [str(step) for step in range(1, 151)]
+    page.locator(".curves .card").first.hover()
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="PNG", exact=True).click()
+    assert saved.value.suggested_filename == "reward.png"
+    picture = b64encode(saved.value.path().read_bytes()).decode()
+    plot = page.locator(".curves .u-over").first.bounding_box()
+    width, colours = page.evaluate(SEEN_IN, picture)
+    # All of the plot, and in it the two lines beside ground and letters.
+    assert plot is not None
+    assert width > plot["width"]
+    assert {"79,70,229", "13,148,136"} <= set(colours)
     # A curve that is hidden is out of the way: the other one is clicked.
     page.locator(".curves .legend").get_by_role("button", name="grpo_arithmetic").click()
     click_step(page, 0, 60)
