@@ -57,7 +57,6 @@ def test_keys_go_from_group_to_group_and_open_its_best_rollout(
     settled(page)
     page.go_back()
     expect(page).to_have_url(re.compile(r"/groups\?.*gid=s150g1\b"))
-    expect(page.get_by_text(best, exact=True)).to_be_visible()
 
 
 def test_a_row_of_the_prompts_shows_its_course_and_a_response_opens(
