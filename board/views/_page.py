@@ -19,8 +19,21 @@ from board.store.run import Run, reader_titles
 from board.views import _cached, _keys, _state
 from board.views._text import one_line, plain
 
-# Streamlit's margins take a sixth of a laptop's window, which tables need more.
-_MARGINS: Final = "<style>.stMainBlockContainer { padding-inline: 1.9rem; }</style>"
+# Streamlit's margins take a sixth of a laptop's window, which tables need more. The links to pages
+# stand in its header, beside what opens the sidebar, where they stay while a page is scrolled.
+_MARGINS: Final = """<style>
+.stMainBlockContainer { padding-inline: 1.9rem; }
+.st-key-pages {
+  position: fixed;
+  top: 0.9rem;
+  z-index: 1000000;
+  width: auto;
+  max-width: calc(100vw - 27rem);
+  margin-left: 1.2rem;
+  overflow-x: auto;
+  flex-wrap: nowrap;
+}
+</style>"""
 
 
 def run(page: st.Page) -> None:

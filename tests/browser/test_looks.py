@@ -1,4 +1,4 @@
-"""Each page of "Look closer" leads by a click to the place that it tells of."""
+"""Each page that looks closer leads by a click to the place that it tells of."""
 
 from __future__ import annotations
 

@@ -90,6 +90,22 @@ def test_the_browser_goes_back_from_a_rollout_to_the_table(
     expect(page.get_by_text("8 of 8 rollouts at step 20")).to_be_visible()
 
 
+def test_the_browser_goes_back_over_the_links_to_pages_one_by_one(
+    page: Page, serve: ServeCommand, runs: Path
+) -> None:
+    page.goto(f"{board_on(serve, runs)}/rollouts?run=run&step=20")
+    expect(page.get_by_text("8 of 8 rollouts at step 20")).to_be_visible()
+    settled(page)
+    for name in ("Log health", "Rollout"):
+        page.get_by_role("link", name=name, exact=True).click()
+        expect(page.get_by_test_id("stMain").locator("h3").first).to_be_visible()
+        settled(page)
+    for where in ("health", "rollouts"):
+        page.go_back()
+        expect(page).to_have_url(re.compile(rf"/{where}\?.*step=20\b"))
+        settled(page)
+
+
 def test_the_chosen_step_is_marked_on_the_curves_and_a_step_change_keeps_them(
     page: Page, serve: ServeCommand, runs: Path
 ) -> None:

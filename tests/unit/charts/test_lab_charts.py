@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from board.charts.curves import CurveOptions
-from board.charts.env_charts import ALL, overlaid, small_multiple
+from board.charts.env_charts import ALL, colour_places, overlaid, small_multiple
 from board.charts.layout import notes_of
 from board.charts.mismatch_charts import (
     StepValue,
@@ -20,6 +20,7 @@ from board.charts.mismatch_charts import (
     rule_curves,
     slice_bars,
 )
+from board.charts.palette import CATEGORIES
 from board.charts.prompt_charts import prompt_course
 from board.charts.run_charts import RunSteps, overlaid_runs
 from board.charts.word_charts import shares_said
@@ -61,6 +62,17 @@ def test_an_environment_called_all_is_beside_the_mean_over_all() -> None:
     np.testing.assert_array_equal(figure.data[0].y, [2.0, 2.0])
     np.testing.assert_array_equal(figure.data[1].y, [1.0, 2.0])
     np.testing.assert_array_equal(figure.data[2].y, [3.0, NAN])
+
+
+def test_the_largest_environments_never_share_a_colour() -> None:
+    count = len(CATEGORIES) + 2
+    shown = [0, *range(3, count)]
+    envs = np.concatenate([np.arange(count), shown])  # two rollouts of each but 1 and 2
+    names = [f"env {code}" for code in range(count)]
+    curves = env_curves(np.ones(len(envs)), envs, names, np.ones(len(envs)))
+    places = colour_places(curves)
+    figure = overlaid(curves, shown, "", PLAIN, dark=True, places=places)
+    assert len({trace.line.color for trace in figure.data[1:]}) == len(CATEGORIES)
 
 
 def test_small_charts_of_a_metric_share_their_value_axis() -> None:
