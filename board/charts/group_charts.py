@@ -252,7 +252,7 @@ def _line(
         x=by_step.steps,
         y=values,
         mode="lines+markers",
-        line={"color": shade, "width": width},
+        line={"color": shade, "width": width, "dash": "solid"},
         marker={"opacity": 0, "size": 7},
         text=texts,
         hovertemplate="%{text}<extra></extra>",

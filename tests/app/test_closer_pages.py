@@ -195,7 +195,7 @@ def test_what_tools_say_is_told_by_tool_over_the_steps(open_app: OpenApp, tmp_pa
     _cached_looks.mismatch_scan(cached_run(tmp_path, "run")).join(60)
     app.run()
     assert_sound(app)
-    assert "Largest NLL of sft_mask tokens" in texts(app)
+    assert "Largest NLL of sft_mask tokens" in {card["title"] for card in cards(app)}
 
 
 def test_all_steps_are_read_when_asked_for_and_drawn(open_app: OpenApp, logs: Path) -> None:
@@ -206,7 +206,7 @@ def test_all_steps_are_read_when_asked_for_and_drawn(open_app: OpenApp, logs: Pa
     app.run()
     assert_sound(app)
     assert [one.step for one in scan.found] == [0, 10, 20, 35]
-    assert "Engine and staleness" in texts(app)
+    assert "Engine and staleness, KL k3" in {card["title"] for card in cards(app)}
     assert "Not recorded in this run: policy_version" in texts(app)
 
 
