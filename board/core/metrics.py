@@ -285,20 +285,6 @@ def token_metrics(recorded: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
     return dict(sorted(found.items(), key=lambda item: order.get(item[0], len(order))))
 
 
-def masked_mean(values: FloatArray, mask: FloatArray | None = None) -> float:
-    """Mean of `values` [R] over the tokens with mask > 0 (all where mask is None).
-
-    NaN and infinite entries are left out; NaN when nothing is left. Raises ValueError when the
-    lengths differ.
-    """
-    keep = np.isfinite(values)
-    if mask is not None:
-        if mask.shape != values.shape:
-            raise ValueError(f"mask of {len(mask)} entries for {len(values)} values")
-        keep &= mask > 0
-    return float(values[keep].mean()) if keep.any() else float("nan")
-
-
 def is_zero_std(rewards: FloatArray) -> bool | None:
     """True when all scored rewards [n] of a group are equal, so that the group gives no gradient.
 

@@ -9,7 +9,6 @@ import pytest
 
 from board.core import aggregate
 from board.core.aggregate import COLUMNS, Aggregator
-from board.core.metrics import masked_mean
 
 NAN = float("nan")
 SIGNATURES = (
@@ -53,14 +52,12 @@ def reference(arrays: dict[str, np.ndarray]) -> dict[str, float]:
         values = metrics[metric]
         if values is None or len(values) == 0:
             continue
+        kept = [
+            v for i, v in enumerate(values) if math.isfinite(v) and (mask is None or mask[i] > 0)
+        ]
         if reduction == "mean":
-            row[column] = masked_mean(values, mask)
+            row[column] = math.fsum(kept) / len(kept) if kept else NAN
         else:
-            kept = [
-                v
-                for i, v in enumerate(values)
-                if math.isfinite(v) and (mask is None or mask[i] > 0)
-            ]
             row[column] = max(kept, default=NAN)
     length = len(next(iter(arrays.values()), []))
     if length:

@@ -1,46 +1,13 @@
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 
 from board.core import metrics
 from board.core.aggregate import COLUMNS, NEEDED, REDUCTIONS
-from board.core.metrics import is_zero_std, masked_mean, token_metrics
+from board.core.metrics import is_zero_std, token_metrics
 
 NAN = float("nan")
-
-
-def test_masked_mean_is_over_the_tokens_in_the_loss():
-    assert masked_mean(np.array([1.0, 2, 30]), np.array([1.0, 1, 0])) == 1.5
-
-
-def test_masked_mean_is_over_all_tokens_where_no_mask_is_recorded():
-    assert masked_mean(np.array([1.0, 2, 6])) == 3
-
-
-@pytest.mark.parametrize("broken", [NAN, math.inf, -math.inf])
-def test_masked_mean_leaves_out_what_is_not_finite(broken):
-    assert masked_mean(np.array([1.0, broken, 3])) == 2
-
-
-@pytest.mark.parametrize(
-    ("values", "mask"),
-    [([], None), ([NAN], None), ([1.0], [0.0]), ([1.0], [NAN]), ([], [])],
-)
-def test_masked_mean_of_nothing_is_missing_and_not_zero(values, mask):
-    mask = None if mask is None else np.array(mask, float)
-    assert math.isnan(masked_mean(np.array(values, float), mask))
-
-
-def test_masked_mean_refuses_a_mask_of_another_length():
-    with pytest.raises(ValueError, match="mask of 1 entries for 2 values"):
-        masked_mean(np.array([1.0, 2]), np.array([1.0]))
-
-
-def test_masked_mean_of_values_without_any_is_a_real_zero():
-    assert masked_mean(np.array([-1.0, 1.0])) == 0
 
 
 @pytest.mark.parametrize(
