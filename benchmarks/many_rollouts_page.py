@@ -16,6 +16,7 @@ import platform
 import shutil
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -71,28 +72,26 @@ def _log(path: Path, rollouts: int) -> FileState:
     )
 
 
-def page_measures(folder: Path, shown: str) -> dict[str, float]:
+def page_measures(folder: Path, shown: str) -> Iterator[tuple[str, float]]:
     """Seconds until pages of the run have settled, and MB of the server after each."""
-    found: dict[str, float] = {}
     with sync_playwright() as playwright:
         for waited in (0.0, _READY_SECONDS):
             with server_on(folder) as (address, pid):
                 time.sleep(waited)
                 browser, page = _browser(playwright, shown)
                 taken = open_page(page, address, "overview", "many")
-                found[f"Overview, server started {waited:g} s before, s"] = taken
+                yield f"Overview, server started {waited:g} s before, s", taken
                 browser.close()
     with server_on(folder) as (address, pid), sync_playwright() as playwright:
         browser, page = _browser(playwright, shown)
         for _ in range(WARMING):
             open_page(page, address, "overview", "small")
-        found["server before, MB"] = _memory(pid, "VmRSS")
+        yield "server before, MB", _memory(pid, "VmRSS")
         for name, query in _VISITS.items():
-            found[f"{name}, s"] = open_page(page, address, name.split()[0].lower(), f"many{query}")
-            found[f"server after {name}, MB"] = _memory(pid, "VmRSS")
-        found["server, peak MB"] = _memory(pid, "VmHWM")
+            yield f"{name}, s", open_page(page, address, name.split()[0].lower(), f"many{query}")
+            yield f"server after {name}, MB", _memory(pid, "VmRSS")
+        yield "server, peak MB", _memory(pid, "VmHWM")
         browser.close()
-    return found
 
 
 def _browser(playwright: Playwright, executable: str) -> tuple[Browser, Page]:
@@ -108,7 +107,7 @@ def _memory(pid: int, name: str) -> float:
     return next(int(line.split()[1]) for line in status.splitlines() if line.startswith(name)) / 1e3
 
 
-def in_browser(rollouts: int, folder: Path | None) -> dict[str, float]:
+def in_browser(rollouts: int, folder: Path | None) -> Iterator[tuple[str, float]]:
     """Makes the run beside a small one and opens it."""
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
     if chromium is None:
@@ -118,7 +117,7 @@ def in_browser(rollouts: int, folder: Path | None) -> dict[str, float]:
         for name, count in (("small", _SMALL), ("many", rollouts)):
             if not (root / name).exists():
                 make_run(root / name, count)
-        return page_measures(root, chromium)
+        yield from page_measures(root, chromium)
 
 
 def main() -> None:
@@ -131,8 +130,9 @@ def main() -> None:
     args = parser.parse_args()
     print(f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}")
     print(f"\n{args.rollouts:,} rollouts\n\n| | |\n|---|---|")
-    for what, value in in_browser(args.rollouts, args.folder).items():
-        print(f"| {what} | {value:.2f} |" if what.endswith(" s") else f"| {what} | {value:.0f} |")
+    for what, value in in_browser(args.rollouts, args.folder):
+        told = f"{value:.2f}" if what.endswith(" s") else f"{value:.0f}"
+        print(f"| {what} | {told} |", flush=True)
 
 
 if __name__ == "__main__":
