@@ -38,7 +38,7 @@ def all_rows(
         columns = None if columns is None else [*dict.fromkeys((*columns, "step"))]
         return loaded(_read(storage, parts, columns))
     tables = _read(storage, parts, columns)
-    return pa.concat_tables(tables, promote_options="default")
+    return pa.concat_tables(tables, promote_options="permissive")
 
 
 def _read(storage: Storage, parts: Sequence[Part], columns: Sequence[str] | None) -> list[pa.Table]:
@@ -73,7 +73,7 @@ def rows_at(
         for part, start, low, high in zip(parts, starts[:-1], cuts[:-1], cuts[1:], strict=True)
         if low < high or not len(places)
     ]
-    table = pa.concat_tables(tables, promote_options="default")
+    table = pa.concat_tables(tables, promote_options="permissive")
     if (np.diff(order) == 1).all():
         return table
     back = np.empty(len(order), np.int64)

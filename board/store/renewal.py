@@ -73,7 +73,7 @@ class Renewal:
 
     def _write(self, kind: str, pending: Sequence[pa.Table]) -> None:
         if pending:
-            table = by_step(pa.concat_tables(pending, promote_options="default"))
+            table = by_step(pa.concat_tables(pending, promote_options="permissive"))
             steps = table.column("step")
             name = self._storage.put(kind, table)
             part = Part(name, table.num_rows, steps[0].as_py(), steps[-1].as_py())
