@@ -31,7 +31,7 @@ from board.readers.fields import (
 )
 from board.readers.messages import conversation_text, is_messages, response_text
 from board.readers.step_of import read_step
-from board.readers.texts import PlainTexts, SpokenTexts, Texts, Values
+from board.readers.texts import BegunTexts, PlainTexts, SpokenTexts, Texts, Values
 
 _LARGEST_STEP: Final = 2**63 - 1
 _NOTHING: Final = type(None)
@@ -62,6 +62,23 @@ class Block:
                 pass
         keys = dict.fromkeys(chain.from_iterable(records))
         return cls({key: [r.get(key) for r in records] for key in keys}, len(records))
+
+    @classmethod
+    def joined(cls, blocks: Sequence[Block]) -> Block:
+        """The rows of several blocks, one after the other."""
+        if len(blocks) == 1:
+            return blocks[0]
+        keys = dict.fromkeys(chain.from_iterable(block.columns for block in blocks))
+        columns = {key: _joined([block.held(key) for block in blocks]) for key in keys}
+        return cls(columns, sum(block.rows for block in blocks))
+
+    def kept(self, kept: list[bool]) -> Block:
+        """The rows that are kept."""
+        columns = {
+            key: values.kept(kept) if isinstance(values, Texts) else _kept(values, kept)
+            for key, values in self.columns.items()
+        }
+        return Block(columns, kept.count(True))
 
     def held(self, key: str) -> Values | Texts:
         """The values of a key, as Texts where they are none yet; None in all rows without such a key."""
@@ -110,9 +127,19 @@ def _listed(values: Values | Texts) -> Values:
     return values.whole() if isinstance(values, Texts) else values
 
 
+def _joined(parts: Sequence[Values | Texts]) -> Values | Texts:
+    if any(isinstance(part, BegunTexts) for part in parts):
+        return BegunTexts.joined([_texts(part).begun() for part in parts])
+    return list(chain.from_iterable(map(_listed, parts)))
+
+
+def _texts(values: Values | Texts) -> Texts:
+    return values if isinstance(values, Texts) else PlainTexts(values)
+
+
 def _kept_texts(values: Values | Texts, kept: list[bool] | None) -> Texts:
     """As _kept, of texts."""
-    texts = values if isinstance(values, Texts) else PlainTexts(values)
+    texts = _texts(values)
     return texts if kept is None else texts.kept(kept)
 
 
@@ -188,10 +215,12 @@ class ColumnBuilder:
 
     def take_defaults(self, objects: Values) -> None:
         """Takes the entries of an object in each row, where the row has no such key itself."""
-        rows = [cast("dict[str, Any]", one) if isinstance(one, dict) else {} for one in objects]
-        for name in dict.fromkeys(chain.from_iterable(rows)):
-            values = [row.get(name) for row in rows]
+        if set(map(type, objects)) != {dict}:
+            objects = [one if isinstance(one, dict) else {} for one in objects]
+        for name, values in Block.of(objects).items():
             if (known := self.extras.get(name)) is not None:
+                if None not in known:
+                    continue
                 values = [b if a is None else a for a, b in zip(known, values, strict=True)]
             self.extras[name] = values
 
@@ -227,7 +256,12 @@ class ColumnBuilder:
     def _put(self, fields: dict[str, Any], key: str, values: Values | Texts) -> None:
         """Keeps values; rows in which two keys of the log mean the same are odd."""
         known: Values | Texts | None = fields.get(key)
-        if known is not None:
+        if isinstance(known, BegunTexts) or (known is not None and isinstance(values, BegunTexts)):
+            begun, others = _texts(known).begun(), _texts(values).begun()
+            both = zip(begun.lengths(), others.lengths(), strict=True)
+            self._odd.update(row for row, one in enumerate(both) if None not in one)
+            values = begun.filled(others)
+        elif known is not None:
             pairs = list(zip(_listed(known), _listed(values), strict=True))
             both = [a is not None and b is not None for a, b in pairs]
             self._odd.update(compress(range(self.rows), both))

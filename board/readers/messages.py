@@ -40,8 +40,8 @@ def message_text(message: Message) -> str:
     content = message.get("content")
     if type(content) is str and _BESIDE_CONTENT.isdisjoint(message):  # most: text alone
         return content
-    blocks = [*_reasoning(message), _content(content), *_tool_calls(message)]
-    return "\n".join(block for block in blocks if block)
+    blocks = [_reasoning(message), _content(content), *_tool_calls(message)]
+    return "\n".join(filter(None, blocks))
 
 
 def conversation_text(messages: Sequence[Message]) -> str:
@@ -70,11 +70,11 @@ def parsed_text(value: Any) -> Any:
         return value
 
 
-def _reasoning(message: Message) -> Iterator[str]:
+def _reasoning(message: Message) -> str:
     for key in _REASONING:
         if isinstance(text := message.get(key), str) and text:
-            yield f"[reasoning]\n{text}\n[/reasoning]"
-            return
+            return f"[reasoning]\n{text}\n[/reasoning]"
+    return ""
 
 
 def _content(content: object) -> str:
@@ -120,10 +120,9 @@ def _bytes(size: int) -> str:
 def _tool_calls(message: Message) -> Iterator[str]:
     calls = message.get("tool_calls")
     told = cast("list[object]", calls) if isinstance(calls, list) else []
-    for call in (
-        *told,
-        *filter(None, [message.get("function_call")]),
-    ):  # the older name of one call
+    if one := message.get("function_call"):  # the older name of one call
+        told = [*told, one]
+    for call in told:
         fields: object = _parsed_call(call) if isinstance(call, str) else call
         if not isinstance(fields, dict):
             continue

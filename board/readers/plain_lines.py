@@ -1,14 +1,17 @@
-"""Many lines of JSON -> their records, as quickly as there is a parser for lines of their length."""
+"""Many lines of JSON -> their records, or columns of them, as quickly as a parser for such lines can."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import compress
 from typing import Any, Final, cast
 
 import orjson
 
 from board.errors import RecordError
+from board.readers.columns import Block
 from board.readers.parse import LARGE_LINE, parse_whole
+from board.readers.texts import LongText, begun_texts
 
 try:
     import simdjson  # pyright: ignore[reportMissingImports]
@@ -17,6 +20,8 @@ except ImportError:  # pysimdjson has no wheel for every platform; orjson then d
 
 _LONG_LINE: Final = 2048
 """From so many bytes on, on the average, simdjson takes less time than orjson; below it takes more."""
+_AT_ONCE: Final = 64
+"""Lines whose records are there at a time."""
 
 Record = dict[str, Any]
 
@@ -26,6 +31,7 @@ class PlainParser:
 
     def __init__(self) -> None:
         self._simd: Any = simdjson.Parser() if simdjson is not None else None
+        self._is_flat: bool | None = None
 
     def parse(self, lines: Sequence[bytes | memoryview | None]) -> list[Record | None]:
         """The records of lines as parse_whole has them; None for a line that takes a closer look.
@@ -45,7 +51,7 @@ class PlainParser:
         return [None if line is None else _one_plain(bytes(line)) for line in lines]
 
     def _parse_all(self, texts: Sequence[bytes], size: int) -> list[Any]:
-        if self._simd is not None and size >= _LONG_LINE and _is_flat(orjson.loads(texts[0])):
+        if self._simd is not None and size >= _LONG_LINE and self._are_flat(texts):
             parse = self._simd.parse
             try:
                 return [parse(text, True) for text in texts]
@@ -53,11 +59,54 @@ class PlainParser:
                 pass
         return list(map(orjson.loads, texts))
 
+    def _are_flat(self, texts: Sequence[bytes]) -> bool:
+        """Whether the first of all records held no other: simdjson, which keeps no keys, gains nothing
+        there.
+        """
+        if self._is_flat is None:
+            record: object = orjson.loads(texts[0])
+            held = cast("Record", record).values() if isinstance(record, dict) else ()
+            self._is_flat = not any(isinstance(value, list | dict) for value in held)
+        return self._is_flat
 
-def _is_flat(record: object) -> bool:
-    """Whether a record holds no other: simdjson, which keeps no keys, gains nothing there."""
-    held = cast("Record", record).values() if isinstance(record, dict) else ()
-    return not any(isinstance(value, list | dict) for value in held)
+
+def block_of_lines(
+    parser: PlainParser,
+    lines: Sequence[bytes | memoryview | None],
+    long_texts: Mapping[str, LongText],
+) -> tuple[Block, list[int]]:
+    """The lines' records as a block, and where in the lines its rows stand.
+
+    The others are left to a closer look. Of long_texts the block has what a table needs: a few lines are
+    parsed at a time and their texts let go of, so that all of it stays in the processor's cache.
+    """
+    blocks: list[Block] = []
+    places: list[int] = []
+    at_once = _AT_ONCE if long_texts else len(lines)
+    for start in range(0, len(lines), at_once):
+        records = parser.parse(lines[start : start + at_once])
+        whole = [record for record in records if record is not None]
+        found = [place for place, record in enumerate(records, start) if record is not None]
+        block, kept = _without_long_texts(Block.of(whole), long_texts)
+        blocks.append(block)
+        places += found if kept is None else compress(found, kept)
+    return Block.joined(blocks), places
+
+
+def _without_long_texts(
+    block: Block, long_texts: Mapping[str, LongText]
+) -> tuple[Block, list[bool] | None]:
+    """The block with the beginnings of its long texts, and which of its rows it has; None: all."""
+    columns, odd = dict(block.columns), set[int]()
+    for key, kind in long_texts.items():
+        if key in columns:
+            columns[key], rows = begun_texts(block.values(key), kind)
+            odd.update(rows)
+    begun = Block(columns, block.rows)
+    if not odd:
+        return begun, None
+    kept = [row not in odd for row in range(block.rows)]
+    return begun.kept(kept), kept
 
 
 def _one_plain(line: bytes) -> Record | None:

@@ -9,12 +9,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
-from itertools import compress
-from typing import Any, Final
+from itertools import chain, compress
+from typing import Any, Final, NamedTuple, cast
 
 from board.readers.messages import Message, conversation_text, message_text, response_text
 
-_BEGINNING: Final = 512
+PREVIEW_CHARS: Final = 240
+"""So much of a text is in the table."""
+_CUT_SIGN: Final = "…".encode()
+_BEGINNING: Final = 256
 
 Values = list[Any]
 """One value per row, as the log has it; None: the row has none."""
@@ -62,6 +65,14 @@ class Texts(ABC):
         """Of each what ends_of has."""
         return [None if text is None else ends_of(text, size) for text in self.whole()]
 
+    def previews(self) -> Values:
+        """Each as it is in the table."""
+        return self.cut(PREVIEW_CHARS, _CUT_SIGN)
+
+    def begun(self) -> BegunTexts:
+        """What a table needs of them, without the rest."""
+        return BegunTexts(self.previews(), self.lengths())
+
 
 class PlainTexts(Texts):
     """Texts as they are."""
@@ -76,6 +87,52 @@ class PlainTexts(Texts):
     def kept(self, kept: Sequence[bool]) -> PlainTexts:
         """As Texts."""
         return PlainTexts(list(compress(self._texts, kept)))
+
+
+class BegunTexts(Texts):
+    """The previews and lengths of texts that are gone, as a table needs them."""
+
+    def __init__(self, previews: Values, lengths: Values) -> None:
+        self._previews = previews
+        self._lengths = lengths
+
+    @classmethod
+    def joined(cls, parts: Sequence[BegunTexts]) -> BegunTexts:
+        """Those of several blocks, one after the other."""
+        return cls(
+            list(chain.from_iterable(part.previews() for part in parts)),
+            list(chain.from_iterable(part.lengths() for part in parts)),
+        )
+
+    def whole(self) -> Values:
+        """Raises TypeError: whoever needs the texts must not have them cut."""
+        raise TypeError("only the beginnings of these texts were kept")
+
+    def kept(self, kept: Sequence[bool]) -> BegunTexts:
+        """As Texts."""
+        previews, lengths = (compress(v, kept) for v in (self._previews, self._lengths))
+        return BegunTexts(list(previews), list(lengths))
+
+    def lengths(self) -> Values:
+        """As Texts."""
+        return self._lengths
+
+    def previews(self) -> Values:
+        """As Texts."""
+        return self._previews
+
+    def begun(self) -> BegunTexts:
+        """As Texts."""
+        return self
+
+    def filled(self, others: BegunTexts) -> BegunTexts:
+        """These, and where there is none the others."""
+        pairs = (self._previews, others.previews()), (self._lengths, others.lengths())
+        previews, lengths = (
+            [other if own is None else own for own, other in zip(*pair, strict=True)]
+            for pair in pairs
+        )
+        return BegunTexts(previews, lengths)
 
 
 class SpokenTexts(Texts):
@@ -108,29 +165,74 @@ class SpokenTexts(Texts):
         return [None if one is None else cut_text(one[0], longest, sign) for one in self._looked_at]
 
     @cached_property
-    def _looked_at(self) -> list[tuple[str, int] | None]:
-        """Of each text its beginning, of _BEGINNING characters or more, and its length."""
-        return [self._looked(one) for one in self._spoken]
+    def _looked_at(self) -> list[tuple[str, int, bool] | None]:
+        """Of each text what _looked says."""
+        kind = LongText(self._generated)
+        return [None if one is None else _looked(one, kind) for one in self._spoken]
 
-    def _looked(self, one: Any) -> tuple[str, int] | None:
+
+class LongText(NamedTuple):
+    """What a key of a log says. generated: as of SpokenTexts. may_be_empty: a list of no messages is a
+    text without a word; else it is no text.
+    """
+
+    generated: bool
+    may_be_empty: bool = False
+
+
+def begun_texts(values: Values, kind: LongText) -> tuple[BegunTexts, list[int]]:
+    """What a table needs of texts and lists of chat messages, and which rows hold anything else."""
+    if set(map(type, values)) <= {str, type(None)}:
+        return PlainTexts(values).begun(), []
+    previews: Values = [None] * len(values)
+    lengths: Values = [None] * len(values)
+    odd: list[int] = []
+    last = preview = length = None
+    for row, one in enumerate(values):
         if one is None:
-            return None
-        if type(one) is str:
-            return one, len(one)
-        if not self._generated or len(one) > 1:
-            return _beginning_and_length(one)
-        text = message_text(one[0])
-        return text, len(text)
+            continue
+        if one != last:  # nearly all rollouts of a prompt follow each other
+            try:
+                beginning, length, is_plain = _looked(one, kind)
+            except (TypeError, LookupError, AttributeError, RecursionError):
+                odd.append(row)
+                last = None
+                continue
+            preview = cut_text(beginning, PREVIEW_CHARS, _CUT_SIGN)
+            last = one if is_plain else None
+        previews[row], lengths[row] = preview, length
+    return BegunTexts(previews, lengths), odd
 
 
-def _beginning_and_length(messages: Sequence[Message]) -> tuple[str, int]:
+def _looked(one: Any, kind: LongText) -> tuple[str, int, bool]:
+    """The beginning and length of a text, and whether what equals it in Python is the same text.
+
+    Raises what Python does of what is neither text nor chat messages.
+    """
+    if type(one) is str:
+        return one, len(one), True
+    generated, may_be_empty = kind
+    if not one and may_be_empty and type(one) is list:
+        return "", 0, True
+    messages = cast("Sequence[Message]", one)
+    if generated and len(messages) == 1 and "role" in messages[0]:
+        text = message_text(messages[0])
+        return text, len(text), False
+    return _beginning_and_length(messages)
+
+
+def _beginning_and_length(messages: Sequence[Message]) -> tuple[str, int, bool]:
     """Of what conversation_text makes of messages."""
-    beginning, length, between = "", -2, ""
+    beginning, length, between, is_plain = "", -2, "", True
     for message in messages:
-        role, text = message.get("role"), message_text(message)
-        mark = "?" if role is None else str(role)
-        length += len(mark) + len(text) + 5
+        role, text = message["role"], message.get("content")
+        if len(message) != 2 or type(text) is not str or type(role) is not str:
+            text, is_plain = message_text(message), False
+            role = "?" if role is None else str(role)
+        length += len(role) + len(text) + 5
         if len(beginning) < _BEGINNING:
-            beginning += f"{between}[{mark}]\n{text[:_BEGINNING]}"
+            beginning += f"{between}[{role}]\n{text[:_BEGINNING]}"
         between = "\n\n"
-    return beginning, length
+    if not between:
+        raise LookupError
+    return beginning, length, is_plain

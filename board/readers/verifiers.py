@@ -27,7 +27,7 @@ from board.readers.lines import read_bytes
 from board.readers.locations import Location
 from board.readers.objects import Objects, state_of
 from board.readers.remote import RemoteLocation
-from board.readers.texts import Values
+from board.readers.texts import LongText, Texts, Values
 
 _IDS: Final = ("example_id", "id")
 _SIGNS: Final = frozenset(
@@ -56,6 +56,11 @@ class VerifiersReader(Reader):
         r"|(?:rollouts/)?step_(?P<step>[0-9]+)/(?P<split>train|eval)_rollouts(?:_(?P<env>[^/]+))?\.jsonl"
     )
 
+    long_texts: Mapping[str, LongText] = {
+        "prompt": LongText(False),
+        "completion": LongText(True, may_be_empty=True),
+    }
+
     def recognises(self, head: Head) -> bool:
         """An example's id, prompt, completion and reward, with a key that verifiers alone writes."""
         return any(
@@ -80,12 +85,13 @@ class VerifiersReader(Reader):
     def columns(self, block: Block, at: Place) -> Columns | None:
         """As `read`, of many lines."""
         builder = ColumnBuilder(block.rows, at.options)
-        builder.take_exchange(
-            block.values("prompt"), list(map(_response, block.values("completion")))
-        )
-        for key, values in block.items():
+        responses = block.held("completion")
+        if not isinstance(responses, Texts):
+            responses = list(map(_response, responses))
+        builder.take_exchange(block.held("prompt"), responses)
+        for key in block.columns:
             if key not in _READ_APART:
-                builder.take(_OURS.get(key, key), values)
+                builder.take(_OURS.get(key, key), block.values(key))
         metrics, usage = block.values("metrics"), block.values("token_usage")
         if not _names(metrics).isdisjoint(_names(usage)):
             return None

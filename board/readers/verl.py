@@ -118,6 +118,7 @@ def _group_of(uid: object) -> str | None:
 
 def _flagged(values: Values) -> Values:
     """The values, flags that were written as text as flags."""
-    if str not in set(map(type, values)):
+    kinds = set(map(type, values))
+    if str not in kinds or (kinds == {str} and _FLAGS.keys().isdisjoint(values)):
         return values
     return [_FLAGS.get(value, value) if isinstance(value, str) else value for value in values]

@@ -12,7 +12,7 @@ from board.core.vocabulary import Vocabulary
 from board.readers.base import Reader
 from board.readers.columns import Block, Columns
 from board.readers.lines import Stretch
-from board.readers.plain_lines import PlainParser
+from board.readers.plain_lines import PlainParser, block_of_lines
 from board.readers.sources import RowStretch
 from board.readers.texts import Values
 from board.readers.token_columns import TokenColumns
@@ -46,6 +46,9 @@ class ColumnScan(LineScan):
         super().__init__(shard, options, vocabulary)
         self._patience = Patience()
         self._parser_of_many = PlainParser()
+        # What comes after a system prompt is cut from the whole prompt.
+        whole = bool(options.system_prompt_end)
+        self._long_texts = Reader.long_texts if whole else self._reader.long_texts
         self.has_tokens = _has_tokens(type(self._reader))
 
     def take_stretch(self, stretch: Stretch) -> None:
@@ -71,9 +74,10 @@ class ColumnScan(LineScan):
             return False
         records = self._parser.parse_plain(stretch.texts) if self.has_tokens else None
         if records is None:
-            records = self._parser_of_many.parse(stretch.texts)
-        places = [place for place, record in enumerate(records) if record is not None]
-        block = Block.of([record for record in records if record is not None])
+            block, places = block_of_lines(self._parser_of_many, stretch.texts, self._long_texts)
+        else:
+            places = [place for place, record in enumerate(records) if record is not None]
+            block = Block.of([record for record in records if record is not None])
         return self._patience.learns(self._take_block(block, places, stretch))
 
     def _take_block(self, block: Block, places: Sequence[int], stretch: Stretch) -> bool:

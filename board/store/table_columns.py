@@ -11,12 +11,10 @@ from typing import Any, Final
 
 from board.core.metrics import ROLLOUT_METRICS
 from board.readers.columns import Columns, finite_numbers
-from board.readers.texts import Values
+from board.readers.texts import PREVIEW_CHARS, Values
 from board.store import segments
 from board.store.steps import base_name
 
-PREVIEW_CHARS: Final = 240
-_CUT_SIGN: Final = "…".encode()
 _LONGEST_PAUSE: Final = 64
 """Stretches of lines, of half a megabyte each."""
 
@@ -61,7 +59,7 @@ def table_columns(found: Columns) -> tuple[dict[str, Values], list[str]] | None:
         columns["finish_reason"] = reasons.whole()
     for key in ("prompt", "response"):
         if (texts := found.texts.get(key)) is not None:
-            columns[key] = texts.cut(PREVIEW_CHARS, _CUT_SIGN)
+            columns[key] = texts.previews()
     for key, values in found.extras.items():
         cells, name = _cells(values), column_name(key)
         if cells is None:

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from board.readers.messages import conversation_text, response_text
+from board.readers.messages import conversation_text, is_messages, response_text
 from board.readers.stored_texts import StoredTexts
-from board.readers.texts import PlainTexts, SpokenTexts, Texts
+from board.readers.texts import LongText, PlainTexts, SpokenTexts, Texts, begun_texts
 
 SIGN = "…".encode()
 SIZE = 8
@@ -65,3 +65,35 @@ def test_a_conversation_says_what_its_text_says(generated, rows, size, long):
     assert told(spoken, size) == told(plain, size)
     kept = [bool(place % 2) for place in range(len(rows))]
     assert told(spoken.kept(kept), size) == told(plain.kept(kept), size)
+
+
+SAME = st.sampled_from([{"role": "user", "content": "é" * n} for n in (1, 300)])
+ANYTHING = TEXTS | st.none() | st.lists(MESSAGES | SAME, max_size=3)
+ODD = st.sampled_from([0, 1.5, True, {}, {"role": "user"}, [3], ["role"], [{}], [None], [["role"]]])
+EQUAL = st.sampled_from([[{"role": "user", "content": one}] * 2 for one in (1, True, 1.0)])
+
+
+@pytest.mark.parametrize("kind", [LongText(False), LongText(True), LongText(True, True)], ids=str)
+@settings(max_examples=60, deadline=None)
+@given(rows=st.lists(ANYTHING | ODD | EQUAL, max_size=8))
+def test_what_is_kept_of_a_text_is_what_its_row_shows(kind, rows):
+    rows = [row for row in rows for _ in range(2)]  # a prompt follows itself
+    begun, odd = begun_texts(rows, kind)
+    is_empty = [kind.may_be_empty and isinstance(row, list) and not row for row in rows]
+    plain = [is_messages(row) or isinstance(row, str | None) for row in rows]
+    assert odd == [i for i in range(len(rows)) if not plain[i] and not is_empty[i]]
+    text_of = response_text if kind.generated else conversation_text
+    texts = PlainTexts(
+        [
+            text_of(row) if is_messages(row) else "" if empty else row
+            for row, empty in zip(rows, is_empty, strict=True)
+        ]
+    )
+    kept = [row not in odd for row in range(len(rows))]
+    assert said(begun.kept(kept)) == said(texts.kept(kept))
+
+
+def said(texts: Texts) -> Any:
+    """What a table has of texts, what was cut as text."""
+    previews = texts.previews()
+    return [p.decode() if isinstance(p, bytes) else p for p in previews], texts.lengths()
