@@ -86,6 +86,7 @@ def _values(column: Any) -> Values | Texts:
     """The values as to_pylist gives them, those of a column of numbers in a tenth of the time."""
     kind = column.type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        column.validate(full=True)  # whoever wrote it may have written anything
         return StoredTexts(column)
     if column.null_count == 0 and (pa.types.is_floating(kind) or pa.types.is_integer(kind)):
         return column.to_numpy().tolist()
@@ -106,7 +107,7 @@ def _opened(path: Location) -> Generator[Any]:
     try:
         with _bytes(path) as content, pq.ParquetFile(content, pre_buffer=False) as file:
             yield file
-    except pa.ArrowException as error:
+    except (pa.ArrowException, UnicodeDecodeError) as error:
         raise DamagedError(f"it is damaged: {str(error).splitlines()[0][:120]}") from error
 
 

@@ -8,20 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from board.readers.texts import Texts, Values, cut_text
-
-_FIRST_NOT_ASCII: Final = 128
+from board.readers.texts import CUT_SIGN, PREVIEW_CHARS, Texts, Values
 
 
 class StoredTexts(Texts):
-    """A pyarrow Array of type string or large_string."""
+    """A pyarrow Array of type string or large_string, of valid UTF-8."""
 
     def __init__(self, column: Any) -> None:
         self._column = column
@@ -38,19 +36,14 @@ class StoredTexts(Texts):
         """As Texts."""
         return self._lengths
 
-    def cut(self, longest: int, sign: bytes) -> Values:
-        """As Texts."""
-        found = self._short(longest)
-        long = self._longer_than(longest)
-        if not len(long):
-            return found
-        cut = np.empty((len(long), longest - 1 + len(sign)), np.uint8)
-        cut[:, : longest - 1] = self._gathered(self._offsets[long], longest - 1)
-        plain: list[bool] = np.all(cut[:, : longest - 1] < _FIRST_NOT_ASCII, axis=1).tolist()
-        cut[:, longest - 1 :] = np.frombuffer(sign, np.uint8)
-        for row, text, is_plain in zip(long.tolist(), _rows(cut), plain, strict=True):
-            found[row] = text if is_plain else self._cut(row, longest, sign)
-        return found
+    def previews(self) -> Any:
+        """As Texts, as a pyarrow Array."""
+        cut = pc.utf8_slice_codeunits(self._column, 0, PREVIEW_CHARS - 1)
+        signed = pc.binary_join_element_wise(
+            cut, pa.scalar(CUT_SIGN, cut.type), pa.scalar("", cut.type)
+        )
+        is_long = pc.greater(self._char_counts, PREVIEW_CHARS)
+        return pc.if_else(is_long, signed, self._column).cast(pa.string())
 
     def ends(self, size: int) -> Values:
         """As Texts."""
@@ -70,7 +63,11 @@ class StoredTexts(Texts):
 
     @cached_property
     def _lengths(self) -> Values:
-        return pc.utf8_length(self._column).to_pylist()
+        return self._char_counts.to_pylist()
+
+    @cached_property
+    def _char_counts(self) -> Any:
+        return pc.utf8_length(self._column)
 
     @cached_property
     def _data(self) -> memoryview:
@@ -107,18 +104,6 @@ class StoredTexts(Texts):
         """[len(starts), size] so many bytes from each start on; there are as many."""
         codes = np.frombuffer(self._data, np.uint8)
         return np.lib.stride_tricks.sliding_window_view(codes, size)[starts]
-
-    def _cut(self, row: int, longest: int, sign: bytes) -> str | bytes:
-        """As cut_text, of a text that holds more than ASCII."""
-        start, stop = self._bounds[row], self._bounds[row + 1]
-        for most in (longest + longest // 4, 4 * (longest + 1)):  # a sign takes four bytes at most
-            end = min(start + most, stop)
-            text = str(
-                self._data[start:end], "utf-8", "ignore"
-            )  # one that was cut in two is left out
-            if len(text) > longest or end == stop:
-                break
-        return cut_text(text, longest, sign)
 
 
 def _rows(bytes_of: npt.NDArray[np.uint8]) -> list[bytes]:

@@ -16,7 +16,8 @@ from board.readers.messages import Message, conversation_text, message_text, res
 
 PREVIEW_CHARS: Final = 240
 """So much of a text is in the table."""
-_CUT_SIGN: Final = "…".encode()
+CUT_SIGN: Final = "…"
+_CUT: Final = CUT_SIGN.encode()
 _BEGINNING: Final = 256
 
 Values = list[Any]
@@ -65,9 +66,9 @@ class Texts(ABC):
         """Of each what ends_of has."""
         return [None if text is None else ends_of(text, size) for text in self.whole()]
 
-    def previews(self) -> Values:
-        """Each as it is in the table."""
-        return self.cut(PREVIEW_CHARS, _CUT_SIGN)
+    def previews(self) -> Any:
+        """Each as it is in the table: as Values, or a pyarrow Array of strings."""
+        return self.cut(PREVIEW_CHARS, _CUT)
 
     def begun(self) -> BegunTexts:
         """What a table needs of them, without the rest."""
@@ -198,7 +199,7 @@ def begun_texts(values: Values, kind: LongText) -> tuple[BegunTexts, list[int]]:
                 odd.append(row)
                 last = None
                 continue
-            preview = cut_text(beginning, PREVIEW_CHARS, _CUT_SIGN)
+            preview = cut_text(beginning, PREVIEW_CHARS, _CUT)
             last = one if is_plain else None
         previews[row], lengths[row] = preview, length
     return BegunTexts(previews, lengths), odd

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import Final
+from typing import Any, Final
 
 from board.core.options import ReadOptions
 from board.core.vocabulary import Vocabulary
@@ -145,7 +145,7 @@ class ColumnScan(LineScan):
         }
 
 
-def _table_columns(found: Columns) -> tuple[dict[str, Values], list[str]] | None:
+def _table_columns(found: Columns) -> tuple[dict[str, Any], list[str]] | None:
     try:
         return table_columns(found)
     except RecursionError:

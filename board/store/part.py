@@ -16,7 +16,6 @@ from board.core.problems import Problem, ProblemLog
 from board.core.records import FloatArray, Record, Remark
 from board.errors import RecordError
 from board.readers.base import Event
-from board.readers.texts import Values
 from board.store import segments
 from board.store.record_row import arrays_for_aggregates
 from board.store.table_columns import PendingColumns, cell, column_name
@@ -93,7 +92,7 @@ class PartBuilder:
 
     def add_columns(
         self,
-        columns: Mapping[str, Values],
+        columns: Mapping[str, Any],
         start: int,
         end: int,
         remarks: Sequence[Remark],
@@ -101,6 +100,7 @@ class PartBuilder:
     ) -> None:
         """Adds rows [start, end) of the columns, each of which has the remarks.
 
+        columns: as of PendingColumns.add.
         arrays: what aggregates are made of, by row; None or empty: they have none.
         """
         if start == end:

@@ -15,6 +15,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
@@ -97,12 +98,23 @@ def table_of(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     return table_of_columns({name: [row.get(name) for row in rows] for name in names})
 
 
-def table_of_columns(columns: Mapping[str, list[Any]]) -> pa.Table:
-    """As table_of, of a list of values for each column, None where a row has none."""
+def joined_values(name: str, pieces: Sequence[list[Any] | pa.Array]) -> list[Any] | pa.Array:
+    """The values of a column, from lists of them and from arrays of its type."""
+    if not any(isinstance(piece, pa.Array) for piece in pieces):
+        return list(chain.from_iterable(pieces))
+    kind = _TYPES[name]
+    return pa.concat_arrays(
+        piece if isinstance(piece, pa.Array) else pa.array(piece, kind) for piece in pieces
+    )
+
+
+def table_of_columns(columns: Mapping[str, list[Any] | pa.Array]) -> pa.Table:
+    """As table_of, of a list of values for each column, None where a row has none, or of an array."""
     arrays: dict[str, pa.Array] = {}
     for name, values in columns.items():
         if name in _TYPES:
-            arrays[name] = pa.array(values, _TYPES[name])
+            is_array = isinstance(values, pa.Array)
+            arrays[name] = values if is_array else pa.array(values, _TYPES[name])
         else:
             arrays |= _logged(name, values)
     held = {name: array for name, array in arrays.items() if array.null_count < len(array)}

@@ -47,12 +47,13 @@ def preview(text: str | None) -> str | None:
     return text[: PREVIEW_CHARS - 1] + "…"
 
 
-def table_columns(found: Columns) -> tuple[dict[str, Values], list[str]] | None:
+def table_columns(found: Columns) -> tuple[dict[str, Any], list[str]] | None:
     """The table's columns without location, and which of them are unknown to the board.
 
-    None where two keys of the log make one column: which of them a row shows is for the row to say.
+    A column is a list of values, or a pyarrow Array of the type that it has in a table. None where two
+    keys of the log make one column: which of them a row shows is for the row to say.
     """
-    columns: dict[str, Values] = {"step": found.steps, **found.ids, **found.scores}
+    columns: dict[str, Any] = {"step": found.steps, **found.ids, **found.scores}
     if (responses := found.texts.get("response")) is not None:
         columns["response_chars"] = responses.lengths()
     if (reasons := found.texts.get("finish_reason")) is not None:
@@ -89,24 +90,27 @@ class PendingColumns:
 
     def __init__(self) -> None:
         self.rows = 0
-        self._columns: dict[str, Values] = {}
+        self._pieces: dict[str, list[Any]] = {}
 
-    def add(self, columns: Mapping[str, Values], rows: int) -> None:
-        """Adds so many rows; a column that one of both lacks is not recorded there."""
+    def add(self, columns: Mapping[str, Any], rows: int) -> None:
+        """Adds so many rows; a column that one of both lacks is not recorded there.
+
+        columns: Values, or pyarrow Arrays of the type that the column has in a table.
+        """
         for name, values in columns.items():
-            known = self._columns.get(name)
+            known = self._pieces.get(name)
             if known is None:
-                known = self._columns[name] = [None] * self.rows
-            known.extend(values)
+                known = self._pieces[name] = [[None] * self.rows]
+            known.append(values)
+        for name in self._pieces.keys() - columns.keys():
+            self._pieces[name].append([None] * rows)
         self.rows += rows
-        for values in self._columns.values():
-            if len(values) < self.rows:
-                values.extend([None] * rows)
 
     def table(self) -> Any:
         """All rows as a pyarrow Table; none are pending afterwards."""
-        table: Any = segments.table_of_columns(self._columns)
-        self.rows, self._columns = 0, {}
+        columns = {name: segments.joined_values(name, p) for name, p in self._pieces.items()}
+        table: Any = segments.table_of_columns(columns)
+        self.rows, self._pieces = 0, {}
         return table
 
 

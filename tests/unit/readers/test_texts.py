@@ -47,6 +47,16 @@ def test_a_stored_column_says_what_its_texts_say(rows, large, data):
     assert told(stored.kept(kept), SIZE) == told(plain.kept(kept), SIZE)
 
 
+@settings(max_examples=60, deadline=None)
+@given(rows=st.lists(st.tuples(TEXTS, st.integers(0, 300)) | st.none()), large=st.booleans())
+def test_a_stored_column_begins_as_its_texts_begin(rows, large):
+    texts = [None if row is None else row[0] * (row[1] // (len(row[0]) or 1)) for row in rows]
+    texts += ["é" * n + "b" * m for n in (239, 240, 241) for m in (0, 1)]
+    stored = StoredTexts(pa.array([None, *texts], pa.large_string() if large else None)[1:])
+    assert stored.previews().type == pa.string()
+    assert stored.previews().to_pylist() == said(PlainTexts(texts))[0]
+
+
 @pytest.mark.parametrize("generated", [True, False])
 @settings(max_examples=60, deadline=None)
 @given(
