@@ -17,6 +17,7 @@ from board.core.options import ReadOptions
 from board.core.records import Record
 from board.readers import READERS, reader_named, recognise
 from board.readers.base import Reader
+from board.readers.sources import DamagedError
 from board.store import column_scan, scan, segments
 from board.store.scan import index_shard
 from board.store.shard import Shard, ShardIndex
@@ -241,6 +242,18 @@ def test_whatever_a_table_holds_it_makes_the_index_of_its_rows(small_parts, one_
             table = pa.table(held | {name: column(draw, table.num_rows)})
         pq.write_table(table, path)
         assert said(indexed(path, reader)) == one_by_one(path, reader)
+
+
+def test_a_table_whose_texts_are_no_utf_8_is_damaged_both_ways(monkeypatch, tmp_path):
+    reader, path = reader_named("trl"), tmp_path / "completions_00001.parquet"
+    broken = pa.Array.from_buffers(pa.string(), 1, pa.array([b"ab\xff" + b"c" * 300]).buffers())
+    held = {"step": [1], "prompt": broken, "completion": ["a"], "right": [0.5], "advantage": [0.1]}
+    pq.write_table(pa.table(held), path)
+    with pytest.raises(DamagedError, match="damaged"):
+        indexed(path, reader)
+    monkeypatch.setattr(type(reader), "columns", Reader.columns)
+    with pytest.raises(DamagedError, match="damaged"):
+        indexed(path, reader)
 
 
 def test_lines_with_values_per_token_are_read_one_by_one(one_by_one, tmp_path):
