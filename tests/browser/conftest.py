@@ -33,7 +33,8 @@ _CHROMIUM_ARGUMENTS = (
 )
 _START_SECONDS = 60.0
 # A busy machine draws its first chart late; what never comes fails all the same.
-expect.set_options(timeout=30_000)
+_PATIENCE_MILLISECONDS = 60_000
+expect.set_options(timeout=_PATIENCE_MILLISECONDS)
 
 
 def find_chromium() -> str | None:
@@ -64,6 +65,7 @@ def chromium() -> Iterator[Browser]:
 def context(chromium: Browser) -> Iterator[BrowserContext]:
     """One for all pages, so that only the first one loads and compiles Streamlit's scripts."""
     context = chromium.new_context(viewport={"width": 1440, "height": 900})
+    context.set_default_timeout(_PATIENCE_MILLISECONDS)
     yield context
     context.close()
 

@@ -98,7 +98,7 @@ def test_bounds_of_rules_are_set_and_a_step_of_their_curve_opens(
     expect(begin).to_have_count(0)
     expect(main.get_by_role("button", name="Stop")).to_have_count(0, timeout=120_000)
     settled(page)
-    click_point(page, 1, 0, 29)
+    click_step(page, 0, 30)
     expect(page).to_have_url(re.compile(r"/mismatch\?.*step=30\b.*bounds="))
 
 

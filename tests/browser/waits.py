@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from playwright.sync_api import Page
 
-_SECONDS = 30.0
+_SECONDS = 60.0
 _PAUSE_MILLISECONDS = 50
 
 
