@@ -26,6 +26,7 @@ from board.readers.fields import RecordBuilder
 from board.readers.messages import is_messages, parsed_text
 from board.readers.parquet_files import PARQUET
 from board.readers.sources import JSON_LINES
+from board.readers.step_of import split_named
 from board.readers.yaml_files import YAML
 
 _TRAJECTORY: Final = "trajectory_json"
@@ -77,7 +78,7 @@ class ArtReader(Reader):
         whole = parsed_text(line.get(_TRAJECTORY))
         said = {**line, **cast("dict[str, Any]", whole)} if isinstance(whole, dict) else line
         builder = RecordBuilder(at.options)
-        builder.ids["split"] = at.split or "train"
+        builder.ids["split"] = split_named(at.named("split") or "train")
         _take_ids(builder, line, at)
         builder.take("reward", line.get("reward"))
         builder.take("policy_version", said.get("initial_policy_version"))

@@ -24,7 +24,7 @@ from board.readers.parquet_files import PARQUET
 from board.readers.parse import kind_of
 from board.readers.path_pattern import path_pattern
 from board.readers.sources import JSON_DOCUMENT, JSON_LINES
-from board.readers.step_of import split_of
+from board.readers.step_of import split_named
 from board.readers.tables import rows_of_table
 
 PREFIX: Final = "mapping:"
@@ -117,8 +117,8 @@ class MappingReader(Reader):
                 builder.take(f"logged.{key}" if key in schema.SAMPLE_FIELDS else key, value)
         step = values.pop("step", None)
         _take(builder, values)
-        if (split := at.split) is not None:
-            builder.ids.setdefault("split", split)
+        if (split := at.named("split")) is not None:
+            builder.ids.setdefault("split", split_named(split))
         step = at.step if step is None else step
         dated = "step" in self.keys or at.named("step") is not None or step is not None
         return builder.build(step) if dated else builder.build_undated()
@@ -194,7 +194,7 @@ def _take(builder: RecordBuilder, values: dict[str, Any]) -> None:
         builder.take_exchange(prompt, response)
         builder.take("messages", messages)
     if (split := values.pop("split", None)) is not None:
-        builder.ids["split"] = split_of(str(split))
+        builder.ids["split"] = split_named(str(split))
     for key, value in values.items():
         if not key.startswith(_PARTS):
             builder.take(key, value)

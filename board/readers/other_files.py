@@ -15,7 +15,8 @@ def known_as(head: Head) -> str:
     if all(record.keys() >= {"trace_id", "info", "branches"} for record in head.records):
         return "say what was learned of traces later: they are read with the traces themselves"
     if all(_is_numbers(record) for record in head.records):
-        return "are numbers alone: they are metrics, not rollouts"
+        keys = ", ".join(sorted({key for record in head.records for key in record})[:8])
+        return f"are numbers alone ({keys}): they are metrics, not rollouts"
     return ""
 
 

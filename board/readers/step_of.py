@@ -12,6 +12,7 @@ from board.errors import RecordError
 
 _TEXT: Final = re.compile(r"(-?[0-9]{1,19})(?:\.0*)?|[^0-9]+([0-9]{1,19})")
 _LARGEST: Final = 2**63 - 1
+_TRAINING: Final = re.compile(r"(^|[^a-z])train(ing)?([^a-z]|$)")
 _EVALUATION: Final = re.compile(r"(^|[^a-z])(eval|val|valid|validation|test)([^a-z]|$)")
 
 
@@ -49,6 +50,12 @@ def step_of_text(text: str) -> int | None:
     """The number that a text is, or ends with: "3", "3.0", "00003", "step_3"; None for other texts."""
     match = _TEXT.fullmatch(text.strip())
     return int(match.group(1) or match.group(2)) if match else None
+
+
+def split_named(text: str) -> str:
+    """A split that whoever trains gave its name: train where that says so, else the name as it is."""
+    is_training = _TRAINING.search(text.lower()) and split_of(text) == "train"
+    return "train" if is_training else text
 
 
 def split_of(text: str) -> str:

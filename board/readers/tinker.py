@@ -23,7 +23,6 @@ from board.readers.messages import response_text
 from board.readers.objects import Objects
 from board.readers.parse import is_measure
 from board.readers.remote import RemoteLocation
-from board.readers.step_of import split_of
 from board.readers.tinker_logs import turns_of_logs
 from board.readers.tinker_texts import (
     Joined,
@@ -86,14 +85,15 @@ class TinkerReader(Reader):
 
 
 def _take_ids(builder: RecordBuilder, line: Mapping[str, Any]) -> None:
-    """Several evaluations of one iteration count their groups each from 0: the name tells them apart."""
+    """The split is Tinker's own, with an evaluation's name: several of one iteration count their groups
+    each from 0.
+    """
     split = str(line.get("split") or "train")
-    builder.ids["split"] = split_of(split)
+    builder.ids["split"] = split
     name = split.partition("/")[2]
     group = "-".join(str(part) for part in (name, line.get("group_idx")) if part not in ("", None))
     builder.take("group_id", group)
     builder.take("rollout_id", f"{group}-{line.get('traj_idx')}")
-    builder.take("evaluation", name or None)
     tags = line.get("tags")
     if isinstance(tags, list) and tags:
         builder.take("env", ", ".join(str(tag) for tag in cast("list[Any]", tags)))

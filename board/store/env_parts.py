@@ -20,7 +20,7 @@ import pandas as pd
 import pyarrow as pa
 
 from board.core.group_sums import group_order
-from board.store import step_parts
+from board.store import group_ids, step_parts
 from board.store.steps import steps_table
 from board.store.tally import IntArray
 
@@ -33,7 +33,7 @@ _FEW: Final = 256
 """Kept of a piece of an index are the largest environments, at most _MOST, and as many as have _FEW steps
 together, or one for every _EACH of the piece's rollouts: what is kept of a step takes as much as five
 rollouts. Where one is not kept, its rollouts are read."""
-_OF_STEPS: Final = ("index", "rank", "group_id", "env", *step_parts.CHECKED)
+_OF_STEPS: Final = ("index", "rank", *group_ids.COLUMNS, "env", *step_parts.CHECKED)
 
 
 def kind_of_env(kind: str) -> str:
@@ -120,7 +120,7 @@ def _of_steps(cells: _Cells, metrics: Sequence[str], copies: pd.DataFrame) -> di
     own, codes = cells.taken(places, (*dict.fromkeys(("step", *_OF_STEPS, *metrics)),))
     table = steps_table(own, metrics)
     steps = pa.table({str(column): table[column].to_numpy() for column in table.columns})
-    groups, judged = step_parts.category(own, "group_id"), step_parts.judged_of(own, metrics)
+    groups, judged = group_ids.group_codes(own), step_parts.judged_of(own, metrics)
     if len(copies):
         of = cells.rows.reset_index(drop=True)[["step", "index"]].assign(cell=cells.codes)
         copies = copies.merge(of[cells.kept()], on=["step", "index"]).sort_values(
@@ -137,7 +137,7 @@ def _of_sets(cells: _Cells, kind: str, places: IntArray, metrics: Sequence[str])
     judged = step_parts.judged_of(own, metrics)
     if kind == "prompts":
         return step_parts.prompts_table(own, codes, judged)[0]
-    groups = step_parts.category(own, "group_id")
+    groups = group_ids.group_codes(own)
     table = step_parts.groups_table(own, codes, groups, judged)[0]
     order, starts = group_order(codes, groups)
     first = order[starts]
@@ -147,7 +147,7 @@ def _of_sets(cells: _Cells, kind: str, places: IntArray, metrics: Sequence[str])
 
 def _places(rows: pd.DataFrame, steps: IntArray, codes: IntArray) -> IntArray:
     """[n] the place of a group, by step and code, among those of its step."""
-    every, of = rows["step"].to_numpy(np.int64), step_parts.category(rows, "group_id")
+    every, of = rows["step"].to_numpy(np.int64), group_ids.group_codes(rows)
     order, starts = group_order(every, of)
     held, width = every[order[starts]], int(of.max(initial=0)) + 2
     low = int(held.min(initial=0))

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from board.core.metrics import is_zero_std
+from board.store.group_ids import group_codes
 from board.store.step_parts import numbers
 
 
@@ -31,10 +32,9 @@ def _summary(
         known = values[np.isfinite(values)]
         found[metric] = float(known.mean()) if len(known) else float("nan")
     if "group_id" in rows and "reward" in rows:
-        equal = [
-            is_zero_std(numbers(group, "reward"))
-            for _, group in rows.groupby("group_id", observed=True)
-        ]
+        codes, rewards = group_codes(rows), numbers(rows, "reward")
+        groups = np.unique(codes[codes >= 0])
+        equal = [is_zero_std(rewards[codes == group]) for group in groups]
         told = [one for one in equal if one is not None]
         found["without_gradient"] = sum(told) / len(told) if told else float("nan")
     return found

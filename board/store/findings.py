@@ -28,7 +28,7 @@ from board.core.records import FloatArray
 from board.core.step_checks import StepChecks
 from board.errors import ChoiceError, UnreadableError
 from board.readers.locations import Location
-from board.store import splits
+from board.store import group_ids, splits
 from board.store.fetched import content_of
 from board.store.groups import environment_curves
 from board.store.narrowed import NarrowedRun
@@ -154,7 +154,7 @@ class _Chosen:
     def __init__(self, run: Run, budget: Budget, progress: Progress | None) -> None:
         self._budget, self._progress = budget, progress
         self._reader = StepReader(run, ReadTokens(roles=False, texts=True))
-        self._table = run.chosen((*COLUMNS, "group_id"))
+        self._table = run.chosen((*COLUMNS, *group_ids.COLUMNS))
         self._of = self._table["step"].to_numpy()
         steps, counts = np.unique(self._of, return_counts=True)
         sizes = np.add.reduceat(
@@ -186,9 +186,10 @@ class _Chosen:
 
 def _codes(rows: pd.DataFrame) -> npt.NDArray[np.int64]:
     """[rollouts] a number per group, -1 where a rollout has none."""
-    if "group_id" not in rows:
-        return np.full(len(rows), -1, np.int64)
-    return pd.factorize(rows["group_id"])[0].astype(np.int64)
+    codes = group_ids.group_codes(rows)
+    found = np.full(len(rows), -1, np.int64)
+    found[codes >= 0] = pd.factorize(codes[codes >= 0])[0]
+    return found
 
 
 def _sample(groups: npt.NDArray[np.int64], most: int) -> npt.NDArray[np.intp]:

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from board.core.environments import EnvCurves, curves_from
 from board.core.groups import Grid, grid
 from board.errors import ChoiceError
+from board.store.group_ids import group_names
 from board.store.run import Run
 
 
@@ -28,7 +29,8 @@ def step_grid(run: Run, step: int, column: str = "reward") -> tuple[Grid, list[s
     for name in ("group_id", column):
         if name not in rows:
             raise ChoiceError(f"{run.info.name} has no column {name!r}")
-    codes, names = pd.factorize(rows["group_id"])
+    called = group_names(rows)
+    codes, names = pd.factorize(called.where(called != ""))
     values = rows[column].to_numpy(np.float64, na_value=np.nan)
     found = grid(codes.astype(np.int64), values)
     return found, [str(names[code]) for code in found.codes.tolist()]

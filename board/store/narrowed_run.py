@@ -142,7 +142,7 @@ class NarrowedRun(Run):
         return pd.concat(rows, ignore_index=True)
 
     def _made_parts(self) -> dict[str, pa.Table | None]:
-        columns = (*dict.fromkeys((*self.metrics, *step_parts.COLUMNS, "split")),)
+        columns = (*dict.fromkeys((*self.metrics, *step_parts.COLUMNS)),)
         made: dict[str, list[pa.Table]] = {}
         for rows in self.pieces(columns):
             for kind, table in splits.kept_of(rows, self.metrics, self.same).items():

@@ -21,12 +21,13 @@ from board.core.group_sums import groups_from
 from board.core.groups import Groups, StepGroups, by_step, groups_of, right_part
 from board.core.kl import FloatArray
 from board.core.metrics import REWARD_PART
+from board.store import group_ids
 from board.store.run import Run
 from board.store.step_parts import numbers, sums_columns, sums_from
 
 IntArray = npt.NDArray[np.int64]
 
-_OF_STEP: Final = ("reward", "advantage", "group_id")
+_OF_STEP: Final = ("reward", "advantage", *group_ids.COLUMNS)
 _BY_CONVENTION: Final = ("hits", "differs", "furthest")
 
 
@@ -77,15 +78,12 @@ class RunGroups:
     def of(self, step: int) -> StepRollouts:
         """The rollouts of a step."""
         rows = self.run.rows_of(step, _OF_STEP)
-        names = [""] * len(rows)
-        if "group_id" in rows:
-            names = ["" if pd.isna(name) else str(name) for name in rows["group_id"].tolist()]
         return StepRollouts(
             rows["index"].to_numpy(np.int64),
             numbers(rows, "reward"),
             numbers(rows, "advantage"),
             places_of(self.groups, step, rows),
-            tuple(names),
+            tuple(group_ids.group_names(rows).tolist()),
         )
 
     def fit(self, step: int) -> StepFit | None:
@@ -107,9 +105,7 @@ class RunGroups:
 
 def places_of(groups: Groups, step: int, rows: pd.DataFrame) -> IntArray:
     """[rows] of a step: the place of each one's group in the groups of the run, -1 for none."""
-    if "group_id" not in rows:
-        return np.full(len(rows), -1, np.int64)
-    codes = np.asarray(rows["group_id"].cat.codes, np.int64)
+    codes = group_ids.group_codes(rows)
     known = codes >= 0
     _, order = np.unique(codes[known], return_inverse=True)
     found = np.full(len(rows), -1, np.int64)

@@ -26,12 +26,13 @@ from board.core.groups import RIGHT_PARTS
 from board.core.metrics import REWARD_PART
 from board.core.records import FloatArray
 from board.core.step_checks import StepChecks, step_checks
+from board.store import group_ids
 
 IntArray = npt.NDArray[np.int64]
 
 KINDS: Final = ("groups", "prompts", "envs", "checks")
 COLUMNS: Final = (
-    *("rank", "group_id", "env", "prompt", "prompt_tokens", "reward", "advantage"),
+    *("rank", *group_ids.COLUMNS, "env", "prompt", "prompt_tokens", "reward", "advantage"),
     *("response_tokens", "response_chars", "timestamp", "rollout_id"),
 )
 """Columns of the rollouts that parts are made of, besides those that make a curve."""
@@ -60,10 +61,12 @@ class StepParts:
 
 
 def parts_of(rows: pd.DataFrame, metrics: Sequence[str], same: RowsOf) -> StepParts:
-    """What is kept of some steps; rows: all their rollouts, ordered by step and index."""
+    """What is kept of some steps; rows: all their rollouts, ordered by step and index, with a column
+    `split` where the log has one.
+    """
     steps = rows["step"].to_numpy(np.int64)
     judged = judged_of(rows, metrics)
-    codes = category(rows, "group_id")
+    codes = group_ids.group_codes(rows)
     groups, mixed_groups = groups_table(rows, steps, codes, judged)
     prompts, mixed_prompts = prompts_table(rows, steps, judged)
     copies = copies_of(rows, same)
@@ -81,7 +84,7 @@ def table_of(kind: str, rows: pd.DataFrame, metrics: Sequence[str], same: RowsOf
     steps, judged = rows["step"].to_numpy(np.int64), judged_of(rows, metrics)
     if kind == "prompts":
         return prompts_table(rows, steps, judged)[0]
-    codes = category(rows, "group_id")
+    codes = group_ids.group_codes(rows)
     if kind == "groups":
         return groups_table(rows, steps, codes, judged)[0]
     return checks_table(rows, steps, codes, judged, copies_of(rows, same))

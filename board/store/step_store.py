@@ -58,7 +58,7 @@ def _rows(
     """Rollouts of these steps (ascending, with how many each has), whole steps, a bounded number at a
     time.
     """
-    columns = [*dict.fromkeys((*shown.metrics, *step_parts.COLUMNS, "split"))]
+    columns = [*dict.fromkeys((*shown.metrics, *step_parts.COLUMNS))]
     for chunk in _chunks(counts):
         rows = shown.frame((chunk[0], chunk[-1]), columns)
         if len(chunk) <= chunk[-1] - chunk[0]:

@@ -57,7 +57,9 @@ def steps_table(rollouts: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
         ranks, names = pd.factorize(rollouts["rank"])
         columns["ranks"] = _different(of_row, ranks, len(steps), len(names))
     if "group_id" in rollouts and "reward" in rollouts:
-        groups = pd.factorize(rollouts["group_id"])[0].astype(np.int64)
+        from board.store.group_ids import group_codes  # as pandas above
+
+        groups = group_codes(rollouts)
         rewards = rollouts["reward"].to_numpy(np.float64, na_value=np.nan)
         columns |= _groups(of_row, groups, rewards, len(steps))
     return pd.DataFrame(columns)

@@ -76,6 +76,10 @@ def _relatives(run: Run, row: pd.Series[Any]) -> pd.DataFrame:
     same_group = alike
     if "group_id" in rows and pd.notna(row.get("group_id")):
         same_group = rows["group_id"] == row["group_id"]
+        if "split" in rows:
+            same_group &= rows["split"].eq(row["split"]) | (
+                pd.isna(row["split"]) & rows["split"].isna()
+            )
     group = rows[in_step & same_group & (rows["index"] != row["index"])]
     others = rows[alike & ~in_step]
     distance = (others["step"] - row["step"]).abs()

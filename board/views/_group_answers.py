@@ -8,6 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from board.errors import BoardError
+from board.store.group_ids import group_names
 from board.store.rollout import OpenRollout
 from board.store.run import Run
 from board.views import _cached, _state
@@ -25,7 +26,7 @@ def open_rollout(index: int) -> None:
 
 def members(rows: pd.DataFrame, name: str) -> pd.DataFrame:
     """The rollouts of a group, the best reward first."""
-    found = rows[rows["group_id"].astype(str) == name]
+    found = rows[group_names(rows) == name]
     if "reward" in found:
         return found.sort_values("reward", ascending=False, kind="stable")
     return found

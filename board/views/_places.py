@@ -8,6 +8,7 @@ from typing import Any, Final
 from board.core.aggregate import REDUCTIONS
 from board.core.findings.finding import Evidence, Finding, Target
 from board.errors import NotFoundError
+from board.store.group_ids import group_names
 from board.store.run import Run
 
 _COLUMN_OF: Final = {m: column for column, m, how in REDUCTIONS if how == "mean"}
@@ -65,10 +66,11 @@ def _group_of(run: Run, target: Target) -> str:
     if target.step is None or target.index is None:
         return ""
     try:
-        group = run.row(target.step, target.index).get("group_id")
+        run.row(target.step, target.index)
     except NotFoundError:  # the log has changed since the rules looked
         return ""
-    return "" if group is None or group != group else str(group)
+    rows = run.of_step(target.step)
+    return str(group_names(rows)[rows["index"] == target.index].iloc[0])
 
 
 def _mismatch(run: Run, target: Target) -> dict[str, Any]:

@@ -222,6 +222,8 @@ def copied(case: Case, root: Path) -> pd.DataFrame:
 
 
 def split_of(path: Path) -> str:
+    if named := re.search(r"eval_(\w+)_rollout_summaries|(?:^|/)(val)/", path.as_posix()):
+        return named[2] or f"eval/{named[1]}"
     return "eval" if re.search(r"eval|val_|_val|(^|/)val/", path.as_posix()) else "train"
 
 

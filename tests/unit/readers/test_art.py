@@ -43,7 +43,7 @@ def test_every_trajectory_of_every_line_is_a_rollout(lines):
     assert lines.rollout_count == len(expected) == 12
     for record, (step, split, group, index, entry) in zip(records(lines), expected, strict=True):
         assert record.step == step
-        assert record.ids["split"] == {"val": "eval"}.get(split, split)
+        assert record.ids["split"] == split
         assert (record.ids["group_id"], record.ids["rollout_id"]) == (
             str(group),
             f"{group}-{index}",
@@ -139,7 +139,7 @@ def test_every_trajectory_of_every_yaml_file_is_a_rollout():
     run, expected = run_at(ART / "yaml"), groups_of_yaml()
     assert (run.rollout_count, run.problems) == (len(expected), ())
     for record, (step, split, group, told, entry) in zip(records(run), expected, strict=True):
-        assert (record.step, record.ids["split"]) == (step, "eval" if split == "val" else "train")
+        assert (record.step, record.ids["split"]) == (step, split)
         assert record.ids["group_id"] == str(group)
         assert record.scores["reward"] == entry["reward"]
         assert list(record.messages) == [message_of(m) for m in entry["messages_and_choices"]]
@@ -223,7 +223,7 @@ def test_exchanges_of_which_no_conversation_can_be_made_are_named(read_line):
     whole = json.dumps({"exchanges": {"chat_completions": [{}], "messages": 3, "else": [1]}})
     row = {"group_index": 3, "reward": 0.5, "messages": None, "trajectory_json": whole}
     record = read_line("art", row, path="trajectories/test/0007.parquet")
-    assert (record.step, record.ids["split"], record.scores["reward"]) == (7, "eval", 0.5)
+    assert (record.step, record.ids["split"], record.scores["reward"]) == (7, "test", 0.5)
     assert [remark.field for remark in record.remarks] == ["exchanges"]
 
 

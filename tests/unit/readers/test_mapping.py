@@ -57,7 +57,7 @@ def test_a_missing_step_is_an_error_where_the_mapping_names_one_and_a_note_where
 def test_step_and_split_come_from_the_path():
     text = "files = 'it_(?P<step>\\d+)/(?P<split>train|val)\\.jsonl'\n[keys]\nresponse = \"out\"\n"
     (record,) = read(text, {"out": "r"}, "/runs/a/it_012/val.jsonl")
-    assert (record.step, record.ids["split"]) == (12, "eval")
+    assert (record.step, record.ids["split"]) == (12, "val")
 
 
 def test_messages_alone_are_cut_where_the_assistant_begins():

@@ -36,7 +36,7 @@ def run():
 def test_every_row_and_value_is_that_of_the_files(run):
     for record, row in zip(records(run), plain(), strict=True):
         assert record.step == row["iteration"]
-        assert record.ids["split"] == row["split"].split("/")[0]
+        assert record.ids["split"] == row["split"]
         reward = None if math.isnan(row["total_reward"]) else row["total_reward"]
         assert record.scores.get("reward") == reward
         assert record.ids.get("policy_version") == row["sampling_client_step"]
