@@ -49,7 +49,7 @@ _STREAMS: Final[Mapping[str, str]] = {
 _TRUNCATING: Final = frozenset(
     {
         *("max_turns", "max_input_tokens", "max_output_tokens", "max_total_tokens"),
-        "context_length",
+        *("context_length", "compaction_failed"),
     }
 )
 

@@ -21,13 +21,14 @@ from board.readers.base import Head, Join, Place, Reader
 from board.readers.fields import RecordBuilder
 from board.readers.messages import is_messages
 from board.readers.slime_samples import (
+    APART,
     JOINED_BY,
-    LEFT_OUT,
     index_key,
     position_key,
     samples_of,
     take_status,
     take_tokens,
+    take_topk,
 )
 from board.readers.torch_files import TORCH
 
@@ -37,7 +38,7 @@ _OURS: Final[Mapping[str, str]] = {
     "label": "ground_truth",
     "rollout_log_probs": "sampling_logprobs",
 }
-_READ_APART: Final = LEFT_OUT | {
+_READ_APART: Final = APART | {
     *("prompt", "response", "reward", "status", "tokens", "response_length", "decoded_tokens"),
     *("metadata", "weight_versions", "spec_info", "prefix_cache_info", "step"),
 }
@@ -79,6 +80,7 @@ class SlimeReader(Reader):
                 builder.take("execution_id", value)
             elif key not in _READ_APART:
                 builder.take(_OURS.get(key, key), value)
+        take_topk(builder, line)
         _take_pieces(builder, line.get("decoded_tokens"))
         _take_metadata(builder, line)
         return builder.build(line.get("step"))

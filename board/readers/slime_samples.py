@@ -14,7 +14,7 @@ from board.errors import RecordError
 from board.readers.fields import RecordBuilder
 from board.readers.number_arrays import as_numbers
 
-LEFT_OUT: Final = frozenset(
+_LEFT_OUT: Final = frozenset(
     {
         *("rollout_routed_experts", "rollout_indexer_topk", "multimodal_train_inputs"),
         *("rollout_top_p_token_ids", "rollout_top_p_token_offsets"),
@@ -23,6 +23,9 @@ LEFT_OUT: Final = frozenset(
 """Keys that would fill memory: an entry per layer, per token of the vocabulary, per pixel."""
 
 
+_TOPK: Final = ("rollout_topk_token_ids", "rollout_topk_log_probs")
+APART: Final = _LEFT_OUT | {*_TOPK}
+"""Keys that are not taken as they are."""
 JOINED_BY: Final = "step, split and sample index (or position)"
 
 
@@ -65,6 +68,25 @@ def take_tokens(builder: RecordBuilder, tokens: Any, response_length: Any) -> No
     start = len(ids) - response_length
     builder.prompt_ids = Parsed(ids.values()[:start])
     builder.response_ids = Parsed(ids.values()[start:])
+
+
+def take_topk(builder: RecordBuilder, sample: Mapping[str, Any]) -> None:
+    """Takes the sampler's likeliest tokens [R, k] and their log-probabilities, without the padding (-1)
+    that fills a row of fewer; newer versions of slime record them (its train_data_utils.py@d92cb5d).
+    """
+    found = [sample.get(key) for key in _TOPK]
+    if not all(_is_rows(rows) for rows in found):
+        return
+    ids, logprobs = cast("list[list[list[Any]]]", found)
+    held = [sum(isinstance(token, int) and token >= 0 for token in row) for row in ids]
+    builder.take("topk_ids", [row[:k] for row, k in zip(ids, held, strict=True)])
+    builder.take("topk_logprobs", [row[:k] for row, k in zip(logprobs, held, strict=False)])
+
+
+def _is_rows(value: object) -> bool:
+    if not isinstance(value, list):
+        return False
+    return all(isinstance(row, list) for row in cast("list[object]", value))
 
 
 def take_status(builder: RecordBuilder, status: Any) -> None:

@@ -20,12 +20,13 @@ from board.errors import RecordError
 from board.readers.base import Head, Join, Place, Reader
 from board.readers.fields import RecordBuilder
 from board.readers.slime_samples import (
+    APART,
     JOINED_BY,
-    LEFT_OUT,
     index_key,
     position_key,
     samples_of,
     take_tokens,
+    take_topk,
 )
 from board.readers.torch_files import TORCH
 
@@ -41,7 +42,7 @@ _OURS: Final[Mapping[str, str]] = {
     "truncated": "is_truncated",
     "rollout_ids": "execution_id",
 }
-_READ_APART: Final = LEFT_OUT | {
+_READ_APART: Final = APART | {
     *("tokens", "response_lengths", "total_lengths", "raw_reward", "step", "decoded_tokens"),
 }
 _NO_COLUMNS: Final = frozenset({"raw_reward", "micro_batch_indices", "num_microbatches"})
@@ -89,6 +90,7 @@ class SlimeTrainReader(Reader):
         for key, value in line.items():
             if key not in _READ_APART:
                 builder.take(_OURS.get(key, key), value)
+        take_topk(builder, line)
         return builder.build(line.get("step"))
 
 

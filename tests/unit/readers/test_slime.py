@@ -151,6 +151,18 @@ def test_relaxs_decoded_tokens_are_the_responses_pieces(read_line):
     assert record.response_tokens == ["b", "c"]
 
 
+@pytest.mark.parametrize("reader", ["slime", "slime_train"])
+def test_the_samplers_likeliest_tokens_are_alternatives_without_their_padding(read_line, reader):
+    sample = {"step": 1, "tokens": [1, 2, 3], "response_length": 2, "response_lengths": 2}
+    sample["rollout_topk_token_ids"] = [[2, 7, 9], [3, -1, -1]]
+    sample["rollout_topk_log_probs"] = [[-0.5, -1.5, -3.0], [-0.25, 0.0, 0.0]]
+    record = read_line(reader, sample, path="train_data/1.pt")
+    assert record.extras["topk_ids"] == [[2, 7, 9], [3]]
+    assert record.extras["topk_logprobs"] == [[-0.5, -1.5, -3.0], [-0.25]]
+    torn = {**sample, "rollout_topk_token_ids": [1, 2]}
+    assert "topk_ids" not in read_line(reader, torn, path="train_data/1.pt").extras
+
+
 def test_a_response_longer_than_the_tokens_is_named_and_nothing_is_cut(read_line):
     sample = {"step": 1, "tokens": [1, 2], "response_length": 3}
     record = read_line("slime", sample, path="rollout_data/1.pt")
