@@ -19,7 +19,8 @@ class Navigation:
 
     def __init__(self, pages: Sequence[st.Page]) -> None:
         self._pages = pages
-        self._place: DeltaGenerator = st.empty()
+        # Named once, and filled as often as it takes: a page may not hold one name twice.
+        self._place: DeltaGenerator = st.container(key="pages").empty()
         self._query: dict[str, str] | None = None
 
     def draw(self) -> None:
@@ -28,6 +29,6 @@ class Navigation:
         if query == self._query:
             return
         self._query = query
-        with self._place.container(horizontal=True, gap=None, key="pages"):
+        with self._place.container(horizontal=True, gap=None):
             for page in self._pages:
                 st.page_link(page, query_params=query, width="content")
