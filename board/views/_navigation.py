@@ -19,8 +19,9 @@ class Navigation:
 
     def __init__(self, pages: Sequence[st.Page]) -> None:
         self._pages = pages
-        # Named once, and filled as often as it takes: a page may not hold one name twice.
-        self._place: DeltaGenerator = st.container(key="pages").empty()
+        # The key may come once in a run of the script; what stands inside is drawn anew.
+        with st.container(key="pages"):
+            self._place: DeltaGenerator = st.empty()
         self._query: dict[str, str] | None = None
 
     def draw(self) -> None:

@@ -31,8 +31,8 @@ _MARGINS: Final = """<style>
   max-width: calc(100vw - 27rem);
   margin-left: 1.2rem;
   overflow-x: auto;
-  flex-wrap: nowrap;
 }
+.st-key-pages .stHorizontalBlock { flex-wrap: nowrap; }
 </style>"""
 
 

@@ -50,6 +50,7 @@ LINKS: dict[str, tuple[str, str, Any]] = {
     "only": ("spike", "kind:word", "kind:word"),
     "order": ("spike", "lowest", "lowest"),
     "severity": ("findings", "severe,lead", ["severe", "lead"]),
+    "nth": ("findings", "1", 1),
     "own": ("overview", "reward - ref_reward", "reward - ref_reward"),
     "where": ("rollouts", "reward > 0.2", "reward > 0.2"),
     "trend": ("groups", "0.5", 0.5),
