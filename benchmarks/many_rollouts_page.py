@@ -45,6 +45,7 @@ _VISITS: Final = {
 _READY_SECONDS: Final = 2.0
 """A new server has its code after that; a browser that is started with it takes as long itself."""
 _SMALL: Final = 4096
+_LINES_THERE: Final = 2000
 
 
 def make_run(folder: Path, rollouts: int) -> None:
@@ -58,9 +59,10 @@ def make_run(folder: Path, rollouts: int) -> None:
 
 
 def _log(path: Path, rollouts: int) -> FileState:
-    """A log of that many lines, of which the first is there and the rest are holes; read to its end."""
+    """A log of that many lines, of which the first are there and the rest are holes; read to its end."""
     line = b'{"type":"sample","step":0,"reward":0.5,"prompt":"p","response":"r"}'
-    path.write_bytes(line.ljust(LINE_BYTES - 1) + b"\n")
+    # So many that what recognises the log does not read on through the holes for the end of a line.
+    path.write_bytes((line.ljust(LINE_BYTES - 1) + b"\n") * min(_LINES_THERE, rollouts))
     os.truncate(path, rollouts * LINE_BYTES)
     at = path.stat()
     return FileState(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -73,7 +73,7 @@ def curve_grid(
     Each can be saved as CSV, with the numbers that are drawn, and as PNG. key: one per place and run;
     what the reader zoomed to is kept under it.
     """
-    data = {"step": step, "across": across, "charts": [asdict(card) for card in cards]}
+    data = {"step": step, "across": across, "charts": [_plain(card) for card in cards]}
     # Names of runs may hold what Streamlit takes for its own in a component's key.
     name = f"curves-{zlib.crc32(key.encode('utf-8', 'replace')):08x}"
     clicked: Any = _COMPONENT(key=name, data=data, on_picked_change=_nothing).picked
@@ -81,6 +81,11 @@ def curve_grid(
         return None
     line = str(clicked.get("line", ""))
     return Picked(str(clicked["chart"]), int(clicked["step"]), int(line) if line.isdecimal() else 0)
+
+
+def _plain(card: Card) -> dict[str, Any]:
+    """A card's fields; dataclasses.asdict would copy every number of its chart."""
+    return {one.name: getattr(card, one.name) for one in fields(card)}
 
 
 def _nothing() -> None:
