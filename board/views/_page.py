@@ -25,11 +25,12 @@ _MARGINS: Final = """<style>
 .stMainBlockContainer { padding-inline: 1.9rem; }
 .st-key-pages {
   position: fixed;
-  top: 0.9rem;
+  top: 0.5rem;
   z-index: 1000000;
   width: auto;
   max-width: calc(100vw - 27rem);
   margin-left: 1.2rem;
+  padding-block: 0.45rem;
   overflow-x: auto;
 }
 .st-key-pages .stHorizontalBlock { flex-wrap: nowrap; }
