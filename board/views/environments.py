@@ -172,7 +172,6 @@ def _table(run: Run) -> None:
         placeholder="not recorded",
         on_select="rerun",
         selection_mode="single-cell",
-        column_order=[name for name in frame.columns if name != "scope"],
         column_config=_table_columns(frame, names),
     )
     st.caption("Means over the step's rollouts · click a row to see its rollouts")
@@ -185,6 +184,7 @@ def _table(run: Run) -> None:
 def _table_columns(frame: pd.DataFrame, names: list[str]) -> dict[str, Any]:
     """How the means of `names` and the share of groups without gradient are headed."""
     found: dict[str, Any] = {
+        "scope": None,  # not shown
         "env": st.column_config.TextColumn(width=112),
         "rollouts": st.column_config.NumberColumn(format="localized", width=70),
         "without_gradient": st.column_config.NumberColumn(
