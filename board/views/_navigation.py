@@ -7,11 +7,29 @@ the browser's history for one click, and Back leads to the first of them, the pa
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from board.views import _state
+
+# Streamlit's margins take a sixth of a laptop's window, which tables need more. The links to pages
+# stand in its header, beside what opens the sidebar, where they stay while a page is scrolled.
+_LOOK: Final = """<style>
+.stMainBlockContainer { padding-inline: 1.9rem; }
+.st-key-pages {
+  position: fixed;
+  top: 0.5rem;
+  z-index: 1000000;
+  width: auto;
+  max-width: calc(100vw - 27rem);
+  margin-left: 1.2rem;
+  padding-block: 0.45rem;
+  overflow-x: auto;
+}
+.st-key-pages .stHorizontalBlock { flex-wrap: nowrap; }
+</style>"""
 
 
 class Navigation:
@@ -19,6 +37,7 @@ class Navigation:
 
     def __init__(self, pages: Sequence[st.Page]) -> None:
         self._pages = pages
+        st.html(_LOOK)
         # The key may come once in a run of the script; what stands inside is drawn anew.
         with st.container(key="pages"):
             self._place: DeltaGenerator = st.empty()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Any, Final
+from typing import Any
 
 import plotly.graph_objects as go
 import streamlit as st
@@ -19,27 +19,9 @@ from board.store.run import Run, reader_titles
 from board.views import _cached, _keys, _state
 from board.views._text import one_line, plain
 
-# Streamlit's margins take a sixth of a laptop's window, which tables need more. The links to pages
-# stand in its header, beside what opens the sidebar, where they stay while a page is scrolled.
-_MARGINS: Final = """<style>
-.stMainBlockContainer { padding-inline: 1.9rem; }
-.st-key-pages {
-  position: fixed;
-  top: 0.5rem;
-  z-index: 1000000;
-  width: auto;
-  max-width: calc(100vw - 27rem);
-  margin-left: 1.2rem;
-  padding-block: 0.45rem;
-  overflow-x: auto;
-}
-.st-key-pages .stHorizontalBlock { flex-wrap: nowrap; }
-</style>"""
-
 
 def run(page: st.Page) -> None:
     """Runs a page; what it refuses to do becomes a message, never a traceback."""
-    st.html(_MARGINS)
     try:
         page.run()
     except BoardError as error:

@@ -104,7 +104,8 @@ def _card(run: Run, metric: Metric, place: int) -> None:
     colour = {"up": "normal", "down": "inverse", "neither": "off"}[metric.better]
     with st.container(border=True, height="stretch", gap="xsmall"):
         # A share is shown in percent: its unit stands beside the number.
-        unit = f" :gray[{plain(metric.unit)}]" if metric.unit not in ("", "share") else ""
+        told = metric.unit in ("", "share") or metric.unit in metric.label
+        unit = "" if told else f" :gray[{plain(metric.unit)}]"
         st.metric(
             f"{plain(metric.label)}{unit}",
             number(value, metric.unit),
@@ -239,7 +240,8 @@ def _card_of(run: Run, chart: _Chart, options: CurveOptions) -> Card:
         options = replace(options, band="none")
     beside = _beside(chart)
     drawn = _cached.light_curve(run, chart.columns, options, dark=_page.dark(), beside=beside)
-    title, unit = one_line(metric.label), one_line(metric.unit)
+    title = one_line(metric.label)
+    unit = "" if metric.unit in metric.label else one_line(metric.unit)
     return Card(metric.name, title, drawn.chart, unit, _help(chart), drawn.notes)
 
 
