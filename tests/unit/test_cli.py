@@ -348,7 +348,7 @@ def test_runs_of_a_folder_without_logs_is_an_empty_list_with_the_reason(
     write(tmp_path / "metrics.jsonl", [{"loss": 1.0}])
     called = Called(capsys, "runs", tmp_path, "--json")
     assert (called.code, called.document) == (0, [])
-    assert "metrics.jsonl: left out: its records (keys loss)" in called.err
+    assert "metrics.jsonl: left out: its records are numbers alone (loss)" in called.err
 
 
 def test_a_folder_of_several_runs_asks_for_one(

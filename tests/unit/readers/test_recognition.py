@@ -58,6 +58,18 @@ def test_native_files_are_known_with_and_without_types(found, line):
         {"step": 1, "response_tokens": 123.4, "entropy": 2.0},
         {"step": 1, "prompt": 12.0, "response": 90.5},
         {"rollout_id": 3, "step": 3, "loss": 0.1},
+    ],
+)
+def test_metrics_are_no_logs_and_are_called_so(found, line):
+    reader, reason = found([line, line])
+    assert reader is None
+    assert "numbers alone" in reason
+    assert "metrics" in reason
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
         {"model": "x", "lr": 1e-6, "messages": []},
         {"prompt": "p", "response": "r"},
         {"input": "p", "output": "r", "step": 1},
@@ -65,7 +77,7 @@ def test_native_files_are_known_with_and_without_types(found, line):
         {},
     ],
 )
-def test_metrics_configs_and_foreign_records_are_no_logs(found, line):
+def test_configs_and_foreign_records_are_no_logs(found, line):
     reader, reason = found([line, line])
     assert reader is None
     assert "of no format read here" in reason
