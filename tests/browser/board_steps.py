@@ -51,7 +51,7 @@ def click_step(page: Page, curve: int, step: int) -> None:
         if int(at[1]) == step:
             break
         left, right = (share, right) if int(at[1]) < step else (left, share)
-    expect(tip).to_contain_text(re.compile(rf"step {step},"))
+    expect(tip).to_contain_text(re.compile(rf"step {step}(?!\d)"))
     page.mouse.down()
     page.mouse.up()
 
