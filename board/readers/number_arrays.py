@@ -25,6 +25,8 @@ except ImportError:  # pysimdjson has no wheel for every platform; orjson then d
 _COMMA: Final = np.uint8(ord(","))
 _SPACE: Final = np.uint8(ord(" "))
 _ZERO: Final = np.uint8(ord("0"))
+_ENTRY_BYTES: Final = 12
+"""Few arrays have longer entries at their beginning, on average."""
 _BEFORE_NULL: Final = frozenset(b"n \t\r")
 
 _number_parser: Any = simdjson.Parser() if simdjson is not None else None
@@ -95,10 +97,19 @@ class RawNumbers:
         """values()[:count], the others not being looked at; count: at least 1."""
         if len(self) <= count:
             return self.values()
+        end = self._end_of_first(count)
+        return RawNumbers(self._line[self._begin : end] + b"]").values()
+
+    def _end_of_first(self, count: int) -> int:
+        """Where the comma after so many entries is, of which there is one."""
+        beginning = self._line[self._begin : min(self._begin + count * _ENTRY_BYTES, self._end)]
+        entries = beginning.split(b",", count)  # a twentieth of the time of `count` searches
+        if len(entries) > count:
+            return self._begin + len(beginning) - len(entries[-1]) - 1
         end = self._begin
         for _ in range(count):
             end = self._line.index(b",", end + 1)
-        return RawNumbers(self._line[self._begin : end] + b"]").values()
+        return end
 
     def last(self, count: int) -> FloatArray:
         """values()[-count:], the others not being looked at; count: at least 1."""

@@ -48,6 +48,8 @@ _COMMIT_SECONDS: Final = 1.0
 _FIRST_STEPS_SECONDS: Final = 2.0
 _STEPS_SHARE: Final = 8.0
 """While an index is built its step table is made again after so many times what that took."""
+_SOON_SECONDS: Final = 2.0
+"""But not when the build ends in so many seconds, and makes it anyway."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +102,10 @@ class _Build:
         self._tails = unended_rows(job.storage, manifest.tails)
         self._tails_changed = False
         self._words = {column.name for column in manifest.columns if column.words}
-        self._committed_at = self._stepped_at = time.monotonic()
+        self._committed_at = self._stepped_at = self._begun_at = time.monotonic()
         self._steps_took = _FIRST_STEPS_SECONDS / _STEPS_SHARE
         self.manifest = manifest
+        self._done_before = self._done()
         self.changed = manifest.total != info.bytes or bool(manifest.stale)
 
     @property
@@ -235,16 +238,25 @@ class _Build:
         kept = (*self.manifest.segments, *result.segments)
         self.manifest = replace(self.manifest, segments=kept)
         now = time.monotonic()
-        if now - self._stepped_at > _STEPS_SHARE * self._steps_took:
+        steps_are_old = now - self._stepped_at > _STEPS_SHARE * self._steps_took
+        if steps_are_old and self._seconds_left(now) > _SOON_SECONDS:
             self.commit(with_steps=True)
         elif now - self._committed_at > _COMMIT_SECONDS:
             self.commit(with_steps=False)
         self._report()
 
+    def _seconds_left(self, now: float) -> float:
+        """What the rest takes if it is read as fast as what was read by now."""
+        done = self._done()
+        read = done - self._done_before
+        return (now - self._begun_at) * max(self._info.bytes - done, 0) / max(read, 1)
+
+    def _done(self) -> int:
+        return sum(state.consumed for state in self._states.values())
+
     def _report(self) -> None:
         if self._progress is not None:
-            done = sum(state.consumed for state in self._states.values())
-            self._progress(min(done, self._info.bytes), self._info.bytes)
+            self._progress(min(self._done(), self._info.bytes), self._info.bytes)
 
     def _take_file(self, found: FileRead) -> None:
         state = self._states.get(found.work.file_id)
@@ -340,8 +352,12 @@ def _batches(works: Iterator[tuple[Work, int]]) -> Iterator[list[Work]]:
     batch: list[Work] = []
     size = 0
     for work, wanted in works:
+        own = (work.shard.end or 0) - work.shard.start
+        if batch and size + own > wanted:
+            yield batch
+            batch, size = [], 0
         batch.append(work)
-        size += (work.shard.end or 0) - work.shard.start
+        size += own
         if size >= wanted or len(batch) >= _MOST_FILES:
             yield batch
             batch, size = [], 0

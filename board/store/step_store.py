@@ -45,8 +45,9 @@ def refreshed(storage: Storage, manifest: Manifest, order: Sequence[str]) -> Man
         renewal.add(_parts(shown, rows))
     kept = load(storage, manifest)
     kept = kept[kept["step"].isin(counts) & ~kept["step"].isin(stale)]
-    table = tidied(pd.concat([kept, *tables], ignore_index=True), shown.metrics)
-    name = storage.put("steps", pa.table({c: table[c].to_numpy() for c in table.columns}))
+    if len(kept):
+        tables.append(kept)
+    name = storage.put("steps", pa.table(_tidied(_together(tables), shown.metrics)))
     return replace(
         manifest, steps=name, stale=frozenset(), rules=shown.rules, parts=renewal.finish()
     )
@@ -112,26 +113,34 @@ def capped_parts(shown: Shown, cap: int) -> dict[str, list[pa.Table]]:
 def capped(shown: Shown, cap: int) -> pd.DataFrame:
     """The table of all steps over the first `cap` rollouts of each."""
     tables = [steps_table(rows, shown.metrics) for rows in _rows(shown, shown.counts(), cap)]
-    none = pd.DataFrame({"step": np.array([], np.int64)})
-    return tidied(pd.concat(tables or [none], ignore_index=True), shown.metrics)
+    return tidied(_together(tables), shown.metrics)
+
+
+def _together(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    if not tables:
+        return pd.DataFrame({"step": np.array([], np.int64)})
+    return tables[0] if len(tables) == 1 else pd.concat(tables, ignore_index=True)
 
 
 def tidied(table: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
     """In ascending order, with the columns of metrics that any rollout has, in the order of metrics."""
-    table = table.sort_values("step", ignore_index=True)
-    if "rollouts" not in table:
-        table["rollouts"] = np.array([], np.int64)
+    return pd.DataFrame(_tidied(table, metrics))
+
+
+def _tidied(table: pd.DataFrame, metrics: Sequence[str]) -> dict[str, npt.NDArray[Any]]:
+    order = np.argsort(table["step"].to_numpy(), kind="stable")
+    held = {str(name): values.to_numpy()[order] for name, values in table.items()}
+    held.setdefault("rollouts", np.array([], np.int64))
     names = ["step", "rollouts"]
     for metric in metrics:
         stem = base_name(metric)
-        if f"{stem}_n" in table and table[f"{stem}_n"].sum() > 0:
+        if f"{stem}_n" in held and np.nansum(held[f"{stem}_n"]) > 0:
             names += [f"{stem}_{suffix}" for suffix in ("mean", "std", "n", *QUANTILES)]
-    if "ranks" in table and table["ranks"].sum() > 0:
+    if "ranks" in held and np.nansum(held["ranks"]) > 0:
         names.append("ranks")
-    if "groups" in table and table["groups"].sum() > 0:
+    if "groups" in held and np.nansum(held["groups"]) > 0:
         names += ["groups", "zero_std_group_fraction"]
-    # Arrays, for columns with an index each would be aligned one by one.
-    return pd.DataFrame({name: _whole(name, table[name].to_numpy()) for name in names})
+    return {name: _whole(name, held[name]) for name in names}
 
 
 def _whole(name: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
