@@ -21,7 +21,6 @@ from board.store.findings import read_thresholds
 _FIRST_PORT: Final = 8501
 _PORTS_TRIED: Final = 100
 _START_SECONDS: Final = 60.0
-_PAGES: Final = ("_sidebar", "_page", "_badge", "_own_curve", "_places")
 _OWN_NAMES: Final = ("localhost", "127.0.0.1", "::1")
 
 
@@ -159,17 +158,13 @@ def _announce(host: str, port: int, url: str, root: Location, open_browser: bool
         except OSError:
             time.sleep(0.05)
             continue
-        print(f"Rollout Board shows {root}\n{url}  (Ctrl-C stops it)", flush=True)
         if open_browser and _has_screen():
-            webbrowser.open(url)
-        _load_pages()
+            webbrowser.open(url)  # it takes as long to start as this
+        first_visit = importlib.import_module("board.views._first_visit")
+        first_visit.load()
+        print(f"Rollout Board shows {root}\n{url}  (Ctrl-C stops it)", flush=True)
+        first_visit.open_shown()
         return
-
-
-def _load_pages() -> None:
-    """Imports what the first page needs, a second's work, while the browser starts."""
-    for module in _PAGES:
-        importlib.import_module(f"board.views.{module}")
 
 
 def _has_screen() -> bool:

@@ -81,6 +81,12 @@ def run(info: RunInfo, options: OpenOptions) -> Run:
         return slot.run
 
 
+def run_at_hand(info: RunInfo, options: OpenOptions) -> None:
+    """Opens the run for whoever asks for it first, unless so much of it is unread that it takes long."""
+    if _slot(info.path, info.part, options).follower.unread(info) < _SHOW_PROGRESS_BYTES:
+        run(info, options)
+
+
 @st.cache_resource(max_entries=16, show_spinner=False)
 def _environments(version: str, path: Location, options: OpenOptions, _run: Run) -> tuple[str, ...]:
     kept = _run.part("envs", ("step", "env")) if "env" in _run.columns else None
