@@ -232,6 +232,9 @@ def _series(column: Column, arrays: list[pa.ChunkedArray], rows: int) -> Any:
             array.to_pandas().astype("str") if _is_text(array) else _told(array) for array in arrays
         ]
         return texts[0] if len(texts) == 1 else texts[0].fillna(texts[1])
+    if len(arrays) == 1 and not _is_text(arrays[0]):
+        values = arrays[0].to_numpy()
+        return values if values.dtype.kind == "i" else values.astype(np.float64, copy=False)
     numbers = [pd.to_numeric(array.to_pandas()) for array in arrays]
     whole = numbers[0] if len(numbers) == 1 else numbers[0].fillna(numbers[1])
     return whole if pd.api.types.is_integer_dtype(whole.dtype) else whole.astype("float64")

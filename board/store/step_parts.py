@@ -97,9 +97,10 @@ def judged_of(rows: pd.DataFrame, metrics: Sequence[str]) -> dict[str, FloatArra
 
 def numbers(rows: pd.DataFrame, column: str) -> FloatArray:
     """[rows] a column as numbers, NaN where it has none or is not there."""
-    if column not in rows or not pd.api.types.is_numeric_dtype(rows[column]):
+    values = rows.get(column)
+    if values is None or not pd.api.types.is_numeric_dtype(values):
         return np.full(len(rows), np.nan)
-    return rows[column].to_numpy(np.float64, na_value=np.nan)
+    return values.to_numpy(np.float64, na_value=np.nan)
 
 
 def _judges(name: str) -> bool:
