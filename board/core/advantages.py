@@ -77,9 +77,12 @@ def _leave_one_out(rewards: FloatArray, groups: Groups) -> FloatArray:
     return apart * n / np.where(n > 1, n - 1, np.nan)
 
 
-def _batch_scaled(rewards: FloatArray, groups: Groups) -> FloatArray:
-    """By the spread of all rewards of the step, not of the group's."""
-    member = (groups.of_row >= 0) & np.isfinite(rewards)
+def reward_spread(rewards: FloatArray, groups: Groups) -> FloatArray:
+    """[n] the standard deviation, n - 1 in its denominator, of the rewards of all grouped rollouts of
+    each one's step; NaN for rollouts without a group and where fewer than two are scored.
+    """
+    grouped = groups.of_row >= 0
+    member = grouped & np.isfinite(rewards)
     steps, of_group = np.unique(groups.steps, return_inverse=True)
     of_row = of_group[groups.of_row[member]]
     values, count = rewards[member], len(steps)
@@ -87,9 +90,20 @@ def _batch_scaled(rewards: FloatArray, groups: Groups) -> FloatArray:
     mean = np.bincount(of_row, weights=values, minlength=count) / np.maximum(n, 1)
     squares = np.bincount(of_row, weights=(values - mean[of_row]) ** 2, minlength=count)
     spread = np.full(len(rewards), np.nan)
-    spread[member] = np.sqrt(squares / np.where(n > 1, n - 1, np.nan))[of_row]
-    return _mean_only(rewards, groups) / (spread + EPSILON)
+    by_step = np.sqrt(squares / np.where(n > 1, n - 1, np.nan))
+    spread[grouped] = by_step[of_group[groups.of_row[grouped]]]
+    return spread
 
+
+def _batch_scaled(
+    rewards: FloatArray, groups: Groups, spread: FloatArray | None = None
+) -> FloatArray:
+    """By the spread of all rewards of the step, not of the group's. spread: as of reward_spread."""
+    known = reward_spread(rewards, groups) if spread is None else spread
+    return _mean_only(rewards, groups) / (known + EPSILON)
+
+
+_BATCH: Final = "batch_std"
 
 CONVENTIONS: Final[Mapping[str, Convention]] = {
     c.name: c
@@ -123,7 +137,7 @@ CONVENTIONS: Final[Mapping[str, Convention]] = {
             _grpo_population,
         ),
         Convention(
-            "batch_std",
+            _BATCH,
             "Mean of the group, standard deviation of the step",
             "(r - mean) / (std of all rewards of the step + 1e-4)",
             "arXiv 2508.08221; TRL scale_rewards='batch'",
@@ -137,16 +151,25 @@ CONVENTIONS: Final[Mapping[str, Convention]] = {
 class FitCounts:
     """How the advantages of each step with groups fit; arrays [steps].
 
-    telling: advantages by which conventions can be told apart. hits: by convention how many of these
+    telling: advantages by which conventions can be told apart. spread: see reward_spread, that of the
+    whole step where the advantages are some of its alone. hits: by convention how many of these
     it gives; differs: how many of all known ones it does not give; furthest: by how much the one that
     is furthest from what it gives is so, NaN where none is known.
     """
 
     steps: IntArray
     telling: IntArray
+    spread: FloatArray
     hits: Mapping[str, IntArray]
     differs: Mapping[str, IntArray]
     furthest: Mapping[str, FloatArray]
+
+    def spread_at(self, step: int, rollouts: int) -> FloatArray:
+        """[rollouts] the spread at a step for each of so many of its rollouts, as by_convention takes
+        it; NaN where the step has none.
+        """
+        known = self.spread[self.steps == step]
+        return np.full(rollouts, known[0] if len(known) else np.nan)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,11 +195,14 @@ class AdvantageFit:
     differs: BoolArray
 
 
-def fit_counts(rewards: FloatArray, advantages: FloatArray, groups: Groups) -> FitCounts:
+def fit_counts(
+    rewards: FloatArray, advantages: FloatArray, groups: Groups, spread: FloatArray | None = None
+) -> FitCounts:
     """Recorded against recomputed advantages, step by step.
 
-    rewards, advantages: [n], NaN where not recorded; groups: of the same n rollouts. Rewards at their
-    group's mean tell conventions apart as little as zeros do, so they count only for `differs`.
+    rewards, advantages: [n], NaN where not recorded; groups: of the same n rollouts. spread: as of
+    by_convention. Rewards at their group's mean tell conventions apart as little as zeros do, so they
+    count only for `differs`.
     """
     steps, of_group = np.unique(groups.steps, return_inverse=True)
     of_row = np.append(of_group, 0)[groups.of_row]
@@ -186,14 +212,17 @@ def fit_counts(rewards: FloatArray, advantages: FloatArray, groups: Groups) -> F
     hits: dict[str, IntArray] = {}
     differs: dict[str, IntArray] = {}
     furthest: dict[str, FloatArray] = {}
+    batch = reward_spread(rewards, groups) if spread is None else spread
     for name in CONVENTIONS:
-        expected, other = by_convention(name, rewards, advantages, groups)
+        expected, other = by_convention(name, rewards, advantages, groups, batch)
         hit = telling & _equal(expected, advantages)
         hits[name] = np.bincount(of_row[hit], minlength=len(steps))
         differs[name] = np.bincount(of_row[other], minlength=len(steps))
         furthest[name] = _largest(np.abs(advantages - expected), of_row, len(steps))
     telling_by_step = np.bincount(of_row[telling], minlength=len(steps))
-    return FitCounts(steps, telling_by_step, hits, differs, furthest)
+    of_group_rows = np.where(groups.of_row >= 0, batch, np.nan)
+    spread_by_step = _largest(of_group_rows, of_row, len(steps))
+    return FitCounts(steps, telling_by_step, spread_by_step, hits, differs, furthest)
 
 
 def _largest(values: FloatArray, of_row: IntArray, steps: int) -> FloatArray:
@@ -205,11 +234,21 @@ def _largest(values: FloatArray, of_row: IntArray, steps: int) -> FloatArray:
 
 
 def by_convention(
-    name: str, rewards: FloatArray, advantages: FloatArray, groups: Groups
+    name: str,
+    rewards: FloatArray,
+    advantages: FloatArray,
+    groups: Groups,
+    spread: FloatArray | None = None,
 ) -> tuple[FloatArray, BoolArray]:
-    """([n] advantages as a convention has them, [n] whether the recorded ones are known and others)."""
+    """([n] advantages as a convention has them, [n] whether the recorded ones are known and others).
+
+    spread: [n] as reward_spread has it of all rollouts of their steps, where these are some of them.
+    """
     with np.errstate(invalid="ignore", divide="ignore"):
-        expected = CONVENTIONS[name].compute(rewards, groups)
+        if name == _BATCH:
+            expected = _batch_scaled(rewards, groups, spread)
+        else:
+            expected = CONVENTIONS[name].compute(rewards, groups)
     known = np.isfinite(expected) & np.isfinite(advantages)
     return expected, known & ~_equal(expected, advantages)
 

@@ -18,11 +18,11 @@ class StepChecks:
     """Arrays [S], ascending by step; NaN and 0 where a step has nothing of it.
 
     rollouts: of the step. scored: those with a finite reward; lowest, highest: of these. clock: the
-    latest timestamp; earliest: index of the rollout of the first one, -1 for none. pairs: grouped
-    rollouts of which reward and length are known; xx, yy, xy: sums of squares and products of what is
-    left of reward (x) and length (y) after their group's means. fit: of the steps' advantages, None
-    where none is recorded. rank_steps, ranks: (step, rank) of every rank that has a rollout at a step;
-    rank_last: index of its last one.
+    latest timestamp; started: the first one; earliest: index of the rollout of that, -1 for none. pairs:
+    grouped rollouts of which reward and length are known; xx, yy, xy: sums of squares and products of
+    what is left of reward (x) and length (y) after their group's means. fit: of the steps' advantages,
+    None where none is recorded. rank_steps, ranks: (step, rank) of every rank that has a rollout at a
+    step; rank_last: index of its last one.
     """
 
     steps: IntArray
@@ -31,6 +31,7 @@ class StepChecks:
     lowest: FloatArray
     highest: FloatArray
     clock: FloatArray
+    started: FloatArray
     earliest: IntArray
     pairs: IntArray
     xx: FloatArray
@@ -43,11 +44,14 @@ class StepChecks:
 
 
 def step_checks(
-    step_of: IntArray, columns: Mapping[str, FloatArray], groups: IntArray
+    step_of: IntArray,
+    columns: Mapping[str, FloatArray],
+    groups: IntArray,
+    spread: FloatArray | None = None,
 ) -> StepChecks:
     """Of all rollouts of some steps, in their order. step_of: [n] ascending. columns: [n] each, NaN
     where not recorded, of them reward, advantage, response_tokens, timestamp and rank. groups: [n]
-    codes, below 0 for none.
+    codes, below 0 for none. spread: as advantages.by_convention takes it.
     """
     steps, starts, counts = np.unique(step_of, return_index=True, return_counts=True)
     none = np.full(len(step_of), np.nan)
@@ -55,19 +59,21 @@ def step_checks(
     finite = np.isfinite(reward)
     scored = _sums(finite, starts).astype(np.int64)
     grouped = groups_of(step_of, groups, reward, none)
-    spread = _spread(grouped, reward, columns.get("response_tokens", none), starts)
+    together = _together(grouped, reward, columns.get("response_tokens", none), starts)
     recorded = columns.get("advantage")
-    fit = None if recorded is None else fit_counts(reward, recorded, grouped)
+    fit = None if recorded is None else fit_counts(reward, recorded, grouped, spread)
+    clock = columns.get("timestamp", none)
     return StepChecks(
         steps,
         counts,
         scored,
         _reduced(np.fmin, np.where(finite, reward, np.nan), starts),
         _reduced(np.fmax, np.where(finite, reward, np.nan), starts),
-        _reduced(np.fmax, columns.get("timestamp", none), starts),
-        _earliest(columns.get("timestamp", none), starts, counts),
-        spread[0].astype(np.int64),
-        *spread[1:],
+        _reduced(np.fmax, clock, starts),
+        _reduced(np.fmin, clock, starts),
+        _earliest(clock, starts, counts),
+        together[0].astype(np.int64),
+        *together[1:],
         fit,
         *_presence(step_of, columns.get("rank", none), starts),
     )
@@ -81,7 +87,7 @@ def _reduced(ufunc: np.ufunc, values: FloatArray, starts: IntArray) -> FloatArra
     return ufunc.reduceat(values, starts) if len(starts) else np.zeros(0)
 
 
-def _spread(
+def _together(
     groups: Groups, rewards: FloatArray, lengths: FloatArray, starts: IntArray
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     keep, x, y = less_means(groups, rewards, lengths)

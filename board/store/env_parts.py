@@ -105,7 +105,7 @@ def kept_of(
     if "env" not in rows or rows.empty:
         return found.tables
     cells = _Cells.of(rows)
-    made = found.tables | _of_steps(cells, metrics, found.copies)
+    made = found.tables | _of_steps(cells, metrics, found)
     for kind, mixed in found.mixed.items():
         own = mixed[cells.codes[mixed] >= 0]
         if len(own):
@@ -113,7 +113,10 @@ def kept_of(
     return made
 
 
-def _of_steps(cells: _Cells, metrics: Sequence[str], copies: pd.DataFrame) -> dict[str, pa.Table]:
+def _of_steps(
+    cells: _Cells, metrics: Sequence[str], whole: step_parts.StepParts
+) -> dict[str, pa.Table]:
+    """whole: what is kept of all rollouts of these steps."""
     places = np.flatnonzero(cells.kept())
     if not len(places):
         return {}
@@ -121,13 +124,15 @@ def _of_steps(cells: _Cells, metrics: Sequence[str], copies: pd.DataFrame) -> di
     table = steps_table(own, metrics)
     steps = pa.table({str(column): table[column].to_numpy() for column in table.columns})
     groups, judged = group_ids.group_codes(own), step_parts.judged_of(own, metrics)
+    copies = whole.copies
     if len(copies):
         of = cells.rows.reset_index(drop=True)[["step", "index"]].assign(cell=cells.codes)
         copies = copies.merge(of[cells.kept()], on=["step", "index"]).sort_values(
             "cell", kind="stable", ignore_index=True
         )
         copies = copies.assign(step=copies["cell"])
-    checks = step_parts.checks_table(own, codes, groups, judged, copies)
+    spread = step_parts.spread_of(cells.steps[codes // cells.width], whole.tables["checks"])
+    checks = step_parts.checks_table(own, codes, groups, judged, copies, spread)
     return {STEPS: cells.told(steps), kind_of_env("checks"): cells.told(checks)}
 
 

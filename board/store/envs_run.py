@@ -8,19 +8,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
+from board.core.records import FloatArray
 from board.store import env_parts, splits, step_parts
+from board.store.merged_envs import (
+    MERGED,
+    OF_GROUPS,
+    Cells,
+    MergedChecks,
+    merged_steps,
+    rank_counts,
+)
 from board.store.narrowed_run import GROUPED, NarrowedRun, averaged, kept_of, step_columns
 from board.store.picked import Keyed, Source, is_at, is_one_of, keyed, rows_at, steps_in
 from board.store.run import Run
 from board.store.step_store import tidied
+from board.store.steps import QUANTILES, base_name, steps_table
 from board.store.tally import IntArray
+
+_BETWEEN: Final = tuple(f"_{suffix}" for suffix, q in QUANTILES.items() if 0 < q < 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,12 +40,14 @@ class EnvsRun(NarrowedRun):
     """The rollouts of some environments.
 
     kept: the steps of which the index keeps what they have of it. pure: those of them that hold no
-    other rollouts.
+    other rollouts. several: those of the others that hold rollouts of several of the environments: in
+    their table of steps the quantiles between the smallest and the largest value are missing.
     """
 
     names: tuple[str, ...]
     kept: frozenset[int]
     pure: frozenset[int]
+    several: frozenset[int]
 
     @property
     def column(self) -> str:
@@ -59,6 +73,29 @@ class EnvsRun(NarrowedRun):
         """Another one for other environments, too."""
         return f"{self.whole.version} env {self.names!r}"
 
+    @property
+    def steps_with_quantiles(self) -> pd.DataFrame:
+        """As `Run.steps_with_quantiles`: rollouts are read where several environments have some."""
+        if not self.several:
+            return self.steps
+        with self._loaded.lock:
+            if self._loaded.steps is None:
+                self._loaded.steps = self._with_quantiles()
+            return self._loaded.steps
+
+    def _with_quantiles(self) -> pd.DataFrame:
+        pieces = self.whole.pieces(("env", *self.metrics), self.only)
+        held = (_at_steps(rows, self.several) for rows in pieces)
+        made = pd.concat([steps_table(rows, self.metrics) for rows in held if len(rows)])
+        places = np.searchsorted(self.steps["step"], made["step"])
+        table = self.steps.copy()
+        for column in table.columns.intersection(made.columns):
+            if str(column).endswith(_BETWEEN):
+                values = table[column].to_numpy(np.float64, copy=True)
+                values[places] = made[column]
+                table[column] = values
+        return table
+
     def _sources(self, kind: str) -> Iterator[Keyed]:
         if kind == "envs":
             yield from self._own_rows(kind)
@@ -83,9 +120,22 @@ class EnvsRun(NarrowedRun):
         table = self.whole.part("checks", ("step",))
         if table is not None:
             yield rows_at("checks", table, self.pure)
-        yield from self._own_rows(env_parts.kind_of_env("checks"), self.kept - self.pure)
+        single = self.kept - self.pure - self.several
+        if single:
+            yield from self._own_rows(env_parts.kind_of_env("checks"), single)
+        if self.several:
+            steps = np.sort(np.fromiter(self.several, np.int64, len(self.several)))
+            yield Source(MergedChecks(self._several_checks), np.arange(len(steps))), (steps,)
         if rest := self.counts.keys() - self.kept:
             yield from self._made_of("checks", rest)
+
+    def _several_checks(self, columns: Sequence[str]) -> pa.Table:
+        """The checks of each environment, of steps with several of them."""
+        found = _own_at(
+            self.whole, env_parts.kind_of_env("checks"), self.names, self.several, columns
+        )
+        assert found is not None, "they are kept with the tables of steps"
+        return found
 
     def _sets(self, kind: str, key: str) -> Iterator[Keyed]:
         """Groups or prompts: those of these environments alone, and what is kept of the mixed ones.
@@ -124,11 +174,27 @@ class EnvsRun(NarrowedRun):
         for rows in self.pieces(columns):
             own = _at_steps(rows, steps)
             if len(own):
-                made.append(step_parts.table_of(kind, own, self.metrics, self.same))
+                made.append(self._table_of(kind, own))
         table = step_parts.loaded(made)
         if table is not None:
             of_row = steps_in(table)
             yield Source(table, np.arange(len(of_row))), (of_row,)
+
+    def _table_of(self, kind: str, rows: pd.DataFrame) -> pa.Table:
+        checks = self.whole.part("checks", ("step", "spread")) if kind == "checks" else None
+        spread = step_parts.spread_of(rows["step"].to_numpy(np.int64), checks)
+        return step_parts.table_of(kind, rows, self.metrics, self.same, spread)
+
+
+def _own_at(
+    run: Run, kind: str, names: Sequence[str], steps: Set[int], columns: Sequence[str]
+) -> pa.Table | None:
+    """Rows of a kind of part that name one of the environments, of these steps, with step and env."""
+    table = run.part(kind, ("step", "env", *columns))
+    if table is None:
+        return None
+    own = is_one_of(table, "env", names) & is_at(steps_in(table), steps)
+    return table if own.all() else table.filter(pa.array(own))
 
 
 def _at_steps(rows: pd.DataFrame, steps: Set[int]) -> pd.DataFrame:
@@ -147,46 +213,103 @@ def _twice(steps: IntArray, keys: IntArray) -> frozenset[int]:
 def narrowed(run: Run, envs: Sequence[str]) -> Run:
     """The run with the rollouts of these environments alone; the run itself without a name.
 
-    Steps are as the index keeps them of one environment; of those with several of the chosen ones, and
-    others, rollouts are read. A run that has none of the environments has no steps then.
+    Steps are as the index keeps them, put together where several of the environments have rollouts;
+    where it does not keep all of these, rollouts are read. A run that has none of the environments has
+    no steps then.
     """
     names = tuple(dict.fromkeys(envs))
     if not names or "env" not in run.columns:
         return run
-    counts, single = _counts_of(run, names)
+    counts, present = _counts_of(run, names)
     pure = frozenset(step for step, count in counts.items() if run.counts[step] == count)
-    steps, kept = _steps_of_envs(run, names, single - pure)
+    kept = _kept_steps(run, names, {step: n for step, n in present.items() if step not in pure})
     whole = run.steps.drop(columns="complete", errors="ignore")
-    tables = [whole[whole["step"].isin(pure)], steps]
-    kept |= pure
-    if rest := counts.keys() - kept:
+    tables = [whole[whole["step"].isin(pure)], kept.single, kept.several]
+    known = pure.union(*(table["step"].tolist() for table in (kept.single, kept.several)))
+    if rest := counts.keys() - known:
         held = run.pieces((*GROUPED, *run.metrics), {"env": names})
         tables.append(averaged(run, (_at_steps(rows, rest) for rows in held)))
     table = tidied(pd.concat(tables, ignore_index=True), run.metrics)
-    return EnvsRun(**kept_of(run, table, counts), whole=run, names=names, kept=kept, pure=pure)
+    several = frozenset(kept.several["step"].tolist())
+    return EnvsRun(
+        **kept_of(run, table, counts),
+        whole=run,
+        names=names,
+        kept=known,
+        pure=pure,
+        several=several,
+    )
 
 
-def _counts_of(run: Run, names: Sequence[str]) -> tuple[dict[int, int], frozenset[int]]:
-    """Rollouts of these environments by step, and the steps that have rollouts of one of them alone."""
+def _counts_of(run: Run, names: Sequence[str]) -> tuple[dict[int, int], dict[int, int]]:
+    """By step the rollouts of these environments, and how many of the environments have one."""
     table = run.part("envs", ("step", "env", "rollouts"))
     if table is None:
-        return {}, frozenset()
+        return {}, {}
     own = table.filter(pa.array(is_one_of(table, "env", names)))
     steps, of_row = np.unique(steps_in(own), return_inverse=True)
     counts = np.bincount(of_row, weights=own.column("rollouts").to_numpy()).astype(np.int64)
-    single = steps[np.bincount(of_row) == 1]
-    return dict(zip(steps.tolist(), counts.tolist(), strict=True)), frozenset(single.tolist())
+    envs = np.bincount(of_row)
+    return (
+        dict(zip(steps.tolist(), counts.tolist(), strict=True)),
+        dict(zip(steps.tolist(), envs.tolist(), strict=True)),
+    )
 
 
-def _steps_of_envs(
-    run: Run, names: Sequence[str], wanted: frozenset[int]
-) -> tuple[pd.DataFrame, frozenset[int]]:
-    """What is kept of the tables of these steps, each of which has one of the environments, and of
-    which of them.
+@dataclass(frozen=True, slots=True)
+class _KeptSteps:
+    """What is kept of the tables of steps with rollouts of one of some environments, and of several."""
+
+    single: pd.DataFrame
+    several: pd.DataFrame
+
+
+def _kept_steps(run: Run, names: Sequence[str], envs: Mapping[int, int]) -> _KeptSteps:
+    """envs: by step of which what is kept of them is wanted, how many of the environments have a
+    rollout. Steps of which one of these is not kept are left out, and those with a group of several.
     """
-    kept = run.part(env_parts.STEPS, ("env", *step_columns(run))) if wanted else None
-    if kept is None:
-        return pd.DataFrame({"step": np.zeros(0, np.int64)}), frozenset()
-    own = is_one_of(kept, "env", names) & is_at(steps_in(kept), wanted)
-    table = kept.filter(pa.array(own)).drop_columns(["env"]).to_pandas()
-    return table, frozenset(table["step"].tolist())
+    none = pd.DataFrame({"step": np.zeros(0, np.int64)})
+    columns = step_columns(run) if 1 in envs.values() else _merged_columns(run)
+    found = _own_at(run, env_parts.STEPS, names, envs.keys(), columns) if envs else None
+    if found is None or not found.num_rows:
+        return _KeptSteps(none, none)
+    of_row = steps_in(found)
+    steps, counts = np.unique(of_row, return_counts=True)
+    wanted = np.array([envs[step] for step in steps.tolist()])
+    several = steps[(counts == wanted) & (counts > 1)]
+    several = several[~is_at(several, _torn(run, names))] if len(several) else several
+    single = found.filter(pa.array(np.isin(of_row, steps[(counts == wanted) & (counts == 1)])))
+    if not len(several):
+        return _KeptSteps(single.drop_columns(["env"]).to_pandas(), none)
+    cells = Cells.of(found.filter(pa.array(np.isin(of_row, several))))
+    merged = merged_steps(cells, run.metrics)
+    if "ranks" in found.column_names:
+        merged["ranks"] = _ranks(run, names, cells)
+    return _KeptSteps(single.drop_columns(["env"]).to_pandas(), merged)
+
+
+def _merged_columns(run: Run) -> tuple[str, ...]:
+    of_metrics = (f"{base_name(name)}_{suffix}" for name in run.metrics for suffix in MERGED)
+    return ("rollouts", *of_metrics, "ranks", *OF_GROUPS)
+
+
+def _torn(run: Run, names: Sequence[str]) -> frozenset[int]:
+    """Steps at which a group has rollouts of several of these environments."""
+    mixed = run.part(env_parts.kind_of_env("groups"), ("step", "env", "place"))
+    if mixed is None:
+        return frozenset()
+    own = mixed.filter(pa.array(is_one_of(mixed, "env", names)))
+    return _twice(steps_in(own), own.column("place").to_numpy())
+
+
+def _ranks(run: Run, names: Sequence[str], cells: Cells) -> IntArray | FloatArray:
+    """[steps] how many ranks have rollouts of these environments: all that there are where those of one
+    environment are as many. cells: of tables of steps.
+    """
+    most = cells.reduced(np.fmax, "ranks")
+    every = run.steps["ranks"].to_numpy()[np.searchsorted(run.steps["step"], cells.steps)]
+    if (most == every).all():
+        return every
+    kind, steps = env_parts.kind_of_env("checks"), frozenset(cells.steps.tolist())
+    checks = _own_at(run, kind, names, steps, ("ranks", "rank_last"))
+    return most if checks is None else rank_counts(Cells.of(checks))

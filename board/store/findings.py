@@ -46,7 +46,7 @@ _COLUMNS: Final = (
 )
 _LABELS: Final = ("group_id", "env")
 _CHECKS: Final = (
-    *("step", "rollouts", "scored", "lowest", "highest", "clock", "earliest"),
+    *("step", "rollouts", "scored", "lowest", "highest", "clock", "started", "earliest"),
     *("pairs", "xx", "yy", "xy"),
 )
 _RANKS: Final = ("ranks", "rank_last")

@@ -17,6 +17,7 @@ import pandas as pd
 import pyarrow as pa
 
 from board.store import splits, step_parts
+from board.store.merged_envs import OF_GROUPS
 from board.store.picked import Keyed, Picked, picked
 from board.store.run import Run
 from board.store.step_store import tidied
@@ -167,7 +168,7 @@ def _selected(table: pa.Table | None, columns: Sequence[str]) -> pa.Table | None
 
 def step_columns(run: Run) -> tuple[str, ...]:
     """Columns that a table of steps of some of its rollouts may have."""
-    return (*dict.fromkeys((*run.steps.columns, "ranks", "groups", "zero_std_group_fraction")),)
+    return (*dict.fromkeys((*run.steps.columns, "ranks", *OF_GROUPS)),)
 
 
 def averaged(run: Run, pieces: Iterable[pd.DataFrame]) -> pd.DataFrame:

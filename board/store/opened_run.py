@@ -58,6 +58,7 @@ class _Loaded:
     totals: dict[str, float] = field(default_factory=dict[str, float])
     parts: dict[str, pa.Table | None] | None = None
     picked: dict[str, Picked] = field(default_factory=dict[str, Picked])
+    steps: pd.DataFrame | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,11 @@ class Run:
     def rollout_count(self) -> int:
         """Rollouts that are shown."""
         return sum(self.counts.values())
+
+    @property
+    def steps_with_quantiles(self) -> pd.DataFrame:
+        """`steps`, in which no quantile is missing: of some runs they are made at the first call."""
+        return self.steps
 
     @property
     def rollouts(self) -> pd.DataFrame:

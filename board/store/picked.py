@@ -30,16 +30,24 @@ class Parts(Protocol):
         ...
 
 
+class Made(Protocol):
+    """Rows whose columns are made when they are asked for."""
+
+    def table(self, columns: Sequence[str]) -> pa.Table:
+        """The columns that there are of those named."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """Where rows are: a kind of part, or a table of its own; places: [n] of them in it, ascending."""
 
-    of: str | pa.Table
+    of: str | pa.Table | Made
     places: IntArray
 
     def all_rows(self, run: Parts, columns: Sequence[str]) -> pa.Table:
         """These rows, with the columns that they have of those named."""
-        table = run.part(self.of, columns) if isinstance(self.of, str) else self.of
+        table = run.part(self.of, columns) if isinstance(self.of, str) else self._own(columns)
         assert table is not None, "places are of rows that there are"
         held = table.select([c for c in columns if c in table.column_names])
         return held if len(self.places) == held.num_rows else held.take(pa.array(self.places))
@@ -48,8 +56,13 @@ class Source:
         """Some of the rows; places: among these."""
         if isinstance(self.of, str):
             return run.part_rows(self.of, columns, self.places[places])
-        held = self.of.select([c for c in columns if c in self.of.column_names])
-        return held.take(pa.array(self.places[places]))
+        return self._own(columns).take(pa.array(self.places[places]))
+
+    def _own(self, columns: Sequence[str]) -> pa.Table:
+        """The columns that there are of those named, of a table that is of no part."""
+        if isinstance(self.of, pa.Table):
+            return self.of.select([c for c in columns if c in self.of.column_names])
+        return self.of.table(columns)
 
 
 Keyed = tuple[Source, tuple[IntArray, ...]]

@@ -89,18 +89,20 @@ class RunGroups:
     def fit(self, step: int) -> StepFit | None:
         """Recorded advantages of a step against recomputed ones; None where none is recorded."""
         own = self.of(step)
-        if self._told is None or not np.isfinite(own.advantages).any():
+        if self._fits is None or not np.isfinite(own.advantages).any():
             return None
+        counts, fit = self._fits
         groups = groups_of(np.full(len(own.groups), step), own.groups, own.rewards)
-        name = self._told.closest
-        return StepFit(self._told, *by_convention(name, own.rewards, own.advantages, groups))
+        spread = counts.spread_at(step, len(own.groups))
+        expected = by_convention(fit.closest, own.rewards, own.advantages, groups, spread)
+        return StepFit(fit, *expected)
 
     @cached_property
-    def _told(self) -> Told | None:
+    def _fits(self) -> tuple[FitCounts, Told] | None:
         """By whole steps, evenly spread; None where no advantage is recorded."""
         table = self.run.part("checks", fit_columns())
         counts = None if table is None else fit_from(table)
-        return None if counts is None else told(counts)
+        return None if counts is None else (counts, told(counts))
 
 
 def places_of(groups: Groups, step: int, rows: pd.DataFrame) -> IntArray:
@@ -133,7 +135,12 @@ def run_groups(run: Run) -> RunGroups | None:
 
 def fit_columns() -> tuple[str, ...]:
     """Columns of the checks that `fit_from` takes."""
-    return ("step", "telling", *(f"{c}:{name}" for c in _BY_CONVENTION for name in CONVENTIONS))
+    return (
+        "step",
+        "telling",
+        "spread",
+        *(f"{c}:{name}" for c in _BY_CONVENTION for name in CONVENTIONS),
+    )
 
 
 def fit_from(table: pa.Table) -> FitCounts | None:
@@ -145,5 +152,5 @@ def fit_from(table: pa.Table) -> FitCounts | None:
     def by_name(kind: str) -> Mapping[str, npt.NDArray[Any]]:
         return {name: known.column(f"{kind}:{name}").to_numpy() for name in CONVENTIONS}
 
-    steps, telling = (known.column(name).to_numpy() for name in ("step", "telling"))
-    return FitCounts(steps, telling, *(by_name(kind) for kind in _BY_CONVENTION))
+    held = (known.column(name).to_numpy() for name in ("step", "telling", "spread"))
+    return FitCounts(*held, *(by_name(kind) for kind in _BY_CONVENTION))

@@ -79,15 +79,21 @@ def parts_of(rows: pd.DataFrame, metrics: Sequence[str], same: RowsOf) -> StepPa
     return StepParts(tables, {"groups": mixed_groups, "prompts": mixed_prompts}, copies)
 
 
-def table_of(kind: str, rows: pd.DataFrame, metrics: Sequence[str], same: RowsOf) -> pa.Table:
-    """One of groups, prompts and checks, as parts_of makes it."""
+def table_of(
+    kind: str,
+    rows: pd.DataFrame,
+    metrics: Sequence[str],
+    same: RowsOf,
+    spread: FloatArray | None = None,
+) -> pa.Table:
+    """One of groups, prompts and checks, as parts_of makes it. spread: as checks_table takes it."""
     steps, judged = rows["step"].to_numpy(np.int64), judged_of(rows, metrics)
     if kind == "prompts":
         return prompts_table(rows, steps, judged)[0]
     codes = group_ids.group_codes(rows)
     if kind == "groups":
         return groups_table(rows, steps, codes, judged)[0]
-    return checks_table(rows, steps, codes, judged, copies_of(rows, same))
+    return checks_table(rows, steps, codes, judged, copies_of(rows, same), spread)
 
 
 def judged_of(rows: pd.DataFrame, metrics: Sequence[str]) -> dict[str, FloatArray]:
@@ -272,12 +278,15 @@ def checks_table(
     codes: IntArray,
     judged: Mapping[str, FloatArray],
     copies: pd.DataFrame,
+    spread: FloatArray | None = None,
 ) -> pa.Table:
-    """What rules ask of each step. codes: of groups. copies: as copies_of has them."""
+    """What rules ask of each step. codes: of groups. copies: as copies_of has them. spread: [rows] as
+    spread_of has it, where the rollouts are some of their steps' alone.
+    """
     held = {name: numbers(rows, name) for name in CHECKED if name in rows}
-    found = step_checks(steps, held, codes)
+    found = step_checks(steps, held, codes, spread)
     names = (
-        *("steps", "rollouts", "scored", "lowest", "highest", "clock", "earliest"),
+        *("steps", "rollouts", "scored", "lowest", "highest", "clock", "started", "earliest"),
         *("pairs", "xx", "yy", "xy"),
     )
     columns: dict[str, Any] = {name: getattr(found, name) for name in names}
@@ -295,6 +304,17 @@ def checks_table(
             values = pa.array(copies[name], pa.int64(), from_pandas=True)
             columns[f"copy:{name}"] = _lists(found.steps, copies["step"].to_numpy(), values)
     return pa.table(columns)
+
+
+def spread_of(steps: IntArray, checks: pa.Table | None) -> FloatArray:
+    """[n] the spread of all rewards of each step, NaN where none is known. checks: of these steps, with
+    step and, where advantages are recorded, spread.
+    """
+    if checks is None or "spread" not in checks.column_names:
+        return np.full(len(steps), np.nan)
+    of = checks.column("step").to_numpy()
+    place = np.minimum(np.searchsorted(of, steps), len(of) - 1)
+    return np.where(of[place] == steps, checks.column("spread").to_numpy()[place], np.nan)
 
 
 def _indices(rows: pd.DataFrame, steps: IntArray, of: IntArray, places: IntArray) -> IntArray:
@@ -329,7 +349,7 @@ def _fit_columns(found: StepChecks) -> dict[str, Any]:
         whole = pa.int64() if numbers.dtype.kind == "i" else pa.float64()
         return pa.array(values, from_pandas=True).cast(whole)
 
-    columns = {"telling": spread(fit.telling)}
+    columns = {"telling": spread(fit.telling), "spread": spread(fit.spread)}
     for field in _FIT:
         columns |= {f"{field}:{name}": spread(c) for name, c in getattr(fit, field).items()}
     return columns

@@ -43,7 +43,8 @@ def steps_table(rollouts: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
 
     Columns: step, rollouts; for each metric with stem m: m_mean, m_std (n - 1 in the denominator,
     missing for one rollout), m_n (rollouts that have a value) and m_q00 ... m_q100; then groups,
-    zero_std_group_fraction (both only where group_id is recorded) and ranks. NaN is not recorded.
+    groups_compared (those of 2 scores or more), zero_std_group_fraction, the share of these whose rewards
+    are equal (all three only where group_id is recorded), and ranks. NaN is not recorded.
     """
     import pandas as pd  # not above: what reads batches needs names of this file, and no frames
 
@@ -140,7 +141,9 @@ def _groups(of_row: IntArray, codes: IntArray, rewards: FloatArray, steps: int) 
     starts = np.flatnonzero(np.append(True, (np.diff(of_step) != 0) | (np.diff(code) != 0)))
     if not len(order):
         none = np.full(steps, np.nan)
-        return {"groups": none if steps else none.astype(int), "zero_std_group_fraction": none}
+        compared = np.zeros(steps, np.int64)
+        groups = none if steps else none.astype(int)
+        return {"groups": groups, "groups_compared": compared, "zero_std_group_fraction": none}
     compared = np.add.reduceat(~np.isnan(values), starts, dtype=np.int64) >= 2
     equal = np.fmin.reduceat(values, starts) == np.fmax.reduceat(values, starts)
     step = of_step[starts]
@@ -150,4 +153,4 @@ def _groups(of_row: IntArray, codes: IntArray, rewards: FloatArray, steps: int) 
     zero = np.bincount(step[compared & equal], minlength=steps)
     with np.errstate(invalid="ignore"):
         share = zero / np.where(told > 0, told, np.nan)
-    return {"groups": held, "zero_std_group_fraction": share}
+    return {"groups": held, "groups_compared": told, "zero_std_group_fraction": share}

@@ -249,7 +249,8 @@ def _light_curve(
 ) -> LightCurve:
     others = [Beside(one.split or "", one.steps) for one in _beside]
     series = [Series.of(column) for column in columns]
-    return light(curve(_run.steps, series, look, dark=dark, beside=others))
+    steps = _run.steps_with_quantiles if look.band == "quantiles" else _run.steps
+    return light(curve(steps, series, look, dark=dark, beside=others))
 
 
 def light_curve(

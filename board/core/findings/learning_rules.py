@@ -178,7 +178,7 @@ def _furthest(facts: Facts, counts: FitCounts, convention: str) -> tuple[Evidenc
     found: list[tuple[float, Evidence]] = []
     for step in sorted(counts.steps[most[of_steps[most] > 0]].tolist()):
         rows = facts.rows_of(step)
-        expected, _ = _expected(rows, step, convention)
+        expected, _ = _expected(rows, step, convention, counts)
         apart = np.nan_to_num(np.abs(rows.columns["advantage"] - expected), nan=-1.0)
         order = np.argsort(-apart, kind="stable")[:_SHOWN]
         found += [
@@ -206,7 +206,7 @@ def _differing(
     shares /= facts.checks.rollouts
     for stretch in stretches(shares > limits["share"], shares):
         step = int(facts.steps[stretch.worst])
-        others = _others(facts, step, convention)
+        others = _others(facts, step, convention, counts)
         yield Finding(
             "advantages",
             "warning",
@@ -225,19 +225,23 @@ def _differing(
         )
 
 
-def _others(facts: Facts, step: int, convention: str) -> tuple[Evidence, ...]:
+def _others(facts: Facts, step: int, convention: str, counts: FitCounts) -> tuple[Evidence, ...]:
     """The first rollouts of a step whose advantages are not those of the convention."""
     rows = facts.rows_of(step)
-    expected, differs = _expected(rows, step, convention)
+    expected, differs = _expected(rows, step, convention, counts)
     places = np.flatnonzero(differs)[:_SHOWN].tolist()
     return tuple(_expects(rows, step, i, expected) for i in places)
 
 
-def _expected(rows: StepRows, step: int, convention: str) -> tuple[FloatArray, BoolArray]:
+def _expected(
+    rows: StepRows, step: int, convention: str, counts: FitCounts
+) -> tuple[FloatArray, BoolArray]:
     """See by_convention."""
     rewards, recorded = rows.columns["reward"], rows.columns["advantage"]
     groups = groups_of(np.full(len(rewards), step), rows.groups, rewards)
-    return by_convention(convention, rewards, recorded, groups)
+    return by_convention(
+        convention, rewards, recorded, groups, counts.spread_at(step, len(rewards))
+    )
 
 
 def _expects(rows: StepRows, step: int, place: int, expected: FloatArray) -> Evidence:
