@@ -1,12 +1,12 @@
 """Relax's rollout results, {train,eval}/{rollout_id}.jsonl: a rollout per line, texts and counts only.
 
-Read from redai-infra/Relax@2765d18 relax/utils/training/train_dump_utils.py
-(`_sample_to_summary_record`): rollout_id (the step, from 0), sample_index, prompt (a text or chat
+Read from redai-infra/Relax@2765d18, @cbca6ab (without tokens) and its fork haodong98/Relax@69bf4dc (with
+weight_versions), relax/utils/training/train_dump_utils.py (`_sample_to_summary_record`): rollout_id (the step, from 0), sample_index, prompt (a text or chat
 messages), response, reward (a number, or what the reward function returned by name), prompt_length,
 response_length, total_length, the same as *_token_count, image_count, agent_turns, status, group_index,
 and where they are known label, dataset, and of later versions response_token_ids,
-response_rollout_log_probs (the sampler's) and a mask of them. Its .pt dumps are slime's,
-with decoded_tokens.
+response_rollout_log_probs (the sampler's) and a mask of them. Its .pt dumps are slime's, with
+decoded_tokens.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, Final
 from board.core.records import Record
 from board.readers.base import Head, Place, Reader
 from board.readers.fields import RecordBuilder
-from board.readers.slime_samples import take_status
+from board.readers.slime_samples import take_status, take_versions
 
 _OURS: Final[Mapping[str, str]] = {
     "sample_index": "rollout_id",
@@ -30,7 +30,9 @@ _OURS: Final[Mapping[str, str]] = {
     "response_rollout_log_probs_mask": "rollout_log_probs_mask",
 }
 _SAID_TWICE: Final = frozenset({"prompt_token_count", "response_token_count", "total_token_count"})
-_READ_APART: Final = _SAID_TWICE | {"rollout_id", "prompt", "response", "reward", "status"}
+_READ_APART: Final = _SAID_TWICE | {
+    *("rollout_id", "prompt", "response", "reward", "status", "weight_versions"),
+}
 
 
 class RelaxReader(Reader):
@@ -51,6 +53,7 @@ class RelaxReader(Reader):
         builder.take_exchange(line.get("prompt"), line.get("response"))
         builder.take("reward", line.get("reward"))
         take_status(builder, line.get("status"))
+        take_versions(builder, line.get("weight_versions"))
         for key, value in line.items():
             if key not in _READ_APART:
                 builder.take(_OURS.get(key, key), value)

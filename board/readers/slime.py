@@ -29,6 +29,7 @@ from board.readers.slime_samples import (
     take_status,
     take_tokens,
     take_topk,
+    take_versions,
 )
 from board.readers.torch_files import TORCH
 
@@ -102,12 +103,7 @@ def _take_metadata(builder: RecordBuilder, line: Mapping[str, Any]) -> None:
             builder.take("messages", said.pop("messages"))
         if said:
             builder.take("metadata", said)
-    versions = line.get("weight_versions")
-    if isinstance(versions, list) and versions:
-        if len(set(cast("list[Any]", versions))) == 1:
-            builder.take("policy_version", versions[0])
-        else:
-            builder.extras["weight_versions"] = versions
+    take_versions(builder, line.get("weight_versions"))
     for key in ("spec_info", "prefix_cache_info"):
         counts = line.get(key)
         if isinstance(counts, dict) and any(cast("dict[str, Any]", counts).values()):

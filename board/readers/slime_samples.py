@@ -89,6 +89,16 @@ def _is_rows(value: object) -> bool:
     return all(isinstance(row, list) for row in cast("list[object]", value))
 
 
+def take_versions(builder: RecordBuilder, versions: Any) -> None:
+    """Takes the versions of the weights that sampled a response; several are kept as they are."""
+    if not isinstance(versions, list) or not versions:
+        return
+    if len(set(cast("list[Any]", versions))) == 1:
+        builder.take("policy_version", versions[0])
+    else:
+        builder.extras["weight_versions"] = versions
+
+
 def take_status(builder: RecordBuilder, status: Any) -> None:
     """Takes a status; truncated says that the limit ended the response, completed that it did not."""
     builder.take("status", status)

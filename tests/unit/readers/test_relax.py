@@ -71,3 +71,10 @@ def test_a_reward_by_name_has_its_score_as_total_and_its_other_numbers_as_parts(
 def test_only_an_ended_response_is_known_to_be_truncated_or_not(run):
     shown = [r.scores.get("is_truncated") for r in records(run) if r.step == 2]
     assert shown == [0.0, 1.0, None, 0.0]
+
+
+def test_the_one_version_of_the_weights_that_sampled_is_the_policys(read_line):
+    versions = [["3"], ["3", "4"], []]
+    found = [read_line("relax", {**plain(0, "train")[0], "weight_versions": v}) for v in versions]
+    assert [r.ids.get("policy_version") for r in found] == [3, None, None]
+    assert found[1].extras["weight_versions"] == ["3", "4"]
