@@ -3,11 +3,11 @@
 Read from modelscope/ms-swift@3602360 swift/rlhf_trainers/grpo_trainer.py (`log`),
 swift/megatron/trainers/{rollout_mixin,grpo_trainer}.py (`_build_log_table`) and
 swift/ray/megatron/base_trainer.py (`_maybe_log_completions`), and from @54cd730 of February 2025.
-A table of step (texts), prompt, completion, a column per reward function, advantages and perhaps entropy;
-the same with gen_step (whole numbers, one less than the step) from Megatron; one rollout per line,
-{gen_step, prompt, completion, reward}, from Ray; and first a table of step, messages, completion, reward.
-Messages without any step are shown at step 0. The table of steps is a buffer that is not emptied, so that
-rollouts can be written again at later steps.
+A table of step (texts), prompt, completion, a column per reward function, advantages, and after them what
+is kept beside: entropy, solution, num_turns; the same with gen_step (whole numbers, one less than the step)
+from Megatron; one rollout per line, {gen_step, prompt, completion, reward}, from Ray; and first a table of
+step, messages, completion, reward. Messages without any step are shown at step 0. The table of steps is a
+buffer that is not emptied, so that rollouts can be written again at later steps.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from board.readers.messages import is_messages
 from board.readers.tables import rows_of_table
 
 _STEPS: Final = ("step", "gen_step")
+_OURS: Final[Mapping[str, str]] = {"solution": "ground_truth"}
 _READ_APART: Final = frozenset(
     {*_STEPS, "prompt", "completion", "messages", "reward", "advantages", "entropy"}
 )
@@ -51,13 +52,15 @@ class MsSwiftReader(Reader):
         builder.take("advantage", _recorded(line.get("advantages")))
         builder.take("entropy", _recorded(line.get("entropy")))
         rewards: dict[str, Any] = {}
+        is_reward = True
         for key, value in line.items():
             if key in _READ_APART:
+                is_reward = is_reward and key != "advantages"  # what stands after them is beside
                 continue
-            if isinstance(value, int | float) and not isinstance(value, bool):
+            if is_reward and isinstance(value, int | float) and not isinstance(value, bool):
                 rewards[key] = value
             else:
-                builder.take(key, value)
+                builder.take(_OURS.get(key, key), value)
         builder.take_rewards(rewards, line.get("reward"))
         step = next((line[key] for key in _STEPS if key in line), None)
         return builder.build_undated() if step is None else builder.build(step)

@@ -1,12 +1,12 @@
 """Relax's rollout results, {train,eval}/{rollout_id}.jsonl: a rollout per line, texts and counts only.
 
 Read from redai-infra/Relax@2765d18, @cbca6ab (without tokens) and its fork haodong98/Relax@69bf4dc (with
-weight_versions), relax/utils/training/train_dump_utils.py (`_sample_to_summary_record`): rollout_id (the step, from 0), sample_index, prompt (a text or chat
-messages), response, reward (a number, or what the reward function returned by name), prompt_length,
-response_length, total_length, the same as *_token_count, image_count, agent_turns, status, group_index,
-and where they are known label, dataset, and of later versions response_token_ids,
-response_rollout_log_probs (the sampler's) and a mask of them. Its .pt dumps are slime's, with
-decoded_tokens.
+weight_versions), relax/utils/training/train_dump_utils.py (`_sample_to_summary_record`): rollout_id (the
+step, from 0), sample_index, prompt (a text or chat messages), response, reward (a number, or what the
+reward function returned by name), prompt_length, response_length, total_length, the same as
+*_token_count, image_count, agent_turns, status, group_index, and where they are known label, dataset, and
+of later versions response_token_ids, response_rollout_log_probs (the sampler's) and a mask of them. Its
+.pt dumps are slime's, with decoded_tokens.
 """
 
 from __future__ import annotations

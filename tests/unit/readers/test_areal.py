@@ -67,3 +67,57 @@ def test_a_file_elsewhere_has_its_records_step(read_line):
 def test_without_a_tail_version_the_step_is_the_folders(read_line):
     row = {k: v for k, v in plain()[0].items() if k != "tail_version"}
     assert read_line("areal", row, path="rollout/7/0.jsonl").step == 7
+
+
+TURNS = DATA / "areal" / "turns"
+
+
+def turns() -> list[dict]:
+    """All rows of the newer form, by step and file, with the version of their folder."""
+    rows = []
+    for name in ("rollout/3/0", "rollout/3/1", "eval-rollout/7/3", "rollout/10/2"):
+        split, version, _ = name.split("/")
+        lines = (TURNS / f"{name}.jsonl").read_text("utf-8").split("\n")
+        rows += [{**json.loads(x), "split": split, "version": int(version)} for x in lines if x]
+    return rows
+
+
+@pytest.fixture(scope="module")
+def newer():
+    return run_at(TURNS)
+
+
+def test_every_row_of_the_newer_form_is_that_of_the_files(newer):
+    for record, row in zip(records(newer), turns(), strict=True):
+        assert record.texts == {"prompt": row["prompt"], "response": row["completion"]}
+        assert record.ids["policy_version"] == row["head_version"]
+        assert record.ids["rollout_id"] == f"{row['task_id']}-{row['sample_idx']}"
+        for key in ("seqlen", "prompt_len", "tail_version", "version_rle"):
+            assert record.extras[key] == row[key]
+
+
+def test_samples_of_a_task_stay_together_at_the_version_of_their_folder(newer):
+    assert [r.step for r in records(newer)] == [row["version"] for row in turns()]
+    assert newer.counts == {3: 4, 7: 1, 10: 2}
+
+
+def test_the_reward_is_the_tasks_own_and_not_the_one_that_was_normalised(newer):
+    for record, row in zip(records(newer), turns(), strict=True):
+        own = row.get("original_reward", row["reward"])
+        assert record.scores.get("reward") == (None if math.isnan(own) else own)
+        if "original_reward" in row and not math.isnan(own):
+            assert record.extras["trained_reward"] == row["reward"]
+
+
+def test_turns_are_messages_of_the_model_and_its_environment(newer):
+    record = records(newer)[2]
+    spoken = [(m["role"], m["content"]) for m in record.messages]
+    roles = ["prompt", "assistant", "environment", "assistant"]
+    texts = [segment["text"] for segment in turns()[2]["segments"]]
+    assert spoken == list(zip(roles, texts, strict=True))
+    assert "".join(texts[1:]) == record.texts["response"]
+
+
+def test_segments_that_are_no_turns_are_kept_as_they_are(read_line):
+    record = read_line("areal", {**turns()[2], "segments": ["a"]})
+    assert (record.messages, record.extras["turns"]) == ([], ["a"])

@@ -99,3 +99,17 @@ def test_a_table_with_a_short_column_is_lost_and_no_value_moves(tmp_path, column
     run = run_at(tmp_path)
     assert run.counts == {1: 4}
     assert reasons(run)[0] == ("the columns of the table are of unequal length", 1)
+
+
+def test_what_stands_after_the_advantages_is_no_part_of_the_reward():
+    run = run_at(FOLDER / "extras")
+    first, second = plain("extras")
+    rows = [{k: v[i] for k, v in first.items()} for i in range(4)]
+    rows += [{k: v[i] for k, v in second.items()} for i in range(2, 6)]
+    found = records(run)
+    assert [r.scores["reward"] for r in found] == [row["Accuracy"] for row in rows]
+    assert [r.extras["num_turns"] for r in found] == [row["num_turns"] for row in rows]
+    assert [r.texts["ground_truth"] for r in found] == [row["solution"] for row in rows]
+    assert [r.scores["advantage"] for r in found] == [row["advantages"] for row in rows]
+    assert "rewards.num_turns" not in run.rollouts
+    assert not any(reason.startswith("the log has parts") for reason, _ in reasons(run))
