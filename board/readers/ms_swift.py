@@ -4,9 +4,9 @@ Read from modelscope/ms-swift@3602360 swift/rlhf_trainers/grpo_trainer.py (`log`
 swift/megatron/trainers/{rollout_mixin,grpo_trainer}.py (`_build_log_table`) and
 swift/ray/megatron/base_trainer.py (`_maybe_log_completions`), and from @54cd730 of February 2025.
 A table of step (texts), prompt, completion, a column per reward function, advantages, and after them
-what is kept beside: entropy, solution, num_turns; the same with gen_step (whole numbers, one less than the
-step) from Megatron; one rollout per line, {gen_step, prompt, completion, reward}, from Ray; and first a
-table of step, messages, completion, reward. Messages without any step are shown at step 0. The table of
+what is kept beside: entropy, solution, num_turns; the same with gen_step (whole numbers, one less than
+the step) from Megatron; one rollout per line, {gen_step, prompt, completion, reward}, from Ray; and first
+a table of step, messages, completion, reward. Messages without any step are shown at step 0. The table of
 steps is a buffer that is not emptied, so that rollouts can be written again at later steps.
 """
 

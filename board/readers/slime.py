@@ -7,7 +7,8 @@ rollout_id is the step, from 0. tokens are those of prompt and response, of whic
 response_length are the response's; loss_mask, rollout_log_probs (the sampler's) and
 teacher_log_probs cover the response.
 What would fill memory and says nothing to a reader is left out: routed experts, top-p sets, pixels.
-Files are opened as plain data only (weights_only): those with numpy arrays or images in them are refused.
+Files are opened as plain data only (weights_only), numpy's arrays, images and tensors in files of their
+own (of slime after 624b824, its tensor_store.py) by what stands for them (torch_stand_ins.py).
 """
 
 from __future__ import annotations

@@ -24,6 +24,12 @@ _LEFT_OUT: Final = frozenset(
 
 
 _TOPK: Final = ("rollout_topk_token_ids", "rollout_topk_log_probs")
+_IN_FILES: Final = Remark(
+    "topk_logprobs",
+    "the sampler's likeliest tokens are in files of their own",
+    "slime keeps them beside the dump, in a folder called *_r3_spill; they are not shown",
+    "note",
+)
 APART: Final = _LEFT_OUT | {*_TOPK}
 """Keys that are not taken as they are."""
 JOINED_BY: Final = "step, split and sample index (or position)"
@@ -75,6 +81,8 @@ def take_topk(builder: RecordBuilder, sample: Mapping[str, Any]) -> None:
     that fills a row of fewer; newer versions of slime record them (its train_data_utils.py@d92cb5d).
     """
     found = [sample.get(key) for key in _TOPK]
+    if any(isinstance(rows, dict) for rows in found):
+        builder.remarks.append(_IN_FILES)
     if not all(_is_rows(rows) for rows in found):
         return
     ids, logprobs = cast("list[list[list[Any]]]", found)

@@ -1,9 +1,9 @@
 """torch.save files (.pt) of plain data and tensors. Nothing in them is ever run.
 
-They are opened by `torch.load(weights_only=True)` alone, which refuses anything but plain data and
-tensors; versions of torch in which that can be got round are refused. torch is imported when the first
-such file is read, and nowhere else in the board. To recognise one, the names in it are taken from its
-pickle's text opcodes, without loading it.
+They are opened by `torch.load(weights_only=True)` alone, which refuses anything but plain data, tensors
+and what something harmless stands for (torch_stand_ins.py); versions of torch in which that can be got
+round are refused. torch is imported when the first such file is read, and nowhere else in the board. To
+recognise one, the names in it are taken from its pickle's text opcodes, without loading it.
 """
 
 from __future__ import annotations
@@ -14,11 +14,13 @@ import re
 import zipfile
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from threading import Lock
 from typing import Any, Final, cast
 
 from board.readers.lines import Line, read_bytes
 from board.readers.locations import Location, binary
 from board.readers.sources import LFS_REASON, DamagedError, Row, Source, lfs_pointer
+from board.readers.torch_stand_ins import STAND_INS, StandIn
 
 _HEAD_BYTES: Final = 1 << 16
 _MOST_NAMES: Final = 64
@@ -29,6 +31,12 @@ _SAFE: Final[tuple[int, int]] = (2, 10)
 2.10 it could corrupt memory, and so perhaps run code (CVE-2026-24747, GHSA-63cw-57p8-fm3p).
 """
 _VERSION: Final = re.compile(r"(\d+)\.(\d+)(?:\.0)?(a|b|rc|\.dev)?")
+
+_REFUSED: Final = re.compile(r"GLOBAL ([\w.]+)")
+_WITHOUT_HELP: Final = re.compile(
+    r"^Weights only load failed.*?WeightsUnpickler error: ", re.DOTALL
+)
+_TOLD: Final = Lock()
 
 
 class TorchFiles(Source):
@@ -92,14 +100,15 @@ def _loaded(path: Location, size: int, mtime_ns: int, inode: int) -> Mapping[str
     except ImportError:
         raise DamagedError("torch is not installed (pip install 'rollout-board[torch]')") from None
     _check(torch)
+    safe_globals = torch.serialization.safe_globals
     try:
-        with binary(path) as file:
+        # What torch is told of holds for the whole process until it is taken back.
+        with _TOLD, safe_globals(list(STAND_INS)), binary(path) as file:
             content = torch.load(file, map_location="cpu", weights_only=True)
     except OSError:
         raise
     except Exception as error:  # torch raises what the damaged part happens to raise
-        first = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
-        raise DamagedError(f"torch refuses it as plain data: {first}") from error
+        raise DamagedError(f"torch refuses it as plain data: {_refusal(error)}") from error
     try:
         plain = _plain(content, torch)
     except RecursionError:
@@ -107,6 +116,15 @@ def _loaded(path: Location, size: int, mtime_ns: int, inode: int) -> Mapping[str
     if not isinstance(plain, dict):
         raise DamagedError("it holds no mapping")
     return cast("Mapping[str, Any]", plain)
+
+
+def _refusal(error: Exception) -> str:
+    """What of a file torch does not open, in a few words."""
+    said = str(error)
+    if match := _REFUSED.search(said):
+        return f"it holds {match[1][:80]}, which is neither data nor a tensor and is never run"
+    lines = _WITHOUT_HELP.sub("", said).splitlines()
+    return lines[0][:120] if lines else type(error).__name__
 
 
 def _check(torch: Any) -> None:
@@ -124,15 +142,19 @@ def _check(torch: Any) -> None:
 
 
 def _plain(value: Any, torch: Any) -> Any:
-    """The value with tensors as lists of numbers."""
+    """The value with tensors as lists of numbers, and what something stands for in plain data."""
     if isinstance(value, torch.Tensor):
         return value.tolist()
+    if isinstance(value, StandIn):
+        return value.plain()
     if isinstance(value, dict):
         return {str(k): _plain(v, torch) for k, v in cast("dict[Any, Any]", value).items()}
     if isinstance(value, list | tuple):
         entries = cast("list[Any]", value)
         # Lists of numbers are long, and there is nothing to change in them.
-        flat = not any(isinstance(entry, torch.Tensor | dict | list | tuple) for entry in entries)
+        flat = not any(
+            isinstance(entry, torch.Tensor | StandIn | dict | list | tuple) for entry in entries
+        )
         return list(entries) if flat else [_plain(entry, torch) for entry in entries]
     return value
 

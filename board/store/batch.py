@@ -23,6 +23,7 @@ from board.core.options import ReadOptions
 from board.core.problems import Problem, ProblemLog
 from board.core.vocabulary import Vocabulary
 from board.readers.base import Event
+from board.readers.sources import DamagedError
 from board.store import segments
 from board.store.followed import digest
 from board.store.manifest import NO_RANK, Segment, Tail, short_header
@@ -45,7 +46,10 @@ class Work:
 
 @dataclass(slots=True)
 class FileRead:
-    """What a batch found in one file; failed: why it could not be read."""
+    """What a batch found in one file; failed: why it could not be read.
+
+    is_damaged: whether that lies in what the file holds.
+    """
 
     work: Work
     consumed: int
@@ -58,6 +62,7 @@ class FileRead:
     tail: Tail | None = None
     tail_rows: pa.Table | None = None
     failed: str | None = None
+    is_damaged: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +116,7 @@ def _parts(
         yield from index_shard(found.work.shard, options, vocabulary)
     except OSError as error:
         found.failed = error.strerror or str(error)
+        found.is_damaged = isinstance(error, DamagedError)
 
 
 class _Pending:

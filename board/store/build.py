@@ -143,8 +143,8 @@ class _Build:
             reason = "it ends in the middle: lines that should follow are missing"
             self._log.add(Problem(path, None, None, reason, "pack or copy it again"))
 
-    def _unreadable(self, path: str, reason: str) -> None:
-        hint = "was it moved or its permissions changed?"
+    def _unreadable(self, path: str, reason: str, is_damaged: bool = False) -> None:
+        hint = "" if is_damaged else "was it moved or its permissions changed?"
         self._log.add(Problem(path, None, None, f"can't be read: {reason}", hint))
 
     def _begin(self, path: str, file: LogFile) -> Rest:
@@ -268,7 +268,7 @@ class _Build:
             return
         file = self._found[state.path]
         if found.failed is not None:
-            self._unreadable(state.path, found.failed)
+            self._unreadable(state.path, found.failed, found.is_damaged)
         self._touch(found.tallies.values())
         if state.tail is not None:
             self._touch(state.tail.tallies.values())

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 import pytest
-from read_formats import opened, reasons, records
+from read_formats import DATA, opened, reasons, records
 from slime_files import ARRAYS, MILES, SLIME
 
 from board.core.records import Record
@@ -191,7 +191,38 @@ def test_a_dump_that_would_run_code_is_refused_and_named(tmp_path):
     torch.save({"rollout_id": 0, "samples": [sample]}, tmp_path / "rollout_data" / "0.pt")
     (run,) = [open_run(info) for info in discover(tmp_path).runs]
     assert run.rollout_count == 0
-    assert "torch refuses it as plain data" in reasons(run)[0][0]
+    (problem,) = run.problems
+    assert "torch refuses it as plain data: it holds exec, which is" in problem.reason
+    assert problem.hint == ""
+
+
+def test_a_dump_that_torch_can_not_take_is_refused_in_one_plain_line(tmp_path):
+    content = plain(SLIME / "rollout_data" / "0.pt")
+    (tmp_path / "rollout_data").mkdir()
+    torch.save(content, tmp_path / "rollout_data" / "0.pt", pickle_protocol=4)
+    (run,) = [open_run(info) for info in discover(tmp_path).runs]
+    ((reason, _),) = reasons(run)
+    assert "torch refuses it as plain data: Detected pickle protocol 4" in reason
+    assert "\x1b" not in reason
+
+
+def test_tensors_that_slime_keeps_in_files_of_their_own_cost_their_dump_nothing():
+    run = open_run(discover(DATA / "slime" / "spilled").runs[0])
+    with torch.serialization.safe_globals([(Spilled, "slime.utils.tensor_store.DiskTensorRef")]):
+        samples = plain(DATA / "slime" / "spilled" / "rollout_data" / "0.pt")["samples"]
+    for record, sample in zip(records(run), samples, strict=True):
+        assert_tokens(record, sample["tokens"], sample["response_length"])
+        assert isinstance(sample["rollout_topk_token_ids"], Spilled)
+        assert (record.scores["reward"], record.texts["response"]) == (
+            sample["reward"],
+            sample["response"],
+        )
+        assert not {"topk_ids", "rollout_routed_experts"} & record.extras.keys()
+    assert reasons(run) == [("the sampler's likeliest tokens are in files of their own", 2)]
+
+
+class Spilled:
+    """What a dump says of a tensor in a file of its own."""
 
 
 def test_without_torch_the_dumps_are_named_with_what_to_install(monkeypatch, tmp_path):
