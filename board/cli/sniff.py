@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any, Final
 
@@ -53,6 +54,16 @@ def _print(path: Location, found: SniffedFolder) -> None:
         output.say(f"{path} holds no file whose name says that it may be a log")
 
 
+def _passed_over(file: Sniffed) -> Iterator[tuple[str, str]]:
+    """Why readers passed the file over, those of other kinds of files together."""
+    others = [reader for reader, reason in file.readers.items() if reason.startswith("reads ")]
+    for reader, reason in file.readers.items():
+        if reader not in others:
+            yield f"  {reader}", reason
+    if others:
+        yield "  of other kinds of files", ", ".join(others)
+
+
 def _print_file(file: Sniffed) -> None:
     verdict = f"{file.title} ({file.reader})" if file.reader else "not recognised"
     print(output.one_line(f"{file.path}: {verdict}"))
@@ -65,7 +76,7 @@ def _print_file(file: Sniffed) -> None:
         ("first error", file.first_error if file.first_error != file.reason else ""),
         ("mapping", "" if file.mapping is None else str(file.mapping)),
         ("not found", ", ".join(file.missing)),
-        *((f"  {reader}", reason) for reader, reason in file.readers.items()),
+        *_passed_over(file),
     ]
     for name, text in said:
         if text:

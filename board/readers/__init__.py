@@ -139,7 +139,7 @@ def recognise(
     for reader in READERS if mapping is None else (mapping, *READERS):
         if source in reader.sources and reader.recognises(head):
             return reader, ""
-    if source is JSON_LINES and (told := known_as(head)):
+    if source in (JSON_LINES, JSON_DOCUMENT) and (told := known_as(head)):
         return None, f"its records {told}"
     keys = ", ".join(sorted({key for record in head.records for key in record})[:8])
     formats = ", ".join(reader.title for reader in READERS if source in reader.sources)

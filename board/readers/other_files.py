@@ -14,6 +14,8 @@ def known_as(head: Head) -> str:
         return "say where those of another file begin: it is its index, and holds no rollouts"
     if all(record.keys() >= {"trace_id", "info", "branches"} for record in head.records):
         return "say what was learned of traces later: they are read with the traces themselves"
+    if all(record.keys() >= {"num_examples", "rollouts_per_example"} for record in head.records):
+        return "say how an evaluation was run: they are read with the results.jsonl beside them"
     if all(_is_numbers(record) for record in head.records):
         keys = ", ".join(sorted({key for record in head.records for key in record})[:8])
         return f"are numbers alone ({keys}): they are metrics, not rollouts"

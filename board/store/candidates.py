@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Final
 
 from board.core.problems import Problem, Severity
@@ -18,8 +19,11 @@ from board.store.mappings import Mappings
 from board.store.packed import PACKED_SUFFIXES
 
 NOT_READ: Final = (".jsonl.zip", ".jsonl.bz2", ".jsonl.xz")
+PICKLES: Final = (".pkl", ".pickle")
+_DUMPED: Final = re.compile(r"(global_step_[0-9]+_training_input|step_[0-9]+)\.pkl")
+"""What SkyRL and ROLL call the pickles that they dump. Others lie beside logs, many, for other ends."""
 _SUFFIXES: Final = tuple(suffix for source in SOURCES for suffix in source.suffixes)
-_LOOKED_AT: Final = (*_SUFFIXES, *PACKED_SUFFIXES, *NOT_READ)
+_LOOKED_AT: Final = (*_SUFFIXES, *PACKED_SUFFIXES, *NOT_READ, *PICKLES)
 MOST_FILES: Final = 100_000
 """Log files under one root; the cost of looking at each, a few times a minute, has to end somewhere."""
 
@@ -47,7 +51,7 @@ def candidates(root: Path, left_out: list[Problem], mappings: Mappings) -> Itera
                 continue
             path = Path(folder, name)
             own = mappings.of(path)
-            if is_worth_a_look(path) or (own is not None and layout_match(own.layout, path)):
+            if _is_worth_a_look(path) or (own is not None and layout_match(own.layout, path)):
                 yield path
 
 
@@ -77,7 +81,12 @@ def may_be_log(location: RemoteLocation, mappings: Mappings) -> bool:
         return False
     own = mappings.of(location)
     by_mapping = own is not None and layout_match(own.layout, pure_path(location)) is not None
-    return by_mapping or is_worth_a_look(pure_path(location))
+    return by_mapping or _is_worth_a_look(pure_path(location))
+
+
+def _is_worth_a_look(path: PurePath) -> bool:
+    is_pickle = path.name.lower().endswith(PICKLES)
+    return _DUMPED.fullmatch(path.name) is not None if is_pickle else is_worth_a_look(path)
 
 
 def object_beside(path: Location, name: str) -> Sequence[RemoteLocation]:

@@ -18,7 +18,7 @@ from board.readers.mapping import MappingReader
 from board.readers.objects import state_of
 from board.readers.remote import RemoteLocation, RemoteStat
 from board.readers.sources import LFS_REASON, DamagedError, lfs_pointer
-from board.store.candidates import MOST_FILES, NOT_READ
+from board.store.candidates import MOST_FILES, NOT_READ, PICKLES
 from board.store.log_file import AT_REST_SECONDS, LogFile
 from board.store.packed import head_lines, is_packed
 
@@ -36,6 +36,9 @@ def look_at(path: Location, root: Location, mapping: MappingReader | None) -> Lo
         return _note(path, "it is a link that leads outside the root")
     if path.name.lower().endswith(NOT_READ):
         return _note(path, "only .gz and .zst are unpacked", "unpack it")
+    if path.name.lower().endswith(PICKLES):
+        reason = "it is a pickle, which is never opened: that would run what is in it"
+        return _note(path, reason, "let training write .jsonl, .parquet, or .pt of plain data")
     if isinstance(path, Path) and not path.is_file():
         return _note(path, "it is no regular file", "a log file")
     listed = path.listed if isinstance(path, RemoteLocation) else None

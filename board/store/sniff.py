@@ -23,7 +23,7 @@ from board.readers.suggestion import suggested_mapping
 from board.readers.text_files import TEXT
 from board.readers.torch_files import TORCH
 from board.readers.yaml_files import YAML
-from board.store.candidates import candidates, listed, may_be_log, object_beside
+from board.store.candidates import PICKLES, candidates, listed, may_be_log, object_beside
 from board.store.log_file import LogFile
 from board.store.looks import LEFT_OUT, first_lines, look_at
 from board.store.mappings import FILE_NAME, Mappings
@@ -134,7 +134,7 @@ def _sniffed(path: Location, mappings: Mappings) -> Sniffed:
     found = look_at(path, mappings.root, own)
     plain = Sniffed(
         path,
-        _KINDS[source_of(path).like],
+        _kind(path),
         layouts=tuple(_layouts(path, own)),
         mapping=None if own is None else mappings.paths[own.name],
     )
@@ -165,6 +165,17 @@ def _sniffed(path: Location, mappings: Mappings) -> Sniffed:
         readers=dict(_reasons(path, head, own)) if is_unknown else {},
         suggested=suggested_mapping(head) if is_unknown else None,
     )
+
+
+def _kind(path: Location) -> str:
+    """What its name says of a file; JSON lines are what any other name is tried as."""
+    if path.name.lower().endswith(PICKLES):
+        return "pickle"
+    source = source_of(path)
+    tried = (
+        "" if source.takes(path) else f", though {path.suffix or 'its name'} is none of its names"
+    )
+    return _KINDS[source.like] + tried
 
 
 def _head(path: Location) -> tuple[Head, str]:

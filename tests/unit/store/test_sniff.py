@@ -13,6 +13,7 @@ from board import cli
 from board.errors import NotFoundError
 from board.readers import READERS
 from board.readers.base import Head
+from board.readers.sources import JSON_LINES
 from board.readers.suggestion import suggested_mapping
 from board.store.discovery import discover
 from board.store.sniff import sniff
@@ -66,12 +67,45 @@ def test_the_verdict_is_that_of_discovery():
         ("x.jsonl", "", "empty"),
         ("x.parquet", "text, which is no table", "no Parquet file"),
         ("x.jsonl.xz", "x", "only .gz and .zst are unpacked"),
+        ("x.pkl", "x", "it is a pickle, which is never opened"),
     ],
 )
 def test_what_can_not_be_read_is_named(tmp_path, name, content, said):
     found = only(write(tmp_path / name, content))
     assert found.reader is None
     assert said in found.reason
+
+
+def test_pickles_that_trainers_dump_are_named_and_others_passed_over(tmp_path):
+    for name in ("dumped_data/global_step_3_training_input.pkl", "train/step_000003.pkl", "a.pkl"):
+        write(tmp_path / name, "x")
+    files = sniff(tmp_path).files
+    assert [file.path.name for file in files] == [
+        "global_step_3_training_input.pkl",
+        "step_000003.pkl",
+    ]
+    assert {file.kind for file in files} == {"pickle"}
+    left_out = {problem.path: problem.severity for problem in discover(tmp_path).left_out}
+    assert left_out == {
+        "dumped_data/global_step_3_training_input.pkl": "note",
+        "train/step_000003.pkl": "note",
+    }
+
+
+def test_what_an_evaluation_was_run_with_is_named_with_what_it_belongs_to():
+    metadata = next((DATA / "verifiers").rglob("metadata.json"))
+    assert "read with the results.jsonl beside" in only(metadata).reason
+
+
+def test_a_file_of_an_odd_name_is_said_to_be_one(tmp_path):
+    assert only(write(tmp_path / "x.md", "# Notes\n")).kind.startswith("JSON lines, though .md")
+
+
+def test_readers_of_other_kinds_of_files_are_named_in_one_line(tmp_path, capsys):
+    cli.main(["sniff", str(write(tmp_path / "x.jsonl", {"loss": "1.0"}))])
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "other kinds" in line]
+    others = set(line.partition(": ")[2].split(", "))
+    assert others == {r.name for r in READERS if JSON_LINES not in r.sources}
 
 
 def test_the_first_bad_line_of_a_log_is_told_beside_its_reader(tmp_path):
