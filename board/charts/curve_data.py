@@ -31,7 +31,8 @@ _EDGES: Final[dict[str, tuple[tuple[str, str, str], ...]]] = {
 class CurveOptions:
     """How curves are drawn; every choice applies to the mean and to its band alike.
 
-    band: "std" is mean ± std_scale * standard deviation; "quantiles" 5-95 % and 25-75 %; "minmax"
+    band: "std" is mean ± std_scale * standard deviation, no further than the smallest and the
+        largest rollout of the step; "quantiles" 5-95 % and 25-75 %; "minmax"
         the smallest and largest rollout of each step. All are over the rollouts of one step.
     smoothing: s in 0..0.99, see `smoothed`.
     pick: of several series, the pointer finds the one nearest to it, so that a click is of that one;
@@ -154,7 +155,11 @@ def _band_edges(
     """(lower, upper, words) of each band, the widest first; edges are NaN where the mean is."""
     if options.band == "std" and f"{stem}_std" in steps:
         reach = options.std_scale * _column(steps, f"{stem}_std")
-        return [(mean - reach, mean + reach, f"± {options.std_scale:g} std")]
+        # No rollout lies beyond: a skewed metric that is never negative would seem to be.
+        least, most = (_column(steps, f"{stem}_{name}") for name in ("q00", "q100"))
+        low = np.maximum(mean - reach, np.nan_to_num(least, nan=-np.inf))
+        high = np.minimum(mean + reach, np.nan_to_num(most, nan=np.inf))
+        return [(low, high, f"± {options.std_scale:g} std")]
     return [
         (_column(steps, f"{stem}_{low}"), _column(steps, f"{stem}_{high}"), words)
         for low, high, words in _EDGES.get(options.band, ())

@@ -97,7 +97,8 @@ def curve(
     if len(drawn) > 1:
         show_legend_above(figure)
     every = [table["step"].to_numpy(np.int64) for table in (steps, *tables[len(found) :])]
-    _finish_axes(figure, np.concatenate(every), options)
+    is_share = bool(found) and all(one.unit == "share" for one in found)
+    _finish_axes(figure, np.concatenate(every), options, is_share=is_share)
     if options.pick and len(drawn) > 1:
         figure.update_layout(hovermode="closest", hoverdistance=-1)
     if not options.log and not any(_reaches_below_zero(one) for one in drawn):
@@ -240,11 +241,15 @@ def _line_trace(one: Drawn, ink: str, legend: dict[str, str]) -> go.Scatter:
     )
 
 
-def _finish_axes(figure: go.Figure, steps: npt.NDArray[np.int64], options: CurveOptions) -> None:
+def _finish_axes(
+    figure: go.Figure, steps: npt.NDArray[np.int64], options: CurveOptions, *, is_share: bool
+) -> None:
     fit_step_axis(figure, steps)
     if options.log:
         figure.update_yaxes(type="log", tickformat="~g")
-    elif options.shift_to_zero:
+    elif is_share:
+        figure.update_yaxes(tickformat=".0%")
+    if options.shift_to_zero and not options.log:
         figure.update_yaxes(zeroline=True)
 
 

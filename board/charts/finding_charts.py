@@ -35,12 +35,12 @@ def findings_chart(
     drawn = [f for f in drawn if f.title in titles]
     if not drawn:
         return None
-    figure = new_figure(dark=dark, height=_ROW_HEIGHT * len(titles) + 60)
+    figure = new_figure(dark=dark, height=_ROW_HEIGHT * len(titles) + 72)
     for severity, colours in SEVERITY_COLOURS.items():
         _add(figure, [f for f in drawn if f.severity == severity], colours[dark], last - first)
     margin = max((last - first) * 0.015, 0.6)
     figure.update_xaxes(range=[first - margin, last + margin], tickformat="d")
-    figure.update_xaxes(title={"text": "step", "standoff": 4})
+    figure.update_xaxes(title={"text": "step", "standoff": 14})
     figure.update_yaxes(
         categoryorder="array",
         categoryarray=[safe_name(title, 48) for title in reversed(titles)],

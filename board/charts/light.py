@@ -7,13 +7,15 @@ The figures stay what they are; this tells a small renderer what stands in them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import plotly.graph_objects as go
 
 from board.charts.curves import RECORDED_WIDTH
 from board.charts.layout import notes_of
+
+_HEADROOM: Final = 0.055
 
 
 class LightCurve(NamedTuple):
@@ -43,26 +45,36 @@ def light(figure: go.Figure) -> LightCurve:
             "zero": layout.yaxis.zerolinecolor,
         },
         "x": {"range": _numbers(layout.xaxis.range), "ticks": _numbers(layout.xaxis.tickvals)},
-        "y": _value_axis(layout.yaxis),
+        "y": _value_axis(layout.yaxis, [one.y for one in traces]),
         "lines": [_line(one) for one in traces if one.mode == "lines+markers"],
         "shapes": [_shape(one) for one in traces if one.mode == "lines"],
     }
     return LightCurve(chart, notes_of(figure))
 
 
-def _value_axis(axis: Any) -> dict[str, Any]:
+def _value_axis(axis: Any, drawn: list[Any]) -> dict[str, Any]:
     ends = _numbers(axis.range)
     log = axis.type == "log"
+    percent = (axis.tickformat or "").endswith("%")
+    if percent and not ends and _is_one_share(drawn):
+        ends = [0.0, 1.0 + _HEADROOM]
     return {
         "log": log,
         "range": [10**end for end in ends if end is not None] if ends and log else ends,
-        "percent": (axis.tickformat or "").endswith("%"),
+        "percent": percent,
         "nonnegative": axis.rangemode == "nonnegative",
         "zeroline": bool(axis.zeroline),
         "labels": axis.showticklabels is not False,
         "exponent": axis.exponentformat == "e",
         "digits": bool(axis.separatethousands),
     }
+
+
+def _is_one_share(drawn: list[Any]) -> bool:
+    """Whether all that is drawn is one share: its own height tells nothing, that on the scale does."""
+    known = np.concatenate([np.asarray(values, np.float64) for values in drawn] or [np.array([])])
+    known = known[np.isfinite(known)]
+    return len(known) > 0 and np.ptp(known) == 0 and 0 <= known[0] <= 1
 
 
 def _line(trace: Any) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from board.store.discovery import (
 )
 from board.store.narrowed import NarrowedRun
 from board.store.run import OpenOptions, Run
-from board.views import _cached, _live, _part_of_run, _run_summary, _state
+from board.views import _cached, _live, _part_of_run, _problems, _run_summary, _state
 from board.views._text import one_line, plain
 
 BUNDLED: Final = Path(__file__).parents[2] / "rollout_samples"
@@ -209,23 +209,18 @@ def _show_nothing(message: str) -> None:
 
 def _show_no_runs(found: Discovery) -> None:
     st.info(
-        f"No rollout log was found under {plain(found.root)}. A run is a folder with .jsonl files of "
-        "the formats named in the README.",
+        f"No rollout log was found under {plain(found.root)}. A run is a folder with files of one of "
+        "the formats that docs/formats.md names; `rollout-board sniff PATH` says why a file is none.",
         icon=":material/search_off:",
     )
     if found.left_out:
         st.caption("These files were looked at and left out:")
-        rows = [{"file": p.path, "why": p.reason, "what to do": p.hint} for p in found.left_out]
-        st.dataframe(rows, hide_index=True)
+        _problems.table(found.left_out)
 
 
 def _show_empty_run(run: Run) -> None:
     st.warning(
         f"{plain(run.info.name)} holds no usable rollout yet.", icon=":material/hourglass_empty:"
     )
-    rows = [
-        {"where": p.where, "why": p.reason, "what to do": p.hint, "lines": p.count}
-        for p in run.problems
-    ]
-    if rows:
-        st.dataframe(rows, hide_index=True)
+    if run.problems:
+        _problems.table(run.problems)

@@ -24,7 +24,7 @@ from board.core.log_checks import (
 from board.core.problems import count_of
 from board.store.build import shown_path
 from board.store.run import Run
-from board.views import _badge, _cached, _cached_looks, _page, _reading, _sidebar, _state
+from board.views import _badge, _cached, _cached_looks, _page, _problems, _reading, _sidebar, _state
 from board.views._text import plain, size
 
 _OLD_COLUMNS: Final = (
@@ -32,13 +32,6 @@ _OLD_COLUMNS: Final = (
     *("k3_mean", "entropy_mean", "group_id", "finish_reason", "prompt", "response"),
 )
 _MOST_OLD: Final = 2000
-_WORDS = {
-    "lost": "not shown",
-    "partial": "shown, a value left out",
-    "note": "shown, for your information",
-}
-
-
 # State -> icon, colour, and how its line begins.
 _STATES: Final[Mapping[State, tuple[str, str, str]]] = {
     "good": (":material/check_circle:", "green", ""),
@@ -155,7 +148,8 @@ def _checks(run: Run, digests: tuple[Digest, ...]) -> None:
 def _lines(run: Run) -> Check:
     lost, partial = count_of(run.problems, "lost"), count_of(run.problems, "partial")
     if not lost and not partial:
-        return Check("Lines", "good", f"every line of {len(run.info.files):,} files was read")
+        files = "1 file" if len(run.info.files) == 1 else f"{len(run.info.files):,} files"
+        return Check("Lines", "good", f"every line of {files} was read")
     words = f"{lost:,} lines or files are not shown; {partial:,} rollouts are shown with a value left out"
     return Check("Lines", "bad", f"{words}; see below")
 
@@ -175,30 +169,11 @@ def _line(run: Run, check: Check) -> None:
             _go("rollouts", f"Step {step}", step=step, index=0, token=None, scope="step")
 
 
-def _problems(run: Run) -> None:
+def _found(run: Run) -> None:
     if not run.problems:
         return
-    rows = [
-        {
-            "effect": _WORDS[problem.severity],
-            "where (first)": problem.where,
-            "field": problem.field,
-            "what was found": problem.reason,
-            "expected, or what to do": problem.hint,
-            "lines": problem.count,
-        }
-        for problem in run.problems
-    ]
     st.markdown("#### What was found")
-    st.dataframe(
-        pd.DataFrame(rows),
-        hide_index=True,
-        placeholder="–",
-        column_config={
-            "what was found": st.column_config.TextColumn(width="large"),
-            "expected, or what to do": st.column_config.TextColumn(width="large"),
-        },
-    )
+    _problems.table(run.problems)
 
 
 def _left_out(run: Run) -> None:
@@ -302,7 +277,7 @@ def _render() -> None:
     _checks(run, digests)
     _left_out(run)
     _superseded(run)
-    _problems(run)
+    _found(run)
     _growing(run)
     _files(run)
     _settings(run)

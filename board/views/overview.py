@@ -174,7 +174,8 @@ def _choose_band() -> None:
         key="band",
         format_func=lambda name: _BANDS[name],
         width=190,
-        help="Spread over the rollouts of a step.",
+        help="Spread over the rollouts of a step. mean ± std ends at the smallest and the largest of "
+        "them: what is never negative is never drawn so.",
         persist_state="session",
     )
     st.number_input(

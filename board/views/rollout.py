@@ -114,7 +114,8 @@ def _texts(opened: OpenRollout) -> None:
         st.columns(len(texts), gap="small"), texts.items(), strict=True
     ):
         with column:
-            st.markdown(f"**{titles[name]}** :gray[{len(text):,} characters]")
+            letters = "1 character" if len(text) == 1 else f"{len(text):,} characters"
+            st.markdown(f"**{titles[name]}** :gray[{letters}]")
             if text:
                 st.code(text, language=None, wrap_lines=True, height=height)
             else:

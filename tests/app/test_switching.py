@@ -126,8 +126,8 @@ def test_a_folder_without_a_readable_run_gets_a_message(
     assert str(root) in said
     if case in ("others", "broken", "zero bytes"):
         assert len(table(app)) == 1
-        assert "x.jsonl" in str(table(app)) or "notes.jsonl" in str(table(app))
-        assert all(table(app)["why"].str.len() > 0)
+        assert table(app)["where (first)"].str.contains("x.jsonl|notes.jsonl").all()
+        assert all(table(app)["what was found"].str.len() > 0)
 
 
 def test_a_run_without_a_usable_rollout_says_why(open_app: OpenApp, tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_a_run_without_a_usable_rollout_says_why(open_app: OpenApp, tmp_path: Pa
     assert_sound(app)
     assert "holds no usable rollout yet" in texts(app)
     assert table(app)["lines"].tolist() == [3]
-    assert "step" in table(app)["why"].iloc[0]
+    assert "step" in table(app)["what was found"].iloc[0]
 
 
 def test_good_rows_show_beside_broken_ones_which_are_counted(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ from shown import OpenApp, assert_sound, choice, go_to, query, table, texts
 from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import NumberInput
 from written_logs import write_lines
+
+SAMPLES = Path(__file__).parents[2] / "rollout_samples"
 
 
 def limit(app: AppTest, label: str) -> NumberInput:
@@ -99,6 +102,15 @@ def test_the_column_picker_decides_what_is_shown(open_app: OpenApp, logs: Path) 
     assert "grad_norm" not in table(app)
     app.multiselect(key="cols").set_value(["grad_norm", "reward"]).run()
     assert list(table(app).columns) == ["grad_norm", "reward"]
+
+
+@pytest.mark.parametrize("run", ["grpo_arithmetic", "ppo_critic"])
+def test_the_usual_columns_fit_beside_each_other(open_app: OpenApp, run: str) -> None:
+    app = open_app(SAMPLES, "rollouts", run=run)
+    told = json.loads(app.dataframe[0].proto.columns)
+    shown = list(table(app).columns)
+    assert 1080 <= sum(told[name]["width"] for name in shown) <= 1090
+    assert {"reward", "k3_mean", "response_tokens", "response"} <= set(shown)
 
 
 def test_reward_parts_stand_beside_the_reward(open_app: OpenApp, logs: Path) -> None:

@@ -65,6 +65,30 @@ def test_band_is_mean_plus_and_minus_k_standard_deviations() -> None:
     assert [edges_at(band, s) for s in range(3)] == [[0, 2], [1, 3], [3, 5]]
 
 
+def test_a_band_of_deviations_ends_at_the_smallest_and_the_largest_rollout() -> None:
+    figure = draw(table([1.0, 2.0], std=50.0))
+    (band,) = bands_of(figure)
+    assert [edges_at(band, s) for s in range(2)] == [[-2, 4], [-1, 5]]
+
+
+def test_a_band_of_what_is_never_negative_is_never_negative() -> None:
+    steps = table([0.01, 0.02], std=0.3)
+    steps["reward_q00"] = 0.0
+    (band,) = bands_of(draw(steps))
+    assert [edges_at(band, s)[0] for s in range(2)] == [0, 0]
+
+
+def test_a_step_without_a_deviation_has_no_band() -> None:
+    assert bands_of(draw(table([1.0, 2.0], std=NAN))) == []
+
+
+def test_shares_have_an_axis_in_percent() -> None:
+    series = Series("is_truncated", "Truncated", unit="share")
+    figure = curve(table([0.0, 0.2], stem="is_truncated"), [series], dark=False)
+    assert figure.layout.yaxis.tickformat == ".0%"
+    assert draw(table([0.0, 0.2])).layout.yaxis.tickformat is None
+
+
 @pytest.mark.parametrize(
     ("band", "reaches"), [("quantiles", [2, 1]), ("minmax", [3]), ("none", [])]
 )

@@ -77,6 +77,17 @@ def test_few_steps_are_the_only_ticks() -> None:
     assert many["x"]["ticks"] is None
 
 
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+def test_one_share_throughout_stands_on_the_scale_of_all_shares(share: float) -> None:
+    truncated = Series("reward", "Truncated", unit="share")
+    chart, _ = light(curve(table([share] * 3), [truncated], CurveOptions("none"), dark=False))
+    low, high = chart["y"]["range"]
+    assert low == 0
+    assert 1 < high < 1.1
+    other, _ = light(curve(table([share] * 3), [REWARD], CurveOptions("none"), dark=False))
+    assert other["y"]["range"] is None
+
+
 def test_a_run_without_a_recorded_value_is_a_chart_with_a_note() -> None:
     chart, notes = light(curve(table([NAN, NAN]), [REWARD], dark=False))
     assert chart["y"]["labels"] is False

@@ -1,0 +1,66 @@
+"""What a log holds that could not be used, as a table whose texts are read whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import pandas as pd
+import streamlit as st
+
+from board.core.problems import Problem, Severity
+
+_EFFECTS: Final[Mapping[Severity, str]] = {
+    "lost": "not shown",
+    "partial": "shown, a value left out",
+    "note": "shown, for your information",
+}
+# Texts wrap in rows of more than one line; together the widths are a page of 1440 pixels.
+_LINE: Final = 21
+_LETTERS: Final = 6.4
+_MOST_LINES: Final = 6
+_WIDTHS: Final = {
+    "effect": 120,
+    "where (first)": 190,
+    "field": 90,
+    "what was found": 330,
+    "what was expected, or what to do": 290,
+    "lines": 60,
+}
+
+
+def table(problems: Iterable[Problem]) -> None:
+    """Draws one row for each kind of trouble; columns that say nothing are left out."""
+    rows: list[dict[str, Any]] = [
+        {
+            "effect": _EFFECTS[problem.severity],
+            "where (first)": problem.where,
+            "field": problem.field,
+            "what was found": problem.reason,
+            "what was expected, or what to do": problem.hint or None,
+            "lines": problem.count,
+        }
+        for problem in problems
+    ]
+    frame = pd.DataFrame(rows).dropna(axis="columns", how="all")
+    tall = max(_lines(row[name], name) for row in rows for name in _WIDTHS)
+    height = _LINE * min(tall, _MOST_LINES) + 16
+    st.dataframe(
+        frame,
+        hide_index=True,
+        placeholder="–",
+        row_height=height,
+        height=min(height * len(rows) + 40, 640),
+        column_config={
+            name: st.column_config.TextColumn(width=width)
+            if name != "lines"
+            else st.column_config.NumberColumn(width=width, format="localized")
+            for name, width in _WIDTHS.items()
+            if name in frame
+        },
+    )
+
+
+def _lines(value: object, name: str) -> int:
+    """Lines that a text takes in its column, about."""
+    return 1 + int(len(str(value)) * _LETTERS // (_WIDTHS[name] - 16))
