@@ -1,13 +1,18 @@
 """How fast logs of texts are scanned, beside `orjson.loads` of each line of the same file.
 
     python benchmarks/scan_text.py [--megabytes 60] [--rounds 7] [--reader verl] [--lines '5 kB']
+    python benchmarks/scan_text.py --build --megabytes 200 --rounds 3 [--reader verl] [--lines '5 kB']
 
-Writes logs of the shape of verl's, verifiers' and TRL's, and reads each in turn, in one process: with a
-loop that parses every line and keeps nothing; with the board's scan, which makes the table's rows
+Writes logs of the shape of verl's, verifiers' and TRL's, and reads each in turn. The first way in one
+process: with a loop that parses every line and keeps nothing; with the board's scan, which makes the table's rows
 (`scan`); and with the scan as an index is made, its rows written to disk (`index`). What counts is CPU
 time, the smallest of all rounds, and its ratio: 1 is as fast as the loop. The numbers and texts in the
 logs mean nothing. TRL's log is Parquet, in files of 1,024 rows: there `orjson.loads` of each line means
 the same rows as lines of JSON, which nobody has on disk, while the board has to unpack the tables.
+
+With --build it measures what a user waits for: seconds on the clock from after the imports until the
+index is made, table of steps and all, as the board makes it by itself, and of the loop over the same
+file, each time in a new process, in turn.
 """
 
 from __future__ import annotations
@@ -16,11 +21,16 @@ import argparse
 import json
 import os
 import platform
+import shutil
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
+from itertools import islice
 from pathlib import Path
+from statistics import median
 from typing import Any, Final
 
 import numpy as np
@@ -30,6 +40,8 @@ import pyarrow.parquet as pq
 
 from board.core.options import ReadOptions
 from board.store.batch import Work, index_batch
+from board.store.discovery import discover
+from board.store.run import Follower
 from board.store.scan import index_shard
 from board.store.shard import Shard
 from board.store.storage import FolderStorage
@@ -39,7 +51,9 @@ _PIECES: Final = (
     *("\\frac{45}{3}", "\\( 15 + 9 = 24 \\)", '"two"', "it’s", "\n\n", "\n", "has", "bought", "a"),
 )
 _CHARS: Final = {
+    "0.5 kB": ((50, 150), (50, 350)),
     "1 kB": ((100, 400), (100, 800)),
+    "3 kB": ((300, 900), (500, 4300)),
     "5 kB": ((500, 1500), (1000, 7000)),
     "20 kB": ((1000, 5000), (6000, 26_000)),
 }
@@ -54,6 +68,15 @@ _NOT_ASCII: Final = 0.2
 _TABLE_ROWS: Final = 1024
 _GROUP: Final = 8
 _STEP: Final = 128
+
+_SCAN_HEADS: Final = (
+    *("reader", "kB a line", "loop: CPU us a line (MB/s)", "scan", "index"),
+    *("loop / scan", "loop / index"),
+)
+_BUILD_HEADS: Final = (
+    *("reader", "kB a line", "MB", "loop, s (slowest)", "build", "loop, MB/s", "build"),
+    "loop / build",
+)
 
 Rollout = dict[str, Any]
 
@@ -158,8 +181,9 @@ _NAMES: Final = {"verl": "{}.jsonl", "verifiers": "results.jsonl"}
 
 def write(folder: Path, reader: str, lines: str, megabytes: int) -> tuple[Path, list[Path], int]:
     """The lines for the loop, the files for the board, and how many rollouts are in each."""
-    folder.mkdir(parents=True)
-    path = folder / _NAMES.get(reader, "rows.jsonl").format(1)
+    run = folder / "run"
+    run.mkdir(parents=True)
+    path = run / _NAMES[reader].format(1) if reader in _NAMES else folder / "rows.jsonl"
     size = rows = 0
     with path.open("wb") as file:
         for rollout in _SHAPES[reader](lines):
@@ -167,18 +191,18 @@ def write(folder: Path, reader: str, lines: str, megabytes: int) -> tuple[Path, 
             rows += 1
             if size >= megabytes * 1_000_000:
                 break
-    return path, _tables(folder, path) if reader == "trl" else [path], rows
+    return path, _tables(run, path) if reader == "trl" else [path], rows
 
 
-def _tables(folder: Path, lines: Path) -> list[Path]:
+def _tables(run: Path, lines: Path) -> list[Path]:
     """The lines as the Parquet files that TRL writes, by pandas."""
-    rows = [orjson.loads(line) for line in lines.read_bytes().splitlines()]
+    (run / "completions").mkdir()
     found: list[Path] = []
-    for number, start in enumerate(range(0, len(rows), _TABLE_ROWS), start=1):
-        path = folder / f"completions/completions_{number:05d}.parquet"
-        path.parent.mkdir(exist_ok=True)
-        pq.write_table(pa.Table.from_pylist(rows[start : start + _TABLE_ROWS]), path)
-        found.append(path)
+    with lines.open("rb") as file:
+        while rows := [orjson.loads(line) for line in islice(file, _TABLE_ROWS)]:
+            path = run / f"completions/completions_{len(found) + 1:05d}.parquet"
+            pq.write_table(pa.Table.from_pylist(rows), path)
+            found.append(path)
     return found
 
 
@@ -236,6 +260,43 @@ def measure(folder: Path, reader: str, lines: str, megabytes: int, rounds: int) 
     return f"| {reader} | {size / rows / 1000:.1f} | {' | '.join((*cells, *ratios))} |"
 
 
+def build(run: Path) -> int:
+    """The index as the board makes it."""
+    return len(Follower(persist=True).run(discover(run).runs[0]).steps)
+
+
+def seconds(engine: str, path: Path) -> float:
+    """On the clock, of one engine in a new process."""
+    shutil.rmtree(path / ".rollout-board", ignore_errors=True)
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    command = [sys.executable, __file__, "--engine", engine, "--path", str(path)]
+    said = subprocess.run(command, stdout=subprocess.PIPE, check=True, env=environment).stdout
+    return float(said)
+
+
+def measure_build(folder: Path, reader: str, lines: str, megabytes: int, rounds: int) -> str:
+    """One row of the table: seconds on the clock, medians and the slowest."""
+    path, _, rows = write(folder, reader, lines, megabytes)
+    paths = {"loop": path, "build": folder / "run"}
+    took: dict[str, list[float]] = {engine: [] for engine in paths}
+    for _ in range(rounds):
+        for engine, of in paths.items():
+            took[engine].append(seconds(engine, of))
+    size = path.stat().st_size
+    middle = {engine: median(found) for engine, found in took.items()}
+    cells = [f"{middle[e]:.2f} ({max(took[e]):.2f})" for e in paths]
+    rates = [f"{size / 1e6 / middle[e]:.0f}" for e in paths]
+    head = f"| {reader} | {size / rows / 1000:.1f} | {size / 1e6:.0f}"
+    return f"{head} | {' | '.join((*cells, *rates))} | {middle['loop'] / middle['build']:.2f} |"
+
+
+def _engine(engine: str, path: Path) -> None:
+    run = loop if engine == "loop" else build
+    begun = time.perf_counter()
+    run(path)
+    print(time.perf_counter() - begun)
+
+
 def main() -> None:
     """Command line; see the module's docstring."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -243,19 +304,26 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--reader", choices=_SHAPES, action="append")
     parser.add_argument("--lines", choices=_CHARS, action="append")
+    parser.add_argument("--build", action="store_true", help="seconds until there is an index")
+    parser.add_argument("--engine", help=argparse.SUPPRESS)
+    parser.add_argument("--path", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args()
+    if args.engine:
+        _engine(args.engine, args.path)
+        return
     versions = ", ".join(f"{name} {version(name)}" for name in ("orjson", "pyarrow"))
     machine = f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"
-    print(f"{args.megabytes} MB each, smallest of {args.rounds} rounds; {machine}, {versions}\n")
-    print(
-        "| reader | kB a line | loop: CPU us a line (MB/s) | scan | index | loop / scan | loop / index |"
-    )
-    print("|---|---|---|---|---|---|---|")
+    which = "medians" if args.build else "smallest"
+    print(f"{args.megabytes} MB each, {which} of {args.rounds} rounds; {machine}, {versions}\n")
+    heads = _BUILD_HEADS if args.build else _SCAN_HEADS
+    print(f"| {' | '.join(heads)} |\n{'|---' * len(heads)}|")
     with tempfile.TemporaryDirectory() as temporary:
         for lines in args.lines or list(_CHARS):
             for reader in args.reader or list(_SHAPES):
                 folder = Path(temporary, lines, reader)
-                print(measure(folder, reader, lines, args.megabytes, args.rounds), flush=True)
+                one = measure_build if args.build else measure
+                print(one(folder, reader, lines, args.megabytes, args.rounds), flush=True)
+                shutil.rmtree(folder)
 
 
 if __name__ == "__main__":
