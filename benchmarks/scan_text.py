@@ -4,11 +4,12 @@
     python benchmarks/scan_text.py --build --megabytes 200 --rounds 3 [--reader verl] [--lines '5 kB']
 
 Writes logs of the shape of verl's, verifiers' and TRL's, and reads each in turn. The first way in one
-process: with a loop that parses every line and keeps nothing; with the board's scan, which makes the table's rows
-(`scan`); and with the scan as an index is made, its rows written to disk (`index`). What counts is CPU
-time, the smallest of all rounds, and its ratio: 1 is as fast as the loop. The numbers and texts in the
-logs mean nothing. TRL's log is Parquet, in files of 1,024 rows: there `orjson.loads` of each line means
-the same rows as lines of JSON, which nobody has on disk, while the board has to unpack the tables.
+process: with a loop that parses every line and keeps nothing; with the board's scan, which makes the
+table's rows (`scan`); and with the scan as an index is made, its rows written to disk (`index`). What
+counts is CPU time, the smallest of all rounds, and its ratio: 1 is as fast as the loop. The numbers and
+texts in the logs mean nothing. TRL's log is Parquet, in files of 1,024 rows: there `orjson.loads` of each
+line means the same rows as lines of JSON, which nobody has on disk, while the board has to unpack the
+tables.
 
 With --build it measures what a user waits for: seconds on the clock from after the imports until the
 index is made, table of steps and all, as the board makes it by itself, and of the loop over the same

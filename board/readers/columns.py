@@ -123,6 +123,13 @@ def finite_numbers(values: Values) -> list[float] | None:
     return numbers if math.isfinite(sum(numbers)) else None
 
 
+def without_nan(values: Values) -> Values:
+    """The values, a None for each that is NaN."""
+    if finite_numbers(values) is not None:
+        return values
+    return [None if value != value else value for value in values]
+
+
 def _listed(values: Values | Texts) -> Values:
     return values.whole() if isinstance(values, Texts) else values
 
@@ -196,21 +203,15 @@ class ColumnBuilder:
         """Takes named rewards of which the log has no total, as RecordBuilder.take_rewards; each is in
         every row. NaN and None are parts that were not scored.
         """
-        scored = {
-            name: [None if value != value else value for value in values]  # NaN
-            for name, values in parts.items()
-        }
+        scored = {name: without_nan(values) for name, values in parts.items()}
         for name, values in scored.items():
             self.take_score(f"rewards.{name}", values)
         if len(scored) == 1:
             self._put(self.scores, "reward", next(iter(scored.values())))
         elif scored:
-            none = [
-                row
-                for row, values in enumerate(zip(*scored.values(), strict=True))
-                if not any(v is not None for v in values)
-            ]
-            self.set_odd(none)
+            if all(None in values for values in scored.values()):
+                rows = enumerate(zip(*scored.values(), strict=True))
+                self.set_odd([row for row, values in rows if set(values) == {None}])
             self.remarks.append(SEVERAL_REWARDS)
 
     def take_defaults(self, objects: Values) -> None:

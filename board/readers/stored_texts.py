@@ -45,17 +45,20 @@ class StoredTexts(Texts):
         is_long = pc.greater(self._char_counts, PREVIEW_CHARS)
         return pc.if_else(is_long, signed, self._column).cast(pa.string())
 
-    def ends(self, size: int) -> Values:
+    def ends(self, size: int) -> npt.NDArray[np.uint8]:
         """As Texts."""
-        found: Values = [None if text is None else text * 2 for text in self._short(size)]
-        long = self._longer_than(size)
+        sizes = np.diff(self._offsets)
+        if self._column.null_count:
+            sizes = sizes * self._column.is_valid().to_numpy(zero_copy_only=False)
+        ends = np.zeros((len(sizes), 2 * size), np.uint8)
+        long, short = np.flatnonzero(sizes > size), np.flatnonzero((sizes > 0) & (sizes <= size))
         if len(long):
-            ends = np.empty((len(long), 2 * size), np.uint8)
-            ends[:, :size] = self._gathered(self._offsets[long], size)
-            ends[:, size:] = self._gathered(self._offsets[long + 1] - size, size)
-            for row, text in zip(long.tolist(), _rows(ends), strict=True):
-                found[row] = text
-        return found
+            ends[long, :size] = self._gathered(self._offsets[long], size)
+            ends[long, size:] = self._gathered(self._offsets[long + 1] - size, size)
+        for row in short.tolist():
+            text = self._codes[self._bounds[row] : self._bounds[row + 1]]
+            ends[row, : len(text)] = ends[row, size : size + len(text)] = text
+        return ends
 
     @cached_property
     def _whole(self) -> Values:
@@ -70,10 +73,10 @@ class StoredTexts(Texts):
         return pc.utf8_length(self._column)
 
     @cached_property
-    def _data(self) -> memoryview:
+    def _codes(self) -> npt.NDArray[np.uint8]:
         """The texts as UTF-8, one after the other."""
         content = self._column.buffers()[2]
-        return memoryview(b"" if content is None else content)
+        return np.frombuffer(b"" if content is None else content, np.uint8)
 
     @cached_property
     def _offsets(self) -> npt.NDArray[Any]:
@@ -86,27 +89,6 @@ class StoredTexts(Texts):
     def _bounds(self) -> list[int]:
         return self._offsets.tolist()
 
-    def _longer_than(self, size: int) -> npt.NDArray[np.intp]:
-        """The rows whose text has more bytes."""
-        return np.flatnonzero(np.diff(self._offsets) > size)
-
-    def _short(self, size: int) -> Values:
-        """The texts of no more bytes as UTF-8; None for the others, and where there is none."""
-        found: Values = [None] * len(self._column)
-        short = np.diff(self._offsets) <= size
-        if self._column.null_count:
-            short &= self._column.is_valid().to_numpy(zero_copy_only=False)
-        for row in np.flatnonzero(short).tolist():
-            found[row] = bytes(self._data[self._bounds[row] : self._bounds[row + 1]])
-        return found
-
     def _gathered(self, starts: npt.NDArray[Any], size: int) -> npt.NDArray[np.uint8]:
         """[len(starts), size] so many bytes from each start on; there are as many."""
-        codes = np.frombuffer(self._data, np.uint8)
-        return np.lib.stride_tricks.sliding_window_view(codes, size)[starts]
-
-
-def _rows(bytes_of: npt.NDArray[np.uint8]) -> list[bytes]:
-    """The bytes of each row."""
-    size, content = bytes_of.shape[1], bytes_of.tobytes()
-    return [content[at : at + size] for at in range(0, len(content), size)]
+        return np.lib.stride_tricks.sliding_window_view(self._codes, size)[starts]

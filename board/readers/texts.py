@@ -12,6 +12,9 @@ from functools import cached_property
 from itertools import chain, compress
 from typing import Any, Final, NamedTuple, cast
 
+import numpy as np
+import numpy.typing as npt
+
 from board.readers.messages import Message, conversation_text, message_text, response_text
 
 PREVIEW_CHARS: Final = 240
@@ -38,9 +41,12 @@ def cut_text(text: str, longest: int, sign: bytes) -> str | bytes:
 
 
 def ends_of(text: str, size: int) -> bytes:
-    """The first and the last bytes of the text as UTF-8, so many of each, or all of it twice."""
+    """The first and the last bytes of the text as UTF-8, so many of each, or all of it twice, filled up
+    with zeros.
+    """
     first = text[:size].encode("utf-8", "surrogatepass")[:size]
-    return first + text[-size:].encode("utf-8", "surrogatepass")[-size:]
+    last = text[-size:].encode("utf-8", "surrogatepass")[-size:]
+    return first.ljust(size, b"\0") + last.ljust(size, b"\0")
 
 
 class Texts(ABC):
@@ -62,9 +68,10 @@ class Texts(ABC):
         """Each as cut_text has it."""
         return [None if text is None else cut_text(text, longest, sign) for text in self.whole()]
 
-    def ends(self, size: int) -> Values:
-        """Of each what ends_of has."""
-        return [None if text is None else ends_of(text, size) for text in self.whole()]
+    def ends(self, size: int) -> npt.NDArray[np.uint8]:
+        """[rows, 2 * size] of each what ends_of has; zeros where there is none."""
+        ends = b"".join(ends_of(text or "", size) for text in self.whole())
+        return np.frombuffer(ends, np.uint8).reshape(-1, 2 * size)
 
     def previews(self) -> Any:
         """Each as it is in the table: as Values, or a pyarrow Array of strings."""

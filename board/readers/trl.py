@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from board.core.records import Record
 from board.readers.base import Head, Place, Reader
-from board.readers.columns import Block, ColumnBuilder, Columns
+from board.readers.columns import Block, ColumnBuilder, Columns, without_nan
 from board.readers.fields import RecordBuilder
 from board.readers.parquet_files import PARQUET
 from board.readers.texts import Values
@@ -41,7 +41,7 @@ class TRLReader(Reader):
         builder = ColumnBuilder(block.rows, at.options)
         builder.take_exchange(block.held("prompt"), block.held("completion"))
         advantages = block.values("advantage")
-        builder.take("advantage", [a if a == a else None for a in advantages])
+        builder.take("advantage", without_nan(advantages))
         rewards: dict[str, Values] = {}
         for key in block.columns:
             if key in _READ_APART:

@@ -11,7 +11,8 @@ import struct
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from functools import lru_cache
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -20,12 +21,15 @@ import orjson
 from board.core.records import Record
 from board.readers.base import Repeats
 from board.readers.columns import Columns
-from board.readers.texts import Values, ends_of
+from board.readers.texts import ends_of
 from board.store.tally import IntArray
 
-_END_BYTES: Final = 1024
+_END_BYTES: Final = 256
 _TEXT_END: Final = 128
 """Bytes at either end of a text by which it is known again, beside its length."""
+_END_WORDS: Final = 2 * _TEXT_END // 8
+_WORD: Final = (1 << 64) - 1
+_HALF, _NONE = np.uint64(32), np.uint64(0)
 _PARTS: Final = 1 << 20
 _BY_ID: Final = ("same_id", "unique_id")
 BY_FILE: Final = ("copied_steps", "merged_files")
@@ -71,43 +75,55 @@ def _buffer_key(
     """The key of a row of a buffer: of its scores, the lengths of its texts, and their ends.
 
     What stands between the ends is not looked at: hashing texts whole would cost a third of the scan.
+    It is a sum over all of that, each word times a number of its own and of the name it stands under.
     """
-    names, texts = sorted(scores), sorted(lengths)
-    numbers = [*(scores[name] for name in names), *(lengths[name] for name in texts)]
-    high = zlib.crc32(struct.pack(f"={len(numbers)}d", *numbers), _named(names, texts))
-    low = zlib.crc32(b"".join(ends[name] for name in texts), high)
-    return int.from_bytes(struct.pack(">II", high, low), "big", signed=True)
+    told = 0
+    for name, score in scores.items():
+        told += _of_words(name, (1, *struct.unpack("<Q", struct.pack("<d", score))))
+    for name, length in lengths.items():
+        told += _of_words(name, (1, length, *struct.unpack(f"<{_END_WORDS}Q", ends[name])))
+    return int.from_bytes((told & _WORD).to_bytes(8, "big"), "big", signed=True)
 
 
-def _named(scores: Sequence[str], texts: Sequence[str]) -> int:
-    return zlib.crc32("\0".join((*scores, "", *texts)).encode("utf-8", "surrogatepass"))
+def _of_words(name: str, words: Sequence[int]) -> int:
+    # High bits are brought down, for what is multiplied only goes up: two signs that change are told.
+    return sum((w ^ w >> 32) * f for w, f in zip(words, _factors(name)[1], strict=False))
+
+
+@lru_cache(maxsize=1024)
+def _factors(name: str) -> tuple[npt.NDArray[np.uint64], Sequence[int]]:
+    """Odd numbers that look like drawn ones, others for every name: as an array and as a list."""
+    drawn = hashlib.shake_128(name.encode("utf-8", "surrogatepass")).digest(8 * (2 + _END_WORDS))
+    factors = np.frombuffer(drawn, "<u8").astype(np.uint64) | np.uint64(1)
+    return factors, factors.tolist()
 
 
 def _buffer_keys(found: Columns) -> list[int]:
     """The _buffer_key of every row."""
-    texts = {name: found.texts[name] for name in sorted(found.texts)}
-    scores = {name: found.scores[name] for name in sorted(found.scores)}
-    lengths = {name: text.lengths() for name, text in texts.items()}
-    ends = {name: text.ends(_TEXT_END) for name, text in texts.items()}
-    numbers = np.array([*scores.values(), *lengths.values()], np.float64).T  # NaN: there is none
-    if numbers.size == 0:
-        return [_buffer_key({}, {}, {})] * len(found.steps)
-    begun = _named(list(scores), list(texts))
-    packed, size = numbers.tobytes(), 8 * numbers.shape[1]
-    high = [zlib.crc32(packed[at : at + size], begun) for at in range(0, len(packed), size)]
-    low = high
-    for said in ends.values():
-        low = list(map(zlib.crc32, [b"" if end is None else end for end in said], low))
-    joined = np.array(high, np.uint64) << np.uint64(32) | np.array(low, np.uint64)
-    keys: list[int] = joined.view(np.int64).tolist()
-    for row in np.flatnonzero(np.isnan(numbers).any(axis=1)).tolist():
-        keys[row] = _buffer_key(_of_row(scores, row), _of_row(lengths, row), _of_row(ends, row))
+    told = np.zeros(len(found.steps), np.uint64)
+    for name, values in found.scores.items():
+        numbers = np.array(values, np.float64)  # NaN: there is none
+        words = numbers.view(np.uint64)
+        told += np.where(np.isnan(numbers), _NONE, _of_columns(name, words))
+    for name, texts in found.texts.items():
+        counts = texts.lengths()
+        lengths = np.array(
+            counts if None not in counts else [-1 if n is None else n for n in counts]
+        )
+        words = texts.ends(_TEXT_END).view("<u8")
+        hashed = _of_columns(name, lengths.astype(np.uint64), words)
+        told += np.where(lengths < 0, _NONE, hashed)
+    keys: list[int] = told.view(np.int64).tolist()
     return keys
 
 
-def _of_row(columns: Mapping[str, Values], row: int) -> dict[str, Any]:
-    """What a row has, by name."""
-    return {name: values[row] for name, values in columns.items() if values[row] is not None}
+def _of_columns(
+    name: str, words: npt.NDArray[np.uint64], more: npt.NDArray[np.uint64] | None = None
+) -> npt.NDArray[np.uint64]:
+    """[rows] as _of_words, of a 1, a word and more of them. words: [rows]; more: [rows, _END_WORDS]."""
+    factors = _factors(name)[0]
+    told = (words ^ words >> _HALF) * factors[1] + factors[0]
+    return told if more is None else told + (more ^ more >> _HALF) @ factors[2:]
 
 
 def _hashed(*contents: bytes) -> int:

@@ -77,6 +77,25 @@ def test_an_id_is_one_within_its_step_and_split_only():
     assert repeat_key(Record(1), "same_id") == NO_KEY
 
 
+def test_rows_of_a_buffer_that_differ_in_anything_that_is_looked_at_have_keys_of_their_own():
+    """In the sign of two scores as well, in which name a score or text has, or in a zero at an end."""
+    scores = [
+        {"a": 1.0, "b": 1.0},
+        {"a": -1.0, "b": -1.0},
+        {"a": 1.0, "c": 1.0},
+        {"a": 1.0},
+        {"b": 1.0},
+    ]
+    said = [{"prompt": "p"}, {"prompt": "p\0"}, {"response": "p"}, {"prompt": "p", "response": ""}]
+    long = [{"prompt": first * 128 + "-" * 99 + last * 128} for first, last in ("ab", "ba", "aa")]
+    keys = {
+        repeat_key(Record(1, scores=one, texts=texts), "file_buffer")
+        for one in scores
+        for texts in (*said, *long)
+    }
+    assert len(keys) == len(scores) * len(said + long)
+
+
 def table(step: int, rows: range) -> str:
     line = {
         "step": [str(step)] * len(rows),
