@@ -38,10 +38,15 @@ MOST_RANKS: Final = 4096
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A shard, and the number its file has in the index."""
+    """A shard, and the number its file has in the index.
+
+    Where first_line of the shard is 0, whoever reads it finds it out; see store.line_numbers. known: an
+    offset at which the number of the line is known, not behind the shard's start, and that number.
+    """
 
     shard: Shard
     file_id: int
+    known: tuple[int, int] = (0, 1)
 
 
 @dataclass(slots=True)

@@ -180,7 +180,7 @@ class _Build:
     def _read_in_turn(self, engine: Engine, rests: Sequence[Rest]) -> None:
         """Reads each rest shard after shard: where one ends is known when it was read, and not before.
 
-        To find it beforehand, as `_works` does, an object would have to be fetched twice.
+        To find it beforehand, as `_batch` does, an object would have to be fetched twice.
         """
         waiting = deque(rests)
         awaited = deque[tuple[Rest, Awaited]]()
@@ -203,34 +203,44 @@ class _Build:
 
     def _read_at_once(self, engine: Engine, rests: Sequence[Rest]) -> None:
         awaited = deque[Awaited]()
-        for batch in _batches(self._works(rests, engine.width)):
+        for batch in self._batches(engine, rests):
             awaited.append(engine.submit(batch))
             while awaited and (awaited[0].is_there() or len(awaited) > engine.most):
                 self._take(awaited.popleft().result())
         for reading in awaited:
             self._take(reading.result())
 
-    def _works(self, rests: Sequence[Rest], width: int) -> Iterator[tuple[Work, int]]:
-        """Shards of all files in turn, so that the first steps of all ranks are there first, each with
-        how many bytes a batch is to have.
-
-        width: batches that are under way beside what is done here. Where there are any, lines are counted
-        ahead, since a shard is read before the one before it was taken.
-        """
+    def _batches(self, engine: Engine, rests: Sequence[Rest]) -> Iterator[list[Work]]:
+        """Shards of all files in turn, so that the first steps of all ranks are there first."""
         waiting = deque(rests)
-        left = sum(rest.file.size - rest.start for rest in rests)
+        left = sum(rest.size for rest in rests)
         while waiting:
-            rest = waiting.popleft()
-            if rest.id not in self._states:  # given up
+            share = max(left // (engine.width + 1), _LAST_SHARD_BYTES)
+            size = min(SHARD_BYTES, share) if engine.width else SHARD_BYTES
+            batch = self._batch(waiting, size, engine.reader())
+            left -= sum((work.shard.end or 0) - work.shard.start for work in batch)
+            if batch:
+                yield batch
+
+    def _batch(self, waiting: deque[Rest], size: int, reader: int | None) -> list[Work]:
+        """Shards of about so many bytes in all; what follows them waits on."""
+        batch: list[Work] = []
+        left = size
+        while waiting and left > 0 and len(batch) < _MOST_FILES:
+            place = _next_for(reader, waiting)
+            rest = waiting[place]
+            if batch and min(rest.size, size) > left:
+                break
+            del waiting[place]
+            state = self._states.get(rest.id)
+            if state is None:  # given up
                 continue
-            line = rest.line or self._states[rest.id].lines + 1
-            share = max(left // (width + 1), _LAST_SHARD_BYTES)
-            size = min(SHARD_BYTES, share) if width else SHARD_BYTES
-            end, lines = rest.cut(size, counted=width > 0)
+            end = rest.cut(size)
+            batch.append(rest.work(end, (state.consumed, state.lines + 1)))
             left -= end - rest.start
-            yield replace(rest, line=line).work(end), size
             if end < rest.file.size:
-                waiting.append(replace(rest, start=end, line=line + lines if width else 0))
+                waiting.append(rest.after(end, reader))
+        return batch
 
     def _take(self, result: BatchResult) -> None:
         for found in result.files:
@@ -348,18 +358,7 @@ def shown_path(info: RunInfo, file: LogFile) -> str:
     return below(file.path, info.path)
 
 
-def _batches(works: Iterator[tuple[Work, int]]) -> Iterator[list[Work]]:
-    batch: list[Work] = []
-    size = 0
-    for work, wanted in works:
-        own = (work.shard.end or 0) - work.shard.start
-        if batch and size + own > wanted:
-            yield batch
-            batch, size = [], 0
-        batch.append(work)
-        size += own
-        if size >= wanted or len(batch) >= _MOST_FILES:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
+def _next_for(reader: int | None, waiting: Sequence[Rest]) -> int:
+    """Where among those that wait the first is whose lines that reader need not count; else 0."""
+    own = (n for n, rest in enumerate(waiting) if rest.reader is None or rest.reader == reader)
+    return next(own, 0)

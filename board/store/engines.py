@@ -11,11 +11,14 @@ from typing import Final, Protocol
 from board.core.options import ReadOptions
 from board.core.vocabulary import Vocabulary
 from board.store.batch import BatchResult, Work, index_batch
+from board.store.line_numbers import LineNumbers
 from board.store.second_process import AHEAD, ProcessGoneError, SecondProcess
 from board.store.storage import FolderStorage, Storage
 
 MANY_BYTES: Final = 150 << 20
 """From so many bytes on a second process is worth its start, about half a second of CPU."""
+_HERE: Final = 0
+_THERE: Final = 1
 _UNDER_WAY: Final = AHEAD + 1
 _MOST_AWAITED: Final = 12
 """Batches that wait to be taken in their order, where the one before them takes long."""
@@ -46,6 +49,10 @@ class Engine(Protocol):
     width: int
     most: int
 
+    def reader(self) -> int | None:
+        """Which of its processes gets the next batch, each reading its own in turn; None: any may."""
+        ...
+
     def submit(self, batch: Sequence[Work]) -> Awaited:
         """Begins to read a batch."""
         ...
@@ -62,11 +69,22 @@ class InProcess:
 
     def __init__(self, job: Job) -> None:
         self._job = job
+        self._numbers = LineNumbers()
+
+    def reader(self) -> int | None:
+        """As Engine."""
+        return _HERE
 
     def submit(self, batch: Sequence[Work]) -> Awaited:
         """As Engine."""
+        return Awaited(lambda: self._read(batch))
+
+    def _read(self, batch: Sequence[Work]) -> BatchResult:
         job = self._job
-        return Awaited(lambda: index_batch(job.storage, batch, job.options, job.vocabulary))
+        numbered = self._numbers.numbered(batch)
+        found = index_batch(job.storage, numbered, job.options, job.vocabulary)
+        self._numbers.learn(found)
+        return found
 
 
 class _TwoProcesses:
@@ -82,10 +100,18 @@ class _TwoProcesses:
     def __init__(self, job: Job, other: SecondProcess) -> None:
         self._here = InProcess(job)
         self._other = other
+        self._next: int | None = None
+
+    def reader(self) -> int | None:
+        """As Engine."""
+        if self._next is None:
+            self._next = _THERE if self._other.has_time() else _HERE
+        return self._next
 
     def submit(self, batch: Sequence[Work]) -> Awaited:
         """As Engine."""
-        if self._other.has_time():
+        reader, self._next = self.reader(), None
+        if reader == _THERE:
             number = self._other.give(batch)
             return Awaited(
                 lambda: self._result(number, batch), lambda: self._other.has_result(number)

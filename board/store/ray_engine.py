@@ -123,6 +123,10 @@ class _Tasks:
         self._job = ray.put(job)
         self._task = ray.remote(num_cpus=1, max_retries=RETRIES)(_read)
 
+    def reader(self) -> int | None:
+        """As Engine."""
+        return None
+
     def submit(self, batch: Sequence[Work]) -> Awaited:
         """As Engine. Waiting for the result raises ClusterError where workers can't do their part."""
         reference = self._task.remote(self._job, list(batch))

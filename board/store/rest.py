@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from board.readers import mapping_text, source_of
 from board.readers.local_files import open_descriptor
 from board.readers.locations import Location
 from board.readers.remote import RemoteLocation
 from board.store.batch import Work
-from board.store.line_ends import after_newline, newlines
+from board.store.line_ends import after_newline
+from board.store.line_numbers import lines_between
 from board.store.log_file import LogFile
 from board.store.shard import Shard
 
@@ -19,8 +20,8 @@ from board.store.shard import Shard
 class Rest:
     """What of a file is to be read: bytes [start, its size), the first line being `line`.
 
-    line: 0 for the one after those that were taken. named: its path as the framework gave it. joined:
-    as in Shard.
+    line: 0 where it is not known. named: its path as the framework gave it. joined: as in Shard. reader:
+    which of an engine's processes was given what is before it.
     """
 
     file: LogFile
@@ -30,33 +31,44 @@ class Rest:
     line: int
     named: Location
     joined: bool
+    reader: int | None = None
 
-    def work(self, end: int) -> Work:
-        """To read it up to a byte."""
+    @property
+    def size(self) -> int:
+        """Its bytes."""
+        return self.file.size - self.start
+
+    def work(self, end: int, known: tuple[int, int] = (0, 1)) -> Work:
+        """To read it up to a byte. known: as in Work."""
         place = (self.file.path, self.shown, self.file.reader, self.start, end, self.line)
-        return Work(Shard(*place, self.named, mapping_text(self.file.reader), self.joined), self.id)
+        shard = Shard(*place, self.named, mapping_text(self.file.reader), self.joined)
+        return Work(shard, self.id, known)
 
     def is_object_above(self, size: int) -> bool:
         """Whether it is an object of lines in a store, with more than so many bytes."""
-        is_large = self.file.size - self.start > size
+        is_large = self.size > size
         is_object = isinstance(self.file.path, RemoteLocation)
         return is_large and is_object and source_of(self.named).appends
 
-    def cut(self, size: int, *, counted: bool) -> tuple[int, int]:
-        """Where its first shard ends, after a line, and how many lines that has: 0 if not counted or if
-        nothing is left after it. size: of the shard in bytes, to its last line.
-        """
-        path, is_small = self.file.path, self.file.size - self.start <= size
+    def cut(self, size: int) -> int:
+        """Where its first shard ends, after a line. size: of the shard in bytes, to its last line."""
+        path, is_small = self.file.path, self.size <= size
         if is_small or isinstance(path, RemoteLocation) or not source_of(self.named).appends:
-            return self.file.size, 0
+            return self.file.size
         try:
             descriptor = open_descriptor(path)
         except OSError:  # whoever reads the shard will say so
-            return self.file.size, 0
-        aim = self.start + size - 1
+            return self.file.size
         try:
-            counts = list(newlines(descriptor, self.start, aim)) if counted else []
-            end = after_newline(descriptor, aim)
+            return min(after_newline(descriptor, self.start + size - 1), self.file.size)
         finally:
             os.close(descriptor)
-        return min(end, self.file.size), sum(counts) + 1 if counted else 0
+
+    def after(self, end: int, reader: int | None) -> Rest:
+        """What follows the shard that ends there. reader: of that shard; None where any may get it, and
+        each by itself: its lines are counted then.
+        """
+        line = 0
+        if reader is None and self.line:
+            line = self.line + lines_between(self.file.path, self.start, end)
+        return replace(self, start=end, line=line, reader=reader)

@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from board.store.batch import BatchResult, Work, index_batch
+from board.store.line_numbers import LineNumbers
 
 if TYPE_CHECKING:
     from board.store.engines import Job
@@ -174,13 +175,17 @@ def serve(connection: Connection) -> None:
     threading.Thread(target=_listen, args=(connection, batches), daemon=True).start()
     gc.freeze()  # what was imported need not be looked through while lines are read: a tenth of the time
     connection.send(_THERE)
+    numbers = LineNumbers()
     while True:
-        connection.send(_outcome(job, batches.get()))
+        connection.send(_outcome(job, numbers, batches.get()))
 
 
-def _outcome(job: Job, batch: Sequence[Work]) -> BatchResult | Exception:
+def _outcome(job: Job, numbers: LineNumbers, batch: Sequence[Work]) -> BatchResult | Exception:
     try:
-        return index_batch(job.storage, batch, job.options, job.vocabulary)
+        numbered = numbers.numbered(batch)
+        found = index_batch(job.storage, numbered, job.options, job.vocabulary)
+        numbers.learn(found)
+        return found
     except Exception as error:  # it is raised where the result is asked for
         try:
             pickle.loads(pickle.dumps(error))

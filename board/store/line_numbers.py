@@ -1,0 +1,60 @@
+"""Which line a shard begins with, where whoever planned it did not know.
+
+Shards of a file are planned before the lines of those in front of them were counted. Most often whoever
+reads a shard has read the one before it as well; else the lines between are counted, which takes about a
+thirtieth of the time of reading them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from board.readers.local_files import open_descriptor
+from board.readers.locations import Location
+from board.readers.remote import RemoteLocation
+from board.store.batch import BatchResult, Work
+from board.store.line_ends import newlines
+
+
+class LineNumbers:
+    """What one process knows of the lines of files that it reads."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[int, int]] = {}
+
+    def numbered(self, batch: Sequence[Work]) -> list[Work]:
+        """The batch with the first line of every shard. Of a file that can't be read no line counts."""
+        return list(self._numbered(batch))
+
+    def _numbered(self, batch: Sequence[Work]) -> Iterator[Work]:
+        for work in batch:
+            shard = work.shard
+            if shard.first_line:
+                yield work
+                continue
+            known = ((0, 1), work.known, self._known.get(work.file_id, (0, 1)))
+            offset, line = max(pair for pair in known if pair[0] <= shard.start)
+            line += lines_between(shard.path, offset, shard.start)
+            yield replace(work, shard=replace(shard, first_line=line))
+
+    def learn(self, result: BatchResult) -> None:
+        """Takes note of where a batch ended."""
+        for found in result.files:
+            line = found.work.shard.first_line + found.lines
+            self._known[found.work.file_id] = (found.consumed, line)
+
+
+def lines_between(path: Location, start: int, end: int) -> int:
+    """How many newlines there are in [start, end) of a file on this machine; 0 if it can't be read."""
+    if start >= end or isinstance(path, RemoteLocation):
+        return 0
+    try:
+        descriptor = open_descriptor(path)
+    except OSError:  # whoever reads the shard will say so
+        return 0
+    try:
+        return sum(newlines(descriptor, start, end))
+    finally:
+        os.close(descriptor)
