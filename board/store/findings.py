@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from importlib import resources
 from typing import Any, Final
 
@@ -36,6 +37,7 @@ from board.store.run import Run
 from board.store.run_groups import fit_columns, fit_from, groups_of_run, places_of
 from board.store.step_parts import numbers
 from board.store.step_tokens import COLUMNS, ReadTokens, StepReader
+from board.store.stored_rows import StoredRows
 
 Progress = Callable[[int, int], None]
 """Called with bytes read and bytes to read; raising from it stops the reading."""
@@ -44,7 +46,7 @@ _COLUMNS: Final = (
     *("reward", "advantage", "response_tokens", "is_truncated", "rank", "timestamp"),
     *("k3_mean", "entropy_mean"),
 )
-_LABELS: Final = ("group_id", "env")
+_LABELS: Final = (*group_ids.COLUMNS, "env")
 _CHECKS: Final = (
     *("step", "rollouts", "scored", "lowest", "highest", "clock", "started", "earliest"),
     *("pairs", "xx", "yy", "xy"),
@@ -271,7 +273,7 @@ class _Rows:
     def __init__(self, run: Run, groups: Groups | None, envs: Sequence[str]) -> None:
         self._run, self._groups, self._envs = run, groups, envs
         parts = (name for name in run.columns if name.startswith(REWARD_PART))
-        self._columns = (*_COLUMNS, *parts, *_LABELS)
+        self._numbers = [name for name in (*_COLUMNS, *parts) if name in run.columns]
         self._kept: dict[int, StepRows] = {}
 
     def __call__(self, step: int) -> StepRows:
@@ -282,23 +284,80 @@ class _Rows:
         return self._kept[step]
 
     def _read(self, step: int) -> StepRows:
-        rows = self._run.rows_of(step, self._columns)
-        held = [name for name in self._columns if name in rows and name not in _LABELS]
-        groups = np.full(len(rows), -1, np.int64)
-        if self._groups is not None:
-            groups = places_of(self._groups, step, rows)
-        columns = {name: numbers(rows, name) for name in held}
-        envs = _places(rows, self._envs)
-        return StepRows(rows["index"].to_numpy(np.int64), columns, groups, envs)
+        rows = self._run.stored_rows(step, (*self._numbers, *_LABELS))
+        return _StepRows(step, rows, self._numbers, self._groups, self._envs)
 
 
-def _places(rows: pd.DataFrame, envs: Sequence[str]) -> npt.NDArray[np.int64]:
-    """[rows] the place of each one's environment among these, -1 for none."""
+@dataclass(frozen=True)
+class _StepRows:
+    """StepRows whose arrays are made when a rule asks for them. numbers: names of the columns; of_run:
+    groups of the run; names: of its environments.
+    """
+
+    step: int
+    rows: StoredRows
+    numbers: Sequence[str]
+    of_run: Groups | None
+    names: Sequence[str]
+
+    @property
+    def indices(self) -> npt.NDArray[np.int64]:
+        return self.rows.indices.astype(np.int64)
+
+    @property
+    def columns(self) -> Mapping[str, FloatArray]:
+        return self._columns
+
+    @property
+    def groups(self) -> npt.NDArray[np.int64]:
+        return self._groups
+
+    @property
+    def envs(self) -> npt.NDArray[np.int64]:
+        return _places(self.rows.frame(("env",)), self.names, len(self.rows.indices))
+
+    @cached_property
+    def _columns(self) -> Mapping[str, FloatArray]:
+        return _Numbers(self.rows, self.numbers)
+
+    @cached_property
+    def _groups(self) -> npt.NDArray[np.int64]:
+        if self.of_run is None:
+            return np.full(len(self.rows.indices), -1, np.int64)
+        return places_of(self.of_run, self.step, self.rows.frame(group_ids.COLUMNS))
+
+
+def _places(rows: pd.DataFrame, envs: Sequence[str], count: int) -> npt.NDArray[np.int64]:
+    """[count] the place of each rollout's environment among these, -1 for none."""
     if "env" not in rows:
-        return np.full(len(rows), -1, np.int64)
+        return np.full(count, -1, np.int64)
     of = {name: place for place, name in enumerate(envs)}
     places = np.array([*(of.get(str(n), -1) for n in rows["env"].cat.categories), -1], np.int64)
     return places[np.asarray(rows["env"].cat.codes, np.int64)]
+
+
+class _Numbers(Mapping[str, FloatArray]):
+    """Columns of rows as numbers, converted when they are asked for."""
+
+    def __init__(self, rows: StoredRows, names: Sequence[str]) -> None:
+        self._rows, self._names = rows, names
+        self._made: dict[str, FloatArray] = {}
+
+    def __getitem__(self, name: str) -> FloatArray:
+        if name not in self._names:
+            raise KeyError(name)
+        if name not in self._made:
+            self._made[name] = numbers(self._rows.frame((name,)), name)
+        return self._made[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __iter__(self) -> Any:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
 
 
 class _Curves(Mapping[str, FloatArray]):

@@ -22,6 +22,7 @@ from board.store.picked import Keyed, Picked, picked
 from board.store.run import Run
 from board.store.step_store import tidied
 from board.store.steps import base_name, steps_table
+from board.store.stored_rows import StoredRows
 from board.store.tally import IntArray
 
 GROUPED: Final = ("env", "split", "rank", "group_id", "reward")
@@ -88,6 +89,16 @@ class NarrowedRun(Run):
     def rows_of(self, step: int, columns: Sequence[str]) -> pd.DataFrame:
         """Those of `Run.rows_of`."""
         return self._without(self.whole.rows_of(step, self._with(columns)), columns)
+
+    def stored_rows(
+        self, step: int, columns: Sequence[str], only: Mapping[str, Sequence[str]] | None = None
+    ) -> StoredRows:
+        """Those of `Run.stored_rows`."""
+        wanted = {**(only or {}), **self.only}
+        rows = self.whole.stored_rows(step, self._with(columns), wanted)
+        if self.only or self.column not in self.whole.columns:
+            return rows
+        return rows.only(self.holds(rows.frame((self.column,))[self.column]))
 
     def _with(self, columns: Sequence[str]) -> tuple[str, ...]:
         return (*dict.fromkeys((*columns, self.column)),)

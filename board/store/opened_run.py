@@ -31,6 +31,7 @@ from board.store.picked import Picked
 from board.store.segments import PART
 from board.store.shown import Shown
 from board.store.step_parts import loaded
+from board.store.stored_rows import StoredRows
 from board.store.tally import IntArray
 
 _STEPS_KEPT: Final = 8
@@ -171,6 +172,21 @@ class Run:
                 rows = self.of_step(step)
                 return rows[[c for c in ("step", "index", *columns) if c in rows]]
         return self._frame((step, step), tuple(c for c in columns if c in self.columns))
+
+    def stored_rows(
+        self, step: int, columns: Sequence[str], only: Mapping[str, Sequence[str]] | None = None
+    ) -> StoredRows:
+        """As `rows_of`, as they are stored: in a fraction of the time where few columns are looked at.
+
+        only: as in `pieces`.
+        """
+        try:
+            wanted = tuple(c for c in columns if c in self.columns)
+            rows = self.shown.stored_rows((step, step), wanted).with_texts(only or {})
+        except BrokenIndexError as error:
+            raise _gone(self.info, error) from error
+        cap = self.options.max_per_step
+        return rows if cap is None else rows.only(rows.indices < cap)
 
     def part(self, kind: str, columns: Sequence[str]) -> pa.Table | None:
         """Of what is kept of each step (step_parts.KINDS) one kind, of all steps in ascending order; of

@@ -27,6 +27,7 @@ from board.store.row_order import in_order, index_within
 from board.store.segments import Column, whole_numbers
 from board.store.shown_columns import GAP, metrics_of, with_derived
 from board.store.storage import StepRange, Storage
+from board.store.stored_rows import StoredRows
 from board.store.superseded import Superseded
 from board.store.tally import IntArray
 
@@ -320,17 +321,19 @@ class Shown:
 
         only: by column of `columns` the texts of which a row has one, where it is to have one.
         """
+        rows = self.stored_rows(steps, columns, superseded=superseded).with_texts(only or {})
+        return rows.frame(None if columns is None else {*columns, *_ORDER, "index"})
+
+    def stored_rows(
+        self,
+        steps: StepRange | None = None,
+        columns: Sequence[str] | None = None,
+        *,
+        superseded: bool = False,
+    ) -> StoredRows:
+        """As `frame`, as they are stored: in a fraction of the time where few columns are looked at."""
         table = self.table(steps, columns, superseded=superseded)
-        wanted = {*columns, *_ORDER, "index"} if columns is not None else None
-        index = index_within(table.column("step").to_numpy())
-        for column, texts in (only or {}).items():
-            keep = pc.is_in(table.column(column), pa.array(texts, pa.string()))
-            table, index = table.filter(keep), index[keep.to_numpy()]
-        derived: dict[str, Any] = {"index": index}
-        if wanted is None or GAP in wanted:
-            derived[GAP] = _column(table, "reward") - _column(table, "ref_reward")
-        held = [c for c in self.columns if wanted is None or c.name in wanted]
-        return segments.frame_of(table, held, derived)
+        return StoredRows(self.columns, table, index_within(table.column("step").to_numpy()))
 
     def part(self, kind: str, columns: Sequence[str] | None = None) -> pa.Table | None:
         """One kind of step_parts.KINDS of all steps, ordered by step; None where nothing is recorded.
@@ -366,12 +369,6 @@ class Shown:
         if GAP in found:
             found[GAP] = found["reward"] - found["ref_reward"]
         return found
-
-
-def _column(table: pa.Table, name: str) -> npt.NDArray[np.float64]:
-    if name not in table.column_names:
-        return np.full(table.num_rows, np.nan)
-    return table.column(name).to_pandas().to_numpy(np.float64)
 
 
 def _chunks(counts: Mapping[int, int]) -> Iterator[StepRange]:

@@ -236,8 +236,8 @@ class FolderStorage:
     ) -> pa.Table:
         """As Storage."""
         with self._opened(name) as file:
-            groups = _groups(file, steps)
             names = file.schema_arrow.names
+            groups = _groups(file, names, steps)
             held = names if columns is None else _held(names, columns)
             return file.read_row_groups(groups, columns=held, use_threads=False).select(held)
 
@@ -354,12 +354,12 @@ def _taken(name: str, table: pa.Table, places: npt.NDArray[np.int64]) -> pa.Tabl
         raise BrokenIndexError(f"{name}: {error}") from error
 
 
-def _groups(file: Any, steps: StepRange | None) -> list[int]:
+def _groups(file: Any, names: Sequence[str], steps: StepRange | None) -> list[int]:
     """Row groups that hold a step of the range, as far as their statistics say."""
     groups = range(file.metadata.num_row_groups)
     if steps is None:
         return list(groups)
-    place = file.schema_arrow.names.index("step")
+    place = names.index("step")
     found = ((group, file.metadata.row_group(group).column(place).statistics) for group in groups)
     return [group for group, statistics in found if _may_hold(statistics, steps)]
 

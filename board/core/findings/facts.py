@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -30,17 +31,28 @@ class Copy:
     rank: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class StepRows:
-    """The rollouts of one step. indices: [n]. columns: their numbers, [n], NaN where not recorded; those
-    that the run does not record are absent. groups: [n] the place of each one's group in Facts.groups,
-    -1 for none; envs: of each one's environment in Facts.env_rewards.
-    """
+class StepRows(Protocol):
+    """The rollouts of one step, [n]."""
 
-    indices: IntArray
-    columns: Mapping[str, FloatArray]
-    groups: IntArray
-    envs: IntArray
+    @property
+    def indices(self) -> IntArray:
+        """[n] their places within the step."""
+        ...
+
+    @property
+    def columns(self) -> Mapping[str, FloatArray]:
+        """[n] numbers, NaN where not recorded; those that the run does not record are absent."""
+        ...
+
+    @property
+    def groups(self) -> IntArray:
+        """[n] the place of each one's group in Facts.groups, -1 for none."""
+        ...
+
+    @property
+    def envs(self) -> IntArray:
+        """[n] the place of each one's environment in Facts.env_rewards, -1 for none."""
+        ...
 
 
 @dataclass(frozen=True)

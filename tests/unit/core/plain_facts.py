@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from board.core.environments import curves_from
-from board.core.findings.facts import Facts, StepRows
+from board.core.findings.facts import Facts
 from board.core.groups import Groups, groups_of
 from board.core.prompts import Visits
 from board.core.step_checks import step_checks
+
+
+@dataclass(frozen=True)
+class PlainRows:
+    """StepRows whose arrays are at hand."""
+
+    indices: np.ndarray
+    columns: Mapping[str, np.ndarray]
+    groups: np.ndarray
+    envs: np.ndarray
 
 
 def plain_facts(
@@ -30,11 +41,11 @@ def plain_facts(
     has_groups = rewards is not None and groups is not None
     found = groups_of(step_of, codes, rewards, right) if has_groups else None
 
-    def rows_of(step: int) -> StepRows:
+    def rows_of(step: int) -> PlainRows:
         own = step_of == step
         places = np.full(own.sum(), -1) if found is None else found.of_row[own]
         env = np.full(own.sum(), -1) if envs is None else envs[0][own]
-        return StepRows(index_of[own], {n: v[own] for n, v in columns.items()}, places, env)
+        return PlainRows(index_of[own], {n: v[own] for n, v in columns.items()}, places, env)
 
     env_rewards = None
     if envs is not None and rewards is not None:

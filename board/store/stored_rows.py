@@ -1,0 +1,59 @@
+"""Rows of rollouts as they are stored, of which a column is made into numbers when it is looked at."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false, reportAttributeAccessIssue=false
+# pyarrow ships without types, and makes its compute functions when it is imported.
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from board.store import segments
+from board.store.segments import Column
+from board.store.shown_columns import GAP
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRows:
+    """Rows of some steps. columns: that the run has, those of the table among them. indices: [rows] the
+    index of each within its step.
+    """
+
+    columns: Sequence[Column]
+    table: pa.Table
+    indices: npt.NDArray[np.int32]
+
+    def only(self, keep: npt.NDArray[np.bool_]) -> StoredRows:
+        """Some of the rows. keep: [rows] which."""
+        return replace(self, table=self.table.filter(pa.array(keep)), indices=self.indices[keep])
+
+    def with_texts(self, wanted: Mapping[str, Sequence[str]]) -> StoredRows:
+        """The rows that have one of the texts in each of these columns, which the table has."""
+        found = self
+        for column, texts in wanted.items():
+            held = pc.is_in(found.table.column(column), pa.array(texts, pa.string()))
+            found = found.only(held.to_numpy())
+        return found
+
+    def frame(self, names: Collection[str] | None = None) -> pd.DataFrame:
+        """Columns of the run by their names, derived ones too; None: all. Those that the table lacks are
+        not recorded in any row.
+        """
+        derived: dict[str, Any] = {"index": self.indices}
+        if names is None or GAP in names:
+            derived[GAP] = self._numbers("reward") - self._numbers("ref_reward")
+        held = [column for column in self.columns if names is None or column.name in names]
+        return segments.frame_of(self.table, held, derived)
+
+    def _numbers(self, name: str) -> npt.NDArray[np.float64]:
+        if name not in self.table.column_names:
+            return np.full(self.table.num_rows, np.nan)
+        return self.table.column(name).to_pandas().to_numpy(np.float64)
