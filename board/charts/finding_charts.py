@@ -21,6 +21,7 @@ SEVERITY_COLOURS: Final[dict[Severity, tuple[str, str]]] = {
 
 _MOST_ROWS: Final = 14
 _ROW_HEIGHT: Final = 24
+_FEW_STEPS: Final = 8
 
 
 def findings_chart(
@@ -40,6 +41,8 @@ def findings_chart(
         _add(figure, [f for f in drawn if f.severity == severity], colours[dark], last - first)
     margin = max((last - first) * 0.015, 0.6)
     figure.update_xaxes(range=[first - margin, last + margin], tickformat="d")
+    if last - first < _FEW_STEPS:
+        figure.update_xaxes(dtick=1)  # plotly would write a whole number at each fraction
     figure.update_xaxes(title={"text": "step", "standoff": 14})
     figure.update_yaxes(
         categoryorder="array",

@@ -46,12 +46,10 @@ def said(run: Run, record: Record, by: str) -> list[Said] | None:
     else of messages. Reasoning is what segments of such a role hold, else what stands between thinking
     tags; the answer is the rest of the response, of the assistant's part where roles are told.
     """
-    if by == "response":
-        text = record.texts.get("response")
-        return [Said(text or joined(response_tokens(run.vocabulary, record)[0]))]
-    if by == "prompt":
-        text = record.texts.get("prompt")
-        return [Said(text or joined(prompt_tokens(run.vocabulary, record) or ()), is_given=True)]
+    if by in ("response", "prompt"):
+        text = record.texts.get(by) or _pieces(run, record, by)
+        # A response that is recorded and empty says nothing; one that is not recorded tells nothing.
+        return [Said(text, is_given=by == "prompt")] if text or by in record.texts else None
     if by in ("reasoning", "answer"):
         return _thought(run, record, by)
     spoken = _segments(run, record)
@@ -65,6 +63,12 @@ def said(run: Run, record: Record, by: str) -> list[Said] | None:
             if message.get("role") == by
         ]
     return None
+
+
+def _pieces(run: Run, record: Record, by: str) -> str:
+    if by == "response":
+        return joined(response_tokens(run.vocabulary, record)[0])
+    return joined(prompt_tokens(run.vocabulary, record) or ())
 
 
 def _segments(run: Run, record: Record) -> list[tuple[str, Said]]:
@@ -103,6 +107,8 @@ def _thought(run: Run, record: Record, by: str) -> list[Said] | None:
     own = (
         [one for role, one in spoken if role == "assistant"] or said(run, record, "response") or []
     )
+    if not own:
+        return None
     parts = [(kind, text) for one in own for kind, text in _parted(one.text)]
     if by == "reasoning" and not any(kind == "reasoning" for kind, _ in parts):
         return None

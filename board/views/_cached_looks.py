@@ -34,6 +34,8 @@ from board.store.patterns import compiled
 from board.store.run import OpenOptions, Run
 from board.store.run_groups import RunGroups, StepFit, run_groups
 from board.store.run_prompts import RunPrompts, run_prompts
+from board.store.said_more import SaidMore
+from board.store.said_more import said_more as said_more_of
 from board.store.step_tokens import ReadTokens, read_step
 from board.store.stepwise import Stepwise, coarse_to_fine
 from board.store.watch_words import Watched, watch, watch_step
@@ -347,6 +349,16 @@ def watched_step(
 ) -> list[list[Watched]]:
     """Of each pattern what was said at one step, by environment."""
     return _watched_step(of.version, of.info.path, of.options, tuple(texts), by, regex, step, of)
+
+
+@st.cache_resource(max_entries=32, show_spinner="Reading a sample of the rollouts …")
+def _said_more(version: str, path: Location, options: OpenOptions, by: str, _run: Run) -> SaidMore:
+    return said_more_of(_run, by)
+
+
+def said_more(of: Run, by: str) -> SaidMore:
+    """The phrases that are said more or less over the run, by a sample of its rollouts."""
+    return _said_more(of.version, of.info.path, of.options, by, of)
 
 
 def hit(

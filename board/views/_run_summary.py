@@ -10,7 +10,7 @@ import streamlit as st
 from board.core.problems import count_of
 from board.store.run import Run
 from board.views import _state
-from board.views._text import ago, plain, size
+from board.views._text import ago, counted, plain, size
 
 _MOST_NAMED: Final = 3
 
@@ -19,8 +19,8 @@ def show(run: Run) -> None:
     """Size, counts and age; and where lines or values were left out, how many and where to read why."""
     updated = ago(max(time.time() - run.info.mtime, 0.0))
     st.caption(
-        f"{plain(size(run.info.bytes))} · {run.rollout_count:,} rollouts · {len(run.steps):,} steps"
-        f"  \nchanged {updated} ago"
+        f"{plain(size(run.info.bytes))} · {counted(run.rollout_count, 'rollout')} · "
+        f"{counted(len(run.steps), 'step')}  \nchanged {updated} ago"
     )
     if run.missing_ranks:
         st.caption(f":material/hourglass_top: {plain(_growing(run), 300)}")

@@ -34,6 +34,11 @@ def size(n_bytes: float) -> str:
     return f"{n_bytes:.3g} TB"
 
 
+def counted(count: int, noun: str) -> str:
+    """A number of things in words: 1 step, 2 steps."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
 def ago(seconds: float) -> str:
     """A time span in words: 14 s, 3 min, 5 h, 2 days."""
     for unit, length in (("s", 60.0), ("min", 60.0), ("h", 48.0)):

@@ -46,7 +46,8 @@ def _choose(run: Run) -> tuple[Run, ...]:
             names,
             key="runs",
             placeholder=one_line(usual[0]) if usual else "runs of this folder",
-            help="Until some are chosen: the newest other run, if it is small enough to be read at once.",
+            help="Until some are chosen: the newest other run that is small enough to be read at "
+            "once, of the same folder if there is one.",
             width=420,
             format_func=one_line,
             persist_state="session",
@@ -57,9 +58,16 @@ def _choose(run: Run) -> tuple[Run, ...]:
 
 
 def _newest_other(run: Run) -> list[str]:
-    """What a run is compared with before anything is chosen."""
+    """What a run is compared with before anything is chosen: the newest, of its own folder if any is."""
     others = [one for one in _sidebar.neighbours() if one.name != run.info.name]
-    return [one.name for one in others if one.bytes <= _AT_ONCE_BYTES][:1]
+    small = [one for one in others if one.bytes <= _AT_ONCE_BYTES]
+    beside = _folder(run.info.name)
+    small.sort(key=lambda one: _folder(one.name) != beside)
+    return [one.name for one in small][:1]
+
+
+def _folder(name: str) -> str:
+    return name.rpartition("/")[0]
 
 
 def _narrowed(runs: tuple[Run, ...]) -> tuple[Run, ...]:

@@ -19,7 +19,7 @@ from board.store.findings import Diagnosis
 from board.store.own_thresholds import OwnThresholds
 from board.store.run import Run
 from board.views import _badge, _cached_looks, _keys, _page, _places, _reading, _sidebar, _state
-from board.views._text import harmless_cell, piece_shown, plain
+from board.views._text import counted, harmless_cell, piece_shown, plain
 
 _SHOWN: Final = 20
 _ALL: Final = "_all_findings"
@@ -226,7 +226,7 @@ def _chart(run: Run, found: Sequence[Finding]) -> None:
 def _nothing(run: Run, rules: Sequence[Coverage]) -> None:
     looked = sum(rule.state == "looked" for rule in rules)
     st.success(
-        f"Nothing stood out: {looked} rules looked at {len(run.steps):,} steps.",
+        f"Nothing stood out: {counted(looked, 'rule')} looked at {counted(len(run.steps), 'step')}.",
         icon=":material/check_circle:",
     )
     st.caption("That is no proof that nothing is wrong: rules know a few signs of trouble.")
@@ -235,11 +235,11 @@ def _nothing(run: Run, rules: Sequence[Coverage]) -> None:
 def _rules(rules: Sequence[Coverage], diagnosis: Diagnosis, limits: OwnThresholds) -> None:
     """Which rules looked, and why the others could not."""
     looked = sum(rule.state == "looked" for rule in rules)
-    told = [f"{looked} of {len(rules)} rules looked at {diagnosis.steps:,} steps."]
+    told = [f"{looked} of {len(rules)} rules looked at {counted(diagnosis.steps, 'step')}."]
     if diagnosis.rollouts_read:
         told.append(
-            f"Tokens were read of {diagnosis.rollouts_read:,} rollouts of "
-            f"{diagnosis.steps_read:,} steps; what lies in others is not found."
+            f"Tokens were read of {counted(diagnosis.rollouts_read, 'rollout')} of "
+            f"{counted(diagnosis.steps_read, 'step')}; what lies in others is not found."
         )
     missing = [rule for rule in rules if rule.state == "not recorded"]
     if missing:

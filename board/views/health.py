@@ -25,7 +25,7 @@ from board.core.problems import count_of
 from board.store.build import shown_path
 from board.store.run import Run
 from board.views import _badge, _cached, _cached_looks, _page, _problems, _reading, _sidebar, _state
-from board.views._text import plain, size
+from board.views._text import counted, plain, size
 
 _OLD_COLUMNS: Final = (
     *("step", "rank", "file", "line", "reward", "advantage", "response_tokens", "response_chars"),
@@ -60,7 +60,8 @@ def _alignment(digests: tuple[Digest, ...]) -> None:
         return
     if not any(pair.shift for pair in pairs):
         st.success(
-            f"Best shift 0 for all {len(told)} pairs of arrays, in {len(digests)} steps looked at.",
+            f"Best shift 0 for all {len(told)} pairs of arrays, in "
+            f"{counted(len(digests), 'step')} looked at.",
             icon=":material/check_circle:",
         )
     else:
@@ -148,8 +149,9 @@ def _checks(run: Run, digests: tuple[Digest, ...]) -> None:
 def _lines(run: Run) -> Check:
     lost, partial = count_of(run.problems, "lost"), count_of(run.problems, "partial")
     if not lost and not partial:
-        files = "1 file" if len(run.info.files) == 1 else f"{len(run.info.files):,} files"
-        return Check("Lines", "good", f"every line of {files} was read")
+        return Check(
+            "Lines", "good", f"every line of {counted(len(run.info.files), 'file')} was read"
+        )
     words = f"{lost:,} lines or files are not shown; {partial:,} rollouts are shown with a value left out"
     return Check("Lines", "bad", f"{words}; see below")
 

@@ -16,7 +16,7 @@ from board.store.narrowed import NarrowedRun
 from board.store.rollout import OpenRollout
 from board.store.run import Run
 from board.views import _cached, _compare, _keys, _page, _sidebar, _state, _tokenizer, _tokens
-from board.views._text import number, plain
+from board.views._text import counted, number, plain
 
 _TEXTS: Final = (
     ("prompt", "Prompt"),
@@ -114,8 +114,7 @@ def _texts(opened: OpenRollout) -> None:
         st.columns(len(texts), gap="small"), texts.items(), strict=True
     ):
         with column:
-            letters = "1 character" if len(text) == 1 else f"{len(text):,} characters"
-            st.markdown(f"**{titles[name]}** :gray[{letters}]")
+            st.markdown(f"**{titles[name]}** :gray[{counted(len(text), 'character')}]")
             if text:
                 st.code(text, language=None, wrap_lines=True, height=height)
             else:

@@ -294,7 +294,7 @@ def _table_identity(run: Run, columns: list[str]) -> str:
 
 
 def _is_bar(name: str, values: pd.Series[Any]) -> bool:
-    return name in _BARS and values.notna().any() and values.max() > min(0.0, values.min())
+    return bool(name in _BARS and values.notna().any() and values.max() > min(0.0, values.min()))
 
 
 def _width(name: str, values: pd.Series[Any]) -> int:

@@ -19,7 +19,7 @@ from board.store.run import Run
 from board.store.speech import SPEAKERS
 from board.store.stepwise import Stepwise
 from board.store.watch_words import Watched
-from board.views import _cached_looks, _page, _sidebar, _state
+from board.views import _cached_looks, _page, _said_more, _sidebar, _state
 from board.views._text import one_line, plain
 
 _WATCH_SECONDS: Final = 2.0
@@ -60,13 +60,14 @@ _SUM_COLUMNS: Final = {
 }
 
 
-def _controls() -> list[str]:
+def _controls(run: Run) -> list[str]:
     """The patterns that can be searched for."""
-    chosen = list(_state.get("words"))
+    chosen, regex = list(_state.get("words")), bool(_state.get("regex"))
+    suggested = _said_more.suggested(run, str(_state.get("by")), regex=regex)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         st.multiselect(
             "Words, phrases or patterns",
-            list(dict.fromkeys((*chosen, *_SUGGESTED))),
+            list(dict.fromkeys((*chosen, *suggested, *_SUGGESTED))),
             key="words",
             accept_new_options=True,
             max_selections=_MOST_PATTERNS,
@@ -236,8 +237,7 @@ def _hits_here(run: Run, patterns: Sequence[str]) -> None:
         told, hits = sum(e.rollouts for e in entries), sum(e.hits for e in entries)
         untold = sum(e.untold for e in entries)
         if not told and untold:
-            needs = _NOT_TOLD.get(by, "segments, chat-template markers or messages of this role")
-            st.caption(f"Not recorded at this step: {needs}, which tell whose words are whose.")
+            st.caption(_needs(by))
             return
         st.markdown(f"**{plain(text, 60)}** :gray[in {hits:,} of {told:,} rollouts]")
         if untold:
@@ -250,6 +250,13 @@ def _hits_here(run: Run, patterns: Sequence[str]) -> None:
                 with column:
                     first = not number and index == examples[0]
                     _hit(run, text, index, number, shortcut="O" if first else None)
+
+
+def _needs(by: str) -> str:
+    if by in ("response", "prompt"):
+        return f"Not recorded at this step: {by}."
+    needs = _NOT_TOLD.get(by, "segments, chat-template markers or messages of this role")
+    return f"Not recorded at this step: {needs}, which tell whose words are whose."
 
 
 def _hit(run: Run, text: str, index: int, number: int, *, shortcut: str | None) -> None:
@@ -279,8 +286,7 @@ def _presets(run: Run) -> None:
     step, by = int(_state.get("step")), str(_state.get("by"))
     found = _cached_looks.watched_step(run, [*_PRESETS.values()], by, step, regex=True)
     if not any(entry.rollouts for entries in found for entry in entries):
-        needs = _NOT_TOLD.get(by, "segments, chat-template markers or messages of this role")
-        st.info(f"Not recorded at this step: {needs}, which tell whose words are whose.")
+        st.info(_needs(by), icon=":material/speaker_notes_off:")
         return
     st.markdown(
         f"#### Often watched :gray[at step {step} · click one to follow it through the run]"
@@ -307,8 +313,9 @@ def _presets(run: Run) -> None:
 def _render() -> None:
     run = _sidebar.narrowed()
     _page.header(run, [("S", "searches the whole run; stops"), ("O", "opens the first hit")])
-    patterns = _controls()
+    patterns = _controls(run)
     if not patterns:
+        _said_more.render(run, str(_state.get("by")))
         if _page.has_step(run):
             _presets(run)
         return

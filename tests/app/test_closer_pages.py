@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from shown import OpenApp, assert_sound, cards, go_to, query, table, texts
 from streamlit.testing.v1 import AppTest
-from written_logs import write_lines
+from written_logs import age, write_lines
 
 from board.core.options import ReadOptions
 from board.store.run import OpenOptions, Run
@@ -244,6 +244,16 @@ def test_before_words_are_chosen_what_is_often_watched_is_counted(
     assert "Not recorded at this step: segments" in texts(app)
 
 
+def test_what_a_run_says_more_and_less_is_told_and_can_be_chosen(open_app: OpenApp) -> None:
+    app = open_app(BUNDLED, "words", run="grpo_reward_hack", step="100")
+    assert_sound(app)
+    assert "288 rollouts sampled of 12 steps" in texts(app)
+    assert {"check", "answer"} <= set(app.dataframe[0].value["phrase"])
+    assert app.multiselect(key="words").options[:2] == ["answer", "check"]
+    app.toggle(key="regex").set_value(True).run()
+    assert r"\bcheck\b" in app.multiselect(key="words").options
+
+
 def test_words_are_those_of_the_chosen_environment(open_app: OpenApp, logs: Path) -> None:
     app = open_app(logs, "words", run="native", step="20", words="Think", env="math")
     assert_sound(app)
@@ -276,6 +286,16 @@ def test_without_a_choice_the_newest_other_run_is_compared_with(
     assert_sound(app)
     assert [c for c in table(app).columns if " - " in c] == ["rllb - native"]
     assert "runs" not in query(app)
+
+
+def test_the_run_compared_with_is_of_the_same_folder_where_there_is_one(
+    open_app: OpenApp, tmp_path: Path
+) -> None:
+    for place, name in enumerate(("a/new", "b/mine", "b/old")):
+        rows = [{"step": 1, "prompt": "p", "response": "r", "reward": 1.0, "group_id": "g"}]
+        age(write_lines(tmp_path / name / "x.jsonl", rows).parent, 60 * place)
+    app = open_app(tmp_path, "compare", run="b/mine")
+    assert app.multiselect(key="runs").placeholder == "b/old"
 
 
 def test_any_two_of_the_compared_runs_stand_side_by_side(open_app: OpenApp) -> None:

@@ -36,6 +36,12 @@ def test_a_finding_is_drawn_over_its_steps() -> None:
     assert bar.y[0] == "&lt;b&gt;cut"
 
 
+def test_few_steps_are_named_once_each() -> None:
+    few = findings_chart([finding("x", 1, 1)], 1, 1, dark=True)
+    assert few is not None
+    assert few.layout.xaxis.dtick == 1
+
+
 def test_findings_of_no_step_make_no_chart() -> None:
     assert findings_chart([finding("x", None, None)], 0, 100, dark=True) is None
     assert findings_chart([], 0, 100, dark=True) is None

@@ -51,6 +51,21 @@ def test_words_of_one_role_are_those_of_its_messages(tmp_path: Path) -> None:
     assert [w.hits for w in watch(run, compiled("error"), by="assistant")] == [0]
 
 
+@pytest.mark.parametrize("by", ["response", "prompt", "answer", "reasoning"])
+def test_a_rollout_without_a_text_neither_says_nor_lacks_a_word(tmp_path: Path, by: str) -> None:
+    rows = [{"step": 1, "reward": 1.0, "group_id": "a"}]
+    run = opened(write_lines(tmp_path / "run" / "a.jsonl", rows).parent)
+    (found,) = watch(run, compiled("wait"), by=by)
+    assert (found.rollouts, found.untold, found.scored_misses) == (0, 1, 0)
+
+
+def test_an_empty_response_says_nothing(tmp_path: Path) -> None:
+    rows = [{"step": 1, "prompt": "p", "response": "", "reward": 1.0}]
+    run = opened(write_lines(tmp_path / "run" / "a.jsonl", rows).parent)
+    (found,) = watch(run, compiled("wait"))
+    assert (found.rollouts, found.hits, found.untold) == (1, 0, 0)
+
+
 def spoken(**more: Any) -> dict[str, Any]:
     """Five tokens of an assistant, a tool and the assistant again; of the messages, other words."""
     tokens = [" look", " it", " up", " error 5", " done"]

@@ -1,0 +1,70 @@
+"""What the run itself says is worth watching: phrases that are said more or less as it goes on."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pandas as pd
+import streamlit as st
+
+from board.store.run import Run
+from board.views import _cached_looks, _state
+from board.views._text import one_line
+
+_COLUMNS: Final = {
+    "phrase": st.column_config.TextColumn(width=280),
+    "share over training": st.column_config.LineChartColumn(
+        y_min=0, y_max=1, width=260, help="Of the rollouts sampled of each step, from 0 to 1."
+    ),
+    **{
+        name: st.column_config.NumberColumn(name, format="percent", help=told)
+        for name, told in (
+            ("first", "Of the rollouts sampled of the first step."),
+            ("last", "Of the rollouts sampled of the last step."),
+            ("change", "Between the quarters of the run where it is largest and smallest."),
+        )
+    },
+}
+
+
+def suggested(run: Run, by: str, *, regex: bool) -> list[str]:
+    """What can be chosen of it: phrases, or the patterns that find them as whole words."""
+    found = _cached_looks.said_more(run, by).phrases
+    return [one.pattern if regex else one.phrase for one in found]
+
+
+def render(run: Run, by: str) -> None:
+    """Draws the phrases; a click follows one through the run."""
+    found = _cached_looks.said_more(run, by)
+    if not found.rollouts:
+        return
+    sampled = f"{found.rollouts:,} rollouts sampled of {len(found.steps)} steps"
+    if not found.phrases:
+        st.caption(f"No word is said clearly more or less often as the run goes on, in {sampled}.")
+        return
+    st.markdown(
+        f"#### Said more or less over training :gray[by {sampled} · click one to follow it]"
+    )
+    rows = [
+        {
+            "phrase": one_line(one.phrase),
+            "share over training": [share for share in one.shares if share == share],
+            "first": one.shares[0],
+            "last": one.shares[-1],
+            "change": one.change,
+        }
+        for one in found.phrases
+    ]
+    event: Any = st.dataframe(
+        pd.DataFrame(rows),
+        key=f"said_more_{run.info.name}_{by}",
+        hide_index=True,
+        row_height=36,
+        placeholder="–",
+        on_select="rerun",
+        selection_mode="single-cell",
+        column_config=_COLUMNS,
+    )
+    if event.selection.cells:
+        chosen = found.phrases[int(event.selection.cells[0][0])]
+        _state.go("words", words=[chosen.pattern], regex=True)
