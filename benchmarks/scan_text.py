@@ -28,8 +28,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from importlib.metadata import version
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
@@ -180,31 +181,42 @@ _SHAPES: Final[dict[str, Callable[[str], Iterator[Rollout]]]] = {
 _NAMES: Final = {"verl": "{}.jsonl", "verifiers": "results.jsonl"}
 
 
-def write(folder: Path, reader: str, lines: str, megabytes: int) -> tuple[Path, list[Path], int]:
-    """The lines for the loop, the files for the board, and how many rollouts are in each."""
+def written(folder: Path, reader: str, lines: str, megabytes: int) -> tuple[Path, list[Path], int]:
+    """The lines for the loop, the files for the board, and how many rollouts are in each.
+
+    What an earlier call wrote is left as it is.
+    """
     run = folder / "run"
-    run.mkdir(parents=True)
     path = run / _NAMES[reader].format(1) if reader in _NAMES else folder / "rows.jsonl"
-    size = rows = 0
+    if not run.exists():
+        run.mkdir(parents=True)
+        _write(path, reader, lines, megabytes)
+        if reader not in _NAMES:
+            _write_tables(run, path)
+    with path.open("rb") as file:
+        rows = sum(1 for _ in file)
+    return path, [path] if reader in _NAMES else sorted(run.rglob("*.parquet")), rows
+
+
+def _write(path: Path, reader: str, lines: str, megabytes: int) -> None:
+    size = 0
     with path.open("wb") as file:
         for rollout in _SHAPES[reader](lines):
             size += file.write(json.dumps(rollout, ensure_ascii=False).encode() + b"\n")
-            rows += 1
             if size >= megabytes * 1_000_000:
                 break
-    return path, _tables(run, path) if reader == "trl" else [path], rows
 
 
-def _tables(run: Path, lines: Path) -> list[Path]:
+def _write_tables(run: Path, lines: Path) -> None:
     """The lines as the Parquet files that TRL writes, by pandas."""
     (run / "completions").mkdir()
-    found: list[Path] = []
     with lines.open("rb") as file:
-        while rows := [orjson.loads(line) for line in islice(file, _TABLE_ROWS)]:
-            path = run / f"completions/completions_{len(found) + 1:05d}.parquet"
+        for number in count(1):
+            rows = [orjson.loads(line) for line in islice(file, _TABLE_ROWS)]
+            if not rows:
+                return
+            path = run / f"completions/completions_{number:05d}.parquet"
             pq.write_table(pa.Table.from_pylist(rows), path)
-            found.append(path)
-    return found
 
 
 def loop(path: Path) -> int:
@@ -239,7 +251,7 @@ def index(paths: list[Path], reader: str, folder: Path) -> int:
 
 def measure(folder: Path, reader: str, lines: str, megabytes: int, rounds: int) -> str:
     """One row of the table: microseconds of CPU per rollout, and what is as fast as the loop."""
-    path, files, rows = write(folder, reader, lines, megabytes)
+    path, files, rows = written(folder, reader, lines, megabytes)
     engines: dict[str, Callable[[], int]] = {
         "loop": lambda: loop(path),
         "scan": lambda: scan(files, reader),
@@ -277,7 +289,7 @@ def seconds(engine: str, path: Path) -> float:
 
 def measure_build(folder: Path, reader: str, lines: str, megabytes: int, rounds: int) -> str:
     """One row of the table: seconds on the clock, medians and the slowest."""
-    path, _, rows = write(folder, reader, lines, megabytes)
+    path, _, rows = written(folder, reader, lines, megabytes)
     paths = {"loop": path, "build": folder / "run"}
     took: dict[str, list[float]] = {engine: [] for engine in paths}
     for _ in range(rounds):
@@ -306,6 +318,9 @@ def main() -> None:
     parser.add_argument("--reader", choices=_SHAPES, action="append")
     parser.add_argument("--lines", choices=_CHARS, action="append")
     parser.add_argument("--build", action="store_true", help="seconds until there is an index")
+    parser.add_argument(
+        "--folder", type=Path, help="where logs stay, and need not be written again"
+    )
     parser.add_argument("--engine", help=argparse.SUPPRESS)
     parser.add_argument("--path", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -318,13 +333,14 @@ def main() -> None:
     print(f"{args.megabytes} MB each, {which} of {args.rounds} rounds; {machine}, {versions}\n")
     heads = _BUILD_HEADS if args.build else _SCAN_HEADS
     print(f"| {' | '.join(heads)} |\n{'|---' * len(heads)}|")
-    with tempfile.TemporaryDirectory() as temporary:
+    with nullcontext(args.folder) if args.folder else tempfile.TemporaryDirectory() as place:
         for lines in args.lines or list(_CHARS):
             for reader in args.reader or list(_SHAPES):
-                folder = Path(temporary, lines, reader)
+                folder = Path(place, lines, reader)
                 one = measure_build if args.build else measure
                 print(one(folder, reader, lines, args.megabytes, args.rounds), flush=True)
-                shutil.rmtree(folder)
+                if not args.folder:
+                    shutil.rmtree(folder)
 
 
 if __name__ == "__main__":

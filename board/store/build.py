@@ -297,13 +297,16 @@ class _Build:
 
     def finish(self) -> None:
         """Commits what was read, and cleans up."""
-        self.commit(with_steps=True)
+        self.commit(with_steps=True, alone=True)
         self._storage.tidy(self.manifest)
         if self._progress is not None:
             self._progress(self._info.bytes, self._info.bytes)
 
-    def commit(self, *, with_steps: bool) -> None:
-        """Puts the manifest as it stands in place of the one before."""
+    def commit(self, *, with_steps: bool, alone: bool = False) -> None:
+        """Puts the manifest as it stands in place of the one before.
+
+        alone: as of step_store.refreshed.
+        """
         before = self.manifest.names
         self.manifest = replace(
             self.manifest,
@@ -314,12 +317,12 @@ class _Build:
             stale=frozenset(self._stale),
         )
         if with_steps:
-            self._refresh_steps()
+            self._refresh_steps(alone)
         self._storage.commit(self.manifest)
         self._storage.retire(sorted(before - self.manifest.names))
         self._committed_at = time.monotonic()
 
-    def _refresh_steps(self) -> None:
+    def _refresh_steps(self, alone: bool) -> None:
         begun = time.monotonic()
         words = {column.name for column in self.manifest.columns if column.words}
         if self._words - words:  # what was text is numbers now: every step has a mean more
@@ -327,7 +330,9 @@ class _Build:
             self._touch([t for s in self._states.values() for t in s.all_tallies.values()])
             self.manifest = replace(self.manifest, stale=frozenset(self._stale))
         self._words = words
-        self.manifest = step_store.refreshed(self._storage, self.manifest, list(self._found))
+        self.manifest = step_store.refreshed(
+            self._storage, self.manifest, list(self._found), alone=alone
+        )
         self._stale = set()
         self._stepped_at = time.monotonic()
         self._steps_took = max(self._stepped_at - begun, _FIRST_STEPS_SECONDS / _STEPS_SHARE)

@@ -20,7 +20,7 @@ import subprocess
 import sys
 import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.abc import MetaPathFinder
 from multiprocessing import current_process, get_context
 from multiprocessing.connection import Connection, Pipe
@@ -57,7 +57,7 @@ class SecondProcess:
         self._connection, its_end = Pipe()
         with its_end:
             self._there = can_be_copied()
-            self.process = _copied(its_end) if self._there else _begun(its_end)
+            self.process = copied(serve, its_end) if self._there else _begun(its_end)
         self._gone = False
         self._given = 0
         self._found: list[Any] = []
@@ -134,8 +134,12 @@ def can_be_copied() -> bool:
     return alone and sys.platform == "linux"  # system libraries of macOS have threads of their own
 
 
-def _copied(its_end: Connection) -> BaseProcess:
-    process = get_context("fork").Process(target=_serve_as_copy, args=(its_end,), daemon=True)
+def copied(do: Callable[[Connection], None], its_end: Connection) -> BaseProcess:
+    """A copy of this process that does one thing, with its end of a connection and no other open file.
+
+    For where can_be_copied says so.
+    """
+    process = get_context("fork").Process(target=_as_copy, args=(do, its_end), daemon=True)
     with warnings.catch_warnings():
         # Of threads of libraries, which look after themselves: numpy's and Arrow's are ready for it.
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -148,10 +152,11 @@ def _begun(its_end: Connection) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=[its_end.fileno()])
 
 
-def _serve_as_copy(connection: Connection) -> None:
+def _as_copy(do: Callable[[Connection], None], connection: Connection) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever began this one ends it
     _leave_files(connection.fileno())
-    serve(connection)
+    do(connection)
 
 
 def _leave_files(kept: int) -> None:

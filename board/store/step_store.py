@@ -20,6 +20,7 @@ import pyarrow as pa
 from board.store import splits, step_parts
 from board.store.manifest import BrokenIndexError, Manifest
 from board.store.renewal import Renewal
+from board.store.shared_work import shared
 from board.store.shown import Shown
 from board.store.steps import QUANTILES, base_name, steps_table
 from board.store.storage import Storage
@@ -29,8 +30,13 @@ _CHUNK_ROLLOUTS: Final = 30_000
 _COUNTS: Final = ("rollouts", "ranks", "groups")
 
 
-def refreshed(storage: Storage, manifest: Manifest, order: Sequence[str]) -> Manifest:
-    """The manifest with a table of steps, and parts, in which nothing is stale."""
+def refreshed(
+    storage: Storage, manifest: Manifest, order: Sequence[str], *, alone: bool = True
+) -> Manifest:
+    """The manifest with a table of steps, and parts, in which nothing is stale.
+
+    alone: whether no other process of this build is at work, so that a copy of this one may be.
+    """
     shown = Shown(storage, manifest, order)
     stale = shown.stale()
     if not stale and manifest.steps is not None:
@@ -40,9 +46,15 @@ def refreshed(storage: Storage, manifest: Manifest, order: Sequence[str]) -> Man
     for made in shown.joins_made:
         renewal.add(made)
     tables: list[pd.DataFrame] = []
-    for rows in _rows(shown, {step: counts[step] for step in sorted(stale) if counts.get(step)}):
-        tables.append(steps_table(rows, shown.metrics))
-        renewal.add(_parts(shown, rows))
+    chunks = list(_chunks({step: counts[step] for step in sorted(stale) if counts.get(step)}))
+
+    def made_of(chunk: Sequence[int]) -> tuple[pd.DataFrame, dict[str, pa.Table]]:
+        rows = _rows_of(shown, chunk)
+        return steps_table(rows, shown.metrics), _parts(shown, rows)
+
+    for table, parts in shared(made_of, chunks) if alone else map(made_of, chunks):
+        tables.append(table)
+        renewal.add(parts)
     kept = load(storage, manifest)
     kept = kept[kept["step"].isin(counts) & ~kept["step"].isin(stale)]
     if len(kept):
@@ -53,20 +65,22 @@ def refreshed(storage: Storage, manifest: Manifest, order: Sequence[str]) -> Man
     )
 
 
-def _rows(
-    shown: Shown, counts: Mapping[int, int], cap: int | None = None
-) -> Iterator[pd.DataFrame]:
-    """Rollouts of these steps (ascending, with how many each has), whole steps, a bounded number at a
-    time.
+def _rows(shown: Shown, counts: Mapping[int, int], cap: int) -> Iterator[pd.DataFrame]:
+    """The first rollouts of each of these steps (ascending, with how many each has), a bounded number
+    at a time.
     """
-    columns = [*dict.fromkeys((*shown.metrics, *step_parts.COLUMNS))]
     for chunk in _chunks(counts):
-        rows = shown.frame((chunk[0], chunk[-1]), columns)
-        if len(chunk) <= chunk[-1] - chunk[0]:
-            rows = rows[rows["step"].isin(chunk)]
-        if cap is not None:
-            rows = rows[rows["index"] < cap]
-        yield rows.reset_index(drop=True)
+        rows = _rows_of(shown, chunk)
+        yield rows[rows["index"] < cap].reset_index(drop=True)
+
+
+def _rows_of(shown: Shown, steps: Sequence[int]) -> pd.DataFrame:
+    """All rollouts of some steps, which are ascending."""
+    columns = [*dict.fromkeys((*shown.metrics, *step_parts.COLUMNS))]
+    rows = shown.frame((steps[0], steps[-1]), columns)
+    if len(steps) <= steps[-1] - steps[0]:
+        rows = rows[rows["step"].isin(steps)]
+    return rows.reset_index(drop=True)
 
 
 def _parts(shown: Shown, rows: pd.DataFrame, cap: int | None = None) -> dict[str, pa.Table]:
