@@ -7,7 +7,7 @@ import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Final
 
 from board.core.problems import Problem
@@ -172,9 +172,8 @@ def _kind(path: Location) -> str:
     if path.name.lower().endswith(PICKLES):
         return "pickle"
     source = source_of(path)
-    tried = (
-        "" if source.takes(path) else f", though {path.suffix or 'its name'} is none of its names"
-    )
+    suffix = PurePosixPath(path.name).suffix or "its name"
+    tried = "" if source.takes(path) else f", though {suffix} is none of its names"
     return _KINDS[source.like] + tried
 
 
