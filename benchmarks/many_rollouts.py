@@ -5,11 +5,11 @@
 
 The index is generated, without a log: what is measured is everything after the reading. Each repeat is a
 process of its own that has imported everything; first: the run is opened as well; later: it is open, and
-nothing of the page is kept. Narrowed to an environment: the narrowing is part of the page's time. Pages
+nothing of the page is kept. Narrowed to environments: the narrowing is part of the page's time. Pages
 about prompts are measured of a second index as well, in which no prompt comes twice; those narrowed to a
-split and an environment of a third one. --tokens: also what reads token
-arrays, from a generated log: lists of a step of 512 rollouts x 4,096 tokens (see diagnose.py), and one
-rollout of 8,000 tokens x 12 arrays.
+split and environments of a third one, and others of a fourth one, of 64 environments. --tokens: also what
+reads token arrays, from a generated log: lists of a step of 512 rollouts x 4,096 tokens (diagnose.py),
+and one rollout of 8,000 tokens x 12 arrays.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from board.store import step_store  # noqa: E402
 from board.store.batch import put_rows, tallies_of  # noqa: E402
 from board.store.discovery import RunInfo, discover  # noqa: E402
 from board.store.env_table import table_of_step  # noqa: E402
+from board.store.expressed import own_steps, rows_where  # noqa: E402
 from board.store.findings import diagnose  # noqa: E402
 from board.store.groups import environment_curves, step_grid  # noqa: E402
 from board.store.log_file import LogFile  # noqa: E402
@@ -49,7 +50,7 @@ from board.store.run import Run, indexed_run, open_run  # noqa: E402
 from board.store.run_groups import run_groups  # noqa: E402
 from board.store.run_prompts import run_prompts, shared_prompts  # noqa: E402
 from board.store.storage import FolderStorage  # noqa: E402
-from board.store.table import order_by, ordered  # noqa: E402
+from board.store.table import Filter, filtered, order_by, ordered  # noqa: E402
 
 LINE_BYTES: Final = 1000
 _EACH: Final = 16_384
@@ -59,6 +60,7 @@ _PROMPTS: Final = 20_000
 _SORTED: Final = 1_000_000
 _TEXT: Final = "So we add the ones, carry the ten and get forty-two, which is what was asked for. "
 _METRICS: Final = ("reward", "response_tokens", "k3_mean", "entropy_mean")
+_WHERE: Final = "reward < 0.5 and k3_mean > 0.1"
 
 _NO_LOG: Final = FileState(0, "x.jsonl", "native", size=1, consumed=1)
 
@@ -72,12 +74,14 @@ def make(
     *,
     distinct: bool = False,
     with_splits: bool = False,
+    envs: int = 5,
     key: str = "generated",
     state: FileState = _NO_LOG,
 ) -> None:
     """Writes the index of a run of so many rollouts, 1,024 a step in groups of 8, of 20,000 prompts.
 
-    with_splits: a quarter of the groups of every step is of evaluations.
+    with_splits: a quarter of the groups of every step is of evaluations. envs: so many environments, each
+    with every so many of the groups.
     key, state: of the index and of the log's one file, where the log is there.
     """
     storage = FolderStorage(folder)
@@ -85,7 +89,7 @@ def make(
     segments = []
     for first in range(0, rollouts, _EACH):
         numbers = np.arange(first, min(first + _EACH, rollouts))
-        table = _rows(numbers, rng, distinct=distinct)
+        table = _rows(numbers, rng, distinct=distinct, envs=envs)
         if with_splits:
             names = ["eval" if n // _A_GROUP % 4 == 3 else "train" for n in numbers.tolist()]
             table = table.append_column("split", pa.array(names))
@@ -102,7 +106,7 @@ def make(
     storage.commit(step_store.refreshed(storage, manifest, ["x.jsonl"]))
 
 
-def _rows(numbers: np.ndarray, rng: np.random.Generator, *, distinct: bool) -> pa.Table:
+def _rows(numbers: np.ndarray, rng: np.random.Generator, *, distinct: bool, envs: int) -> pa.Table:
     count = len(numbers)
     groups = numbers // _A_GROUP
     prompts = numbers if distinct else groups * 7919 % _PROMPTS
@@ -126,7 +130,7 @@ def _rows(numbers: np.ndarray, rng: np.random.Generator, *, distinct: bool) -> p
                 name: rng.normal(size=count)
                 for name in ("advantage", "k1_mean", "k3_mean", "entropy_mean")
             },
-            "env": [f"env {number % 5}" for number in groups.tolist()],
+            "env": [f"env {number % envs}" for number in groups.tolist()],
             "group_id": [f"g{number}" for number in groups.tolist()],
             "rollout_id": [f"r{number}" for number in numbers.tolist()],
             "prompt": [f"{number} {_TEXT}" for number in prompts.tolist()],
@@ -197,21 +201,6 @@ def _ranking(run: Run) -> None:
     ordered(run.of_step(_middle(run)), "k3_mean", descending=True, limit=200)
 
 
-def _of_env(page: Callable[[Run], None]) -> Callable[[Run], None]:
-    """The same page of one of five environments; the narrowing is of its time."""
-    return lambda run: page(narrowed(run, ["env 1"]))
-
-
-def _of_envs(page: Callable[[Run], None]) -> Callable[[Run], None]:
-    """Of two of them."""
-    return lambda run: page(narrowed(run, ["env 1", "env 3"]))
-
-
-def _of_split_and_env(page: Callable[[Run], None]) -> Callable[[Run], None]:
-    """Of the evaluations of one of them, where every step has rollouts of both splits."""
-    return lambda run: page(narrowed(of_split(run, "eval"), ["env 1"]))
-
-
 def _findings(run: Run) -> None:
     diagnose(run, tokens=False)
 
@@ -226,14 +215,84 @@ _OF_ALL: Final[dict[str, Callable[[Run], None]]] = {
     "Spike, a step's rollouts ranked": _ranking,
     "Findings, rules on the index": _findings,
 }
-_OF_ENV: Final = {f"one of 5 environments: {n}": _of_env(page) for n, page in _OF_ALL.items()}
+
+
+def _prompt_lists(run: Run) -> None:
+    """Each list of the page: its first 500, with their courses and beginnings."""
+    found = run_prompts(run)
+    assert found is not None
+    judged, scored = found.several.judged, found.several.scored
+    lists = [judged.codes[held] for held in (judged.never_solved, judged.lost_again)]
+    for listed in (*lists, scored.codes[np.argsort(-scored.volatility, kind="stable")]):
+        found.of(listed[:500].tolist())
+        found.texts(listed[:500].tolist())
+
+
+def _filtered_step(run: Run) -> None:
+    rows = run.of_step(_middle(run))
+    kept = filtered(rows[rows_where(rows, _WHERE)], Filter(bounds={"k3_mean": (-1.0, 1.0)}))
+    ordered(kept, "reward", descending=True, limit=200)
+
+
+def _own_curve(run: Run) -> None:
+    own_steps(run, "k3_mean * response_tokens")
+
+
+def _total(run: Run) -> None:
+    run.total("timestamp")
+
+
+def _with_quantiles(run: Run) -> None:
+    run.steps_with_quantiles["reward_q95"].mean()
+
+
+_CONTROLS: Final[dict[str, Callable[[Run], None]]] = {
+    "Overview, a curve of its own": _own_curve,
+    "Prompts, each list": _prompt_lists,
+    "Rollouts, one step: a filter, a range, sorted": _filtered_step,
+    "Log health and sidebar, the total of a column": _total,
+}
+
+
+def _part(
+    page: Callable[[Run], None], envs: Sequence[int], split: str | None = None
+) -> Callable[[Run], None]:
+    """The same page of some environments, and of a split; the narrowing is of its time."""
+    names = [f"env {number}" for number in envs]
+
+    def work(run: Run) -> None:
+        page(narrowed(run if split is None else of_split(run, split), names))
+
+    return work
+
+
+def _pages_of(
+    title: str, envs: Sequence[int], split: str | None = None
+) -> dict[str, Callable[[Run], None]]:
+    return {f"{title}: {name}": _part(page, envs, split) for name, page in _OF_ALL.items()}
+
+
 _OF_ENVS: Final = {
-    f"two of 5 environments: {name}": _of_envs(_OF_ALL[name]) for name in ("Overview", "Groups")
+    **_pages_of("one of 5 environments", [1]),
+    **_pages_of("two of 5", [1, 3]),
+    "two of 5: Overview, bands of quantiles": _part(_with_quantiles, [1, 3]),
+    "two of 5: Overview, a curve of its own": _part(_own_curve, [1, 3]),
+    **_pages_of("three of 5", [0, 1, 3]),
+    **_pages_of("four of 5", [0, 1, 2, 3]),
 }
 _OF_SPLIT: Final = {
-    f"evaluations of one environment: {n}": _of_split_and_env(p) for n, p in _OF_ALL.items()
+    **{f"training: {name}": _part(page, [], "train") for name, page in _OF_ALL.items()},
+    **_pages_of("evaluations of one environment", [1], "eval"),
+    **_pages_of("training of one environment", [1], "train"),
+    **_pages_of("training of two", [1, 3], "train"),
+    **_pages_of("training of four", [0, 1, 2, 3], "train"),
 }
-PAGES: Final = _OF_ALL | _OF_ENV | _OF_ENVS | _OF_SPLIT
+_OF_MANY: Final = {
+    **{f"all 64: {name}": page for name, page in _OF_ALL.items()},
+    **_pages_of("one of 64", [7]),
+    **_pages_of("ten of 64", range(10)),
+}
+PAGES: Final = _OF_ALL | _CONTROLS | _OF_ENVS | _OF_SPLIT | _OF_MANY
 _OF_PROMPTS: Final = ("Prompts", "Compare, prompts of two runs")
 
 
@@ -263,6 +322,9 @@ def measure(folder: Path, pages: Sequence[str], *, sort: bool) -> dict[str, Timi
         for column in ("reward", "group_id", "prompt", "response"):
             values = rows[column]
             found[f"order of all by {column}"] = _ms(lambda v=values: order_by(v))
+        found[f"those with {_WHERE}"] = _ms(lambda: rows_where(rows, _WHERE))
+        bounds = Filter(bounds={"k3_mean": (-1.0, 1.0)})
+        found["those in a range"] = _ms(lambda: filtered(rows, bounds))
     return found
 
 
@@ -325,7 +387,7 @@ def main() -> None:
     parser.add_argument("--index", type=Path, help="a folder for the index, kept and used again")
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--sort", action="store_true", help=argparse.SUPPRESS)
-    pages = [*_OF_ALL, *_OF_ENV, *_OF_ENVS]
+    pages = [*_OF_ALL, *_CONTROLS, *_OF_ENVS]
     parser.add_argument("--pages", nargs="+", default=pages, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.folder:
@@ -348,6 +410,10 @@ def main() -> None:
             some = ["--pages", *_OF_SPLIT]
             results = _measured(both, rollouts, args.repeats, some, with_splits=True)
             _print(f"{rollouts:,} rollouts, a quarter of evaluations", results)
+            many = folder.with_name(f"{rollouts} of 64 environments")
+            some = ["--pages", *_OF_MANY]
+            results = _measured(many, rollouts, args.repeats, some, envs=64)
+            _print(f"{rollouts:,} rollouts of 64 environments", results)
         if args.tokens:
             folder = Path(temporary, "tokens")
             folder.mkdir()

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from board.store.manifest import Part
 from board.store.step_parts import loaded
-from board.store.storage import Storage
+from board.store.storage import StepRange, Storage
 from board.store.tally import IntArray
 
 _MANY: Final = 8
@@ -36,21 +36,28 @@ def all_rows(
         return None
     if columns is None or not _in_order(parts):
         columns = None if columns is None else [*dict.fromkeys((*columns, "step"))]
-        return loaded(_read(storage, parts, columns))
-    tables = _read(storage, parts, columns)
+        return loaded(read_all(storage, [part.name for part in parts], columns))
+    tables = read_all(storage, [part.name for part in parts], columns)
     return pa.concat_tables(tables, promote_options="permissive")
 
 
-def _read(storage: Storage, parts: Sequence[Part], columns: Sequence[str] | None) -> list[pa.Table]:
-    """The tables of the parts; of many two at a time, since most of it is unpacking, without the GIL."""
+def read_all(
+    storage: Storage,
+    names: Sequence[str],
+    columns: Sequence[str] | None,
+    steps: StepRange | None = None,
+) -> list[pa.Table]:
+    """These tables, as Storage.get reads them; of many two at a time, since most of it is unpacking,
+    without the GIL.
+    """
 
-    def table(part: Part) -> pa.Table:
-        return storage.get(part.name, columns)
+    def table(name: str) -> pa.Table:
+        return storage.get(name, columns, steps)
 
-    if len(parts) < _MANY:
-        return [table(part) for part in parts]
+    if len(names) < _MANY:
+        return [table(name) for name in names]
     with ThreadPoolExecutor(_AT_ONCE) as threads:
-        return list(threads.map(table, parts))
+        return list(threads.map(table, names))
 
 
 def rows_at(

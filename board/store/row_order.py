@@ -63,5 +63,6 @@ def _with_header_ranks(
 
 def index_within(steps: IntArray) -> npt.NDArray[np.int32]:
     """The position of each row among those of its step; steps: ascending, [n]."""
-    starts = np.searchsorted(steps, steps)
-    return (np.arange(len(steps)) - starts).astype(np.int32)
+    starts = np.flatnonzero(np.diff(steps, prepend=steps[:1] - 1))
+    sizes = np.diff(np.append(starts, len(steps)))
+    return (np.arange(len(steps)) - np.repeat(starts, sizes)).astype(np.int32)

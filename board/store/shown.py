@@ -263,13 +263,13 @@ class Shown:
         self, steps: StepRange | None, names: list[str] | None, superseded: bool = False
     ) -> pa.Table:
         """The rows in order, those that are joined to others among them; names: of stored columns."""
-        parts = [
-            self._storage.get(segment.name, names, steps)
+        held = [
+            segment.name
             for segment in self.manifest.all_segments
             if (steps is None or (segment.low <= steps[1] and segment.high >= steps[0]))
             and any(number in self._number_of for number in segment.files)
         ]
-        table = segments.joined(parts)
+        table = segments.joined(part_rows.read_all(self._storage, held, names, steps))
         keep = self._kept(table, steps, superseded)
         table = in_order(
             table if keep.all() else table.filter(pa.array(keep)), self.files, self._number_of

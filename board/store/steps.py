@@ -48,7 +48,7 @@ def steps_table(rollouts: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
     """
     import pandas as pd  # not above: what reads batches needs names of this file, and no frames
 
-    steps, of_row = np.unique(rollouts["step"].to_numpy(np.int64), return_inverse=True)
+    steps, of_row = _steps_of(rollouts["step"].to_numpy(np.int64))
     layout = _Layout.of(of_row, len(steps))
     columns: dict[str, Any] = {"step": steps, "rollouts": layout.sizes}
     for name in metrics if len(steps) else ():
@@ -64,6 +64,16 @@ def steps_table(rollouts: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
         rewards = rollouts["reward"].to_numpy(np.float64, na_value=np.nan)
         columns |= _groups(of_row, groups, rewards, len(steps))
     return pd.DataFrame(columns)
+
+
+def _steps_of(step_of: IntArray) -> tuple[IntArray, IntArray]:
+    """([S] steps, ascending; [n] the place of each row's among them)."""
+    changes = np.diff(step_of, prepend=step_of[:1] - 1)
+    if (changes < 0).any():
+        steps, of_row = np.unique(step_of, return_inverse=True)
+        return steps, of_row.astype(np.int64)
+    # In order they need not be sorted, which takes a hundred times as long.
+    return step_of[changes > 0], np.cumsum(changes > 0) - 1
 
 
 @dataclass(frozen=True, slots=True)
