@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from written_logs import write_lines
 
+from board.core.advantages import told as told_of
 from board.store import env_parts, splits, step_parts, step_store
 from board.store.discovery import discover
 from board.store.envs_run import EnvsRun
@@ -228,3 +229,32 @@ def test_an_environment_may_have_groups_at_some_steps_alone(tmp_path: Path) -> N
     groups = narrowed(run, ["maths"]).steps["groups"]
     assert groups.isna().any()
     assert (groups > 0).any()
+
+
+@pytest.mark.parametrize("envs", [("code",), ("code", "maths")])
+def test_advantages_scaled_by_the_spread_of_a_step_are_told_of_its_environments(
+    tmp_path: Path, envs: tuple[str, ...]
+) -> None:
+    """The trainer scaled by all rewards of the step, not by those that are looked at."""
+    dice = np.random.default_rng(1)
+    rows: list[dict[str, Any]] = []
+    for step in range(6):
+        widths = {"all": 1.0, "code": 5.0, "maths": 0.1}
+        rewards = {env: dice.normal(size=(4, 4)) * width for env, width in widths.items()}
+        spread = np.concatenate([*rewards.values()]).std(ddof=1) + 1e-4
+        for env, groups in rewards.items():
+            for number, group in enumerate(groups):
+                own = {"step": step, "env": env, "group_id": f"{env} {number}"}
+                made = (group - group.mean()) / spread
+                for reward, advantage in zip(group.tolist(), made.tolist(), strict=True):
+                    rows.append(own | {"reward": reward, "advantage": advantage})
+    run = run_in(tmp_path / "run", rows, OpenOptions())
+    checks = facts_of(narrowed(run, envs)).checks
+    found = run_groups(narrowed(run, envs))
+    assert checks is not None
+    assert checks.fit is not None
+    assert told_of(checks.fit).convention == "batch_std"
+    assert found is not None
+    fit = found.fit(3)
+    assert fit is not None
+    assert not fit.differs.any()
