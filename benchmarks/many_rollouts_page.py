@@ -3,8 +3,11 @@
     python benchmarks/many_rollouts_page.py [--rollouts 5000000] [--folder FOLDER]
 
 The index is generated, and the log is a file of holes: what is measured is everything after the reading.
-First a server that has just been started shows the run, then one that showed another run before, so that
-its code is loaded. --folder: where both runs are made, kept and used again. Needs the extra `test` and a
+First by a server that has just said that it is ready: in a browser that was just started and has kept
+nothing, and in the same browser after the server was started anew, on the same port. An empty page of
+Streamlit is opened so beside it. In the folder another run is the newest, so that the server has not
+opened the large one beforehand; named on the command line, it has. Then by a server that showed another
+run before. --folder: where both runs are made, kept and used again. Needs the extra `test` and a
 Chromium.
 """
 
@@ -14,9 +17,12 @@ import argparse
 import os
 import platform
 import shutil
+import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -24,7 +30,7 @@ from many_rollouts import LINE_BYTES, make
 from page_open import WARMING
 from page_open import opened as open_page
 from playwright.sync_api import Browser, Page, Playwright, sync_playwright
-from step_change import server_on
+from step_change import free_port, server_on, started
 
 from board.core.options import ReadOptions
 from board.store.companions import read_companions
@@ -42,8 +48,12 @@ _VISITS: Final = {
     "Spike of the reward": "&of=reward",
     "Overview at another step": "&step=7",
 }
-_READY_SECONDS: Final = 2.0
-"""A new server has its code after that; a browser that is started with it takes as long itself."""
+_STREAMLIT: Final = ("-m", "streamlit", "run")
+_EMPTY: Final = "import streamlit as st\nst.markdown('### empty')\n"
+_EMPTY_SECONDS: Final = 2.0
+"""It does not say when it is ready."""
+Serve = Callable[[int], AbstractContextManager[tuple[str, int]]]
+"""Starts a server on a port; gives its address and the number of its process."""
 _SMALL: Final = 4096
 _LINES_THERE: Final = 2000
 
@@ -77,13 +87,13 @@ def _log(path: Path, rollouts: int) -> FileState:
 def page_measures(folder: Path, shown: str) -> Iterator[tuple[str, float]]:
     """Seconds until pages of the run have settled, and MB of the server after each."""
     with sync_playwright() as playwright:
-        for waited in (0.0, _READY_SECONDS):
-            with server_on(folder) as (address, pid):
-                time.sleep(waited)
-                browser, page = _browser(playwright, shown)
-                taken = open_page(page, address, "overview", "many")
-                yield f"Overview, server started {waited:g} s before, s", taken
-                browser.close()
+        for name, serve, run in (
+            ("an empty page of Streamlit", _empty, ""),
+            ("Overview", partial(server_on, folder), "many"),
+            ("Overview of the run that was named", partial(server_on, folder / "many"), "many"),
+        ):
+            for kept, taken in _first_openings(playwright, shown, serve, run):
+                yield f"{name}, {kept}, s", taken
     with server_on(folder) as (address, pid), sync_playwright() as playwright:
         browser, page = _browser(playwright, shown)
         for _ in range(WARMING):
@@ -96,12 +106,42 @@ def page_measures(folder: Path, shown: str) -> Iterator[tuple[str, float]]:
         browser.close()
 
 
+def _first_openings(
+    playwright: Playwright, executable: str, serve: Serve, run: str
+) -> Iterator[tuple[str, float]]:
+    """Seconds until the first page of a new server has settled, by what the browser had seen before."""
+    browser, page = _browser(playwright, executable)
+    page.goto("about:blank")
+    port = free_port()
+    for kept in ("new browser", "browser that had opened it before"):
+        with serve(port) as (address, _):
+            yield kept, open_page(page, address, "overview", run)
+        page.close()
+        page = browser.contexts[0].new_page()
+    browser.close()
+
+
+@contextmanager
+def _empty(port: int) -> Iterator[tuple[str, int]]:
+    """A server of a page with one line."""
+    with tempfile.TemporaryDirectory() as folder:
+        script = Path(folder, "empty.py")
+        script.write_text(_EMPTY, encoding="utf-8")
+        options = ["--server.headless=true", "--browser.gatherUsageStats=false", "--server.port"]
+        command = [sys.executable, *_STREAMLIT, str(script), "--server.fileWatcherType=none"]
+        with started([*command, *options], port) as (server, address):
+            time.sleep(_EMPTY_SECONDS)
+            yield address, server.pid
+
+
 def _browser(playwright: Playwright, executable: str) -> tuple[Browser, Page]:
     """A browser that has kept nothing, and a page in it."""
     browser = playwright.chromium.launch(
         executable_path=executable, args=["--no-sandbox", "--disable-gpu"]
     )
-    return browser, browser.new_page(viewport={"width": 1440, "height": 900})
+    # One context for all pages: what the browser has kept is the context's.
+    context = browser.new_context(viewport={"width": 1440, "height": 900})
+    return browser, context.new_page()
 
 
 def _memory(pid: int, name: str) -> float:
@@ -116,7 +156,7 @@ def in_browser(rollouts: int, folder: Path | None) -> Iterator[tuple[str, float]
         raise SystemExit("no Chromium found")
     with tempfile.TemporaryDirectory() as temporary:
         root = folder or Path(temporary)
-        for name, count in (("small", _SMALL), ("many", rollouts)):
+        for name, count in (("many", rollouts), ("small", _SMALL)):
             if not (root / name).exists():
                 make_run(root / name, count)
         yield from page_measures(root, chromium)

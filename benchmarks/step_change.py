@@ -48,23 +48,35 @@ def served(root: Path) -> Iterator[str]:
         yield address
 
 
-@contextmanager
-def server_on(root: Path) -> Iterator[tuple[str, int]]:
-    """The address of a board on `root`, and the number of its process."""
+def free_port() -> int:
+    """A port that nobody listens on."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
-        port = found.getsockname()[1]
+        return found.getsockname()[1]
+
+
+@contextmanager
+def server_on(root: Path, port: int | None = None) -> Iterator[tuple[str, int]]:
+    """The address of a board on `root` that has said that it is ready, and the number of its process."""
     command = [sys.executable, "-c", "from board.cli import main; main()", "serve", str(root)]
+    with started([*command, "--no-browser", "--port"], port) as (server, address):
+        assert server.stdout is not None, "it is a pipe"
+        if not server.stdout.readline():
+            raise SystemExit("the server ended before it was ready")
+        yield address, server.pid
+
+
+@contextmanager
+def started(command: list[str], port: int | None) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+    """A server that answers, and its address; the port is the command's last argument."""
+    port = port or free_port()
     server = subprocess.Popen(
-        [*command, "--port", str(port), "--no-browser"],
-        cwd=PROJECT,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        [*command, str(port)], cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     )
     address = f"http://127.0.0.1:{port}"
     try:
         _wait(f"{address}/_stcore/health")
-        yield address, server.pid
+        yield server, address
     finally:
         server.terminate()
         server.wait()

@@ -235,7 +235,7 @@ def _line_trace(one: Drawn, ink: str, legend: dict[str, str]) -> go.Scatter:
         marker={"size": 7, "color": ink, "opacity": lone.astype(np.uint8) if lone.any() else 0},
         selected={"marker": {"opacity": 1}},
         connectgaps=False,
-        text=one.hover,
+        text=np.array(one.hover, dtype=object),  # of a list plotly looks at each
         hovertemplate="%{text}<extra></extra>",
         **legend,
     )

@@ -20,13 +20,19 @@ from board.errors import BoardError
 from board.store.run import OpenOptions
 from board.views import _cached, _sidebar
 
-_PAGES: Final = ("_navigation", "_page", "_badge", "_own_curve", "_places")
+_MODULES: Final = (
+    "board.components.sparkline",
+    *(
+        f"board.views.{name}"
+        for name in ("_navigation", "_page", "_badge", "_own_curve", "_places")
+    ),
+)
 
 
 def load() -> None:
     """Loads the code of a first page."""
-    for module in _PAGES:
-        importlib.import_module(f"board.views.{module}")
+    for module in _MODULES:
+        importlib.import_module(module)
     steps = pd.DataFrame({"step": [0, 1], "reward_mean": [0.0, 1.0], "reward_std": [0.0, 0.5]})
     light(curve(steps, [Series.of("reward")], CurveOptions(), dark=False))
     # Streamlit does so once, at the first element it draws and for the first session it begins: the
