@@ -108,17 +108,29 @@ def clickable(figure: go.Figure, *, key: str, field: str, on_pick: Callable[[int
 
 
 def card(
-    column: str, drawn: LightCurve, click: str, notes: Sequence[str] = (), title: str = ""
+    column: str,
+    drawn: LightCurve,
+    click: str,
+    notes: Sequence[str] = (),
+    title: str = "",
+    *,
+    columns: Sequence[str] = (),
 ) -> Card:
-    """A metric's chart with its label, unit and formula; click: what a click on it does."""
+    """A metric's chart with its label, unit and formula; click: what a click on it does. columns: all
+    that are drawn, where there are others besides.
+    """
     metric = rollout_metric(column)
-    told = [f"{one_line(metric.label)}: {one_line(metric.formula, 400)}"] if metric.formula else []
+    told = [
+        f"{one_line(one.label)}: {one_line(one.formula, 400)}"
+        for one in map(rollout_metric, columns or (column,))
+        if one.formula
+    ]
     source = [one_line(metric.source, 200)] if metric.source else []
     return Card(
         column,
         title or one_line(metric.label),
         drawn.chart,
-        one_line(metric.unit),
+        "" if metric.unit in metric.label else one_line(metric.unit),
         [*told, *source, click],
         [*notes, *drawn.notes],
     )

@@ -16,7 +16,7 @@ from board.store.narrowed import NarrowedRun
 from board.store.run import Run
 from board.store.steps import base_name
 from board.views import _badge, _cached, _own_curve, _page, _sidebar, _state
-from board.views._text import number, one_line, plain
+from board.views._text import number, plain
 
 _BACK: Final = 20
 _PER_STEP: Final = "zero_std_group_fraction"
@@ -241,16 +241,8 @@ def _card_of(run: Run, chart: _Chart, options: CurveOptions) -> Card:
         options = replace(options, band="none")
     beside = _beside(chart)
     drawn = _cached.light_curve(run, chart.columns, options, dark=_page.dark(), beside=beside)
-    title = one_line(metric.label)
-    unit = "" if metric.unit in metric.label else one_line(metric.unit)
-    return Card(metric.name, title, drawn.chart, unit, _help(chart), drawn.notes)
-
-
-def _help(chart: _Chart) -> list[str]:
-    metrics = [rollout_metric(name) for name in chart.columns]
-    told = [f"{one_line(m.label)}: {one_line(m.formula, 400)}" for m in metrics]
-    source = [one_line(chart.metric.source, 200)] if chart.metric.source else []
-    return [*told, *source, "Click a step to see what carries it; drag to zoom."]
+    click = "Click a step to see what carries it; drag to zoom."
+    return _page.card(metric.name, drawn, click, columns=chart.columns)
 
 
 def _open_step(step: int, column: str, split: str) -> None:
