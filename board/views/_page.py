@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
@@ -105,6 +106,22 @@ def clickable(figure: go.Figure, *, key: str, field: str, on_pick: Callable[[int
         picked = picked[0] if picked else None
     if isinstance(picked, int | float):
         on_pick(int(picked))
+
+
+def picked_row(frame: pd.DataFrame, columns: Mapping[str, Any], *, key: str) -> int | None:
+    """Draws a table of a few rows; the place of the row that was clicked, None where none was."""
+    event: Any = st.dataframe(
+        frame,
+        key=key,
+        hide_index=True,
+        row_height=36,
+        placeholder="–",
+        on_select="rerun",
+        selection_mode="single-cell",
+        column_config=dict(columns),
+    )
+    cells = event.selection.cells
+    return int(cells[0][0]) if cells else None
 
 
 def card(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import pandas as pd
 import streamlit as st
 
 from board.store.run import Run
-from board.views import _cached_looks, _state
+from board.views import _cached_looks, _page, _state
 from board.views._text import one_line
 
 _COLUMNS: Final = {
@@ -55,16 +55,7 @@ def render(run: Run, by: str) -> None:
         }
         for one in found.phrases
     ]
-    event: Any = st.dataframe(
-        pd.DataFrame(rows),
-        key=f"said_more_{run.info.name}_{by}",
-        hide_index=True,
-        row_height=36,
-        placeholder="–",
-        on_select="rerun",
-        selection_mode="single-cell",
-        column_config=_COLUMNS,
-    )
-    if event.selection.cells:
-        chosen = found.phrases[int(event.selection.cells[0][0])]
-        _state.go("words", words=[chosen.pattern], regex=True)
+    key = f"said_more_{run.info.name}_{by}"
+    picked = _page.picked_row(pd.DataFrame(rows), _COLUMNS, key=key)
+    if picked is not None:
+        _state.go("words", words=[found.phrases[picked].pattern], regex=True)

@@ -152,8 +152,9 @@ def _lines(run: Run) -> Check:
         return Check(
             "Lines", "good", f"every line of {counted(len(run.info.files), 'file')} was read"
         )
-    words = f"{lost:,} lines or files are not shown; {partial:,} rollouts are shown with a value left out"
-    return Check("Lines", "bad", f"{words}; see below")
+    told = [f"{lost:,} lines or files are not shown"] if lost else []
+    told += [f"{partial:,} rollouts are shown with a value left out"] if partial else []
+    return Check("Lines", "bad", f"{'; '.join(told)}; see below")
 
 
 def _line(run: Run, check: Check) -> None:

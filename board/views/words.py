@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pandas as pd
@@ -295,19 +295,10 @@ def _presets(run: Run) -> None:
         {"what": name, "pattern": pattern, **_sums(entries)}
         for (name, pattern), entries in zip(_PRESETS.items(), found, strict=True)
     ]
-    event: Any = st.dataframe(
-        pd.DataFrame(rows),
-        key=f"presets_{run.info.name}_{step}_{by}",
-        hide_index=True,
-        row_height=36,
-        placeholder="–",
-        on_select="rerun",
-        selection_mode="single-cell",
-        column_config=_SUM_COLUMNS,
-    )
-    if event.selection.cells:
-        chosen = str(rows[int(event.selection.cells[0][0])]["pattern"])
-        _state.go("words", words=[chosen], regex=True)
+    key = f"presets_{run.info.name}_{step}_{by}"
+    picked = _page.picked_row(pd.DataFrame(rows), _SUM_COLUMNS, key=key)
+    if picked is not None:
+        _state.go("words", words=[str(rows[picked]["pattern"])], regex=True)
 
 
 def _render() -> None:

@@ -30,6 +30,13 @@ def test_a_planted_fault_is_found_at_its_step_in_its_rollouts_and_tokens(
     assert not verdict.others
 
 
+def test_shifted_arrays_are_told_before_the_kl_that_they_make_up(tmp_path: Path) -> None:
+    fault = next(one for one in FAULTS if one.name == "off by one")
+    first, *others = judged(fault, tmp_path).findings
+    assert first.rule == "misaligned"
+    assert "kl_spike" in {one.rule for one in others if one.severity == first.severity}
+
+
 # At the step before the mean of env add was 0.31 by chance, nearer to the 0 it becomes than to its usual
 # 0.8: no mean can tell.
 BY_CHANCE = {"one env fails": -1}

@@ -86,12 +86,20 @@ def first_index(evidence: Iterable[Evidence]) -> int | None:
     return next((one.index for one in evidence), None)
 
 
+_OF_THE_LOG: Final = frozenset(
+    ("misaligned", "duplicated_rollouts", "missing_values", "unequal_arrays", "stopped_rank")
+)
+
+
 def worst_first(findings: Iterable[Finding]) -> list[Finding]:
-    """By severity, then how early it began, then by rule."""
+    """By severity, then those of the log itself, on which all other numbers rest; then how early it
+    began, then by rule.
+    """
     return sorted(
         findings,
         key=lambda f: (
             SEVERITIES.index(f.severity),
+            f.rule not in _OF_THE_LOG,
             f.first_step if f.first_step is not None else -1,
             f.rule,
         ),
