@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -49,6 +50,16 @@ def open_descriptor(path: Path) -> int:
 def open_binary(path: Path) -> BinaryIO:
     """The same as a file."""
     return os.fdopen(open_descriptor(path), "rb")
+
+
+@contextmanager
+def held(path: Path) -> Generator[str]:
+    """A name by which others open the very file that `open_descriptor` found, whatever `path` becomes."""
+    descriptor = open_descriptor(path)
+    try:
+        yield f"/dev/fd/{descriptor}" if Path("/dev/fd").is_dir() else str(path)
+    finally:
+        os.close(descriptor)
 
 
 def _is_any_path_allowed() -> bool:

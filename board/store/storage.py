@@ -28,6 +28,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from board.readers.local_files import held, open_binary
 from board.store.manifest import BrokenIndexError, Manifest, TakenAwayError
 
 _NAME: Final = re.compile(
@@ -174,7 +175,8 @@ class FolderStorage:
     def load(self) -> Manifest | None:
         """As Storage."""
         try:
-            content = (self.folder / "manifest.json").read_bytes()
+            with open_binary(self.folder / "manifest.json") as file:
+                content = file.read()
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -261,7 +263,10 @@ class FolderStorage:
         if not _NAME.fullmatch(name):
             raise BrokenIndexError(f"{name!r} is no name of a table")
         try:
-            with pq.ParquetFile(self.folder / name, page_checksum_verification=True) as file:
+            with (
+                held(self.folder / name) as whole,
+                pq.ParquetFile(whole, page_checksum_verification=True) as file,
+            ):
                 yield file
         except (OSError, pa.ArrowException, ValueError, KeyError) as error:
             raise BrokenIndexError(f"{name}: {error}") from error
@@ -271,7 +276,7 @@ class FolderStorage:
         for name in manifest.names:
             match = _NAME.fullmatch(name)
             try:
-                whole = match and (self.folder / name).stat().st_size == int(match.group(1))
+                whole = match and (self.folder / name).lstat().st_size == int(match.group(1))
             except OSError:
                 whole = False
             if not whole:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from board.readers.parquet_files import PARQUET
 from board.store.discovery import discover
 from board.store.fetched import content_of
 from board.store.rollout import open_rollout
-from board.store.run import open_run
+from board.store.run import Follower, open_run
 
 SECRET = '{"step": 1, "prompt": "p", "response": "secret", "reward": 1.0}\n'
 SHOWN = SECRET.replace("secret", "answer")
@@ -86,6 +87,37 @@ def test_what_becomes_a_link_after_the_check_is_not_followed(
     monkeypatch.setattr(local_files.os.path, "realpath", then_swapped)
     with pytest.raises(OSError, match=r"symbolic links|Not a directory"):
         read_bytes(shown / "run" / "a.jsonl", 0, 100)
+
+
+@pytest.mark.parametrize("swapped", ["folder", "table"])
+def test_no_table_of_an_index_is_read_through_a_link_that_leads_outside(
+    shown: Path, swapped: str
+) -> None:
+    (info,) = discover(shown).runs
+    run = Follower(persist=True).run(info)
+    assert run.index_folder is not None
+    other = shutil.copytree(run.index_folder, shown.parent / "outside" / "index")
+    (table,) = run.index_folder.glob("rows-*")
+    if swapped == "folder":
+        swap(run.index_folder, other)
+    else:
+        swap(table, other / table.name)
+    with pytest.raises(UnreadableError, match="outside the root"):
+        run.of_step(1)
+
+
+def test_an_index_of_links_that_lead_outside_is_made_again(shown: Path) -> None:
+    (info,) = discover(shown).runs
+    folder = Follower(persist=True).run(info).index_folder
+    assert folder is not None
+    other = shutil.copytree(folder, shown.parent / "outside" / "index")
+    for file in list(folder.iterdir()):
+        file.unlink()
+        file.symlink_to(other / file.name)
+    (folder / "lock").unlink()
+    run = Follower(persist=True).run(info)
+    assert run.of_step(1)["response"].tolist() == ["answer"]
+    assert not (folder / "manifest.json").is_symlink()
 
 
 def test_links_within_the_folder_and_files_of_the_cache_are_read(shown: Path) -> None:
