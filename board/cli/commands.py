@@ -21,13 +21,14 @@ from board.core.pieces import PLACEHOLDER, PLACEHOLDER_SIGN, joined
 from board.core.problems import Problem, count_of
 from board.errors import ChoiceError, NotFoundError
 from board.readers.locations import Location, below, location_of
+from board.readers.mapping import PREFIX
 from board.store import splits
 from board.store.build import shown_path
 from board.store.discovery import Discovery, RunInfo, discover
 from board.store.engines import ChooseEngine, local
 from board.store.join_counts import JoinCount
 from board.store.rollout import OpenRollout, open_rollout, search
-from board.store.run import Run
+from board.store.run import Run, reader_titles
 from board.store.table import ordered
 
 FIXED_STEP_KEYS: Final = (
@@ -60,7 +61,13 @@ def runs(args: argparse.Namespace) -> int:
     if args.json:
         output.print_json(rows)
     elif rows:
-        output.print_table(rows, tuple(rows[0]))
+        # A mapping's name is made of its text, which says nothing to who reads it.
+        titles = (reader_titles(info) for info in found.runs)
+        shown = [
+            {**row, "format": title} if str(row["format"]).startswith(PREFIX) else row
+            for row, title in zip(rows, titles, strict=True)
+        ]
+        output.print_table(shown, tuple(rows[0]))
     return 0
 
 

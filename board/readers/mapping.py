@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
 from board.core import schema
-from board.core.records import Record
+from board.core.records import Record, Remark
 from board.errors import BoardError, RecordError
 from board.readers.base import Head, Place, Reader, layout_match
 from board.readers.fields import RecordBuilder
@@ -108,6 +108,9 @@ class MappingReader(Reader):
         """The Record of one line or row; the step is the key's, else the path's, else there is none."""
         builder = RecordBuilder(at.options)
         values = {key: value_at(line, path) for key, path in self.keys.items()}
+        for key, path in self.keys.items():
+            if values[key] is None and not _stands(line, path):
+                builder.remarks.append(_missing(key, path))
         for key, value in line.items():
             if key in self._used:
                 continue
@@ -151,6 +154,20 @@ def value_at(line: Mapping[str, Any], path: str) -> Any:
     head, dot, rest = path.partition(".")
     found = line.get(head) if dot else None
     return value_at(cast("Mapping[str, Any]", found), rest) if isinstance(found, Mapping) else None
+
+
+def _stands(line: Mapping[str, Any], path: str) -> bool:
+    """Whether the line has that key, if only with null."""
+    head, dot, rest = path.partition(".")
+    found = line.get(head) if dot else None
+    return path in line or (
+        isinstance(found, Mapping) and _stands(cast("Mapping[str, Any]", found), rest)
+    )
+
+
+def _missing(key: str, path: str) -> Remark:
+    reason = f"{path} is not there, which the mapping file names for {key}"
+    return Remark(key, reason, "not recorded here; is the key written so in all lines?", "note")
 
 
 def _root(path: str) -> str:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,7 @@ from board.store.repeats import NO_KEY
 from board.store.tally import IntArray
 
 Mask = npt.NDArray[np.bool_]
+PlaceArray = npt.NDArray[np.integer[Any]]
 
 OWN: Final = frozenset(
     ("step", "file", *segments.LOCATION, segments.PART, segments.REPEAT_KEY, *segments.JOIN_KEYS)
@@ -97,8 +98,8 @@ def _pairs(sides: IntArray, keys: IntArray, found: IntArray) -> tuple[IntArray, 
     """Rows of equal keys: of each the one of the first log, and another of it."""
     rows = np.arange(len(keys))
     free = (found < 0) | (found == rows)
-    places = np.flatnonzero(stands_once(sides, keys) & free)
-    places = places[np.lexsort((sides[places], keys[places]))]
+    order = _by_key(sides, keys)
+    places = order[(_stands_once(sides, keys, order) & free)[order]]
     if len(places) == 0:
         return places, places
     starts = np.concatenate(([True], np.diff(keys[places]) != 0))
@@ -121,8 +122,16 @@ def _without_second(
 
 def stands_once(sides: IntArray, keys: IntArray) -> Mask:
     """Which rows have a key that no other row of the same log has, [n]."""
+    return _stands_once(sides, keys, _by_key(sides, keys))
+
+
+def _by_key(sides: IntArray, keys: IntArray) -> IntArray:
+    """The rows that have a key, those of one key beside each other, by log."""
     held = np.flatnonzero(keys != NO_KEY)
-    order = held[np.lexsort((sides[held], keys[held]))]
+    return held[np.lexsort((sides[held], keys[held]))]
+
+
+def _stands_once(sides: IntArray, keys: IntArray, order: IntArray) -> Mask:
     same = (np.diff(keys[order]) == 0) & (np.diff(sides[order]) == 0)
     alone = keys != NO_KEY
     alone[order[1:]] &= ~same
@@ -147,6 +156,23 @@ class Pairs:
         """The rows that are added to another, in the order of the logs."""
         rows = np.flatnonzero(~self.shown)
         return rows[np.argsort(self.sides[rows], kind="stable")]
+
+
+@dataclass(frozen=True, slots=True)
+class Arranged:
+    """Which rows of a table are shown, and which are added to them.
+
+    shown: [rows], in order. others: of each further log the row that is added to each, [rows], -1 for
+    none.
+    """
+
+    shown: PlaceArray
+    others: tuple[tuple[Side, PlaceArray], ...]
+
+    def within(self, places: PlaceArray) -> Arranged:
+        """The same of a table of which those rows are that at `places`, [n]."""
+        others = ((side, np.where(at < 0, -1, places[at])) for side, at in self.others)
+        return Arranged(places[self.shown], tuple(others))
 
 
 class Joins:
@@ -178,23 +204,35 @@ class Joins:
         """The rows with those of other logs added to them, by step, the first log's first; `table`: whole
         steps, in order.
         """
+        return put_together(table, self.arranged(table))
+
+    def arranged(self, table: pa.Table) -> Arranged:
+        """As `joined`, as the places of the rows."""
         pairs = self.pairs(table)
         shown, others = np.flatnonzero(pairs.shown), pairs.others
         steps = table.column("step").to_numpy()
         shown = shown[np.lexsort((shown, pairs.sides[shown], steps[shown]))]
         place = np.full(table.num_rows, -1, np.int64)
         place[shown] = np.arange(len(shown))
-        found = table.take(pa.array(shown))
+        found: list[tuple[Side, PlaceArray]] = []
         for number, side in enumerate(self.sides):
             own = others[pairs.sides[others] == number]
             if len(own):
                 at = np.full(len(shown), -1, np.int64)
                 at[place[pairs.lead[own]]] = own
-                found = _filled(found, table, at, side)
-        return found
+                found.append((side, at))
+        return Arranged(shown, tuple(found))
 
 
-def _filled(found: pa.Table, table: pa.Table, at: IntArray, side: Side) -> pa.Table:
+def put_together(table: pa.Table, arranged: Arranged) -> pa.Table:
+    """The rows that are shown, with what others say added to them."""
+    found = table.take(pa.array(arranged.shown))
+    for side, at in arranged.others:
+        found = _filled(found, table, at, side)
+    return found
+
+
+def _filled(found: pa.Table, table: pa.Table, at: PlaceArray, side: Side) -> pa.Table:
     """The rows with the values of others where they have none; at: [rows] of `table`, -1 for none."""
     places = pa.array(at, mask=at < 0)
     lengths = _same_total(found, table, at)
@@ -215,7 +253,7 @@ def _filled(found: pa.Table, table: pa.Table, at: IntArray, side: Side) -> pa.Ta
     return found
 
 
-def _same_total(found: pa.Table, table: pa.Table, at: IntArray) -> Mask | None:
+def _same_total(found: pa.Table, table: pa.Table, at: PlaceArray) -> Mask | None:
     """Where both have as many tokens, whatever of them is the response; None where it is not recorded."""
     if not all(name in table.column_names for name in LENGTHS):
         return None

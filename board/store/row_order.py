@@ -27,21 +27,30 @@ def in_order(table: pa.Table, files: Sequence[FileState], number_of: Mapping[int
 
     number_of: the number in the run of each file's id, which its rows have instead of it then.
     """
+    table = numbered(table, files, number_of)
+    order = order_of(table)
+    return table if (np.diff(order) == 1).all() else table.take(pa.array(order))
+
+
+def numbered(table: pa.Table, files: Sequence[FileState], number_of: Mapping[int, int]) -> pa.Table:
+    """The rows as they stand, with the rank of their file's header and its number; as `in_order`."""
     ids = table.column("file").to_numpy()
     table = _with_header_ranks(table, ids, files, number_of)
-    size = max(number_of, default=0) + 1
-    numbers = np.zeros(size, np.int64)
+    numbers = np.zeros(_count(ids, number_of), np.int64)
     numbers[list(number_of)] = list(number_of.values())
     place = table.column_names.index("file")
-    table = table.set_column(place, "file", pa.array(numbers[ids]))
-    keys = [table.column("line").to_numpy(), numbers[ids]]
+    return table.set_column(place, "file", pa.array(numbers[ids]))
+
+
+def order_of(table: pa.Table) -> IntArray:
+    """The order of the rows of a numbered table, [n]."""
+    keys = [table.column("line").to_numpy(), table.column("file").to_numpy()]
     if segments.PART in table.column_names:
         keys.insert(0, whole_numbers(table, segments.PART, 0))
     if "rank" in table.column_names:
         keys.append(whole_numbers(table, "rank", _NEVER))
     keys.append(table.column("step").to_numpy())
-    order = np.lexsort(keys)
-    return table if (np.diff(order) == 1).all() else table.take(pa.array(order))
+    return np.lexsort(keys)
 
 
 def _with_header_ranks(
@@ -51,7 +60,7 @@ def _with_header_ranks(
     known = {state.id: state.rank for state in files if state.rank is not None}
     if not known:
         return table
-    ranks = np.full(max(number_of) + 1, np.nan)
+    ranks = np.full(_count(ids, number_of), np.nan)
     ranks[list(known)] = list(known.values())
     of_rows = pa.array(ranks[ids], from_pandas=True).cast(pa.int64())
     if "rank" not in table.column_names:
@@ -59,6 +68,11 @@ def _with_header_ranks(
     place = table.column_names.index("rank")
     filled = pc.coalesce(table.column("rank"), of_rows)
     return table.set_column(place, "rank", filled)
+
+
+def _count(ids: IntArray, number_of: Mapping[int, int]) -> int:
+    """One more than the largest id; rows of files that are not of the run may be among them."""
+    return max(int(ids.max(initial=0)), *number_of, 0) + 1
 
 
 def index_within(steps: IntArray) -> npt.NDArray[np.int32]:

@@ -20,10 +20,10 @@ from board.store import join_counts, part_rows, segments, splits, step_parts
 from board.store.attempts import Written, attempts_of, growing_steps, resumed_in_order
 from board.store.found_repeats import find_repeats
 from board.store.join_counts import JoinCount, JoinsFound
-from board.store.joins import Joins
+from board.store.joins import Arranged, Joins, put_together
 from board.store.manifest import BrokenIndexError, FileState, Manifest
 from board.store.repeats import place_codes
-from board.store.row_order import in_order, index_within
+from board.store.row_order import in_order, index_within, numbered, order_of
 from board.store.segments import Column, whole_numbers
 from board.store.shown_columns import GAP, metrics_of, with_derived
 from board.store.storage import StepRange, Storage
@@ -58,6 +58,7 @@ class Shown:
         )
         self._joins = Joins({self._number_of[state.id]: state.reader for state in self.files})
         self._joined = JoinsFound()
+        self._arranged: dict[StepRange | None, Arranged] = {}
         self.joins_made: list[Mapping[str, pa.Table]] = []
         if self._joins.sides:
             self._joined = self._find_joined()
@@ -256,20 +257,41 @@ class Shown:
         self, steps: StepRange | None, columns: Sequence[str] | None, superseded: bool
     ) -> pa.Table:
         names = None if columns is None else self._stored(columns)
-        table = self._visible(steps, names, superseded)
-        return self._joins.joined(table) if self._joins.sides and not superseded else table
+        if not self._joins.sides or superseded:
+            return self._visible(steps, names, superseded)
+        if steps is not None and steps[0] == steps[1]:  # soon done, and there are many
+            return self._joins.joined(self._visible(steps, names))
+        if steps not in self._arranged:
+            self._arranged[steps] = self._arrangement(steps)
+        kept = None if names is None else [n for n in names if n not in segments.JOIN_KEYS]
+        table = numbered(self._rows(steps, kept), self.files, self._number_of)
+        # Rows taken from many chunks are copied one chunk after the other.
+        return put_together(table.combine_chunks(), self._arranged[steps])
 
-    def _visible(
-        self, steps: StepRange | None, names: list[str] | None, superseded: bool = False
-    ) -> pa.Table:
-        """The rows in order, those that are joined to others among them; names: of stored columns."""
+    def _arrangement(self, steps: StepRange | None) -> Arranged:
+        """Which of these `_rows` are shown and joined: found once, for it takes longer than to read."""
+        table = self._rows(steps, self._stored(()))
+        places = np.flatnonzero(self._kept(table, steps, superseded=False))
+        table = numbered(table, self.files, self._number_of).take(pa.array(places))
+        order = order_of(table)
+        found = self._joins.arranged(table.take(pa.array(order)).combine_chunks())
+        return found.within(places[order].astype(np.int32))
+
+    def _rows(self, steps: StepRange | None, names: list[str] | None) -> pa.Table:
+        """Rows of the files of the run, of these steps and more; names: of stored columns."""
         held = [
             segment.name
             for segment in self.manifest.all_segments
             if (steps is None or (segment.low <= steps[1] and segment.high >= steps[0]))
             and any(number in self._number_of for number in segment.files)
         ]
-        table = segments.joined(part_rows.read_all(self._storage, held, names, steps))
+        return segments.joined(part_rows.read_all(self._storage, held, names, steps))
+
+    def _visible(
+        self, steps: StepRange | None, names: list[str] | None, superseded: bool = False
+    ) -> pa.Table:
+        """The rows in order, those that are joined to others among them; names: of stored columns."""
+        table = self._rows(steps, names)
         keep = self._kept(table, steps, superseded)
         table = in_order(
             table if keep.all() else table.filter(pa.array(keep)), self.files, self._number_of

@@ -195,3 +195,12 @@ def test_a_mapping_that_is_too_long_names_its_file(tmp_path: Path):
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(BoardError, match=r"rollout-board\.toml: is no UTF-8"):
         read_mapping(path)
+
+
+def test_a_key_that_a_line_does_not_have_is_named_and_null_is_not():
+    text = '[keys]\nresponse = "out"\nreward = "scores.total"\ngroup_id = "task"\n'
+    (record,) = read(text, {"out": "r", "scores": {"total": None}})
+    assert [(remark.field, remark.reason, remark.severity) for remark in record.remarks] == [
+        ("group_id", "task is not there, which the mapping file names for group_id", "note"),
+        ("step", "the log has no step", "note"),
+    ]

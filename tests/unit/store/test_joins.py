@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,16 +9,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from read_formats import DATA, opened, reasons
 from slime_files import ARRAYS, MILES, SLIME
 
 from board.store import join_counts
 from board.store.discovery import JOINED, RunInfo, discover
 from board.store.index_folder import INDEX_FOLDER
-from board.store.joins import leads, stands_once
-from board.store.repeats import NO_KEY
 from board.store.rollout import open_rollout
 from board.store.run import Follower, Run, open_run
 from board.store.step_tokens import read_step
@@ -369,33 +364,3 @@ def test_logs_that_speak_of_other_rollouts_are_not_joined(tmp_path):
     shutil.copytree(DATA / "verl/v0", tmp_path / "run")
     shutil.copy(DATA / "trl/text/completions/completions_00001.parquet", tmp_path / "run")
     assert JOINED not in sources(tmp_path)
-
-
-def brute_force(sides: list[int], keys: list[int]) -> list[int]:
-    """The row that each row is joined to, row by row."""
-    counts = Counter(zip(sides, keys, strict=True))
-    once = [k != NO_KEY and counts[s, k] == 1 for s, k in zip(sides, keys, strict=True)]
-    found = []
-    for row, key in enumerate(keys):
-        same = [i for i in range(len(keys)) if keys[i] == key and once[i]] if once[row] else []
-        found.append(min(same, key=lambda i: sides[i]) if len(same) > 1 else -1)
-    return found
-
-
-@settings(max_examples=80, deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 6)), max_size=20))
-def test_rows_are_joined_where_a_key_stands_once_in_each_log(rows):
-    sides, keys = [side for side, _ in rows], [key for _, key in rows]
-    arrays = np.array(sides, np.int64), np.array(keys, np.int64)
-    assert leads(arrays[0], [arrays[1]]).tolist() == brute_force(sides, keys)
-    assert stands_once(*arrays).sum() == sum(
-        key != NO_KEY and rows.count((side, key)) == 1 for side, key in rows
-    )
-
-
-def test_a_later_key_joins_no_rows_that_an_earlier_one_tells_apart():
-    sides = np.array([0, 0, 1, 1], np.int64)
-    first, second = np.array([1, 2, 1, 3], np.int64), np.array([5, 6, 6, 5], np.int64)
-    assert leads(sides, [first, second]).tolist() == [0, -1, 0, -1]
-    unknown = np.array([1, NO_KEY, 1, NO_KEY], np.int64)
-    assert leads(sides, [unknown, np.array([5, 6, 7, 6], np.int64)]).tolist() == [0, 1, 0, 1]

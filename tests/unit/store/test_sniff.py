@@ -101,6 +101,17 @@ def test_a_file_of_an_odd_name_is_said_to_be_one(tmp_path):
     assert only(write(tmp_path / "x.md", "# Notes\n")).kind.startswith("JSON lines, though .md")
 
 
+def test_runs_are_listed_by_the_title_of_their_mapping(tmp_path, capsys):
+    (tmp_path / "rollout-board.toml").write_text('title = "My own"\n[keys]\nresponse = "o"\n')
+    write(tmp_path / "x.jsonl", {"o": "text"})
+    cli.main(["runs", str(tmp_path)])
+    listed = capsys.readouterr().out
+    assert "My own" in listed
+    assert "mapping:" not in listed
+    cli.main(["runs", str(tmp_path), "--json"])
+    assert json.loads(capsys.readouterr().out)[0]["format"].startswith("mapping:")
+
+
 def test_readers_of_other_kinds_of_files_are_named_in_one_line(tmp_path, capsys):
     cli.main(["sniff", str(write(tmp_path / "x.jsonl", {"loss": "1.0"}))])
     (line,) = [line for line in capsys.readouterr().out.splitlines() if "other kinds" in line]
