@@ -8,7 +8,7 @@ type. A row with anything else in it is not decided here: it is left to the read
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import chain, compress
 from operator import itemgetter
@@ -214,16 +214,18 @@ class ColumnBuilder:
                 self.set_odd([row for row, values in rows if set(values) == {None}])
             self.remarks.append(SEVERAL_REWARDS)
 
-    def take_defaults(self, objects: Values) -> None:
-        """Takes the entries of an object in each row, where the row has no such key itself."""
+    def take_defaults(self, objects: Values) -> Set[str]:
+        """Takes the entries of an object in each row where it has no such key itself; all their keys."""
         if set(map(type, objects)) != {dict}:
             objects = [one if isinstance(one, dict) else {} for one in objects]
-        for name, values in Block.of(objects).items():
+        held = Block.of(objects)
+        for name, values in held.items():
             if (known := self.extras.get(name)) is not None:
                 if None not in known:
                     continue
                 values = [b if a is None else a for a, b in zip(known, values, strict=True)]
             self.extras[name] = values
+        return held.columns.keys()
 
     def set_id(self, key: str, value: object) -> None:
         """Gives all rows an id."""

@@ -40,7 +40,8 @@ def message_text(message: Message) -> str:
     content = message.get("content")
     if type(content) is str and _BESIDE_CONTENT.isdisjoint(message):  # most: text alone
         return content
-    blocks = [_reasoning(message), _content(content), *_tool_calls(message)]
+    said = content if type(content) is str else _content(content)
+    blocks = [_reasoning(message), said, *_tool_calls(message)]
     return "\n".join(filter(None, blocks))
 
 

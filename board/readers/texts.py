@@ -224,7 +224,9 @@ def _looked(one: Any, kind: LongText) -> tuple[str, int, bool]:
         return "", 0, True
     messages = cast("Sequence[Message]", one)
     if generated and len(messages) == 1 and "role" in messages[0]:
-        text = message_text(messages[0])
+        (message,) = messages
+        content = message.get("content")
+        text = content if len(message) == 2 and type(content) is str else message_text(message)
         return text, len(text), False
     return _beginning_and_length(messages)
 

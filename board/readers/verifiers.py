@@ -12,8 +12,7 @@ same rows to step_N/{train,eval}_rollouts.jsonl (b194a6e to 1caebf8); only these
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from itertools import chain
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -92,15 +91,14 @@ class VerifiersReader(Reader):
         for key in block.columns:
             if key not in _READ_APART:
                 builder.take(_OURS.get(key, key), block.values(key))
-        metrics, usage = block.values("metrics"), block.values("token_usage")
-        if not _names(metrics).isdisjoint(_names(usage)):
+        metrics = builder.take_defaults(block.values("metrics"))
+        if not metrics.isdisjoint(builder.take_defaults(block.values("token_usage"))):
             return None
-        builder.take_defaults(metrics)
-        builder.take_defaults(usage)
-        builder.take("error", list(map(_error, block.values("error"))))
+        builder.take("error", _of_each(_error, block.values("error")))
         builder.set_id("split", at.split or "eval")
         known = _known_environment(at)
-        builder.default_ids("env", [_environment(task, known) for task in block.values("task")])
+        tasks = block.values("task")
+        builder.default_ids("env", _of_each(lambda task: _environment(task, known), tasks))
         return builder.build_undated() if at.step is None else builder.build([at.step] * block.rows)
 
     def read(self, line: Mapping[str, Any], at: Place) -> Record:
@@ -138,10 +136,11 @@ def _error(error: object) -> str | None:
     return None if error is None else str(error)
 
 
-def _names(objects: Values) -> set[str]:
-    """The keys of all objects."""
-    named = [cast("dict[str, Any]", one) for one in objects if isinstance(one, dict)]
-    return set(chain.from_iterable(named))
+def _of_each(read: Callable[[Any], Any], values: Values) -> Values:
+    """What is read of each value, once where there is none: most logs have no errors, or no tasks."""
+    if values.count(None) == len(values):
+        return [read(None)] * len(values)
+    return list(map(read, values))
 
 
 def _environment(task: object, known: str | None) -> str | None:
