@@ -23,7 +23,8 @@ _COUNTED_AT_ONCE: Final = 500_000
 """Of more rollouts the page is drawn first, and counted is what rules find while it is looked at."""
 _COUNTED_AT_ALL: Final = 1_000_000
 """With at most N rollouts of a step what is kept of steps is made at each opening: seconds for more."""
-_LOOK_SECONDS: Final = 1.0
+_LOOK_SECONDS: Final = 2.0
+"""Counting begins at the first look, when the page is drawn also where browser and server are new."""
 _DRAWN: Final = "_badge_drawn"
 _LAST: Final = "_badge_last"
 COLOURS: Final = {"severe": "red", "warning": "orange", "lead": "blue"}
