@@ -84,7 +84,7 @@ class EnvsRun(NarrowedRun):
             return self._loaded.steps
 
     def _with_quantiles(self) -> pd.DataFrame:
-        pieces = self.whole.pieces(("env", *self.metrics), self.only)
+        pieces = self.whole.pieces(("env", *self.metrics), self.only, self.several)
         held = (_at_steps(rows, self.several) for rows in pieces)
         made = pd.concat([steps_table(rows, self.metrics) for rows in held if len(rows)])
         places = np.searchsorted(self.steps["step"], made["step"])
@@ -171,7 +171,7 @@ class EnvsRun(NarrowedRun):
         if kind != "prompts":
             columns = tuple(name for name in columns if name != "prompt")
         made: list[pa.Table] = []
-        for rows in self.pieces(columns):
+        for rows in self.pieces(columns, steps=steps):
             own = _at_steps(rows, steps)
             if len(own):
                 made.append(self._table_of(kind, own))
@@ -227,7 +227,7 @@ def narrowed(run: Run, envs: Sequence[str]) -> Run:
     tables = [whole[whole["step"].isin(pure)], kept.single, kept.several]
     known = pure.union(*(table["step"].tolist() for table in (kept.single, kept.several)))
     if rest := counts.keys() - known:
-        held = run.pieces((*GROUPED, *run.metrics), {"env": names})
+        held = run.pieces((*GROUPED, *run.metrics), {"env": names}, rest)
         tables.append(averaged(run, (_at_steps(rows, rest) for rows in held)))
     table = tidied(pd.concat(tables, ignore_index=True), run.metrics)
     several = frozenset(kept.several["step"].tolist())

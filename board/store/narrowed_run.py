@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
@@ -79,11 +79,14 @@ class NarrowedRun(Run):
         return self._without(self.whole.chosen(self._with(columns)), columns).reset_index(drop=True)
 
     def pieces(
-        self, columns: Sequence[str], only: Mapping[str, Sequence[str]] | None = None
+        self,
+        columns: Sequence[str],
+        only: Mapping[str, Sequence[str]] | None = None,
+        steps: Set[int] | None = None,
     ) -> Iterator[pd.DataFrame]:
         """Those of `Run.pieces`; the row labels of each count from 0."""
         wanted = {**(only or {}), **self.only}
-        for rows in self.whole.pieces(self._with(columns), wanted):
+        for rows in self.whole.pieces(self._with(columns), wanted, steps):
             yield self._without(rows, columns).reset_index(drop=True)
 
     def rows_of(self, step: int, columns: Sequence[str]) -> pd.DataFrame:

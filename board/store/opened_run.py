@@ -11,7 +11,7 @@ index when somebody asks for them.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -147,11 +147,15 @@ class Run:
         return self._frame(None, wanted)
 
     def pieces(
-        self, columns: Sequence[str], only: Mapping[str, Sequence[str]] | None = None
+        self,
+        columns: Sequence[str],
+        only: Mapping[str, Sequence[str]] | None = None,
+        steps: Set[int] | None = None,
     ) -> Iterator[pd.DataFrame]:
         """As `chosen`, whole steps at a time, so that a bounded number of rollouts is in memory.
 
-        only: by column (env, split) the texts of which a rollout has one; it is of `columns`.
+        only: by column (env, split) the texts of which a rollout has one; it is of `columns`. steps:
+        those whose rollouts are wanted; others may be among them.
         """
         with self._loaded.lock:
             is_loaded = self._loaded.rollouts is not None
@@ -162,8 +166,10 @@ class Run:
             yield rows
             return
         wanted = tuple(c for c in columns if c in self.columns)
-        for steps in self.shown.step_ranges():
-            yield self._frame(steps, wanted, only)
+        for low, high in self.shown.step_ranges():
+            held = [low, high] if steps is None else [s for s in steps if low <= s <= high]
+            if held:
+                yield self._frame((min(held), max(held)), wanted, only)
 
     def rows_of(self, step: int, columns: Sequence[str]) -> pd.DataFrame:
         """These columns of the rollouts of one step, with step and index, without reading the others."""
