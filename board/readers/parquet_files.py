@@ -43,6 +43,7 @@ class ParquetFiles(Source):
     suffixes = (".parquet",)
     appends = False
     by_layout = False
+    unpacks = 3
 
     def head(self, path: Location) -> Iterator[Line]:
         """One row of the columns' names, from the file's footer alone."""

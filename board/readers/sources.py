@@ -61,6 +61,9 @@ class Source(ABC):
         """Whether a file is of this kind, by its name."""
         return has_suffix(path, self.suffixes)
 
+    unpacks: int = 1
+    """About so many times as large as it is is what has to be read of a file."""
+
     @property
     def like(self) -> Source:
         """The kind that readers name in `sources` to be given such files."""

@@ -80,7 +80,7 @@ def extend(
     build = _Build(job, known if known and known.key == key else Manifest(key), info, progress)
     rests = list(build.plan())
     if rests or build.changed:
-        with engine(job, sum(rest.file.size - rest.start for rest in rests)) as chosen:
+        with engine(job, sum(rest.size for rest in rests)) as chosen:
             build.read(chosen, rests)
         build.finish()
     return Extended(build.manifest, build.problems)
@@ -217,13 +217,13 @@ class _Build:
         while waiting:
             share = max(left // (engine.width + 1), _LAST_SHARD_BYTES)
             size = min(SHARD_BYTES, share) if engine.width else SHARD_BYTES
-            batch = self._batch(waiting, size, engine.reader())
-            left -= sum((work.shard.end or 0) - work.shard.start for work in batch)
+            batch, read = self._batch(waiting, size, engine.reader())
+            left -= read
             if batch:
                 yield batch
 
-    def _batch(self, waiting: deque[Rest], size: int, reader: int | None) -> list[Work]:
-        """Shards of about so many bytes in all; what follows them waits on."""
+    def _batch(self, waiting: deque[Rest], size: int, reader: int | None) -> tuple[list[Work], int]:
+        """Shards of about so many bytes in all, and how many they have; what follows them waits on."""
         batch: list[Work] = []
         left = size
         while waiting and left > 0 and len(batch) < _MOST_FILES:
@@ -237,10 +237,10 @@ class _Build:
                 continue
             end = rest.cut(size)
             batch.append(rest.work(end, (state.consumed, state.lines + 1)))
-            left -= end - rest.start
+            left -= rest.size_to(end)
             if end < rest.file.size:
                 waiting.append(rest.after(end, reader))
-        return batch
+        return batch, size - left
 
     def _take(self, result: BatchResult) -> None:
         for found in result.files:

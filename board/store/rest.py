@@ -35,8 +35,12 @@ class Rest:
 
     @property
     def size(self) -> int:
-        """Its bytes."""
-        return self.file.size - self.start
+        """Its bytes, once they are unpacked."""
+        return self.size_to(self.file.size)
+
+    def size_to(self, end: int) -> int:
+        """As size, of what is before a byte of the file."""
+        return (end - self.start) * source_of(self.named).unpacks
 
     def work(self, end: int, known: tuple[int, int] = (0, 1)) -> Work:
         """To read it up to a byte. known: as in Work."""

@@ -9,17 +9,22 @@ import sys
 import threading
 import time
 import traceback
+from contextlib import AbstractContextManager
 from pathlib import Path
 from unittest.mock import patch
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from written_logs import native_run
 
 from board.core.options import ReadOptions
 from board.store import engines, second_process
 from board.store.batch import Work
-from board.store.engines import Job, local
+from board.store.discovery import discover
+from board.store.engines import Engine, Job, local
 from board.store.manifest import TakenAwayError
+from board.store.run import Follower
 from board.store.second_process import SecondProcess
 from board.store.shard import Shard
 from board.store.storage import FolderStorage, MemoryStorage
@@ -158,6 +163,23 @@ def test_batches_are_read_here_until_a_new_process_is_there(tmp_path, monkeypatc
     monkeypatch.setattr(engines, "index_batch", noted)
     read_with(tmp_path / "index", path, engines.MANY_BYTES)
     assert 0 in here
+
+
+def test_a_table_counts_as_several_times_its_size(tmp_path):
+    """Else a log of Parquet would be read by one process that takes as long as for its lines of JSON."""
+    told: list[int] = []
+
+    def engine(job: Job, size: int) -> AbstractContextManager[Engine]:
+        told.append(size)
+        return local(job, size)
+
+    columns = {"step": [1], "prompt": ["p"], "completion": ["c"], "acc": [1.0], "advantage": [0.0]}
+    path = tmp_path / "completions" / "completions_00001.parquet"
+    path.parent.mkdir()
+    pq.write_table(pa.table(columns), path)
+    run = Follower(engine=engine).run(discover(tmp_path).runs[0])
+    assert run.counts == {1: 1}
+    assert told[0] > 2 * path.stat().st_size
 
 
 def test_an_index_in_memory_is_made_by_one_process(monkeypatch):
