@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Final
 
 import numpy as np
@@ -63,16 +64,25 @@ def hidden_env(facts: Facts, limits: Limits) -> Iterator[Finding]:
         return
     change, error = _changes(curves.overall, steps)
     calm = change > -limits["errors"] * error
+    errors = _errors_of_any(limits["errors"], len(curves.names))
     for place, (name, means) in enumerate(zip(curves.names, curves.means, strict=True)):
         early = float(trailing_mean(means[:steps], steps)[-1])
         if not early > 0:
             continue
         own, own_error = _changes(means, steps)
         lost = -own / early
-        fires = calm & (-own > limits["errors"] * own_error) & (lost >= limits["warning"])
+        fires = calm & (-own > errors * own_error) & (lost >= limits["warning"])
         for stretch in stretches(fires, lost, calm=steps):
             env = _Env(place, name, means, early)
             yield _hidden(facts, limits, env, stretch, lost)
+
+
+def _errors_of_any(errors: float, envs: int) -> float:
+    """The standard errors that chance takes one of so many environments beyond as often as a single one
+    beyond `errors` (Bonferroni; Dunn 1961, Multiple Comparisons Among Means).
+    """
+    tail = NormalDist().cdf(-errors) / envs
+    return -NormalDist().inv_cdf(tail) if tail > 0 else errors
 
 
 @dataclass(frozen=True)

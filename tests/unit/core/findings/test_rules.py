@@ -108,6 +108,23 @@ def test_reward_that_rises_with_its_parts_is_no_finding() -> None:
     assert not found(of, "part_falls")
 
 
+def fallen_of(envs: int, by: float) -> set[str | None]:
+    """The environments named where the first of so many loses so much reward, and the others gain it."""
+    steps, each, draw = 200, 4, np.random.default_rng(0)
+    step_of = np.repeat(np.arange(steps), envs * each)
+    env_of = np.tile(np.repeat(np.arange(envs), each), steps)
+    rewards = draw.normal(1.0, 1.0, len(step_of))
+    rewards += np.where(step_of < steps // 2, 0.0, np.where(env_of == 0, -by, by))
+    names = [f"env {i}" for i in range(envs)]
+    of = plain_facts({}, step_of, env_of, {"reward": rewards}, envs=(env_of, names))
+    return {finding.target.env for finding in found(of, "hidden_env")}
+
+
+def test_chance_alone_names_none_of_many_environments() -> None:
+    assert fallen_of(64, 0.0) == set()
+    assert fallen_of(64, 0.7) == fallen_of(2, 0.7) == {"env 0"}
+
+
 def responses(*codes: list[int], logprob: float) -> Digest:
     flat = [code for response in codes for code in response]
     arrays = {"sampling_logprobs": [logprob] * len(flat)}
