@@ -10,9 +10,14 @@ from pathlib import Path
 
 
 class LiveWriter:
-    """Changes one file of a run's folder at a time, at random."""
+    """Changes one file of a run's folder at a time, at random.
 
-    def __init__(self, folder: Path, seed: int) -> None:
+    edits_within: the bytes at a file's beginning in which it is edited in place; None: anywhere, which a
+    follower only sees if it looks again before the file has grown.
+    """
+
+    def __init__(self, folder: Path, seed: int, edits_within: int | None = None) -> None:
+        self.edits_within = edits_within
         self.folder = folder
         self.random = random.Random(seed)
         self.step = 0
@@ -149,7 +154,7 @@ class LiveWriter:
         path.touch()
 
     def edit_in_place(self, path: Path) -> None:
-        content = path.read_bytes().replace(b'"p1"', b'"p2"', 1)
+        content = path.read_bytes()[: self.edits_within].replace(b'"p1"', b'"p2"', 1)
         with path.open("r+b") as file:
             file.write(content)
 

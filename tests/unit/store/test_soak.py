@@ -24,7 +24,7 @@ import sys, time
 from pathlib import Path
 sys.path.insert(0, sys.argv[3])
 from live_writer import LiveWriter
-writer = LiveWriter(Path(sys.argv[1]), seed=int(sys.argv[2]))
+writer = LiveWriter(Path(sys.argv[1]), int(sys.argv[2]), edits_within=4096)
 print("writes", flush=True)
 end = time.monotonic() + float(sys.argv[4])
 while time.monotonic() < end:
