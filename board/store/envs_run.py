@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -29,10 +30,12 @@ from board.store.narrowed_run import GROUPED, NarrowedRun, averaged, kept_of, st
 from board.store.picked import Keyed, Source, is_at, is_one_of, keyed, rows_at, steps_in
 from board.store.run import Run
 from board.store.step_store import tidied
-from board.store.steps import QUANTILES, base_name, steps_table
+from board.store.steps import QUANTILES, base_name, quantiles_table
+from board.store.storage import StepRange
 from board.store.tally import IntArray
 
 _BETWEEN: Final = tuple(f"_{suffix}" for suffix, q in QUANTILES.items() if 0 < q < 1)
+_AT_ONCE: Final = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,9 +87,8 @@ class EnvsRun(NarrowedRun):
             return self._loaded.steps
 
     def _with_quantiles(self) -> pd.DataFrame:
-        pieces = self.whole.pieces(("env", *self.metrics), self.only, self.several)
-        held = (_at_steps(rows, self.several) for rows in pieces)
-        made = pd.concat([steps_table(rows, self.metrics) for rows in held if len(rows)])
+        with ThreadPoolExecutor(_AT_ONCE) as threads:
+            made = pd.concat(threads.map(self._quantiles_of, self.shown.step_ranges()))
         places = np.searchsorted(self.steps["step"], made["step"])
         table = self.steps.copy()
         for column in table.columns.intersection(made.columns):
@@ -95,6 +97,14 @@ class EnvsRun(NarrowedRun):
                 values[places] = made[column]
                 table[column] = values
         return table
+
+    def _quantiles_of(self, steps: StepRange) -> pd.DataFrame:
+        """The quantiles at those of these steps of which they are missing."""
+        held = [step for step in self.several if steps[0] <= step <= steps[1]]
+        if not held:
+            return pd.DataFrame({"step": np.zeros(0, np.int64)})
+        rows = self.unordered((min(held), max(held)), self.metrics)
+        return quantiles_table(_at_steps(rows, {*held}), self.metrics)
 
     def _sources(self, kind: str) -> Iterator[Keyed]:
         if kind == "envs":
@@ -199,7 +209,8 @@ def _own_at(
 
 def _at_steps(rows: pd.DataFrame, steps: Set[int]) -> pd.DataFrame:
     """The rows of these steps, with labels that count from 0."""
-    return rows[rows["step"].isin(steps)].reset_index(drop=True)
+    own = rows["step"].isin(steps)
+    return (rows if own.all() else rows[own]).reset_index(drop=True)
 
 
 def _twice(steps: IntArray, keys: IntArray) -> frozenset[int]:

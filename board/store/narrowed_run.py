@@ -22,6 +22,7 @@ from board.store.picked import Keyed, Picked, picked
 from board.store.run import Run
 from board.store.step_store import tidied
 from board.store.steps import base_name, steps_table
+from board.store.storage import StepRange
 from board.store.stored_rows import StoredRows
 from board.store.tally import IntArray
 
@@ -88,6 +89,17 @@ class NarrowedRun(Run):
         wanted = {**(only or {}), **self.only}
         for rows in self.whole.pieces(self._with(columns), wanted, steps):
             yield self._without(rows, columns).reset_index(drop=True)
+
+    def unordered(
+        self,
+        steps: StepRange,
+        columns: Sequence[str],
+        only: Mapping[str, Sequence[str]] | None = None,
+    ) -> pd.DataFrame:
+        """Those of `Run.unordered`."""
+        wanted = {**(only or {}), **self.only}
+        rows = self.whole.unordered(steps, self._with(columns), wanted)
+        return rows if self.only else self._own(rows)
 
     def rows_of(self, step: int, columns: Sequence[str]) -> pd.DataFrame:
         """Those of `Run.rows_of`."""

@@ -31,6 +31,7 @@ from board.store.picked import Picked
 from board.store.segments import PART
 from board.store.shown import Shown
 from board.store.step_parts import loaded
+from board.store.storage import StepRange
 from board.store.stored_rows import StoredRows
 from board.store.tally import IntArray
 
@@ -170,6 +171,23 @@ class Run:
             held = [low, high] if steps is None else [s for s in steps if low <= s <= high]
             if held:
                 yield self._frame((min(held), max(held)), wanted, only)
+
+    def unordered(
+        self,
+        steps: StepRange,
+        columns: Sequence[str],
+        only: Mapping[str, Sequence[str]] | None = None,
+    ) -> pd.DataFrame:
+        """As `pieces` has the rollouts of a range of steps, in any order, which takes half of the time;
+        other columns may be among these.
+        """
+        wanted = tuple(c for c in columns if c in self.columns)
+        if self.options.max_per_step is not None or not self.shown.has_rows_as_stored:
+            return self._frame(steps, wanted, only)
+        try:
+            return self.shown.unordered(steps, wanted, only or {})
+        except BrokenIndexError as error:
+            raise _gone(self.info, error) from error
 
     def rows_of(self, step: int, columns: Sequence[str]) -> pd.DataFrame:
         """These columns of the rollouts of one step, with step and index, without reading the others."""

@@ -6,13 +6,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from board.store.manifest import Part
 from board.store.step_parts import loaded
@@ -46,13 +47,22 @@ def read_all(
     names: Sequence[str],
     columns: Sequence[str] | None,
     steps: StepRange | None = None,
+    only: Mapping[str, Sequence[str]] | None = None,
 ) -> list[pa.Table]:
     """These tables, as Storage.get reads them; of many two at a time, since most of it is unpacking,
     without the GIL.
+
+    only: by column of `columns` the texts of which a row has one.
     """
 
     def table(name: str) -> pa.Table:
-        return storage.get(name, columns, steps)
+        found = storage.get(name, columns, steps)
+        for column, texts in (only or {}).items():
+            if column not in found.column_names:
+                return found.slice(0, 0)
+            held = pc.is_in(found.column(column), pa.array(texts, pa.string()))
+            found = found.filter(held)
+        return found
 
     if len(names) < _MANY:
         return [table(name) for name in names]
