@@ -47,27 +47,36 @@ def read_all(
     names: Sequence[str],
     columns: Sequence[str] | None,
     steps: StepRange | None = None,
-    only: Mapping[str, Sequence[str]] | None = None,
 ) -> list[pa.Table]:
     """These tables, as Storage.get reads them; of many two at a time, since most of it is unpacking,
     without the GIL.
-
-    only: by column of `columns` the texts of which a row has one.
     """
 
     def table(name: str) -> pa.Table:
-        found = storage.get(name, columns, steps)
-        for column, texts in (only or {}).items():
-            if column not in found.column_names:
-                return found.slice(0, 0)
-            held = pc.is_in(found.column(column), pa.array(texts, pa.string()))
-            found = found.filter(held)
-        return found
+        return storage.get(name, columns, steps)
 
     if len(names) < _MANY:
         return [table(name) for name in names]
     with ThreadPoolExecutor(_AT_ONCE) as threads:
         return list(threads.map(table, names))
+
+
+def read_with_texts(
+    storage: Storage,
+    name: str,
+    columns: Sequence[str],
+    steps: StepRange,
+    only: Mapping[str, Sequence[str]],
+) -> pa.Table:
+    """A table as Storage.get reads it, of the rows alone that have one of the texts in each of some of
+    these columns.
+    """
+    found = storage.get(name, columns, steps)
+    for column, texts in only.items():
+        if column not in found.column_names:
+            return found.slice(0, 0)
+        found = found.filter(pc.is_in(found.column(column), pa.array(texts, pa.string())))
+    return found
 
 
 def rows_at(

@@ -278,11 +278,16 @@ class Shown:
         self, steps: StepRange, columns: Sequence[str], only: Mapping[str, Sequence[str]]
     ) -> pd.DataFrame:
         """As `frame` where `has_rows_as_stored`, with step and these columns alone and in no order: in
-        half of the time. Raises BrokenIndexError as `table` does.
+        half of the time. Several ranges may be read at once. Raises BrokenIndexError as `table` does.
         """
         names = self._stored(columns, ("step",))
         try:
-            table = self._rows(steps, names, only)
+            table = segments.joined(
+                [
+                    part_rows.read_with_texts(self._storage, name, names, steps, only)
+                    for name in self._segments(steps)
+                ]
+            )
         except BrokenIndexError:
             self._storage.discard(self.manifest)
             raise
@@ -301,20 +306,19 @@ class Shown:
         found = self._joins.arranged(table.take(pa.array(order)).combine_chunks())
         return found.within(places[order].astype(np.int32))
 
-    def _rows(
-        self,
-        steps: StepRange | None,
-        names: list[str] | None,
-        only: Mapping[str, Sequence[str]] | None = None,
-    ) -> pa.Table:
+    def _rows(self, steps: StepRange | None, names: list[str] | None) -> pa.Table:
         """Rows of the files of the run, of these steps and more; names: of stored columns."""
-        held = [
+        held = self._segments(steps)
+        return segments.joined(part_rows.read_all(self._storage, held, names, steps))
+
+    def _segments(self, steps: StepRange | None) -> list[str]:
+        """Names of the segments that have rows of these steps of the files of the run."""
+        return [
             segment.name
             for segment in self.manifest.all_segments
             if (steps is None or (segment.low <= steps[1] and segment.high >= steps[0]))
             and any(number in self._number_of for number in segment.files)
         ]
-        return segments.joined(part_rows.read_all(self._storage, held, names, steps, only))
 
     def _visible(
         self, steps: StepRange | None, names: list[str] | None, superseded: bool = False

@@ -140,7 +140,9 @@ def _statistics(stem: str, values: FloatArray, layout: _Layout) -> dict[str, Any
     return found | _quantiles(stem, ordered, starts, counts)
 
 
-def _quantiles(stem: str, ordered: FloatArray, starts: IntArray, counts: IntArray) -> dict[str, Any]:
+def _quantiles(
+    stem: str, ordered: FloatArray, starts: IntArray, counts: IntArray
+) -> dict[str, Any]:
     """ordered: [n] values, ascending in each step. starts, counts: [S] of those recorded."""
     found: dict[str, Any] = {}
     for suffix, q in QUANTILES.items():

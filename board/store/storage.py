@@ -265,7 +265,8 @@ class FolderStorage:
         try:
             with (
                 held(self.folder / name) as whole,
-                pq.ParquetFile(whole, page_checksum_verification=True) as file,
+                # Beforehand other threads would read what is small and mostly in memory.
+                pq.ParquetFile(whole, pre_buffer=False, page_checksum_verification=True) as file,
             ):
                 yield file
         except (OSError, pa.ArrowException, ValueError, KeyError) as error:

@@ -13,7 +13,7 @@ import pytest
 from written_logs import write_lines
 
 from board.core.advantages import told as told_of
-from board.store import env_parts, splits, step_parts, step_store
+from board.store import env_parts, shown, splits, step_parts, step_store
 from board.store.discovery import discover
 from board.store.envs_run import EnvsRun
 from board.store.findings import facts_of
@@ -184,6 +184,27 @@ def test_rollouts_are_read_of_the_environments_beyond_those_kept(
     assert isinstance(found, EnvsRun)
     assert not found.kept
     assert len(found.steps) == len(rows_of(run, ["maths"], None)["step"].unique())
+
+
+@pytest.mark.parametrize("is_resumed", [False, True])
+def test_quantiles_of_several_environments_are_those_of_the_rollouts_that_are_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_resumed: bool
+) -> None:
+    """Whether or not each row of the index is one, over several ranges of steps."""
+    monkeypatch.setattr(shown, "_JOINED_AT_ONCE", 30)
+    rows = with_step(rollouts())
+    again = [row | {"reward": row.get("reward", 0.0) + 3.0} for row in rows if row["step"] > 4]
+    run = run_in(tmp_path / "run", rows + again * is_resumed, OpenOptions(), persist=True)
+    assert run.shown.has_rows_as_stored != is_resumed
+    assert (run.superseded > 0) == is_resumed
+    found = narrowed(run, ("code", "maths"))
+    own = rows_of(run, ("code", "maths"), None)
+    expected = step_store.tidied(steps_table(own, run.metrics), run.metrics)
+    between = [name for name in expected if name.endswith(("_q05", "_q25", "_q50", "_q75", "_q95"))]
+    assert between
+    pd.testing.assert_frame_equal(
+        found.steps_with_quantiles[between], expected[between], check_exact=True
+    )
 
 
 def test_narrowing_is_the_run_that_holds_these_rollouts_alone(tmp_path: Path) -> None:
