@@ -31,8 +31,9 @@ _MOST: Final = 64
 _EACH: Final = 16
 _FEW: Final = 256
 """Kept of a piece of an index are the largest environments, at most _MOST, and as many as have _FEW steps
-together, or one for every _EACH of the piece's rollouts: what is kept of a step takes as much as five
-rollouts. Where one is not kept, its rollouts are read."""
+together, or one for every _EACH of the piece's rollouts and _MOST more, for the last step of a log is
+seldom whole: what is kept of a step takes as much as five rollouts. Where one is not kept, its rollouts
+are read."""
 _OF_STEPS: Final = ("index", "rank", *group_ids.COLUMNS, "env", *step_parts.CHECKED)
 
 
@@ -68,7 +69,7 @@ class _Cells:
         sizes = np.bincount(envs[wanted], minlength=self.width)
         cells = np.bincount(np.unique(self.codes[wanted]) % self.width, minlength=self.width)
         order = np.argsort(-sizes, kind="stable")
-        fits = np.cumsum(cells[order]) <= max(_FEW, len(envs) // _EACH)
+        fits = np.cumsum(cells[order]) <= max(_FEW, len(envs) // _EACH + _MOST)
         largest = np.zeros(self.width, bool)
         largest[order[:_MOST][fits[:_MOST]]] = True
         return wanted & largest[envs]
