@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from board.core.problems import Problem, ProblemLog
+from board.readers.lines import read_bytes
 from board.readers.locations import Location, below
 from board.store import segments, step_store
 from board.store.batch import BatchResult, FileRead, Work, put_rows
@@ -30,6 +31,7 @@ from board.store.manifest import FileState, Manifest, Segment
 from board.store.packed import is_cut, readable
 from board.store.rest import Rest
 from board.store.scan import PART_ROWS
+from board.store.shard import END_BYTES
 from board.store.storage import committed
 from board.store.tally import Tally
 
@@ -101,6 +103,7 @@ class _Build:
         self._log = ProblemLog()
         self._tails = unended_rows(job.storage, manifest.tails)
         self._tails_changed = False
+        self._beginnings: dict[int, bytes] = {}
         self._words = {column.name for column in manifest.columns if column.words}
         self._committed_at = self._stepped_at = self._begun_at = time.monotonic()
         self._steps_took = _FIRST_STEPS_SECONDS / _STEPS_SHARE
@@ -190,6 +193,7 @@ class _Build:
                 if rest.id not in self._states:  # given up
                     continue
                 end = min(rest.start + SHARD_BYTES, rest.file.size)
+                self._keep_beginning(rest)
                 awaited.append((rest, engine.submit([rest.work(end)])))
             rest, reading = awaited.popleft()
             found = reading.result()
@@ -236,11 +240,23 @@ class _Build:
             if state is None:  # given up
                 continue
             end = rest.cut(size)
+            self._keep_beginning(rest)
             batch.append(rest.work(end, (state.consumed, state.lines + 1)))
             left -= rest.size_to(end)
             if end < rest.file.size:
                 waiting.append(rest.after(end, reader))
         return batch, size - left
+
+    def _keep_beginning(self, rest: Rest) -> None:
+        """Keeps the first bytes of a file from before they are read as rows: were they hashed afterwards,
+        an edit that came in between would be taken for what the rows say, and never be noticed.
+        """
+        if self._states[rest.id].consumed < END_BYTES and rest.id not in self._beginnings:
+            try:
+                first = read_bytes(rest.file.path, 0, min(END_BYTES, rest.file.size))
+            except OSError:
+                first = b""  # it is read anew if it can be read after all
+            self._beginnings[rest.id] = first
 
     def _take(self, result: BatchResult) -> None:
         for found in result.files:
@@ -288,7 +304,10 @@ class _Build:
         if found.tail_rows is not None:
             self._tails[state.id] = found.tail_rows
             self._tails_changed = True
-        self._states[state.id] = state_after(state, found, file)
+        beginning = self._beginnings.get(state.id, b"")
+        self._states[state.id] = state = state_after(state, found, file, beginning)
+        if state.consumed >= END_BYTES or found.work.shard.end == file.size:
+            self._beginnings.pop(state.id, None)
 
     def _give_up(self, state: FileState) -> None:
         reason = "it changed while it was read, or a part of it could not be read"

@@ -5,17 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 
 from board.core.problems import ProblemLog
-from board.readers.locations import Location
 from board.store.batch import FileRead
-from board.store.followed import head_hash
+from board.store.followed import digest
 from board.store.log_file import LogFile
 from board.store.manifest import FileState
 from board.store.shard import END_BYTES
 from board.store.tally import Tally
 
 
-def state_after(state: FileState, found: FileRead, file: LogFile) -> FileState:
-    """What is known of a file after one more shard of it."""
+def state_after(state: FileState, found: FileRead, file: LogFile, beginning: bytes) -> FileState:
+    """What is known of a file after one more shard of it.
+
+    beginning: its first END_BYTES, or all, as they were before they were read; not used where as many
+    were read by shards before.
+    """
     tallies = {rank: tally.copy() for rank, tally in state.tallies.items()}
     for rank, tally in found.tallies.items():
         tallies.setdefault(rank, Tally()).merge(tally)
@@ -32,7 +35,7 @@ def state_after(state: FileState, found: FileRead, file: LogFile) -> FileState:
         beside=file.beside,
         consumed=found.consumed,
         lines=found.work.shard.first_line - 1 + found.lines,
-        head=_head(state, file.path, found.consumed),
+        head=_head(state, beginning, found.consumed),
         ending=found.ending if moved and found.ending else state.ending,
         header=state.header if state.header is not None else found.header,
         ended=ended,
@@ -42,10 +45,12 @@ def state_after(state: FileState, found: FileRead, file: LogFile) -> FileState:
     )
 
 
-def _head(state: FileState, path: Location, consumed: int) -> str:
+def _head(state: FileState, beginning: bytes, consumed: int) -> str:
+    """The hash of what comes first; none where that is not what the rows there are were read from, so
+    that the file is read anew at the next look.
+    """
     if state.consumed >= END_BYTES:
         return state.head
-    try:
-        return head_hash(path, consumed)
-    except OSError:
+    if state.consumed and digest(beginning[: state.consumed]) != state.head:
         return ""
+    return digest(beginning[: min(consumed, END_BYTES)])

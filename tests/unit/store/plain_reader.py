@@ -60,7 +60,12 @@ def expected(content: bytes) -> tuple[list[tuple[int, int, float | None]], int]:
 
 
 def reward_of(value: Any) -> float | None:
-    """The reward as a finite number; None where there is none."""
+    """The reward as a finite number; None where there is none.
+
+    Of an object it is its total, else the one part it has.
+    """
+    if isinstance(value, dict):
+        return _reward_of_parts(value)
     if isinstance(value, str):
         words = {"true": 1.0, "false": 0.0}
         try:
@@ -74,3 +79,25 @@ def reward_of(value: Any) -> float | None:
     except OverflowError:
         return None
     return number if math.isfinite(number) else None
+
+
+def _reward_of_parts(reward: dict[str, Any]) -> float | None:
+    totals = [reward[key] for key in ("score", "reward") if _is_part(reward.get(key))]
+    if totals and totals[0] == totals[0]:
+        return reward_of(totals[0])
+    parts = [
+        value
+        for key, value in reward.items()
+        if key not in ("score", "reward") and (value is None or _is_part(value))
+    ]
+    return reward_of(parts[0]) if len(parts) == 1 else None
+
+
+def _is_part(value: Any) -> bool:
+    if not isinstance(value, str):
+        return isinstance(value, int | float)
+    try:
+        float(value)
+    except ValueError:
+        return False
+    return True

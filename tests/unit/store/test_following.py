@@ -12,7 +12,7 @@ import pytest
 from live_writer import LiveWriter
 
 from board.readers import lines as lines_module
-from board.store import build, scan
+from board.store import build, engines, scan
 from board.store.discovery import discover
 from board.store.run import Follower, Run, open_run
 
@@ -168,3 +168,33 @@ def test_the_ranks_that_have_not_ended_a_step_are_named(write_log, follow):
 
 def discover_paths(follow) -> list[Path]:
     return [file.path for file in follow().info.files]
+
+
+@pytest.mark.parametrize("before", [0, 1])
+def test_an_edit_while_a_file_is_read_is_noticed_though_the_file_grows(
+    tmp_path, monkeypatch, before
+):
+    path = tmp_path / "run" / "a.jsonl"
+    path.parent.mkdir()
+    row = b'{"step": 1, "prompt": "p1", "response": "r", "reward": 1.0}\n'
+    path.write_bytes(row)
+    many = row * 150  # more than is hashed at either end
+    follower, read = Follower(persist=True), engines.index_batch
+
+    def look() -> Run:
+        (info,) = discover(path.parent).runs
+        return follower.run(info)
+
+    def edited(*arguments):
+        found = read(*arguments)
+        path.write_bytes(path.read_bytes().replace(b"p1", b"p2", 1))
+        return found
+
+    for _ in range(before):
+        look()
+    path.write_bytes(path.read_bytes() + many)
+    with monkeypatch.context() as patched:
+        patched.setattr(engines, "index_batch", edited)
+        look()
+    path.write_bytes(path.read_bytes() + row)
+    same(look(), opened_anew(path.parent))

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from plain_reader import expected
 
@@ -224,6 +224,8 @@ keys = st.sampled_from(
 
 @settings(max_examples=150)
 @given(st.lists(st.dictionaries(keys, values, max_size=6) | values, max_size=6))
+@example([{"step": 0, "reward": {"": False}}, {"step": 0, "reward": {"score": 1, "a": 2}}])
+@example([{"step": 0, "reward": {"a": 1, "b": None}}, {"step": 0, "reward": {"a": "0.5"}}])
 def test_any_json_is_read_as_a_plain_reader_reads_it(tmp_path_factory, documents):
     path = tmp_path_factory.mktemp("fuzz") / "x.jsonl"
     content = b"".join(json.dumps(document).encode() + b"\n" for document in documents)
