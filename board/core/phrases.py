@@ -27,13 +27,19 @@ MOST_CHARACTERS: Final = 8000
 @dataclass(frozen=True, slots=True)
 class Changed:
     """A phrase whose share of the texts changes. shares: [steps] of the texts of each step that hold it,
-    NaN for a step without texts. change: largest less smallest share of a stage of the training, below
-    0 where the largest comes first.
+    NaN for a step without texts. before, after: the largest and the smallest share of a stage of the
+    training, in the order in which they come.
     """
 
     phrase: str
     shares: tuple[float, ...]
-    change: float
+    before: float
+    after: float
+
+    @property
+    def change(self) -> float:
+        """What `after` is more than `before`; below 0 where it is said less."""
+        return self.after - self.before
 
     @property
     def pattern(self) -> str:
@@ -85,9 +91,9 @@ def changed_phrases(texts: Sequence[Sequence[str]], most: int = 10) -> list[Chan
         if _ERRORS < times < sizes.sum():
             held = np.array([of_step[phrase] for of_step in counts], np.float64)
             change = _change(held, sizes, stages)
-            if change:
+            if change is not None:
                 shares = np.divide(held, sizes, out=np.full(len(held), np.nan), where=sizes > 0)
-                found.append(Changed(phrase, tuple(shares.tolist()), change))
+                found.append(Changed(phrase, tuple(shares.tolist()), *change))
     found.sort(key=lambda one: (-round(abs(one.change), 2), -len(one.phrase), one.phrase))
     return _apart(found, most)
 
@@ -96,20 +102,23 @@ def _change(
     held: npt.NDArray[np.float64],
     sizes: npt.NDArray[np.float64],
     stages: Sequence[npt.NDArray[np.intp]],
-) -> float:
-    """Largest less smallest share of a stage, with its sign; 0 where chance can explain it."""
+) -> tuple[float, float] | None:
+    """The largest and the smallest share of a stage, the earlier first; None where chance can explain
+    them.
+    """
     sums = np.array([(held[stage].sum(), sizes[stage].sum()) for stage in stages])
     sums = sums[sums[:, 1] > 0]
     if len(sums) < 2:
-        return 0.0
+        return None
     shares = sums[:, 0] / sums[:, 1]
     low, high = int(np.argmin(shares)), int(np.argmax(shares))
     pooled = sums[[low, high], 0].sum() / sums[[low, high], 1].sum()
     error = np.sqrt(pooled * (1 - pooled) * (1 / sums[[low, high], 1]).sum())
     change = float(shares[high] - shares[low])
     if change < _ERRORS * error or not change:
-        return 0.0
-    return change if high > low else -change
+        return None
+    first, then = sorted((low, high))
+    return float(shares[first]), float(shares[then])
 
 
 def _apart(found: Sequence[Changed], most: int) -> list[Changed]:

@@ -11,6 +11,9 @@ from board.store.run import Run
 from board.views import _cached_looks, _page, _state
 from board.views._text import one_line
 
+_QUARTERS: Final = (
+    "Share in the {} of two quarters of the sampled steps: those where it is largest and smallest."
+)
 _COLUMNS: Final = {
     "phrase": st.column_config.TextColumn(width=280),
     "share over training": st.column_config.LineChartColumn(
@@ -19,9 +22,9 @@ _COLUMNS: Final = {
     **{
         name: st.column_config.NumberColumn(name, format="percent", help=told)
         for name, told in (
-            ("first", "Of the rollouts sampled of the first step."),
-            ("last", "Of the rollouts sampled of the last step."),
-            ("change", "Between the quarters of the run where it is largest and smallest."),
+            ("before", _QUARTERS.format("earlier")),
+            ("after", _QUARTERS.format("later")),
+            ("change", "From before to after, in percentage points."),
         )
     },
 }
@@ -49,8 +52,8 @@ def render(run: Run, by: str) -> None:
         {
             "phrase": one_line(one.phrase),
             "share over training": [share for share in one.shares if share == share],
-            "first": one.shares[0],
-            "last": one.shares[-1],
+            "before": one.before,
+            "after": one.after,
             "change": one.change,
         }
         for one in found.phrases

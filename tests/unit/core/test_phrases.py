@@ -33,6 +33,13 @@ def test_what_comes_and_goes_is_told() -> None:
     assert abs(one.change) == 1.0
 
 
+def test_before_and_after_are_the_shares_that_differ_by_the_change() -> None:
+    one = next(
+        x for x in changed_phrases(steps(*[0.75] * 2, *[0.5] * 4, *[0.0] * 2)) if x.change < 0
+    )
+    assert (one.before, one.after, one.change) == (0.75, 0.0, -0.75)
+
+
 @pytest.mark.parametrize("shares", [(0.5, 0.5, 0.5, 0.5), (0.4, 0.5, 0.6, 0.5), (1.0, 1.0), (0.5,)])
 def test_chance_and_a_single_step_change_nothing(shares: tuple[float, ...]) -> None:
     assert changed_phrases(steps(*shares)) == []
