@@ -184,17 +184,6 @@ class Told:
     compared: int
 
 
-@dataclass(frozen=True, slots=True)
-class AdvantageFit:
-    """expected: [n] by the convention of `told`, or the closest one. differs: [n] True where both it and
-    the recorded advantage are known and not equal.
-    """
-
-    told: Told
-    expected: FloatArray
-    differs: BoolArray
-
-
 def fit_counts(
     rewards: FloatArray, advantages: FloatArray, groups: Groups, spread: FloatArray | None = None
 ) -> FitCounts:
@@ -274,12 +263,6 @@ def told(counts: FitCounts) -> Told:
     closest = max(known, key=lambda name: known[name]) if known else next(iter(CONVENTIONS))
     follows = known.get(closest, 0.0) > _MOST
     return Told(closest if follows else None, closest, shares, int(telling.sum()))
-
-
-def fit_advantages(rewards: FloatArray, advantages: FloatArray, groups: Groups) -> AdvantageFit:
-    """Which convention the recorded advantages follow, and where they do not; see fit_counts."""
-    found = told(fit_counts(rewards, advantages, groups))
-    return AdvantageFit(found, *by_convention(found.closest, rewards, advantages, groups))
 
 
 def _equal(expected: FloatArray, recorded: FloatArray) -> BoolArray:

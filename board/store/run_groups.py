@@ -53,7 +53,7 @@ class StepRollouts:
 
 @dataclass(frozen=True, slots=True)
 class StepFit:
-    """told: of the whole run. expected, differs: [rollouts] of the one step; see AdvantageFit."""
+    """told: of the whole run. expected, differs: [rollouts] of the one step; see by_convention."""
 
     told: Told
     expected: FloatArray

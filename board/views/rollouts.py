@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import pandas as pd
@@ -12,52 +12,19 @@ import streamlit as st
 
 from board.charts import step_charts
 from board.charts.layout import notes_of
-from board.core.metrics import REWARD_PART, rollout_metric
+from board.core.metrics import rollout_metric
 from board.errors import BoardError
-from board.store import splits
 from board.store.expressed import rows_where
 from board.store.run import Run
 from board.store.steps import base_name
 from board.store.table import Filter, filtered, ordered
-from board.views import _cached, _headings, _page, _sidebar, _state
+from board.views import _cached, _headings, _page, _rollout_columns, _sidebar, _state
 from board.views._own_curve import FORM
 from board.views._text import harmless_cell, one_line, plain
 
 # Rows sent to the browser, so that it stays fluid; sorting and filtering happen before the cut.
 _SHOWN_ROWS: Final = 2000
 _CUT: Final = 140
-# The usual columns as they stand, and the most telling first: those that have room are shown.
-_DEFAULT: Final = (
-    "step",
-    "index",
-    "split",
-    "env",
-    "reward",
-    REWARD_PART,
-    "advantage",
-    "k3_mean",
-    "k3_max",
-    "mismatch_kl_mean",
-    "entropy_mean",
-    "response_tokens",
-    "is_truncated",
-    "response",
-    "prompt",
-    "group_id",
-    "finish_reason",
-    "ref_reward",
-    "reward_gap",
-    "k1_mean",
-)
-_BY_WORTH: Final = (
-    *("step", "index", "split", "reward", "response", "response_tokens", "k3_mean", "advantage"),
-    *(REWARD_PART, "entropy_mean", "env", "k3_max", "prompt", "is_truncated", "finish_reason"),
-    *("mismatch_kl_mean", "group_id", "reward_gap", "ref_reward", "k1_mean"),
-)
-_MOST_PARTS: Final = 4
-# Pixels that a table has on a page of 1440; texts take what the others leave.
-_ROOM: Final = 1088
-_TEXT_WIDTH: Final = 240
 _HIDDEN: Final = frozenset({"file", "line", "offset", "size"})
 _CHARTS: Final[Mapping[str, tuple[str, Callable[..., go.Figure | None]]]] = {
     "reward": ("Reward by rollout", step_charts.reward_by_rollout),
@@ -66,8 +33,6 @@ _CHARTS: Final[Mapping[str, tuple[str, Callable[..., go.Figure | None]]]] = {
 }
 # Key of the table that was last shown, and which rollouts stood in it.
 _SEEN: Final = "_table_seen"
-_TEXTS: Final = frozenset({"prompt", "response"})
-_BARS: Final = frozenset({"reward", "response_tokens", "response_chars"})
 
 
 def _rows_in_scope(run: Run) -> pd.DataFrame:
@@ -206,28 +171,6 @@ def _columns(run: Run) -> None:
         )
 
 
-def _shown_columns(run: Run, rows: pd.DataFrame) -> list[str]:
-    """What was chosen; else of the usual columns the most telling ones that fit beside each other."""
-    chosen = _state.get("cols")
-    if chosen:
-        return list(chosen)
-    room, fitting = _ROOM, set[str]()
-    for name in _usual(run, _BY_WORTH):
-        needed = _width(name, rows[name])
-        if needed <= room:
-            fitting.add(name)
-            room -= needed
-    return [name for name in _usual(run, _DEFAULT) if name in fitting]
-
-
-def _usual(run: Run, order: Sequence[str]) -> list[str]:
-    """The usual columns that the run has, in an order that says where the parts of a reward stand."""
-    parts = [c for c in run.metrics if c.startswith(REWARD_PART)][:_MOST_PARTS]
-    found = [c for name in order for c in (parts if name == REWARD_PART else [name])]
-    told = {"step": _state.get("scope") == "run", "split": _state.get("split") == splits.ALL}
-    return [c for c in found if c in run.columns and told.get(c, True)]
-
-
 def _select(run: Run, rows: pd.DataFrame) -> pd.DataFrame:
     """The rows that pass every filter, in the chosen order."""
     text = str(_state.get("q"))
@@ -255,14 +198,14 @@ def _sorted(rows: pd.DataFrame, limit: int | None = None) -> pd.DataFrame:
 
 
 def _table(run: Run, rows: pd.DataFrame) -> None:
-    columns = _shown_columns(run, rows)
-    room = _ROOM - sum(_width(name, rows[name]) for name in columns)
+    columns = _rollout_columns.shown(run, rows)
+    room = _rollout_columns.room_left(rows, columns)
     view = _sorted(rows, _SHOWN_ROWS)
     key = f"table_{_table_identity(run, columns)}"
     seen = st.session_state.get(_SEEN)
     st.session_state[_SEEN] = (key, view[["step", "index"]])
     frame = view[columns].copy()
-    for name in _TEXTS:
+    for name in _rollout_columns.TEXTS:
         if name in frame:
             frame[name] = frame[name].str.slice(0, _CUT)
     event: Any = st.dataframe(
@@ -273,7 +216,7 @@ def _table(run: Run, rows: pd.DataFrame) -> None:
         on_select="rerun",
         selection_mode="single-cell",
         row_height=36,
-        column_config={name: _column(name, rows[name], room) for name in columns},
+        column_config={name: _rollout_columns.config(name, rows[name], room) for name in columns},
     )
     cells = event.selection.cells
     if cells:
@@ -291,56 +234,6 @@ def _table_identity(run: Run, columns: list[str]) -> str:
         _state.get(key) for key in ("split", "env", "finish", "group", "cap", "pads", "sysend")
     ]
     return hashlib.blake2b(repr(chosen).encode(), digest_size=8).hexdigest()
-
-
-def _is_bar(name: str, values: pd.Series[Any]) -> bool:
-    return bool(name in _BARS and values.notna().any() and values.max() > min(0.0, values.min()))
-
-
-def _width(name: str, values: pd.Series[Any]) -> int:
-    """Pixels that a column takes; of a text the least."""
-    if name in _TEXTS:
-        return _TEXT_WIDTH
-    if pd.api.types.is_bool_dtype(values.dtype):
-        return 80
-    if not pd.api.types.is_numeric_dtype(values.dtype):
-        return 90
-    return 110 if name in _BARS else _headings.width(name)
-
-
-def _column(name: str, values: pd.Series[Any], room: int) -> Any:
-    """How a column is shown. room: pixels that are left over, for the response."""
-    # Column labels are plain text in the table's canvas, never Markdown.
-    label, help_text = _headings.heading(name), _headings.explained(name)
-    width = _width(name, values)
-    if name in _TEXTS:
-        return st.column_config.TextColumn(
-            name, width=width + (max(room, 0) if name == "response" else 0)
-        )
-    if pd.api.types.is_bool_dtype(values.dtype):
-        return st.column_config.CheckboxColumn(label, help=help_text, width=width)
-    if not pd.api.types.is_numeric_dtype(values.dtype):
-        return st.column_config.TextColumn(label, help=help_text, width=width)
-    if _is_bar(name, values):
-        low = float(min(0.0, values.min()))
-        bar_format = "%d" if name != "reward" else "%.3g"
-        return st.column_config.ProgressColumn(
-            label,
-            help=help_text,
-            min_value=low,
-            max_value=float(values.max()),
-            format=bar_format,
-            width=width,
-        )
-    unit = rollout_metric(name).unit
-    whole = pd.api.types.is_integer_dtype(values.dtype) or unit in ("tokens", "characters")
-    return st.column_config.NumberColumn(
-        label,
-        help=help_text,
-        format="%d" if whole else _headings.number_format(values),
-        width=width,
-        pinned=True if name == "index" else None,
-    )
 
 
 def _below_table(run: Run, rows: pd.DataFrame, in_scope: int) -> None:

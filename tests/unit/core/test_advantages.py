@@ -3,14 +3,22 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from board.core.advantages import CONVENTIONS, fit_advantages
-from board.core.groups import Groups, groups_of
+from board.core.advantages import CONVENTIONS, by_convention, fit_counts, told
+from board.core.groups import Groups, IntArray, groups_of
+from board.core.kl import FloatArray
 
 DICE = np.random.default_rng(1)
 STEPS = np.repeat(np.arange(4), 12)
 CODES = np.tile(np.repeat(np.arange(3), 4), 4)
 REWARDS = DICE.normal(size=48).round(2)
 GROUPS = groups_of(STEPS, CODES, REWARDS)
+
+
+def fit(rewards: FloatArray, made: FloatArray, groups: Groups) -> tuple[str | None, IntArray]:
+    """The convention that the run follows, and the rollouts that differ from it or the closest one."""
+    follows = told(fit_counts(rewards, made, groups))
+    differs = by_convention(follows.closest, rewards, made, groups)[1]
+    return follows.convention, np.flatnonzero(differs)
 
 
 def test_conventions_are_what_they_say_for_one_group() -> None:
@@ -27,15 +35,15 @@ def test_conventions_are_what_they_say_for_one_group() -> None:
 @pytest.mark.parametrize("name", CONVENTIONS)
 def test_the_convention_that_made_the_advantages_is_found(name: str) -> None:
     made = CONVENTIONS[name].compute(REWARDS, GROUPS)
-    fit = fit_advantages(REWARDS, made, GROUPS)
-    assert fit.told.convention == name
-    assert not fit.differs.any()
+    convention, differs = fit(REWARDS, made, GROUPS)
+    assert convention == name
+    assert not differs.size
 
 
 def test_a_changed_advantage_differs_and_no_other_does() -> None:
     made = CONVENTIONS["grpo"].compute(REWARDS, GROUPS)
     made[30] += 0.5
-    assert np.flatnonzero(fit_advantages(REWARDS, made, GROUPS).differs).tolist() == [30]
+    assert fit(REWARDS, made, GROUPS)[1].tolist() == [30]
 
 
 def test_the_convention_of_the_first_steps_is_the_runs_though_most_others_differ() -> None:
@@ -43,14 +51,14 @@ def test_the_convention_of_the_first_steps_is_the_runs_though_most_others_differ
     codes, rewards = np.tile(CODES[:12], 30), DICE.normal(size=360).round(2)
     groups = groups_of(steps, codes, rewards)
     made = CONVENTIONS["rloo"].compute(rewards, groups) * np.where(steps < 10, 1, -1)
-    fit = fit_advantages(rewards, made, groups)
-    assert fit.told.convention == "rloo"
-    assert sorted(set(steps[fit.differs])) == [*range(10, 30)]
-    assert fit_advantages(rewards, made[::-1], groups).told.convention is None
+    convention, differs = fit(rewards, made, groups)
+    assert convention == "rloo"
+    assert sorted(set(steps[differs])) == [*range(10, 30)]
+    assert fit(rewards, made[::-1], groups)[0] is None
 
 
 def test_noise_fits_no_convention() -> None:
-    assert fit_advantages(REWARDS, DICE.normal(size=48), GROUPS).told.convention is None
+    assert fit(REWARDS, DICE.normal(size=48), GROUPS)[0] is None
 
 
 def test_rollouts_without_reward_or_group_are_not_compared() -> None:
@@ -58,6 +66,6 @@ def test_rollouts_without_reward_or_group_are_not_compared() -> None:
     rewards[0] = np.nan
     groups: Groups = groups_of(STEPS, np.where(np.arange(48) == 5, -1, CODES), rewards)
     made = CONVENTIONS["rloo"].compute(rewards, groups)
-    fit = fit_advantages(rewards, np.where(np.isnan(made), 9.0, made), groups)
-    assert fit.told.convention == "rloo"
-    assert not fit.differs.any()
+    convention, differs = fit(rewards, np.where(np.isnan(made), 9.0, made), groups)
+    assert convention == "rloo"
+    assert not differs.size

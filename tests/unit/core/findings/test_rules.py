@@ -6,7 +6,7 @@ import numpy as np
 from made_tokens import step_tokens
 from plain_facts import plain_facts
 
-from board.core.advantages import fit_advantages
+from board.core.advantages import by_convention, fit_counts, told
 from board.core.findings import find
 from board.core.findings.digest import Digest, digest
 from board.core.findings.facts import Facts
@@ -84,8 +84,9 @@ def test_the_advantages_named_are_the_furthest_of_the_whole_run() -> None:
     columns = {"reward": rewards, "advantage": recorded}
     (finding,) = found(plain_facts({}, steps, index, columns, codes), "advantages")
     groups = groups_of(steps, codes, rewards)
-    fit = fit_advantages(rewards, recorded, groups)
-    most = np.argsort(-np.abs(recorded - fit.expected))[:3]
+    closest = told(fit_counts(rewards, recorded, groups)).closest
+    expected, _ = by_convention(closest, rewards, recorded, groups)
+    most = np.argsort(-np.abs(recorded - expected))[:3]
     named = [(e.step, e.index, e.value) for e in finding.evidence]
     assert named == [(steps[i], index[i], recorded[i]) for i in most]
     assert (finding.target.step, finding.target.index) == named[0][:2]
