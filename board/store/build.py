@@ -45,7 +45,7 @@ smaller than this."""
 _MOST_FILES: Final = 1024
 """Files in one batch, however small they are."""
 _MOST_SMALL: Final = 4
-"""So many segments of less than PART_ROWS rows are put together; fewer are not worth writing again."""
+"""So many segments of PART_ROWS rows together are written as one; fewer are not worth writing again."""
 _COMMIT_SECONDS: Final = 1.0
 _FIRST_STEPS_SECONDS: Final = 2.0
 _STEPS_SHARE: Final = 8.0
@@ -365,13 +365,14 @@ class _Build:
         return put_rows(self._storage, segments.joined(self._tails.values()))
 
     def _merged(self) -> list[Segment]:
-        """The segments without the rows of files that are gone, the small ones at the end put together so
-        that there are never many.
+        """The segments without the rows of files that are gone, those at the end put together that are
+        small, so that there are never many: a row is written again until it is among PART_ROWS others.
         """
         kept = list(live(self._storage, self.manifest.segments, self._states))
-        small = 0
-        while small < len(kept) and kept[-1 - small].rows < PART_ROWS:
+        small = rows = 0
+        while small < len(kept) and rows + kept[-1 - small].rows <= PART_ROWS:
             small += 1
+            rows += kept[-small].rows
         if small >= _MOST_SMALL:
             kept[-small:] = rewritten(self._storage, kept[-small:], self._states)
         return kept

@@ -77,21 +77,27 @@ class InProcess:
 
     def submit(self, batch: Sequence[Work]) -> Awaited:
         """As Engine."""
-        return Awaited(lambda: self._read(batch))
+        return Awaited(lambda: self.read(batch))
 
-    def _read(self, batch: Sequence[Work]) -> BatchResult:
+    def read(self, batch: Sequence[Work]) -> BatchResult:
+        """What a batch holds."""
         job = self._job
         numbered = self._numbers.numbered(batch)
         found = index_batch(job.storage, numbered, job.options, job.vocabulary)
         self._numbers.learn(found)
         return found
 
+    def learn(self, found: BatchResult) -> None:
+        """Takes note of what was read elsewhere: its lines need not be counted here."""
+        self._numbers.learn(found)
+
 
 class _TwoProcesses:
     """Reads batches in a process beside this one, and here what that one has no time for.
 
     Parsers hold the interpreter's lock, so threads gain nothing. Until the other process is there, and
-    whenever it has enough to do, a batch is read here when it is submitted.
+    whenever it has enough to do, a batch is read here when it is submitted; and where a result is waited
+    for, those that it was given and has not begun.
     """
 
     width = _UNDER_WAY
@@ -101,6 +107,8 @@ class _TwoProcesses:
         self._here = InProcess(job)
         self._other = other
         self._next: int | None = None
+        self._given: dict[int, Sequence[Work]] = {}
+        self._taken_back: dict[int, BatchResult] = {}
 
     def reader(self) -> int | None:
         """As Engine."""
@@ -113,17 +121,29 @@ class _TwoProcesses:
         reader, self._next = self.reader(), None
         if reader == _THERE:
             number = self._other.give(batch)
-            return Awaited(
-                lambda: self._result(number, batch), lambda: self._other.has_result(number)
-            )
-        found = self._here.submit(batch).result()
+            self._given[number] = batch
+            return Awaited(lambda: self._result(number), lambda: self._is_there(number))
+        found = self._here.read(batch)
         return Awaited(lambda: found, lambda: True)
 
-    def _result(self, number: int, batch: Sequence[Work]) -> BatchResult:
+    def _is_there(self, number: int) -> bool:
+        return number in self._taken_back or self._other.has_result(number)
+
+    def _result(self, number: int) -> BatchResult:
+        while not self._is_there(number):
+            next_one = self._other.taken_back()
+            if next_one is None:
+                break
+            self._taken_back[next_one] = self._here.read(self._given[next_one])
+        batch = self._given.pop(number)
+        if number in self._taken_back:
+            return self._taken_back.pop(number)
         try:
-            return self._other.result(number)
+            found = self._other.result(number)
         except ProcessGoneError:
-            return self._here.submit(batch).result()
+            return self._here.read(batch)
+        self._here.learn(found)
+        return found
 
 
 @contextmanager

@@ -8,8 +8,10 @@ thirtieth of the time of reading them.
 from __future__ import annotations
 
 import os
+from bisect import bisect_right, insort
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from operator import itemgetter
 
 from board.readers.local_files import open_descriptor
 from board.readers.locations import Location
@@ -22,7 +24,8 @@ class LineNumbers:
     """What one process knows of the lines of files that it reads."""
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[int, int]] = {}
+        self._known: dict[int, list[tuple[int, int]]] = {}
+        """By file, offsets in ascending order and the number of the line that begins there."""
 
     def numbered(self, batch: Sequence[Work]) -> list[Work]:
         """The batch with the first line of every shard. Of a file that can't be read no line counts."""
@@ -34,7 +37,7 @@ class LineNumbers:
             if shard.first_line:
                 yield work
                 continue
-            known = ((0, 1), work.known, self._known.get(work.file_id, (0, 1)))
+            known = ((0, 1), work.known, self._before(work))
             offset, line = max(pair for pair in known if pair[0] <= shard.start)
             line += lines_between(shard.path, offset, shard.start)
             yield replace(work, shard=replace(shard, first_line=line))
@@ -43,7 +46,13 @@ class LineNumbers:
         """Takes note of where a batch ended."""
         for found in result.files:
             line = found.work.shard.first_line + found.lines
-            self._known[found.work.file_id] = (found.consumed, line)
+            insort(self._known.setdefault(found.work.file_id, []), (found.consumed, line))
+
+    def _before(self, work: Work) -> tuple[int, int]:
+        """The last known pair that is not behind the shard's start."""
+        pairs = self._known.get(work.file_id, [])
+        place = bisect_right(pairs, work.shard.start, key=itemgetter(0))
+        return pairs[place - 1] if place else (0, 1)
 
 
 def lines_between(path: Location, start: int, end: int) -> int:

@@ -26,12 +26,13 @@ from multiprocessing import current_process, get_context
 from multiprocessing.connection import Connection, Pipe
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
 from board.store.batch import BatchResult, Work, index_batch
 from board.store.line_numbers import LineNumbers
+from board.store.turns import Turns
 
 if TYPE_CHECKING:
     from board.store.engines import Job
@@ -42,8 +43,10 @@ _THERE: Final = "there"
 _BEGIN: Final = (
     "import sys; from multiprocessing.connection import Connection; "
     "connection = Connection(int(sys.argv[1])); sys.path[:] = connection.recv(); "
-    f"from {__name__} import serve; serve(connection)"
+    f"from {__name__} import serve; serve(connection, int(sys.argv[2]))"
 )
+
+_Batches = queue.SimpleQueue[tuple[int, Sequence[Work]]]
 
 
 class ProcessGoneError(Exception):
@@ -55,12 +58,17 @@ class SecondProcess:
 
     def __init__(self, job: Job) -> None:
         self._connection, its_end = Pipe()
+        self._turns = Turns()
+        turns = self._turns.descriptor
         with its_end:
             self._there = can_be_copied()
-            self.process = copied(serve, its_end) if self._there else _begun(its_end)
+            if self._there:
+                self.process = copied(lambda: serve(its_end, turns), its_end.fileno(), turns)
+            else:
+                self.process = _begun(its_end.fileno(), turns)
         self._gone = False
-        self._given = 0
-        self._found: list[Any] = []
+        self._given = self._done = 0
+        self._found: dict[int, BatchResult | Exception] = {}
         if not self._there:
             self._send(sys.path)
         self._send(job)
@@ -68,12 +76,12 @@ class SecondProcess:
     def has_time(self) -> bool:
         """Whether it is there and has not enough to do."""
         self._hear()
-        return self._there and not self._gone and self._given - len(self._found) < AHEAD
+        return self._there and not self._gone and self._given - self._done < AHEAD
 
     def has_result(self, number: int) -> bool:
         """Whether there is nothing to wait for: the batch was read, or never will be."""
         self._hear()
-        return self._gone or len(self._found) > number
+        return self._gone or number in self._found
 
     def _hear(self) -> None:
         """Takes what it has sent."""
@@ -84,23 +92,33 @@ class SecondProcess:
             pass
 
     def give(self, batch: Sequence[Work]) -> int:
-        """Lets it read a batch; the number by which the result is asked for."""
+        """Lets it read a batch; the number by which the result is asked for, counted from 0."""
+        number = self._given
         self._given += 1
-        self._send(batch)
-        return self._given - 1
+        self._send((number, batch))
+        self._turns.add(number)
+        return number
+
+    def taken_back(self) -> int | None:
+        """The number of the next batch that it has not begun, and now never will; None: there is none."""
+        number = self._turns.taken()
+        if number is not None:
+            self._done += 1
+        return number
 
     def result(self, number: int) -> BatchResult:
         """What a batch holds. Raises what reading it raised, and ProcessGoneError."""
-        while len(self._found) <= number:
+        while number not in self._found:
             self._receive()
-        found, self._found[number] = self._found[number], None
-        if isinstance(found, BaseException):
+        found = self._found.pop(number)
+        if isinstance(found, Exception):
             raise found
         return found
 
     def end(self) -> None:
         """Ends it, whatever it is doing: what it has written counts once its result was taken."""
         self._connection.close()
+        self._turns.close()
         self.process.kill()
         if isinstance(self.process, BaseProcess):
             self.process.join()
@@ -124,7 +142,8 @@ class SecondProcess:
         if found == _THERE:
             self._there = True
         else:
-            self._found.append(found)
+            number, self._found[number] = found
+            self._done += 1
 
 
 def can_be_copied() -> bool:
@@ -134,12 +153,12 @@ def can_be_copied() -> bool:
     return alone and sys.platform == "linux"  # system libraries of macOS have threads of their own
 
 
-def copied(do: Callable[[Connection], None], its_end: Connection) -> BaseProcess:
-    """A copy of this process that does one thing, with its end of a connection and no other open file.
+def copied(do: Callable[[], None], *kept: int) -> BaseProcess:
+    """A copy of this process that does one thing, with these of its open files and no other.
 
     For where can_be_copied says so.
     """
-    process = get_context("fork").Process(target=_as_copy, args=(do, its_end), daemon=True)
+    process = get_context("fork").Process(target=_as_copy, args=(do, kept), daemon=True)
     with warnings.catch_warnings():
         # Of threads of libraries, which look after themselves: numpy's and Arrow's are ready for it.
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -147,42 +166,52 @@ def copied(do: Callable[[Connection], None], its_end: Connection) -> BaseProcess
     return process
 
 
-def _begun(its_end: Connection) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-c", _BEGIN, str(its_end.fileno())]
-    return subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=[its_end.fileno()])
+def _begun(*kept: int) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-c", _BEGIN, *map(str, kept)]
+    return subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=kept)
 
 
-def _as_copy(do: Callable[[Connection], None], connection: Connection) -> None:
+def _as_copy(do: Callable[[], None], kept: Sequence[int]) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever began this one ends it
-    _leave_files(connection.fileno())
-    do(connection)
+    _leave_files(kept)
+    do()
 
 
-def _leave_files(kept: int) -> None:
+def _leave_files(kept: Sequence[int]) -> None:
     """Lets go of what the process that was copied has open: its lock ends with it, and the other end of
     the connection must be its alone, else nobody would see that it is gone.
     """
     nothing = os.open(os.devnull, os.O_RDWR)
     for entry in [*Path("/proc/self/fd").iterdir()]:
-        if (number := int(entry.name)) > 2 and number not in (kept, nothing):
+        if (number := int(entry.name)) > 2 and number not in (*kept, nothing):
             os.dup2(
                 nothing, number
             )  # not closed: objects that think it theirs would close another's
 
 
-def serve(connection: Connection) -> None:
-    """What the second process does until the first one has gone."""
+def serve(connection: Connection, turns: int) -> None:
+    """What the second process does until the first one has gone. turns: the descriptor of its Turns."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever began this one ends it
     _spare_pandas()
     job: Job = connection.recv()
-    batches: queue.SimpleQueue[Sequence[Work]] = queue.SimpleQueue()
+    batches: _Batches = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(connection, batches), daemon=True).start()
     gc.freeze()  # what was imported need not be looked through while lines are read: a tenth of the time
     connection.send(_THERE)
     numbers = LineNumbers()
+    waiting = Turns(turns)
     while True:
-        connection.send(_outcome(job, numbers, batches.get()))
+        number = waiting.awaited()
+        connection.send((number, _outcome(job, numbers, _numbered(batches, number))))
+
+
+def _numbered(batches: _Batches, wanted: int) -> Sequence[Work]:
+    """The batch of that number; those before it were taken back."""
+    while True:
+        number, batch = batches.get()
+        if number == wanted:
+            return batch
 
 
 def _outcome(job: Job, numbers: LineNumbers, batch: Sequence[Work]) -> BatchResult | Exception:
@@ -199,7 +228,7 @@ def _outcome(job: Job, numbers: LineNumbers, batch: Sequence[Work]) -> BatchResu
         return error
 
 
-def _listen(connection: Connection, batches: queue.SimpleQueue[Sequence[Work]]) -> None:
+def _listen(connection: Connection, batches: _Batches) -> None:
     """Takes batches as they come, so that neither process waits for the other to listen, and ends this
     process once the one that began it is gone.
     """

@@ -235,9 +235,22 @@ def _series(column: Column, arrays: list[pa.ChunkedArray], rows: int) -> Any:
     if len(arrays) == 1 and not _is_text(arrays[0]):
         values = arrays[0].to_numpy()
         return values if values.dtype.kind == "i" else values.astype(np.float64, copy=False)
-    numbers = [pd.to_numeric(array.to_pandas()) for array in arrays]
+    numbers = [_numbers_said(array) for array in arrays]
     whole = numbers[0] if len(numbers) == 1 else numbers[0].fillna(numbers[1])
     return whole if pd.api.types.is_integer_dtype(whole.dtype) else whole.astype("float64")
+
+
+def _numbers_said(array: pa.ChunkedArray) -> pd.Series[Any]:
+    """The values as numbers, NaN where there is none; of texts each different one is looked at once."""
+    import pandas as pd
+
+    if not _is_text(array) or not len(array):
+        return pd.to_numeric(array.to_pandas())
+    encoded = pa.concat_arrays(array.chunks).dictionary_encode()
+    values = pd.to_numeric(encoded.dictionary.to_pandas()).to_numpy()
+    if array.null_count:
+        values = np.append(values.astype(np.float64), np.nan)
+    return pd.Series(values[encoded.indices.fill_null(-1).to_numpy()])
 
 
 def row_of(table: pa.Table, columns: Sequence[Column], place: int) -> dict[str, Any]:

@@ -27,7 +27,7 @@ def shared(work: Callable[[Item], Found], items: Sequence[Item]) -> Iterator[Fou
     ours, its_end = Pipe(duplex=False)
     with ours:
         with its_end:
-            process = copied(lambda end: _send(end, work, items[1::2]), its_end)
+            process = copied(lambda: _send(its_end, work, items[1::2]), its_end.fileno())
         try:
             for number, item in enumerate(items):
                 found = _received(ours) if number % 2 else None

@@ -93,12 +93,17 @@ def _parts(shown: Shown, rows: pd.DataFrame, cap: int | None = None) -> dict[str
 
 
 def _chunks(counts: Mapping[int, int]) -> Iterator[list[int]]:
+    """The steps in pieces of about as many rollouts each, an even number of them where there are many,
+    since two processes may share them.
+    """
+    total = sum(counts.values())
+    pieces = 2 * -(-total // (2 * _CHUNK_ROLLOUTS)) if 2 * total > _CHUNK_ROLLOUTS else 1
     chunk: list[int] = []
-    held = 0
+    held = made = 0
     for step, count in counts.items():
-        if chunk and held + count > _CHUNK_ROLLOUTS:
+        if chunk and (held + count / 2) * pieces > (made + 1) * total:
             yield chunk
-            chunk, held = [], 0
+            chunk, made = [], made + 1
         chunk.append(step)
         held += count
     if chunk:

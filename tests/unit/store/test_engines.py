@@ -81,6 +81,25 @@ def leaves_what_it_was_given_to_be_read_here_when_killed(folder: Path, path: Pat
         assert not other.has_time()
 
 
+def leaves_what_it_has_not_begun_to_be_read_here(folder: Path, path: Path) -> None:
+    job = Job(FolderStorage(folder), ReadOptions(), None)
+    other = SecondProcess(job)
+    while not other.has_time():
+        time.sleep(0.01)
+    with (
+        patch.object(engines, "SecondProcess", lambda _: other),
+        patch("os.sched_getaffinity", lambda _: {0, 1}),
+        local(job, engines.MANY_BYTES) as engine,
+    ):
+        os.kill(other.process.pid, signal.SIGSTOP)
+        first, second, *_ = [engine.submit(batch) for batch in batches(path)]
+        assert not first.is_there()
+        for number, reading in enumerate((first, second)):
+            assert reading.result().files[0].work.file_id == number
+        os.kill(other.process.pid, signal.SIGCONT)
+        assert other.result(other.give(batches(path)[7])).files[0].work.file_id == 7
+
+
 def raises_an_error_of_the_index_where_the_result_is_asked_for(folder: Path, path: Path) -> None:
     other = SecondProcess(Job(FolderStorage(folder / "gone"), ReadOptions(), None))
     try:
@@ -107,6 +126,7 @@ def ends_with_the_process_that_was_copied(folder: Path, path: Path) -> None:
 LAWS = (
     finds_in_order_what_one_process_finds,
     leaves_what_it_was_given_to_be_read_here_when_killed,
+    leaves_what_it_has_not_begun_to_be_read_here,
     raises_an_error_of_the_index_where_the_result_is_asked_for,
     ends_with_the_process_that_was_copied,
 )

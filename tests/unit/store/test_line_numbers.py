@@ -14,10 +14,10 @@ import pytest
 from live_writer import LiveWriter
 
 from board.store import build
-from board.store.batch import Work
+from board.store.batch import BatchResult, FileRead, Work
 from board.store.discovery import discover
 from board.store.engines import Awaited, InProcess
-from board.store.line_numbers import LineNumbers
+from board.store.line_numbers import LineNumbers, lines_between
 from board.store.run import Follower, open_run
 from board.store.shard import Shard
 
@@ -87,6 +87,32 @@ def test_what_a_plan_knows_of_a_file_is_counted_from(tmp_path):
     for known, expected in (((0, 1), 9), ((16, 109), 109), ((12, 107), 109), ((18, 999), 9)):
         (work,) = LineNumbers().numbered([replace(works(path)[4], known=known)])
         assert work.shard.first_line == expected, known
+
+
+def test_what_was_read_anywhere_before_a_shard_is_counted_from(tmp_path):
+    """Whichever came last: what is behind the shard says nothing of it."""
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b"a\n" * 20)
+    numbers = LineNumbers()
+    for number, line in ((7, 115), (2, 105), (9, 119)):
+        work = works(path)[number]
+        read = FileRead(
+            replace(work, shard=replace(work.shard, first_line=line)), 4 * number + 4, 2
+        )
+        numbers.learn(BatchResult((), (read,)))
+    lines = [
+        work.shard.first_line for work in numbers.numbered([works(path)[n] for n in range(10)])
+    ]
+    assert lines == [1, 3, 5, 107, 109, 111, 113, 115, 117, 119]
+
+
+@pytest.mark.parametrize("line", [b"\n", b"{}\n", b"x" * 20_000 + b"\n"])
+def test_newlines_are_counted_however_far_apart_they_are(tmp_path, line):
+    path = tmp_path / "a.jsonl"
+    content = line * (600_000 // len(line)) + b"x\n\nx"
+    path.write_bytes(content)
+    for start, end in ((0, len(content)), (5, len(content)), (3, len(content) - 1), (7, 300_001)):
+        assert lines_between(path, start, end) == content.count(b"\n", start, end)
 
 
 def test_lines_of_a_file_that_is_gone_are_not_counted(tmp_path):
