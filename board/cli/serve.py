@@ -162,8 +162,8 @@ def _announce(host: str, port: int, url: str, root: Location, open_browser: bool
             webbrowser.open(url)  # it takes as long to start as this
         first_visit = importlib.import_module("board.views._first_visit")
         first_visit.load()
+        first_visit.visit(target, port)
         print(f"Rollout Board shows {root}\n{url}  (Ctrl-C stops it)", flush=True)
-        first_visit.open_shown()
         return
 
 

@@ -81,10 +81,9 @@ def run(info: RunInfo, options: OpenOptions) -> Run:
         return slot.run
 
 
-def run_at_hand(info: RunInfo, options: OpenOptions) -> None:
-    """Opens the run for whoever asks for it first, unless so much of it is unread that it takes long."""
-    if _slot(info.path, info.part, options).follower.unread(info) < _SHOW_PROGRESS_BYTES:
-        run(info, options)
+def is_at_hand(info: RunInfo, options: OpenOptions) -> bool:
+    """Whether so little of the run is unread that nobody waits long for it."""
+    return _slot(info.path, info.part, options).follower.unread(info) < _SHOW_PROGRESS_BYTES
 
 
 @st.cache_resource(max_entries=16, show_spinner=False)

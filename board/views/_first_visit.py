@@ -1,13 +1,18 @@
-"""What the first visitor would wait for, done before there is one: code, and the run that is shown.
+"""What the first visitor would wait for, done before there is one: code, and the page that is shown.
 
 Python reads code when it is first asked for, plotly and Streamlit read tables of their own then, and
-the first page asks for all of it at once: a second's work, on top of what a page takes.
+the first page asks for all of it at once: a second's work, on top of what a page takes. So the server
+asks itself for that page, as a browser would, and lets go of it.
 """
 
 from __future__ import annotations
 
 import importlib
 import inspect
+import logging
+import socket
+import threading
+import time
 import uuid
 from pathlib import Path
 from typing import Final
@@ -20,6 +25,11 @@ from board.errors import BoardError
 from board.store.run import OpenOptions
 from board.views import _cached, _sidebar
 
+_LOG: Final = logging.getLogger(__name__)
+_STREAM: Final = "/_stcore/stream"
+_FINISHED: Final = "script_finished"
+_SECONDS: Final = 5.0
+"""A page that takes longer is not waited for: the server is there, if a little slower once."""
 _MODULES: Final = (
     "board.components.sparkline",
     *(
@@ -42,11 +52,68 @@ def load() -> None:
     importlib.import_module("PIL.Image").init()  # for the page's icon
 
 
-def open_shown() -> None:
-    """Opens the run that a visitor sees who asks for none, unless that takes reading much of its log."""
+def _is_at_hand() -> bool:
+    """Whether what a visitor sees who asks for nothing is there without reading much of a log, or from
+    a store.
+    """
     root = _sidebar.start_root()
+    if not isinstance(root, Path):
+        return False
     try:
-        if isinstance(root, Path) and (runs := _cached.discovered(str(root)).runs):
-            _cached.run_at_hand(runs[0], OpenOptions())
+        runs = _cached.discovered(str(root)).runs
     except BoardError:
-        return  # the page tells of it
+        return True  # the page tells of it
+    return not runs or _cached.is_at_hand(runs[0], OpenOptions())
+
+
+def visit(host: str, port: int, seconds: float = _SECONDS) -> bool:
+    """Asks the server for the page that a visitor sees first, unless that takes long, and waits until it
+    is sent, so long at most. Whether it was.
+
+    It passes the checks that everyone passes, under the server's own name, and leaves nothing behind
+    that another session could see.
+    """
+    done: list[bool] = []
+    asking = threading.Thread(target=_ask, args=(host, port, seconds, done), daemon=True)
+    asking.start()
+    asking.join(seconds)
+    return bool(done)
+
+
+def _ask(host: str, port: int, seconds: float, done: list[bool]) -> None:
+    try:
+        if _is_at_hand():
+            _read_page(host, port, seconds)
+            done.append(True)
+    except Exception:  # of whatever it is, a visitor is told by the page
+        _LOG.debug("the server's own visit failed", exc_info=True)
+
+
+def _read_page(host: str, port: int, seconds: float) -> None:
+    """Begins a session and reads until its page is sent. Raises as connections do."""
+    # Streamlit's server has loaded these; another of its versions may lack them.
+    from streamlit.proto.BackMsg_pb2 import BackMsg
+    from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+    from websockets.sync.client import connect
+    from websockets.typing import Subprotocol
+
+    deadline = time.monotonic() + seconds
+    asked = BackMsg()
+    asked.rerun_script.query_string = ""
+    address = f"ws://{f'[{host}]' if ':' in host else host}:{port}{_STREAM}"
+    # A socket of its own: the environment may name a proxy for other connections.
+    opened = socket.create_connection((host, port), timeout=seconds)
+    protocols = [Subprotocol("streamlit")]
+    with connect(
+        address,
+        sock=opened,
+        subprotocols=protocols,
+        open_timeout=seconds,
+        close_timeout=1,
+        max_size=None,
+    ) as server:
+        server.send(asked.SerializeToString())
+        kind = None
+        while kind != _FINISHED:
+            content = server.recv(timeout=max(deadline - time.monotonic(), 0))
+            kind = ForwardMsg.FromString(bytes(content)).WhichOneof("type")  # type: ignore[arg-type]
