@@ -61,8 +61,8 @@ def choice(app: AppTest, name: str) -> Any:
 
 def cards(app: AppTest) -> list[dict[str, Any]]:
     """The charts of curves: key, title, chart, notes."""
-    told = [json.loads(one.proto.json or one.proto.mixed.json) for one in app.get("bidi_component")]
-    return [card for data in told for card in data.get("charts", [])]
+    grids = [one.proto.bytes for one in app.get("bidi_component") if one.proto.bytes]
+    return [json.loads(line) for grid in grids for line in grid.splitlines()[1:]]
 
 
 def elements(app: AppTest) -> Iterator[Any]:

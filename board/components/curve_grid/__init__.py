@@ -7,12 +7,14 @@ Names and texts go onto the page as text nodes only.
 
 from __future__ import annotations
 
+import json
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+import orjson
 from streamlit.components.v2 import component
 
 __all__ = ["Card", "Picked", "curve_grid"]
@@ -73,14 +75,34 @@ def curve_grid(
     Each can be saved as CSV, with the numbers that are drawn, and as PNG. key: one per place and run;
     what the reader zoomed to is kept under it.
     """
-    data = {"step": step, "across": across, "charts": [_plain(card) for card in cards]}
     # Names of runs may hold what Streamlit takes for its own in a component's key.
     name = f"curves-{zlib.crc32(key.encode('utf-8', 'replace')):08x}"
-    clicked: Any = _COMPONENT(key=name, data=data, on_picked_change=_nothing).picked
+    clicked: Any = _COMPONENT(
+        key=name, data=_written(step, across, cards), on_picked_change=_nothing
+    ).picked
     if not clicked:
         return None
     line = str(clicked.get("line", ""))
     return Picked(str(clicked["chart"]), int(clicked["step"]), int(line) if line.isdecimal() else 0)
+
+
+def _written(step: int | None, across: int, cards: Sequence[Card]) -> bytes:
+    """A line of JSON for what all charts have in common, and one for each of them.
+
+    Streamlit would write a mapping twice, many milliseconds each time; and the script tells by its line
+    that a chart is what it was.
+    """
+    told = [{"step": step, "across": across}, *map(_plain, cards)]
+    return b"\n".join(map(_json, told))
+
+
+def _json(told: Mapping[str, Any]) -> bytes:
+    try:
+        return orjson.dumps(told)
+    except (
+        TypeError
+    ):  # half a sign of two parts, which a log may hold: Python's writes it as an escape
+        return json.dumps(told).encode("ascii")
 
 
 def _plain(card: Card) -> dict[str, Any]:

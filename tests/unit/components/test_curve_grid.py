@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -34,3 +35,13 @@ def test_what_others_wrote_lies_beside_its_licence() -> None:
     licence = (FOLDER / "uplot" / "LICENSE").read_text(encoding="utf-8")
     assert "The MIT License" in licence
     assert "uPlot (v1.6.32)" in (FOLDER / "uplot" / "uPlot.iife.min.js").read_text()[:80]
+
+
+def test_each_chart_is_a_line_of_its_own_whatever_it_is_called() -> None:
+    names = ["Reward", "two\nlines", "half \ud800", "\u2028"]
+    chart = {"lines": [{"y": [0.5, None]}]}
+    cards = [curve_grid.Card(name, name, chart) for name in names]
+    common, *lines = curve_grid._written(7, 2, cards).split(b"\n")
+    assert json.loads(common) == {"step": 7, "across": 2}
+    assert [json.loads(line)["title"] for line in lines] == names
+    assert json.loads(lines[0])["chart"] == chart

@@ -7,17 +7,21 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const grid = GRIDS.get(root) ?? createGrid(root);
   GRIDS.set(root, grid);
   grid.pick = (chart, step, line) => setTriggerValue("picked", { chart, step, line });
-  const moved = grid.step !== data.step;
-  grid.step = data.step;
-  root.style.setProperty("--across", Math.min(data.across, data.charts.length));
-  const cells = data.charts.map((told) => cellOf(grid, told));
+  // A line for all charts, and one for each: board/components/curve_grid/__init__.py.
+  const [common, ...charts] = new TextDecoder().decode(data).split("\n");
+  const { step, across } = JSON.parse(common);
+  const moved = grid.step !== step;
+  grid.step = step;
+  root.style.setProperty("--across", Math.min(across, charts.length));
+  const known = new Map([...grid.cells.values()].map((cell) => [cell.said, cell]));
+  const cells = charts.map((said) => known.get(said) ?? renewed(grid, said));
   grid.cells = new Map(cells.map((cell) => [cell.key, cell]));
   const elements = cells.map((cell) => cell.element);
   if (elements.some((element, i) => root.children[i] !== element) || root.children.length !== elements.length) {
     root.replaceChildren(...elements);
   }
   for (const cell of cells) {
-    if (cell.stale) draw(cell);
+    if (!known.has(cell.said)) draw(cell);
     else if (moved && cell.plot) placeStep(cell.plot, cell);
   }
   return () => {
@@ -36,12 +40,11 @@ function createGrid(root) {
   return grid;
 }
 
-function cellOf(grid, told) {
+/** The cell of a chart that is new or has other data. */
+function renewed(grid, said) {
+  const told = JSON.parse(said);
   const cell = grid.cells.get(told.key) ?? createCell(grid, told.key);
-  const said = JSON.stringify(told);
-  cell.stale = cell.said !== said;
-  if (cell.stale) Object.assign(cell, { said, told, chart: told.chart });
-  return cell;
+  return Object.assign(cell, { said, told, chart: told.chart });
 }
 
 function createCell(grid, key) {
