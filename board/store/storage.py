@@ -29,6 +29,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from board.readers.local_files import held, open_binary
+from board.store.footers import Footers
 from board.store.manifest import BrokenIndexError, Manifest, TakenAwayError
 
 _NAME: Final = re.compile(
@@ -42,6 +43,7 @@ _PART_ROW_GROUP: Final = 8192
 _KEEP_SECONDS: Final = 600.0
 """Files that the manifest no longer names stay so long: a reader may still be at them."""
 _UNFINISHED: Final = re.compile(r"\.[^/]+\.tmp")
+_FOOTERS: Final = Footers()
 
 StepRange = tuple[int, int]
 """Smallest and largest step, both included."""
@@ -263,12 +265,15 @@ class FolderStorage:
         if not _NAME.fullmatch(name):
             raise BrokenIndexError(f"{name!r} is no name of a table")
         try:
-            with (
-                held(self.folder / name) as whole,
+            with held(self.folder / name) as whole:
+                key, footer = _FOOTERS.of(whole)
                 # Beforehand other threads would read what is small and mostly in memory.
-                pq.ParquetFile(whole, pre_buffer=False, page_checksum_verification=True) as file,
-            ):
-                yield file
+                with pq.ParquetFile(
+                    whole, metadata=footer, pre_buffer=False, page_checksum_verification=True
+                ) as file:
+                    if footer is None:
+                        _FOOTERS.keep(key, file.metadata)
+                    yield file
         except (OSError, pa.ArrowException, ValueError, KeyError) as error:
             raise BrokenIndexError(f"{name}: {error}") from error
 
