@@ -29,6 +29,7 @@ from board.store.engines import ChooseEngine, local
 from board.store.join_counts import JoinCount
 from board.store.rollout import OpenRollout, open_rollout, search
 from board.store.run import Run, reader_titles
+from board.store.run_info import PassedOver
 from board.store.table import ordered
 
 FIXED_STEP_KEYS: Final = (
@@ -285,9 +286,9 @@ def check(args: argparse.Namespace) -> int:
     elif found.runs:
         run = opened(only_run(found, path, args.source))
         problems = (*(_told_from(found.root, run, p) for p in run.problems), *found.left_out)
-        document = _check_document(run.info.name, problems, run)
+        document = _check_document(run.info.name, problems, run, found.beside)
     elif found.left_out:
-        document = _check_document(str(path), found.left_out, None)
+        document = _check_document(str(path), found.left_out, None, found.beside)
     else:
         raise NotFoundError(no_runs(found, path))
     if args.json:
@@ -304,7 +305,13 @@ def _told_from(root: Location, run: Run, problem: Problem) -> Problem:
     return replace(problem, path=below(run.info.path / problem.path, root))
 
 
-def _check_document(name: str, problems: tuple[Problem, ...], run: Run | None) -> dict[str, Any]:
+def _check_document(
+    name: str,
+    problems: tuple[Problem, ...],
+    run: Run | None,
+    beside: tuple[PassedOver, ...] = (),
+) -> dict[str, Any]:
+    """beside: files that are passed over and no run's."""
     return {
         "run": name,
         "files": len(run.info.files) if run else 0,
@@ -317,6 +324,7 @@ def _check_document(name: str, problems: tuple[Problem, ...], run: Run | None) -
         "partial": count_of(problems, "partial"),
         "notes": count_of(problems, "note"),
         "problems": [asdict(problem) for problem in problems],
+        "beside": [asdict(one) for one in (*(run.info.beside if run else ()), *beside)],
     }
 
 
@@ -327,6 +335,8 @@ def _print_check(document: Mapping[str, Any]) -> None:
         print(output.one_line(JoinCount(**join).words))
     for problem in document["problems"]:
         _print_problem(Problem(**problem))
+    for one in document["beside"]:
+        print(output.one_line(f"passed over by their names: {PassedOver(**one).words}"))
     if not document["problems"]:
         print("no problems")
         return

@@ -89,6 +89,8 @@ def no_runs(found: Discovery, path: Location) -> str:
     if not found.left_out:
         is_empty = isinstance(path, Path) and path.is_dir() and not any(path.iterdir())
         what = "is empty" if is_empty else "holds no file whose name says that it may be a log"
+        if found.beside:
+            what += f" ({'; '.join(one.words for one in found.beside)})"
         return f"{path} {what}; give a folder of rollout logs, or a log file"
     first = found.left_out[0]
     several = f", and {len(found.left_out) - 1} more" if len(found.left_out) > 1 else ""

@@ -30,6 +30,7 @@ def _document(path: Location, found: SniffedFolder) -> dict[str, Any]:
         "path": str(path),
         "files": [_of_file(file) for file in found.files],
         "unexplained": found.unexplained,
+        "beside": [asdict(one) for one in found.beside],
         "problems": [asdict(problem) for problem in found.problems],
     }
 
@@ -50,6 +51,8 @@ def _print(path: Location, found: SniffedFolder) -> None:
         output.say(f"and {found.unexplained:,} more files; give one of the folders")
     for problem in found.problems:
         print(output.one_line(f"{problem.path}: {problem.reason}; {problem.hint}"))
+    for one in found.beside:
+        print(output.one_line(f"passed over by their names: {one.words}"))
     if not found.files:
         output.say(f"{path} holds no file whose name says that it may be a log")
 

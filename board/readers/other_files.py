@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final, cast
 
 from board.readers.base import Head
+
+_WHO: Final = frozenset({"producer", "split", "mode", "phase", "stage", "tag", "timestamp", "time"})
+"""Keys whose texts say of a row of metrics who or when."""
+_MEASURED: Final = re.compile(r"[\d.,:/%\s\-+dhms]{1,40}")
+"""Numbers with units, as ms-swift logs them: `12/400`, `3.00%`, `1h 20m 3s`."""
 
 
 def known_as(head: Head) -> str:
@@ -16,6 +22,8 @@ def known_as(head: Head) -> str:
         return "say what was learned of traces later: they are read with the traces themselves"
     if all(record.keys() >= {"num_examples", "rollouts_per_example"} for record in head.records):
         return "say how an evaluation was run: they are read with the results.jsonl beside them"
+    if all(record.keys() & {"state_path", "sampler_path"} for record in head.records):
+        return "say where weights were saved: they hold no rollouts"
     if all(_is_numbers(record) for record in head.records):
         keys = ", ".join(sorted({key for record in head.records for key in record})[:8])
         return f"are numbers alone ({keys}): they are metrics, not rollouts"
@@ -28,7 +36,21 @@ def _points_elsewhere(record: Mapping[str, Any]) -> bool:
 
 
 def _is_numbers(record: Mapping[str, Any]) -> bool:
-    values = list(record.values())
-    return any(type(value) in (int, float) for value in values) and all(
-        value is None or isinstance(value, bool | int | float) for value in values
-    )
+    """Whether a record has numbers and nothing else, but for who measured them; verl's are one deeper."""
+    found = [_number(key, value) for key, value in record.items()]
+    return any(found) and None not in found
+
+
+def _number(key: str, value: object, *, inner: bool = True) -> bool | None:
+    """Whether a value is a number; None where it is what no row of metrics has."""
+    if value is None or isinstance(value, bool):
+        return False
+    if isinstance(value, int | float):
+        return True
+    if isinstance(value, str):
+        return False if key in _WHO or _MEASURED.fullmatch(value) else None
+    if isinstance(value, dict) and inner:
+        within = cast("dict[str, object]", value)
+        found = [_number(name, one, inner=False) for name, one in within.items()]
+        return None if None in found else any(found)
+    return None

@@ -15,6 +15,7 @@ from board.readers import SOURCES, is_worth_a_look
 from board.readers.base import layout_match
 from board.readers.locations import Location, below, pure_path
 from board.readers.remote import RemoteError, RemoteLocation
+from board.store.files_beside import FilesBeside
 from board.store.mappings import Mappings
 from board.store.packed import PACKED_SUFFIXES
 
@@ -28,10 +29,13 @@ MOST_FILES: Final = 100_000
 """Log files under one root; the cost of looking at each, a few times a minute, has to end somewhere."""
 
 
-def candidates(root: Path, left_out: list[Problem], mappings: Mappings) -> Iterator[Path]:
+def candidates(
+    root: Path, left_out: list[Problem], mappings: Mappings, beside: FilesBeside
+) -> Iterator[Path]:
     """Files whose names, or mapping files, say that they may be logs; hidden folders are passed by.
 
-    Folders that can't be listed, and links to folders, which are not followed, are added to left_out.
+    Folders that can't be listed, and links to folders, which are not followed, are added to left_out;
+    the other files to beside.
     """
 
     def note(path: str, reason: str, severity: Severity) -> None:
@@ -42,17 +46,23 @@ def candidates(root: Path, left_out: list[Problem], mappings: Mappings) -> Itera
         note(str(error.filename), f"the folder can't be read: {error.strerror}", "lost")
 
     for folder, subfolders, names in os.walk(root, onerror=unlisted):
+        beside.add_hidden(folder, subfolders)
         subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
         for name in subfolders:
             if Path(folder, name).is_symlink():
                 note(str(Path(folder, name)), "links to folders are not followed", "note")
         for name in names:
-            if name.startswith(".") or not name.lower().endswith(_LOOKED_AT):
+            if name.startswith("."):
+                continue
+            if not name.lower().endswith(_LOOKED_AT):
+                beside.add(folder, name)
                 continue
             path = Path(folder, name)
             own = mappings.of(path)
             if _is_worth_a_look(path) or (own is not None and layout_match(own.layout, path)):
                 yield path
+            else:
+                beside.add(folder, name)
 
 
 def listed(root: RemoteLocation, left_out: list[Problem]) -> list[RemoteLocation]:
@@ -74,7 +84,18 @@ def listed(root: RemoteLocation, left_out: list[Problem]) -> list[RemoteLocation
     return found
 
 
-def may_be_log(location: RemoteLocation, mappings: Mappings) -> bool:
+def objects_of_logs(
+    found: Sequence[RemoteLocation], mappings: Mappings, beside: FilesBeside
+) -> Iterator[RemoteLocation]:
+    """Of the objects of a root those that may be logs, by their names; the others go to beside."""
+    for location in found:
+        if _may_be_log(location, mappings):
+            yield location
+        else:
+            beside.add_object(location)
+
+
+def _may_be_log(location: RemoteLocation, mappings: Mappings) -> bool:
     """Whether the name of an object, or a mapping file, says that it may be a log."""
     path = below(location, mappings.root)
     if path.startswith(".") or "/." in path or not path.lower().endswith(_LOOKED_AT):

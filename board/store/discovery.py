@@ -30,7 +30,14 @@ from board.readers.locations import Location, below, location_of
 from board.readers.objects import Objects
 from board.readers.parquet_files import PARQUET
 from board.readers.remote import RemoteLocation
-from board.store.candidates import MOST_FILES, candidates, listed, may_be_log, object_beside
+from board.store.candidates import (
+    MOST_FILES,
+    candidates,
+    listed,
+    object_beside,
+    objects_of_logs,
+)
+from board.store.files_beside import FilesBeside
 from board.store.log_file import LogFile
 from board.store.looks import LEFT_OUT, look_at, state_beside
 from board.store.mappings import FILE_NAME, Mappings
@@ -63,14 +70,16 @@ def discover(root: Location) -> Discovery:
     Raises NotFoundError when `root` does not exist and UnreadableError when it can't be listed.
     """
     others: list[Problem] = []
+    passed = FilesBeside(root)
     if isinstance(root, RemoteLocation):
         found = listed(root, others)
         if found == [root]:
             return _single_file(found[0])
         mappings = Mappings(root, (path for path in found if path.name == FILE_NAME))
         told = {path.parent: path for path in found if path.name == THRESHOLDS}
-        logs = (path for path in found if may_be_log(path, mappings))
-        return with_thresholds(_sorted_runs(root, logs, others, mappings, Objects(found)), told)
+        logs = objects_of_logs(found, mappings, passed)
+        runs = _sorted_runs(root, logs, others, mappings, Objects(found), passed)
+        return with_thresholds(runs, told)
     try:
         is_folder = stat.S_ISDIR(root.stat().st_mode)
     except (FileNotFoundError, NotADirectoryError, ValueError):
@@ -83,7 +92,8 @@ def discover(root: Location) -> Discovery:
     if not os.access(root, os.R_OK | os.X_OK):
         raise UnreadableError(f"{root} can't be read: permission denied")
     mappings = Mappings(root)
-    return _sorted_runs(root, candidates(root, others, mappings), others, mappings, Objects())
+    logs = candidates(root, others, mappings, passed)
+    return _sorted_runs(root, logs, others, mappings, Objects(), passed)
 
 
 def _sorted_runs(
@@ -92,16 +102,18 @@ def _sorted_runs(
     others: list[Problem],
     mappings: Mappings,
     objects: Objects,
+    passed: FilesBeside,
 ) -> Discovery:
-    """The runs that some files make. others: what was passed by so far. objects: of the root, in a
-    store.
+    """The runs that some files make. others: what was left out so far. objects: of the root, in a
+    store. passed: what is no log by its name.
     """
     files, problems = _looked_at(root, candidates, others, mappings)
     files = {path: _with_beside(file, objects, problems) for path, file in files.items()}
     runs = list(_runs(root, files, problems))
     others += [_shown_from(path, root, problem) for path, problem in problems.items()]
     runs.sort(key=lambda run: (-run.mtime, natural_order(run.name)))
-    return Discovery(root, tuple(runs), folded(others))
+    runs, beside = passed.given_to(runs)
+    return Discovery(root, tuple(runs), folded(others), beside)
 
 
 def _looked_at(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from board.core.problems import Problem
@@ -19,6 +19,23 @@ _DIGITS: Final = re.compile(r"(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
+class PassedOver:
+    """Files of one kind that are no logs by their names. count: of them; names: of the first few, told
+    from the run's folder.
+    """
+
+    kind: str
+    count: int
+    names: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        """As `configuration: config.yaml, args.json and 7 more`."""
+        more = self.count - len(self.names)
+        return f"{self.kind}: {', '.join(self.names)}" + (f" and {more:,} more" if more else "")
+
+
+@dataclass(frozen=True, slots=True)
 class RunInfo:
     """A run that was found. name: its path below the root, the way users tell runs apart.
 
@@ -26,7 +43,8 @@ class RunInfo:
     root: the folder that links must not lead out of. only: name of the file that alone is the run;
     empty when all files of the folder are. family: of its readers, where the folder holds runs of
     several; empty where it does not, and of the run that several families make together. thresholds: the
-    object of that name in its folder, of a run in a store; None: it has none.
+    object of that name in its folder, of a run in a store; None: it has none. beside: files that are
+    passed over by their names; a run is the same with others.
     """
 
     name: str
@@ -37,6 +55,7 @@ class RunInfo:
     only: str = ""
     family: str = ""
     thresholds: RemoteLocation | None = None
+    beside: tuple[PassedOver, ...] = field(default=(), compare=False)
 
     @property
     def is_joined(self) -> bool:
@@ -77,11 +96,15 @@ class RunInfo:
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """All runs under a root, newest first, and the files that are none, each with the reason."""
+    """All runs under a root, newest first, and the files that are none, each with the reason.
+
+    beside: files that no run is given, passed over by their names.
+    """
 
     root: Location
     runs: tuple[RunInfo, ...]
     left_out: tuple[Problem, ...]
+    beside: tuple[PassedOver, ...] = ()
 
     def run(self, name: str) -> RunInfo:
         """The run of that name; raises NotFoundError naming what there is."""

@@ -23,10 +23,12 @@ from board.readers.suggestion import suggested_mapping
 from board.readers.text_files import TEXT
 from board.readers.torch_files import TORCH
 from board.readers.yaml_files import YAML
-from board.store.candidates import PICKLES, candidates, listed, may_be_log, object_beside
+from board.store.candidates import PICKLES, candidates, listed, object_beside, objects_of_logs
+from board.store.files_beside import FilesBeside, kind_of
 from board.store.log_file import LogFile
 from board.store.looks import LEFT_OUT, first_lines, look_at
 from board.store.mappings import FILE_NAME, Mappings
+from board.store.run_info import PassedOver
 
 MOST_EXPLAINED: Final = 1000
 """Files of a folder that are explained; further ones are counted."""
@@ -79,12 +81,13 @@ class Sniffed:
 class SniffedFolder:
     """Every file that might be a log, explained; problems: mapping files and folders not to be used.
 
-    unexplained: files beyond MOST_EXPLAINED.
+    unexplained: files beyond MOST_EXPLAINED. beside: files that are passed over by their names.
     """
 
     files: tuple[Sniffed, ...]
     problems: tuple[Problem, ...]
     unexplained: int = 0
+    beside: tuple[PassedOver, ...] = ()
 
 
 def sniff(path: Location) -> SniffedFolder:
@@ -93,27 +96,34 @@ def sniff(path: Location) -> SniffedFolder:
     Raises NotFoundError when there is nothing, UnreadableError when it can't be looked into.
     """
     others: list[Problem] = []
-    paths, mappings = _local(path, others) if isinstance(path, Path) else _remote(path, others)
+    beside = FilesBeside(path)
+    paths, mappings = (
+        _local(path, others, beside) if isinstance(path, Path) else _remote(path, others, beside)
+    )
     files = tuple(_sniffed(found, mappings) for found in paths[:MOST_EXPLAINED])
     problems = (*others, *mappings.problems.values())
-    return SniffedFolder(files, problems, max(len(paths) - MOST_EXPLAINED, 0))
+    return SniffedFolder(files, problems, max(len(paths) - MOST_EXPLAINED, 0), beside.all())
 
 
-def _local(path: Path, others: list[Problem]) -> tuple[Sequence[Location], Mappings]:
+def _local(
+    path: Path, others: list[Problem], beside: FilesBeside
+) -> tuple[Sequence[Location], Mappings]:
     """The files to be explained, and the mapping files that hold for them."""
     is_folder = _is_folder(path)
     mappings = Mappings(path if is_folder else path.parent)
-    return sorted(candidates(path, others, mappings)) if is_folder else [path], mappings
+    found = sorted(candidates(path, others, mappings, beside)) if is_folder else [path]
+    return found, mappings
 
 
-def _remote(path: RemoteLocation, others: list[Problem]) -> tuple[Sequence[Location], Mappings]:
+def _remote(
+    path: RemoteLocation, others: list[Problem], beside: FilesBeside
+) -> tuple[Sequence[Location], Mappings]:
     """As _local, of objects."""
     found = listed(path, others)
     if found == [path]:
         return found, Mappings(path.parent, object_beside(path, FILE_NAME))
     mappings = Mappings(path, (location for location in found if location.name == FILE_NAME))
-    logs = (location for location in found if may_be_log(location, mappings))
-    return sorted(logs, key=str), mappings
+    return sorted(objects_of_logs(found, mappings, beside), key=str), mappings
 
 
 def _is_folder(path: Path) -> bool:
@@ -155,6 +165,9 @@ def _sniffed(path: Location, mappings: Mappings) -> Sniffed:
         return replace(plain, reason=reason)
     head, first_error = _head(path)
     is_unknown = bool(head.records) and reason.startswith(NO_FORMAT)
+    if kind := kind_of(path.name):
+        reason = f"by its name it is no log, but {kind}: such files are passed over"
+        return replace(plain, reason=reason, keys=_keys(head))
     return replace(
         plain,
         # What discovery says beyond that is said here reader by reader.

@@ -257,6 +257,10 @@ def _files(run: Run) -> None:
     st.markdown("#### Files")
     st.text(str(run.info.path))
     st.dataframe(pd.DataFrame(rows), hide_index=True, placeholder="–")
+    if run.info.beside:
+        st.text("Beside them, no logs by their names and not opened:")
+        for one in run.info.beside:
+            st.text(one.words)
 
 
 def _settings(run: Run) -> None:

@@ -58,6 +58,9 @@ def test_native_files_are_known_with_and_without_types(found, line):
         {"step": 1, "response_tokens": 123.4, "entropy": 2.0},
         {"step": 1, "prompt": 12.0, "response": 90.5},
         {"rollout_id": 3, "step": 3, "loss": 0.1},
+        {"step": 3, "time": 1.5, "reward/mean": 0.1, "producer": "trainer"},
+        {"step": 3, "data": {"actor/loss": 0.1, "critic/kl": None}},
+        {"loss": 0.1, "global_step/max_steps": "3/400", "elapsed_time": "1h 2m 3s"},
     ],
 )
 def test_metrics_are_no_logs_and_are_called_so(found, line):
