@@ -82,7 +82,7 @@ class SlimeReader(Reader):
                 builder.take("execution_id", value)
             elif key not in _READ_APART:
                 builder.take(_OURS.get(key, key), value)
-        take_topk(builder, line)
+        take_topk(builder, line, at)
         _take_pieces(builder, line.get("decoded_tokens"))
         _take_metadata(builder, line)
         return builder.build(line.get("step"))

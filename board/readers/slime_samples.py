@@ -11,8 +11,10 @@ from typing import Any, Final, cast
 
 from board.core.records import Parsed, Record, Remark
 from board.errors import RecordError
+from board.readers.base import Place
 from board.readers.fields import RecordBuilder
 from board.readers.number_arrays import as_numbers
+from board.readers.tensor_files import spilled
 
 _LEFT_OUT: Final = frozenset(
     {
@@ -24,12 +26,6 @@ _LEFT_OUT: Final = frozenset(
 
 
 _TOPK: Final = ("rollout_topk_token_ids", "rollout_topk_log_probs")
-_IN_FILES: Final = Remark(
-    "topk_logprobs",
-    "the sampler's likeliest tokens are in files of their own",
-    "slime keeps them beside the dump, in a folder called *_r3_spill; they are not shown",
-    "note",
-)
 APART: Final = _LEFT_OUT | {*_TOPK}
 """Keys that are not taken as they are."""
 JOINED_BY: Final = "step, split and sample index (or position)"
@@ -76,19 +72,32 @@ def take_tokens(builder: RecordBuilder, tokens: Any, response_length: Any) -> No
     builder.response_ids = Parsed(ids.values()[start:])
 
 
-def take_topk(builder: RecordBuilder, sample: Mapping[str, Any]) -> None:
+def take_topk(builder: RecordBuilder, sample: Mapping[str, Any], at: Place) -> None:
     """Takes the sampler's likeliest tokens [R, k] and their log-probabilities, without the padding (-1)
-    that fills a row of fewer; newer versions of slime record them (its train_data_utils.py@d92cb5d).
+    that fills a row of fewer; newer versions of slime record them (its train_data_utils.py@d92cb5d),
+    and may keep them in files of their own, beside the dump.
     """
-    found = [sample.get(key) for key in _TOPK]
-    if any(isinstance(rows, dict) for rows in found):
-        builder.remarks.append(_IN_FILES)
+    try:
+        found = [_rows_in_file(sample.get(key), at) for key in _TOPK]
+    except OSError as error:
+        reason = f"the file of the sampler's likeliest tokens can't be used: {error.strerror}"
+        hint = "slime keeps it beside the dump, in the folder *_r3_spill"
+        builder.remarks.append(Remark("topk_logprobs", reason, hint))
+        return
     if not all(_is_rows(rows) for rows in found):
         return
     ids, logprobs = cast("list[list[list[Any]]]", found)
     held = [sum(isinstance(token, int) and token >= 0 for token in row) for row in ids]
     builder.take("topk_ids", [row[:k] for row, k in zip(ids, held, strict=True)])
     builder.take("topk_logprobs", [row[:k] for row, k in zip(logprobs, held, strict=False)])
+
+
+def _rows_in_file(value: Any, at: Place) -> Any:
+    """The value, or what the file holds that it names. Raises OSError where that can't be had."""
+    if not isinstance(value, dict) or at.location is None:
+        return cast("Any", value)
+    path = str(cast("dict[str, Any]", value).get("tensor_file"))
+    return cast("list[Any]", spilled(at.location, path).tolist())
 
 
 def _is_rows(value: object) -> bool:

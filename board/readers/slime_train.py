@@ -90,7 +90,7 @@ class SlimeTrainReader(Reader):
         for key, value in line.items():
             if key not in _READ_APART:
                 builder.take(_OURS.get(key, key), value)
-        take_topk(builder, line)
+        take_topk(builder, line, at)
         return builder.build(line.get("step"))
 
 

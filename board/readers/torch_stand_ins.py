@@ -96,7 +96,7 @@ class StoredTensor(StandIn):
     """slime's tensor that is in a file of its own."""
 
     def plain(self) -> Any:
-        """Under `tensor_file` the file's name; it is not opened."""
+        """Under `tensor_file` the path that it had when it was written."""
         state: object = self.state
         said = cast("dict[str, Any]", state) if isinstance(state, dict) else {}
         return {"tensor_file": str(said.get("path"))}

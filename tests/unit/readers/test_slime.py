@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import builtins
 import importlib
+import json
 import shutil
 from dataclasses import dataclass
 from functools import cached_property
@@ -206,19 +207,55 @@ def test_a_dump_that_torch_can_not_take_is_refused_in_one_plain_line(tmp_path):
     assert "\x1b" not in reason
 
 
-def test_tensors_that_slime_keeps_in_files_of_their_own_cost_their_dump_nothing():
-    run = open_run(discover(DATA / "slime" / "spilled").runs[0])
+SPILLED = DATA / "slime" / "spilled"
+
+
+def spilled(sample: int, kind: str) -> list:
+    """A tensor that slime wrote beside its dump, by safetensors' own layout."""
+    (path,) = SPILLED.rglob(f"*_{sample}_{kind}.safetensors")
+    content = path.read_bytes()
+    begin = 8 + int.from_bytes(content[:8], "little")
+    told = json.loads(content[8:begin])["tensor"]
+    dtype = {"I32": np.int32, "F32": np.float32}[told["dtype"]]
+    return np.frombuffer(content[begin:], dtype).reshape(told["shape"]).tolist()
+
+
+def test_tensors_that_slime_keeps_in_files_of_their_own_are_shown_with_their_dump():
+    run = open_run(discover(SPILLED).runs[0])
     with torch.serialization.safe_globals([(Spilled, "slime.utils.tensor_store.DiskTensorRef")]):
         samples = plain(DATA / "slime" / "spilled" / "rollout_data" / "0.pt")["samples"]
-    for record, sample in zip(records(run), samples, strict=True):
+    for place, (record, sample) in enumerate(zip(records(run), samples, strict=True)):
         assert_tokens(record, sample["tokens"], sample["response_length"])
+        ids, logprobs = spilled(place, "topk_ids"), spilled(place, "topk_log_probs")
+        assert (record.extras["topk_ids"], record.extras["topk_logprobs"]) == (ids, logprobs)
         assert isinstance(sample["rollout_topk_token_ids"], Spilled)
         assert (record.scores["reward"], record.texts["response"]) == (
             sample["reward"],
             sample["response"],
         )
-        assert not {"topk_ids", "rollout_routed_experts"} & record.extras.keys()
-    assert reasons(run) == [("the sampler's likeliest tokens are in files of their own", 2)]
+        assert "rollout_routed_experts" not in record.extras
+    assert reasons(run) == []
+
+
+@pytest.mark.parametrize("damage", ["gone", "short", "lies", "elsewhere"])
+def test_a_tensor_file_that_can_not_be_used_costs_its_dump_only_the_tensor(damage, tmp_path):
+    shutil.copytree(SPILLED, tmp_path / "run")
+    (path,) = (tmp_path / "run").rglob("1_0_topk_ids.safetensors")
+    content = path.read_bytes()
+    path.unlink()
+    if damage == "short":
+        path.write_bytes(content[:-4])
+    elif damage == "lies":
+        path.write_bytes(content.replace(b"[4,2]", b"[9,2]"))
+    elif damage == "elsewhere":
+        path.parent.rename(tmp_path / "run" / path.parent.name)
+    run = open_run(discover(tmp_path / "run").runs[0])
+    first, second = records(run)
+    assert first.texts["response"]
+    assert "topk_ids" not in first.extras
+    assert ("topk_ids" in second.extras) == (damage != "elsewhere")
+    assert all("file of the sampler's likeliest tokens can't be used" in r for r, _ in reasons(run))
+    assert sum(count for _, count in reasons(run)) == (2 if damage == "elsewhere" else 1)
 
 
 class Spilled:
