@@ -48,6 +48,11 @@ class Work:
     file_id: int
     known: tuple[int, int] = (0, 1)
 
+    @property
+    def size(self) -> int:
+        """The bytes of the shard, where it says its end."""
+        return (self.shard.end or self.shard.start) - self.shard.start
+
 
 @dataclass(slots=True)
 class FileRead:

@@ -109,6 +109,8 @@ class _Build:
         self._steps_took = _FIRST_STEPS_SECONDS / _STEPS_SHARE
         self.manifest = manifest
         self._done_before = self._done()
+        self._read_ahead = 0
+        """Bytes that were read and wait for those before them."""
         self.changed = manifest.total != info.bytes or bool(manifest.stale)
 
     @property
@@ -206,13 +208,18 @@ class _Build:
                 waiting.append(replace(rest, start=read.consumed, line=rest.line + read.lines))
 
     def _read_at_once(self, engine: Engine, rests: Sequence[Rest]) -> None:
-        awaited = deque[Awaited]()
+        awaited = deque[tuple[Awaited, int]]()
         for batch in self._batches(engine, rests):
-            awaited.append(engine.submit(batch))
-            while awaited and (awaited[0].is_there() or len(awaited) > engine.most):
-                self._take(awaited.popleft().result())
-        for reading in awaited:
-            self._take(reading.result())
+            awaited.append((engine.submit(batch), sum(work.size for work in batch)))
+            while awaited and (awaited[0][0].is_there() or len(awaited) > engine.most):
+                self._take_first(awaited)
+        while awaited:
+            self._take_first(awaited)
+
+    def _take_first(self, awaited: deque[tuple[Awaited, int]]) -> None:
+        found = awaited.popleft()[0].result()
+        self._read_ahead = sum(size for reading, size in awaited if reading.is_there())
+        self._take(found)
 
     def _batches(self, engine: Engine, rests: Sequence[Rest]) -> Iterator[list[Work]]:
         """Shards of all files in turn, so that the first steps of all ranks are there first."""
@@ -273,7 +280,7 @@ class _Build:
 
     def _seconds_left(self, now: float) -> float:
         """What the rest takes if it is read as fast as what was read by now."""
-        done = self._done()
+        done = self._done() + self._read_ahead
         read = done - self._done_before
         return (now - self._begun_at) * max(self._info.bytes - done, 0) / max(read, 1)
 
