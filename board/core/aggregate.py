@@ -7,14 +7,15 @@ arrays are collected, and rollouts that recorded the same arrays are reduced tog
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from board.core.kl import FloatArray, mismatch
+from board.core import kl
+from board.core.kl import FloatArray
 from board.core.metrics import DERIVED
 
 NEEDED: Final = ("logprobs", "ref_logprobs", "old_logprobs", "sampling_logprobs", "entropy")
@@ -49,7 +50,11 @@ _BY_METRIC: Final[Mapping[str, tuple[tuple[str, Reduction], ...]]] = {
     metric: tuple((column, how) for column, other, how in REDUCTIONS if other == metric)
     for metric in dict.fromkeys(metric for _, metric, _ in REDUCTIONS)
 }
-_MISMATCH: Final = ("mismatch_ratio", "mismatch_kl")
+_MADE_TOGETHER: Final[Mapping[tuple[str, ...], Callable[..., tuple[FloatArray, ...]]]] = {
+    ("k1", "k2", "k3"): kl.reference,
+    ("mismatch_ratio", "mismatch_kl"): kl.mismatch,
+}
+"""Metrics of the same arrays that take less time together."""
 
 
 @dataclass(slots=True)
@@ -145,10 +150,8 @@ def _reduced(alike: _Alike) -> tuple[dict[str, FloatArray], dict[str, npt.NDArra
             arrays = {name: values[in_loss] for name, values in arrays.items()}
         columns["loss_tokens"] = lengths.astype(np.float64)
     parts = _Segments(lengths, gaps=bool(incomplete))
-    for metric, wanted in _BY_METRIC.items():
-        values = _metric(metric, arrays)
-        if values is not None:
-            columns |= parts.reduce(values, wanted)
+    for metric, values in _metrics(arrays):
+        columns |= parts.reduce(values, _BY_METRIC[metric])
     return columns, incomplete
 
 
@@ -156,18 +159,27 @@ def _together(parts: list[FloatArray]) -> FloatArray:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-def _metric(name: str, arrays: dict[str, FloatArray]) -> FloatArray | None:
-    """The values of a metric; what was computed for another one as well is kept among the arrays."""
-    derived = DERIVED.get(name)
-    if name in arrays or derived is None:
-        return arrays.get(name)
-    if not all(need in arrays for need in derived.needs):
-        return None
-    inputs = [arrays[need] for need in derived.needs]
-    if name in _MISMATCH:
-        arrays |= zip(_MISMATCH, mismatch(*inputs), strict=True)
-        return arrays[name]
-    return derived.compute(*inputs)
+def _metrics(arrays: Mapping[str, FloatArray]) -> Iterator[tuple[str, FloatArray]]:
+    """The metrics that these arrays make, each with its values."""
+    made: dict[str, FloatArray] = {}
+    for name in _BY_METRIC:
+        if name in arrays:
+            yield name, arrays[name]
+            continue
+        derived = DERIVED.get(name)
+        if derived is None or not all(need in arrays for need in derived.needs):
+            continue
+        if name not in made:
+            made |= _made_of(name, [arrays[need] for need in derived.needs])
+        yield name, made.pop(name)
+
+
+def _made_of(name: str, inputs: Sequence[FloatArray]) -> dict[str, FloatArray]:
+    """A metric, and those that are made together with it."""
+    for names, compute in _MADE_TOGETHER.items():
+        if name in names:
+            return dict(zip(names, compute(*inputs), strict=True))
+    return {name: DERIVED[name].compute(*inputs)}
 
 
 def _starts(lengths: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:

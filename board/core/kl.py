@@ -24,30 +24,39 @@ and count it as missing."""
 
 
 def _difference(a: npt.ArrayLike, b: npt.ArrayLike) -> FloatArray:
+    """The first less the second, in an array of its own: what is made of it may be put into it."""
     left, right = np.asarray(a, np.float64), np.asarray(b, np.float64)
     if left.shape != right.shape:
         raise ValueError(f"log-probabilities of unequal shapes: {left.shape} and {right.shape}")
     with np.errstate(invalid="ignore"):
-        return left - right
+        return np.subtract(left, right, out=np.empty(left.shape))
+
+
+# Results are put where an operand was, wherever nobody asks for that again: memory that is not in the
+# processor's cache costs as much as an exponential.
 
 
 def _excess(log_ratio: FloatArray) -> FloatArray:
     """exp(x) - 1 - x, exact near zero: expm1 keeps the digits that exp(x) - 1 loses."""
     if _is_moderate(log_ratio):
-        return _above_tangent(np.expm1(log_ratio), log_ratio)
+        growth = np.expm1(log_ratio, out=np.empty_like(log_ratio))
+        return _above_tangent(growth, log_ratio, growth)
     clamped = np.minimum(log_ratio, MAX_LOG_RATIO)
-    return _kept_infinite(_above_tangent(np.expm1(clamped), clamped), log_ratio)
+    growth = np.expm1(clamped)
+    return _kept_infinite(_above_tangent(growth, clamped, None), log_ratio)
 
 
-def _above_tangent(growth: FloatArray, log_ratio: FloatArray) -> FloatArray:
-    """growth: expm1 of log_ratio."""
+def _above_tangent(growth: FloatArray, log_ratio: FloatArray, out: FloatArray | None) -> FloatArray:
+    """growth: expm1 of log_ratio. out: the array that it is put into, which may be one of these."""
     # Never negative, and the last bit of expm1 must not make it so.
-    return np.maximum(growth - log_ratio, 0.0)
+    above = np.subtract(growth, log_ratio, out=out)
+    return np.maximum(above, 0.0, out=out)
 
 
 def _ratio(log_ratio: FloatArray) -> FloatArray:
+    """exp(x), put into x."""
     if _is_moderate(log_ratio):
-        return np.exp(log_ratio)
+        return np.exp(log_ratio, out=log_ratio)
     clamped = np.exp(np.minimum(log_ratio, MAX_LOG_RATIO))
     return _kept_infinite(clamped, log_ratio)
 
@@ -87,6 +96,24 @@ def k3(logprobs: npt.ArrayLike, ref_logprobs: npt.ArrayLike) -> FloatArray:
     own `kl` is exp(d) - 1 - d: this with the sign of d reversed, hence a different quantity.
     """
     return _excess(_difference(ref_logprobs, logprobs))
+
+
+def reference(
+    logprobs: npt.ArrayLike, ref_logprobs: npt.ArrayLike
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """k1, k2 and k3, to the last bit, at the price of one difference."""
+    difference = _difference(logprobs, ref_logprobs)
+    opposite = np.negative(difference, out=np.empty_like(difference))
+    if _is_moderate(opposite):
+        growth = np.expm1(opposite, out=opposite)
+        growth += difference
+        excess = np.maximum(growth, 0.0, out=growth)
+    else:
+        excess = _excess(opposite)
+    with np.errstate(over="ignore"):
+        squares = np.multiply(difference, difference, out=np.empty_like(difference))
+    squares *= 0.5
+    return difference, squares, excess
 
 
 K3_LOG_RATIO_LIMIT = 20.0
@@ -150,8 +177,8 @@ def mismatch(
     difference = _difference(logprobs, sampling_logprobs)
     if not _is_moderate(difference):
         return _ratio(difference), _excess(difference)
-    growth = np.expm1(difference)
-    excess = _above_tangent(growth, difference)
+    growth = np.expm1(difference, out=np.empty_like(difference))
+    excess = _above_tangent(growth, difference, difference)
     growth += 1.0
     return growth, excess
 

@@ -72,6 +72,20 @@ def test_k3_and_mismatch_kl_are_never_negative(p, q):
         assert math.isnan(value) or value >= 0
 
 
+@given(st.lists(st.tuples(st.floats(), st.floats()), min_size=1, max_size=5))
+def test_what_is_made_together_is_what_is_made_alone_and_leaves_its_operands(pairs):
+    ours, theirs = np.array(pairs).T.copy()
+    before = ours.copy(), theirs.copy()
+    with np.errstate(all="ignore"):
+        together = kl.reference(ours, theirs)
+        alone = [estimator(ours, theirs) for estimator in (kl.k1, kl.k2, kl.k3)]
+        _, excess = kl.mismatch(ours, theirs)
+        kl.importance_ratio(ours, theirs)
+    for one, other in zip((*together, excess), (*alone, kl.k3(theirs, ours)), strict=True):
+        np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal((ours, theirs), before)
+
+
 @pytest.mark.parametrize("d", [1e-3, 1e-5, 1e-6, -1e-6, 1e-7])
 def test_tiny_differences_keep_their_digits(d):
     # exp(-d) - 1 + d in plain floats has lost every digit at 1e-8 and half of them at 1e-6.
