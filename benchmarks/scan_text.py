@@ -246,8 +246,7 @@ def index(paths: list[Path], reader: str, folder: Path) -> int:
     """The scan with its rows written."""
     folder.mkdir(exist_ok=True)
     works = [Work(shard, i) for i, shard in enumerate(shards(paths, reader), start=1)]
-    found = index_batch(FolderStorage(folder), works, ReadOptions(), None)
-    return sum(segment.rows for segment in found.segments)
+    return index_batch(FolderStorage(folder), works, ReadOptions(), None).rows
 
 
 def measure(folder: Path, reader: str, lines: str, megabytes: int, rounds: int) -> str:

@@ -32,6 +32,8 @@ from board.store.shard import Shard, ShardIndex
 from board.store.storage import Storage
 from board.store.tally import Tally
 
+FEW_ROWS: Final = 4096
+"""Fewer rows are not worth a file for each batch: it would cost as much as reading some MB."""
 MOST_RANKS: Final = 4096
 """More ranks than this in one file are no ranks: its rows are counted as of one process."""
 
@@ -77,10 +79,17 @@ class FileRead:
 
 @dataclass(frozen=True, slots=True)
 class BatchResult:
-    """Segments that were written, and what was found in each file."""
+    """Segments that were written, and what was found in each file. rest: rows that are to be written."""
 
     segments: tuple[Segment, ...]
     files: tuple[FileRead, ...]
+    rest: pa.Table | None = None
+
+    @property
+    def rows(self) -> int:
+        """How many rollouts there are."""
+        left = 0 if self.rest is None else self.rest.num_rows
+        return left + sum(segment.rows for segment in self.segments)
 
 
 def index_batch(
@@ -88,8 +97,12 @@ def index_batch(
     batch: Sequence[Work],
     options: ReadOptions,
     vocabulary: Vocabulary | None,
+    few: int = 1,
 ) -> BatchResult:
-    """Reads the shards one after the other. A file that can't be read is said to be so in the result."""
+    """Reads the shards one after the other. A file that can't be read is said to be so in the result.
+
+    few: where fewer rows than these are left after the segments, whoever takes the result writes them.
+    """
     pending = _Pending(storage)
     files: list[FileRead] = []
     with _without_collection():
@@ -101,7 +114,8 @@ def index_batch(
                 )  # an error of the index's own disk is not the log's
                 _take(found, part)
             files.append(found)
-    return BatchResult(tuple(pending.finish()), tuple(files))
+    rest = pending.rest(few)
+    return BatchResult(tuple(pending.written), tuple(files), rest)
 
 
 @contextmanager
@@ -136,7 +150,7 @@ class _Pending:
         self._storage = storage
         self._tables: list[pa.Table] = []
         self._rows = 0
-        self._written: list[Segment] = []
+        self.written: list[Segment] = []
 
     def add(self, table: pa.Table, file_id: int) -> None:
         if table.num_rows == 0:
@@ -147,13 +161,14 @@ class _Pending:
             self._write()
 
     def _write(self) -> None:
-        self._written.append(put_rows(self._storage, segments.joined(self._tables)))
+        self.written.append(put_rows(self._storage, segments.joined(self._tables)))
         self._tables, self._rows = [], 0
 
-    def finish(self) -> list[Segment]:
-        if self._rows:
+    def rest(self, few: int) -> pa.Table | None:
+        """The rows that are too few for a segment of their own; None where none are left."""
+        if self._rows >= few:
             self._write()
-        return self._written
+        return segments.joined(self._tables) if self._rows else None
 
 
 def with_file(table: pa.Table, file_id: int) -> pa.Table:

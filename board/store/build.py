@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+import pyarrow as pa
+
 from board.core.problems import Problem, ProblemLog
 from board.readers.lines import read_bytes
 from board.readers.locations import Location, below
@@ -25,11 +27,11 @@ from board.store.discovery import RunInfo
 from board.store.engines import Awaited, ChooseEngine, Engine, Job, local
 from board.store.file_progress import state_after
 from board.store.followed import change_of
-from board.store.live_rows import live, rewritten, unended_rows
+from board.store.live_rows import merged, unended_rows
 from board.store.log_file import AT_REST_SECONDS, LogFile
 from board.store.manifest import FileState, Manifest, Segment
 from board.store.packed import is_cut, readable
-from board.store.rest import Rest
+from board.store.rest import Rest, next_for
 from board.store.scan import PART_ROWS
 from board.store.shard import END_BYTES
 from board.store.storage import committed
@@ -44,8 +46,6 @@ _LAST_SHARD_BYTES: Final = 4 << 20
 smaller than this."""
 _MOST_FILES: Final = 1024
 """Files in one batch, however small they are."""
-_MOST_SMALL: Final = 4
-"""So many segments of PART_ROWS rows together are written as one; fewer are not worth writing again."""
 _COMMIT_SECONDS: Final = 1.0
 _FIRST_STEPS_SECONDS: Final = 2.0
 _STEPS_SHARE: Final = 8.0
@@ -103,6 +103,7 @@ class _Build:
         self._log = ProblemLog()
         self._tails = unended_rows(job.storage, manifest.tails)
         self._tails_changed = False
+        self._rest: list[pa.Table] = []
         self._beginnings: dict[int, bytes] = {}
         self._words = {column.name for column in manifest.columns if column.words}
         self._committed_at = self._stepped_at = self._begun_at = time.monotonic()
@@ -228,17 +229,17 @@ class _Build:
         while waiting:
             share = max(left // (engine.width + 1), _LAST_SHARD_BYTES)
             size = min(SHARD_BYTES, share) if engine.width else SHARD_BYTES
-            batch, read = self._batch(waiting, size, engine.reader())
+            batch, read = self._batch(waiting, size, engine)
             left -= read
             if batch:
                 yield batch
 
-    def _batch(self, waiting: deque[Rest], size: int, reader: int | None) -> tuple[list[Work], int]:
+    def _batch(self, waiting: deque[Rest], size: int, engine: Engine) -> tuple[list[Work], int]:
         """Shards of about so many bytes in all, and how many they have; what follows them waits on."""
         batch: list[Work] = []
-        left = size
+        left, reader = size, engine.reader()
         while waiting and left > 0 and len(batch) < _MOST_FILES:
-            place = _next_for(reader, waiting)
+            place = next_for(reader, waiting, shared=engine.width > 0)
             rest = waiting[place]
             if batch and min(rest.size, size) > left:
                 break
@@ -270,6 +271,10 @@ class _Build:
             self._take_file(found)
         kept = (*self.manifest.segments, *result.segments)
         self.manifest = replace(self.manifest, segments=kept)
+        if result.rest is not None:
+            self._rest.append(result.rest)
+            if sum(table.num_rows for table in self._rest) >= PART_ROWS:
+                self._put_rest()
         now = time.monotonic()
         steps_are_old = now - self._stepped_at > _STEPS_SHARE * self._steps_took
         if steps_are_old and self._seconds_left(now) > _SOON_SECONDS:
@@ -333,11 +338,12 @@ class _Build:
 
         alone: as of step_store.refreshed.
         """
+        self._put_rest()
         before = self.manifest.names
         self.manifest = replace(
             self.manifest,
             files=tuple(self._states.values()),
-            segments=tuple(self._merged()),
+            segments=tuple(merged(self._storage, self.manifest.segments, self._states)),
             tails=self._put_tails(),
             total=self._info.bytes,
             stale=frozenset(self._stale),
@@ -363,6 +369,13 @@ class _Build:
         self._stepped_at = time.monotonic()
         self._steps_took = max(self._stepped_at - begun, _FIRST_STEPS_SECONDS / _STEPS_SHARE)
 
+    def _put_rest(self) -> None:
+        """Writes what is left of batches."""
+        if self._rest:
+            written = put_rows(self._storage, segments.joined(self._rest))
+            self.manifest = replace(self.manifest, segments=(*self.manifest.segments, written))
+            self._rest = []
+
     def _put_tails(self) -> Segment | None:
         if not self._tails_changed:
             return self.manifest.tails
@@ -371,26 +384,7 @@ class _Build:
             return None
         return put_rows(self._storage, segments.joined(self._tails.values()))
 
-    def _merged(self) -> list[Segment]:
-        """The segments without the rows of files that are gone, those at the end put together that are
-        small, so that there are never many: a row is written again until it is among PART_ROWS others.
-        """
-        kept = list(live(self._storage, self.manifest.segments, self._states))
-        small = rows = 0
-        while small < len(kept) and rows + kept[-1 - small].rows <= PART_ROWS:
-            small += 1
-            rows += kept[-small].rows
-        if small >= _MOST_SMALL:
-            kept[-small:] = rewritten(self._storage, kept[-small:], self._states)
-        return kept
-
 
 def shown_path(info: RunInfo, file: LogFile) -> str:
     """The path of a file as problems and the index name it."""
     return below(file.path, info.path)
-
-
-def _next_for(reader: int | None, waiting: Sequence[Rest]) -> int:
-    """Where among those that wait the first is whose lines that reader need not count; else 0."""
-    own = (n for n, rest in enumerate(waiting) if rest.reader is None or rest.reader == reader)
-    return next(own, 0)

@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 from board.core.options import ReadOptions
 from board.core.vocabulary import Vocabulary
-from board.store.batch import BatchResult, Work, index_batch
+from board.store.batch import FEW_ROWS, BatchResult, Work, index_batch
 from board.store.line_numbers import LineNumbers
 from board.store.second_process import AHEAD, ProcessGoneError, SecondProcess
 from board.store.storage import FolderStorage, Storage
@@ -83,7 +83,7 @@ class InProcess:
         """What a batch holds."""
         job = self._job
         numbered = self._numbers.numbered(batch)
-        found = index_batch(job.storage, numbered, job.options, job.vocabulary)
+        found = index_batch(job.storage, numbered, job.options, job.vocabulary, FEW_ROWS)
         self._numbers.learn(found)
         return found
 

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,19 +15,39 @@ import pyarrow.compute as pc
 from board.store import segments
 from board.store.batch import put_rows
 from board.store.manifest import Segment
+from board.store.scan import PART_ROWS
 from board.store.storage import Storage
 
+_MOST_SMALL: Final = 4
+"""So many segments of PART_ROWS rows together are written as one; fewer are not worth writing again."""
 
-def live(storage: Storage, several: Iterable[Segment], files: Collection[int]) -> Iterator[Segment]:
-    """The segments, those that have rows of other files than these (by id) written again without them."""
+
+def merged(storage: Storage, several: Iterable[Segment], files: Collection[int]) -> list[Segment]:
+    """The segments without the rows of other files than these (by id), those at the end put together that
+    are small, so that there are never many: a row is written again until it is among PART_ROWS others.
+    """
+    kept = list(_live(storage, several, files))
+    small = rows = 0
+    while small < len(kept) and rows + kept[-1 - small].rows <= PART_ROWS:
+        small += 1
+        rows += kept[-small].rows
+    if small >= _MOST_SMALL:
+        kept[-small:] = _rewritten(storage, kept[-small:], files)
+    return kept
+
+
+def _live(
+    storage: Storage, several: Iterable[Segment], files: Collection[int]
+) -> Iterator[Segment]:
+    """The segments, those that have rows of other files written again without them."""
     for segment in several:
         if all(number in files for number in segment.files):
             yield segment
         elif any(number in files for number in segment.files):
-            yield from rewritten(storage, [segment], files)
+            yield from _rewritten(storage, [segment], files)
 
 
-def rewritten(
+def _rewritten(
     storage: Storage, several: Sequence[Segment], files: Collection[int]
 ) -> list[Segment]:
     """One segment of the rows of several that are of these files; none where there are none."""

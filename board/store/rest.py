@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from board.readers import mapping_text, source_of
@@ -76,3 +77,17 @@ class Rest:
         if reader is None and self.line:
             line = self.line + lines_between(self.file.path, self.start, end)
         return replace(self, start=end, line=line, reader=reader)
+
+
+def next_for(reader: int | None, waiting: Sequence[Rest], *, shared: bool) -> int:
+    """Where among those that wait the first is whose lines that reader need not count; else 0.
+
+    shared: whether there are other readers. Then the last file that nobody has begun is left to them
+    while this one has all that are begun.
+    """
+    place = next((n for n, rest in enumerate(waiting) if rest.reader in (None, reader)), 0)
+    if not shared or reader is None or len(waiting) < 2 or waiting[place].reader is not None:
+        return place
+    others = (rest for number, rest in enumerate(waiting) if number != place)
+    has_all = all(rest.reader == reader for rest in others)
+    return (0 if place else 1) if has_all else place

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from board.store.batch import BatchResult, Work, index_batch
+from board.store.batch import FEW_ROWS, BatchResult, Work, index_batch
 from board.store.line_numbers import LineNumbers
 from board.store.turns import Turns
 
@@ -217,7 +217,7 @@ def _numbered(batches: _Batches, wanted: int) -> Sequence[Work]:
 def _outcome(job: Job, numbers: LineNumbers, batch: Sequence[Work]) -> BatchResult | Exception:
     try:
         numbered = numbers.numbered(batch)
-        found = index_batch(job.storage, numbered, job.options, job.vocabulary)
+        found = index_batch(job.storage, numbered, job.options, job.vocabulary, FEW_ROWS)
         numbers.learn(found)
         return found
     except Exception as error:  # it is raised where the result is asked for

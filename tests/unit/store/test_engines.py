@@ -20,7 +20,7 @@ from written_logs import native_run
 
 from board.core.options import ReadOptions
 from board.store import engines, second_process
-from board.store.batch import Work
+from board.store.batch import FEW_ROWS, Work
 from board.store.discovery import discover
 from board.store.engines import Engine, Job, local
 from board.store.manifest import TakenAwayError
@@ -49,7 +49,7 @@ def read_with(folder: Path, path: Path, size: int) -> list[tuple[int, int]]:
     ):
         awaited = [engine.submit(batch) for batch in batches(path)]
         results = [reading.result() for reading in awaited]
-    return [(r.files[0].work.file_id, r.segments[0].rows) for r in results]
+    return [(r.files[0].work.file_id, r.rows) for r in results]
 
 
 def finds_in_order_what_one_process_finds(folder: Path, path: Path) -> None:
@@ -76,8 +76,8 @@ def leaves_what_it_was_given_to_be_read_here_when_killed(folder: Path, path: Pat
             time.sleep(0.01)
         while not first.is_there():
             time.sleep(0.01)
-        assert first.result().segments[0].rows > 0
-        assert engine.submit(batches(path)[0]).result().segments[0].rows > 0
+        assert first.result().rows > 0
+        assert engine.submit(batches(path)[0]).result().rows > 0
         assert not other.has_time()
 
 
@@ -101,9 +101,11 @@ def leaves_what_it_has_not_begun_to_be_read_here(folder: Path, path: Path) -> No
 
 
 def raises_an_error_of_the_index_where_the_result_is_asked_for(folder: Path, path: Path) -> None:
+    many = folder / "many.jsonl"
+    many.write_bytes(b'{"step": 1, "response": "a"}\n' * FEW_ROWS)
     other = SecondProcess(Job(FolderStorage(folder / "gone"), ReadOptions(), None))
     try:
-        number = other.give(batches(path)[0])
+        number = other.give(batches(many)[0])
         with pytest.raises(TakenAwayError):
             other.result(number)
     finally:
@@ -213,7 +215,7 @@ def test_a_second_process_reads_without_importing_frames(tmp_path):
     script = (
         "import sys; from pathlib import Path; from board.store import second_process as other; "
         "other._spare_pandas(); from board.core.options import ReadOptions; "
-        "from board.store.batch import Work, index_batch; from board.store.shard import Shard; "
+        "from board.store.batch import FEW_ROWS, Work, index_batch; from board.store.shard import Shard; "
         "from board.store.storage import FolderStorage; path = Path(sys.argv[1]); "
         "work = Work(Shard(path, path.name, 'native'), 0); "
         "index_batch(FolderStorage(path.parent), [work], ReadOptions(), None); "

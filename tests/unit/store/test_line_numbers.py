@@ -18,6 +18,8 @@ from board.store.batch import BatchResult, FileRead, Work
 from board.store.discovery import discover
 from board.store.engines import Awaited, InProcess
 from board.store.line_numbers import LineNumbers, lines_between
+from board.store.log_file import LogFile
+from board.store.rest import Rest, next_for
 from board.store.run import Follower, open_run
 from board.store.shard import Shard
 
@@ -113,6 +115,24 @@ def test_newlines_are_counted_however_far_apart_they_are(tmp_path, line):
     path.write_bytes(content)
     for start, end in ((0, len(content)), (5, len(content)), (3, len(content) - 1), (7, 300_001)):
         assert lines_between(path, start, end) == content.count(b"\n", start, end)
+
+
+def test_each_of_two_readers_has_a_file_of_its_own_where_there_are_two(tmp_path):
+    path = tmp_path / "a.jsonl"
+    file = LogFile(path, "native", 9, 0, 0)
+    free, ours, theirs = (Rest(file, 0, "a", 0, 1, path, False, reader) for reader in (None, 0, 1))
+    for waiting, shared, expected in (
+        ([free, free], True, free),
+        ([free, ours], True, ours),
+        ([ours, free], True, ours),
+        ([free, ours], False, free),
+        ([free, theirs, ours], True, free),
+        ([theirs, free], True, free),
+        ([theirs, ours], True, ours),
+        ([theirs], True, theirs),
+        ([free], True, free),
+    ):
+        assert waiting[next_for(0, waiting, shared=shared)] is expected
 
 
 def test_lines_of_a_file_that_is_gone_are_not_counted(tmp_path):
