@@ -74,7 +74,7 @@ READERS: Final[tuple[Reader, ...]] = (
 NO_FORMAT: Final = "its records (keys "
 """How the reason begins why a file has no reader whose records nobody knows."""
 _HEAD_LINES: Final = 20
-HEAD_BYTES: Final = 1 << 20
+HEAD_BYTES: Final = 1 << 19
 
 
 _mappings: dict[str, MappingReader] = {}

@@ -15,8 +15,9 @@ from board.store.line_numbers import LineNumbers
 from board.store.second_process import AHEAD, ProcessGoneError, SecondProcess
 from board.store.storage import FolderStorage, Storage
 
-MANY_BYTES: Final = 96 << 20
-"""From so many bytes on a second process is worth its while: of 64 MB two take as long as one."""
+MANY_BYTES: Final = 48 << 20
+"""From so many bytes of texts on a second process is worth its while; of 64 MB of long arrays two take as
+long as one."""
 _HERE: Final = 0
 _THERE: Final = 1
 _UNDER_WAY: Final = AHEAD + 1
