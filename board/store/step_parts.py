@@ -10,9 +10,9 @@ changed. So pages and rules over a whole run read a few numbers a step, and foll
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any, Final
 
 import numpy as np
@@ -240,16 +240,16 @@ def _told_apart(rows: pd.DataFrame) -> tuple[IntArray, pa.Array, IntArray]:
     codes[known] = np.arange(len(known))
     texts = encoded.dictionary.take(pa.array(unique[known] // widest))
     lengths: list[int] = (unique[known] % widest - 1).tolist()
-    keys = [
-        (_key(f"{length} {text}"), _key(text))
-        for text, length in zip(texts.to_pylist(), lengths, strict=True)
-    ]
-    return codes[both], texts, np.array(keys, np.int64).reshape(-1, 2)
+    digests: list[bytes] = []
+    for length, text in zip(lengths, texts.to_pylist(), strict=True):
+        content = text.encode("utf-8", "surrogatepass")
+        digests += (_digest(b"%d " % length + content), _digest(content))
+    keys = np.frombuffer(b"".join(digests), ">i8").astype(np.int64)
+    return codes[both], texts, keys.reshape(-1, 2)
 
 
-def _key(text: str) -> int:
-    content = text.encode("utf-8", "surrogatepass")
-    return int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "big", signed=True)
+def _digest(content: bytes) -> bytes:
+    return blake2b(content, digest_size=8).digest()
 
 
 def _envs(rows: pd.DataFrame, steps: IntArray, metrics: Sequence[str]) -> pa.Table:
