@@ -163,6 +163,7 @@ def _announce(host: str, port: int, url: str, root: Location, open_browser: bool
         first_visit = importlib.import_module("board.views._first_visit")
         first_visit.load()
         first_visit.visit(target, port)
+        first_visit.set_apart()
         print(f"Rollout Board shows {root}\n{url}  (Ctrl-C stops it)", flush=True)
         return
 

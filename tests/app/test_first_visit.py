@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 import socket
 import subprocess
 import sys
@@ -94,6 +95,15 @@ def test_a_folder_that_can_not_be_shown_is_left_to_the_page(
     monkeypatch.setenv("ROLLOUT_BOARD_ROOT", str(root / "gone"))
     with Server(finished()) as server:
         assert _first_visit.visit("127.0.0.1", server.port)
+
+
+def test_what_is_loaded_is_not_searched_for_garbage_after_every_page() -> None:
+    loaded = len(gc.get_objects())
+    _first_visit.set_apart()
+    try:
+        assert len(gc.get_objects()) < loaded / 10
+    finally:
+        gc.unfreeze()
 
 
 def test_a_first_page_finds_all_code_of_the_board_loaded() -> None:
