@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
+import math
+import time
+from typing import Final, NoReturn
 
 import streamlit as st
 
@@ -13,7 +15,14 @@ from board.store.run import OpenOptions
 from board.views import _cached, _state
 from board.views._text import plain
 
-_LIVE_SECONDS: Final = 2.0
+_LOOK_SECONDS: Final = 1.0
+"""Looking asks for the size and time of files and no more: often enough that what is new is on the page
+within twice as long.
+"""
+_DRAW_SECONDS: Final = 2.0
+"""What grows all the time is drawn no more often."""
+_BUILDING_SECONDS: Final = 2.0
+_DRAWN: Final = "_live_drawn"
 _SEEN: Final = "_building_seen"
 
 
@@ -22,19 +31,22 @@ def toggle(info: RunInfo, root: str) -> None:
     st.toggle(
         "Live",
         key="live",
-        help=f"Looks every {_LIVE_SECONDS:g} s whether the log grew, and reads it again if so.",
+        help="Looks every second whether the log grew, and reads what is new, "
+        f"every {_DRAW_SECONDS:g} s at most.",
         persist_state="session",
     )
     if _state.get("live"):
         _watch(info, root)
 
 
-@st.fragment(run_every=_LIVE_SECONDS)
+@st.fragment(run_every=_LOOK_SECONDS)
 def _watch(info: RunInfo, root: str) -> None:
     """Reruns the page when the size or the time of a log file, or the set of files, has changed."""
+    if time.monotonic() - st.session_state.get(_DRAWN, -math.inf) < _DRAW_SECONDS:
+        return
     if not is_remote(info) and any(_has_changed(file) for file in info.files):
         _cached.discovered.clear()
-        st.rerun()
+        _draw()
     # Files that are new are found as often as the cache looks, every few seconds; what a store holds
     # is told by its listing.
     try:
@@ -43,10 +55,15 @@ def _watch(info: RunInfo, root: str) -> None:
         st.caption(f":material/cloud_off: The log can't be followed now. {plain(error, 400)}")
         return
     if found.get(info.name) != info.files:
-        st.rerun()
+        _draw()
 
 
-@st.fragment(run_every=_LIVE_SECONDS)
+def _draw() -> NoReturn:
+    st.session_state[_DRAWN] = time.monotonic()
+    st.rerun()
+
+
+@st.fragment(run_every=_BUILDING_SECONDS)
 def watch_building(info: RunInfo, options: OpenOptions) -> None:
     """Reruns the page while the index is made, so that it shows what was read meanwhile."""
     begun = st.session_state.get(_SEEN)

@@ -6,9 +6,11 @@ import re
 from pathlib import Path
 
 import pytest
-import streamlit as st
 from shown import OpenApp, assert_sound, choice, go_to, notices, query, table, texts
 from written_logs import age, native_run, rllb_run, write_lines
+
+from board.store.log_file import LogFile
+from board.views import _live
 
 
 def sample(step: int, reward: float, response: str) -> dict[str, object]:
@@ -90,9 +92,21 @@ def test_a_log_that_grew_is_read_again(open_app: OpenApp, tmp_path: Path) -> Non
     app = open_app(tmp_path, "rollouts", live="1")
     assert len(table(app)) == 1
     write_lines(log, [sample(0, 0.0, "r"), sample(0, 1.0, "s")])
-    st.cache_resource.clear()  # what the live toggle clears when it sees that a file grew
     app.run()
     assert len(table(app)) == 2
+
+
+def test_a_log_that_grows_all_the_time_is_drawn_anew_no_more_often_than_is_said(
+    open_app: OpenApp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[LogFile] = []
+    monkeypatch.setattr(_live, "_has_changed", lambda file: not looks.append(file))
+    monkeypatch.setattr(_live, "_DRAW_SECONDS", 1e6)
+    write_lines(tmp_path / "run" / "x.jsonl", [sample(0, 0.0, "r")])
+    app = open_app(tmp_path, "rollouts", live="1")
+    app.run()
+    assert len(table(app)) == 1
+    assert len(looks) == 1
 
 
 def test_runs_are_offered_newest_first(open_app: OpenApp, tmp_path: Path) -> None:
