@@ -1,14 +1,14 @@
 """How the pages of a run of very many rollouts open in a browser, and what memory the server takes.
 
-    python benchmarks/many_rollouts_page.py [--rollouts 5000000] [--folder FOLDER]
+    python benchmarks/many_rollouts_page.py [--rollouts 5000000] [--folder FOLDER] [--part first|later]
 
 The index is generated, and the log is a file of holes: what is measured is everything after the reading.
 First by a server that has just said that it is ready: in a browser that was just started and has kept
 nothing, and in the same browser after the server was started anew, on the same port. An empty page of
 Streamlit is opened so beside it. In the folder another run is the newest, so that the server has not
 opened the large one beforehand; named on the command line, it has. Then by a server that showed another
-run before. --folder: where both runs are made, kept and used again. Needs the extra `test` and a
-Chromium.
+run before. --folder: where both runs are made, kept and used again. --part: new servers alone, or the
+other one. Needs the extra `test` and a Chromium.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
@@ -84,8 +84,8 @@ def _log(path: Path, rollouts: int) -> FileState:
     )
 
 
-def page_measures(folder: Path, shown: str) -> Iterator[tuple[str, float]]:
-    """Seconds until pages of the run have settled, and MB of the server after each."""
+def first_pages(folder: Path, shown: str) -> Iterator[tuple[str, float]]:
+    """Seconds until the first pages of new servers have settled."""
     with sync_playwright() as playwright:
         for name, serve, run in (
             ("an empty page of Streamlit", _empty, ""),
@@ -94,6 +94,10 @@ def page_measures(folder: Path, shown: str) -> Iterator[tuple[str, float]]:
         ):
             for kept, taken in _first_openings(playwright, shown, serve, run):
                 yield f"{name}, {kept}, s", taken
+
+
+def later_pages(folder: Path, shown: str) -> Iterator[tuple[str, float]]:
+    """Seconds until pages of the run have settled, and MB of the server after each."""
     with server_on(folder) as (address, pid), sync_playwright() as playwright:
         browser, page = _browser(playwright, shown)
         for _ in range(WARMING):
@@ -149,7 +153,9 @@ def _memory(pid: int, name: str) -> float:
     return next(int(line.split()[1]) for line in status.splitlines() if line.startswith(name)) / 1e3
 
 
-def in_browser(rollouts: int, folder: Path | None) -> Iterator[tuple[str, float]]:
+def in_browser(
+    rollouts: int, folder: Path | None, parts: Sequence[str]
+) -> Iterator[tuple[str, float]]:
     """Makes the run beside a small one and opens it."""
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
     if chromium is None:
@@ -159,7 +165,11 @@ def in_browser(rollouts: int, folder: Path | None) -> Iterator[tuple[str, float]
         for name, count in (("many", rollouts), ("small", _SMALL)):
             if not (root / name).exists():
                 make_run(root / name, count)
-        yield from page_measures(root, chromium)
+        for part in parts:
+            yield from _PARTS[part](root, chromium)
+
+
+_PARTS: Final = {"first": first_pages, "later": later_pages}
 
 
 def main() -> None:
@@ -169,10 +179,11 @@ def main() -> None:
     parser.add_argument(
         "--folder", type=Path, help="keeps the runs, and takes those that are there"
     )
+    parser.add_argument("--part", choices=_PARTS, action="append", help="all where none is named")
     args = parser.parse_args()
     print(f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}")
     print(f"\n{args.rollouts:,} rollouts\n\n| | |\n|---|---|")
-    for what, value in in_browser(args.rollouts, args.folder):
+    for what, value in in_browser(args.rollouts, args.folder, args.part or list(_PARTS)):
         told = f"{value:.2f}" if what.endswith(" s") else f"{value:.0f}"
         print(f"| {what} | {told} |", flush=True)
 
