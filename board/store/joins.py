@@ -96,13 +96,18 @@ def leads(sides: IntArray, keys: Sequence[IntArray]) -> IntArray:
 
 def _pairs(sides: IntArray, keys: IntArray, found: IntArray) -> tuple[IntArray, IntArray]:
     """Rows of equal keys: of each the one of the first log, and another of it."""
-    rows = np.arange(len(keys))
-    free = (found < 0) | (found == rows)
-    order = _by_key(sides, keys)
-    places = order[(_stands_once(sides, keys, order) & free)[order]]
+    nothing = np.empty(0, np.int64)
+    if not np.any((found < 0) & (keys != NO_KEY)):  # each is joined already
+        return nothing, nothing
+    own = _by_key(sides, keys)
+    used = own.stands_once
+    if np.any(found >= 0):
+        lead = found[own.rows]
+        used &= (lead < 0) | (lead == own.rows)
+    places, told = own.rows[used], own.told[used]
     if len(places) == 0:
-        return places, places
-    starts = np.concatenate(([True], np.diff(keys[places]) != 0))
+        return nothing, nothing
+    starts = np.concatenate(([True], own.are_two(told[:-1], told[1:])))
     first = places[np.flatnonzero(starts)[np.cumsum(starts) - 1]]
     joined = ~starts & (found[places] < 0)
     return first[joined], places[joined]
@@ -122,21 +127,45 @@ def _without_second(
 
 def stands_once(sides: IntArray, keys: IntArray) -> Mask:
     """Which rows have a key that no other row of the same log has, [n]."""
-    return _stands_once(sides, keys, _by_key(sides, keys))
-
-
-def _by_key(sides: IntArray, keys: IntArray) -> IntArray:
-    """The rows that have a key, those of one key beside each other, by log."""
-    held = np.flatnonzero(keys != NO_KEY)
-    return held[np.lexsort((sides[held], keys[held]))]
-
-
-def _stands_once(sides: IntArray, keys: IntArray, order: IntArray) -> Mask:
-    same = (np.diff(keys[order]) == 0) & (np.diff(sides[order]) == 0)
-    alone = keys != NO_KEY
-    alone[order[1:]] &= ~same
-    alone[order[:-1]] &= ~same
+    own = _by_key(sides, keys)
+    alone = np.zeros(len(keys), bool)
+    alone[own.rows[own.stands_once]] = True
     return alone
+
+
+@dataclass(frozen=True, slots=True)
+class _ByKey:
+    """The rows that have a key, [n], those of one key beside each other, by log.
+
+    told: [n] the key with the number of the log in its last bits: one array is sorted, and looked up,
+    in less than half of the time that two take. The first bits of a key make room, which are no more
+    than others of a hash.
+    """
+
+    rows: IntArray
+    told: IntArray
+    bits: int
+
+    def are_two(self, told: IntArray, others: IntArray) -> Mask:
+        """Where the keys differ, whatever the logs."""
+        return ((told ^ others) >> self.bits) != 0
+
+    @property
+    def stands_once(self) -> Mask:
+        """[n] rows whose key no other row of their log has."""
+        same = self.told[1:] == self.told[:-1]
+        alone = np.ones(len(self.told), bool)
+        alone[1:] &= ~same
+        alone[:-1] &= ~same
+        return alone
+
+
+def _by_key(sides: IntArray, keys: IntArray) -> _ByKey:
+    held = np.flatnonzero(keys != NO_KEY)
+    bits = int(sides.max(initial=0)).bit_length()
+    told = (keys[held] << bits) | sides[held]
+    order = np.argsort(told)
+    return _ByKey(held[order], told[order], bits)
 
 
 @dataclass(frozen=True, slots=True)
