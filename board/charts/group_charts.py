@@ -220,7 +220,7 @@ def no_gradient(
 def _edge(by_step: StepGroups, top: Floats, share: Floats, words: str, shade: str) -> go.Scatter:
     """The upper edge of a layer of the stack, which stands for the layer in the legend."""
     texts = [
-        f"step {step}<br>{words} <b>{value:.0%}</b> of {n} groups"
+        f"step {step}<br>{words} <b>{value:.0%}</b> of {n} groups" if n else ""
         for step, value, n in zip(by_step.steps, share, by_step.groups, strict=True)
     ]
     mean = float(share[np.isfinite(share)].mean())
@@ -231,6 +231,8 @@ def _total(by_step: StepGroups, dark: bool) -> go.Scatter:
     texts = [
         f"step {step}<br><b>{total:.0%}</b> of {n} groups without gradient<br>"
         f"{right:.0%} all right, {wrong:.0%} all wrong, {other:.0%} other"
+        if n
+        else ""
         for step, total, n, right, wrong, other in zip(
             by_step.steps,
             by_step.zero_std,

@@ -74,3 +74,8 @@ def number_column(name: str, values: pd.Series[Any]) -> Any:
         format="percent" if share else number_format(values),
         width=width(name),
     )
+
+
+def without_empty(frame: pd.DataFrame) -> pd.DataFrame:
+    """The columns in which at least one row says something: missing values and empty texts do not."""
+    return frame.loc[:, [bool((frame[name].notna() & (frame[name] != "")).any()) for name in frame]]

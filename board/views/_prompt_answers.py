@@ -25,14 +25,17 @@ _CUT: Final = 160
 _NEWEST: Final = 64
 
 
-def show(run: Run, code: int, own: PromptRollouts) -> None:
-    """The answers at the chosen step, or the best and the worst of three; then the list."""
+def show(run: Run, code: int, own: PromptRollouts, length: str | None) -> None:
+    """The answers at the chosen step, or the best and the worst of three; then the list.
+
+    length: the column of their lengths; None: the log has none.
+    """
     step = _choose_step(np.unique(own.steps).tolist())
     if step is None:
         _some(run, own)
     else:
         _of_step(run, own, step)
-    _every_response(run, code, own)
+    _every_response(run, code, own, length)
 
 
 def _choose_step(seen: list[int]) -> int | None:
@@ -115,7 +118,7 @@ def _of_step(run: Run, own: PromptRollouts, step: int) -> None:
             _move("arrow_forward", "The next ones", "pfrom", starts, page + 1)
 
 
-def _every_response(run: Run, code: int, own: PromptRollouts) -> None:
+def _every_response(run: Run, code: int, own: PromptRollouts, length: str | None) -> None:
     """Its newest rollouts as the index keeps them; a click opens one."""
     newest = range(len(own.steps))[::-1][:_NEWEST]
     cut = len(newest) < len(own.steps)
@@ -125,7 +128,7 @@ def _every_response(run: Run, code: int, own: PromptRollouts) -> None:
             "step": own.steps[newest],
             "index": own.indices[newest],
             "reward": own.rewards[newest],
-            "tokens": own.lengths[newest],
+            "characters" if length == "response_chars" else "tokens": own.lengths[newest],
             "response": _beginnings(run, own, newest),
         }
     ).dropna(axis="columns", how="all")

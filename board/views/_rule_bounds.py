@@ -12,7 +12,7 @@ from board.core.masks import RULES, MaskRule, Threshold, thresholds_of
 from board.core.rule_counts import RuleShares, numbers_of
 from board.store.mismatch import StepMismatch, own_numbers
 from board.store.run import Run
-from board.views import _state
+from board.views import _headings, _state
 from board.views._text import plain
 
 Bounds = dict[str, dict[str, float]]
@@ -53,7 +53,7 @@ def show_rules(run: Run, found: StepMismatch) -> None:
             return
         shares = [one.shares(bounds[one.rule]) for one in found.rules]
         st.dataframe(
-            _rules_frame(run, shares, bounds),
+            _headings.without_empty(_rules_frame(run, shares, bounds)),
             hide_index=True,
             row_height=36,
             placeholder="–",

@@ -162,6 +162,7 @@ def _table(run: Run) -> None:
     frame = table_of_step(run.of_step(step), names)
     # Where an environment bears the name of the mean, the place tells: the mean is the first row.
     shown = frame.assign(env=frame["env"].where(frame["scope"] == "env", ALL))
+    shown = _headings.without_empty(shown)
     st.markdown(f"#### Step {step}")
     event: Any = st.dataframe(
         shown,

@@ -16,7 +16,15 @@ from board.core.kl import FloatArray
 from board.core.prompts import Prompts
 from board.store.run import Run
 from board.store.run_prompts import Courses, PromptRollouts, RunPrompts
-from board.views import _cached_looks, _keys, _page, _prompt_answers, _sidebar, _state
+from board.views import (
+    _cached_looks,
+    _headings,
+    _keys,
+    _page,
+    _prompt_answers,
+    _sidebar,
+    _state,
+)
 from board.views._text import one_line, plain
 
 _SHOWN_ROWS: Final = 500
@@ -84,7 +92,7 @@ def _table(run: Run, found: RunPrompts) -> int | None:
     shown = listed[:_SHOWN_ROWS]
     courses = found.of(shown.tolist())
     event: Any = st.dataframe(
-        _frame(found, courses, shown),
+        _headings.without_empty(_frame(found, courses, shown)),
         key=f"prompts_{run.info.name}_{run.version}_{_state.get('plist')}",
         hide_index=True,
         height=min(36 * (len(shown) + 1) + 3, 300),
@@ -215,7 +223,7 @@ def _course(run: Run, found: RunPrompts, code: int) -> None:
             )
             for note in notes_of(figure):
                 st.caption(plain(note))
-    _prompt_answers.show(run, code, own)
+    _prompt_answers.show(run, code, own, found.length)
 
 
 def _render() -> None:

@@ -15,7 +15,17 @@ from board.store.build import shown_path
 from board.store.narrowed import NarrowedRun
 from board.store.rollout import OpenRollout
 from board.store.run import Run
-from board.views import _cached, _compare, _keys, _page, _sidebar, _state, _tokenizer, _tokens
+from board.views import (
+    _cached,
+    _compare,
+    _headings,
+    _keys,
+    _page,
+    _sidebar,
+    _state,
+    _tokenizer,
+    _tokens,
+)
 from board.views._text import counted, number, plain
 
 _TEXTS: Final = (
@@ -148,7 +158,7 @@ def _scores(row: pd.Series[Any]) -> None:
             st.caption("No score is recorded.")
             return
         st.dataframe(
-            pd.DataFrame(rows),
+            _headings.without_empty(pd.DataFrame(rows)),
             hide_index=True,
             column_config={
                 "value": st.column_config.NumberColumn("value", format="%.6g"),

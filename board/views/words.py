@@ -19,7 +19,7 @@ from board.store.run import Run
 from board.store.speech import SPEAKERS
 from board.store.stepwise import Stepwise
 from board.store.watch_words import Watched
-from board.views import _cached_looks, _page, _said_more, _sidebar, _state
+from board.views import _cached_looks, _headings, _page, _said_more, _sidebar, _state
 from board.views._text import one_line, plain
 
 _WATCH_SECONDS: Final = 2.0
@@ -195,15 +195,17 @@ def _table(found: dict[str, list[Watched]]) -> None:
         rows.append({"said": one_line(text, 60), "scope": "all", "env": "", **_sums(entries)})
         for env, own in _by_env(entries).items():
             rows.append({"said": one_line(text, 60), "scope": "env", "env": env, **_sums(own)})
+    frame = _headings.without_empty(pd.DataFrame(rows))
     st.dataframe(
-        pd.DataFrame(rows),
+        frame,
         hide_index=True,
         row_height=36,
         height=min(36 * (len(rows) + 1) + 3, 400),
         placeholder="not scored",
         column_config=_SUM_COLUMNS,
     )
-    st.caption(f"Over the steps read; scope all is over {ALL}.")
+    unscored = "" if "reward of hits" in frame else " No rollout with a hit is scored."
+    st.caption(f"Over the steps read; scope all is over {ALL}.{unscored}")
 
 
 def _sums(entries: Sequence[Watched]) -> dict[str, object]:
@@ -296,7 +298,8 @@ def _presets(run: Run) -> None:
         for (name, pattern), entries in zip(_PRESETS.items(), found, strict=True)
     ]
     key = f"presets_{run.info.name}_{step}_{by}"
-    picked = _page.picked_row(pd.DataFrame(rows), _SUM_COLUMNS, key=key)
+    shown = _headings.without_empty(pd.DataFrame(rows))
+    picked = _page.picked_row(shown, _SUM_COLUMNS, key=key)
     if picked is not None:
         _state.go("words", words=[str(rows[picked]["pattern"])], regex=True)
 
