@@ -31,7 +31,12 @@ UNDRAWN = """() => {
     [...document.querySelectorAll(place)].some((element) => !element.querySelector(drawn));
   return document.querySelector('[data-testid=stSkeleton]') !== null
     || empty('[data-testid=stPlotlyChart]', '.main-svg')
-    || empty('[data-testid=stVegaLiteChart]', 'canvas, svg');
+    || empty('[data-testid=stVegaLiteChart]', 'canvas, svg')
+    || empty('.stBidiComponent', '*')
+    || [...document.querySelectorAll('[data-testid=stBidiComponentIsolated]')].some(({ shadowRoot }) => {
+      const curves = shadowRoot?.querySelector('.curves');
+      return !shadowRoot?.childElementCount || (curves && !curves.querySelector('.u-over'));
+    });
 }"""
 
 

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from shown import unpacked
 
 from board.components import curve_grid
 
@@ -37,11 +38,22 @@ def test_what_others_wrote_lies_beside_its_licence() -> None:
     assert "uPlot (v1.6.32)" in (FOLDER / "uplot" / "uPlot.iife.min.js").read_text()[:80]
 
 
-def test_each_chart_is_a_line_of_its_own_whatever_it_is_called() -> None:
+def test_charts_arrive_as_they_are_whatever_they_are_called_and_keep_their_sign() -> None:
     names = ["Reward", "two\nlines", "half \ud800", "\u2028"]
-    chart = {"lines": [{"y": [0.5, None]}]}
-    cards = [curve_grid.Card(name, name, chart) for name in names]
-    common, *lines = curve_grid._written(7, 2, cards).split(b"\n")
-    assert json.loads(common) == {"step": 7, "across": 2}
-    assert [json.loads(line)["title"] for line in lines] == names
-    assert json.loads(lines[0])["chart"] == chart
+    cards = [curve_grid.Card(name, name, {"lines": [{"y": [0.5, None]}]}) for name in names]
+    sent = curve_grid._written(7, 2, cards)
+    common, charts = unpacked(sent)
+    assert common == {"step": 7, "across": 2}
+    assert [chart["title"] for chart in charts] == names
+    assert charts[0]["chart"] == cards[0].chart
+    cards[0] = curve_grid.Card("Reward", "Reward", {"lines": [{"y": [0.5, 1.0]}]})
+    before, after = (
+        json.loads(one.partition(b"\n")[0])["charts"]
+        for one in (sent, curve_grid._written(7, 2, cards))
+    )
+    assert [old[0] == new[0] for old, new in zip(before, after, strict=True)] == [
+        False,
+        True,
+        True,
+        True,
+    ]

@@ -7,32 +7,63 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const grid = GRIDS.get(root) ?? createGrid(root);
   GRIDS.set(root, grid);
   grid.pick = (chart, step, line) => setTriggerValue("picked", { chart, step, line });
-  // A line for all charts, and one for each: board/components/curve_grid/__init__.py.
-  const [common, ...charts] = new TextDecoder().decode(data).split("\n");
-  const { step, across } = JSON.parse(common);
-  const moved = grid.step !== step;
-  grid.step = step;
-  root.style.setProperty("--across", Math.min(across, charts.length));
-  const known = new Map([...grid.cells.values()].map((cell) => [cell.said, cell]));
-  const cells = charts.map((said) => known.get(said) ?? renewed(grid, said));
-  grid.cells = new Map(cells.map((cell) => [cell.key, cell]));
-  const elements = cells.map((cell) => cell.element);
-  if (elements.some((element, i) => root.children[i] !== element) || root.children.length !== elements.length) {
-    root.replaceChildren(...elements);
-  }
-  for (const cell of cells) {
-    if (!known.has(cell.said)) draw(cell);
-    else if (moved && cell.plot) placeStep(cell.plot, cell);
-  }
+  show(grid, data);
   return () => {
+    grid.turn++;
     grid.resized.disconnect();
     for (const { plot } of grid.cells.values()) plot?.destroy();
     GRIDS.delete(root);
   };
 }
 
+/** Draws what is new; what was told meanwhile takes its place. */
+async function show(grid, data) {
+  const turn = ++grid.turn;
+  const { step, across, charts } = opened(data);
+  const known = new Map([...grid.cells.values()].map((cell) => [cell.sign, cell]));
+  const found = await Promise.all(charts.map(async ({ sign, packed }) => known.get(sign) ?? { sign, told: await unpacked(packed) }));
+  if (turn !== grid.turn) return;
+  const moved = grid.step !== step;
+  grid.step = step;
+  grid.root.style.setProperty("--across", Math.min(across, charts.length));
+  const cells = found.map((one) => (one.grid ? one : renewed(grid, one)));
+  grid.cells = new Map(cells.map((cell) => [cell.key, cell]));
+  const elements = cells.map((cell) => cell.element);
+  const { children } = grid.root;
+  if (elements.length !== children.length || elements.some((element, i) => children[i] !== element)) {
+    grid.root.replaceChildren(...elements);
+  }
+  for (const cell of cells) {
+    if (!known.has(cell.sign)) draw(cell);
+    else if (moved && cell.plot) placeStep(cell.plot, cell);
+  }
+}
+
+/** What all charts have in common, and the bytes of each: board/components/curve_grid/__init__.py. */
+function opened(data) {
+  const end = data.indexOf(10);
+  const common = JSON.parse(new TextDecoder().decode(data.subarray(0, end)));
+  let at = end + 1;
+  const charts = common.charts.map(([sign, size]) => ({ sign, packed: data.subarray(at, (at += size)) }));
+  return { ...common, charts };
+}
+
+async function unpacked(bytes) {
+  const { readable, writable } = new DecompressionStream("deflate");
+  const writer = writable.getWriter();
+  writer.write(bytes);
+  writer.close();
+  const decoder = new TextDecoder();
+  let text = "";
+  for (const reader = readable.getReader(); ; ) {
+    const { done, value } = await reader.read();
+    if (done) return JSON.parse(text + decoder.decode());
+    text += decoder.decode(value, { stream: true });
+  }
+}
+
 function createGrid(root) {
-  const grid = { root, step: null, cells: new Map(), pick: () => {} };
+  const grid = { root, turn: 0, step: null, cells: new Map(), pick: () => {} };
   grid.resized = new ResizeObserver(() => {
     for (const cell of grid.cells.values()) fit(cell);
   });
@@ -41,10 +72,9 @@ function createGrid(root) {
 }
 
 /** The cell of a chart that is new or has other data. */
-function renewed(grid, said) {
-  const told = JSON.parse(said);
+function renewed(grid, { sign, told }) {
   const cell = grid.cells.get(told.key) ?? createCell(grid, told.key);
-  return Object.assign(cell, { said, told, chart: told.chart });
+  return Object.assign(cell, { sign, told, chart: told.chart, texts: null });
 }
 
 function createCell(grid, key) {
@@ -59,7 +89,6 @@ function createCell(grid, key) {
 
 function draw(cell) {
   const { told, chart } = cell;
-  cell.texts = chart.lines.map((line) => new Map(line.x.map((step, i) => [step, line.text[i]])));
   cell.head.replaceChildren(...headOf(cell));
   cell.notes.replaceChildren(...told.notes.map((note) => make("p", "", note)));
   cell.tip = make("div", "tip");

@@ -204,6 +204,7 @@ function showTip(plot, cell) {
   const found = plot.cursor.left < 0 ? [] : pointed(plot);
   cell.tip.hidden = found.length === 0;
   if (found.length === 0) return;
+  cell.texts ??= cell.chart.lines.map((line) => new Map(line.x.map((at, i) => [at, line.text[i]])));
   cell.tip.replaceChildren(
     ...found.map(({ row, step }) => {
       const line = cell.chart.lines[row - 1];
