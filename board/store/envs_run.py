@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final
@@ -76,21 +76,28 @@ class EnvsRun(NarrowedRun):
         """Another one for other environments, too."""
         return f"{self.whole.version} env {self.names!r}"
 
-    @property
-    def steps_with_quantiles(self) -> pd.DataFrame:
+    def steps_with_quantiles(self, metrics: Collection[str] | None = None) -> pd.DataFrame:
         """As `Run.steps_with_quantiles`: rollouts are read where several environments have some."""
         if not self.several:
             return self.steps
-        with self._loaded.lock:
-            if self._loaded.steps is None:
-                self._loaded.steps = self._with_quantiles()
-            return self._loaded.steps
+        kept = self._loaded
+        with kept.lock:
+            table = self.steps if kept.steps is None else kept.steps
+            wanted = self.metrics if metrics is None else [m for m in self.metrics if m in metrics]
+            missing = [metric for metric in wanted if metric not in kept.with_quantiles]
+            if missing:
+                table = kept.steps = self._with_quantiles(table, missing)
+                kept.with_quantiles |= {*missing}
+            return table
 
-    def _with_quantiles(self) -> pd.DataFrame:
+    def _with_quantiles(self, steps: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
+        def of(within: StepRange) -> pd.DataFrame:
+            return self._quantiles_of(within, metrics)
+
         with ThreadPoolExecutor(_AT_ONCE) as threads:
-            made = pd.concat(threads.map(self._quantiles_of, self.shown.step_ranges()))
-        places = np.searchsorted(self.steps["step"], made["step"])
-        table = self.steps.copy()
+            made = pd.concat(threads.map(of, self.shown.step_ranges()))
+        places = np.searchsorted(steps["step"], made["step"])
+        table = steps.copy()
         for column in table.columns.intersection(made.columns):
             if str(column).endswith(_BETWEEN):
                 values = table[column].to_numpy(np.float64, copy=True)
@@ -98,13 +105,13 @@ class EnvsRun(NarrowedRun):
                 table[column] = values
         return table
 
-    def _quantiles_of(self, steps: StepRange) -> pd.DataFrame:
+    def _quantiles_of(self, steps: StepRange, metrics: Sequence[str]) -> pd.DataFrame:
         """The quantiles at those of these steps of which they are missing."""
         held = [step for step in self.several if steps[0] <= step <= steps[1]]
         if not held:
             return pd.DataFrame({"step": np.zeros(0, np.int64)})
-        rows = self.unordered((min(held), max(held)), self.metrics)
-        return quantiles_table(_at_steps(rows, {*held}), self.metrics)
+        rows = self.unordered((min(held), max(held)), metrics)
+        return quantiles_table(_at_steps(rows, {*held}), metrics)
 
     def _sources(self, kind: str) -> Iterator[Keyed]:
         if kind == "envs":

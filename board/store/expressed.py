@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
-from typing import Any, Final
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -14,12 +15,25 @@ from board.core.expressions import Column, Expression, evaluate, parse
 from board.errors import ChoiceError
 from board.store.run import Run
 from board.store.steps import steps_table
+from board.store.storage import StepRange
 
 OWN: Final = "own metric"
 """Stem of the columns of `own_steps`."""
+_AT_ONCE: Final = 2
 
 
-def rows_where(rows: pd.DataFrame, text: str) -> npt.NDArray[np.bool_]:
+class _Rows(Protocol):
+    """A table of rollouts, in memory or not."""
+
+    @property
+    def columns(self) -> Any: ...
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, name: Any, /) -> Any: ...
+
+
+def rows_where(rows: _Rows, text: str) -> npt.NDArray[np.bool_]:
     """[rows] for which an expression holds; what is not known of a row does not hold.
 
     Prompt and response are what the index keeps of them, their beginnings. Raises ChoiceError for an
@@ -43,12 +57,18 @@ def own_steps(run: Run, text: str) -> pd.DataFrame:
 
 
 def _steps(run: Run, expression: Expression) -> pd.DataFrame:
-    rows = run.chosen(expression.names)
-    found = evaluate(expression, lambda name: _column(rows, name))
-    _must_be_numbers(found, expression.text)
-    values = np.broadcast_to(found.astype(np.float64), (len(rows),))
-    finite = np.where(np.isfinite(values), values, np.nan)
-    return steps_table(pd.DataFrame({"step": rows["step"].to_numpy(), OWN: finite}), [OWN])
+    def of(steps: StepRange) -> pd.DataFrame:
+        rows = run.unordered(steps, expression.names)
+        found = evaluate(expression, lambda name: _column(rows, name))
+        _must_be_numbers(found, expression.text)
+        values = np.broadcast_to(found.astype(np.float64), (len(rows),))
+        finite = np.where(np.isfinite(values), values, np.nan)
+        return steps_table(pd.DataFrame({"step": rows["step"].to_numpy(), OWN: finite}), [OWN])
+
+    with ThreadPoolExecutor(_AT_ONCE) as threads:
+        tables = list(threads.map(of, run.shown.step_ranges()))
+    none = pd.DataFrame({"step": np.zeros(0, np.int64)})
+    return pd.concat(tables or [none], ignore_index=True)
 
 
 def _must_be_numbers(found: Column, text: str) -> None:
@@ -56,7 +76,7 @@ def _must_be_numbers(found: Column, text: str) -> None:
         raise ChoiceError(f"{text[:60]!r} gives texts, and numbers are needed")
 
 
-def _column(rows: pd.DataFrame, name: str) -> Column:
+def _column(rows: _Rows, name: str) -> Column:
     values: pd.Series[Any] = rows[_known(name, [str(column) for column in rows.columns])]
     if pd.api.types.is_numeric_dtype(values.dtype):
         return values.to_numpy(np.float64, na_value=np.nan)

@@ -98,8 +98,9 @@ class NarrowedRun(Run):
     ) -> pd.DataFrame:
         """Those of `Run.unordered`."""
         wanted = {**(only or {}), **self.only}
-        rows = self.whole.unordered(steps, self._with(columns), wanted)
-        return rows if self.only else self._own(rows)
+        if self.only:
+            return self.whole.unordered(steps, columns, wanted)
+        return self._own(self.whole.unordered(steps, self._with(columns), wanted))
 
     def rows_of(self, step: int, columns: Sequence[str]) -> pd.DataFrame:
         """Those of `Run.rows_of`."""

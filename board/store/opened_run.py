@@ -11,7 +11,7 @@ index when somebody asks for them.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -61,6 +61,7 @@ class _Loaded:
     parts: dict[str, pa.Table | None] | None = None
     picked: dict[str, Picked] = field(default_factory=dict[str, Picked])
     steps: pd.DataFrame | None = None
+    with_quantiles: set[str] = field(default_factory=set[str])
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +103,10 @@ class Run:
         """Rollouts that are shown."""
         return sum(self.counts.values())
 
-    @property
-    def steps_with_quantiles(self) -> pd.DataFrame:
-        """`steps`, in which no quantile is missing: of some runs they are made at the first call."""
+    def steps_with_quantiles(self, metrics: Collection[str] | None = None) -> pd.DataFrame:
+        """`steps`, in which no quantile of these metrics is missing (None: of all): of some runs they are
+        made at the first call.
+        """
         return self.steps
 
     @property
@@ -183,7 +185,15 @@ class Run:
         """
         wanted = tuple(c for c in columns if c in self.columns)
         if self.options.max_per_step is not None or not self.shown.has_rows_as_stored:
-            return self._frame(steps, wanted, only)
+            return self._frame(
+                steps,
+                (
+                    *dict.fromkeys(
+                        (*wanted, *(only or {})),
+                    ),
+                ),
+                only,
+            )
         try:
             return self.shown.unordered(steps, wanted, only or {})
         except BrokenIndexError as error:
@@ -291,8 +301,8 @@ class Run:
             return 0.0
         with self._loaded.lock:
             if column not in self._loaded.totals:
-                frame = self._frame(None, (column,))
-                self._loaded.totals[column] = float(frame[column].sum())
+                rows = (self.unordered(steps, (column,)) for steps in self.shown.step_ranges())
+                self._loaded.totals[column] = float(sum(own[column].sum() for own in rows))
             return self._loaded.totals[column]
 
     def files_shown(self) -> dict[str, tuple[int, int, int]]:

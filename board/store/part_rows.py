@@ -16,11 +16,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from board.store.manifest import Part
+from board.store.segments import LONG_TEXTS
 from board.store.step_parts import loaded
-from board.store.storage import StepRange, Storage
+from board.store.storage import StepRange, Storage, as_texts
 from board.store.tally import IntArray
 
 _MANY: Final = 8
+_HEAVY: Final = 8
 _AT_ONCE: Final = 2
 
 
@@ -48,17 +50,22 @@ def read_all(
     columns: Sequence[str] | None,
     steps: StepRange | None = None,
 ) -> list[pa.Table]:
-    """These tables, as Storage.get reads them; of many two at a time, since most of it is unpacking,
-    without the GIL.
+    """These tables, as Storage.get reads them; two at a time where that is mostly unpacking, without
+    the GIL: of a few columns of numbers opening them is most of it, and takes longer in two threads.
     """
 
     def table(name: str) -> pa.Table:
         return storage.get(name, columns, steps)
 
-    if len(names) < _MANY:
+    if len(names) < _MANY or not is_heavy(columns):
         return [table(name) for name in names]
     with ThreadPoolExecutor(_AT_ONCE) as threads:
         return list(threads.map(table, names))
+
+
+def is_heavy(columns: Sequence[str] | None) -> bool:
+    """Whether these columns of rows take longer to unpack than their tables to open."""
+    return columns is None or len(columns) > _HEAVY or not LONG_TEXTS.isdisjoint(columns)
 
 
 def read_with_texts(
@@ -71,12 +78,27 @@ def read_with_texts(
     """A table as Storage.get reads it, of the rows alone that have one of the texts in each of some of
     these columns.
     """
-    found = storage.get(name, columns, steps)
+    wanted = [*dict.fromkeys((*columns, *only))]
+    found = storage.get(name, wanted, steps, coded=True)
     for column, texts in only.items():
         if column not in found.column_names:
-            return found.slice(0, 0)
-        found = found.filter(pc.is_in(found.column(column), pa.array(texts, pa.string())))
-    return found
+            return found.slice(0, 0).select([c for c in columns if c in found.column_names])
+        found = found.filter(_is_one_of(found.column(column), texts))
+    return as_texts(found.select([c for c in columns if c in found.column_names]))
+
+
+def _is_one_of(column: pa.ChunkedArray, texts: Sequence[str]) -> pa.ChunkedArray:
+    """[rows] whether each has one of these texts; where they are stored each once, these alone are
+    looked at.
+    """
+    wanted = pa.array(texts, pa.string())
+    if not pa.types.is_dictionary(column.type):
+        return pc.is_in(column, wanted)
+    chunks = [
+        pc.is_in(chunk.dictionary, wanted).take(chunk.indices).fill_null(False)
+        for chunk in column.chunks
+    ]
+    return pa.chunked_array(chunks, pa.bool_())
 
 
 def rows_at(

@@ -35,7 +35,7 @@ from board.store.packed import readable
 from board.store.record_row import previews
 from board.store.run import Run
 
-_LOCATED: Final = (
+LOCATED: Final = (
     *("step", "file", *segments.LOCATION, segments.PART),
     *("rollout_id", "reward", "prompt", "response"),
 )
@@ -81,7 +81,7 @@ def open_rollout(
     Raises NotFoundError when the run has none there, UnreadableError when its file can't be read or
     no longer holds that line.
     """
-    row = run.row(step, index, _LOCATED)
+    row = run.row(step, index, LOCATED)
     line, record, mended = _read(run, row, compare=True)
     metrics, remarks = _metrics(run, record)
     if mended:
@@ -111,7 +111,7 @@ def open_rollout(
 
 def token_values(run: Run, step: int, index: int) -> dict[str, FloatArray]:
     """The token metrics of one rollout without its texts, as `OpenRollout.metrics`. Raises the same."""
-    _, record, _ = _read(run, run.row(step, index, _LOCATED))
+    _, record, _ = _read(run, run.row(step, index, LOCATED))
     return _metrics(run, record)[0]
 
 
@@ -119,7 +119,7 @@ def prompt_key(run: Run, step: int, index: int) -> str | None:
     """Equal for two rollouts of exactly one prompt: by its ids, else its text, else the messages before
     the first of the assistant. None where no prompt is recorded. Raises the same as open_rollout.
     """
-    _, record, _ = _read(run, run.row(step, index, _LOCATED))
+    _, record, _ = _read(run, run.row(step, index, LOCATED))
     if record.prompt_ids is not None:
         content = record.prompt_ids.values().tobytes()
     elif "prompt" in record.texts:
@@ -332,7 +332,7 @@ def search(run: Run, rows: pd.DataFrame, text: str, *, regex: bool = False) -> p
 
 
 def _located(rows: pd.DataFrame) -> Iterator[pd.Series[Any]]:
-    for _, row in rows[[name for name in _LOCATED if name in rows]].iterrows():
+    for _, row in rows[[name for name in LOCATED if name in rows]].iterrows():
         yield row
 
 

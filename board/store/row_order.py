@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -28,8 +29,8 @@ def in_order(table: pa.Table, files: Sequence[FileState], number_of: Mapping[int
     number_of: the number in the run of each file's id, which its rows have instead of it then.
     """
     table = numbered(table, files, number_of)
-    order = order_of(table)
-    return table if (np.diff(order) == 1).all() else table.take(pa.array(order))
+    order = order_if_other(table)
+    return table if order is None else table.take(pa.array(order))
 
 
 def numbered(table: pa.Table, files: Sequence[FileState], number_of: Mapping[int, int]) -> pa.Table:
@@ -44,13 +45,50 @@ def numbered(table: pa.Table, files: Sequence[FileState], number_of: Mapping[int
 
 def order_of(table: pa.Table) -> IntArray:
     """The order of the rows of a numbered table, [n]."""
-    keys = [table.column("line").to_numpy(), table.column("file").to_numpy()]
-    if segments.PART in table.column_names:
-        keys.insert(0, whole_numbers(table, segments.PART, 0))
+    order = order_if_other(table)
+    return np.arange(table.num_rows) if order is None else order
+
+
+def order_if_other(table: pa.Table) -> IntArray | None:
+    """As order_of; None where the rows stand in their order."""
+    keys = [table.column("step").to_numpy()]
     if "rank" in table.column_names:
-        keys.append(whole_numbers(table, "rank", _NEVER))
-    keys.append(table.column("step").to_numpy())
-    return np.lexsort(keys)
+        keys.append(_with_unknown_last(table.column("rank")))
+    keys += [table.column("file").to_numpy(), table.column("line").to_numpy()]
+    if segments.PART in table.column_names:
+        keys.append(whole_numbers(table, segments.PART, 0))
+    packed = _packed(keys)
+    if packed is None:
+        order = np.lexsort(keys[::-1])
+        return None if (np.diff(order) == 1).all() else order
+    # Rows mostly stand in their order, or a few times one after the other.
+    if (packed[1:] >= packed[:-1]).all():
+        return None
+    return np.argsort(packed, kind="stable")
+
+
+def _with_unknown_last(ranks: pa.ChunkedArray) -> IntArray:
+    if not ranks.null_count:
+        return ranks.to_numpy()
+    highest = pc.max(ranks).as_py()
+    return ranks.fill_null(0 if highest is None else highest + 1).to_numpy()
+
+
+def _packed(keys: Sequence[IntArray]) -> IntArray | None:
+    """[n] numbers in the order of the keys, the first of which tells most; None where they do not fit."""
+    if not len(keys[0]):
+        return keys[0]
+    bounds = [(int(key.min()), int(key.max())) for key in keys]
+    if math.prod(high - low + 1 for low, high in bounds) >= _NEVER:
+        return None
+    packed = keys[0] - bounds[0][0]
+    for key, (low, high) in zip(keys[1:], bounds[1:], strict=True):
+        if high == low:
+            continue
+        packed *= high - low + 1
+        packed += key
+        packed -= low
+    return packed
 
 
 def _with_header_ranks(

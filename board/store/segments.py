@@ -39,6 +39,7 @@ REPEAT_KEY: Final = "repeat_key"
 JOIN_KEYS: Final = ("join_key", "join_key_2")
 """Equal for rows of several logs that are one rollout, the surer first; see store.joins."""
 TEXTS: Final = ("rollout_id", "group_id", "env", "split", "finish_reason", "prompt", "response")
+LONG_TEXTS: Final = frozenset(("prompt", "response"))
 CATEGORIES: Final = ("group_id", "env", "split", "finish_reason")
 _WHOLE: Final = (
     *(

@@ -6,11 +6,11 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,11 +19,11 @@ from board.core.problems import Problem
 from board.store import join_counts, part_rows, segments, splits, step_parts
 from board.store.attempts import Written, attempts_of, growing_steps, resumed_in_order
 from board.store.found_repeats import find_repeats
+from board.store.index_rows import ORDER, IndexRows, Layout
 from board.store.join_counts import JoinCount, JoinsFound
 from board.store.joins import Arranged, Joins, put_together
 from board.store.manifest import BrokenIndexError, FileState, Manifest
-from board.store.repeats import place_codes
-from board.store.row_order import in_order, index_within, numbered, order_of
+from board.store.row_order import index_within, numbered, order_of
 from board.store.segments import Column, whole_numbers
 from board.store.shown_columns import GAP, metrics_of, with_derived
 from board.store.storage import StepRange, Storage
@@ -31,7 +31,6 @@ from board.store.stored_rows import StoredRows
 from board.store.superseded import Superseded
 from board.store.tally import IntArray
 
-_ORDER: Final = ("step", "rank", "file", "line", segments.PART)
 _JOINED_AT_ONCE: Final = 250_000
 """Rows that are joined at once, if no step has more."""
 
@@ -56,8 +55,13 @@ class Shown:
         self._repeats = find_repeats(
             storage, manifest, self.files, self._number_of, self._superseded.rows
         )
+        self.index = IndexRows(
+            storage, manifest, self.files, self._number_of, self._superseded, self._repeats
+        )
         self._joins = Joins({self._number_of[state.id]: state.reader for state in self.files})
         self._joined = JoinsFound()
+        self._lock = threading.Lock()
+        self._layout: Layout | None = None
         self._arranged: dict[StepRange | None, Arranged] = {}
         self.joins_made: list[Mapping[str, pa.Table]] = []
         if self._joins.sides:
@@ -142,7 +146,7 @@ class Shown:
         stored = [name for c in self.manifest.columns for name in segments.stored_names(c)]
         wanted = join_counts.columns_counted(("rank", *stored))
         for steps in _chunks(counts):
-            table = self._visible(steps, wanted)
+            table = self.index.visible(steps, wanted)
             own = pc.is_in(table.column("step"), pa.array(list(counts), pa.int64()))
             yield join_counts.counted(self._joins, table.filter(own), ids)
 
@@ -180,7 +184,7 @@ class Shown:
         if not self._joins.sides:
             return {}
         names = [*segments.LOCATION, segments.PART, "step", "file", *segments.JOIN_KEYS]
-        table = self._visible((step, step), names)
+        table = self.index.visible((step, step), names)
         where = {
             name: whole_numbers(table, name, 0).tolist()
             for name in ("file", *segments.LOCATION, segments.PART)
@@ -256,23 +260,34 @@ class Shown:
     def _read(
         self, steps: StepRange | None, columns: Sequence[str] | None, superseded: bool
     ) -> pa.Table:
-        names = None if columns is None else self._stored(columns)
+        names = None if columns is None else self.stored_names(columns)
         if not self._joins.sides or superseded:
-            return self._visible(steps, names, superseded)
+            return self.index.visible(steps, names, superseded)
         if steps is not None and steps[0] == steps[1]:  # soon done, and there are many
-            return self._joins.joined(self._visible(steps, names))
+            return self._joins.joined(self.index.visible(steps, names))
         if steps not in self._arranged:
             self._arranged[steps] = self._arrangement(steps)
         kept = None if names is None else [n for n in names if n not in segments.JOIN_KEYS]
-        table = numbered(self._rows(steps, kept), self.files, self._number_of)
+        table = numbered(self.index.read(steps, kept), self.files, self._number_of)
         # Rows taken from many chunks are copied one chunk after the other.
         return put_together(table.combine_chunks(), self._arranged[steps])
 
     @property
     def has_rows_as_stored(self) -> bool:
         """Whether every row of the index is a rollout that is shown, none joined to another one."""
-        known = self._number_of.keys() >= {n for s in self.manifest.all_segments for n in s.files}
-        return known and not (self._joins.sides or self._repeats or self.rules)
+        return self.index.shows_all and not self._joins.sides
+
+    @property
+    def knows_layout(self) -> bool:
+        """Whether `layout` was asked for and is at hand, or being found."""
+        return self._layout is not None or self._lock.locked()
+
+    def layout(self) -> Layout:
+        """Where all rollouts stand, found once. Of logs that are not joined. Raises BrokenIndexError."""
+        with self._lock:
+            if self._layout is None:
+                self._layout = self.index.layout()
+            return self._layout
 
     def unordered(
         self, steps: StepRange, columns: Sequence[str], only: Mapping[str, Sequence[str]]
@@ -280,12 +295,12 @@ class Shown:
         """As `frame` where `has_rows_as_stored`, with step and these columns alone and in no order: in
         half of the time. Several ranges may be read at once. Raises BrokenIndexError as `table` does.
         """
-        names = self._stored(columns, ("step",))
+        names = self.stored_names(columns, ("step",))
         try:
             table = segments.joined(
                 [
                     part_rows.read_with_texts(self._storage, name, names, steps, only)
-                    for name in self._segments(steps)
+                    for name in self.index.segments(steps)
                 ]
             )
         except BrokenIndexError:
@@ -299,40 +314,15 @@ class Shown:
 
     def _arrangement(self, steps: StepRange | None) -> Arranged:
         """Which of these `_rows` are shown and joined: found once, for it takes longer than to read."""
-        table = self._rows(steps, self._stored(()))
-        places = np.flatnonzero(self._kept(table, steps, superseded=False))
+        table = self.index.read(steps, self.stored_names(()))
+        places = np.flatnonzero(self.index.kept(table, steps))
         table = numbered(table, self.files, self._number_of).take(pa.array(places))
         order = order_of(table)
         found = self._joins.arranged(table.take(pa.array(order)).combine_chunks())
         return found.within(places[order].astype(np.int32))
 
-    def _rows(self, steps: StepRange | None, names: list[str] | None) -> pa.Table:
-        """Rows of the files of the run, of these steps and more; names: of stored columns."""
-        held = self._segments(steps)
-        return segments.joined(part_rows.read_all(self._storage, held, names, steps))
-
-    def _segments(self, steps: StepRange | None) -> list[str]:
-        """Names of the segments that have rows of these steps of the files of the run."""
-        return [
-            segment.name
-            for segment in self.manifest.all_segments
-            if (steps is None or (segment.low <= steps[1] and segment.high >= steps[0]))
-            and any(number in self._number_of for number in segment.files)
-        ]
-
-    def _visible(
-        self, steps: StepRange | None, names: list[str] | None, superseded: bool = False
-    ) -> pa.Table:
-        """The rows in order, those that are joined to others among them; names: of stored columns."""
-        table = self._rows(steps, names)
-        keep = self._kept(table, steps, superseded)
-        table = in_order(
-            table if keep.all() else table.filter(pa.array(keep)), self.files, self._number_of
-        )
-        # Rows taken from many chunks are copied one chunk after the other.
-        return table.combine_chunks()
-
-    def _stored(self, columns: Sequence[str], besides: Sequence[str] = _ORDER) -> list[str]:
+    def stored_names(self, columns: Sequence[str], besides: Sequence[str] = ORDER) -> list[str]:
+        """Columns of the index that these columns, and what is needed besides, are made of."""
         wanted = {*columns, *besides}
         if GAP in wanted:
             wanted |= {"reward", "ref_reward"}
@@ -341,28 +331,6 @@ class Shown:
         by_name = {column.name: column for column in self.columns}
         held = [by_name.get(name, Column(name)) for name in sorted(wanted)]
         return [name for column in held for name in segments.stored_names(column)]
-
-    def _kept(
-        self, table: pa.Table, within: StepRange | None, superseded: bool
-    ) -> npt.NDArray[np.bool_]:
-        steps = table.column("step").to_numpy()
-        files = table.column("file").to_numpy()
-        keep = np.isin(files, list(self._number_of))
-        if within is not None:
-            keep &= (steps >= within[0]) & (steps <= within[1])
-        hidden = self._hidden(table, steps, files)
-        return keep & hidden if superseded else keep & ~hidden
-
-    def _hidden(self, table: pa.Table, steps: IntArray, files: IntArray) -> npt.NDArray[np.bool_]:
-        hidden = self._superseded.rows(table, steps, files)
-        if self._repeats:
-            codes = place_codes(
-                table.column("line").to_numpy(), whole_numbers(table, segments.PART, 0)
-            )
-            for number, repeats in self._repeats.items():
-                own = np.flatnonzero(files == number)
-                hidden[own] |= np.isin(codes[own], repeats.codes)
-        return hidden
 
     def frame(
         self,
@@ -377,7 +345,7 @@ class Shown:
         only: by column of `columns` the texts of which a row has one, where it is to have one.
         """
         rows = self.stored_rows(steps, columns, superseded=superseded).with_texts(only or {})
-        return rows.frame(None if columns is None else {*columns, *_ORDER, "index"})
+        return rows.frame(None if columns is None else {*columns, *ORDER, "index"})
 
     def stored_rows(
         self,
@@ -418,7 +386,7 @@ class Shown:
         count.
         """
         table = self.table((step, step), columns)
-        wanted = None if columns is None else {*columns, *_ORDER}
+        wanted = None if columns is None else {*columns, *ORDER}
         held = [c for c in self.columns if wanted is None or c.name in wanted]
         found = segments.row_of(table, held, index) | {"index": index}
         if GAP in found:

@@ -31,6 +31,7 @@ import pyarrow.parquet as pq
 from board.readers.local_files import held, open_binary
 from board.store.footers import Footers
 from board.store.manifest import BrokenIndexError, Manifest, TakenAwayError
+from board.store.segments import CATEGORIES
 
 _NAME: Final = re.compile(
     r"(?:rows|splits|joins|differences|(?:split_)?(?:env_)?(?:steps|groups|prompts|envs|checks))"
@@ -67,9 +68,16 @@ class Storage(Protocol):
         ...
 
     def get(
-        self, name: str, columns: Sequence[str] | None = None, steps: StepRange | None = None
+        self,
+        name: str,
+        columns: Sequence[str] | None = None,
+        steps: StepRange | None = None,
+        *,
+        coded: bool = False,
     ) -> pa.Table:
-        """The columns that a table has of those named, with at least the rows of these steps."""
+        """The columns that a table has of those named, with at least the rows of these steps. coded:
+        texts that recur may be as they are stored, each once.
+        """
         ...
 
     def take(self, name: str, columns: Sequence[str], places: npt.NDArray[np.int64]) -> pa.Table:
@@ -129,7 +137,12 @@ class MemoryStorage:
         return name
 
     def get(
-        self, name: str, columns: Sequence[str] | None = None, steps: StepRange | None = None
+        self,
+        name: str,
+        columns: Sequence[str] | None = None,
+        steps: StepRange | None = None,
+        *,
+        coded: bool = False,
     ) -> pa.Table:
         """As Storage."""
         table = self._tables.get(name)
@@ -236,10 +249,15 @@ class FolderStorage:
                 temporary.unlink(missing_ok=True)
 
     def get(
-        self, name: str, columns: Sequence[str] | None = None, steps: StepRange | None = None
+        self,
+        name: str,
+        columns: Sequence[str] | None = None,
+        steps: StepRange | None = None,
+        *,
+        coded: bool = False,
     ) -> pa.Table:
         """As Storage."""
-        with self._opened(name) as file:
+        with self._opened(name, CATEGORIES if coded else ()) as file:
             names = file.schema_arrow.names
             groups = _groups(file, names, steps)
             held = names if columns is None else _held(names, columns)
@@ -247,7 +265,7 @@ class FolderStorage:
 
     def take(self, name: str, columns: Sequence[str], places: npt.NDArray[np.int64]) -> pa.Table:
         """As Storage: only the row groups are read in which a place lies."""
-        with self._opened(name) as file:
+        with self._opened(name, CATEGORIES) as file:
             sizes = [file.metadata.row_group(n).num_rows for n in range(file.num_row_groups)]
             starts = np.cumsum([0, *sizes])
             groups = np.unique(np.searchsorted(starts, places, side="right") - 1)
@@ -258,10 +276,11 @@ class FolderStorage:
         # By group, how many rows before it were not read.
         left_out = starts[groups] - np.cumsum([0, *np.diff(starts)[groups]])[:-1]
         of_place = np.searchsorted(starts[groups], places, side="right") - 1
-        return _taken(name, table.select(held), places - left_out[of_place])
+        return as_texts(_taken(name, table.select(held), places - left_out[of_place]))
 
     @contextmanager
-    def _opened(self, name: str) -> Generator[pq.ParquetFile]:
+    def _opened(self, name: str, coded: Sequence[str] = ()) -> Generator[pq.ParquetFile]:
+        """coded: columns whose texts may be as they are stored, each once."""
         if not _NAME.fullmatch(name):
             raise BrokenIndexError(f"{name!r} is no name of a table")
         try:
@@ -269,7 +288,11 @@ class FolderStorage:
                 key, footer = _FOOTERS.of(whole)
                 # Beforehand other threads would read what is small and mostly in memory.
                 with pq.ParquetFile(
-                    whole, metadata=footer, pre_buffer=False, page_checksum_verification=True
+                    whole,
+                    metadata=footer,
+                    read_dictionary=[] if footer is None else _held(footer.schema.names, coded),
+                    pre_buffer=False,
+                    page_checksum_verification=True,
                 ) as file:
                     if footer is None:
                         _FOOTERS.keep(key, file.metadata)
@@ -363,6 +386,15 @@ def _taken(name: str, table: pa.Table, places: npt.NDArray[np.int64]) -> pa.Tabl
         return table.take(pa.array(places))
     except pa.ArrowException as error:
         raise BrokenIndexError(f"{name}: {error}") from error
+
+
+def as_texts(table: pa.Table) -> pa.Table:
+    """The table with texts where each was there once."""
+    for place, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type):
+            texts = table.column(place).cast(pa.string())
+            table = table.set_column(place, field.name, texts)
+    return table
 
 
 def _groups(file: Any, names: Sequence[str], steps: StepRange | None) -> list[int]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -35,14 +35,32 @@ class Filter:
     )
 
 
+class _Columns(Protocol):
+    """A table of rollouts, in memory or not."""
+
+    @property
+    def columns(self) -> Any: ...
+
+    def __len__(self) -> int: ...
+
+    def __contains__(self, name: Any, /) -> bool: ...
+
+    def __getitem__(self, name: Any, /) -> Any: ...
+
+
+def meeting(rows: _Columns, wanted: Filter) -> npt.NDArray[np.bool_]:
+    """[rows] which meet every condition. Raises ChoiceError for a column that is not there."""
+    keep = np.ones(len(rows), bool)
+    for column, values in wanted.one_of.items():
+        keep &= _column(rows, column).astype(str).isin(values).to_numpy(bool)
+    for column, (low, high) in wanted.bounds.items():
+        keep &= _column(rows, column).between(low, high).to_numpy(bool)
+    return keep
+
+
 def filtered(rows: pd.DataFrame, wanted: Filter) -> pd.DataFrame:
     """The rows that meet every condition. Raises ChoiceError for a column that is not there."""
-    keep = pd.Series(True, index=rows.index)
-    for column, values in wanted.one_of.items():
-        keep &= _column(rows, column).astype(str).isin(values)
-    for column, (low, high) in wanted.bounds.items():
-        keep &= _column(rows, column).between(low, high)
-    return rows[keep]
+    return rows[meeting(rows, wanted)]
 
 
 def ordered(
@@ -53,6 +71,24 @@ def ordered(
     limit: the first so many of them only, which spares moving all the others.
     """
     return rows.iloc[order_by(_column(rows, column), descending=descending, limit=limit)]
+
+
+def places_by(
+    rows: _Columns,
+    column: str,
+    among: npt.NDArray[np.bool_] | None = None,
+    *,
+    descending: bool = False,
+    limit: int | None = None,
+) -> npt.NDArray[np.intp]:
+    """[n] the places of rows in the order of a column, as `ordered` has it. among: [rows] which; None:
+    all. Raises ChoiceError for a column that is not there.
+    """
+    values = _column(rows, column)
+    if among is None or among.all():
+        return order_by(values, descending=descending, limit=limit)
+    places = np.flatnonzero(among)
+    return places[order_by(values.iloc[places], descending=descending, limit=limit)]
 
 
 def order_by(
@@ -110,7 +146,7 @@ def _ranks(values: pd.Series[Any]) -> pd.Series[Any]:
     return places.reindex(codes.where(codes >= 0, len(places))).set_axis(values.index)
 
 
-def _column(rows: pd.DataFrame, column: str) -> pd.Series:
+def _column(rows: _Columns, column: str) -> pd.Series:
     if column not in rows:
         raise ChoiceError(f"there is no column {column!r}; there are {', '.join(rows.columns)}")
     return rows[column]

@@ -23,10 +23,11 @@ from board.store import rollout as opening
 from board.store.builder import start
 from board.store.discovery import Discovery, Location, RunInfo
 from board.store.narrowed import NarrowedRun
-from board.store.rollout import OpenRollout, open_rollout, search
+from board.store.rollout import LOCATED, OpenRollout, open_rollout, search
 from board.store.run import Follower, OpenOptions, Run
 from board.store.spans import StepReading, StepSpans
 from board.store.tokenizers import load_vocabulary
+from board.store.whole_run import Rows, rows_of_run
 from board.views._text import plain, size
 
 _SHOW_PROGRESS_BYTES = 8 << 20
@@ -248,7 +249,7 @@ def _light_curve(
 ) -> LightCurve:
     others = [Beside(one.split or "", one.steps) for one in _beside]
     series = [Series.of(column) for column in columns]
-    steps = _run.steps_with_quantiles if look.band == "quantiles" else _run.steps
+    steps = _run.steps_with_quantiles(columns) if look.band == "quantiles" else _run.steps
     return light(curve(steps, series, look, dark=dark, beside=others))
 
 
@@ -269,10 +270,20 @@ def light_curve(
 def _found(
     version: str, options: OpenOptions, step: int | None, text: str, _run: Run
 ) -> pd.Series[bool]:
-    rows = _run.rollouts if step is None else _run.of_step(step)
+    rows = _run.chosen(LOCATED) if step is None else _run.of_step(step)
     return search(_run, rows, text)
 
 
 def found(of: Run, step: int | None, text: str) -> pd.Series[bool]:
     """Which rollouts of a step (None: of the run) hold `text`, by their row label."""
     return _found(of.version, of.options, step, text, of)
+
+
+@st.cache_resource(max_entries=2, show_spinner="Reading the rollouts …")
+def _whole_rows(version: str, path: Location, options: OpenOptions, _run: Run) -> Rows:
+    return rows_of_run(_run)
+
+
+def whole_rows(of: Run) -> Rows:
+    """All rollouts of a run, of which no more is read than is looked at."""
+    return _whole_rows(of.version, of.info.path, of.options, of)

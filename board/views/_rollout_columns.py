@@ -1,4 +1,4 @@
-"""Which columns the table of rollouts shows when nothing is chosen, how wide, and how each is drawn."""
+"""Columns of the table of rollouts: which are shown, how wide they are, and how their values look."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ import streamlit as st
 from board.core.metrics import REWARD_PART, rollout_metric
 from board.store import splits
 from board.store.run import Run
+from board.store.steps import base_name
 from board.views import _headings, _state
 
 TEXTS: Final = frozenset({"prompt", "response"})
+_BARS: Final = frozenset({"reward", "response_tokens", "response_chars"})
 # The usual columns as they stand, and the most telling first: those that have room are shown.
 _DEFAULT: Final = (
     "step",
@@ -46,26 +48,21 @@ _MOST_PARTS: Final = 4
 # Pixels that a table has on a page of 1440; texts take what the others leave.
 _ROOM: Final = 1088
 _TEXT_WIDTH: Final = 240
-_BARS: Final = frozenset({"reward", "response_tokens", "response_chars"})
 
 
-def shown(run: Run, rows: pd.DataFrame) -> list[str]:
+def shown_columns(run: Run) -> list[str]:
     """What was chosen; else of the usual columns the most telling ones that fit beside each other."""
     chosen = _state.get("cols")
     if chosen:
         return list(chosen)
+    kinds = {column.name: column for column in run.shown.columns}
     room, fitting = _ROOM, set[str]()
     for name in _usual(run, _BY_WORTH):
-        needed = _width(name, rows[name])
+        needed = _width(name, is_text=kinds[name].words)
         if needed <= room:
             fitting.add(name)
             room -= needed
     return [name for name in _usual(run, _DEFAULT) if name in fitting]
-
-
-def room_left(rows: pd.DataFrame, columns: Sequence[str]) -> int:
-    """Pixels that these columns leave of the table's width; below 0 where they do not fit."""
-    return _ROOM - sum(_width(name, rows[name]) for name in columns)
 
 
 def _usual(run: Run, order: Sequence[str]) -> list[str]:
@@ -76,42 +73,55 @@ def _usual(run: Run, order: Sequence[str]) -> list[str]:
     return [c for c in found if c in run.columns and told.get(c, True)]
 
 
-def _is_bar(name: str, values: pd.Series[Any]) -> bool:
-    return bool(name in _BARS and values.notna().any() and values.max() > min(0.0, values.min()))
+def _range(run: Run, name: str) -> tuple[float, float]:
+    """The lowest (at most 0) and the highest value of a column in scope, which bars are drawn between;
+    equal where none are drawn.
+    """
+    stem = base_name(name)
+    if name not in _BARS or f"{stem}_n" not in run.steps:
+        return 0.0, 0.0
+    steps = run.steps
+    if _state.get("scope") == "step":
+        steps = steps[steps["step"] == int(_state.get("step"))]
+    low, high = float(steps[f"{stem}_q00"].min()), float(steps[f"{stem}_q100"].max())
+    return (min(low, 0.0), high) if high > min(low, 0.0) else (0.0, 0.0)
 
 
-def _width(name: str, values: pd.Series[Any]) -> int:
+def _is_text(values: pd.Series[Any]) -> bool:
+    return not pd.api.types.is_numeric_dtype(values.dtype)
+
+
+def _width(name: str, *, is_text: bool) -> int:
     """Pixels that a column takes; of a text the least."""
     if name in TEXTS:
         return _TEXT_WIDTH
-    if pd.api.types.is_bool_dtype(values.dtype):
-        return 80
-    if not pd.api.types.is_numeric_dtype(values.dtype):
+    if is_text:
         return 90
     return 110 if name in _BARS else _headings.width(name)
 
 
-def config(name: str, values: pd.Series[Any], room: int) -> Any:
-    """How a column is shown. room: pixels that are left over, for the response."""
+def configured(run: Run, view: pd.DataFrame, names: Sequence[str]) -> dict[str, Any]:
+    """How columns of the table are shown. view: the rows that are shown."""
+    room = _ROOM - sum(_width(name, is_text=_is_text(view[name])) for name in names)
+    return {name: _column(name, view[name], _range(run, name), max(room, 0)) for name in names}
+
+
+def _column(name: str, values: pd.Series[Any], between: tuple[float, float], room: int) -> Any:
+    """room: pixels that are left over, for the response."""
     # Column labels are plain text in the table's canvas, never Markdown.
     label, help_text = _headings.heading(name), _headings.explained(name)
-    width = _width(name, values)
+    width = _width(name, is_text=_is_text(values))
     if name in TEXTS:
-        return st.column_config.TextColumn(
-            name, width=width + (max(room, 0) if name == "response" else 0)
-        )
-    if pd.api.types.is_bool_dtype(values.dtype):
-        return st.column_config.CheckboxColumn(label, help=help_text, width=width)
-    if not pd.api.types.is_numeric_dtype(values.dtype):
+        return st.column_config.TextColumn(name, width=width + (room if name == "response" else 0))
+    if _is_text(values):
         return st.column_config.TextColumn(label, help=help_text, width=width)
-    if _is_bar(name, values):
-        low = float(min(0.0, values.min()))
+    if between[0] < between[1]:
         bar_format = "%d" if name != "reward" else "%.3g"
         return st.column_config.ProgressColumn(
             label,
             help=help_text,
-            min_value=low,
-            max_value=float(values.max()),
+            min_value=between[0],
+            max_value=between[1],
             format=bar_format,
             width=width,
         )

@@ -6,7 +6,8 @@ import hashlib
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-import pandas as pd
+import numpy as np
+import numpy.typing as npt
 import plotly.graph_objects as go
 import streamlit as st
 
@@ -17,7 +18,8 @@ from board.errors import BoardError
 from board.store.expressed import rows_where
 from board.store.run import Run
 from board.store.steps import base_name
-from board.store.table import Filter, filtered, ordered
+from board.store.table import Filter, meeting, places_by
+from board.store.whole_run import FrameRows, Rows, prepare
 from board.views import _cached, _headings, _page, _rollout_columns, _sidebar, _state
 from board.views._own_curve import FORM
 from board.views._text import harmless_cell, one_line, plain
@@ -25,6 +27,7 @@ from board.views._text import harmless_cell, one_line, plain
 # Rows sent to the browser, so that it stays fluid; sorting and filtering happen before the cut.
 _SHOWN_ROWS: Final = 2000
 _CUT: Final = 140
+_MOST_GROUPS: Final = 2000
 _HIDDEN: Final = frozenset({"file", "line", "offset", "size"})
 _CHARTS: Final[Mapping[str, tuple[str, Callable[..., go.Figure | None]]]] = {
     "reward": ("Reward by rollout", step_charts.reward_by_rollout),
@@ -35,13 +38,13 @@ _CHARTS: Final[Mapping[str, tuple[str, Callable[..., go.Figure | None]]]] = {
 _SEEN: Final = "_table_seen"
 
 
-def _rows_in_scope(run: Run) -> pd.DataFrame:
+def _rows_in_scope(run: Run) -> Rows:
     if _state.get("scope") == "run":
-        return run.rollouts
-    return run.of_step(int(_state.get("step")))
+        return _cached.whole_rows(run)
+    return FrameRows(run.of_step(int(_state.get("step"))))
 
 
-def _controls(run: Run, rows: pd.DataFrame) -> None:
+def _controls(run: Run, rows: Rows) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         st.segmented_control(
             "Rollouts of",
@@ -60,7 +63,7 @@ def _controls(run: Run, rows: pd.DataFrame) -> None:
             persist_state="session",
         )
         for key, column in (("finish", "finish_reason"), ("group", "group_id")):
-            _category(rows, key, column)
+            _category(run, rows, key, column)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         _sorting(run)
         _where_field()
@@ -68,11 +71,16 @@ def _controls(run: Run, rows: pd.DataFrame) -> None:
         _columns(run)
 
 
-def _category(rows: pd.DataFrame, key: str, column: str) -> None:
-    recorded = rows[column].dropna().unique() if column in rows else []
-    values = sorted(str(value) for value in recorded)
+def _category(run: Run, rows: Rows, key: str, column: str) -> None:
+    if column == "group_id" and _state.get("scope") == "run" and _has_many_groups(run):
+        values = sorted(_state.get(key))  # nobody finds one among so many, and each is to be sent
+        least = 1
+    else:
+        recorded = rows[column].dropna().unique() if column in rows else []
+        values = sorted(str(value) for value in recorded)
+        least = 2
     _state.keep(key, values)
-    if len(values) < 2:
+    if len(values) < least:
         return
     label = {"finish": "Finish reason", "group": "Group"}[key]
     st.multiselect(
@@ -84,6 +92,10 @@ def _category(rows: pd.DataFrame, key: str, column: str) -> None:
         format_func=one_line,
         persist_state="session",
     )
+
+
+def _has_many_groups(run: Run) -> bool:
+    return "groups" in run.steps and run.steps["groups"].sum() > _MOST_GROUPS
 
 
 def _sorting(run: Run) -> None:
@@ -171,36 +183,38 @@ def _columns(run: Run) -> None:
         )
 
 
-def _select(run: Run, rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows that pass every filter, in the chosen order."""
+def _selected(run: Run, rows: Rows) -> npt.NDArray[np.bool_] | None:
+    """[rows] which pass every filter; None: all of them."""
+    found: list[npt.NDArray[np.bool_]] = []
     text = str(_state.get("q"))
     if text:
         step = None if _state.get("scope") == "run" else int(_state.get("step"))
-        hits = _cached.found(run, step, text)
-        rows = rows[hits.reindex(rows.index, fill_value=False)]
+        found.append(_cached.found(run, step, text).to_numpy(bool))
     where = str(_state.get("where")).strip()
     if where:
-        rows = rows[rows_where(rows, where)]
-    chosen = Filter(
-        one_of={
-            column: tuple(_state.get(key))
-            for key, column in (("env", "env"), ("finish", "finish_reason"), ("group", "group_id"))
-            if column in rows and _state.get(key)
-        },
-        bounds=_state.get("range"),
-    )
-    return filtered(rows, chosen)
+        found.append(rows_where(rows, where))
+    one_of = {
+        column: tuple(_state.get(key))
+        for key, column in (("env", "env"), ("finish", "finish_reason"), ("group", "group_id"))
+        if column in rows and _state.get(key)
+    }
+    if one_of or _state.get("range"):
+        found.append(meeting(rows, Filter(one_of=one_of, bounds=_state.get("range"))))
+    return np.logical_and.reduce(found) if found else None
 
 
-def _sorted(rows: pd.DataFrame, limit: int | None = None) -> pd.DataFrame:
+def _places(
+    rows: Rows, selected: npt.NDArray[np.bool_] | None, limit: int | None = None
+) -> npt.NDArray[np.intp]:
+    """The places of the selected rows in the chosen order."""
     descending = bool(_state.get("desc"))
-    return ordered(rows, _state.get("sort"), descending=descending, limit=limit)
+    return places_by(rows, _state.get("sort"), selected, descending=descending, limit=limit)
 
 
-def _table(run: Run, rows: pd.DataFrame) -> None:
-    columns = _rollout_columns.shown(run, rows)
-    room = _rollout_columns.room_left(rows, columns)
-    view = _sorted(rows, _SHOWN_ROWS)
+def _table(run: Run, rows: Rows, selected: npt.NDArray[np.bool_] | None) -> None:
+    columns = _rollout_columns.shown_columns(run)
+    names = list(dict.fromkeys(("step", "index", *columns)))
+    view = rows.at(_places(rows, selected, _SHOWN_ROWS), names)
     key = f"table_{_table_identity(run, columns)}"
     seen = st.session_state.get(_SEEN)
     st.session_state[_SEEN] = (key, view[["step", "index"]])
@@ -216,7 +230,7 @@ def _table(run: Run, rows: pd.DataFrame) -> None:
         on_select="rerun",
         selection_mode="single-cell",
         row_height=36,
-        column_config={name: _rollout_columns.config(name, rows[name], room) for name in columns},
+        column_config=_rollout_columns.configured(run, view, columns),
     )
     cells = event.selection.cells
     if cells:
@@ -236,18 +250,18 @@ def _table_identity(run: Run, columns: list[str]) -> str:
     return hashlib.blake2b(repr(chosen).encode(), digest_size=8).hexdigest()
 
 
-def _below_table(run: Run, rows: pd.DataFrame, in_scope: int) -> None:
-    shown = min(len(rows), _SHOWN_ROWS)
-    cut = f", the first {shown:,} shown" if shown < len(rows) else ""
+def _below_table(run: Run, rows: Rows, selected: npt.NDArray[np.bool_] | None) -> None:
+    count = len(rows) if selected is None else int(selected.sum())
+    cut = f", the first {_SHOWN_ROWS:,} shown" if count > _SHOWN_ROWS else ""
     where = "in the run" if _state.get("scope") == "run" else f"at step {_state.get('step')}"
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.caption(
-            f"{len(rows):,} of {in_scope:,} rollouts {where}{cut} · click a row to open the rollout"
+            f"{count:,} of {len(rows):,} rollouts {where}{cut} · click a row to open the rollout"
         )
         st.space("stretch")
         st.download_button(
             "CSV",
-            data=lambda: _csv(run, _sorted(rows)),
+            data=lambda: _csv(run, rows, _places(rows, selected)),
             file_name="rollouts.csv",
             mime="text/csv",
             icon=":material/download:",
@@ -256,11 +270,10 @@ def _below_table(run: Run, rows: pd.DataFrame, in_scope: int) -> None:
         )
 
 
-def _csv(run: Run, rows: pd.DataFrame) -> bytes:
+def _csv(run: Run, rows: Rows, places: npt.NDArray[np.intp]) -> bytes:
     columns = [c for c in run.columns if c not in ("offset", "size", "file")]
-    return (
-        rows[columns].map(harmless_cell).rename(columns=harmless_cell).to_csv(index=False).encode()
-    )
+    frame = rows.at(places, columns)
+    return frame.map(harmless_cell).rename(columns=harmless_cell).to_csv(index=False).encode()
 
 
 def _charts(run: Run) -> None:
@@ -301,17 +314,19 @@ def _render() -> None:
     scope = _rows_in_scope(run)
     _controls(run, scope)
     try:
-        rows = _select(run, scope)
+        selected = _selected(run, scope)
     except BoardError as error:
         st.error(plain(error, 400))
         return
-    if len(rows) == 0:
+    if len(scope) == 0 or (selected is not None and not selected.any()):
         st.info("No rollout passes the search and the filters.", icon=":material/filter_alt_off:")
         st.button("Clear search and filters", on_click=_clear)
     else:
-        _table(run, rows)
-    _below_table(run, rows, len(scope))
+        _table(run, scope, selected)
+    _below_table(run, scope, selected)
     _charts(run)
+    if _state.get("scope") == "step":
+        prepare(run)  # of "whole run" the order of the rollouts is what takes longest
 
 
 def _clear() -> None:

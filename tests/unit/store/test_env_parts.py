@@ -135,7 +135,7 @@ def test_what_is_kept_of_environments_is_what_their_rollouts_say(
     assert isinstance(found, EnvsRun)
     rows = rows_of(run, envs, split)
     expected = step_store.tidied(steps_table(rows, run.metrics), run.metrics)
-    pd.testing.assert_frame_equal(found.steps_with_quantiles, expected, rtol=1e-12)
+    pd.testing.assert_frame_equal(found.steps_with_quantiles(), expected, rtol=1e-12)
     assert found.counts == rows.groupby("step").size().to_dict()
     for kind, table in plain(run, rows, found.whole).items():
         own = found.part(kind, table.column_names)
@@ -208,7 +208,7 @@ def test_quantiles_of_several_environments_are_those_of_the_rollouts_that_are_sh
     ]
     assert between
     pd.testing.assert_frame_equal(
-        found.steps_with_quantiles[between], expected[between], check_exact=True
+        found.steps_with_quantiles()[between], expected[between], check_exact=True
     )
 
 
@@ -219,7 +219,7 @@ def test_narrowing_is_the_run_that_holds_these_rollouts_alone(tmp_path: Path) ->
         own = [row for row in rows if row.get("env") in envs]
         alone = run_in(tmp_path / envs[0] / str(len(envs)), own, OpenOptions())
         found = narrowed(whole, envs)
-        pd.testing.assert_frame_equal(found.steps_with_quantiles, alone.steps, rtol=1e-12)
+        pd.testing.assert_frame_equal(found.steps_with_quantiles(), alone.steps, rtol=1e-12)
         ours, theirs = run_groups(found), run_groups(alone)
         assert ours is not None
         assert theirs is not None

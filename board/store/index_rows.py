@@ -1,0 +1,170 @@
+"""Reads rows of an index: of some steps in their order, or at some places of the whole run."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false, reportAttributeAccessIssue=false
+# pyarrow ships without types, and makes its compute functions when it is imported.
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from board.store import part_rows, segments
+from board.store.found_repeats import FoundRepeats
+from board.store.manifest import FileState, Manifest
+from board.store.repeats import place_codes
+from board.store.row_order import in_order, numbered, order_if_other
+from board.store.segments import whole_numbers
+from board.store.storage import StepRange, Storage
+from board.store.superseded import Superseded
+from board.store.tally import IntArray
+
+ORDER: Final = ("step", "rank", "file", "line", segments.PART)
+"""Columns that say in which order rollouts are."""
+_AT_ONCE: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where the rollouts of a whole run stand. names: of segments; starts: [segments + 1] places of their
+    rows, one segment after the other. order: [rollouts] the place of each one's row; None: as they stand.
+    """
+
+    names: tuple[str, ...]
+    starts: IntArray
+    order: npt.NDArray[np.int32] | None
+
+    def stored(self, places: IntArray) -> IntArray:
+        """[n] where the rows of these rollouts stand. places: [n] among all rollouts."""
+        return places if self.order is None else self.order[places].astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexRows:
+    """The rows of the files of a run. number_of: the number in the run of each file's id. repeats: by id
+    of a file.
+    """
+
+    storage: Storage
+    manifest: Manifest
+    files: Sequence[FileState]
+    number_of: Mapping[int, int]
+    superseded: Superseded
+    repeats: Mapping[int, FoundRepeats]
+
+    def segments(self, steps: StepRange | None) -> list[str]:
+        """Names of the segments that have rows of these steps."""
+        return [
+            segment.name
+            for segment in self.manifest.all_segments
+            if (steps is None or (segment.low <= steps[1] and segment.high >= steps[0]))
+            and any(number in self.number_of for number in segment.files)
+        ]
+
+    def read(self, steps: StepRange | None, names: list[str] | None) -> pa.Table:
+        """Rows of these steps and more; names: of stored columns."""
+        held = self.segments(steps)
+        return segments.joined(part_rows.read_all(self.storage, held, names, steps))
+
+    def visible(
+        self, steps: StepRange | None, names: list[str] | None, superseded: bool = False
+    ) -> pa.Table:
+        """The rows in order, those that are joined to others among them; names: of stored columns."""
+        table = self.read(steps, names)
+        keep = self.kept(table, steps, superseded)
+        if not keep.all():
+            table = table.filter(pa.array(keep))
+        table = in_order(table, self.files, self.number_of)
+        # Rows taken from many chunks are copied one chunk after the other.
+        return table.combine_chunks()
+
+    def kept(
+        self, table: pa.Table, within: StepRange | None, superseded: bool = False
+    ) -> npt.NDArray[np.bool_]:
+        """[rows] which are shown; superseded: which are not, of the files of the run."""
+        steps = table.column("step").to_numpy()
+        keep = np.ones(len(steps), bool)
+        if within is not None:
+            keep &= (steps >= within[0]) & (steps <= within[1])
+        if self.shows_all:
+            return keep & (not superseded)
+        files = table.column("file").to_numpy()
+        known = np.zeros(max(int(files.max(initial=0)), *self.number_of, 0) + 1, bool)
+        known[list(self.number_of)] = True
+        hidden = self._hidden(table, steps, files)
+        return keep & known[files] & (hidden if superseded else ~hidden)
+
+    @property
+    def shows_all(self) -> bool:
+        """Whether every row of the index is one of a file of the run that stands for itself."""
+        known = self.number_of.keys() >= {n for s in self.manifest.all_segments for n in s.files}
+        return known and not (self.repeats or self.superseded.as_plain)
+
+    def _hidden(self, table: pa.Table, steps: IntArray, files: IntArray) -> npt.NDArray[np.bool_]:
+        hidden = self.superseded.rows(table, steps, files)
+        if self.repeats:
+            codes = place_codes(
+                table.column("line").to_numpy(), whole_numbers(table, segments.PART, 0)
+            )
+            for number, repeats in self.repeats.items():
+                own = np.flatnonzero(files == number)
+                hidden[own] |= np.isin(codes[own], repeats.codes)
+        return hidden
+
+    def layout(self) -> Layout:
+        """Where the rollouts of the whole run stand, those that are shown alone and in their order."""
+        names = self.segments(None)
+        files = {number for segment in self.manifest.all_segments for number in segment.files}
+        wanted = [name for name in ORDER if name != "file" or len(files) > 1]
+        tables = part_rows.read_all(self.storage, names, wanted)
+        starts = np.cumsum([0, *(table.num_rows for table in tables)])
+        table = segments.joined(tables)
+        if len(files) == 1:  # equal ones need not be read
+            held = [name for name in table.column_names if name != "file"]
+            one = pa.array(np.full(table.num_rows, next(iter(files))))
+            table = table.select(held).append_column("file", one)
+        keep = self.kept(table, None)
+        places = None if keep.all() else np.flatnonzero(keep)
+        if places is not None:
+            table = table.take(pa.array(places))
+        order = order_if_other(numbered(table, self.files, self.number_of))
+        if places is not None:
+            order = places if order is None else places[order]
+        return Layout(tuple(names), starts, None if order is None else order.astype(np.int32))
+
+    def column(self, layout: Layout, names: Sequence[str]) -> pa.Table:
+        """Stored columns of all rollouts in their order, `file` being the number in the run."""
+        table = segments.joined(part_rows.read_all(self.storage, layout.names, names))
+        if "file" in names:
+            table = numbered(table, self.files, self.number_of)
+        if layout.order is None:
+            return table
+        return table.combine_chunks().take(pa.array(layout.order))
+
+    def at(self, layout: Layout, places: IntArray, names: Sequence[str]) -> pa.Table:
+        """Stored columns of the rollouts at these places, [n], in their order, `file` among them;
+        segments without one of them are not read.
+        """
+        stand = layout.stored(places)
+        order = np.argsort(stand, kind="stable")
+        stand = stand[order]
+        cuts = np.searchsorted(stand, layout.starts)
+        held = [n for n in range(len(layout.names)) if cuts[n] < cuts[n + 1]]
+
+        def taken(number: int) -> pa.Table:
+            own = stand[cuts[number] : cuts[number + 1]] - layout.starts[number]
+            return self.storage.take(layout.names[number], [*names], own)
+
+        with ThreadPoolExecutor(_AT_ONCE) as threads:
+            table = segments.joined(threads.map(taken, held))
+        back = np.empty(len(order), np.int64)
+        back[order] = np.arange(len(order))
+        if "file" in names:
+            table = numbered(table, self.files, self.number_of)
+        return table.combine_chunks().take(pa.array(back))
