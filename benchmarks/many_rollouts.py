@@ -1,15 +1,19 @@
 """How an index of very many rollouts opens: what each page asks of it, and sorting the whole table.
 
-    python benchmarks/many_rollouts.py [--rollouts 1000000 5000000] [--repeats 5]
+    python benchmarks/many_rollouts.py [--rollouts 1000000 5000000] [--repeats 5] [--index FOLDER]
+                                       [--parts whole sort envs splits many distinct] [--pages TEXT ...]
                                        [--tokens]
 
 The index is generated, without a log: what is measured is everything after the reading. Each repeat is a
 process of its own that has imported everything; first: the run is opened as well; later: it is open, and
 nothing of the page is kept. Narrowed to environments: the narrowing is part of the page's time. Pages
-about prompts are measured of a second index as well, in which no prompt comes twice; those narrowed to a
-split and environments of a third one, and others of a fourth one, of 64 environments. --tokens: also what
-reads token arrays, from a generated log: lists of a step of 512 rollouts x 4,096 tokens (diagnose.py),
-and one rollout of 8,000 tokens x 12 arrays.
+about prompts are measured of a second index as well, in which no prompt comes twice (distinct); those
+narrowed to a split and environments of a third one (splits), and others of a fourth one, of 64
+environments (many). sort: the table of the whole run, sorted by one column after the other, each time in
+a run that was opened and of which nothing was read, and again where the order of its rollouts is known.
+--index keeps the indexes there and uses them again; --parts and --pages (those with one of these texts
+in their names) measure some alone. --tokens: also what reads token arrays, from a generated log: lists of
+a step of 512 rollouts x 4,096 tokens (diagnose.py), and one rollout of 8,000 tokens x 12 arrays.
 """
 
 from __future__ import annotations
@@ -24,126 +28,47 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
 import numpy as np
-import pyarrow as pa
 
 sys.path[:0] = [str(Path(__file__).parents[1])]
 
+from many_rollouts_index import make, opened  # noqa: E402
+
 from board.core.groups import pass_at_k_by_step  # noqa: E402
-from board.store import step_store  # noqa: E402
-from board.store.batch import put_rows, tallies_of  # noqa: E402
-from board.store.discovery import RunInfo, discover  # noqa: E402
+from board.store.discovery import discover  # noqa: E402
 from board.store.env_table import table_of_step  # noqa: E402
 from board.store.expressed import own_steps, rows_where  # noqa: E402
 from board.store.findings import diagnose  # noqa: E402
 from board.store.groups import environment_curves, step_grid  # noqa: E402
-from board.store.log_file import LogFile  # noqa: E402
-from board.store.manifest import FileState, Manifest  # noqa: E402
 from board.store.narrowed import narrowed, of_split  # noqa: E402
 from board.store.rollout import open_rollout  # noqa: E402
-from board.store.run import Run, indexed_run, open_run  # noqa: E402
+from board.store.run import Run, open_run  # noqa: E402
 from board.store.run_groups import run_groups  # noqa: E402
 from board.store.run_prompts import run_prompts, shared_prompts  # noqa: E402
-from board.store.storage import FolderStorage  # noqa: E402
-from board.store.table import Filter, filtered, order_by, ordered  # noqa: E402
+from board.store.table import Filter, filtered, ordered, places_by  # noqa: E402
+from board.store.whole_run import Rows, rows_of_run  # noqa: E402
 
-LINE_BYTES: Final = 1000
-_EACH: Final = 16_384
-_A_STEP: Final = 1024
-_A_GROUP: Final = 8
-_PROMPTS: Final = 20_000
 _SORTED: Final = 1_000_000
-_TEXT: Final = "So we add the ones, carry the ten and get forty-two, which is what was asked for. "
 _METRICS: Final = ("reward", "response_tokens", "k3_mean", "entropy_mean")
+_SHOWN: Final = (
+    *("step", "index", "reward", "rewards.correct", "rewards.format", "advantage", "k3_mean"),
+    *("entropy_mean", "response_tokens", "response"),
+)
+"""Columns of the table as it stands."""
 _WHERE: Final = "reward < 0.5 and k3_mean > 0.1"
 
-_NO_LOG: Final = FileState(0, "x.jsonl", "native", size=1, consumed=1)
+_SORTED_BY: Final = (
+    *((name, "") for name in ("index", "reward", "k3_mean", "response_tokens")),
+    *((name, "") for name in ("env", "group_id", "rollout_id", "prompt", "response")),
+    ("k3_mean", _WHERE),
+)
 
 Timing = tuple[float, float]
 """Milliseconds on the clock, and of CPU."""
-
-
-def make(
-    folder: Path,
-    rollouts: int,
-    *,
-    distinct: bool = False,
-    with_splits: bool = False,
-    envs: int = 5,
-    key: str = "generated",
-    state: FileState = _NO_LOG,
-) -> None:
-    """Writes the index of a run of so many rollouts, 1,024 a step in groups of 8, of 20,000 prompts.
-
-    with_splits: a quarter of the groups of every step is of evaluations. envs: so many environments, each
-    with every so many of the groups.
-    key, state: of the index and of the log's one file, where the log is there.
-    """
-    storage = FolderStorage(folder)
-    rng = np.random.default_rng(0)
-    segments = []
-    for first in range(0, rollouts, _EACH):
-        numbers = np.arange(first, min(first + _EACH, rollouts))
-        table = _rows(numbers, rng, distinct=distinct, envs=envs)
-        if with_splits:
-            names = ["eval" if n // _A_GROUP % 4 == 3 else "train" for n in numbers.tolist()]
-            table = table.append_column("split", pa.array(names))
-        tallies = dict(state.tallies)
-        for rank, tally in tallies_of(table).items():
-            if rank in tallies:
-                tallies[rank].merge(tally)
-            else:
-                tallies[rank] = tally
-        state = replace(state, tallies=tallies)
-        segments.append(put_rows(storage, table))
-    steps = frozenset(range(-(-rollouts // _A_STEP)))
-    manifest = Manifest(key, 1, (state,), tuple(segments), stale=steps, total=state.size)
-    storage.commit(step_store.refreshed(storage, manifest, ["x.jsonl"]))
-
-
-def _rows(numbers: np.ndarray, rng: np.random.Generator, *, distinct: bool, envs: int) -> pa.Table:
-    count = len(numbers)
-    groups = numbers // _A_GROUP
-    prompts = numbers if distinct else groups * 7919 % _PROMPTS
-    reward = (rng.random(count) < 0.4).astype(float)
-    return pa.table(
-        {
-            "step": numbers // _A_STEP,
-            "line": numbers + 1,
-            "offset": numbers * LINE_BYTES,
-            "size": np.full(count, LINE_BYTES),
-            "file": np.zeros(count, np.int64),
-            "rank": numbers % _A_STEP // 128,
-            "response_tokens": rng.integers(1, 8000, count),
-            "prompt_tokens": prompts % 400 + 20,
-            "reward": reward,
-            "is_truncated": (rng.random(count) < 0.05).astype(float),
-            "timestamp": numbers * 0.1,
-            "number:rewards.correct": reward,
-            "number:rewards.format": rng.random(count),
-            **{
-                name: rng.normal(size=count)
-                for name in ("advantage", "k1_mean", "k3_mean", "entropy_mean")
-            },
-            "env": [f"env {number % envs}" for number in groups.tolist()],
-            "group_id": [f"g{number}" for number in groups.tolist()],
-            "rollout_id": [f"r{number}" for number in numbers.tolist()],
-            "prompt": [f"{number} {_TEXT}" for number in prompts.tolist()],
-            "response": [f"{_TEXT * 2}{number}" for number in rng.permutation(numbers).tolist()],
-        }
-    )
-
-
-def opened(folder: Path) -> Run:
-    """The run of a generated index."""
-    file = LogFile(folder / "x.jsonl", "native", 1, 0, 0)
-    info = RunInfo("generated", folder, (file,), (), folder)
-    return indexed_run(FolderStorage(folder), info)
 
 
 def _overview(run: Run) -> None:
@@ -243,7 +168,7 @@ def _total(run: Run) -> None:
 
 
 def _with_quantiles(run: Run) -> None:
-    run.steps_with_quantiles["reward_q95"].mean()
+    run.steps_with_quantiles(["reward"])["reward_q95"].mean()
 
 
 _CONTROLS: Final[dict[str, Callable[[Run], None]]] = {
@@ -293,6 +218,7 @@ _OF_MANY: Final = {
     **_pages_of("ten of 64", range(10)),
 }
 PAGES: Final = _OF_ALL | _CONTROLS | _OF_ENVS | _OF_SPLIT | _OF_MANY
+_PARTS: Final = ("whole", "sort", "envs", "splits", "many", "distinct")
 _OF_PROMPTS: Final = ("Prompts", "Compare, prompts of two runs")
 
 
@@ -303,7 +229,7 @@ def _ms(work: Callable[[], object]) -> tuple[float, float]:
     return (time.perf_counter() - wall) * 1e3, (time.process_time() - cpu) * 1e3
 
 
-def measure(folder: Path, pages: Sequence[str], *, sort: bool) -> dict[str, Timing]:
+def measure(folder: Path, pages: Sequence[str]) -> dict[str, Timing]:
     """Milliseconds in this process, and MB."""
     found: dict[str, Timing] = {}
     for page in pages:
@@ -311,21 +237,31 @@ def measure(folder: Path, pages: Sequence[str], *, sort: bool) -> dict[str, Timi
         found[f"{page}, first"] = _ms(lambda work=work, run=run: work(_kept(run, opened(folder))))
         found[f"{page}, later"] = _ms(lambda work=work, run=run: work(run[0]))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
-    found["all of these, peak MB"] = (peak, 0)
-    if sort:
-        run = [opened(folder)]
-        found["the whole table, once"] = _ms(lambda: run[0].rollouts)
-        rows = run[0].rollouts
-        for column in ("reward", "response_tokens", "group_id", "rollout_id", "response"):
-            sorting = f"then sorted by {column}, the first 2,000"
-            found[sorting] = _ms(lambda c=column: ordered(rows, c, descending=True, limit=2000))
-        for column in ("reward", "group_id", "prompt", "response"):
-            values = rows[column]
-            found[f"order of all by {column}"] = _ms(lambda v=values: order_by(v))
-        found[f"those with {_WHERE}"] = _ms(lambda: rows_where(rows, _WHERE))
-        bounds = Filter(bounds={"k3_mean": (-1.0, 1.0)})
-        found["those in a range"] = _ms(lambda: filtered(rows, bounds))
+    return found | {"all of these, peak MB": (peak, 0)}
+
+
+def sorting(folder: Path) -> dict[str, Timing]:
+    """Milliseconds until the first 2,000 rollouts of the whole run are there, sorted."""
+    found: dict[str, Timing] = {}
+    for column, where in _SORTED_BY:
+        run = opened(folder)
+        title = f"sorted by {column}{f', those with {where}' if where else ''}"
+        found[f"{title}, first"] = _ms(
+            lambda run=run, by=column, only=where: _shown(rows_of_run(run), by, only)
+        )
+        rows = rows_of_run(run)
+        found[f"{title}, the order of rollouts known"] = _ms(
+            lambda rows=rows, by=column, only=where: _shown(rows, by, only)
+        )
+    run = opened(folder)
+    found["the whole table, as for a CSV"] = _ms(lambda: run.rollouts)
     return found
+
+
+def _shown(rows: Rows, column: str, where: str) -> None:
+    among = rows_where(rows, where) if where else None
+    places = places_by(rows, column, among, descending=True, limit=2000)
+    rows.at(places, _SHOWN)
 
 
 def _kept(kept: list[Run], run: Run) -> Run:
@@ -360,14 +296,51 @@ def _apart(*arguments: str) -> dict[str, Timing]:
     return json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
 
 
-def _measured(
-    folder: Path, rollouts: int, repeats: int, options: list[str], **kind: Any
-) -> list[dict[str, Timing]]:
-    """kind: as `make` takes it."""
+def _index_of(folder: Path, rollouts: int, **kind: Any) -> Path:
+    """The folder with the index, made where there is none. kind: as `make` takes it."""
     if not (folder / "manifest.json").exists():
         folder.mkdir(parents=True)
         make(folder, rollouts, **kind)
-    return [_apart("--folder", str(folder), *options) for _ in range(repeats)]
+    return folder
+
+
+def _parts(root: Path, rollouts: int) -> dict[str, tuple[str, Path, dict[str, Any], list[str]]]:
+    """By name a title, the folder of its index, how that is made, and the pages."""
+    whole, title = root / f"{rollouts}", f"{rollouts:,} rollouts"
+    distinct = root / f"{rollouts} distinct"
+    splits = root / f"{rollouts} of two splits"
+    many = root / f"{rollouts} of 64 environments"
+    return {
+        "whole": (title, whole, {}, [*_OF_ALL, *_CONTROLS]),
+        "sort": (f"{title}, the whole table", whole, {}, []),
+        "envs": (f"{title} of five environments", whole, {}, [*_OF_ENVS]),
+        "splits": (
+            f"{title}, a quarter of evaluations",
+            splits,
+            {"with_splits": True},
+            [*_OF_SPLIT],
+        ),
+        "many": (f"{title} of 64 environments", many, {"envs": 64}, [*_OF_MANY]),
+        "distinct": (
+            f"{title}, no prompt twice",
+            distinct,
+            {"distinct": True},
+            [*_OF_PROMPTS],
+        ),
+    }
+
+
+def _measure_parts(root: Path, rollouts: int, args: argparse.Namespace) -> None:
+    for name, (title, folder, kind, pages) in _parts(root, rollouts).items():
+        wanted = [p for p in pages if not args.pages or any(text in p for text in args.pages)]
+        if name not in args.parts or (name == "sort" and args.pages) or (pages and not wanted):
+            continue
+        if name == "sort" and rollouts > _SORTED:
+            continue
+        options = ["--sort"] if name == "sort" else ["--pages", *wanted]
+        _index_of(folder, rollouts, **kind)
+        results = [_apart("--folder", str(folder), *options) for _ in range(args.repeats)]
+        _print(title, results)
 
 
 def _print(title: str, results: list[dict[str, Timing]]) -> None:
@@ -384,40 +357,29 @@ def main() -> None:
     parser.add_argument("--rollouts", type=int, nargs="+", default=[1_000_000, 5_000_000])
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--tokens", action="store_true")
-    parser.add_argument("--index", type=Path, help="a folder for the index, kept and used again")
+    parser.add_argument("--index", type=Path, help="a folder for the indexes, kept and used again")
+    parser.add_argument("--parts", nargs="+", default=_PARTS, choices=_PARTS)
+    parser.add_argument("--pages", nargs="+", default=[], help="pages with one of these texts")
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--sort", action="store_true", help=argparse.SUPPRESS)
-    pages = [*_OF_ALL, *_CONTROLS, *_OF_ENVS]
-    parser.add_argument("--pages", nargs="+", default=pages, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.folder:
-        if args.tokens:
-            print(json.dumps(tokens(args.folder)))
-        else:
-            print(json.dumps(measure(args.folder, args.pages, sort=args.sort)))
+        print(json.dumps(_in_this_process(args)))
         return
     print(f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}")
     with tempfile.TemporaryDirectory() as temporary:
         for rollouts in args.rollouts:
-            folder = (args.index or Path(temporary)) / f"{rollouts}"
-            sort = ["--sort"] if rollouts <= _SORTED else []
-            _print(f"{rollouts:,} rollouts", _measured(folder, rollouts, args.repeats, sort))
-            distinct = folder.with_name(f"{rollouts} distinct")
-            some = ["--pages", *_OF_PROMPTS]
-            results = _measured(distinct, rollouts, args.repeats, some, distinct=True)
-            _print(f"{rollouts:,} rollouts, no prompt twice", results)
-            both = folder.with_name(f"{rollouts} of two splits")
-            some = ["--pages", *_OF_SPLIT]
-            results = _measured(both, rollouts, args.repeats, some, with_splits=True)
-            _print(f"{rollouts:,} rollouts, a quarter of evaluations", results)
-            many = folder.with_name(f"{rollouts} of 64 environments")
-            some = ["--pages", *_OF_MANY]
-            results = _measured(many, rollouts, args.repeats, some, envs=64)
-            _print(f"{rollouts:,} rollouts of 64 environments", results)
+            _measure_parts(args.index or Path(temporary), rollouts, args)
         if args.tokens:
             folder = Path(temporary, "tokens")
             folder.mkdir()
             _print("token arrays", [_apart("--folder", str(folder), "--tokens")])
+
+
+def _in_this_process(args: argparse.Namespace) -> dict[str, Timing]:
+    if args.tokens:
+        return tokens(args.folder)
+    return sorting(args.folder) if args.sort else measure(args.folder, args.pages)
 
 
 if __name__ == "__main__":

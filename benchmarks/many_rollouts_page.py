@@ -26,7 +26,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from many_rollouts import LINE_BYTES, make
+from many_rollouts_index import LINE_BYTES, make
 from page_open import WARMING
 from page_open import opened as open_page
 from playwright.sync_api import Browser, Page, Playwright, sync_playwright
