@@ -27,8 +27,9 @@ class Apart:
     d_mean: nats. forward_k1, forward_k3: KL(first‖second): -d; r - 1 - d. reverse_k1, reverse_k3:
     KL(second‖first), importance-weighted since the first drew the tokens: r d; r d - r + 1. flipped_k3:
     exp(-d) - 1 + d, NeMo-RL's policy_kl_error. multiplicative: mean exp|d|, NeMo-RL's
-    token_mult_prob_error. chi2: mean r² - 1, verl's rollout_corr/chi2_token; being an estimate it may be
-    below 0. ess: (Σr)² / (n Σr²), the share of tokens that weights by r leave effective, 0 to 1; verl's
+    token_mult_prob_error. chi2: mean r² - 1, verl's rollout_corr/chi2_token; the mean r of a sample need
+    not be 1, so that it may be below 0: with r divided by its mean it is 1/ess - 1, at least 0. ess:
+    (Σr)² / (n Σr²), the share of tokens that weights by r leave effective, 0 to 1; verl's
     rollout_is_eff_sample_size is that of its weights as truncated. verl and NeMo-RL compare the sampler
     with the trainer before its updates, which is the engine's part of a Decomposition; prime-rl with the
     trainer as it is, the total. Log-ratios are clamped to ±80 here, to ±20 in verl.

@@ -50,7 +50,11 @@ _FIELDS: Final = {
         "NeMo-RL policy_kl_error",
         "exp(-d) - 1 + d, nats: NeMo-RL policy_kl_error",
     ),
-    "chi2": ("χ²", "mean r² - 1, an estimate that may be below 0: verl rollout_corr/chi2_token"),
+    "chi2": (
+        "χ²",
+        "mean r² - 1: verl rollout_corr/chi2_token. Of a sample, whose mean r need not be 1, it may be "
+        "below 0; with r divided by its mean it is 1/ESS - 1, which never is",
+    ),
     "ess": ("ESS", "(Σr)² / (n Σr²), share of tokens that stay effective; verl truncates r first"),
     "d_largest": ("largest |d|", "nats"),
 }

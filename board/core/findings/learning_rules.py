@@ -81,9 +81,8 @@ def zero_gradient(facts: Facts, limits: Limits) -> Iterator[Finding]:
         severity: Severity = "severe" if value >= limits["severe"] and is_whole else "warning"
         step = int(found.steps[stretch.worst])
         first = onset(found.zero_std, limits["warning"], stretch.first, steps)
-        equal = _equal_groups(
-            facts, int(found.steps[worst_of(found.zero_std, stretch.worst, steps)])
-        )
+        most = int(found.steps[worst_of(found.zero_std, stretch.worst, steps)])
+        equal = _equal_groups(facts, most)
         right, wrong = (
             float(trailing_mean(part, steps)[stretch.worst])
             for part in (found.all_right, found.all_wrong)
@@ -92,8 +91,8 @@ def zero_gradient(facts: Facts, limits: Limits) -> Iterator[Finding]:
             f"In {window_words(steps, step)}, {value:.0%} of the groups have equal rewards throughout "
             f"({right:.0%} all right, {wrong:.0%} all wrong): {found.effective[stretch.worst]} of "
             f"{found.rollouts[stretch.worst]} rollouts of step {step} give a gradient. "
-            "Prompts may be too "
-            "easy or too hard, or the reward may have lost its grading."
+            f"{f'Step {most} has most such groups. ' if most != step else ''}"
+            "Prompts may be too easy or too hard, or the reward may have lost its grading."
         )
         yield Finding(
             "zero_gradient",

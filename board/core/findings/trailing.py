@@ -124,8 +124,8 @@ def window_words(steps: int, step: int) -> str:
 
 
 def worst_of(values: FloatArray, place: int, steps: int) -> int:
-    """Of the last `steps` places up to `place`, the one of the largest value: a mean over them has none
-    to look at.
+    """Of the last `steps` places up to `place`, the one of the largest value, and of equal ones the one
+    nearest to `place`: a mean over them has none to look at.
     """
-    first = max(place - steps + 1, 0)
-    return first + int(np.argmax(np.nan_to_num(values[first : place + 1], nan=-np.inf)))
+    window = values[max(place - steps + 1, 0) : place + 1]
+    return place - int(np.argmax(np.nan_to_num(window[::-1], nan=-np.inf)))

@@ -57,3 +57,4 @@ def test_without_a_place_beyond_the_bound_the_onset_is_where_the_mean_shows_it()
 
 def test_the_worst_place_of_a_mean_is_among_those_it_is_of() -> None:
     assert worst_of(np.array([9.0, 1.0, NAN, 3.0, 2.0]), 4, 4) == 3
+    assert worst_of(np.array([9.0, 3.0, 1.0, 3.0, 3.0]), 4, 4) == 4
