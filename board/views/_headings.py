@@ -78,4 +78,5 @@ def number_column(name: str, values: pd.Series[Any]) -> Any:
 
 def without_empty(frame: pd.DataFrame) -> pd.DataFrame:
     """The columns in which at least one row says something: missing values and empty texts do not."""
-    return frame.loc[:, [bool((frame[name].notna() & (frame[name] != "")).any()) for name in frame]]
+    named = frame.notna() & frame.map(lambda value: not isinstance(value, str) or value != "")
+    return frame.loc[:, named.any()]

@@ -111,21 +111,18 @@ def test_a_rollout_of_messages_alone_shows_what_was_said(open_app: OpenApp, tmp_
 
 ODD = {
     "rewards around 1e5": [{"reward": 1e5 + i} for i in range(20)],
-    "null reward": [{"reward": None}, {"reward": 1.0}],
     "NaN and Infinity": [{"reward": float("nan"), "logprobs": [float("inf"), -1.0]}],
-    "short token_rewards": [{"token_rewards": [0.5]}],
-    "one row without ref_logprobs": [{"ref_logprobs": None}, {}],
-    "null logprob": [{"logprobs": [None, -1.0]}],
-    "one row without ground_truth": [{"ground_truth": "4"}, {}],
-    "a row without tokens": [{"response_tokens": None}, {}],
     "one rollout": [{}],
     "negative steps": [{"step": -5}, {"step": -1}],
-    "numbers as text": [{"reward": "0.5"}, {"reward": "yes"}],
-    "prompts of numbers": [{"prompt": 4}],
-    "columns of mixed types": [{"extra": 1}, {"extra": "x"}, {"extra": [1, {}]}, {"extra": None}],
     "huge numbers": [{"reward": 1e200, "extra": 10**300}, {"reward": -1e200}],
-    "text around a step": [{"step": "step_2"}],
+    "text around a step, prompts of numbers": [{"step": "step_2", "prompt": 4}],
     "no measured number": [{"reward": None, "logprobs": None, "ref_logprobs": None}],
+    "each row in its own way": [
+        *({}, {"reward": None}, {"token_rewards": [0.5]}, {"ref_logprobs": None}),
+        *({"logprobs": [None, -1.0]}, {"ground_truth": "4"}, {"response_tokens": None}),
+        *({"reward": "0.5"}, {"reward": "yes"}, {"extra": 1}, {"extra": "x"}),
+        *({"extra": [1, {}]}, {"extra": None}),
+    ],
 }
 
 
