@@ -1,11 +1,12 @@
 """How soon 1 MB that a training writes is on a page that follows it, and what that costs the server.
 
-    python benchmarks/follow_page.py [--megabytes 50 500] [--repeats 7]
+    python benchmarks/follow_page.py [--megabytes 50 500] [--repeats 7] [--folder FOLDER]
 
 For each size: generates a run (200 string tokens a rollout, two ranks), opens its Overview with Live on
 and appends about 1 MB, a new step, at different times of the polling period. The time is from the last
 byte to when the page tells of the new rollouts, and to when it has come to rest; with it the CPU time
-of the server, less what it takes when nothing is new. Needs the extra `test` and a Chromium.
+of the server, less what it takes when nothing is new, which is told beside it. --folder: where runs are
+made, kept and used again, with what was appended. Needs the extra `test` and a Chromium.
 """
 
 from __future__ import annotations
@@ -68,8 +69,10 @@ def _cpu(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / _TICKS
 
 
-def follow(page: Page, pid: int, folder: Path, repeats: int) -> list[Look]:
-    """What became of each append; the first one, which fills caches, is left out."""
+def follow(page: Page, pid: int, folder: Path, repeats: int) -> tuple[list[Look], float]:
+    """What became of each append; the first one, which fills caches, is left out. With it the seconds of
+    CPU that the server takes in a second in which nothing is new.
+    """
     run = Follower(persist=True).run(discover(folder).runs[0])
     shown, looks = run.rollout_count, list[Look]()
     idle, began = _cpu(pid), time.perf_counter()
@@ -86,24 +89,28 @@ def follow(page: Page, pid: int, folder: Path, repeats: int) -> list[Look]:
         settle(page)
         took = time.perf_counter() - began
         looks.append(Look(told, took - QUIET_MS / 1000, _cpu(pid) - before - rate * took))
-    return looks[1:]
+    return looks[1:], rate
 
 
-def measure(chromium: str, megabytes: int, repeats: int) -> list[Look]:
-    """The looks of a run of that size."""
+def measure(
+    chromium: str, megabytes: int, repeats: int, kept: Path | None
+) -> tuple[list[Look], float]:
+    """The looks of a run of that size, and what the server takes when nothing is new."""
     with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(temporary, "run")
-        write_run(folder, megabytes)
+        root = Path(temporary) if kept is None else kept / str(megabytes)
+        folder = root / "run"
+        if not folder.exists():
+            write_run(folder, megabytes)
         Follower(persist=True).run(discover(folder).runs[0])
-        with server_on(Path(temporary)) as (address, pid), sync_playwright() as playwright:
+        with server_on(root) as (address, pid), sync_playwright() as playwright:
             browser = playwright.chromium.launch(
                 executable_path=chromium, args=["--no-sandbox", "--disable-gpu"]
             )
             page = browser.new_page(viewport={"width": 1440, "height": 900})
             open_page(page, address, "overview", "run&live=1")
-            looks = follow(page, pid, folder, repeats)
+            found = follow(page, pid, folder, repeats)
             browser.close()
-    return looks
+    return found
 
 
 def main() -> None:
@@ -111,18 +118,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--megabytes", type=int, nargs="+", default=[50, 500])
     parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument(
+        "--folder", type=Path, help="keeps the runs, and takes those that are there"
+    )
     args = parser.parse_args()
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
     if chromium is None:
         raise SystemExit("no Chromium found")
     print(f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}")
-    print("medians (largest)\n\n| MB | told after, s | at rest after, s | CPU of the server, s |")
-    print("|---|---|---|---|")
+    print(
+        "medians (largest)\n\n| MB | told after, s | at rest after, s | server CPU, s | idle, s/s |"
+    )
+    print("|---|---|---|---|---|")
     for megabytes in args.megabytes:
-        looks = measure(chromium, megabytes, args.repeats)
+        looks, idle = measure(chromium, megabytes, args.repeats, args.folder)
         sides = zip(*((look.told, look.settled, look.cpu) for look in looks), strict=True)
         told = " | ".join(f"{median(values):.2f} ({max(values):.2f})" for values in sides)
-        print(f"| {megabytes} | {told} |", flush=True)
+        print(f"| {megabytes} | {told} | {idle:.3f} |", flush=True)
 
 
 if __name__ == "__main__":
