@@ -35,7 +35,6 @@ from board.store.groups import environment_curves
 from board.store.narrowed import NarrowedRun
 from board.store.run import Run
 from board.store.run_groups import fit_columns, fit_from, groups_of_run, places_of
-from board.store.step_parts import numbers
 from board.store.step_tokens import COLUMNS, ReadTokens, StepReader
 from board.store.stored_rows import StoredRows
 
@@ -347,7 +346,7 @@ class _Numbers(Mapping[str, FloatArray]):
         if name not in self._names:
             raise KeyError(name)
         if name not in self._made:
-            self._made[name] = numbers(self._rows.frame((name,)), name)
+            self._made[name] = self._rows.numbers(name)
         return self._made[name]
 
     def __contains__(self, name: object) -> bool:

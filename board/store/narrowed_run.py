@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from board.store import splits, step_parts
 from board.store.merged_envs import OF_GROUPS
@@ -114,7 +115,24 @@ class NarrowedRun(Run):
         rows = self.whole.stored_rows(step, self._with(columns), wanted)
         if self.only or self.column not in self.whole.columns:
             return rows
-        return rows.only(self.holds(rows.frame((self.column,))[self.column]))
+        return rows.only(self.held_of(rows.table))
+
+    def held_of(self, table: pa.Table) -> npt.NDArray[np.bool_]:
+        """[rows] as `holds`, by rows as they are stored: few texts differ, and each is looked at once."""
+        if self.column not in table.column_names:
+            return np.full(table.num_rows, self._holds_text(None))
+        encoded = pc.dictionary_encode(table.column(self.column))
+        encoded = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
+        each = np.array(
+            [self._holds_text(text) for text in (*encoded.dictionary.to_pylist(), None)]
+        )
+        return each[encoded.indices.fill_null(len(each) - 1).to_numpy()]
+
+    def _holds_text(self, text: str | None) -> bool:
+        known = self._loaded.held
+        if text not in known:
+            known[text] = bool(self.holds(pd.Series([text], dtype="str").astype("category"))[0])
+        return known[text]
 
     def _with(self, columns: Sequence[str]) -> tuple[str, ...]:
         return (*dict.fromkeys((*columns, self.column)),)

@@ -61,6 +61,7 @@ class _Loaded:
     parts: dict[str, pa.Table | None] | None = None
     picked: dict[str, Picked] = field(default_factory=dict[str, Picked])
     steps: pd.DataFrame | None = None
+    held: dict[str | None, bool] = field(default_factory=dict[str | None, bool])
     with_quantiles: set[str] = field(default_factory=set[str])
 
 

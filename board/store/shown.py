@@ -102,6 +102,8 @@ class Shown:
         """By step how many ranks write it, of the newest launch that does; steps of launches that do
         not say so are absent.
         """
+        if not any(attempt.world_size for attempt in self.attempts):
+            return {}
         order = {attempt.name: number for number, attempt in enumerate(self.attempts)}
         newest: dict[int, int] = {}
         for (_, steps), name in zip(self.counts_by_file(), self.attempt_of, strict=True):

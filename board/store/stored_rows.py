@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from board.store import segments
 from board.store.segments import Column
 from board.store.shown_columns import GAP
+from board.store.step_parts import numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,19 @@ class StoredRows:
             held = pc.is_in(found.table.column(column), pa.array(texts, pa.string()))
             found = found.only(held.to_numpy())
         return found
+
+    def numbers(self, name: str) -> npt.NDArray[np.float64]:
+        """[rows] a column as numbers, NaN where it has none or is not there.
+
+        A frame of it would take longer to make than the column to read.
+        """
+        column = next((column for column in self.columns if column.name == name), None)
+        if column is not None and not column.texts and name in self.table.column_names:
+            return self.table.column(name).cast(pa.float64()).to_numpy()
+        stored = f"{segments.NUMBER}{name}"
+        if column is not None and not column.texts and stored in self.table.column_names:
+            return self.table.column(stored).to_numpy()
+        return numbers(self.frame((name,)), name)
 
     def frame(self, names: Collection[str] | None = None) -> pd.DataFrame:
         """Columns of the run by their names, derived ones too; None: all. Those that the table lacks are

@@ -19,7 +19,6 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from board.errors import UnreadableError
 from board.store import segments
@@ -204,10 +203,7 @@ class RunRows:
         return None if own is None else np.flatnonzero(own)
 
     def _of_layer(self, layer: NarrowedRun) -> npt.NDArray[np.bool_]:
-        """[all rollouts] which one narrowing leaves: its column holds few texts, each looked at once."""
+        """[all rollouts] which one narrowing leaves."""
         if layer.column not in layer.whole.columns:
             return np.zeros(int(self._sizes.sum()), bool)
-        encoded = pc.dictionary_encode(self._table(layer.column).column(layer.column))
-        encoded = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
-        texts = pd.Series([*encoded.dictionary.to_pylist(), None], dtype="str").astype("category")
-        return layer.holds(texts)[encoded.indices.fill_null(len(texts) - 1).to_numpy()]
+        return layer.held_of(self._table(layer.column))

@@ -46,9 +46,16 @@ def baselines(
 
 
 def _baseline(window: list[float]) -> Baseline:
-    middle = median(window)
-    spread = MAD_TO_STD * median([abs(value - middle) for value in window])
-    return Baseline(middle, spread, max(window))
+    ordered = sorted(window)
+    middle = _middle(ordered)
+    spread = MAD_TO_STD * _middle(sorted([abs(value - middle) for value in ordered]))
+    return Baseline(middle, spread, ordered[-1])
+
+
+def _middle(ordered: list[float]) -> float:
+    """The median of values in ascending order."""
+    half = len(ordered) // 2
+    return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
 
 
 def trailing_mean(values: FloatArray, steps: int) -> FloatArray:
