@@ -8,7 +8,10 @@ from __future__ import annotations
 import subprocess
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
 
 import pandas as pd
 import streamlit as st
@@ -23,6 +26,7 @@ from board.store import rollout as opening
 from board.store.builder import start
 from board.store.discovery import Discovery, Location, RunInfo
 from board.store.narrowed import NarrowedRun
+from board.store.own_thresholds import OwnThresholds
 from board.store.rollout import LOCATED, OpenRollout, open_rollout, search
 from board.store.run import Follower, OpenOptions, Run
 from board.store.spans import StepReading, StepSpans
@@ -30,6 +34,13 @@ from board.store.tokenizers import load_vocabulary
 from board.store.whole_run import Rows, rows_of_run
 from board.views._text import plain, size
 
+KEYS: Final[dict[str | type, Callable[[Any], Any]]] = {
+    OpenOptions: repr,
+    CurveOptions: repr,
+    OwnThresholds: repr,
+    type(Path()): str,
+}
+"""What stands for these in the key of a cache: Streamlit takes them apart field by field at each call."""
 _SHOW_PROGRESS_BYTES = 8 << 20
 """Less is read before a progress bar could be seen."""
 _PROGRESS_SECONDS = 0.2
@@ -38,7 +49,7 @@ _APART_BYTES = 256 << 20
 """More is read by a process of its own, while the page shows what there is."""
 
 
-@st.cache_resource(ttl=5, max_entries=16, show_spinner=False)
+@st.cache_resource(ttl=5, max_entries=16, show_spinner=False, hash_funcs=KEYS)
 def discovered(root: str) -> Discovery:
     """The runs under a folder, looked for at most every 5 seconds. Raises BoardError."""
     return discovery.discover(discovery.location_of(root))
@@ -62,7 +73,7 @@ class _Slot:
         return self.builder is not None and self.builder.poll() is None
 
 
-@st.cache_resource(max_entries=16, show_spinner=False)
+@st.cache_resource(max_entries=16, show_spinner=False, hash_funcs=KEYS)
 def _slot(path: Location, only: str, options: OpenOptions) -> _Slot:
     """The slot of a run; filled outside, since progress can't be drawn in here."""
     return _Slot(Follower(options))
@@ -87,7 +98,7 @@ def is_at_hand(info: RunInfo, options: OpenOptions) -> bool:
     return _slot(info.path, info.part, options).follower.unread(info) < _SHOW_PROGRESS_BYTES
 
 
-@st.cache_resource(max_entries=16, show_spinner=False)
+@st.cache_resource(max_entries=16, show_spinner=False, hash_funcs=KEYS)
 def _environments(version: str, path: Location, options: OpenOptions, _run: Run) -> tuple[str, ...]:
     kept = _run.part("envs", ("step", "env")) if "env" in _run.columns else None
     names = () if kept is None else kept.column("env").unique().to_pylist()
@@ -99,7 +110,7 @@ def environments(of: Run) -> tuple[str, ...]:
     return _environments(of.version, of.info.path, of.options, of)
 
 
-@st.cache_resource(max_entries=16, show_spinner=False)
+@st.cache_resource(max_entries=16, show_spinner=False, hash_funcs=KEYS)
 def _splits(version: str, path: Location, options: OpenOptions, _run: Run) -> dict[str, int]:
     return {name: sum(of.values()) for name, of in narrowing.splits_of(_run).items()}
 
@@ -109,7 +120,7 @@ def split_counts(of: Run) -> dict[str, int]:
     return _splits(of.version, of.info.path, of.options, of)
 
 
-@st.cache_resource(max_entries=8, show_spinner=False)
+@st.cache_resource(max_entries=8, show_spinner=False, hash_funcs=KEYS)
 def _of_split(version: str, path: Location, options: OpenOptions, name: str, _run: Run) -> Run:
     return narrowing.of_split(_run, name)
 
@@ -127,7 +138,9 @@ def of_split(of: Run, written: str) -> Run | None:
     return _of_split(of.version, of.info.path, of.options, name, of) if len(held) > 1 else of
 
 
-@st.cache_resource(max_entries=8, show_spinner="Averaging over the environments chosen …")
+@st.cache_resource(
+    max_entries=8, show_spinner="Averaging over the environments chosen …", hash_funcs=KEYS
+)
 def _narrowed(
     version: str, path: Location, options: OpenOptions, envs: tuple[str, ...], _run: Run
 ) -> Run:
@@ -160,7 +173,7 @@ def _open_with_progress(slot: _Slot, info: RunInfo) -> Run:
         bar.empty()
 
 
-@st.cache_resource(max_entries=32, show_spinner=False)
+@st.cache_resource(max_entries=32, show_spinner=False, hash_funcs=KEYS)
 def _rollout(
     version: str,
     options: OpenOptions,
@@ -177,7 +190,7 @@ def rollout(of: Run, step: int, index: int, tokenizer: str = "") -> OpenRollout:
     return _rollout(of.version, of.options, step, index, tokenizer, of)
 
 
-@st.cache_resource(max_entries=4096, show_spinner="Comparing prompts …")
+@st.cache_resource(max_entries=4096, show_spinner="Comparing prompts …", hash_funcs=KEYS)
 def _prompt_key(version: str, options: OpenOptions, step: int, index: int, _run: Run) -> str | None:
     try:
         return opening.prompt_key(_run, step, index)
@@ -190,7 +203,7 @@ def prompt_key(of: Run, step: int, index: int) -> str | None:
     return _prompt_key(of.version, of.options, step, index, of)
 
 
-@st.cache_resource(max_entries=2, show_spinner="Loading the tokenizer …")
+@st.cache_resource(max_entries=2, show_spinner="Loading the tokenizer …", hash_funcs=KEYS)
 def vocabulary(name: str) -> Vocabulary:
     """A tokenizer's pieces, from this machine; loaded once for all rollouts. Raises BoardError."""
     return load_vocabulary(name)
@@ -202,7 +215,7 @@ def download_vocabulary(name: str) -> None:
     vocabulary.clear()
 
 
-@st.cache_resource(max_entries=32, show_spinner=False)
+@st.cache_resource(max_entries=32, show_spinner=False, hash_funcs=KEYS)
 def _step_reading(
     version: str, options: OpenOptions, step: int, _run: Run
 ) -> tuple[StepReading, threading.Lock]:
@@ -235,7 +248,7 @@ def _read_with_progress(reading: StepReading, step: int) -> None:
         bar.empty()
 
 
-@st.cache_resource(max_entries=256, show_spinner=False)
+@st.cache_resource(max_entries=256, show_spinner=False, hash_funcs=KEYS)
 def _light_curve(
     version: str,
     path: Location,
@@ -266,7 +279,7 @@ def light_curve(
     return _light_curve(*key, tuple(one.version for one in beside), of, beside)
 
 
-@st.cache_resource(max_entries=16, show_spinner="Searching the texts …")
+@st.cache_resource(max_entries=16, show_spinner="Searching the texts …", hash_funcs=KEYS)
 def _found(
     version: str, options: OpenOptions, step: int | None, text: str, _run: Run
 ) -> pd.Series[bool]:
@@ -279,7 +292,7 @@ def found(of: Run, step: int | None, text: str) -> pd.Series[bool]:
     return _found(of.version, of.options, step, text, of)
 
 
-@st.cache_resource(max_entries=2, show_spinner="Reading the rollouts …")
+@st.cache_resource(max_entries=2, show_spinner="Reading the rollouts …", hash_funcs=KEYS)
 def _whole_rows(version: str, path: Location, options: OpenOptions, _run: Run) -> Rows:
     return rows_of_run(_run)
 

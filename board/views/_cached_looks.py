@@ -59,7 +59,7 @@ class Spike:
     kinds: list[TypeShare]
 
 
-@st.cache_resource(max_entries=3, show_spinner=False)
+@st.cache_resource(max_entries=3, show_spinner=False, hash_funcs=_cached.KEYS)
 def _spike(
     version: str,
     options: OpenOptions,
@@ -86,7 +86,7 @@ def spike(of: Run, step: int, column: str, tokenizer: str = "") -> Reading[Spike
     return _spike(of.version, of.options, step, column, tokenizer, of, known)
 
 
-@st.cache_resource(max_entries=16, show_spinner=False)
+@st.cache_resource(max_entries=16, show_spinner=False, hash_funcs=_cached.KEYS)
 def _index_reading(
     version: str, options: OpenOptions, limits: OwnThresholds, _run: Run
 ) -> Reading[Diagnosis]:
@@ -103,7 +103,7 @@ def index_findings(of: Run, limits: OwnThresholds) -> Diagnosis:
     return index_reading(of, limits).at_once()
 
 
-@st.cache_resource(max_entries=8, show_spinner=False)
+@st.cache_resource(max_entries=8, show_spinner=False, hash_funcs=_cached.KEYS)
 def _findings(
     version: str, options: OpenOptions, limits: OwnThresholds, _run: Run
 ) -> Reading[Diagnosis]:
@@ -115,7 +115,7 @@ def findings(of: Run, limits: OwnThresholds) -> Reading[Diagnosis]:
     return _findings(of.version, of.options, limits, of)
 
 
-@st.cache_resource(max_entries=8, show_spinner=False)
+@st.cache_resource(max_entries=8, show_spinner=False, hash_funcs=_cached.KEYS)
 def _sampled(
     version: str, options: OpenOptions, step: int, _run: Run
 ) -> Reading[tuple[Digest, ...]]:
@@ -127,7 +127,7 @@ def sampled(of: Run, step: int) -> Reading[tuple[Digest, ...]]:
     return _sampled(of.version, of.options, step, of)
 
 
-@st.cache_resource(max_entries=4, show_spinner=False)
+@st.cache_resource(max_entries=4, show_spinner=False, hash_funcs=_cached.KEYS)
 def _groups(version: str, path: Location, options: OpenOptions, _run: Run) -> RunGroups | None:
     return run_groups(_run)
 
@@ -137,7 +137,7 @@ def groups(of: Run) -> RunGroups | None:
     return _groups(of.version, of.info.path, of.options, of)
 
 
-@st.cache_resource(max_entries=64, show_spinner=False)
+@st.cache_resource(max_entries=64, show_spinner=False, hash_funcs=_cached.KEYS)
 def _advantage_fit(
     version: str, path: Location, options: OpenOptions, step: int, _run: Run
 ) -> StepFit | None:
@@ -150,7 +150,7 @@ def advantage_fit(of: Run, step: int) -> StepFit | None:
     return _advantage_fit(of.version, of.info.path, of.options, step, of)
 
 
-@st.cache_resource(max_entries=64, show_spinner=False)
+@st.cache_resource(max_entries=64, show_spinner=False, hash_funcs=_cached.KEYS)
 def _group_curve(
     version: str,
     path: Location,
@@ -173,7 +173,7 @@ def group_curve(of: Run, chart: str, smoothing: float, *, dark: bool) -> LightCu
     return _group_curve(of.version, of.info.path, of.options, chart, smoothing, dark, of)
 
 
-@st.cache_resource(max_entries=4, show_spinner=False)
+@st.cache_resource(max_entries=4, show_spinner=False, hash_funcs=_cached.KEYS)
 def _prompts(version: str, path: Location, options: OpenOptions, _run: Run) -> RunPrompts | None:
     return run_prompts(_run)
 
@@ -191,7 +191,7 @@ def codes_in(whole: Run, found: RunPrompts) -> IntArray:
     return pd.Index(every.keys).get_indexer(pd.Index(found.keys)).astype(np.int64)
 
 
-@st.cache_resource(max_entries=64, show_spinner=False)
+@st.cache_resource(max_entries=64, show_spinner=False, hash_funcs=_cached.KEYS)
 def _by_environment(
     version: str, path: Location, options: OpenOptions, column: str, _run: Run
 ) -> EnvCurves:
@@ -203,7 +203,7 @@ def by_environment(of: Run, column: str) -> EnvCurves:
     return _by_environment(of.version, of.info.path, of.options, column, of)
 
 
-@st.cache_resource(max_entries=128, show_spinner=False)
+@st.cache_resource(max_entries=128, show_spinner=False, hash_funcs=_cached.KEYS)
 def _environment_curve(
     version: str,
     path: Location,
@@ -245,7 +245,7 @@ class _Kept:
     found: StepMismatch | None = None
 
 
-@st.cache_resource(max_entries=24, show_spinner=False)
+@st.cache_resource(max_entries=24, show_spinner=False, hash_funcs=_cached.KEYS)
 def _mismatch(version: str, path: Location, options: OpenOptions, step: int) -> _Kept:
     return _Kept()
 
@@ -274,7 +274,9 @@ def _with_progress(of: Run, step: int) -> StepMismatch:
         bar.empty()
 
 
-@st.cache_resource(max_entries=4, show_spinner=False, on_release=Stepwise.stop)
+@st.cache_resource(
+    max_entries=4, show_spinner=False, on_release=Stepwise.stop, hash_funcs=_cached.KEYS
+)
 def _mismatch_scan(
     version: str, path: Location, options: OpenOptions, _run: Run
 ) -> Stepwise[StepMismatch]:
@@ -287,7 +289,7 @@ def mismatch_scan(of: Run) -> Stepwise[StepMismatch]:
     return _mismatch_scan(of.version, of.info.path, of.options, of)
 
 
-@st.cache_resource(max_entries=64, show_spinner=False)
+@st.cache_resource(max_entries=64, show_spinner=False, hash_funcs=_cached.KEYS)
 def _compared(
     versions: tuple[str, ...],
     paths: tuple[Location, ...],
@@ -316,7 +318,9 @@ def compared_curve(
     return _compared(versions, paths, names, runs[0].options, shifts, column, look, dark, runs)
 
 
-@st.cache_resource(max_entries=16, show_spinner=False, on_release=Stepwise.stop)
+@st.cache_resource(
+    max_entries=16, show_spinner=False, on_release=Stepwise.stop, hash_funcs=_cached.KEYS
+)
 def _watched(
     version: str, path: Location, options: OpenOptions, text: str, by: str, regex: bool, _run: Run
 ) -> Stepwise[Watched]:
@@ -330,7 +334,7 @@ def watched(of: Run, text: str, by: str, *, regex: bool) -> Stepwise[Watched]:
     return _watched(of.version, of.info.path, of.options, text, by, regex, of)
 
 
-@st.cache_resource(max_entries=64, show_spinner="Searching the step …")
+@st.cache_resource(max_entries=64, show_spinner="Searching the step …", hash_funcs=_cached.KEYS)
 def _watched_step(
     version: str,
     path: Location,
@@ -351,7 +355,9 @@ def watched_step(
     return _watched_step(of.version, of.info.path, of.options, tuple(texts), by, regex, step, of)
 
 
-@st.cache_resource(max_entries=32, show_spinner="Reading a sample of the rollouts …")
+@st.cache_resource(
+    max_entries=32, show_spinner="Reading a sample of the rollouts …", hash_funcs=_cached.KEYS
+)
 def _said_more(version: str, path: Location, options: OpenOptions, by: str, _run: Run) -> SaidMore:
     return said_more_of(_run, by)
 
@@ -372,7 +378,7 @@ def hit(
     return hit_in(of, opened, compiled(text, regex=regex), by, _AROUND)
 
 
-@st.cache_resource(max_entries=32, show_spinner=False)
+@st.cache_resource(max_entries=32, show_spinner=False, hash_funcs=_cached.KEYS)
 def _own_curve(
     version: str,
     path: Location,
