@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import zlib
 from collections.abc import Callable, Iterator
-from itertools import accumulate, pairwise
 from typing import Any
 
 import pandas as pd
+from sent_curves import unpacked
 from streamlit.testing.v1 import AppTest
 
 from board.views import _state
@@ -65,14 +63,6 @@ def cards(app: AppTest) -> list[dict[str, Any]]:
     """The charts of curves: key, title, chart, notes."""
     grids = [one.proto.bytes for one in app.get("bidi_component") if one.proto.bytes]
     return [card for grid in grids for card in unpacked(grid)[1]]
-
-
-def unpacked(grid: bytes) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """What the script of the curves is sent: what all of them have in common, and each."""
-    line, _, rest = grid.partition(b"\n")
-    common = json.loads(line)
-    ends = list(accumulate((size for _, size in common.pop("charts")), initial=0))
-    return common, [json.loads(zlib.decompress(rest[a:b])) for a, b in pairwise(ends)]
 
 
 def elements(app: AppTest) -> Iterator[Any]:

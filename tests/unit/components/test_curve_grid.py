@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from shown import unpacked
+from sent_curves import unpacked
 
 from board.components import curve_grid
 
