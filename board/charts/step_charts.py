@@ -24,6 +24,7 @@ MAX_MARKS: Final = 1500
 """Above this many rollouts a chart keeps the extremes and says so."""
 
 _MANY_ROLLOUTS: Final = 150
+_FEW_ROLLOUTS: Final = 10
 _MOST_VALUES: Final = 12
 _MOST_BINS: Final = 40
 
@@ -58,7 +59,10 @@ def reward_by_rollout(
         figure.add_vline(x=selected_index, line={"color": ink(dark).muted, "width": 1})
     _finish(figure, "rollout")
     figure.update_layout(legend={"traceorder": "reversed"})
-    figure.update_xaxes(range=_index_range(rollouts), tickformat="d")
+    low, high = _index_range(rollouts)
+    figure.update_xaxes(range=[low, high], tickformat="d")
+    if high - low < _FEW_ROLLOUTS:
+        figure.update_xaxes(dtick=1)  # plotly would write a whole number at each fraction
     fit_tick_labels(figure, "y", np.concatenate([reward, reference]))
     _say_thinned(figure, len(rows), len(rollouts))
     return figure

@@ -93,7 +93,8 @@ def open_rollout(
         reason = "topk_ids and topk_logprobs are not one row per response token"
         remarks.append(Remark("topk_logprobs", reason, "alternatives are not shown"))
     if not tokens and not metrics and record.texts.get("response"):
-        remarks.append(Remark("response_ids", "no tokens are recorded", "texts only", "note"))
+        hint = "the texts are all there is, and no values to colour by"
+        remarks.append(Remark("response_ids", "no tokens are recorded", hint, "note"))
     return OpenRollout(
         step=step,
         index=index,

@@ -190,10 +190,6 @@ def _remarks(opened: OpenRollout) -> None:
 def _show_tokens(run: Run, opened: OpenRollout) -> None:
     record = opened.record
     if record.response_ids is None and record.response_tokens is None and not opened.metrics:
-        if "response" in record.texts:
-            st.caption(
-                "No tokens are recorded for this rollout, so there are no values to colour by."
-            )
         return
     _tokens.length_warnings(opened)
     _compare.choose(run, opened)
@@ -212,7 +208,7 @@ def _render() -> None:
         indices = run.rows_of(step, ())["index"].tolist()
     index = _moves(run, step, indices)
     tokenizer = ""
-    if run.vocabulary is None:
+    if run.vocabulary is None and {"prompt_tokens", "response_tokens"} & {*run.columns}:
         tokenizer = _tokenizer.choose(run)
     try:
         opened = _cached.rollout(run, step, index, tokenizer)

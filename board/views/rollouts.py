@@ -230,6 +230,7 @@ def _table(run: Run, rows: Rows, selected: npt.NDArray[np.bool_] | None) -> None
         on_select="rerun",
         selection_mode="single-cell",
         row_height=36,
+        placeholder="–",
         column_config=_rollout_columns.configured(run, view, columns),
     )
     cells = event.selection.cells

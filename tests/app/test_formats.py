@@ -38,3 +38,8 @@ def test_no_page_of_a_format_breaks_or_shows_what_says_nothing(
             frame = shown.value
             told = {name for name in frame if {*map(str, frame[name])} - {"", "nan", "None"}}
             assert told == {*frame}, page
+            assert shown.proto.placeholder or not frame.isna().any(axis=None), page
+        if page == "rollout":
+            has_tokens = name == "prime_rl/joined"
+            assert ("Tokenizer" in [field.label for field in app.text_input]) == has_tokens
+            assert texts(app).count("no tokens are recorded") == (not has_tokens)

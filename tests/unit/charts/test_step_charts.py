@@ -33,6 +33,11 @@ def test_gap_needs_a_reference() -> None:
     assert gap_to_reference(frame([1.0]), dark=True) is None
 
 
+def test_few_rollouts_are_numbered_once_each() -> None:
+    assert reward_by_rollout(frame([1.0, 0.0, 1.0]), dark=False).layout.xaxis.dtick == 1
+    assert reward_by_rollout(frame([1.0] * 40), dark=False).layout.xaxis.dtick is None
+
+
 def test_reward_by_rollout_has_a_point_at_each_index_zero_included() -> None:
     figure = reward_by_rollout(frame([1.0, 0.0, NAN]), dark=False)
     (points,) = figure.data
