@@ -109,7 +109,8 @@ def _set_aside(held: Mapping[str, int], shown: str | None) -> str:
         return f":material/warning: numbers mix {plain(' and '.join(held), 80)} rollouts"
     others = {name: count for name, count in held.items() if name != shown}
     told = ", ".join(f"{count:,} {name}" for name, count in others.items())
-    return f":material/visibility_off: set aside: {plain(told, 80)} rollouts; choose them above"
+    noun = "rollout" if sum(others.values()) == 1 else "rollouts"
+    return f":material/visibility_off: set aside: {plain(told, 80)} {noun}; choose them above"
 
 
 def choose_environments(run: Run) -> None:

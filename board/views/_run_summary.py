@@ -30,15 +30,19 @@ def show(run: Run) -> None:
         st.progress(share, text=f"{plain(size(behind))} of the log not read yet")
     lost, partial = count_of(run.problems, "lost"), count_of(run.problems, "partial")
     told = [
-        (lost, "lines not used", "error"),
-        (partial, "values left out", "warning"),
-        (run.superseded, "rollouts superseded by a resume", "restart_alt"),
-        (run.repeated, "repeats of rollouts, shown once", "content_copy"),
-        (_alone(run), "rows that no other log tells of", "link_off"),
-        (run.over_cap, "rollouts beyond the cap", "filter_alt"),
-        (_padding(run), "padding tokens left out", "space_bar"),
+        (lost, "line", "not used", "error"),
+        (partial, "value", "left out", "warning"),
+        (run.superseded, "rollout", "superseded by a resume", "restart_alt"),
+        (run.repeated, "repeat", "of rollouts, shown once", "content_copy"),
+        (_alone(run), "row", "that no other log tells of", "link_off"),
+        (run.over_cap, "rollout", "beyond the cap", "filter_alt"),
+        (_padding(run), "padding token", "left out", "space_bar"),
     ]
-    lines = [f":material/{icon}: {count:,} {text}" for count, text, icon in told if count]
+    lines = [
+        f":material/{icon}: {counted(count, noun)} {text}"
+        for count, noun, text, icon in told
+        if count
+    ]
     if lines:
         st.caption("  \n".join(lines))
         st.page_link(
