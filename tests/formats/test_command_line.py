@@ -183,6 +183,7 @@ CASES = {
     "slime": Case("slime/details", "rollout_data/*.pt", slime),
     "slime_train": Case("slime/details", "train_data/*.pt", slime_train),
     "tinker": Case("tinker/texts", "*/*.jsonl", of("iteration", "total_reward")),
+    "tinker flat": Case("tinker/flat", "*.jsonl", of("iteration", "total_reward")),
     "trl": Case("trl/chat", "**/*.parquet", trl, "advantage", shown="advantage"),
     "verifiers": Case("prime_rl/rows", "**/*.jsonl", named(r"step_(\d+)", lambda x: x["reward"])),
     "verl": Case("verl/v0", "*.jsonl", of("step", "score")),
