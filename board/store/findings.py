@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import resources
 from typing import Any, Final
@@ -283,25 +283,41 @@ class _Rows:
         return self._kept[step]
 
     def _read(self, step: int) -> StepRows:
-        rows = self._run.stored_rows(step, (*self._numbers, *_LABELS))
-        return _StepRows(step, rows, self._numbers, self._groups, self._envs)
+        def read(columns: Sequence[str]) -> StoredRows:
+            return self._run.stored_rows(step, columns)
+
+        return _StepRows(step, read, self._numbers, self._groups, self._envs)
 
 
 @dataclass(frozen=True)
 class _StepRows:
-    """StepRows whose arrays are made when a rule asks for them. numbers: names of the columns; of_run:
-    groups of the run; names: of its environments.
+    """StepRows whose columns are read when a rule asks for them: mostly for one, by which rollouts are
+    named; for a second one all are. numbers: names of the columns; of_run: groups of the run; names: of
+    its environments.
     """
 
     step: int
-    rows: StoredRows
+    read: Callable[[Sequence[str]], StoredRows]
     numbers: Sequence[str]
     of_run: Groups | None
     names: Sequence[str]
+    _first: list[tuple[str, StoredRows]] = field(default_factory=list[tuple[str, StoredRows]])
+
+    def rows(self, column: str) -> StoredRows:
+        """The rollouts with a column, and maybe with others."""
+        if not self._first:
+            self._first.append((column, self.read((column,))))
+        name, rows = self._first[0]
+        return rows if name == column else self._all
+
+    @cached_property
+    def _all(self) -> StoredRows:
+        return self.read((*self.numbers, *_LABELS))
 
     @property
     def indices(self) -> npt.NDArray[np.int64]:
-        return self.rows.indices.astype(np.int64)
+        rows = self._first[0][1] if self._first else self._all
+        return rows.indices.astype(np.int64)
 
     @property
     def columns(self) -> Mapping[str, FloatArray]:
@@ -313,7 +329,8 @@ class _StepRows:
 
     @property
     def envs(self) -> npt.NDArray[np.int64]:
-        return _places(self.rows.frame(("env",)), self.names, len(self.rows.indices))
+        rows = self.rows("env")
+        return _places(rows.frame(("env",)), self.names, len(rows.indices))
 
     @cached_property
     def _columns(self) -> Mapping[str, FloatArray]:
@@ -322,8 +339,8 @@ class _StepRows:
     @cached_property
     def _groups(self) -> npt.NDArray[np.int64]:
         if self.of_run is None:
-            return np.full(len(self.rows.indices), -1, np.int64)
-        return places_of(self.of_run, self.step, self.rows.frame(group_ids.COLUMNS))
+            return np.full(len(self.indices), -1, np.int64)
+        return places_of(self.of_run, self.step, self._all.frame(group_ids.COLUMNS))
 
 
 def _places(rows: pd.DataFrame, envs: Sequence[str], count: int) -> npt.NDArray[np.int64]:
@@ -336,9 +353,9 @@ def _places(rows: pd.DataFrame, envs: Sequence[str], count: int) -> npt.NDArray[
 
 
 class _Numbers(Mapping[str, FloatArray]):
-    """Columns of rows as numbers, converted when they are asked for."""
+    """Columns of rows as numbers, read and converted when they are asked for."""
 
-    def __init__(self, rows: StoredRows, names: Sequence[str]) -> None:
+    def __init__(self, rows: Callable[[str], StoredRows], names: Sequence[str]) -> None:
         self._rows, self._names = rows, names
         self._made: dict[str, FloatArray] = {}
 
@@ -346,7 +363,7 @@ class _Numbers(Mapping[str, FloatArray]):
         if name not in self._names:
             raise KeyError(name)
         if name not in self._made:
-            self._made[name] = self._rows.numbers(name)
+            self._made[name] = self._rows(name).numbers(name)
         return self._made[name]
 
     def __contains__(self, name: object) -> bool:
