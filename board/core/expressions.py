@@ -189,16 +189,21 @@ def _number(value: Any, node: ast.expr) -> Any:
 
 
 def _truth(value: Any) -> Any:
-    return np.where(np.isnan(value), np.nan, np.where(value != 0, 1.0, 0.0))
+    return _told(value != 0, np.isnan(value))
+
+
+def _told(holds: Any, unknown: Any) -> Any:
+    """1 where it holds and 0 where not, NaN where that is not known."""
+    return np.where(unknown, np.nan, holds) if np.any(unknown) else holds.astype(np.float64)
 
 
 def _joined(op: ast.boolop, parts: list[Any]) -> Any:
     """Kleene's and, or: one false (true) part decides, whatever else is not known."""
     decides = 0.0 if isinstance(op, ast.And) else 1.0
-    decided, unknown = False, False
+    decided, unknown = np.False_, np.False_
     for part in parts:
         decided, unknown = decided | (part == decides), unknown | np.isnan(part)
-    return np.where(decided, decides, np.where(unknown, np.nan, 1.0 - decides))
+    return _told(decided if decides else ~decided, unknown & ~decided)
 
 
 def _compared(node: ast.Compare, columns: dict[str, Column]) -> Any:
@@ -228,7 +233,7 @@ def _pair(op: ast.cmpop, left: Any, right: Any, node: ast.expr) -> Any:
         unknown = _no_text(left) | _no_text(right)
     else:
         unknown = np.isnan(left) | np.isnan(right)
-    return np.where(unknown, np.nan, np.where(_COMPARISONS[type(op)](left, right), 1.0, 0.0))
+    return _told(np.asarray(_COMPARISONS[type(op)](left, right), bool), unknown)
 
 
 def _no_text(value: Any) -> Any:

@@ -24,7 +24,7 @@ from board.core.problems import Problem, ProblemLog
 from board.core.vocabulary import Vocabulary
 from board.readers.base import Event
 from board.readers.sources import DamagedError
-from board.store import segments
+from board.store import segment_order, segments
 from board.store.followed import digest
 from board.store.manifest import NO_RANK, Segment, Tail, short_header
 from board.store.scan import PART_ROWS, index_shard
@@ -184,7 +184,9 @@ def put_rows(storage: Storage, table: pa.Table) -> Segment:
     files = np.unique(table.column("file").to_numpy()).tolist()
     columns = segments.columns_of(table)
     name = storage.put("rows", table)
-    return Segment(name, table.num_rows, int(steps.min()), int(steps.max()), tuple(files), columns)
+    low, high = int(steps.min()), int(steps.max())
+    ends = segment_order.ends_of(table)
+    return Segment(name, table.num_rows, low, high, tuple(files), columns, ends)
 
 
 def _take(found: FileRead, part: ShardIndex) -> None:

@@ -16,6 +16,7 @@ from board.errors import ChoiceError
 from board.store.run import Run
 from board.store.steps import steps_table
 from board.store.storage import StepRange
+from board.store.whole_run import RunRows
 
 OWN: Final = "own metric"
 """Stem of the columns of `own_steps`."""
@@ -39,7 +40,10 @@ def rows_where(rows: _Rows, text: str) -> npt.NDArray[np.bool_]:
     Prompt and response are what the index keeps of them, their beginnings. Raises ChoiceError for an
     expression that can't be read, or names a column that is not there.
     """
-    found = evaluate(parse(text), lambda name: _column(rows, name))
+    expression = parse(text)
+    if isinstance(rows, RunRows):
+        rows.read(expression.names)
+    found = evaluate(expression, lambda name: _column(rows, name))
     _must_be_numbers(found, text)
     values = found.astype(np.float64)
     return np.broadcast_to((values != 0) & ~np.isnan(values), (len(rows),))

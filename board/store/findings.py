@@ -6,9 +6,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from importlib import resources
 from typing import Any, Final
 
@@ -20,10 +20,9 @@ import pyarrow.compute as pc
 
 from board.core.findings import TOKEN_RULES, find
 from board.core.findings.digest import Digest, digest
-from board.core.findings.facts import Copy, Facts, StepRows
+from board.core.findings.facts import Copy, Facts
 from board.core.findings.finding import Finding
 from board.core.findings.thresholds import Thresholds, changed, parse
-from board.core.groups import Groups
 from board.core.metrics import REWARD_PART
 from board.core.records import FloatArray
 from board.core.step_checks import StepChecks
@@ -31,21 +30,16 @@ from board.errors import ChoiceError, UnreadableError
 from board.readers.locations import Location
 from board.store import group_ids, splits
 from board.store.fetched import content_of
+from board.store.finding_rows import RowsOfSteps
 from board.store.groups import environment_curves
 from board.store.narrowed import NarrowedRun
 from board.store.run import Run
-from board.store.run_groups import fit_columns, fit_from, groups_of_run, places_of
+from board.store.run_groups import fit_columns, fit_from, groups_of_run
 from board.store.step_tokens import COLUMNS, ReadTokens, StepReader
-from board.store.stored_rows import StoredRows
 
 Progress = Callable[[int, int], None]
 """Called with bytes read and bytes to read; raising from it stops the reading."""
 
-_COLUMNS: Final = (
-    *("reward", "advantage", "response_tokens", "is_truncated", "rank", "timestamp"),
-    *("k3_mean", "entropy_mean"),
-)
-_LABELS: Final = (*group_ids.COLUMNS, "env")
 _CHECKS: Final = (
     *("step", "rollouts", "scored", "lowest", "highest", "clock", "started", "earliest"),
     *("pairs", "xx", "yy", "xy"),
@@ -53,7 +47,6 @@ _CHECKS: Final = (
 _RANKS: Final = ("ranks", "rank_last")
 _COPIES: Final = ("copy:index", "copy:of", "copy:rank")
 _NO_RANK: Final = np.iinfo(np.int64).min
-_ROWS_KEPT: Final = 16
 _LEAST_STEPS: Final = 8
 _REFINEMENTS: Final = 24
 """Steps that are read besides, to tell at which one something began."""
@@ -209,13 +202,15 @@ def facts_of(run: Run) -> Facts:
     """What the index says of a run, without a look at its log or at its rollouts."""
     steps = run.steps["step"].to_numpy(np.int64)
     ranks = _RANKS if _has_all_ranks(run) else ()
-    table = run.part("checks", (*_CHECKS, *fit_columns(), *ranks, *_COPIES))
-    groups = groups_of_run(run)
+    with ThreadPoolExecutor(1) as thread:  # what is longest is mostly without the GIL
+        found_groups = thread.submit(groups_of_run, run)
+        table = run.part("checks", (*_CHECKS, *fit_columns(), *ranks, *_COPIES))
+        groups = found_groups.result()
     env_rewards = environment_curves(run) if "reward" in run.columns else None
     return Facts(
         steps=steps,
         curves=_Curves(run.steps),
-        rows_of=_Rows(run, groups, () if env_rewards is None else env_rewards.names),
+        rows_of=RowsOfSteps(run, groups, () if env_rewards is None else env_rewards.names),
         checks=None if table is None else _checks(table),
         groups=groups,
         env_rewards=env_rewards,
@@ -264,116 +259,6 @@ def _copies(table: pa.Table) -> Iterator[Copy]:
         *(a.tolist() for a in (steps, indices, first, ranks)), strict=True
     ):
         yield Copy(step, index, of, None if rank == _NO_RANK else rank)
-
-
-class _Rows:
-    """The rollouts of a step, read when a rule names some of them; the last few steps are kept."""
-
-    def __init__(self, run: Run, groups: Groups | None, envs: Sequence[str]) -> None:
-        self._run, self._groups, self._envs = run, groups, envs
-        parts = (name for name in run.columns if name.startswith(REWARD_PART))
-        self._numbers = [name for name in (*_COLUMNS, *parts) if name in run.columns]
-        self._kept: dict[int, StepRows] = {}
-
-    def __call__(self, step: int) -> StepRows:
-        if step not in self._kept:
-            if len(self._kept) >= _ROWS_KEPT:
-                self._kept.pop(next(iter(self._kept)))
-            self._kept[step] = self._read(step)
-        return self._kept[step]
-
-    def _read(self, step: int) -> StepRows:
-        def read(columns: Sequence[str]) -> StoredRows:
-            return self._run.stored_rows(step, columns)
-
-        return _StepRows(step, read, self._numbers, self._groups, self._envs)
-
-
-@dataclass(frozen=True)
-class _StepRows:
-    """StepRows whose columns are read when a rule asks for them: mostly for one, by which rollouts are
-    named; for a second one all are. numbers: names of the columns; of_run: groups of the run; names: of
-    its environments.
-    """
-
-    step: int
-    read: Callable[[Sequence[str]], StoredRows]
-    numbers: Sequence[str]
-    of_run: Groups | None
-    names: Sequence[str]
-    _first: list[tuple[str, StoredRows]] = field(default_factory=list[tuple[str, StoredRows]])
-
-    def rows(self, column: str) -> StoredRows:
-        """The rollouts with a column, and maybe with others."""
-        if not self._first:
-            self._first.append((column, self.read((column,))))
-        name, rows = self._first[0]
-        return rows if name == column else self._all
-
-    @cached_property
-    def _all(self) -> StoredRows:
-        return self.read((*self.numbers, *_LABELS))
-
-    @property
-    def indices(self) -> npt.NDArray[np.int64]:
-        rows = self._first[0][1] if self._first else self._all
-        return rows.indices.astype(np.int64)
-
-    @property
-    def columns(self) -> Mapping[str, FloatArray]:
-        return self._columns
-
-    @property
-    def groups(self) -> npt.NDArray[np.int64]:
-        return self._groups
-
-    @property
-    def envs(self) -> npt.NDArray[np.int64]:
-        rows = self.rows("env")
-        return _places(rows.frame(("env",)), self.names, len(rows.indices))
-
-    @cached_property
-    def _columns(self) -> Mapping[str, FloatArray]:
-        return _Numbers(self.rows, self.numbers)
-
-    @cached_property
-    def _groups(self) -> npt.NDArray[np.int64]:
-        if self.of_run is None:
-            return np.full(len(self.indices), -1, np.int64)
-        return places_of(self.of_run, self.step, self._all.frame(group_ids.COLUMNS))
-
-
-def _places(rows: pd.DataFrame, envs: Sequence[str], count: int) -> npt.NDArray[np.int64]:
-    """[count] the place of each rollout's environment among these, -1 for none."""
-    if "env" not in rows:
-        return np.full(count, -1, np.int64)
-    of = {name: place for place, name in enumerate(envs)}
-    places = np.array([*(of.get(str(n), -1) for n in rows["env"].cat.categories), -1], np.int64)
-    return places[np.asarray(rows["env"].cat.codes, np.int64)]
-
-
-class _Numbers(Mapping[str, FloatArray]):
-    """Columns of rows as numbers, read and converted when they are asked for."""
-
-    def __init__(self, rows: Callable[[str], StoredRows], names: Sequence[str]) -> None:
-        self._rows, self._names = rows, names
-        self._made: dict[str, FloatArray] = {}
-
-    def __getitem__(self, name: str) -> FloatArray:
-        if name not in self._names:
-            raise KeyError(name)
-        if name not in self._made:
-            self._made[name] = self._rows(name).numbers(name)
-        return self._made[name]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._names
-
-    def __iter__(self) -> Any:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
 
 
 class _Curves(Mapping[str, FloatArray]):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -20,6 +21,7 @@ from board.store.found_repeats import FoundRepeats
 from board.store.manifest import FileState, Manifest
 from board.store.repeats import place_codes
 from board.store.row_order import in_order, numbered, order_if_other
+from board.store.segment_order import stand_in_order
 from board.store.segments import whole_numbers
 from board.store.storage import StepRange, Storage
 from board.store.superseded import Superseded
@@ -45,7 +47,7 @@ class Layout:
         return places if self.order is None else self.order[places].astype(np.int64)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class IndexRows:
     """The rows of the files of a run. number_of: the number in the run of each file's id. repeats: by id
     of a file.
@@ -75,13 +77,28 @@ class IndexRows:
     def visible(
         self, steps: StepRange | None, names: list[str] | None, superseded: bool = False
     ) -> pa.Table:
-        """The rows in order, those that are joined to others among them; names: of stored columns."""
+        """The rows in order, those that are joined to others among them; names: of stored columns.
+
+        Those of ORDER have to be among them unless `stands_in_order`; then of these `step` alone, and
+        `file` where `rank` is.
+        """
         table = self.read(steps, names)
+        if self.stands_in_order and not superseded:
+            return self._cut(table, steps)
         keep = self.kept(table, steps, superseded)
         if not keep.all():
             table = table.filter(pa.array(keep))
         table = in_order(table, self.files, self.number_of)
         # Rows taken from many chunks are copied one chunk after the other.
+        return table.combine_chunks()
+
+    def _cut(self, table: pa.Table, steps: StepRange | None) -> pa.Table:
+        """The rows of these steps, of rows that stand in order."""
+        if steps is not None:
+            low, high = np.searchsorted(table.column("step").to_numpy(), (steps[0], steps[1] + 1))
+            table = table.slice(low, high - low)
+        if "file" in table.column_names:
+            table = numbered(table, self.files, self.number_of)
         return table.combine_chunks()
 
     def kept(
@@ -100,11 +117,16 @@ class IndexRows:
         hidden = self._hidden(table, steps, files)
         return keep & known[files] & (hidden if superseded else ~hidden)
 
-    @property
+    @cached_property
     def shows_all(self) -> bool:
         """Whether every row of the index is one of a file of the run that stands for itself."""
         known = self.number_of.keys() >= {n for s in self.manifest.all_segments for n in s.files}
         return known and not (self.repeats or self.superseded.as_plain)
+
+    @cached_property
+    def stands_in_order(self) -> bool:
+        """Whether every row is known to be shown, and to stand in its order."""
+        return self.shows_all and stand_in_order(self.manifest.all_segments)
 
     def _hidden(self, table: pa.Table, steps: IntArray, files: IntArray) -> npt.NDArray[np.bool_]:
         hidden = self.superseded.rows(table, steps, files)
@@ -120,6 +142,9 @@ class IndexRows:
     def layout(self) -> Layout:
         """Where the rollouts of the whole run stand, those that are shown alone and in their order."""
         names = self.segments(None)
+        if self.stands_in_order:
+            rows = {segment.name: segment.rows for segment in self.manifest.all_segments}
+            return Layout(tuple(names), np.cumsum([0, *(rows[name] for name in names)]), None)
         files = {number for segment in self.manifest.all_segments for number in segment.files}
         wanted = [name for name in ORDER if name != "file" or len(files) > 1]
         tables = part_rows.read_all(self.storage, names, wanted)

@@ -200,9 +200,16 @@ def _problem_from_json(data: list[Any]) -> Problem:
     )
 
 
+Place = tuple[int, int, int, int, int]
+"""Step, file's id, rank (NO_RANK: none is named), line and part of a row."""
+Ends = tuple[Place, Place]
+
+
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A table of rows. low, high: smallest and largest step. files: ids of the files it has rows of."""
+    """A table of rows. low, high: smallest and largest step. files: ids of the files it has rows of.
+    ends: places of its first and last row where the rows stand in order, else None; see segment_order.
+    """
 
     name: str
     rows: int
@@ -210,6 +217,7 @@ class Segment:
     high: int
     files: tuple[int, ...]
     columns: tuple[Column, ...]
+    ends: Ends | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,11 +341,20 @@ def _part_from_json(data: list[Any]) -> Part:
 
 def _segment_to_json(segment: Segment, schemas: dict[str, int]) -> list[Any]:
     schema = schemas.setdefault(encode_columns(segment.columns), len(schemas))
-    return [segment.name, segment.rows, segment.low, segment.high, list(segment.files), schema]
+    told = [segment.name, segment.rows, segment.low, segment.high, list(segment.files), schema]
+    return told if segment.ends is None else [*told, *segment.ends]
 
 
 def _segment_from_json(data: list[Any], schemas: list[tuple[Column, ...]]) -> Segment:
-    name, rows, low, high, files, schema = data
+    name, rows, low, high, files, schema, *ends = data
+    numbers = int(rows), int(low), int(high)
+    places = tuple(map(_place_from_json, ends))
     return Segment(
-        *(str(name), int(rows), int(low), int(high)), tuple(map(int, files)), schemas[int(schema)]
+        *(str(name), *numbers, tuple(map(int, files)), schemas[int(schema)]),
+        ends=(places[0], places[1]) if places else None,
     )
+
+
+def _place_from_json(data: list[Any]) -> Place:
+    step, file, rank, line, part = map(int, data)
+    return step, file, rank, line, part

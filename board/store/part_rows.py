@@ -21,7 +21,7 @@ from board.store.step_parts import loaded
 from board.store.storage import StepRange, Storage, as_texts
 from board.store.tally import IntArray
 
-_MANY: Final = 8
+_MANY: Final = 2
 _HEAVY: Final = 8
 _AT_ONCE: Final = 2
 

@@ -7,7 +7,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
 from typing import Any, Final
 
 import numpy as np
@@ -253,8 +254,14 @@ class Shown:
         columns: of `self.columns`; None is all. superseded: the rows that are not shown instead.
         Raises BrokenIndexError; the index is then made again when it is next opened.
         """
-        try:
+        with self._or_discarded():
             return self._read(steps, columns, superseded)
+
+    @contextmanager
+    def _or_discarded(self) -> Generator[None]:
+        """An index that turns out broken is made again when it is next opened."""
+        try:
+            yield
         except BrokenIndexError:
             self._storage.discard(self.manifest)
             raise
@@ -298,16 +305,12 @@ class Shown:
         half of the time. Several ranges may be read at once. Raises BrokenIndexError as `table` does.
         """
         names = self.stored_names(columns, ("step",))
-        try:
-            table = segments.joined(
-                [
-                    part_rows.read_with_texts(self._storage, name, names, steps, only)
-                    for name in self.index.segments(steps)
-                ]
-            )
-        except BrokenIndexError:
-            self._storage.discard(self.manifest)
-            raise
+        with self._or_discarded():
+            found = [
+                part_rows.read_with_texts(self._storage, name, names, steps, only)
+                for name in self.index.segments(steps)
+            ]
+        table = segments.joined(found)
         of_row = table.column("step").to_numpy()
         rows = StoredRows(self.columns, table, np.full(len(of_row), -1, np.int32))
         is_within = (of_row >= steps[0]) & (of_row <= steps[1])
@@ -346,7 +349,9 @@ class Shown:
 
         only: by column of `columns` the texts of which a row has one, where it is to have one.
         """
-        rows = self.stored_rows(steps, columns, superseded=superseded).with_texts(only or {})
+        table = self.table(steps, columns, superseded=superseded)
+        within = index_within(table.column("step").to_numpy())
+        rows = StoredRows(self.columns, table, within).with_texts(only or {})
         return rows.frame(None if columns is None else {*columns, *ORDER, "index"})
 
     def stored_rows(
@@ -356,32 +361,39 @@ class Shown:
         *,
         superseded: bool = False,
     ) -> StoredRows:
-        """As `frame`, as they are stored: in a fraction of the time where few columns are looked at."""
-        table = self.table(steps, columns, superseded=superseded)
+        """As `frame`, as they are stored: in a fraction of the time where few columns are looked at.
+
+        Columns of ORDER are there where they are asked for.
+        """
+        if columns is not None and not superseded and self._needs_no_order({*columns}):
+            with self._or_discarded():
+                table = self.index.visible(steps, self.stored_names(columns, ("step",)))
+        else:
+            table = self.table(steps, columns, superseded=superseded)
         return StoredRows(self.columns, table, index_within(table.column("step").to_numpy()))
+
+    def _needs_no_order(self, columns: Set[str]) -> bool:
+        """Whether these columns can be read without those that tell the order of the rows."""
+        alone = columns.isdisjoint({"rank", "file"})
+        return alone and self.index.stands_in_order and not self._joins.sides
 
     def part(self, kind: str, columns: Sequence[str] | None = None) -> pa.Table | None:
         """One kind of step_parts.KINDS of all steps, ordered by step; None where nothing is recorded.
 
         columns: of those that it has; None is all. Raises BrokenIndexError as `table` does.
         """
-        try:
-            return part_rows.all_rows(self._storage, self.manifest.parts.get(kind, ()), columns)
-        except BrokenIndexError:
-            self._storage.discard(self.manifest)
-            raise
+        parts = self.manifest.parts.get(kind, ())
+        with self._or_discarded():
+            return part_rows.all_rows(self._storage, parts, columns)
 
     def part_rows(self, kind: str, columns: Sequence[str], places: IntArray) -> pa.Table:
         """Rows of `part(kind, columns)` at these places, in their order, in less time.
 
         Raises BrokenIndexError as `table` does.
         """
-        try:
-            parts = self.manifest.parts.get(kind, ())
+        parts = self.manifest.parts.get(kind, ())
+        with self._or_discarded():
             return part_rows.rows_at(self._storage, parts, columns, places)
-        except BrokenIndexError:
-            self._storage.discard(self.manifest)
-            raise
 
     def row(self, step: int, index: int, columns: Sequence[str] | None = None) -> dict[str, Any]:
         """One row of `frame((step, step), columns)`, in a fraction of the time; index: below the step's

@@ -33,6 +33,10 @@ _MOST_BYTES: Final = 256 << 20
 """Of the columns that were looked at last; a beginning of a response takes 200 bytes or so."""
 
 
+_OF_ORDER: Final = ("step", "index")
+"""Columns that follow from where the rollouts stand, without reading any."""
+
+
 class Rows(Protocol):
     """Rollouts in their order, as the table of a page shows them."""
 
@@ -123,14 +127,25 @@ class RunRows:
             raise KeyError(name)
         with self._lock:
             if name not in self._kept:
-                values = self._column(name)
-                if self._held is not None:
-                    values = values.iloc[self._held].reset_index(drop=True)
-                self._kept[name] = values
+                self._keep(name, self._column(name))
             self._kept.move_to_end(name)
-            while len(self._kept) > 1 and self._bytes() > _MOST_BYTES:
-                self._kept.popitem(last=False)
             return self._kept[name]
+
+    def read(self, names: Sequence[str]) -> None:
+        """Reads columns that will be asked for: together that takes less than one after the other."""
+        with self._lock:
+            wanted = [n for n in names if n in self and n not in (*self._kept, *_OF_ORDER)]
+            if len(wanted) > 1:
+                table = self._table(wanted)
+                for name in wanted:
+                    self._keep(name, self._column(name, table))
+
+    def _keep(self, name: str, values: pd.Series[Any]) -> None:
+        if self._held is not None:
+            values = values.iloc[self._held].reset_index(drop=True)
+        self._kept[name] = values
+        while len(self._kept) > 1 and self._bytes() > _MOST_BYTES:
+            self._kept.popitem(last=False)
 
     def _bytes(self) -> int:
         return sum(int(values.memory_usage()) for values in self._kept.values())
@@ -157,24 +172,24 @@ class RunRows:
         of = np.searchsorted(self._starts, whole, side="right") - 1
         return self._steps[of], whole - self._starts[of]
 
-    def _column(self, name: str) -> pd.Series[Any]:
-        """A column of all rollouts of the run that this one is a part of."""
+    def _column(self, name: str, read: pa.Table | None = None) -> pd.Series[Any]:
+        """A column of all rollouts of the run that this one is a part of. read: a table with it."""
         if name == "step":
             return pd.Series(np.repeat(self._steps, self._sizes))
         if name == "index":
             within = np.arange(self._sizes.sum()) - np.repeat(self._starts, self._sizes)
             return pd.Series(within.astype(np.int32))
-        table = self._table(name)
+        table = self._table((name,)) if read is None else read
         if name in segments.CATEGORIES:
             return table.column(name).to_pandas().astype("str")
         none = np.zeros(table.num_rows, np.int32)
         return StoredRows(self._run.shown.columns, table, none).frame({name})[name]
 
-    def _table(self, name: str) -> pa.Table:
+    def _table(self, names: Sequence[str]) -> pa.Table:
         shown = self._run.shown
-        besides = ("file",) if name == "rank" else ()  # of those that say which rank wrote them
+        besides = ("file",) if "rank" in names else ()  # of those that say which rank wrote them
         try:
-            return shown.index.column(self._layout, shown.stored_names((name,), besides))
+            return shown.index.column(self._layout, shown.stored_names(names, besides))
         except BrokenIndexError as error:
             raise self._gone(error) from error
 
@@ -206,4 +221,4 @@ class RunRows:
         """[all rollouts] which one narrowing leaves."""
         if layer.column not in layer.whole.columns:
             return np.zeros(int(self._sizes.sum()), bool)
-        return layer.held_of(self._table(layer.column))
+        return layer.held_of(self._table((layer.column,)))

@@ -236,8 +236,9 @@ def _expected(
     rows: StepRows, step: int, convention: str, counts: FitCounts
 ) -> tuple[FloatArray, BoolArray]:
     """See by_convention."""
+    of_rows = rows.groups  # of which most is read: the columns come with them
     rewards, recorded = rows.columns["reward"], rows.columns["advantage"]
-    groups = groups_of(np.full(len(rewards), step), rows.groups, rewards)
+    groups = groups_of(np.full(len(rewards), step), of_rows, rewards)
     return by_convention(
         convention, rewards, recorded, groups, counts.spread_at(step, len(rewards))
     )
