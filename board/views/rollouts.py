@@ -69,10 +69,14 @@ def _controls(run: Run, rows: Rows) -> None:
         _where_field()
         _range_filters(run)
         _columns(run)
+    if _has_unlisted_groups(run):
+        st.caption(
+            f'Over {_MOST_GROUPS:,} groups: for one of them, type `group_id == "NAME"` as Filter.'
+        )
 
 
 def _category(run: Run, rows: Rows, key: str, column: str) -> None:
-    if column == "group_id" and _state.get("scope") == "run" and _has_many_groups(run):
+    if column == "group_id" and _has_unlisted_groups(run):
         values = sorted(_state.get(key))  # nobody finds one among so many, and each is to be sent
         least = 1
     else:
@@ -94,8 +98,10 @@ def _category(run: Run, rows: Rows, key: str, column: str) -> None:
     )
 
 
-def _has_many_groups(run: Run) -> bool:
-    return "groups" in run.steps and run.steps["groups"].sum() > _MOST_GROUPS
+def _has_unlisted_groups(run: Run) -> bool:
+    """Whether there are more groups in scope than are offered to choose from."""
+    is_whole = _state.get("scope") == "run"
+    return is_whole and "groups" in run.steps and run.steps["groups"].sum() > _MOST_GROUPS
 
 
 def _sorting(run: Run) -> None:

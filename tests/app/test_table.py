@@ -37,6 +37,17 @@ def test_rows_without_a_value_sort_last_either_way(open_app: OpenApp, tmp_path: 
         assert table(app)["index"].tolist() == order
 
 
+def test_where_groups_are_too_many_to_list_a_line_says_how_to_filter(
+    open_app: OpenApp, tmp_path: Path
+) -> None:
+    rows = [{"step": n // 1024, "group_id": f"g{n // 2}", "reward": 1.0} for n in range(4100)]
+    write_lines(tmp_path / "run" / "x.jsonl", rows)
+    app = open_app(tmp_path, "rollouts", scope="run", where='group_id == "g7"')
+    assert any('group_id == "NAME"' in caption.value for caption in app.caption)
+    assert "Group" not in [field.label for field in app.multiselect]
+    assert table(app)["index"].tolist() == [14, 15]
+
+
 @pytest.mark.parametrize(
     ("filters", "indices"),
     [
