@@ -31,7 +31,7 @@ from board.store.picked import Keyed, Source, is_at, is_one_of, keyed, rows_at, 
 from board.store.run import Run
 from board.store.step_store import tidied
 from board.store.steps import QUANTILES, base_name, quantiles_table
-from board.store.storage import StepRange
+from board.store.table_files import StepRange
 from board.store.tally import IntArray
 
 _BETWEEN: Final = tuple(f"_{suffix}" for suffix, q in QUANTILES.items() if 0 < q < 1)

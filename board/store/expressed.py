@@ -15,7 +15,7 @@ from board.core.expressions import Column, Expression, evaluate, parse
 from board.errors import ChoiceError
 from board.store.run import Run
 from board.store.steps import steps_table
-from board.store.storage import StepRange
+from board.store.table_files import StepRange
 from board.store.whole_run import RunRows
 
 OWN: Final = "own metric"

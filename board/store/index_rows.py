@@ -23,8 +23,9 @@ from board.store.repeats import place_codes
 from board.store.row_order import in_order, numbered, order_if_other
 from board.store.segment_order import stand_in_order
 from board.store.segments import whole_numbers
-from board.store.storage import StepRange, Storage
+from board.store.storage import Storage
 from board.store.superseded import Superseded
+from board.store.table_files import StepRange
 from board.store.tally import IntArray
 
 ORDER: Final = ("step", "rank", "file", "line", segments.PART)

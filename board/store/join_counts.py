@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from board.core.metrics import REWARD_PART
-from board.core.problems import Severity
+from board.core.problems import Problem, Severity
 from board.store import segments
 from board.store.joins import (
     LENGTHS,
@@ -34,6 +34,7 @@ from board.store.joins import (
     numbers_of,
     stands_once,
 )
+from board.store.manifest import FileState
 from board.store.repeats import NO_KEY
 from board.store.tally import IntArray
 
@@ -292,3 +293,19 @@ def _codes(table: pa.Table, name: str) -> IntArray:
     return (
         pc.index_in(column, pc.unique(column.drop_null())).fill_null(-1).to_numpy().astype(np.int64)
     )
+
+
+def differences(
+    found: JoinsFound, joins: Joins, shown: Mapping[int, FileState]
+) -> Iterator[Problem]:
+    """The values of which the logs that are joined say different things. shown: files by their ids."""
+    titles = {side.reader: side.title for side in joins.sides}
+    for one in found.differences:
+        file, line = one.first
+        state = shown[file]
+        ours, theirs = titles[state.reader], titles[one.source]
+        reason = f"{one.column} differs between {ours} and {theirs}"
+        hint = (
+            f"e.g. {one.values[0]} and {one.values[1]}; that of {one.kept(ours, theirs)} is shown"
+        )
+        yield Problem(state.path, line, one.column, reason, hint, one.severity, one.count)

@@ -23,8 +23,8 @@ from board.store.picked import Keyed, Picked, picked
 from board.store.run import Run
 from board.store.step_store import tidied
 from board.store.steps import base_name, steps_table
-from board.store.storage import StepRange
 from board.store.stored_rows import StoredRows
+from board.store.table_files import StepRange
 from board.store.tally import IntArray
 
 GROUPED: Final = ("env", "split", "rank", "group_id", "reward")

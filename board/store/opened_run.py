@@ -31,8 +31,8 @@ from board.store.picked import Picked
 from board.store.segments import PART
 from board.store.shown import Shown
 from board.store.step_parts import loaded
-from board.store.storage import StepRange
 from board.store.stored_rows import StoredRows
+from board.store.table_files import StepRange
 from board.store.tally import IntArray
 
 _STEPS_KEPT: Final = 8

@@ -18,7 +18,8 @@ import pyarrow.compute as pc
 from board.store.manifest import Part
 from board.store.segments import LONG_TEXTS
 from board.store.step_parts import loaded
-from board.store.storage import StepRange, Storage, as_texts
+from board.store.storage import Storage
+from board.store.table_files import StepRange, as_texts
 from board.store.tally import IntArray
 
 _MANY: Final = 2

@@ -22,8 +22,9 @@ from board.core.groups import Groups, StepGroups, by_step, groups_of, right_part
 from board.core.kl import FloatArray
 from board.core.metrics import REWARD_PART
 from board.store import group_ids
+from board.store.kept_sums import sums_columns, sums_from
 from board.store.run import Run
-from board.store.step_parts import numbers, sums_columns, sums_from
+from board.store.step_parts import numbers
 
 IntArray = npt.NDArray[np.int64]
 

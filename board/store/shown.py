@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Generator, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -27,13 +27,12 @@ from board.store.manifest import BrokenIndexError, FileState, Manifest
 from board.store.row_order import index_within, numbered, order_of
 from board.store.segments import Column, whole_numbers
 from board.store.shown_columns import GAP, metrics_of, with_derived
-from board.store.storage import StepRange, Storage
+from board.store.step_counts import chunks, without
+from board.store.storage import Storage
 from board.store.stored_rows import StoredRows
 from board.store.superseded import Superseded
+from board.store.table_files import StepRange
 from board.store.tally import IntArray
-
-_JOINED_AT_ONCE: Final = 250_000
-"""Rows that are joined at once, if no step has more."""
 
 
 class Shown:
@@ -148,7 +147,7 @@ class Shown:
         ids[list(self._number_of.values())] = list(self._number_of)
         stored = [name for c in self.manifest.columns for name in segments.stored_names(c)]
         wanted = join_counts.columns_counted(("rank", *stored))
-        for steps in _chunks(counts):
+        for steps in chunks(counts):
             table = self.index.visible(steps, wanted)
             own = pc.is_in(table.column("step"), pa.array(list(counts), pa.int64()))
             yield join_counts.counted(self._joins, table.filter(own), ids)
@@ -167,15 +166,7 @@ class Shown:
 
     def differences(self) -> Iterator[Problem]:
         """The values of which the logs that are joined say different things."""
-        titles = {side.reader: side.title for side in self._joins.sides}
-        shown = {state.id: state for state in self.files}
-        for one in self._joined.differences:
-            file, line = one.first
-            state = shown[file]
-            ours, theirs = titles[state.reader], titles[one.source]
-            reason = f"{one.column} differs between {ours} and {theirs}"
-            hint = f"e.g. {one.values[0]} and {one.values[1]}; that of {one.kept(ours, theirs)} is shown"
-            yield Problem(state.path, line, one.column, reason, hint, one.severity, one.count)
+        return join_counts.differences(self._joined, self._joins, {s.id: s for s in self.files})
 
     def joined_by_file(self) -> dict[str, int]:
         """By path how many rows are shown with those of another log; files without any are absent."""
@@ -218,15 +209,15 @@ class Shown:
 
     def step_ranges(self) -> Iterator[StepRange]:
         """All steps, whole ones, in ranges of a bounded number of rows if no step has more."""
-        return _chunks(self.counts())
+        return chunks(self.counts())
 
     def counts_by_file(self) -> Iterator[tuple[FileState, list[tuple[int, int]]]]:
         """For each file the shown rollouts of each step; a step comes once for each of its ranks."""
         for state, counts in self._superseded.standing():
             repeats = self._repeats.get(state.id)
-            rest = counts if repeats is None else _without(counts, repeats.counts)
+            rest = counts if repeats is None else without(counts, repeats.counts)
             joined = self._joined.hidden.get(state.id)
-            yield state, rest if joined is None else _without(rest, joined)
+            yield state, rest if joined is None else without(rest, joined)
 
     def superseded(self) -> Iterator[tuple[Problem, int]]:
         """A note for each file of which rollouts are superseded, with how many there are."""
@@ -406,25 +397,3 @@ class Shown:
         if GAP in found:
             found[GAP] = found["reward"] - found["ref_reward"]
         return found
-
-
-def _chunks(counts: Mapping[int, int]) -> Iterator[StepRange]:
-    """Ranges of whole steps, of a bounded number of rows if no step has more."""
-    steps, held = list(counts), 0
-    first = steps[0] if steps else 0
-    for number, step in enumerate(steps):
-        held += counts[step]
-        if held >= _JOINED_AT_ONCE or number == len(steps) - 1:
-            yield first, step
-            first, held = step + 1, 0
-
-
-def _without(counts: list[tuple[int, int]], less: Mapping[int, int]) -> list[tuple[int, int]]:
-    """The counts, less by so many at each step, whichever of its entries has them."""
-    rest = dict(less)
-    kept: list[tuple[int, int]] = []
-    for step, count in counts:
-        taken = min(count, rest.get(step, 0))
-        rest[step] = rest.get(step, 0) - taken
-        kept.append((step, count - taken))
-    return kept

@@ -21,12 +21,13 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from board.core.group_sums import Extremes, GroupSums, group_order, group_sums
+from board.core.group_sums import group_order, group_sums
 from board.core.groups import RIGHT_PARTS
 from board.core.metrics import REWARD_PART
 from board.core.records import FloatArray
 from board.core.step_checks import StepChecks, step_checks
 from board.store import group_ids
+from board.store.kept_sums import columns_of_sums
 
 IntArray = npt.NDArray[np.int64]
 
@@ -41,7 +42,6 @@ SAME: Final = ("rollout_id", "split", "env", "response_tokens", "reward", "respo
 LENGTHS: Final = ("response_tokens", "response_chars")
 
 CHECKED: Final = ("reward", "advantage", "response_tokens", "timestamp", "rank")
-_EXTREMES: Final = ("known", "low", "high", "at_low", "at_high")
 _FIT: Final = ("hits", "differs", "furthest")
 
 RowsOf = Callable[[Sequence[int]], pd.DataFrame]
@@ -126,7 +126,7 @@ def groups_table(
     """The groups of each step in the order of their codes, and the places of rollouts of mixed ones."""
     sums = group_sums(steps, codes, numbers(rows, "reward"), judged)
     envs, mixed = _shared_envs(rows, *group_order(steps, codes))
-    return pa.table({"member": sums.codes >= 0, **_sums_columns(sums), **envs}), mixed
+    return pa.table({"member": sums.codes >= 0, **columns_of_sums(sums), **envs}), mixed
 
 
 def _shared_envs(
@@ -150,49 +150,6 @@ def env_names(rows: pd.DataFrame, codes: IntArray) -> pa.Array:
     return names.take(pa.array(codes, mask=codes < 0))
 
 
-def _sums_columns(sums: GroupSums) -> dict[str, Any]:
-    columns: dict[str, Any] = {"step": sums.steps, "size": sums.size.astype(np.int32)}
-    columns["total"] = sums.total
-    for name, extremes in {"reward": sums.reward, **sums.parts}.items():
-        for field in _EXTREMES:
-            values = getattr(extremes, field)
-            is_count = values.dtype.kind == "i"
-            columns[f"{name}:{field}"] = values.astype(np.int32) if is_count else values
-    return columns
-
-
-def sums_columns(part: str | None) -> tuple[str, ...]:
-    """Columns of groups or prompts that `sums_from` takes. part: the score that says what is right."""
-    names = ("reward", *((part,) if part else ()))
-    return ("step", "member", "size", "total", *(f"{n}:{f}" for n in names for f in _EXTREMES))
-
-
-def visit_columns(part: str | None) -> tuple[str, ...]:
-    """Those of `sums_columns` that visits of prompts are made of: fewer are read faster."""
-    own = tuple(f"{part}:{name}" for name in ("known", "high", "at_high")) if part else ()
-    every = tuple(f"reward:{name}" for name in _EXTREMES)
-    return ("step", "size", "total", *(("reward:known", *own) if part else every))
-
-
-def sums_from(table: pa.Table, codes: IntArray, part: str | None) -> GroupSums:
-    """The groups that a table holds; codes: [rows], below 0 where `member` is false."""
-    is_member = "member" not in table.column_names or table.column("member").to_numpy()
-    return GroupSums(
-        _whole(table, "step"),
-        np.where(is_member, codes, -1),
-        _whole(table, "size"),
-        _float(table, "total"),
-        _extremes(table, "reward"),
-        {part: _extremes(table, part)} if part else {},
-    )
-
-
-def _extremes(table: pa.Table, name: str) -> Extremes:
-    whole = {field: _whole(table, f"{name}:{field}") for field in ("known", "at_low", "at_high")}
-    low, high = _float(table, f"{name}:low"), _float(table, f"{name}:high")
-    return Extremes(low=low, high=high, **whole)
-
-
 def prompts_table(
     rows: pd.DataFrame, steps: IntArray, judged: Mapping[str, FloatArray]
 ) -> tuple[pa.Table, IntArray]:
@@ -207,7 +164,7 @@ def prompts_table(
     sums = group_sums(steps, codes, numbers(rows, "reward"), judged)
     order, starts = group_order(steps, codes)
     envs, mixed = _shared_envs(rows, order, starts)
-    columns = _sums_columns(sums) | envs
+    columns = columns_of_sums(sums) | envs
     columns |= {"key": pa.array(keys[sums.codes, 0]), "text_key": pa.array(keys[sums.codes, 1])}
     columns["text"] = texts.take(pa.array(sums.codes))
     offsets = pa.array(np.append(starts, len(order)), pa.int32())
@@ -394,17 +351,3 @@ def by_step(table: pa.Table) -> pa.Table:
     if (np.diff(steps) < 0).any():
         return table.take(pa.array(np.argsort(steps, kind="stable")))
     return table
-
-
-def _whole(table: pa.Table, name: str) -> IntArray:
-    """[rows] whole numbers, 0 where there is none."""
-    if name not in table.column_names:
-        return np.zeros(table.num_rows, np.int64)
-    return table.column(name).fill_null(0).to_numpy().astype(np.int64, copy=False)
-
-
-def _float(table: pa.Table, name: str) -> FloatArray:
-    """[rows] numbers, NaN where there is none."""
-    if name not in table.column_names:
-        return np.full(table.num_rows, np.nan)
-    return table.column(name).cast(pa.float64()).to_numpy()

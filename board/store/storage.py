@@ -21,7 +21,7 @@ import uuid
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,14 @@ from board.readers.local_files import held, open_binary
 from board.store.footers import Footers
 from board.store.manifest import BrokenIndexError, Manifest, TakenAwayError
 from board.store.segments import CATEGORIES
+from board.store.table_files import (
+    StepRange,
+    as_texts,
+    groups_with,
+    held_names,
+    repeating,
+    rows_taken,
+)
 
 _NAME: Final = re.compile(
     r"(?:rows|splits|joins|differences|(?:split_)?(?:env_)?(?:steps|groups|prompts|envs|checks))"
@@ -45,9 +53,6 @@ _KEEP_SECONDS: Final = 600.0
 """Files that the manifest no longer names stay so long: a reader may still be at them."""
 _UNFINISHED: Final = re.compile(r"\.[^/]+\.tmp")
 _FOOTERS: Final = Footers()
-
-StepRange = tuple[int, int]
-"""Smallest and largest step, both included."""
 
 
 class Storage(Protocol):
@@ -148,11 +153,11 @@ class MemoryStorage:
         table = self._tables.get(name)
         if table is None:
             raise BrokenIndexError(f"{name} is gone")
-        return table if columns is None else table.select(_held(table.column_names, columns))
+        return table if columns is None else table.select(held_names(table.column_names, columns))
 
     def take(self, name: str, columns: Sequence[str], places: npt.NDArray[np.int64]) -> pa.Table:
         """As Storage."""
-        return _taken(name, self.get(name, columns), places)
+        return rows_taken(name, self.get(name, columns), places)
 
     def check(self, manifest: Manifest) -> None:
         """As Storage."""
@@ -221,7 +226,7 @@ class FolderStorage:
                 table,
                 temporary,
                 row_group_size=_ROW_GROUP if kind == "rows" else _PART_ROW_GROUP,
-                use_dictionary=_repeating(table),  # pyright: ignore[reportArgumentType]  # its default says bool
+                use_dictionary=repeating(table),  # pyright: ignore[reportArgumentType]  # its default says bool
                 compression="lz4",  # half the time of zstd to read, for 1.4 times the bytes,
                 write_page_checksum=True,
                 write_statistics=["step"],  # pyright: ignore[reportArgumentType]  # its default says bool
@@ -259,8 +264,8 @@ class FolderStorage:
         """As Storage."""
         with self._opened(name, CATEGORIES if coded else ()) as file:
             names = file.schema_arrow.names
-            groups = _groups(file, names, steps)
-            held = names if columns is None else _held(names, columns)
+            groups = groups_with(file, names, steps)
+            held = names if columns is None else held_names(names, columns)
             return file.read_row_groups(groups, columns=held, use_threads=False).select(held)
 
     def take(self, name: str, columns: Sequence[str], places: npt.NDArray[np.int64]) -> pa.Table:
@@ -271,12 +276,12 @@ class FolderStorage:
             groups = np.unique(np.searchsorted(starts, places, side="right") - 1)
             if len(groups) and groups[-1] == len(sizes):
                 raise BrokenIndexError(f"{name} has no row {places.max()}")
-            held = _held(file.schema_arrow.names, columns)
+            held = held_names(file.schema_arrow.names, columns)
             table = file.read_row_groups(groups.tolist(), columns=held, use_threads=False)
         # By group, how many rows before it were not read.
         left_out = starts[groups] - np.cumsum([0, *np.diff(starts)[groups]])[:-1]
         of_place = np.searchsorted(starts[groups], places, side="right") - 1
-        return as_texts(_taken(name, table.select(held), places - left_out[of_place]))
+        return as_texts(rows_taken(name, table.select(held), places - left_out[of_place]))
 
     @contextmanager
     def _opened(self, name: str, coded: Sequence[str] = ()) -> Generator[pq.ParquetFile]:
@@ -290,7 +295,9 @@ class FolderStorage:
                 with pq.ParquetFile(
                     whole,
                     metadata=footer,
-                    read_dictionary=[] if footer is None else _held(footer.schema.names, coded),
+                    read_dictionary=[]
+                    if footer is None
+                    else held_names(footer.schema.names, coded),
                     pre_buffer=False,
                     page_checksum_verification=True,
                 ) as file:
@@ -372,48 +379,3 @@ def _known_as_taken_away() -> Generator[None]:
         yield
     except (FileNotFoundError, NotADirectoryError) as error:
         raise TakenAwayError(f"{error.filename or error} is gone") from error
-
-
-def _held(names: Sequence[str], wanted: Sequence[str]) -> list[str]:
-    held = set(names)
-    return [name for name in wanted if name in held]
-
-
-def _taken(name: str, table: pa.Table, places: npt.NDArray[np.int64]) -> pa.Table:
-    if np.array_equal(places, np.arange(table.num_rows)):
-        return table
-    try:
-        return table.take(pa.array(places))
-    except pa.ArrowException as error:
-        raise BrokenIndexError(f"{name}: {error}") from error
-
-
-def as_texts(table: pa.Table) -> pa.Table:
-    """The table with texts where each was there once."""
-    for place, field in enumerate(table.schema):
-        if pa.types.is_dictionary(field.type):
-            texts = table.column(place).cast(pa.string())
-            table = table.set_column(place, field.name, texts)
-    return table
-
-
-def _groups(file: Any, names: Sequence[str], steps: StepRange | None) -> list[int]:
-    """Row groups that hold a step of the range, as far as their statistics say."""
-    groups = range(file.metadata.num_row_groups)
-    if steps is None:
-        return list(groups)
-    place = names.index("step")
-    found = ((group, file.metadata.row_group(group).column(place).statistics) for group in groups)
-    return [group for group, statistics in found if _may_hold(statistics, steps)]
-
-
-def _may_hold(statistics: Any, steps: StepRange) -> bool:
-    if statistics is None or not statistics.has_min_max:
-        return True
-    return statistics.min <= steps[1] and statistics.max >= steps[0]
-
-
-def _repeating(table: pa.Table) -> list[str]:
-    """Columns whose values recur: to look for equal ones in others costs as much as writing them."""
-    texts = (field.name for field in table.schema if pa.types.is_string(field.type))
-    return [name for name in texts if name not in ("prompt", "response", "rollout_id")]

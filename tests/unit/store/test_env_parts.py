@@ -13,7 +13,7 @@ import pytest
 from written_logs import write_lines
 
 from board.core.advantages import told as told_of
-from board.store import env_parts, shown, splits, step_parts, step_store
+from board.store import env_parts, splits, step_counts, step_parts, step_store
 from board.store.discovery import discover
 from board.store.envs_run import EnvsRun
 from board.store.findings import facts_of
@@ -192,7 +192,7 @@ def test_quantiles_of_several_environments_are_those_of_the_rollouts_that_are_sh
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_resumed: bool
 ) -> None:
     """Whether or not each row of the index is one, over several ranges of steps."""
-    monkeypatch.setattr(shown, "_JOINED_AT_ONCE", 30)
+    monkeypatch.setattr(step_counts, "_AT_ONCE", 30)
     rows = with_step(rollouts())
     again = [row | {"reward": row.get("reward", 0.0) + 3.0} for row in rows if row["step"] > 4]
     run = run_in(tmp_path / "run", rows + again * is_resumed, OpenOptions(), persist=True)

@@ -1,0 +1,66 @@
+"""Tables of an index in files: which columns and row groups are looked at, and how texts are kept."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false, reportAttributeAccessIssue=false
+# pyarrow ships without types, and makes its compute functions when it is imported.
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from board.store.manifest import BrokenIndexError
+
+StepRange = tuple[int, int]
+"""Smallest and largest step, both included."""
+
+
+def held_names(names: Sequence[str], wanted: Sequence[str]) -> list[str]:
+    """Those of the wanted columns that there are."""
+    held = set(names)
+    return [name for name in wanted if name in held]
+
+
+def rows_taken(name: str, table: pa.Table, places: npt.NDArray[np.int64]) -> pa.Table:
+    """The rows at these places, in their order. Raises BrokenIndexError, with the table's name."""
+    if np.array_equal(places, np.arange(table.num_rows)):
+        return table
+    try:
+        return table.take(pa.array(places))
+    except pa.ArrowException as error:
+        raise BrokenIndexError(f"{name}: {error}") from error
+
+
+def as_texts(table: pa.Table) -> pa.Table:
+    """The table with texts where each was there once."""
+    for place, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type):
+            texts = table.column(place).cast(pa.string())
+            table = table.set_column(place, field.name, texts)
+    return table
+
+
+def groups_with(file: Any, names: Sequence[str], steps: StepRange | None) -> list[int]:
+    """Row groups that hold a step of the range, as far as their statistics say."""
+    groups = range(file.metadata.num_row_groups)
+    if steps is None:
+        return list(groups)
+    place = names.index("step")
+    found = ((group, file.metadata.row_group(group).column(place).statistics) for group in groups)
+    return [group for group, statistics in found if _may_hold(statistics, steps)]
+
+
+def _may_hold(statistics: Any, steps: StepRange) -> bool:
+    if statistics is None or not statistics.has_min_max:
+        return True
+    return statistics.min <= steps[1] and statistics.max >= steps[0]
+
+
+def repeating(table: pa.Table) -> list[str]:
+    """Columns whose values recur: to look for equal ones in others costs as much as writing them."""
+    texts = (field.name for field in table.schema if pa.types.is_string(field.type))
+    return [name for name in texts if name not in ("prompt", "response", "rollout_id")]
