@@ -134,7 +134,7 @@ def test_findings_are_listed_worst_first_with_their_places(open_app: OpenApp) ->
     assert "92.5 % of rollouts · threshold 25 % of rollouts" in shown
     assert "leads to follow" in shown.lower()
     assert "index=18" in links(app)["step 98, rollout 18"]
-    assert "sort=is_truncated&desc=1" in links(app)["Rollouts, step 95"]
+    assert "sort=is_truncated&desc=1" in links(app)["Rollouts, step 98"]
     assert "gid=s98g2" in links(app)["Groups, step 98"]
     assert "measure=multiplicative" in links(app)["Mismatch, step 99"]
     assert "Tokens were read of 3,200 rollouts" in shown

@@ -154,7 +154,7 @@ def test_a_summary_without_texts_is_no_log(tmp_path):
     (tmp_path / "results.jsonl").write_text('{"example_id": 1, "reward": 1.0, "timing": {}}\n')
     found = discover(tmp_path)
     assert found.runs == ()
-    assert "of no format read here" in found.left_out[0].reason
+    assert "metrics, not rollouts" in found.left_out[0].reason
 
 
 def test_a_torn_last_line_of_an_evaluation_is_waited_for(tmp_path):
