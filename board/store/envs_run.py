@@ -29,6 +29,7 @@ from board.store.merged_envs import (
 from board.store.narrowed_run import GROUPED, NarrowedRun, averaged, kept_of, step_columns
 from board.store.picked import Keyed, Source, is_at, is_one_of, keyed, rows_at, steps_in
 from board.store.run import Run
+from board.store.step_parts import by_step
 from board.store.step_store import tidied
 from board.store.steps import QUANTILES, base_name, quantiles_table
 from board.store.table_files import StepRange
@@ -36,6 +37,8 @@ from board.store.tally import IntArray
 
 _BETWEEN: Final = tuple(f"_{suffix}" for suffix, q in QUANTILES.items() if 0 < q < 1)
 _AT_ONCE: Final = 2
+_FEW: Final = 0.5
+"""Of so large a share of a table's rows the others are read as well, which is then faster."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,12 +209,19 @@ class EnvsRun(NarrowedRun):
 def _own_at(
     run: Run, kind: str, names: Sequence[str], steps: Set[int], columns: Sequence[str]
 ) -> pa.Table | None:
-    """Rows of a kind of part that name one of the environments, of these steps, with step and env."""
-    table = run.part(kind, ("step", "env", *columns))
+    """Rows of a kind of part that name one of the environments, of these steps, by step, with step and
+    env.
+    """
+    columns = ("step", "env", *columns)
+    table = run.part(kind, ("step", "env"))
     if table is None:
         return None
     own = is_one_of(table, "env", names) & is_at(steps_in(table), steps)
-    return table if own.all() else table.filter(pa.array(own))
+    if own.mean() < _FEW:
+        return by_step(run.part_rows(kind, columns, np.flatnonzero(own)))
+    whole = run.part(kind, columns)
+    assert whole is not None, "some of its columns were there"
+    return by_step(whole if own.all() else whole.filter(pa.array(own)))
 
 
 def _at_steps(rows: pd.DataFrame, steps: Set[int]) -> pd.DataFrame:

@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from board.store.env_parts import STEPS
 from board.store.manifest import Part
 from board.store.step_parts import by_step
 from board.store.storage import Storage
@@ -20,6 +21,8 @@ _PART_ROWS: Final = 8192
 _FULL_ROWS: Final = 32_768
 _FULL_BYTES: Final = 8 << 20
 """A part is written when it has so many rows, or _PART_ROWS and so many bytes: few are read faster."""
+_BY_ENV: Final = frozenset({STEPS, f"split_{STEPS}"})
+"""Kinds with many columns of which few environments are asked at a time: these stand together."""
 
 
 class Renewal:
@@ -75,8 +78,9 @@ class Renewal:
         if pending:
             table = by_step(pa.concat_tables(pending, promote_options="permissive"))
             steps = table.column("step")
-            name = self._storage.put(kind, table)
-            part = Part(name, table.num_rows, steps[0].as_py(), steps[-1].as_py())
+            low, high = steps[0].as_py(), steps[-1].as_py()
+            name = self._storage.put(kind, _by_environment(table) if kind in _BY_ENV else table)
+            part = Part(name, table.num_rows, low, high)
             self._kept.setdefault(kind, []).append(part)
 
     def finish(self) -> dict[str, tuple[Part, ...]]:
@@ -84,3 +88,10 @@ class Renewal:
         for kind, pending in self._pending.items():
             self._write(kind, pending)
         return {kind: tuple(parts) for kind, parts in self._kept.items() if parts}
+
+
+def _by_environment(table: pa.Table) -> pa.Table:
+    """The rows ordered by environment, those of one in their order."""
+    envs = table.column("env").combine_chunks().dictionary_encode()
+    ranks = np.argsort(np.argsort(envs.dictionary.to_numpy(zero_copy_only=False)))
+    return table.take(pa.array(np.argsort(ranks[envs.indices.to_numpy()], kind="stable")))

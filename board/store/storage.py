@@ -49,10 +49,18 @@ _NAME: Final = re.compile(
 _ROW_GROUP: Final = 4096
 _PART_ROW_GROUP: Final = 8192
 """Of all but rows: these have few columns, and are read whole more often than a step at a time."""
+_WIDE_ROW_GROUP: Final = 1024
+"""Of tables of steps by environment, with a hundred columns: read are those of few environments."""
 _KEEP_SECONDS: Final = 600.0
 """Files that the manifest no longer names stay so long: a reader may still be at them."""
 _UNFINISHED: Final = re.compile(r"\.[^/]+\.tmp")
 _FOOTERS: Final = Footers()
+
+
+def _row_group(kind: str) -> int:
+    if kind == "rows":
+        return _ROW_GROUP
+    return _WIDE_ROW_GROUP if kind.endswith("env_steps") else _PART_ROW_GROUP
 
 
 class Storage(Protocol):
@@ -225,7 +233,7 @@ class FolderStorage:
             pq.write_table(
                 table,
                 temporary,
-                row_group_size=_ROW_GROUP if kind == "rows" else _PART_ROW_GROUP,
+                row_group_size=_row_group(kind),
                 use_dictionary=repeating(table),  # pyright: ignore[reportArgumentType]  # its default says bool
                 compression="lz4",  # half the time of zstd to read, for 1.4 times the bytes,
                 write_page_checksum=True,

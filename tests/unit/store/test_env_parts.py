@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from written_logs import write_lines
 
@@ -284,3 +285,14 @@ def test_advantages_scaled_by_the_spread_of_a_step_are_told_of_its_environments(
     fit = found.fit(3)
     assert fit is not None
     assert not fit.differs.any()
+
+
+def test_the_steps_of_one_environment_stand_together_in_a_table(tmp_path: Path) -> None:
+    run_in(tmp_path, with_step(rollouts()), OpenOptions(), persist=True)
+    files = [*(tmp_path / ".rollout-board").rglob("*env_steps-*.parquet")]
+    assert files
+    for file in files:
+        table = pq.read_table(file)
+        envs, steps = table.column("env").to_pylist(), table.column("step").to_pylist()
+        assert len({*envs}) > 1
+        assert list(zip(envs, steps, strict=True)) == sorted(zip(envs, steps, strict=True))
