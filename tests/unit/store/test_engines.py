@@ -9,7 +9,8 @@ import sys
 import threading
 import time
 import traceback
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from unittest.mock import patch
 
@@ -52,14 +53,9 @@ def read_with(folder: Path, path: Path, size: int) -> list[tuple[int, int]]:
     return [(r.files[0].work.file_id, r.rows) for r in results]
 
 
-def finds_in_order_what_one_process_finds(folder: Path, path: Path) -> None:
-    alone = read_with(folder / "one", path, engines.MANY_BYTES - 1)
-    both = read_with(folder / "two", path, engines.MANY_BYTES)
-    assert alone == both
-    assert [number for number, _ in both] == list(range(_BATCHES))
-
-
-def leaves_what_it_was_given_to_be_read_here_when_killed(folder: Path, path: Path) -> None:
+@contextmanager
+def two_processes(folder: Path) -> Iterator[tuple[Engine, SecondProcess]]:
+    """An engine of two processes, the second of which is there."""
     job = Job(FolderStorage(folder), ReadOptions(), None)
     other = SecondProcess(job)
     while not other.has_time():
@@ -69,6 +65,18 @@ def leaves_what_it_was_given_to_be_read_here_when_killed(folder: Path, path: Pat
         patch("os.sched_getaffinity", lambda _: {0, 1}),
         local(job, engines.MANY_BYTES) as engine,
     ):
+        yield engine, other
+
+
+def finds_in_order_what_one_process_finds(folder: Path, path: Path) -> None:
+    alone = read_with(folder / "one", path, engines.MANY_BYTES - 1)
+    both = read_with(folder / "two", path, engines.MANY_BYTES)
+    assert alone == both
+    assert [number for number, _ in both] == list(range(_BATCHES))
+
+
+def leaves_what_it_was_given_to_be_read_here_when_killed(folder: Path, path: Path) -> None:
+    with two_processes(folder) as (engine, other):
         first, *_ = [engine.submit(batch) for batch in batches(path)]
         assert is_running(other)
         other.process.kill()
@@ -82,15 +90,7 @@ def leaves_what_it_was_given_to_be_read_here_when_killed(folder: Path, path: Pat
 
 
 def leaves_what_it_has_not_begun_to_be_read_here(folder: Path, path: Path) -> None:
-    job = Job(FolderStorage(folder), ReadOptions(), None)
-    other = SecondProcess(job)
-    while not other.has_time():
-        time.sleep(0.01)
-    with (
-        patch.object(engines, "SecondProcess", lambda _: other),
-        patch("os.sched_getaffinity", lambda _: {0, 1}),
-        local(job, engines.MANY_BYTES) as engine,
-    ):
+    with two_processes(folder) as (engine, other):
         os.kill(other.process.pid, signal.SIGSTOP)
         first, second, *_ = [engine.submit(batch) for batch in batches(path)]
         assert not first.is_there()
