@@ -245,13 +245,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(args: argparse.Namespace) -> int:
     try:
         # Imported late: a training node has the exporter without what the dashboard needs.
-        from board.cli import commands, findings, serve, sniff
+        from board.cli import check, commands, findings, serve, sniff
 
         if args.command == "serve":
             browser = not args.no_browser
             return serve.serve(
                 args.path, args.host, args.port, args.allow_any_path, browser, args.thresholds
             )
+        if args.command == "check":
+            return check.check(args)
         if args.command == "findings":
             return findings.findings(args)
         if args.command == "sniff":

@@ -1,4 +1,4 @@
-"""The commands that print data: runs, steps, rollouts, show, check."""
+"""The commands that print data: runs, steps, rollouts, show, index."""
 
 from __future__ import annotations
 
@@ -6,30 +6,27 @@ import argparse
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, replace
-from pathlib import Path
+from dataclasses import asdict
 from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 
 from board.cli import output
-from board.cli.runs import default_root, find_run, no_runs, of_split, only_run, opened
+from board.cli.runs import default_root, find_run, no_runs, of_split, opened
 from board.cli.where import Condition, known_column, matches, parse_filter
 from board.core.expressions import Column, Expression, evaluate
 from board.core.pieces import PLACEHOLDER, PLACEHOLDER_SIGN, joined
-from board.core.problems import Problem, count_of
-from board.errors import ChoiceError, NotFoundError
-from board.readers.locations import Location, below, location_of
+from board.core.problems import count_of
+from board.errors import ChoiceError
+from board.readers.locations import Location, location_of
 from board.readers.mapping import PREFIX
 from board.store import splits
 from board.store.build import shown_path
 from board.store.discovery import Discovery, RunInfo, discover
 from board.store.engines import ChooseEngine, local
-from board.store.join_counts import JoinCount
 from board.store.rollout import OpenRollout, open_rollout, search
 from board.store.run import Run, reader_titles
-from board.store.run_info import PassedOver
 from board.store.table import ordered
 
 FIXED_STEP_KEYS: Final = (
@@ -47,7 +44,6 @@ _ROLLOUT_COLUMNS: Final = (
     *("mismatch_kl_mean", "entropy_mean", "response_tokens", "finish_reason", "response"),
 )
 _SHOWN_PROBLEMS: Final = 3
-_CHECKED: Final = ("files", "steps", "rollouts", "superseded", "repeated")
 
 
 def runs(args: argparse.Namespace) -> int:
@@ -276,83 +272,6 @@ def _print_tokens(whole: Mapping[str, Any]) -> None:
     output.print_table(rows, ("#", "token", *aligned))
 
 
-def check(args: argparse.Namespace) -> int:
-    """Every problem; 1 when something of the log is not shown."""
-    path = location_of(args.run)
-    found = discover(path) if not isinstance(path, Path) or path.exists() else None
-    if found is None:
-        run = opened(find_run(args.run, args.source))
-        document = _check_document(run.info.name, run.problems, run)
-    elif found.runs:
-        run = opened(only_run(found, path, args.source))
-        problems = (*(_told_from(found.root, run, p) for p in run.problems), *found.left_out)
-        document = _check_document(run.info.name, problems, run, found.beside)
-    elif found.left_out:
-        document = _check_document(str(path), found.left_out, None, found.beside)
-    else:
-        raise NotFoundError(no_runs(found, path))
-    if args.json:
-        output.print_json(document)
-    else:
-        _print_check(document)
-    return 1 if document["lost"] or document["partial"] else 0
-
-
-def _told_from(root: Location, run: Run, problem: Problem) -> Problem:
-    """The problem with its path told from the folder that the user named."""
-    if run.info.only or run.info.path == root:
-        return problem
-    return replace(problem, path=below(run.info.path / problem.path, root))
-
-
-def _check_document(
-    name: str,
-    problems: tuple[Problem, ...],
-    run: Run | None,
-    beside: tuple[PassedOver, ...] = (),
-) -> dict[str, Any]:
-    """beside: files that are passed over and no run's."""
-    return {
-        "run": name,
-        "files": len(run.info.files) if run else 0,
-        "steps": len(run.steps) if run else 0,
-        "rollouts": run.rollout_count if run else 0,
-        "superseded": run.superseded if run else 0,
-        "repeated": run.repeated if run else 0,
-        "joins": [asdict(join) for join in run.joins] if run else [],
-        "lost": count_of(problems, "lost"),
-        "partial": count_of(problems, "partial"),
-        "notes": count_of(problems, "note"),
-        "problems": [asdict(problem) for problem in problems],
-        "beside": [asdict(one) for one in (*(run.info.beside if run else ()), *beside)],
-    }
-
-
-def _print_check(document: Mapping[str, Any]) -> None:
-    counts = ", ".join(f"{key} {document[key]}" for key in _CHECKED)
-    print(f"{output.one_line(document['run'])}: {counts}")
-    for join in document["joins"]:
-        print(output.one_line(JoinCount(**join).words))
-    for problem in document["problems"]:
-        _print_problem(Problem(**problem))
-    for one in document["beside"]:
-        print(output.one_line(f"passed over by their names: {PassedOver(**one).words}"))
-    if not document["problems"]:
-        print("no problems")
-        return
-    print(
-        f"{document['lost']} lost, {document['partial']} partial, {document['notes']} notes "
-        "(lost: not shown; partial: shown without a value; note: all is shown)"
-    )
-
-
-def _print_problem(problem: Problem) -> None:
-    count = "1 line" if problem.count == 1 else f"{problem.count} lines"
-    print(output.one_line(f"{problem.severity:8}{problem.where}  {problem.reason}  ({count})"))
-    if problem.hint:
-        print(output.one_line(f"{'':8}{problem.hint}"))
-
-
 def index(args: argparse.Namespace) -> int:
     """Builds or extends the index of a run, and says what it covers."""
     begun = time.monotonic()
@@ -398,6 +317,5 @@ COMMANDS: Final[Mapping[str, Callable[[argparse.Namespace], int]]] = {
     "steps": steps,
     "rollouts": rollouts,
     "show": show,
-    "check": check,
     "index": index,
 }
