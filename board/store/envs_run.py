@@ -37,8 +37,6 @@ from board.store.tally import IntArray
 
 _BETWEEN: Final = tuple(f"_{suffix}" for suffix, q in QUANTILES.items() if 0 < q < 1)
 _AT_ONCE: Final = 2
-_FEW: Final = 0.5
-"""Of so large a share of a table's rows the others are read as well, which is then faster."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,12 +127,12 @@ class EnvsRun(NarrowedRun):
 
     def _own_rows(self, kind: str, steps: Set[int] | None = None) -> Iterator[Keyed]:
         """Rows that name one of the environments; steps: of these, None: of all."""
-        table = self.whole.part(kind, ("step", "env"))
+        table = self.whole.part(kind, ("step",))
         if table is not None:
-            own = is_one_of(table, "env", self.names)
+            places, of_row = self.whole.part_places(kind, "env", self.names), steps_in(table)
             if steps is not None:
-                own &= is_at(steps_in(table), steps)
-            yield keyed(kind, own, steps_in(table))
+                places = places[is_at(of_row[places], steps)]
+            yield Source(kind, places), (of_row[places],)
 
     def _checks(self) -> Iterator[Keyed]:
         table = self.whole.part("checks", ("step",))
@@ -163,11 +161,12 @@ class EnvsRun(NarrowedRun):
         Mixed ones that have rollouts of several of the environments are made anew, with their steps.
         key: tells them apart within a step. Groups are in the order of their places in it.
         """
-        table = self.whole.part(kind, ("step", "env"))
+        table = self.whole.part(kind, ("step",))
         if table is None:
             return
         steps, mixed_kind = steps_in(table), env_parts.kind_of_env(kind)
-        own = is_one_of(table, "env", self.names) | is_at(steps, self.pure)
+        own = is_at(steps, self.pure)
+        own[self.whole.part_places(kind, "env", self.names)] = True
         mixed = self.whole.part(mixed_kind, ("step", "env", key))
         if mixed is None:
             yield keyed(kind, own, steps)
@@ -209,19 +208,15 @@ class EnvsRun(NarrowedRun):
 def _own_at(
     run: Run, kind: str, names: Sequence[str], steps: Set[int], columns: Sequence[str]
 ) -> pa.Table | None:
-    """Rows of a kind of part that name one of the environments, of these steps, by step, with step and
-    env.
+    """Rows of a kind of part that name one of the environments, of these steps, by step, with step; None
+    where there is none.
     """
-    columns = ("step", "env", *columns)
-    table = run.part(kind, ("step", "env"))
-    if table is None:
+    places = run.part_places(kind, "env", names)
+    if not len(places):
         return None
-    own = is_one_of(table, "env", names) & is_at(steps_in(table), steps)
-    if own.mean() < _FEW:
-        return by_step(run.part_rows(kind, columns, np.flatnonzero(own)))
-    whole = run.part(kind, columns)
-    assert whole is not None, "some of its columns were there"
-    return by_step(whole if own.all() else whole.filter(pa.array(own)))
+    table = by_step(run.part_rows(kind, ("step", *columns), places))
+    own = is_at(steps_in(table), steps)
+    return table if own.all() else table.filter(pa.array(own))
 
 
 def _at_steps(rows: pd.DataFrame, steps: Set[int]) -> pd.DataFrame:
@@ -257,7 +252,8 @@ def narrowed(run: Run, envs: Sequence[str]) -> Run:
     if rest := counts.keys() - known:
         held = run.pieces((*GROUPED, *run.metrics), {"env": names}, rest)
         tables.append(averaged(run, (_at_steps(rows, rest) for rows in held)))
-    table = tidied(pd.concat(tables, ignore_index=True), run.metrics)
+    held = [table for table in tables if len(table)] or tables[:1]
+    table = tidied(pd.concat(held, ignore_index=True), run.metrics)
     several = frozenset(kept.several["step"].tolist())
     return EnvsRun(
         **kept_of(run, table, counts),
@@ -271,10 +267,10 @@ def narrowed(run: Run, envs: Sequence[str]) -> Run:
 
 def _counts_of(run: Run, names: Sequence[str]) -> tuple[dict[int, int], dict[int, int]]:
     """By step the rollouts of these environments, and how many of the environments have one."""
-    table = run.part("envs", ("step", "env", "rollouts"))
+    table = run.part("envs", ("step", "rollouts"))
     if table is None:
         return {}, {}
-    own = table.filter(pa.array(is_one_of(table, "env", names)))
+    own = table.take(pa.array(run.part_places("envs", "env", names)))
     steps, of_row = np.unique(steps_in(own), return_inverse=True)
     counts = np.bincount(of_row, weights=own.column("rollouts").to_numpy()).astype(np.int64)
     envs = np.bincount(of_row)
@@ -308,12 +304,12 @@ def _kept_steps(run: Run, names: Sequence[str], envs: Mapping[int, int]) -> _Kep
     several = several[~is_at(several, _torn(run, names))] if len(several) else several
     single = found.filter(pa.array(np.isin(of_row, steps[(counts == wanted) & (counts == 1)])))
     if not len(several):
-        return _KeptSteps(single.drop_columns(["env"]).to_pandas(), none)
+        return _KeptSteps(single.to_pandas(), none)
     cells = Cells.of(found.filter(pa.array(np.isin(of_row, several))))
     merged = merged_steps(cells, run.metrics)
     if "ranks" in found.column_names:
         merged["ranks"] = _ranks(run, names, cells)
-    return _KeptSteps(single.drop_columns(["env"]).to_pandas(), merged)
+    return _KeptSteps(single.to_pandas(), merged)
 
 
 def _merged_columns(run: Run) -> tuple[str, ...]:

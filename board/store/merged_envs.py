@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from board.core.records import FloatArray
-from board.store.steps import base_name
+from board.store.steps import QUANTILES, base_name
 from board.store.tally import IntArray
 
 MERGED: Final = ("mean", "std", "n", "q00", "q100")
@@ -91,7 +91,9 @@ def _moments(cells: Cells, stem: str) -> dict[str, Any]:
         apart = np.where(counts > 0, means - np.repeat(mean, sizes), 0.0)
         within = np.where(counts > 1, (counts - 1) * stds**2, 0.0)
         std = np.sqrt(cells.sums(within + counts * apart**2) / np.where(n > 1, n - 1, np.nan))
+    unknown = np.full(len(mean), np.nan)
     return {
+        **{f"{stem}_{suffix}": unknown for suffix in QUANTILES},
         f"{stem}_mean": mean,
         f"{stem}_std": std,
         f"{stem}_n": n.astype(np.int64),

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from board.store import splits, step_parts
 from board.store.merged_envs import OF_GROUPS
-from board.store.picked import Keyed, Picked, picked
+from board.store.picked import Keyed, Picked, picked, places_of
 from board.store.run import Run
 from board.store.step_store import tidied
 from board.store.steps import base_name, steps_table
@@ -151,6 +151,10 @@ class NarrowedRun(Run):
         if picked is not None:
             return picked.table(self.whole, columns)
         return _selected(self._made().get(kind), columns)
+
+    def part_places(self, kind: str, column: str, texts: Sequence[str]) -> IntArray:
+        """As `Run.part_places`."""
+        return places_of(self.part(kind, (column,)), column, texts)
 
     def part_rows(self, kind: str, columns: Sequence[str], places: IntArray) -> pa.Table:
         """As `Run.part_rows`."""

@@ -27,7 +27,7 @@ from board.store import step_store
 from board.store.discovery import RunInfo
 from board.store.join_counts import JoinCount
 from board.store.manifest import BrokenIndexError
-from board.store.picked import Picked
+from board.store.picked import Picked, places_of
 from board.store.segments import PART
 from board.store.shown import Shown
 from board.store.step_parts import loaded
@@ -237,6 +237,15 @@ class Run:
         return (
             None if table is None else table.select([c for c in columns if c in table.column_names])
         )
+
+    def part_places(self, kind: str, column: str, texts: Sequence[str]) -> IntArray:
+        """[n] the places in `part(kind, ...)`, ascending, of the rows that have one of these texts."""
+        if self.options.max_per_step is None:
+            try:
+                return self.shown.part_places(kind, column, texts)
+            except BrokenIndexError as error:
+                raise _gone(self.info, error) from error
+        return places_of(self.part(kind, (column,)), column, texts)
 
     def part_rows(self, kind: str, columns: Sequence[str], places: IntArray) -> pa.Table:
         """Rows of `part(kind, ...)` at these places, [n], in their order, without reading the others."""

@@ -13,13 +13,12 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from board.store.manifest import Part
 from board.store.segments import LONG_TEXTS
 from board.store.step_parts import loaded
 from board.store.storage import Storage
-from board.store.table_files import StepRange, as_texts
+from board.store.table_files import StepRange, as_texts, is_one_of
 from board.store.tally import IntArray
 
 _MANY: Final = 2
@@ -84,22 +83,30 @@ def read_with_texts(
     for column, texts in only.items():
         if column not in found.column_names:
             return found.slice(0, 0).select([c for c in columns if c in found.column_names])
-        found = found.filter(_is_one_of(found.column(column), texts))
+        found = found.filter(is_one_of(found.column(column), texts))
     return as_texts(found.select([c for c in columns if c in found.column_names]))
 
 
-def _is_one_of(column: pa.ChunkedArray, texts: Sequence[str]) -> pa.ChunkedArray:
-    """[rows] whether each has one of these texts; where they are stored each once, these alone are
-    looked at.
+def places_with(
+    storage: Storage, parts: Sequence[Part], column: str, texts: Sequence[str]
+) -> IntArray:
+    """[n] the places of rows of `all_rows` that have one of the texts, ascending. Raises
+    BrokenIndexError.
     """
-    wanted = pa.array(texts, pa.string())
-    if not pa.types.is_dictionary(column.type):
-        return pc.is_in(column, wanted)
-    chunks = [
-        pc.is_in(chunk.dictionary, wanted).take(chunk.indices).fill_null(False)
-        for chunk in column.chunks
+    parts = [part for part in parts if part.rows]
+    starts = np.cumsum([0, *(part.rows for part in parts)])
+    found = [
+        storage.places(part.name, column, texts) + start
+        for part, start in zip(parts, starts[:-1], strict=True)
     ]
-    return pa.chunked_array(chunks, pa.bool_())
+    places = np.concatenate([*found, np.zeros(0, np.int64)])
+    return places if _in_order(parts) else np.sort(np.argsort(_by_step(storage, parts))[places])
+
+
+def _by_step(storage: Storage, parts: Sequence[Part]) -> IntArray:
+    """[rows] where each row of `all_rows` is, one part after the other."""
+    steps = pa.concat_tables(storage.get(part.name, ("step",)) for part in parts)
+    return np.argsort(steps.column("step").to_numpy(), kind="stable")
 
 
 def rows_at(
@@ -112,8 +119,7 @@ def rows_at(
     parts = [part for part in parts if part.rows]
     starts = np.cumsum([0, *(part.rows for part in parts)])
     if not _in_order(parts):
-        steps = pa.concat_tables(storage.get(part.name, ("step",)) for part in parts)
-        places = np.argsort(steps.column("step").to_numpy(), kind="stable")[places]
+        places = _by_step(storage, parts)[places]
     order = np.argsort(places, kind="stable")
     places = places[order]
     cuts = np.searchsorted(places, starts)

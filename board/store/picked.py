@@ -110,7 +110,7 @@ def picked(found: Iterable[Keyed]) -> Picked:
     """The rows of these sources by their keys; those of equal ones stay in the order of the sources."""
     held = [(source, keys) for source, keys in found if len(source.places)]
     sources = tuple(source for source, _ in held)
-    if len(held) < 2:
+    if not held or (len(held) == 1 and (np.diff(held[0][1][0]) >= 0).all()):
         return Picked(sources, None)
     columns = [np.concatenate(one) for one in zip(*(keys for _, keys in held), strict=True)]
     return Picked(sources, np.lexsort(columns[::-1]))
@@ -138,6 +138,12 @@ def is_at(steps: IntArray, wanted: Set[int]) -> npt.NDArray[np.bool_]:
     if not wanted:
         return np.zeros(len(steps), bool)
     return np.isin(steps, np.fromiter(wanted, np.int64, len(wanted)))
+
+
+def places_of(table: pa.Table | None, column: str, texts: Sequence[str]) -> IntArray:
+    """[n] the places of the rows that have one of these texts; none without a table."""
+    none = np.zeros(0, np.int64)
+    return none if table is None else np.flatnonzero(is_one_of(table, column, texts))
 
 
 def is_one_of(table: pa.Table, column: str, names: Sequence[str]) -> npt.NDArray[np.bool_]:

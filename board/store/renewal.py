@@ -12,17 +12,15 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from board.store.env_parts import STEPS
 from board.store.manifest import Part
 from board.store.step_parts import by_step
 from board.store.storage import Storage
+from board.store.wide_rows import is_wide
 
 _PART_ROWS: Final = 8192
 _FULL_ROWS: Final = 32_768
 _FULL_BYTES: Final = 8 << 20
 """A part is written when it has so many rows, or _PART_ROWS and so many bytes: few are read faster."""
-_BY_ENV: Final = frozenset({STEPS, f"split_{STEPS}"})
-"""Kinds with many columns of which few environments are asked at a time: these stand together."""
 
 
 class Renewal:
@@ -79,7 +77,7 @@ class Renewal:
             table = by_step(pa.concat_tables(pending, promote_options="permissive"))
             steps = table.column("step")
             low, high = steps[0].as_py(), steps[-1].as_py()
-            name = self._storage.put(kind, _by_environment(table) if kind in _BY_ENV else table)
+            name = self._storage.put(kind, _by_environment(table) if is_wide(kind) else table)
             part = Part(name, table.num_rows, low, high)
             self._kept.setdefault(kind, []).append(part)
 

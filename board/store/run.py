@@ -23,15 +23,11 @@ from board.store.discovery import JOINED, RunInfo, is_remote
 from board.store.engines import ChooseEngine, Job, local
 from board.store.index_folder import index_folder
 from board.store.manifest import BrokenIndexError, Manifest, TakenAwayError
+from board.store.memory_storage import MemoryStorage
 from board.store.opened_run import OpenOptions, Run
 from board.store.shown import Shown
 from board.store.steps import base_name
-from board.store.storage import (
-    FolderStorage,
-    MemoryStorage,
-    Storage,
-    committed,
-)
+from board.store.storage import FolderStorage, Storage, committed
 
 __all__ = [
     "Follower",

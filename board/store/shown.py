@@ -177,12 +177,9 @@ class Shown:
         """By file, line and part of a row that is shown: where the rows stand that are joined to it."""
         if not self._joins.sides:
             return {}
-        names = [*segments.LOCATION, segments.PART, "step", "file", *segments.JOIN_KEYS]
-        table = self.index.visible((step, step), names)
-        where = {
-            name: whole_numbers(table, name, 0).tolist()
-            for name in ("file", *segments.LOCATION, segments.PART)
-        }
+        told = ("file", *segments.LOCATION, segments.PART)
+        table = self.index.visible((step, step), [*told, "step", *segments.JOIN_KEYS])
+        where = {name: whole_numbers(table, name, 0).tolist() for name in told}
         found: dict[tuple[int, int, int], list[dict[str, int]]] = {}
         pairs = self._joins.pairs(table)
         for other in pairs.others.tolist():
@@ -377,11 +374,14 @@ class Shown:
         with self._or_discarded():
             return part_rows.all_rows(self._storage, parts, columns)
 
-    def part_rows(self, kind: str, columns: Sequence[str], places: IntArray) -> pa.Table:
-        """Rows of `part(kind, columns)` at these places, in their order, in less time.
+    def part_places(self, kind: str, column: str, texts: Sequence[str]) -> IntArray:
+        """As Run.part_places. Raises BrokenIndexError as `table` does."""
+        parts = self.manifest.parts.get(kind, ())
+        with self._or_discarded():
+            return part_rows.places_with(self._storage, parts, column, texts)
 
-        Raises BrokenIndexError as `table` does.
-        """
+    def part_rows(self, kind: str, columns: Sequence[str], places: IntArray) -> pa.Table:
+        """Rows of `part(kind, columns)` at these places, in their order; raises as it does."""
         parts = self.manifest.parts.get(kind, ())
         with self._or_discarded():
             return part_rows.rows_at(self._storage, parts, columns, places)

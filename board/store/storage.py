@@ -1,4 +1,4 @@
-"""Where an index is kept: in a folder beside the log, in the user's cache, or in memory.
+"""Where an index is kept: in a folder beside the log, or in the user's cache; see memory_storage, too.
 
 A folder holds `manifest.json`, the Parquet files it names, and `lock`. Every file is written under a
 temporary name and renamed, the manifest last, so that a writer that is killed at any moment leaves the
@@ -37,9 +37,11 @@ from board.store.table_files import (
     as_texts,
     groups_with,
     held_names,
+    places_with,
     repeating,
     rows_taken,
 )
+from board.store.wide_rows import WideRows, is_wide, packed
 
 _NAME: Final = re.compile(
     r"(?:rows|splits|joins|differences|(?:split_)?(?:env_)?(?:steps|groups|prompts|envs|checks))"
@@ -49,9 +51,9 @@ _NAME: Final = re.compile(
 _ROW_GROUP: Final = 4096
 _PART_ROW_GROUP: Final = 8192
 """Of all but rows: these have few columns, and are read whole more often than a step at a time."""
-_WIDE_ROW_GROUP: Final = 1024
-"""Of tables of steps by environment, with a hundred columns: read are those of few environments."""
-_KEEP_SECONDS: Final = 600.0
+_WIDE_ROW_GROUP: Final = 256
+"""Of what is kept by environment, with up to hundreds of numbers a row: read is that of few of them."""
+KEEP_SECONDS: Final = 600.0
 """Files that the manifest no longer names stay so long: a reader may still be at them."""
 _UNFINISHED: Final = re.compile(r"\.[^/]+\.tmp")
 _FOOTERS: Final = Footers()
@@ -60,7 +62,7 @@ _FOOTERS: Final = Footers()
 def _row_group(kind: str) -> int:
     if kind == "rows":
         return _ROW_GROUP
-    return _WIDE_ROW_GROUP if kind.endswith("env_steps") else _PART_ROW_GROUP
+    return _WIDE_ROW_GROUP if is_wide(kind) else _PART_ROW_GROUP
 
 
 class Storage(Protocol):
@@ -97,6 +99,10 @@ class Storage(Protocol):
         """The columns that a table has of those named, of the rows at these places, in their order."""
         ...
 
+    def places(self, name: str, column: str, texts: Sequence[str]) -> npt.NDArray[np.int64]:
+        """[n] the places of the rows that have one of the texts in a column, ascending."""
+        ...
+
     def check(self, manifest: Manifest) -> None:
         """Raises BrokenIndexError where a table that the manifest names is not there whole."""
         ...
@@ -125,71 +131,6 @@ def committed(storage: Storage) -> Manifest | None:
         return storage.load()
     except BrokenIndexError:
         return None
-
-
-class MemoryStorage:
-    """An index that ends with the process: of small runs, and where nothing can be written."""
-
-    def __init__(self) -> None:
-        self._manifest: Manifest | None = None
-        self._tables: dict[str, pa.Table] = {}
-        self._retired: dict[str, float] = {}
-
-    def load(self) -> Manifest | None:
-        """As Storage."""
-        return self._manifest
-
-    def commit(self, manifest: Manifest) -> None:
-        """As Storage."""
-        self._manifest = manifest
-
-    def put(self, kind: str, table: pa.Table) -> str:
-        """As Storage."""
-        name = f"{kind}-{uuid.uuid4().hex}"
-        self._tables[name] = table
-        return name
-
-    def get(
-        self,
-        name: str,
-        columns: Sequence[str] | None = None,
-        steps: StepRange | None = None,
-        *,
-        coded: bool = False,
-    ) -> pa.Table:
-        """As Storage."""
-        table = self._tables.get(name)
-        if table is None:
-            raise BrokenIndexError(f"{name} is gone")
-        return table if columns is None else table.select(held_names(table.column_names, columns))
-
-    def take(self, name: str, columns: Sequence[str], places: npt.NDArray[np.int64]) -> pa.Table:
-        """As Storage."""
-        return rows_taken(name, self.get(name, columns), places)
-
-    def check(self, manifest: Manifest) -> None:
-        """As Storage."""
-
-    def discard(self, manifest: Manifest) -> None:
-        """As Storage."""
-        self._manifest = None
-
-    def retire(self, names: Sequence[str]) -> None:
-        """As Storage."""
-        now = time.time()
-        self._retired |= dict.fromkeys(names, now)
-
-    def tidy(self, manifest: Manifest) -> None:
-        """As Storage."""
-        long_ago = time.time() - _KEEP_SECONDS
-        for name in [name for name, at in self._retired.items() if at < long_ago]:
-            self._retired.pop(name)
-            self._tables.pop(name, None)
-
-    @contextmanager
-    def writer(self) -> Generator[bool]:
-        """As Storage."""
-        yield True
 
 
 class FolderStorage:
@@ -229,6 +170,8 @@ class FolderStorage:
     def put(self, kind: str, table: pa.Table) -> str:
         """As Storage."""
         name = f"{kind}-{uuid.uuid4().hex}"
+        if is_wide(kind):
+            table = packed(table, ("step",))
         with self._written() as (temporary, take):
             pq.write_table(
                 table,
@@ -271,10 +214,11 @@ class FolderStorage:
     ) -> pa.Table:
         """As Storage."""
         with self._opened(name, CATEGORIES if coded else ()) as file:
-            names = file.schema_arrow.names
-            groups = groups_with(file, names, steps)
-            held = names if columns is None else held_names(names, columns)
-            return file.read_row_groups(groups, columns=held, use_threads=False).select(held)
+            schema = file.schema_arrow
+            rows, groups = WideRows.of(schema), groups_with(file, schema.names, steps)
+            wanted = rows.names if columns is None else held_names(rows.names, columns)
+            table = file.read_row_groups(groups, columns=rows.stored(wanted), use_threads=False)
+            return rows.unpacked(table, wanted)
 
     def take(self, name: str, columns: Sequence[str], places: npt.NDArray[np.int64]) -> pa.Table:
         """As Storage: only the row groups are read in which a place lies."""
@@ -284,12 +228,25 @@ class FolderStorage:
             groups = np.unique(np.searchsorted(starts, places, side="right") - 1)
             if len(groups) and groups[-1] == len(sizes):
                 raise BrokenIndexError(f"{name} has no row {places.max()}")
-            held = held_names(file.schema_arrow.names, columns)
-            table = file.read_row_groups(groups.tolist(), columns=held, use_threads=False)
+            rows = WideRows.of(file.schema_arrow)
+            wanted = held_names(rows.names, columns)
+            table = file.read_row_groups(
+                groups.tolist(), columns=rows.stored(wanted), use_threads=False
+            )
         # By group, how many rows before it were not read.
         left_out = starts[groups] - np.cumsum([0, *np.diff(starts)[groups]])[:-1]
         of_place = np.searchsorted(starts[groups], places, side="right") - 1
-        return as_texts(rows_taken(name, table.select(held), places - left_out[of_place]))
+        found = rows_taken(name, table, places - left_out[of_place])
+        return as_texts(rows.unpacked(found, wanted))
+
+    def places(self, name: str, column: str, texts: Sequence[str]) -> npt.NDArray[np.int64]:
+        """As Storage: of what is kept by environment from what the file says of itself alone."""
+        with self._opened(name, CATEGORIES) as file:
+            rows = WideRows.of(file.schema_arrow)
+            if column == "env" and rows.envs is not None:
+                return rows.envs.places(texts)
+            held = held_names(rows.names, (column,))
+            return places_with(file.read(columns=held, use_threads=False), column, texts)
 
     @contextmanager
     def _opened(self, name: str, coded: Sequence[str] = ()) -> Generator[pq.ParquetFile]:
@@ -344,7 +301,7 @@ class FolderStorage:
             if not is_ours or entry.name in named:
                 continue
             try:
-                if now - entry.stat(follow_symlinks=False).st_mtime > _KEEP_SECONDS:
+                if now - entry.stat(follow_symlinks=False).st_mtime > KEEP_SECONDS:
                     Path(entry.path).unlink()
             except FileNotFoundError:
                 continue

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from board.store.manifest import BrokenIndexError
 
@@ -42,6 +43,29 @@ def as_texts(table: pa.Table) -> pa.Table:
             texts = table.column(place).cast(pa.string())
             table = table.set_column(place, field.name, texts)
     return table
+
+
+def is_one_of(column: pa.ChunkedArray, texts: Sequence[str]) -> pa.ChunkedArray:
+    """[rows] whether each has one of these texts; where they are stored each once, these alone are
+    looked at.
+    """
+    wanted = pa.array(texts, pa.string())
+    if not pa.types.is_dictionary(column.type):
+        return pc.is_in(column, wanted)
+    return pa.chunked_array([_codes_in(chunk, wanted) for chunk in column.chunks], pa.bool_())
+
+
+def _codes_in(chunk: pa.DictionaryArray, wanted: pa.Array) -> pa.Array:
+    held = pc.is_in(chunk.dictionary, wanted).to_numpy(zero_copy_only=False)
+    codes = chunk.indices.fill_null(len(held)) if chunk.null_count else chunk.indices
+    return pa.array(np.append(held, False)[codes.to_numpy()])
+
+
+def places_with(table: pa.Table, column: str, texts: Sequence[str]) -> npt.NDArray[np.int64]:
+    """[n] the places of the rows that have one of these texts; none where there is no such column."""
+    if column not in table.column_names:
+        return np.zeros(0, np.int64)
+    return np.flatnonzero(is_one_of(table.column(column), texts).to_numpy())
 
 
 def groups_with(file: Any, names: Sequence[str], steps: StepRange | None) -> list[int]:

@@ -25,10 +25,11 @@ from board.store.batch import FEW_ROWS, Work
 from board.store.discovery import discover
 from board.store.engines import Engine, Job, local
 from board.store.manifest import TakenAwayError
+from board.store.memory_storage import MemoryStorage
 from board.store.run import Follower
 from board.store.second_process import SecondProcess
 from board.store.shard import Shard
-from board.store.storage import FolderStorage, MemoryStorage
+from board.store.storage import FolderStorage
 
 _BATCHES = 12
 

@@ -12,9 +12,9 @@ from board.core.options import ReadOptions
 from board.store import batch, build
 from board.store.discovery import discover
 from board.store.engines import Awaited, InProcess
+from board.store.memory_storage import MemoryStorage
 from board.store.run import Follower, open_run
 from board.store.shard import Shard
-from board.store.storage import MemoryStorage
 
 
 class Failing(InProcess):
