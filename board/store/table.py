@@ -14,11 +14,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from board.core.records import FloatArray
 from board.errors import ChoiceError
-from board.store.text_order import text_order, whole_order
+from board.store.text_order import first_texts, text_order, whole_order
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,29 +104,11 @@ def order_by(
     if isinstance(values.dtype, pd.StringDtype):
         texts = pa.chunked_array(pa.array(values))
         if limit is not None and limit < len(values):
-            return _first_texts(texts, limit, descending)
+            return first_texts(texts, limit, descending=descending)
         return text_order(texts, descending=descending)
     values = values.reset_index(drop=True)
     order = values.sort_values(ascending=not descending, kind="stable", na_position="last").index
     return order[:limit].to_numpy()
-
-
-def _first_texts(texts: pa.ChunkedArray, limit: int, descending: bool) -> npt.NDArray[np.intp]:
-    """As _first, for texts in the order of their code points: only as many are sorted as are wanted."""
-    order = "descending" if descending else "ascending"
-    held = np.flatnonzero(pc.is_valid(texts).to_numpy())
-    if len(held) > limit:
-        table = pa.table({"text": texts.drop_null()})
-        last = table.column(0)[pc.select_k_unstable(table, limit, [("text", order)])[-1].as_py()]
-        before = (pc.greater if descending else pc.less)(texts, last).fill_null(False)
-        held = np.flatnonzero(before.to_numpy())
-        equal = np.flatnonzero(pc.equal(texts, last).fill_null(False).to_numpy())
-        tail = equal[: limit - len(held)]
-    else:
-        tail = np.flatnonzero(pc.is_null(texts).to_numpy())[: limit - len(held)]
-    found = pa.table({"text": texts.take(pa.array(held)), "place": held})
-    sorting = pc.sort_indices(found, [("text", order), ("place", "ascending")])
-    return np.concatenate([held[sorting.to_numpy()], tail])
 
 
 def _first(keys: FloatArray, limit: int | None) -> npt.NDArray[np.intp]:

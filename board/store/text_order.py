@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
@@ -23,6 +24,8 @@ _MASKS: Final = np.array(
 _SAMPLE: Final = 4096
 _MOST_TIES: Final = 0.02
 """Share of a sample that is tied with another, above which eight bytes tell too little."""
+_SURELY: Final = 4
+"""Standard deviations by which a text of the sample is further back than the last one that is wanted."""
 _MANY: Final = 1 << 16
 _COUNTED: Final = 1 << 16
 """A range that fits two bytes, of which numpy's stable sort is a radix sort."""
@@ -40,6 +43,59 @@ def text_order(texts: pa.ChunkedArray, *, descending: bool) -> Places:
     )
     values = values.cast(pa.large_string())
     return np.concatenate((held[_order(values, descending=descending)], missing))
+
+
+def first_texts(texts: pa.ChunkedArray, limit: int, *, descending: bool) -> Places:
+    """The first `limit` of text_order: those alone are sorted that come before a text so far to the
+    front that a sample of them has few before it.
+    """
+    missing = np.flatnonzero(pc.is_null(texts).to_numpy()) if texts.null_count else []
+    is_before = pc.greater if descending else pc.less
+    held = len(texts) - texts.null_count
+    for bound in _bounds(texts, limit / max(held, 1), descending=descending):
+        before = _places(is_before(texts, bound))
+        if len(before) >= limit:
+            return _sorted(texts, before, descending=descending)[:limit]
+        as_far = _places(pc.equal(texts, bound))
+        if len(before) + len(as_far) >= limit:
+            found = _sorted(texts, before, descending=descending)
+            return np.concatenate((found, as_far[: limit - len(before)]))
+    every = _sorted(texts, _places(pc.is_valid(texts)), descending=descending)
+    return np.concatenate((every, missing))[:limit].astype(np.intp)
+
+
+def _bounds(texts: pa.ChunkedArray, share: float, *, descending: bool) -> Iterator[pa.Scalar]:
+    """Texts before which there is likely at least this share of all, the nearest one first."""
+    every = np.arange(0, len(texts), max(len(texts) // _SAMPLE, 1))
+    sample = _taken(texts, every).drop_null()
+    order = "descending" if descending else "ascending"
+    sample = sample.take(pc.array_sort_indices(sample, order=order))
+    place = share * len(sample)
+    place += _SURELY * np.sqrt(place) + _SURELY
+    while place < len(sample):
+        yield sample[int(place)]
+        place *= _SURELY
+
+
+def _places(mask: pa.ChunkedArray) -> Places:
+    return np.flatnonzero((mask.fill_null(False) if mask.null_count else mask).to_numpy())
+
+
+def _sorted(texts: pa.ChunkedArray, places: Places, *, descending: bool) -> Places:
+    """These places in the order of their texts, ties in theirs."""
+    found = pa.table({"text": _taken(texts, places), "place": places})
+    order = "descending" if descending else "ascending"
+    sorting = pc.sort_indices(found, [("text", order), ("place", "ascending")])
+    return places[sorting.to_numpy()]
+
+
+def _taken(texts: pa.ChunkedArray, places: Places) -> pa.Array:
+    """The texts at these places, which are ascending. All of them together would be copied first."""
+    starts = np.cumsum([0, *map(len, texts.chunks)])
+    cuts = np.searchsorted(places, starts)
+    bounds = zip(texts.chunks, starts[:-1], cuts[:-1], cuts[1:], strict=True)
+    found = [chunk.take(pa.array(places[a:b] - start)) for chunk, start, a, b in bounds if a < b]
+    return pa.concat_arrays([*found, pa.array([], texts.type)])
 
 
 def _order(texts: pa.Array, *, descending: bool) -> Places:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from board.store import text_order
 from board.store.table import order_by, ordered
 
 
@@ -35,7 +36,7 @@ def test_the_first_rows_are_those_of_the_whole_table_sorted(column, descending, 
 @pytest.mark.parametrize("descending", [False, True])
 @pytest.mark.parametrize("shared", ["", "the same beginning of all "])
 @pytest.mark.parametrize("kinds", [3, 40, 100_000])
-def test_texts_are_in_the_order_of_their_code_points(descending, shared, kinds):
+def test_texts_are_in_the_order_of_their_code_points(descending, shared, kinds, monkeypatch):
     dice = np.random.default_rng(3)
     alphabet = np.array(["a", "b", "\0", "é", "中", "𝄞", "\x7f"])
     words = ["".join(dice.choice(alphabet, dice.integers(0, 12))) for _ in range(kinds // 10 + 3)]
@@ -45,6 +46,10 @@ def test_texts_are_in_the_order_of_their_code_points(descending, shared, kinds):
     places = [i for i, text in enumerate(texts) if isinstance(text, str)]
     places.sort(key=lambda i: texts[i], reverse=descending)
     assert found.index.tolist() == [*places, *range(7, 3000, 50)]
+    monkeypatch.setattr(text_order, "_SAMPLE", 64)
+    for limit in (1, 100, 2500, 2950, 2999):
+        first = ordered(pd.DataFrame({"text": texts}), "text", descending=descending, limit=limit)
+        assert first.index.tolist() == found.index.tolist()[:limit]
 
 
 @given(
