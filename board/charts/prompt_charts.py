@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 import numpy.typing as npt
 import plotly.graph_objects as go
@@ -14,6 +16,7 @@ from board.charts.text import number
 Floats = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
+_FEW_STEPS: Final = 8
 MAX_MARKS = 1500
 """Above this many rollouts a chart keeps the extremes and says so."""
 
@@ -63,6 +66,8 @@ def prompt_course(
     )
     figure.update_layout(hovermode="closest", dragmode="zoom")
     figure.update_xaxes(tickformat="d", nticks=8, title_text="step")
+    if not len(at) or at[-1] - at[0] < _FEW_STEPS:
+        figure.update_xaxes(dtick=1)  # plotly would write a whole number at each fraction
     fit_tick_labels(figure, "y", values)
     missing, thinned = int((~known).sum()), len(shown) < len(places)
     notes = [f"{missing:,} rollouts have no {name} and are not drawn."] if missing else []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,7 @@ from board.core.groups import IntArray
 from board.core.kl import FloatArray
 
 BoolArray = npt.NDArray[np.bool_]
+_ROUNDING: Final = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,9 @@ def prompts_of(visits: Visits) -> Prompts:
     several = counts > 1
     means = np.add.reduceat(visits.rewards[known], starts) / counts
     squares = (visits.rewards[known] - np.repeat(means, counts)) ** 2
-    spread = np.add.reduceat(squares, starts) / np.where(several, counts - 1, np.nan)
+    spread = np.sqrt(np.add.reduceat(squares, starts) / np.where(several, counts - 1, np.nan))
+    # Equal means of rewards that were summed in another order differ in their last bits.
+    spread[spread < _ROUNDING * np.abs(means)] = 0.0
     return Prompts(
         of_prompt[starts],
         counts,
@@ -97,5 +101,5 @@ def prompts_of(visits: Visits) -> Prompts:
         several & (best == 0),
         several & (first == 0) & (last > 0),
         several & (last == 0) & (best > 0),
-        np.sqrt(spread),
+        spread,
     )

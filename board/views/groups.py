@@ -246,6 +246,11 @@ def _advantages(found: RunGroups, fit: StepFit | None, step: int) -> None:
         return
     known = CONVENTIONS[fit.told.closest]
     share = fit.told.shares.get(known.name, float("nan"))
+    if np.isnan(share):
+        st.caption(
+            "No group has two scored rollouts, so rewards give no advantage to compare with."
+        )
+        return
     if fit.told.convention is None:
         st.warning(
             plain(
@@ -282,7 +287,12 @@ def _differences(own: StepRollouts, fit: StepFit) -> None:
         }
     )
     wrong = frame[fit.differs]
-    if not len(wrong):
+    if not np.isfinite(fit.expected).any():
+        st.info(
+            "No group of this step has two scored rollouts: nothing is recomputed.",
+            icon=":material/info:",
+        )
+    elif not len(wrong):
         st.success(
             "Every recorded advantage is what the rewards give.", icon=":material/check_circle:"
         )

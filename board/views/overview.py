@@ -16,7 +16,7 @@ from board.store.narrowed import NarrowedRun
 from board.store.run import Run
 from board.store.steps import base_name
 from board.views import _badge, _cached, _own_curve, _page, _sidebar, _state
-from board.views._text import number, plain
+from board.views._text import counted, number, plain
 
 _BACK: Final = 20
 _PER_STEP: Final = "zero_std_group_fraction"
@@ -126,8 +126,11 @@ def _tone(metric: Metric, delta: float | None) -> Tone:
 
 
 def _signed(delta: float, unit: str) -> str:
-    shown = number(abs(delta), unit)
-    return "no change" if delta == 0 else f"{'-' if delta < 0 else '+'}{shown}"
+    if delta == 0:
+        return "no change"
+    # A share that goes from 10 to 15 % has grown by five points, and by half of itself.
+    shown = f"{100 * abs(delta):.1f} points" if unit == "share" else number(abs(delta), unit)
+    return f"{'-' if delta < 0 else '+'}{shown}"
 
 
 def _controls(run: Run) -> CurveOptions:
@@ -253,7 +256,7 @@ def _open_step(step: int, column: str, split: str) -> None:
 def _more(others: list[_Chart]) -> None:
     names = ", ".join(chart.metric.label for chart in others)
     st.toggle(
-        f"{len(others)} more curves",
+        counted(len(others), "more curve"),
         key="more",
         help=plain(names, 600),
         persist_state="session",

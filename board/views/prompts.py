@@ -214,7 +214,8 @@ def _course(run: Run, found: RunPrompts, code: int) -> None:
         st.columns(len(drawn), gap="small"), drawn, strict=True
     ):
         with column, st.container(border=True, height="stretch"):
-            st.markdown(f"**{title}** :gray[click a point]")
+            unit = " tokens ·" if name == "response_tokens" else ""
+            st.markdown(f"**{title}** :gray[{unit} click a point]")
             figure = prompt_course(
                 steps, indices, values, title.lower()[:-1], key, dark=_page.dark()
             )

@@ -184,7 +184,7 @@ def _raw(run: Run, opened: OpenRollout, row: pd.Series[Any]) -> None:
 
 def _remarks(opened: OpenRollout) -> None:
     for remark in opened.remarks:
-        st.caption(plain(f"{remark.reason}. {remark.hint}", 300))
+        st.caption(plain("; ".join(filter(None, (remark.reason, remark.hint))), 300))
 
 
 def _show_tokens(run: Run, opened: OpenRollout) -> None:

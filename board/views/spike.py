@@ -86,14 +86,17 @@ def _tokens_of(run: Run, column: str) -> Spike | None:
     found = _reading.shown(reading, label, "spike")
     if found is None or found.headline is None:
         if not reading.was_stopped:
-            st.info(
-                f"No token of step {step} has a value of {plain(metric.label)}.",
-                icon=":material/info:",
-            )
+            st.info(_nothing_carried(found, plain(metric.label), step), icon=":material/info:")
         return None
     if found.found.tokens.left_out:
         st.caption(f"{found.found.tokens.left_out:,} rollouts could not be read and are left out.")
     return found
+
+
+def _nothing_carried(found: Spike | None, label: str, step: int) -> str:
+    if found is not None and found.found.counted.any():
+        return f"{label} is 0 at every token of step {step}: none carries more than another."
+    return f"No token of step {step} has a value of {label}."
 
 
 def _render() -> None:

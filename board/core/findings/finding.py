@@ -72,13 +72,25 @@ class Finding:
 
 
 _SHARE: Final = "share of "
+_NAMED: Final = ("mean ", "correlation")
+"""Beginnings of units that are names of what was measured: they stand before the number."""
+_LONG: Final = 1e7
+_COUNTED: Final = frozenset(("steps", "rollouts", "seconds"))
 
 
 def in_words(value: float, unit: str) -> str:
     """A measured value or its threshold with its unit: a share as a percentage, else 4 digits."""
     if unit.startswith(_SHARE):
         return f"{100 * value:.3g} % of {unit.removeprefix(_SHARE)}"
-    return f"{value:.4g} {unit}".strip()
+    shown = said(value, 4)
+    if unit.startswith(_NAMED):
+        return f"{unit} {shown}"
+    return f"{shown} {unit.removesuffix('s') if value == 1 and unit in _COUNTED else unit}".strip()
+
+
+def said(value: float, digits: int = 3) -> str:
+    """A number for a sentence, at so many significant digits: 1,257 and not 1.26e+03."""
+    return f"{value:,.0f}" if 10**digits - 0.5 <= abs(value) < _LONG else f"{value:.{digits}g}"
 
 
 def first_index(evidence: Iterable[Evidence]) -> int | None:

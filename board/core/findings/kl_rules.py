@@ -10,7 +10,7 @@ import numpy as np
 from board.core.contributions import TokenShare, TypeShare
 from board.core.findings.digest import Digest
 from board.core.findings.facts import Facts
-from board.core.findings.finding import Evidence, Finding, Severity, Target
+from board.core.findings.finding import Evidence, Finding, Severity, Target, said
 from board.core.findings.thresholds import Limits
 from board.core.findings.trailing import Stretch, baselines, stretches
 
@@ -51,7 +51,7 @@ def _spike(facts: Facts, limits: Limits, stretch: Stretch, value: float, bound: 
     digest = facts.digest(step)
     tokens = _tokens(_telling(digest), step) if digest else ()
     text = (
-        f"The mean k3 of step {step} is {value:.3g} nats, where the steps before allow {bound:.3g}. "
+        f"The mean k3 of step {step} is {said(value)} nats, where the steps before allow {said(bound)}. "
         "Look at the tokens that carry it: a few against all odds, one type of token, or all of them?"
     )
     return Finding(
@@ -134,7 +134,7 @@ def _of_piece(
         tokens = [t for t in digest.tokens if t.piece == name][:3]
         text = (
             f"At step {digest.step} {piece.share:.0%} of k3 is of one piece, {piece.kind}: {piece.count} "
-            f"tokens with a mean of {piece.mean:.3g} nats, where {bound:.3g} would be "
+            f"tokens with a mean of {said(piece.mean)} nats, where {said(bound)} would be "
             f"{limits['times']:g} times the usual. Is it masked, shifted or trained by mistake?"
         )
         yield Finding(

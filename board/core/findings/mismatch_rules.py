@@ -9,7 +9,7 @@ import numpy as np
 
 from board.core.findings.digest import Digest
 from board.core.findings.facts import Facts
-from board.core.findings.finding import Finding, Target
+from board.core.findings.finding import Finding, Target, said
 from board.core.findings.thresholds import Limits
 from board.core.findings.trailing import onset, stretches
 
@@ -46,9 +46,9 @@ def mismatch(facts: Facts, limits: Limits) -> Iterator[Finding]:
             "severe" if severe else "warning" if stretch.count > 1 else "lead",
             "Sampler and trainer disagree",
             f"At step {digest.step} the mean of exp|{second} - {first}| is "
-            f"{values[stretch.worst]:.4f} and "
+            f"{said(float(values[stretch.worst]), 5)} and "
             f"{ess[stretch.worst]:.0%} of the tokens remain effective when weighted for it; the "
-            f"largest difference of a token is {_largest(digest):.2g} nats. Other precision, "
+            f"largest difference of a token is {said(_largest(digest), 2)} nats. Other precision, "
             "temperature, tokens or weights on one side, or one token alone?",
             digest.step,
             digests[stretch.first].step,
@@ -84,8 +84,8 @@ def mismatch_drift(facts: Facts, limits: Limits) -> Iterator[Finding]:
             "mismatch_drift",
             "warning",
             "Sampler and trainer drift apart",
-            f"Mean exp|d| - 1 was {early:.2g} in the first steps and is "
-            f"{late[stretch.worst]:.2g} in those up "
+            f"Mean exp|d| - 1 was {said(early, 2)} in the first steps and is "
+            f"{said(float(late[stretch.worst]), 2)} in those up "
             f"to {digest.step}. Are the sampler's weights still brought up to date, and all of them?",
             digest.step,
             facts.digests[first].step,

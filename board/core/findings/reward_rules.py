@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from board.core.findings.facts import Facts
-from board.core.findings.finding import Evidence, Finding, Severity, Target, first_index
+from board.core.findings.finding import Evidence, Finding, Severity, Target, first_index, said
 from board.core.findings.thresholds import Limits
 from board.core.findings.trailing import (
     Stretch,
@@ -194,8 +194,9 @@ def reward_outliers(facts: Facts, limits: Limits) -> Iterator[Finding]:
             "reward_outliers",
             severity,
             "A reward outside of all that came before",
-            f"At step {step} a reward is {value:.3g} times the whole earlier range ({lowest:.3g} to "
-            f"{highest:.3g}) beyond it. One such reward moves its group's mean and spread: is it meant?",
+            f"At step {step} a reward is {said(value)} times the whole earlier range ({said(lowest)} to "
+            f"{said(highest)}) beyond it. One such reward moves its group's mean and spread: is it "
+            "meant?",
             step,
             int(facts.steps[stretch.first]),
             int(facts.steps[stretch.last]),

@@ -26,6 +26,15 @@ def test_prompts_are_never_solved_newly_solved_or_lost_again() -> None:
     assert found.visits.tolist() == [3, 3, 3]
 
 
+def test_equal_rewards_have_no_volatility_however_they_were_summed() -> None:
+    steps, rewards = (
+        np.repeat([1, 2, 3], 3),
+        np.array([0.1, 0.2, 0.3, 0.3, 0.2, 0.1, 0.2, 0.1, 0.3]),
+    )
+    found = prompts_of(visits_of(steps, np.zeros(9, np.int64), rewards, rewards))
+    assert found.volatility.tolist() == [0.0]
+
+
 def test_one_visit_says_nothing_of_change() -> None:
     found = prompts_of(visits_of(np.array([1]), np.array([4]), np.zeros(1), np.zeros(1)))
     assert not (found.never_solved | found.newly_solved | found.lost_again).any()

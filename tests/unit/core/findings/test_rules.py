@@ -10,7 +10,7 @@ from board.core.advantages import by_convention, fit_counts, told
 from board.core.findings import find
 from board.core.findings.digest import Digest, digest
 from board.core.findings.facts import Facts
-from board.core.findings.finding import Finding, in_words
+from board.core.findings.finding import Finding, in_words, said
 from board.core.groups import groups_of
 from board.store.findings import default_thresholds
 
@@ -96,6 +96,14 @@ def test_a_share_is_told_as_a_percentage_and_any_other_number_with_its_unit() ->
     assert in_words(0.925, "share of rollouts") == "92.5 % of rollouts"
     assert in_words(0.12868, "nats") == "0.1287 nats"
     assert in_words(3.0, "") == "3"
+    assert in_words(1.0, "steps") == "1 step"
+    assert in_words(2471.86, "mean exp|d|") == "mean exp|d| 2472"
+
+
+def test_no_number_up_to_millions_has_an_exponent_in_a_sentence() -> None:
+    assert [said(value) for value in (1257.4, 999.7, 0.16341, 3e-7, 4.2e5)] == [
+        *("1,257", "1,000", "0.163", "3e-07", "420,000")
+    ]
 
 
 def test_reward_that_rises_with_its_parts_is_no_finding() -> None:
