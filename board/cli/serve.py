@@ -37,8 +37,7 @@ def serve(
     if thresholds is not None:
         read_thresholds(thresholds)
         os.environ["ROLLOUT_BOARD_THRESHOLDS"] = str(thresholds.absolute())
-    from streamlit import config
-    from streamlit.web import bootstrap
+    from board.cli.server import run
 
     app = PROJECT / "app.py"
     if not app.is_file():
@@ -46,15 +45,11 @@ def serve(
     chosen = _given_port(host, port) if port is not None else _free_port(host)
     os.environ["ROLLOUT_BOARD_ROOT"] = str(root)
     os.environ["ROLLOUT_BOARD_ALLOW_ANY_PATH"] = "1" if allow_any_path else "0"
-    # Without this the project's .streamlit/config.toml counts only where it is the working folder.
-    config._main_script_path = str(app)
-    options = server_options(host, chosen)
-    bootstrap.load_config_options(options)
     url = url_of(host, chosen)
     threading.Thread(
         target=_announce, args=(host, chosen, url, root, open_browser), daemon=True
     ).start()
-    bootstrap.run(str(app), False, [], options)
+    run(app, host, chosen, server_options(host, chosen))
     return 0
 
 

@@ -1,4 +1,4 @@
-"""The part of a run that pages show, chosen in the sidebar: step, split and environments."""
+"""The part of a run that pages show, chosen in the sidebar: split and environments."""
 
 from __future__ import annotations
 
@@ -18,44 +18,6 @@ _MOST_SPLITS: Final = 4
 def first_rollout() -> None:
     """Another run or step: its index and pinned token are of what was shown before."""
     _state.put(index=0, token=None, zoom=None)
-
-
-def choose_step(run: Run) -> None:
-    """The step that pages are of, with buttons and keys to its neighbours."""
-    steps = [int(step) for step in run.steps["step"]]
-    chosen = _state.ensure("step", steps, steps[-1])
-    st.selectbox(
-        "Step",
-        steps,
-        key="step",
-        help="Type to jump.",
-        on_change=first_rollout,
-        persist_state="session",
-    )
-    place = steps.index(chosen)
-    moves = (
-        ("first_page", "First step", 0, None),
-        ("chevron_left", "Previous step", place - 1, "Left"),
-        ("chevron_right", "Next step", place + 1, "Right"),
-        ("last_page", "Last step", len(steps) - 1, None),
-    )
-    with st.container(horizontal=True, gap="xsmall"):
-        for icon, text, target, shortcut in moves:
-            st.button(
-                "",
-                icon=f":material/{icon}:",
-                help=text,
-                key=f"step_{icon}",
-                shortcut=shortcut,
-                disabled=target == place or not 0 <= target < len(steps),
-                on_click=_state.put,
-                kwargs={
-                    "step": steps[min(max(target, 0), len(steps) - 1)],
-                    "index": 0,
-                    "token": None,
-                    "zoom": None,
-                },
-            )
 
 
 def choose_split(run: Run) -> None:

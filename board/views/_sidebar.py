@@ -22,7 +22,7 @@ from board.store.discovery import (
 )
 from board.store.narrowed import NarrowedRun
 from board.store.run import OpenOptions, Run
-from board.views import _cached, _live, _part_of_run, _problems, _run_summary, _state
+from board.views import _cached, _live, _part_of_run, _problems, _run_summary, _state, _step_choice
 from board.views._text import one_line, plain
 
 BUNDLED: Final = Path(__file__).parents[2] / "rollout_samples"
@@ -104,7 +104,7 @@ def render() -> bool:
         steps = st.container()
         _part_of_run.choose_split(run)
         with steps:
-            _part_of_run.choose_step(current())
+            _step_choice.choose(current())
         _part_of_run.choose_environments(current())
         _live.toggle(info, root)
         _run_summary.show(run)
