@@ -57,8 +57,8 @@ def _type(steps: list[int], chosen: int) -> None:
         "Step",
         step=1,
         key=_TYPED,
-        help=f"{len(steps):,} steps from {steps[0]:,} to {steps[-1]:,}. Type one and press Enter: shown is "
-        "the nearest that is recorded.",
+        help=f"{len(steps):,} steps, {steps[0]} to {steps[-1]}. Type one and press Enter: the nearest "
+        "that is recorded is shown.",
         on_change=_take_typed,
         args=(steps, chosen),
     )
@@ -68,7 +68,7 @@ def _take_typed(steps: Sequence[int], before: int) -> None:
     wanted = int(st.session_state[_TYPED])
     found = nearest(steps, wanted, before)
     if found != wanted and abs(wanted - before) != 1:
-        _state.notice(f"Step {wanted:,} is not recorded; showing {found:,}, the nearest that is.")
+        _state.notice(f"Step {wanted} is not recorded; showing {found}, the nearest that is.")
     _state.put(step=found)
     _part_of_run.first_rollout()
 

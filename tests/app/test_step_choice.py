@@ -1,0 +1,71 @@
+"""The step, typed where a run has too many for a list."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from shown import OpenApp, assert_sound, choice, notices, query
+from written_logs import write_lines
+
+from board.views._step_choice import _MOST_LISTED, nearest
+
+FIELD = "_step_typed"
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of as many steps as are listed and one more, each the tenth."""
+    root = tmp_path_factory.mktemp("many")
+    rows = [
+        {"step": 10 * place, "prompt": "p", "response": "r", "reward": 0.5}
+        for place in range(_MOST_LISTED + 1)
+    ]
+    write_lines(root / "run" / "a.jsonl", rows)
+    return root
+
+
+def test_of_many_steps_one_is_typed_and_the_nearest_recorded_is_shown(
+    open_app: OpenApp, many: Path
+) -> None:
+    app = open_app(many, "rollout", run="run", step="120", token="3")
+    assert [box.key for box in app.selectbox if box.key == "step"] == []
+    assert app.number_input(key=FIELD).value == 120
+    app.number_input(key=FIELD).set_value(218).run()
+    assert_sound(app)
+    assert (choice(app, "step"), app.number_input(key=FIELD).value) == (220, 220)
+    assert (choice(app, "token"), query(app)["step"]) == (None, "220")
+    assert notices(app) == ["Step 218 is not recorded; showing 220, the nearest that is."]
+
+
+def test_the_buttons_of_the_field_and_those_below_go_to_recorded_steps(
+    open_app: OpenApp, many: Path
+) -> None:
+    app = open_app(many, "rollout", run="run", step="120")
+    app.number_input(key=FIELD).set_value(121).run()
+    assert (choice(app, "step"), notices(app)) == (130, [])
+    app.button(key="step_chevron_left").click().run()
+    assert app.number_input(key=FIELD).value == 120
+    app.number_input(key=FIELD).set_value(10**9).run()
+    assert choice(app, "step") == 10 * _MOST_LISTED
+    assert app.button(key="step_chevron_right").disabled
+
+
+@pytest.mark.parametrize(
+    ("wanted", "before", "meant"),
+    [
+        (20, 0, 20),
+        (14, 0, 10),
+        (16, 0, 20),
+        (-7, 20, 0),
+        (99, 0, 40),
+        (21, 20, 40),  # the field's own buttons: one more, one less
+        (19, 20, 10),
+        (41, 40, 40),
+        (-1, 0, 0),
+    ],
+)
+def test_a_typed_step_means_the_nearest_and_one_more_the_next(
+    wanted: int, before: int, meant: int
+) -> None:
+    assert nearest([0, 10, 20, 40], wanted, before) == meant
