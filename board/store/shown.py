@@ -85,6 +85,8 @@ class Shown:
 
     def growing(self) -> dict[int, tuple[int, ...]]:
         """By step the ranks that have not ended it, none where all have; see attempts.growing_steps."""
+        if not any(attempt.world_size for attempt in self.attempts):
+            return {}
         order = {attempt.name: number for number, attempt in enumerate(self.attempts)}
         newest: dict[int, int] = {}
         ended: dict[tuple[str, int], set[int]] = {}

@@ -31,6 +31,10 @@ class _Rules:
     from_step: int | None
     restarts: Mapping[int, tuple[Restart, ...]]
 
+    @property
+    def hides_nothing(self) -> bool:
+        return self.from_step is None and not any(self.restarts.values())
+
 
 class Superseded:
     """The rules of a run. files: of the index; attempts: in their order; attempt_of: of each file the
@@ -102,6 +106,8 @@ class Superseded:
     def notes(self) -> Iterator[tuple[Problem, int]]:
         """A note for each file of which rollouts are superseded, with how many there are."""
         for state, shown in self.standing():
+            if self._rules[state.id].hides_nothing:
+                continue
             hidden = dict[int, int]()
             for tally in state.all_tallies.values():
                 for step, count in tally.counts():

@@ -8,7 +8,7 @@ shown and how many rollouts there are follow from tallies alone, without a look 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -179,10 +179,10 @@ class Tally:
         tally = cls()
         if "histogram" in data:
             tally.ordered = False
-            tally._histogram = Counter(dict(_decoded(data["histogram"])))
+            steps, counts = _decoded(data["histogram"])
+            tally._histogram = Counter(dict(zip(steps, counts, strict=True)))
         for line, encoded in data.get("stretches", ()):
-            pairs = list(_decoded(encoded))
-            tally.stretches.append(Stretch(line, [s for s, _ in pairs], [n for _, n in pairs]))
+            tally.stretches.append(Stretch(line, *_decoded(encoded)))
         return tally
 
 
@@ -209,9 +209,13 @@ def _encoded(steps: Sequence[int], counts: Sequence[int]) -> list[list[int]]:
     return runs
 
 
-def _decoded(runs: Iterable[Sequence[int]]) -> Iterator[tuple[int, int]]:
+def _decoded(runs: Iterable[Sequence[int]]) -> tuple[list[int], list[int]]:
+    """The steps of all runs, and the rollouts of each step."""
+    steps: list[int] = []
+    counts: list[int] = []
     for first, distance, length, count in runs:
         if length > _MOST_STEPS:
             raise ValueError(f"{length} steps are more than a file holds")
-        for i in range(length):
-            yield first + i * distance, count
+        steps += range(first, first + distance * length, distance) if distance else [first] * length
+        counts += [count] * length
+    return steps, counts

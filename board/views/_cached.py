@@ -85,11 +85,12 @@ def run(info: RunInfo, options: OpenOptions) -> Run:
     with slot.lock:
         was_building, building = slot.builder is not None, slot.is_building
         if slot.run is None or slot.run.info != info or was_building:
-            if not building and slot.follower.unread(info) >= _APART_BYTES:
+            unread = 0 if building else slot.follower.unread(info)
+            if unread >= _APART_BYTES:
                 slot.builder = start(info, options.read)
             elif not building:
                 slot.builder = None
-            slot.run = _open_with_progress(slot, info)
+            slot.run = _open_with_progress(slot, info, unread)
         return slot.run
 
 
@@ -157,8 +158,9 @@ def is_building(info: RunInfo, options: OpenOptions) -> bool:
     return _slot(info.path, info.part, options).is_building
 
 
-def _open_with_progress(slot: _Slot, info: RunInfo) -> Run:
-    if slot.builder is not None or slot.follower.unread(info) < _SHOW_PROGRESS_BYTES:
+def _open_with_progress(slot: _Slot, info: RunInfo, unread: int) -> Run:
+    """unread: bytes that the index does not cover, where no other process makes it."""
+    if slot.builder is not None or unread < _SHOW_PROGRESS_BYTES:
         return slot.follower.run(info, wait=False)
     label = f"Reading {plain(info.name)}"
     bar = st.progress(0.0, text=label)
