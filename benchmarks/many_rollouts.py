@@ -38,6 +38,8 @@ sys.path[:0] = [str(Path(__file__).parents[1])]
 
 from many_rollouts_index import make, opened  # noqa: E402
 
+from board.cli.first_rollouts import first_rollouts  # noqa: E402
+from board.cli.output import records_of  # noqa: E402
 from board.core.groups import pass_at_k_by_step  # noqa: E402
 from board.store.discovery import discover  # noqa: E402
 from board.store.env_table import table_of_step  # noqa: E402
@@ -63,7 +65,7 @@ _WHERE: Final = "reward < 0.5 and k3_mean > 0.1"
 
 _SORTED_BY: Final = (
     *((name, "") for name in ("index", "reward", "k3_mean", "response_tokens")),
-    *((name, "") for name in ("env", "group_id", "rollout_id", "prompt", "response")),
+    *((name, "") for name in ("env", "group_id", "rollout_id")),
     ("k3_mean", _WHERE),
 )
 
@@ -241,7 +243,9 @@ def measure(folder: Path, pages: Sequence[str]) -> dict[str, Timing]:
 
 
 def sorting(folder: Path) -> dict[str, Timing]:
-    """Milliseconds until the first 2,000 rollouts of the whole run are there, sorted."""
+    """Milliseconds until the first 2,000 rollouts of the whole run are there, sorted; by a text, which
+    the command line alone does: the first 20, with all their columns.
+    """
     found: dict[str, Timing] = {}
     for column, where in _SORTED_BY:
         run = opened(folder)
@@ -253,6 +257,11 @@ def sorting(folder: Path) -> dict[str, Timing]:
         found[f"{title}, the order of rollouts known"] = _ms(
             lambda rows=rows, by=column, only=where: _shown(rows, by, only)
         )
+    for column in ("prompt", "response"):
+        run = opened(folder)
+        title = f"sorted by {column}, its first 20 as rollout-board rollouts --limit 20 has them"
+        found[f"{title}, first"] = _ms(lambda run=run, by=column: _printed(run, by))
+        found[f"{title}, later"] = _ms(lambda run=run, by=column: _printed(run, by))
     run = opened(folder)
     found["the whole table, as for a CSV"] = _ms(lambda: run.rollouts)
     return found
@@ -262,6 +271,10 @@ def _shown(rows: Rows, column: str, where: str) -> None:
     among = rows_where(rows, where) if where else None
     places = places_by(rows, column, among, descending=True, limit=2000)
     rows.at(places, _SHOWN)
+
+
+def _printed(run: Run, column: str) -> None:
+    records_of(first_rollouts(run, (), column, descending=True, limit=20))
 
 
 def _kept(kept: list[Run], run: Run) -> Run:

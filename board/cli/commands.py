@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from board.cli import output
+from board.cli.first_rollouts import first_rollouts, suffices
 from board.cli.runs import default_root, find_run, no_runs, of_split, opened
 from board.cli.where import Condition, known_column, matches, parse_filter
 from board.core.expressions import Column, Expression, evaluate
@@ -110,8 +111,25 @@ def rollouts(args: argparse.Namespace) -> int:
     run = of_split(opened(find_run(args.run, args.source)), args.split or splits.ALL)
     if args.step is not None:
         run.row(args.step, 0)
+    if args.step is None and args.limit is not None and suffices(asked, args.sort):
+        rows = _first(run, asked, args)
+    else:
+        rows = _chosen(run, asked, args)
+    records = output.records_of(rows)
+    if args.json:
+        output.print_json(records)
+    else:
+        columns = [str(name) for name in rows.columns]
+        output.print_table(records, _table_columns(args, conditions, columns))
+    return 0
+
+
+def _chosen(
+    run: Run, asked: tuple[Condition, ...] | Expression, args: argparse.Namespace
+) -> pd.DataFrame:
     rows = _shown_rows(run, args.step)
     columns = [str(name) for name in rows.columns]
+    conditions = () if isinstance(asked, Expression) else asked
     for condition in sorted(conditions, key=lambda c: c.column in _WHOLE_TEXTS):
         known_column(condition.column, columns)
         rows = rows[_where(run, rows, condition)]
@@ -121,18 +139,27 @@ def rollouts(args: argparse.Namespace) -> int:
         rows = _sorted(rows, known_column(args.sort, columns), args.desc, args.limit)
     elif args.desc:
         rows = rows.iloc[::-1]
-    rows = rows if args.limit is None else rows.head(args.limit)
-    records = output.records_of(rows)
-    if args.json:
-        output.print_json(records)
-    else:
-        output.print_table(records, _table_columns(args, conditions, columns))
-    return 0
+    return rows if args.limit is None else rows.head(args.limit)
+
+
+def _first(
+    run: Run, asked: tuple[Condition, ...] | Expression, args: argparse.Namespace
+) -> pd.DataFrame:
+    """As _chosen, of the run, in the time that so few rows take."""
+    try:
+        rows = first_rollouts(run, asked, args.sort, descending=args.desc, limit=args.limit)
+    except TypeError:
+        raise _without_order(args.sort) from None
+    return _as_shown(run, rows)
 
 
 def _shown_rows(run: Run, step: int | None) -> pd.DataFrame:
-    """The table of a step, or of the run, with file names and without byte positions."""
-    rows = run.rollouts if step is None else run.of_step(step)
+    """The table of a step, or of the run, as it is shown."""
+    return _as_shown(run, run.rollouts if step is None else run.of_step(step))
+
+
+def _as_shown(run: Run, rows: pd.DataFrame) -> pd.DataFrame:
+    """With file names and without byte positions."""
     rows = rows.drop(columns=[c for c in _LOCATION if c in rows])
     names = [shown_path(run.info, file) for file in run.info.files]
     return rows.assign(file=[names[number] for number in rows["file"]])
@@ -142,7 +169,11 @@ def _sorted(rows: pd.DataFrame, column: str, descending: bool, limit: int | None
     try:
         return ordered(rows, column, descending=descending, limit=limit)
     except TypeError:
-        raise ChoiceError(f"{column} holds numbers and text, which have no common order") from None
+        raise _without_order(column) from None
+
+
+def _without_order(column: str) -> ChoiceError:
+    return ChoiceError(f"{column} holds numbers and text, which have no common order")
 
 
 def _where(run: Run, rows: pd.DataFrame, condition: Condition) -> pd.Series[bool]:

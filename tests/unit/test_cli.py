@@ -123,6 +123,30 @@ def test_step_and_limit_choose_rows(run_folder: Path, capsys: pytest.CaptureFixt
     assert [row["index"] for row in rows] == [0, 1]
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ["--sort", "reward", "--desc"],
+        ["--sort", "response"],
+        ["--sort", "file", "--desc"],
+        ["--desc", "--where", "reward < 0.75"],
+        ["--sort", "step", "--where", "reward > 0.1 or logged == 2"],
+        ["--where", "file == rank_1.jsonl and step >= 0"],
+        ["--sort", "rewrd"],
+    ],
+)
+def test_the_first_rollouts_are_those_of_the_whole_table(
+    run_folder: Path, capsys: pytest.CaptureFixture[str], asked: list[str]
+) -> None:
+    more = [rollout(step, reward=step / 3, logged=step, response=f"r{step % 2}") for step in (1, 2)]
+    write(run_folder / "rank_1.jsonl", [*more, rollout(0, logged="words", split="eval")])
+    arguments = ["rollouts", run_folder, "--json", *asked]
+    for split in ([], ["--split", "all"]):
+        whole, first = (Called(capsys, *arguments, *split, *c) for c in ([], ["--limit", 3]))
+        assert first.code == whole.code
+        assert first.code or first.document == whole.document[:3]
+
+
 def test_an_unknown_step_is_named_with_those_there_are(
     run_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
