@@ -212,7 +212,7 @@ class Shown:
 
     def counts_by_file(self) -> Iterator[tuple[FileState, list[tuple[int, int]]]]:
         """For each file the shown rollouts of each step; a step comes once for each of its ranks."""
-        for state, counts in self._superseded.standing():
+        for state, counts in self._superseded.standing:
             repeats = self._repeats.get(state.id)
             rest = counts if repeats is None else without(counts, repeats.counts)
             joined = self._joined.hidden.get(state.id)

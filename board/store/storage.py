@@ -29,7 +29,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from board.readers.local_files import held, open_binary
-from board.store.footers import Footers
+from board.store.footers import Footer, Footers
 from board.store.manifest import BrokenIndexError, Manifest, TakenAwayError
 from board.store.segments import CATEGORIES
 from board.store.table_files import (
@@ -41,7 +41,7 @@ from board.store.table_files import (
     repeating,
     rows_taken,
 )
-from board.store.wide_rows import WideRows, is_wide, packed
+from board.store.wide_rows import is_wide, packed
 
 _NAME: Final = re.compile(
     r"(?:rows|splits|joins|differences|(?:split_)?(?:env_)?(?:steps|groups|prompts|envs|checks))"
@@ -213,26 +213,22 @@ class FolderStorage:
         coded: bool = False,
     ) -> pa.Table:
         """As Storage."""
-        with self._opened(name, CATEGORIES if coded else ()) as file:
-            schema = file.schema_arrow
-            rows, groups = WideRows.of(schema), groups_with(file, schema.names, steps)
+        with self._opened(name, CATEGORIES if coded else ()) as (file, footer):
+            rows, groups = footer.rows, groups_with(footer, steps)
             wanted = rows.names if columns is None else held_names(rows.names, columns)
             table = file.read_row_groups(groups, columns=rows.stored(wanted), use_threads=False)
             return rows.unpacked(table, wanted)
 
     def take(self, name: str, columns: Sequence[str], places: npt.NDArray[np.int64]) -> pa.Table:
         """As Storage: only the row groups are read in which a place lies."""
-        with self._opened(name, CATEGORIES) as file:
-            sizes = [file.metadata.row_group(n).num_rows for n in range(file.num_row_groups)]
-            starts = np.cumsum([0, *sizes])
+        with self._opened(name, CATEGORIES) as (file, footer):
+            starts, rows = footer.starts, footer.rows
             groups = np.unique(np.searchsorted(starts, places, side="right") - 1)
-            if len(groups) and groups[-1] == len(sizes):
+            if len(groups) and groups[-1] == len(starts) - 1:
                 raise BrokenIndexError(f"{name} has no row {places.max()}")
-            rows = WideRows.of(file.schema_arrow)
             wanted = held_names(rows.names, columns)
-            table = file.read_row_groups(
-                groups.tolist(), columns=rows.stored(wanted), use_threads=False
-            )
+            stored = rows.stored(wanted)
+            table = file.read_row_groups(groups.tolist(), columns=stored, use_threads=False)
         # By group, how many rows before it were not read.
         left_out = starts[groups] - np.cumsum([0, *np.diff(starts)[groups]])[:-1]
         of_place = np.searchsorted(starts[groups], places, side="right") - 1
@@ -241,34 +237,42 @@ class FolderStorage:
 
     def places(self, name: str, column: str, texts: Sequence[str]) -> npt.NDArray[np.int64]:
         """As Storage: of what is kept by environment from what the file says of itself alone."""
-        with self._opened(name, CATEGORIES) as file:
-            rows = WideRows.of(file.schema_arrow)
-            if column == "env" and rows.envs is not None:
-                return rows.envs.places(texts)
-            held = held_names(rows.names, (column,))
-            return places_with(file.read(columns=held, use_threads=False), column, texts)
+        with self._file(name) as whole:
+            footer = _FOOTERS.of(whole)[1]
+        if footer is None:
+            with self._opened(name) as (_, footer):
+                pass
+        if column == "env" and footer.rows.envs is not None:
+            return footer.rows.envs.places(texts)
+        return places_with(self.get(name, (column,), coded=True), column, texts)
 
     @contextmanager
-    def _opened(self, name: str, coded: Sequence[str] = ()) -> Generator[pq.ParquetFile]:
+    def _opened(
+        self, name: str, coded: Sequence[str] = ()
+    ) -> Generator[tuple[pq.ParquetFile, Footer]]:
         """coded: columns whose texts may be as they are stored, each once."""
+        with self._file(name) as whole:
+            key, footer = _FOOTERS.of(whole)
+            # Beforehand other threads would read what is small and mostly in memory.
+            with pq.ParquetFile(
+                whole,
+                metadata=None if footer is None else footer.metadata,
+                read_dictionary=[] if footer is None else held_names(footer.names, coded),
+                pre_buffer=False,
+                page_checksum_verification=True,
+            ) as file:
+                if footer is None:
+                    _FOOTERS.keep(key, footer := Footer.of(file))
+                yield file, footer
+
+    @contextmanager
+    def _file(self, name: str) -> Generator[str]:
+        """A path of a table, by which it is found whatever becomes of its name."""
         if not _NAME.fullmatch(name):
             raise BrokenIndexError(f"{name!r} is no name of a table")
         try:
             with held(self.folder / name) as whole:
-                key, footer = _FOOTERS.of(whole)
-                # Beforehand other threads would read what is small and mostly in memory.
-                with pq.ParquetFile(
-                    whole,
-                    metadata=footer,
-                    read_dictionary=[]
-                    if footer is None
-                    else held_names(footer.schema.names, coded),
-                    pre_buffer=False,
-                    page_checksum_verification=True,
-                ) as file:
-                    if footer is None:
-                        _FOOTERS.keep(key, file.metadata)
-                    yield file
+                yield whole
         except (OSError, pa.ArrowException, ValueError, KeyError) as error:
             raise BrokenIndexError(f"{name}: {error}") from error
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -90,22 +91,19 @@ class Superseded:
                 found |= {f"{number}/{rank}/{r.line}": r.step for r in restarts}
         return found
 
-    def standing(self) -> Iterator[tuple[FileState, list[tuple[int, int]]]]:
+    @cached_property
+    def standing(self) -> tuple[tuple[FileState, list[tuple[int, int]]], ...]:
         """For each file the other rollouts of each step; a step comes once for each of its ranks."""
-        for state in self._files:
-            rules = self._rules[state.id]
-            yield (
-                state,
-                [
-                    pair
-                    for rank, tally in state.all_tallies.items()
-                    for pair in tally.shown(rules.restarts.get(rank, ()), rules.from_step)
-                ],
-            )
+        return tuple((state, [*self._standing_of(state)]) for state in self._files)
+
+    def _standing_of(self, state: FileState) -> Iterator[tuple[int, int]]:
+        rules = self._rules[state.id]
+        for rank, tally in state.all_tallies.items():
+            yield from tally.shown(rules.restarts.get(rank, ()), rules.from_step)
 
     def notes(self) -> Iterator[tuple[Problem, int]]:
         """A note for each file of which rollouts are superseded, with how many there are."""
-        for state, shown in self.standing():
+        for state, shown in self.standing:
             if self._rules[state.id].hides_nothing:
                 continue
             hidden = dict[int, int]()

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from board.store.footers import Footer
 from board.store.manifest import BrokenIndexError
 
 StepRange = tuple[int, int]
@@ -68,14 +69,14 @@ def places_with(table: pa.Table, column: str, texts: Sequence[str]) -> npt.NDArr
     return np.flatnonzero(is_one_of(table.column(column), texts).to_numpy())
 
 
-def groups_with(file: Any, names: Sequence[str], steps: StepRange | None) -> list[int]:
+def groups_with(footer: Footer, steps: StepRange | None) -> list[int]:
     """Row groups that hold a step of the range, as far as their statistics say."""
-    groups = range(file.metadata.num_row_groups)
+    groups = range(footer.metadata.num_row_groups)
     if steps is None:
         return list(groups)
-    place = names.index("step")
-    found = ((group, file.metadata.row_group(group).column(place).statistics) for group in groups)
-    return [group for group, statistics in found if _may_hold(statistics, steps)]
+    place = footer.names.index("step")
+    held = ((group, footer.metadata.row_group(group).column(place).statistics) for group in groups)
+    return [group for group, statistics in held if _may_hold(statistics, steps)]
 
 
 def _may_hold(statistics: Any, steps: StepRange) -> bool:

@@ -10,7 +10,7 @@ def test_a_file_that_was_written_again_has_no_kept_footer(tmp_path):
     path.write_bytes(b"one")
     key, kept = footers.of(str(path))
     assert kept is None
-    footers.keep(key, footer := SimpleNamespace(num_columns=2, num_row_groups=3))
+    footers.keep(key, footer := SimpleNamespace(chunks=6))
     assert footers.of(str(path))[1] is footer
     path.write_bytes(b"another")
     assert footers.of(str(path))[1] is None
@@ -22,6 +22,6 @@ def test_footers_not_used_for_longest_make_room(tmp_path):
     for path in paths:
         path.write_bytes(b"x")
         key, _ = footers.of(str(path))
-        footers.keep(key, SimpleNamespace(num_columns=2, num_row_groups=2))
+        footers.keep(key, SimpleNamespace(chunks=4))
         footers.of(str(paths[0]))
     assert [footers.of(str(path))[1] is not None for path in paths] == [True, False, True]
