@@ -15,7 +15,8 @@ from streamlit.delta_generator import DeltaGenerator
 from board.views import _state
 
 # Streamlit's margins take a sixth of a laptop's window, which tables need more. The links to pages
-# stand in its header, beside what opens the sidebar, where they stay while a page is scrolled.
+# stand in its header, beside what opens the sidebar, where they stay while a page is scrolled; a window
+# without room for all of them has them above the page, on as many lines as they need.
 _LOOK: Final = """<style>
 .stMainBlockContainer { padding-inline: 1.9rem; }
 .st-key-pages {
@@ -29,6 +30,18 @@ _LOOK: Final = """<style>
   overflow-x: auto;
 }
 .st-key-pages .stHorizontalBlock { flex-wrap: nowrap; }
+@media (max-width: 1239px) {
+  .st-key-pages {
+    position: static;
+    width: 100%;
+    max-width: none;
+    margin-left: 0;
+    padding-block: 0 0.5rem;
+    overflow: visible;
+  }
+  .st-key-pages .stHorizontalBlock { flex-wrap: wrap; row-gap: 0.5rem; }
+}
+[data-testid="stMetricLabel"] p { white-space: normal; }
 </style>"""
 
 

@@ -93,9 +93,11 @@ def test_the_browser_goes_back_from_a_rollout_to_the_table(
 def test_the_browser_goes_back_over_the_links_to_pages_one_by_one(
     page: Page, serve: ServeCommand, runs: Path
 ) -> None:
+    page.set_viewport_size({"width": 420, "height": 800})  # where they need several lines
     page.goto(f"{board_on(serve, runs)}/rollouts?run=run&step=20")
     expect(page.get_by_text("8 of 8 rollouts at step 20")).to_be_visible()
     settled(page)
+    expect(page.get_by_role("link", name="Compare runs", exact=True)).to_be_in_viewport(ratio=1)
     for name in ("Log health", "Rollout"):
         page.get_by_role("link", name=name, exact=True).click()
         expect(page.get_by_test_id("stMain").locator("h3").first).to_be_visible()

@@ -99,8 +99,7 @@ def test_hover_tells_every_metric_with_its_percentile(page: Page, serve: Serve) 
 def test_keys_jump_to_peaks_move_find_and_clear(page: Page, serve: Serve) -> None:
     view = open_case(page, serve, "2000")
     pinned = view.locator(".pinned-index")
-    view.locator(".flow").focus()
-    page.keyboard.press("n")
+    page.keyboard.press("n")  # from the page: nothing was clicked
     expect(pinned).to_have_text("Token 1,000")
     expect(view.locator(".token.pinned")).to_be_in_viewport()
     expect(view.locator(".peak-count")).to_have_text("#1 of 20")

@@ -1,5 +1,19 @@
 // The keyboard: arrows, n and p, /, Esc.
 
+const PAGE_KEYS = ["n", "p", "/"];
+
+/** Keys that lead into the view from the page, where no field has them; of two views into the first. */
+function bindPageKeys(view) {
+  const listen = (event) => {
+    const isTyped = event.ctrlKey || event.metaKey || event.altKey || event.target !== document.body;
+    if (isTyped || event.defaultPrevented || !PAGE_KEYS.includes(event.key)) return;
+    view.ui.flow.focus({ preventScroll: true });
+    onKey(view, event);
+  };
+  document.addEventListener("keydown", listen);
+  return () => document.removeEventListener("keydown", listen);
+}
+
 function onKey(view, event) {
   // Page-wide shortcuts listen on the document and would fire while a user types here.
   event.stopPropagation();

@@ -18,6 +18,7 @@ export default function ({ data, parentElement, setStateValue }) {
     stopFrames(view);
     view.resized.disconnect();
     view.unlink();
+    view.unbindPageKeys();
     VIEWS.delete(root);
   };
 }
@@ -325,6 +326,7 @@ function bind(view) {
   bindPositions(view, ui.strip);
   bindPositions(view, ui.heat);
   view.unlink = bindLink(view);
+  view.unbindPageKeys = bindPageKeys(view);
   ui.panel.onscroll = () => (view.panelIsScrolled = true);
   view.resized = new ResizeObserver(() => resize(view));
   for (const part of [ui.map, ui.strip]) view.resized.observe(part);
