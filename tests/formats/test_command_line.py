@@ -56,6 +56,20 @@ def swift(path: Path) -> Rows:
         yield from zip(map(int, line["step"]), line["reward"], strict=True)
 
 
+def swift_tables(path: Path) -> Rows:
+    for line in lines(path):
+        yield from zip(line["gen_step"], line["advantages"], strict=True)
+
+
+def xtuner_spread(path: Path) -> Rows:
+    content, at = path.read_text("utf-8").strip(), 0
+    while at < len(content):
+        record, end = json.JSONDecoder().raw_decode(content[at:])
+        at += end + len(content[at + end :]) - len(content[at + end :].lstrip())
+        if "reward" in record:
+            yield int(path.stem.rpartition("_")[2]), record["reward"]
+
+
 def roll(path: Path) -> Rows:
     for line in lines(path):
         yield from zip(line["global_step"], line["scores"], strict=True)
@@ -147,7 +161,13 @@ class Case(NamedTuple):
 CASES = {
     "areal": Case("areal/trial0", "*/*/*.jsonl", of("tail_version", "reward")),
     "areal_texts": Case("areal/texts", "*/*/*.txt", areal_texts),
+    "areal turns": Case(
+        "areal/turns",
+        "*/*/*.jsonl",
+        named(r"/(\d+)/\d+\.jsonl", lambda x: x.get("original_reward", x["reward"])),
+    ),
     "art": Case("art/v1", "**/*.parquet", art),
+    "art v2": Case("art/v2", "**/*.parquet", art),
     "art lines": Case("art/lines", "**/*.jsonl", art),
     "art yaml": Case("art/yaml", "**/*.yaml", art),
     "episodes": Case("prime_rl/bare", "**/*.jsonl", episodes),
@@ -158,6 +178,9 @@ CASES = {
         *("miles/details", "trajectory/*.jsonl", named(r"/(\d+)\.jsonl", lambda x: x["reward"]))
     ),
     "ms_swift": Case("ms_swift/first", "*.jsonl", swift),
+    "ms_swift megatron": Case(
+        *("ms_swift/megatron", "*.jsonl", swift_tables, "advantage"), shown="advantage"
+    ),
     "nemo_gym": Case(
         "nemo_gym", "adder_rollouts.jsonl", lambda p: ((0, x["reward"]) for x in lines(p))
     ),
@@ -187,6 +210,7 @@ CASES = {
     "trl": Case("trl/chat", "**/*.parquet", trl, "advantage", shown="advantage"),
     "verifiers": Case("prime_rl/rows", "**/*.jsonl", named(r"step_(\d+)", lambda x: x["reward"])),
     "verl": Case("verl/v0", "*.jsonl", of("step", "score")),
+    "xtuner spread": Case("xtuner/spread", "*/*.jsonl", xtuner_spread),
     "xtuner": Case(
         *("xtuner/exp", "*/*.jsonl"),
         lambda p: (
