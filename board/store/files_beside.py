@@ -28,6 +28,7 @@ _WANDB: Final = "files of Weights & Biases"
 _WEIGHTS: Final = "weights or other tensors"
 _TOKENIZER: Final = "tokenizer"
 _PRINTED: Final = "printed output"
+_UNFINISHED: Final = "rollouts that are still being sampled"
 _HYDRA: Final = ".hydra"
 
 _OWN: Final = re.compile(r"run-.*\.json|rollout-board\.toml|thresholds\.toml", re.DOTALL)
@@ -68,9 +69,20 @@ _BY_SUFFIX: Final[Mapping[str, tuple[re.Pattern[str] | None, str]]] = {
 }
 
 
+# A document for each, taken away or written to the log when the rollout has ended.
+_RUNNING: Final = re.compile(r"(?:^|[\\/])(?:traces[\\/]live|pending)$")
+
+
+def kind_of(name: str, folder: str = "") -> str:
+    """What a file is by its name and the folder it lies in; empty where they say nothing."""
+    if kind := _by_name(name):
+        return kind
+    is_running = name.lower().endswith(".json") and _RUNNING.search(folder)
+    return _UNFINISHED if is_running else ""
+
+
 @lru_cache(maxsize=1 << 12)
-def kind_of(name: str) -> str:
-    """What a file is by its name; empty where that says nothing."""
+def _by_name(name: str) -> str:
     lower = name.lower()
     if "tfevents" in lower:
         return _EVENTS
@@ -101,7 +113,7 @@ class FilesBeside:
 
     def add(self, folder: str, name: str) -> None:
         """A file that is no log. folder: as the walk of the root has it; of an object its key's."""
-        if kind := kind_of(name):
+        if kind := kind_of(name, folder):
             self._count(folder, name, kind)
 
     def add_object(self, location: RemoteLocation) -> None:

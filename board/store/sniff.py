@@ -165,7 +165,7 @@ def _sniffed(path: Location, mappings: Mappings) -> Sniffed:
         return replace(plain, reason=reason)
     head, first_error = _head(path)
     is_unknown = bool(head.records) and reason.startswith(NO_FORMAT)
-    if kind := kind_of(path.name):
+    if kind := kind_of(path.name, str(path.parent)):
         reason = f"by its name it is no log, but {kind}: such files are passed over"
         return replace(plain, reason=reason, keys=_keys(head))
     return replace(

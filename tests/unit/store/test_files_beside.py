@@ -42,6 +42,13 @@ def test_files_that_are_no_logs_are_known_by_their_names(kind):
     assert {name: kind_of(name) for name in KINDS[kind]} == dict.fromkeys(KINDS[kind], kind)
 
 
+def test_documents_of_rollouts_that_still_run_are_known_by_their_folder():
+    running = "rollouts that are still being sampled"
+    assert kind_of("8c1f.json", "exp/traces/live") == kind_of("0.json", "pending") == running
+    assert kind_of("8c1f.json", "exp/live") == kind_of("8c1f.jsonl", "traces/live") == ""
+    assert kind_of("config.json", "traces/live") == "configuration"
+
+
 def make(root: Path, *names: str) -> None:
     for name in names:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -96,9 +103,9 @@ def test_a_name_is_asked_once_and_nothing_is_opened(tmp_path, write_log, monkeyp
     make(tmp_path, "config.json", "events.out.tfevents.1", "training_args.bin", "a.png")
     asked: list[str] = []
 
-    def noted(name: str) -> str:
+    def noted(name: str, folder: str) -> str:
         asked.append(name)
-        return kind_of(name)
+        return kind_of(name, folder)
 
     monkeypatch.setattr(files_beside, "kind_of", noted)
     for name in ("config.json", "events.out.tfevents.1", "training_args.bin", "a.png"):
