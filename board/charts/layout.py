@@ -10,6 +10,7 @@ import numpy.typing as npt
 import plotly.graph_objects as go
 
 from board.charts.palette import faded, ink
+from board.charts.sketch import Drawing, Sketch
 
 Floats = npt.NDArray[np.float64]
 
@@ -28,6 +29,16 @@ PLOTLY_CONFIG: Final[Mapping[str, Any]] = {
 
 def new_figure(*, dark: bool, height: int) -> go.Figure:
     """An empty figure, transparent, in the fonts and colours of the page; height in pixels."""
+    # One mapping for all: plotly takes ten times as long to update a figure.
+    return go.Figure(layout=_layout(dark=dark, height=height))
+
+
+def new_sketch(*, dark: bool, height: int) -> Sketch:
+    """The same without plotly."""
+    return Sketch(_layout(dark=dark, height=height))
+
+
+def _layout(*, dark: bool, height: int) -> dict[str, Any]:
     colours = ink(dark)
     axis = {
         "tickfont": {"size": 11.5, "color": colours.muted},
@@ -39,8 +50,7 @@ def new_figure(*, dark: bool, height: int) -> go.Figure:
         "ticks": "",
         "automargin": True,
     }
-    # One mapping for all: plotly takes ten times as long to update a figure.
-    layout = dict[str, Any](
+    return dict[str, Any](
         template="none",
         height=height,
         margin={"l": 8, "r": 10, "t": 10, "b": 8},
@@ -77,10 +87,9 @@ def new_figure(*, dark: bool, height: int) -> go.Figure:
             "ticklabelstandoff": 5,
         },
     )
-    return go.Figure(layout=layout)
 
 
-def fit_tick_labels(figure: go.Figure, axis: Literal["x", "y"], values: Floats) -> None:
+def fit_tick_labels(figure: Drawing, axis: Literal["x", "y"], values: Floats) -> None:
     """Tick labels to tell `values` (any length, NaN left out) apart.
 
     Small numbers as 5e-5, where plotly writes 50μ; large ones close together in full, where it
@@ -97,17 +106,18 @@ def fit_tick_labels(figure: go.Figure, axis: Literal["x", "y"], values: Floats) 
         figure.update_layout({f"{axis}axis": {"exponentformat": "none", "separatethousands": True}})
 
 
-def set_notes(figure: go.Figure, notes: Sequence[str], **facts: Any) -> None:
+def set_notes(figure: Drawing, notes: Sequence[str], **facts: Any) -> None:
     """Puts notes for the reader, and the counts behind them, into layout.meta."""
     figure.update_layout(meta={"notes": list(notes), **facts})
 
 
-def notes_of(figure: go.Figure) -> tuple[str, ...]:
+def notes_of(figure: Drawing) -> tuple[str, ...]:
     """What the page has to say below a figure: sentences of the board's own, no text from a log."""
-    meta: Any = figure["layout"]["meta"]
+    layout: Any = figure.layout
+    meta: Any = layout.meta
     return tuple(meta["notes"]) if isinstance(meta, Mapping) else ()
 
 
-def show_legend_above(figure: go.Figure) -> None:
+def show_legend_above(figure: Drawing) -> None:
     """Turns the legend on and makes room for it."""
     figure.update_layout(showlegend=True, margin={"t": 34})

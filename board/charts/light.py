@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-import plotly.graph_objects as go
 
 from board.charts.curves import RECORDED_WIDTH
 from board.charts.layout import notes_of
+from board.charts.sketch import Drawing
 
 _HEADROOM: Final = 0.055
 
@@ -25,8 +25,8 @@ class LightCurve(NamedTuple):
     notes: tuple[str, ...]
 
 
-def light(figure: go.Figure) -> LightCurve:
-    """What `board.charts.curves.curve` draws, as JSON: no NaN, gaps are None.
+def light(figure: Drawing) -> LightCurve:
+    """What `board.charts.curves` draws, as JSON: no NaN, gaps are None.
 
     lines: {x [n], y [n], text [n], name, ink, width, dash, lone [n] or None, group, connect}, connect:
     whether gaps are drawn over; shapes: closed areas and bars {x, y, ink, width (0: filled), group,

@@ -16,7 +16,7 @@ from typing import Any, Final
 import pandas as pd
 import streamlit as st
 
-from board.charts.curves import Beside, CurveOptions, Series, curve
+from board.charts.curves import Beside, CurveOptions, Series, sketch
 from board.charts.light import LightCurve, light
 from board.core.vocabulary import Vocabulary
 from board.errors import BoardError
@@ -265,7 +265,7 @@ def _light_curve(
     others = [Beside(one.split or "", one.steps) for one in _beside]
     series = [Series.of(column) for column in columns]
     steps = _run.steps_with_quantiles(columns) if look.band == "quantiles" else _run.steps
-    return light(curve(steps, series, look, dark=dark, beside=others))
+    return light(sketch(steps, series, look, dark=dark, beside=others))
 
 
 def light_curve(

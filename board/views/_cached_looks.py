@@ -11,7 +11,7 @@ import pandas as pd
 import streamlit as st
 
 from board.charts import env_charts, group_charts
-from board.charts.curves import CurveOptions, Series, curve
+from board.charts.curves import CurveOptions, Series, sketch
 from board.charts.light import LightCurve, light
 from board.charts.run_charts import RunSteps, overlaid_runs
 from board.core.contributions import Contributions, RolloutShare, TypeShare
@@ -388,7 +388,7 @@ def _own_curve(
     dark: bool,
     _run: Run,
 ) -> LightCurve:
-    return light(curve(own_steps(_run, text), [Series(OWN, text, "gap")], look, dark=dark))
+    return light(sketch(own_steps(_run, text), [Series(OWN, text, "gap")], look, dark=dark))
 
 
 def own_curve(of: Run, text: str, look: CurveOptions, *, dark: bool) -> LightCurve:

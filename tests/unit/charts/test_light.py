@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from board.charts.curves import CurveOptions, Series, curve
+from board.charts.curves import Beside, CurveOptions, Series, curve, sketch
 from board.charts.light import light
 
 NAN = float("nan")
@@ -34,6 +34,31 @@ def test_lines_and_bands_are_those_of_the_figure() -> None:
         (2, 6),
     ]
     assert (band["width"], chart["height"]) == (0, 250)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        CurveOptions(),
+        CurveOptions("none", smoothing=0.5, shift_to_zero=True),
+        CurveOptions(log=True),
+    ],
+)
+@pytest.mark.parametrize(
+    "means", [[1.0, NAN, 4.0, -2.0], [NAN], [], [2e-4, 3e-4], [20000.0, 20001.0]]
+)
+def test_a_sketch_says_what_the_figure_of_plotly_says(
+    options: CurveOptions, means: list[float]
+) -> None:
+    share = Series("reward", "Solved", "share", "share")
+    for series, beside in (
+        ([REWARD], []),
+        ([REWARD, share], [Beside("eval", table([0.5, 1.0]))]),
+        ([share], []),
+    ):
+        whole = {"options": options, "dark": True, "beside": beside}
+        drawn = light(curve(table(means), series, **whole))
+        assert light(sketch(table(means), series, **whole)) == drawn
 
 
 def test_what_is_not_recorded_is_null_and_never_zero() -> None:
