@@ -25,6 +25,13 @@ _DRAWN: Final = (
 )
 """Streamlit's names for the scripts of the elements that pages begin with."""
 _SYMBOLS: Final = "MaterialSymbols-Rounded"
+_STILL: Final = """<style>
+[data-testid="stSkeleton"], [data-testid="stAppSkeleton"] * { animation: none !important }
+</style>
+"""
+"""Streamlit's placeholders pulse: without a graphics card each of them takes its share of a processor, and
+the scripts that are waited for are the slower for it by a seventh.
+"""
 _NAMED: Final = re.compile(r'\./(static/[\w./-]+\.(?:js|css|woff2))"')
 _IMPORTED: Final = re.compile(r"""(?:from|import)\s*["'`]\./([\w.-]+\.js)["'`]""")
 _KEPT: Final = b"public, immutable, max-age=31536000"
@@ -42,7 +49,7 @@ class Front:
         folder = static or _static_folder()
         named = _named(folder)
         later = [name for name in _needed(folder) if name not in named]
-        self._links = _links(later)
+        self._head = _head(later)
         self._files = _read(folder, [*named, *later])
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -51,17 +58,17 @@ class Front:
             await self._app(scope, receive, send)
         elif (file := self._files.get(scope["path"])) is not None and not _is_partial(scope):
             await _send_file(file, send)
-        elif self._links and _is_document(scope["path"]):
-            await self._app(_unpacked(scope), receive, _WithLinks(send, self._links))
+        elif _is_document(scope["path"]):
+            await self._app(_unpacked(scope), receive, _WithHead(send, self._head))
         else:
             await self._app(scope, receive, send)
 
 
-class _WithLinks:
-    """Sends a document with links in its head, and everything else as it is."""
+class _WithHead:
+    """Sends a document with more at the end of its head, and everything else as it is."""
 
-    def __init__(self, send: Send, links: bytes) -> None:
-        self._send, self._links = send, links
+    def __init__(self, send: Send, more: bytes) -> None:
+        self._send, self._more = send, more
         self._start: Message | None = None
         self._parts: list[bytes] = []
 
@@ -77,7 +84,7 @@ class _WithLinks:
                 await self._finish(self._start)
 
     async def _finish(self, start: Message) -> None:
-        body = b"".join(self._parts).replace(_END_OF_HEAD, self._links + _END_OF_HEAD, 1)
+        body = b"".join(self._parts).replace(_END_OF_HEAD, self._more + _END_OF_HEAD, 1)
         changed = (b"content-length", b"etag", b"last-modified")
         headers = [(name, value) for name, value in start["headers"] if name.lower() not in changed]
         headers.append((b"content-length", b"%d" % len(body)))
@@ -115,8 +122,8 @@ def _found(folder: Path, pattern: str) -> Iterator[str]:
     return (path.relative_to(folder).as_posix() for path in sorted(folder.glob(pattern)))
 
 
-def _links(names: Sequence[str]) -> bytes:
-    return "".join(map(_link, names)).encode()
+def _head(names: Sequence[str]) -> bytes:
+    return (_STILL + "".join(map(_link, names))).encode()
 
 
 def _link(name: str) -> str:
