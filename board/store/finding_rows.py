@@ -26,6 +26,7 @@ _COLUMNS: Final = (
 )
 _LABELS: Final = (*group_ids.COLUMNS, "env")
 _ROWS_KEPT: Final = 16
+_ALONE: Final = 2
 
 
 class RowsOfSteps:
@@ -58,8 +59,8 @@ class RowsOfSteps:
 @dataclass(frozen=True)
 class _StepRows:
     """StepRows whose columns are read when a rule asks for them: mostly for one, by which rollouts are
-    named; for a second one all are. numbers: names of the columns; of_run: groups of the run; names: of
-    its environments.
+    named, or for their environment, too; for a third one all are. numbers: names of the columns; of_run:
+    groups of the run; names: of its environments.
     """
 
     step: int
@@ -67,16 +68,16 @@ class _StepRows:
     numbers: Sequence[str]
     of_run: Groups | None
     names: Sequence[str]
-    _first: list[tuple[str, StoredRows]] = field(default_factory=list[tuple[str, StoredRows]])
+    _alone: list[tuple[str, StoredRows]] = field(default_factory=list[tuple[str, StoredRows]])
 
     def rows(self, column: str) -> StoredRows:
         """The rollouts with a column, and maybe with others."""
         if "_all" in self.__dict__:
             return self._all
-        if not self._first:
-            self._first.append((column, self.read((column,))))
-        name, rows = self._first[0]
-        return rows if name == column else self._all
+        found = next((rows for name, rows in self._alone if name == column), None)
+        if found is None and len(self._alone) < _ALONE:
+            self._alone.append((column, found := self.read((column,))))
+        return self._all if found is None else found
 
     @cached_property
     def _all(self) -> StoredRows:
@@ -84,7 +85,7 @@ class _StepRows:
 
     @property
     def indices(self) -> npt.NDArray[np.int64]:
-        rows = self._first[0][1] if self._first else self._all
+        rows = self._alone[0][1] if self._alone else self._all
         return rows.indices.astype(np.int64)
 
     @property

@@ -154,7 +154,10 @@ class NarrowedRun(Run):
 
     def part_places(self, kind: str, column: str, texts: Sequence[str]) -> IntArray:
         """As `Run.part_places`."""
-        return places_of(self.part(kind, (column,)), column, texts)
+        picked = self._picked_of(kind)
+        if picked is not None:
+            return picked.places(self.whole, column, texts)
+        return places_of(_selected(self._made().get(kind), (column,)), column, texts)
 
     def part_rows(self, kind: str, columns: Sequence[str], places: IntArray) -> pa.Table:
         """As `Run.part_rows`."""

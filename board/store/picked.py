@@ -25,6 +25,10 @@ class Parts(Protocol):
         """As Run.part."""
         ...
 
+    def part_places(self, kind: str, column: str, texts: Sequence[str]) -> IntArray:
+        """As Run.part_places."""
+        ...
+
     def part_rows(self, kind: str, columns: Sequence[str], places: IntArray) -> pa.Table:
         """As Run.part_rows."""
         ...
@@ -58,6 +62,12 @@ class Source:
             return run.part_rows(self.of, columns, self.places[places])
         return self._own(columns).take(pa.array(self.places[places]))
 
+    def having(self, run: Parts, column: str, texts: Sequence[str]) -> npt.NDArray[np.bool_]:
+        """[rows] which have one of these texts in a column."""
+        if isinstance(self.of, str):
+            return np.isin(self.places, run.part_places(self.of, column, texts))
+        return is_one_of(self.all_rows(run, (column,)), column, texts)
+
     def _own(self, columns: Sequence[str]) -> pa.Table:
         """The columns that there are of those named, of a table that is of no part."""
         if isinstance(self.of, pa.Table):
@@ -86,6 +96,12 @@ class Picked:
             return None
         table = pa.concat_tables(tables, promote_options="permissive")
         return table if self.order is None else table.take(pa.array(self.order))
+
+    def places(self, run: Parts, column: str, texts: Sequence[str]) -> IntArray:
+        """[n] the places of the rows that have one of these texts in a column, ascending."""
+        found = [source.having(run, column, texts) for source in self.sources]
+        own = np.concatenate([*found, np.zeros(0, bool)])
+        return np.flatnonzero(own if self.order is None else own[self.order])
 
     def rows(self, run: Parts, columns: Sequence[str], places: IntArray) -> pa.Table:
         """Some of the rows, in the order of `places`, without reading the others."""

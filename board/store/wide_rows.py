@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Self
+from typing import Final, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -91,8 +91,12 @@ class WideRows:
         found = {name: table.column(name) for name in names if name not in self.kinds}
         if wanted:
             places = {name: place for place, name in enumerate(self.kinds)}
-            rows = _matrix(table.column(_NUMBERS), len(self.kinds))
-            columns = np.ascontiguousarray(rows[:, [places[name] for name in wanted]].T)
+            columns = np.empty((len(wanted), table.num_rows), "<i8")
+            end = 0
+            for chunk in table.column(_NUMBERS).chunks:
+                rows = _matrix(chunk, len(self.kinds))
+                columns[:, end : end + len(rows)] = rows[:, [places[name] for name in wanted]].T
+                end += len(rows)
             found |= {
                 name: pa.array(values.view(self.kinds[name]))
                 for name, values in zip(wanted, columns, strict=True)
@@ -100,12 +104,10 @@ class WideRows:
         return pa.table({name: found[name] for name in names})
 
 
-def _matrix(column: pa.ChunkedArray, width: int) -> Any:
+def _matrix(numbers: pa.Array, width: int) -> npt.NDArray[np.int64]:
     """[rows, width] the numbers as they are stored."""
-    whole = column.combine_chunks()
-    if isinstance(whole, pa.ChunkedArray):  # of no rows
-        return np.zeros((0, width), "<i8")
-    content = np.frombuffer(whole.buffers()[1], "<i8", len(whole) * width, 8 * width * whole.offset)
+    first = 8 * width * numbers.offset
+    content = np.frombuffer(numbers.buffers()[1] or b"", "<i8", len(numbers) * width, first)
     return content.reshape(-1, width)
 
 
