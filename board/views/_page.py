@@ -50,7 +50,7 @@ def header(run: Run, keys: Sequence[tuple[str, str]] = ()) -> None:
         if step is not None and "complete" in run.steps:
             row = run.steps[run.steps["step"] == step]
             if len(row) and row["complete"].iloc[0] is False:
-                text = f"step still growing{_missing(run.missing_ranks.get(step, ()))}"
+                text = f"step not ended yet{_missing(run.missing_ranks.get(step, ()))}"
                 st.badge(text, icon=":material/hourglass_top:", color="orange")
         st.space("stretch")
         st.caption(":material/keyboard:", width="content", help=_keys.told(keys))
@@ -82,7 +82,7 @@ def has_step(run: Run) -> bool:
 
 def _missing(ranks: tuple[int, ...]) -> str:
     named = ", ".join(map(str, ranks[:8])) + (", ..." if len(ranks) > 8 else "")
-    return f": not ended by rank {named}" if ranks else ""
+    return f" by rank {named}" if ranks else ""
 
 
 def chart_key(key: str) -> str:

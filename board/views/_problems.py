@@ -13,18 +13,18 @@ from board.core.problems import Problem, Severity
 _EFFECTS: Final[Mapping[Severity, str]] = {
     "lost": "not shown",
     "partial": "shown, a value left out",
-    "note": "shown, for your information",
+    "note": "shown, good to know",
 }
 # Texts wrap in rows of more than one line; together the widths are a page of 1440 pixels.
 _LINE: Final = 21
 _LETTERS: Final = 6.4
 _MOST_LINES: Final = 6
 _WIDTHS: Final = {
-    "effect": 120,
-    "where (first)": 190,
+    "effect": 150,
+    "where (first)": 270,
     "field": 90,
-    "what was found": 330,
-    "what was expected, or what to do": 290,
+    "what was found": 285,
+    "what was expected, or what to do": 240,
     "lines": 60,
 }
 

@@ -54,11 +54,11 @@ def show(run: Run) -> None:
 
 
 def _growing(run: Run) -> str:
-    """The newest steps that are still written, with the ranks that have not ended them."""
+    """The newest steps that are not ended, with the ranks that may still write them, or have stopped."""
     steps = sorted(run.missing_ranks, reverse=True)
     told = [f"{step} (rank {_listed(run.missing_ranks[step])})" for step in steps[:_MOST_NAMED]]
     more = f" and {len(steps) - _MOST_NAMED} more" if len(steps) > _MOST_NAMED else ""
-    return f"still growing: step {', '.join(told)}{more}"
+    return f"not ended yet: step {', '.join(told)}{more}"
 
 
 def _listed(ranks: tuple[int, ...]) -> str:

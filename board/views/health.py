@@ -227,7 +227,7 @@ def _growing(run: Run) -> None:
     if not run.missing_ranks:
         return
     steps = sorted(run.missing_ranks, reverse=True)
-    st.markdown("#### Steps that still grow")
+    st.markdown("#### Steps that are not ended yet")
     rows = [
         {"step": step, "not ended by rank": ", ".join(map(str, run.missing_ranks[step]))}
         for step in steps[:_MOST_OLD]

@@ -196,7 +196,7 @@ def test_rollouts_that_a_resume_wrote_again_are_shown_when_asked_for(
     open_app: OpenApp, logs: Path
 ) -> None:
     app = open_app(logs, "health", run="native")
-    assert "still grow" not in texts(app)
+    assert "not ended" not in texts(app)
     before = len(app.dataframe)
     app.toggle(key="old").set_value(True).run()
     assert_sound(app)
@@ -218,7 +218,7 @@ def test_steps_that_are_still_written_are_named_with_their_ranks(
         ]
         write_lines(tmp_path / "run" / f"r{rank}.jsonl", rows)
     app = open_app(tmp_path, "health")
-    assert "still growing: step 4 (rank 1, 2)" in texts(app).replace("\\", "")
+    assert "not ended yet: step 4 (rank 1, 2)" in texts(app).replace("\\", "")
     assert any("not ended by rank" in frame.value for frame in app.dataframe)
 
 

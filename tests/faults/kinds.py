@@ -172,6 +172,14 @@ FAULTS = (
         tokens=True,
     ),
     Fault(
+        "arrays end",
+        "logprobs and entropy are null",
+        plant.end_arrays,
+        "missing_values",
+        severity="warning",
+        tokens=True,
+    ),
+    Fault(
         "unequal arrays",
         "ref_logprobs of every fourth rollout lack the last token",
         plant.cut_array,

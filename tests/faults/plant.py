@@ -231,6 +231,13 @@ def lose_values(log: Log) -> Planted:
     return Planted(log.scene.at, frozenset(t[:2] for t in tokens), frozenset(tokens))
 
 
+def end_arrays(log: Log) -> Planted:
+    for line in log.samples():
+        for name in ("logprobs", "entropy"):
+            line[name] = [None] * len(line["response_ids"])
+    return Planted(log.scene.at, log.everyone())
+
+
 def cut_array(log: Log) -> Planted:
     rollouts = set[Place]()
     for (step, index), line in log.places():

@@ -17,7 +17,8 @@ _K3: Final = (("k3_mean",),)
 _REWARD: Final = (("reward",),)
 _GROUPS: Final = (("group_id",), ("reward",))
 _RESPONSE: Final = (("response", "response_tokens"),)
-_ARRAYS: Final = (("logprobs_mean", "entropy_mean", "loss_tokens"),)
+# Arrays of NaN alone have no mean: their gaps are counted all the same.
+_ARRAYS: Final = (("logprobs_mean", "entropy_mean", "loss_tokens", "missing_values"),)
 _SAMPLER: Final = (("mismatch_kl_mean",),)
 
 NEEDS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
@@ -57,6 +58,7 @@ _WORDS: Final = {
     "logprobs_mean": "logprobs",
     "entropy_mean": "entropy",
     "loss_tokens": "token arrays",
+    "missing_values": "token arrays",
     "response_tokens": "response tokens",
     REWARD_PART: "parts of the reward",
 }
@@ -87,7 +89,9 @@ def _of(
         return Coverage(rule.name, about, "off")
     missing = [needs for needs in NEEDS.get(rule.name, ()) if not _has_one(needs, columns)]
     if missing:
-        words = " and ".join(" or ".join(_WORDS.get(n, n) for n in needs) for needs in missing)
+        words = " and ".join(
+            " or ".join(dict.fromkeys(_WORDS.get(n, n) for n in needs)) for needs in missing
+        )
         return Coverage(rule.name, about, "not recorded", words)
     if rule.needs_tokens and not tokens_read:
         return Coverage(rule.name, about, "not read")

@@ -51,18 +51,20 @@ class Pairs:
 class Digest:
     """What rules ask of a step's tokens.
 
-    read: rollouts that were read, of `total`. k3: the step's mean over them; kinds, pieces: what types
-    of tokens contribute to it; tokens: single ones. engine: sampler against trainer with the same
-    weights; engine_first, engine_second: the arrays compared. missing: by array the share of NaN.
-    faults: arrays of another length than the response. loops: by rollout the longest; lengths: tokens
-    of each rollout. broken: rollouts with their share of characters that are no text. common: the
-    largest share of rollouts, of different prompts, that are one response; common_prompts: how many
-    prompts. kind_shares: of tokens. foreign: some CJK tokens. unequal: a rollout of each array of faults.
+    read: rollouts that were read, of `total`; first_index: of the first of them. k3: the step's mean
+    over them; kinds, pieces: what types of tokens contribute to it; tokens: single ones. engine:
+    sampler against trainer with the same weights; engine_first, engine_second: the arrays compared.
+    missing: by array the share of NaN. faults: arrays of another length than the response. loops: by
+    rollout the longest; lengths: tokens of each rollout. broken: rollouts with their share of
+    characters that are no text. common: the largest share of rollouts, of different prompts, that are
+    one response; common_prompts: how many prompts. kind_shares: of tokens. foreign: some CJK tokens.
+    unequal: a rollout of each array of faults.
     """
 
     step: int
     read: int
     total: int
+    first_index: int = 0
     audits: tuple[Audit, ...] = ()
     k3: float = float("nan")
     kinds: tuple[TypeShare, ...] = ()
@@ -101,6 +103,7 @@ def digest(tokens: StepTokens, groups: IntArray, broken: FloatArray, total: int)
         step=tokens.step,
         read=len(tokens.indices),
         total=total,
+        first_index=int(tokens.indices[0]) if len(tokens.indices) else 0,
         audits=tuple(audit(tokens)),
         k3=share.mean if share else float("nan"),
         kinds=tuple(share.by("kind")) if share else (),
@@ -158,13 +161,17 @@ def _evidence(tokens: StepTokens, place: int, value: float) -> Evidence:
 
 
 def _missing(tokens: StepTokens) -> tuple[dict[str, float], dict[str, Evidence]]:
-    """Share of NaN in the loss among the rollouts that have the array, and the first such token."""
+    """Share of NaN in the loss among the rollouts that have the array, and the first such token.
+
+    An array that is there and has no number in any rollout is all NaN: one of nulls is not there.
+    """
     shares: dict[str, float] = {}
     where: dict[str, Evidence] = {}
     n = len(tokens.indices)
     for name, values in tokens.arrays.items():
         finite = np.isfinite(values)
         has = np.bincount(tokens.rollout_of[finite], minlength=n) > 0
+        has |= not has.any()
         among = has[tokens.rollout_of] & tokens.in_loss
         gaps = among & ~finite
         count = int(among.sum())

@@ -62,9 +62,10 @@ def _apart(digest: Digest, array: str) -> tuple[Evidence, ...]:
 
 
 def missing_values(facts: Facts, limits: Limits) -> Iterator[Finding]:
-    """Gaps within arrays that are otherwise recorded."""
+    """Gaps within arrays that are otherwise recorded, and arrays that end."""
     names = dict.fromkeys(name for d in facts.digests for name in d.missing)
     for name in names:
+        yield from _ended(facts, name, int(limits["ended"]))
         shares = np.nan_to_num(np.array([d.missing.get(name, 0.0) for d in facts.digests]))
         for stretch in stretches(shares >= limits["share"], shares):
             digest, value = facts.digests[stretch.worst], float(shares[stretch.worst])
@@ -86,6 +87,31 @@ def missing_values(facts: Facts, limits: Limits) -> Iterator[Finding]:
                 "share of tokens",
                 () if where is None else (where,),
             )
+
+
+def _ended(facts: Facts, name: str, least: int) -> Iterator[Finding]:
+    """An array that rollouts have up to a step and then no more; of at least so many steps each."""
+    held = [place for place, digest in enumerate(facts.digests) if name in digest.missing]
+    after = [digest for digest in facts.digests[held[-1] + 1 :] if digest.read]
+    if min(len(held), len(after)) < least:
+        return
+    first = after[0]
+    yield Finding(
+        "missing_values",
+        "warning",
+        f"{name} ends",
+        f"From step {first.step} on no rollout that was read has {name}, as those before do. NaN is "
+        "mostly written as null: did training run into it, or has the log changed?",
+        first.step,
+        first.step,
+        after[-1].step,
+        1.0,
+        0.0,
+        _OURS,
+        Target("health", first.step, metric=name),
+        "share of rollouts",
+        (Evidence(first.step, first.first_index),),
+    )
 
 
 def unequal_arrays(facts: Facts, limits: Limits) -> Iterator[Finding]:

@@ -106,6 +106,24 @@ def test_no_number_up_to_millions_has_an_exponent_in_a_sentence() -> None:
     ]
 
 
+def test_an_array_of_nan_alone_is_a_gap_and_not_an_array_that_is_not_recorded() -> None:
+    nan = [float("nan")] * 2
+    step = digest(
+        step_tokens([2], {"logprobs": nan, "entropy": [0.5, 0.6]}),
+        np.zeros(1, np.int64),
+        np.full(1, np.nan),
+        1,
+    )
+    (finding,) = found(facts((step,)), "missing_values")
+    assert (finding.severity, finding.value, finding.title) == ("severe", 1.0, "logprobs has gaps")
+
+
+def test_an_array_that_lags_behind_the_newest_steps_has_not_ended() -> None:
+    missing = [{"logprobs": 0.0}] * 8 + [{}] * 2
+    digests = tuple(Digest(step, 1, 1, missing=own) for step, own in enumerate(missing))
+    assert not found(facts(digests), "missing_values")
+
+
 def test_reward_that_rises_with_its_parts_is_no_finding() -> None:
     rising = np.linspace(0, 1, S)
     of = plain_facts(
