@@ -29,8 +29,8 @@ _STILL: Final = """<style>
 [data-testid="stSkeleton"], [data-testid="stAppSkeleton"] * { animation: none !important }
 </style>
 """
-"""Streamlit's placeholders pulse: without a graphics card each of them takes its share of a processor, and
-the scripts that are waited for are the slower for it by a seventh.
+"""Streamlit's placeholders pulse. Without a graphics card that takes a processor's time, which the
+scripts that are waited for need: a seventh of what a first page takes.
 """
 _NAMED: Final = re.compile(r'\./(static/[\w./-]+\.(?:js|css|woff2))"')
 _IMPORTED: Final = re.compile(r"""(?:from|import)\s*["'`]\./([\w.-]+\.js)["'`]""")
