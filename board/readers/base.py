@@ -171,6 +171,10 @@ class Reader(ABC):
     The messages are let go of before the next lines are parsed, which spares a fifth of the scan of
     short lines. Not for readers whose repeats are told by texts.
     """
+    of_numbers: tuple[str, ...] = ()
+    """Keys of objects of numbers of which `columns` may be given a Block instead of Values."""
+    unread: tuple[str, ...] = ()
+    """Keys of objects that `columns` does not look into."""
     repeats: Repeats = "never"
     """How the framework writes the same rollout again."""
     family: str = ""

@@ -8,15 +8,19 @@ type. A row with anything else in it is not decided here: it is left to the read
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import chain, compress
 from operator import itemgetter
 from typing import Any, ClassVar, Final, cast
 
+import numpy as np
+import numpy.typing as npt
+
 from board.core import schema
 from board.core.options import ReadOptions
-from board.core.records import Remark
+from board.core.records import FloatArray, Remark
 from board.errors import RecordError
 from board.readers.fields import (
     NUMBER_IDS,
@@ -31,7 +35,9 @@ from board.readers.fields import (
 )
 from board.readers.messages import conversation_text, is_messages, response_text
 from board.readers.step_of import read_step
-from board.readers.texts import BegunTexts, PlainTexts, SpokenTexts, Texts, Values
+from board.readers.texts import BegunTexts, Numbers, PlainTexts, SpokenTexts, Texts, Values, Words
+
+IntArray = npt.NDArray[np.int64]
 
 _LARGEST_STEP: Final = 2**63 - 1
 _NOTHING: Final = type(None)
@@ -44,7 +50,8 @@ _SPOKEN: Final = frozenset({str, _NOTHING, list})
 class Block:
     """Rows of a log, one rollout each, by key. columns: by key, in the order of the first row's keys."""
 
-    columns: Mapping[str, Values | Texts]
+    columns: Mapping[str, Any]
+    """Values, Texts, or a Block of objects by their own keys."""
     rows: int
 
     @classmethod
@@ -75,13 +82,13 @@ class Block:
     def kept(self, kept: list[bool]) -> Block:
         """The rows that are kept."""
         columns = {
-            key: values.kept(kept) if isinstance(values, Texts) else _kept(values, kept)
+            key: values.kept(kept) if isinstance(values, Texts | Block) else _kept(values, kept)
             for key, values in self.columns.items()
         }
         return Block(columns, kept.count(True))
 
-    def held(self, key: str) -> Values | Texts:
-        """The values of a key, as Texts where they are none yet; None in all rows without such a key."""
+    def held(self, key: str) -> Any:
+        """The values of a key as they are held; None in all rows without such a key."""
         return self.columns.get(key) or [None] * self.rows
 
     def values(self, key: str) -> Values:
@@ -101,14 +108,15 @@ class Block:
 class Columns:
     """What the Records of a block's rows hold, as lists by the names that `Record` has for them.
 
-    Nothing is left out that a Record of these rows would have in the table; None: not recorded.
+    Nothing is left out that a Record of these rows would have in the table; None: not recorded, as NaN in
+    scores that are arrays.
     remarks: said of every row. odd: rows of the block that are not here, and that `Reader.read` is given.
     """
 
-    steps: list[int]
+    steps: IntArray
     ids: Mapping[str, Values]
     texts: Mapping[str, Texts]
-    scores: Mapping[str, Values]
+    scores: Mapping[str, Values | FloatArray]
     extras: Mapping[str, Values]
     remarks: Sequence[Remark]
     odd: frozenset[int]
@@ -125,13 +133,35 @@ def finite_numbers(values: Values) -> list[float] | None:
 
 def without_nan(values: Values) -> Values:
     """The values, a None for each that is NaN."""
-    if finite_numbers(values) is not None:
+    if isinstance(values, Numbers) or finite_numbers(values) is not None:
         return values
     return [None if value != value else value for value in values]
 
 
-def _listed(values: Values | Texts) -> Values:
+def filled(values: Values, default: object) -> Values:
+    """The values, a default for each None."""
+    if not _lacks_any(values):
+        return values
+    return [default if value is None else value for value in values]
+
+
+def _lacks_any(values: Values) -> bool:
+    if isinstance(values, Numbers):
+        return bool(np.isnan(values.floats).any())
+    return None in values
+
+
+def _listed(values: Values | Texts | Block) -> Values:
+    if isinstance(values, Block):
+        return [values.row(place) for place in range(values.rows)]
     return values.whole() if isinstance(values, Texts) else values
+
+
+def _plain_scores(values: Values | FloatArray) -> Values:
+    """The scores, a None where there is none."""
+    if isinstance(values, np.ndarray):
+        return [None if math.isnan(value) else value for value in values.tolist()]
+    return values
 
 
 def _joined(parts: Sequence[Values | Texts]) -> Values | Texts:
@@ -150,9 +180,16 @@ def _kept_texts(values: Values | Texts, kept: list[bool] | None) -> Texts:
     return texts if kept is None else texts.kept(kept)
 
 
-def _kept(values: Values, kept: list[bool] | None) -> Values:
-    """The values of the rows that are kept; None: of all."""
-    return values if kept is None else list(compress(values, kept))
+def _kept(values: Any, kept: list[bool] | None) -> Any:
+    """The values of the rows that are kept, a list or an array; None: of all."""
+    if kept is None:
+        return values
+    if isinstance(values, np.ndarray):
+        return values[np.array(kept)]
+    if isinstance(values, Numbers):
+        return values.kept(kept)
+    found = list(compress(values, kept))
+    return Words(found) if isinstance(values, Words) else found
 
 
 class ColumnBuilder:
@@ -163,7 +200,7 @@ class ColumnBuilder:
         self.options = options
         self.ids: dict[str, Values] = {}
         self.texts: dict[str, Values | Texts] = {}
-        self.scores: dict[str, Values] = {}
+        self.scores: dict[str, Values | FloatArray] = {}
         self.extras: dict[str, Values] = {}
         self.remarks: list[Remark] = []
         self._odd: set[int] = set()
@@ -178,7 +215,17 @@ class ColumnBuilder:
 
     def take_score(self, key: str, values: Values) -> None:
         """Takes a scalar score."""
-        self._put(self.scores, key, finite_numbers(values) or self._each(read_score, values))
+        if isinstance(values, Numbers):
+            self._put_score(key, values.floats)
+            return
+        self._put_score(key, finite_numbers(values) or self._each(read_score, values))
+
+    def _put_score(self, key: str, values: Values | FloatArray) -> None:
+        if (known := self.scores.pop(key, None)) is None:
+            self.scores[key] = values
+            return
+        self.scores[key] = _plain_scores(known)
+        self._put(self.scores, key, _plain_scores(values))
 
     def take_exchange(self, prompts: Values | Texts, responses: Values | Texts) -> None:
         """Takes prompts and responses that are texts or lists of chat messages, as the log has them."""
@@ -207,21 +254,24 @@ class ColumnBuilder:
         for name, values in scored.items():
             self.take_score(f"rewards.{name}", values)
         if len(scored) == 1:
-            self._put(self.scores, "reward", next(iter(scored.values())))
+            self._put_score("reward", next(iter(scored.values())))
         elif scored:
             if all(None in values for values in scored.values()):
                 rows = enumerate(zip(*scored.values(), strict=True))
                 self.set_odd([row for row, values in rows if set(values) == {None}])
             self.remarks.append(SEVERAL_REWARDS)
 
-    def take_defaults(self, objects: Values) -> Set[str]:
+    def take_defaults(self, objects: Values | Block) -> Set[str]:
         """Takes the entries of an object in each row where it has no such key itself; all their keys."""
-        if set(map(type, objects)) != {dict}:
-            objects = [one if isinstance(one, dict) else {} for one in objects]
-        held = Block.of(objects)
+        if isinstance(objects, Block):
+            held = objects
+        else:
+            if set(map(type, objects)) != {dict}:
+                objects = [one if isinstance(one, dict) else {} for one in objects]
+            held = Block.of(objects)
         for name, values in held.items():
             if (known := self.extras.get(name)) is not None:
-                if None not in known:
+                if not _lacks_any(known):
                     continue
                 values = [b if a is None else a for a, b in zip(known, values, strict=True)]
             self.extras[name] = values
@@ -229,7 +279,7 @@ class ColumnBuilder:
 
     def set_id(self, key: str, value: object) -> None:
         """Gives all rows an id."""
-        self.ids[key] = [value] * self.rows
+        self.ids[key] = (Words if isinstance(value, str) else list)([value] * self.rows)
 
     def put_id(self, key: str, values: Values) -> None:
         """Takes ids that were read already."""
@@ -275,15 +325,18 @@ class ColumnBuilder:
         """What `build` is given, or what says nothing of a rollout."""
 
     def _take_id(self, key: str, values: Values) -> None:
+        if isinstance(values, Words) and key not in NUMBER_IDS:
+            self.put_id(key, values)
+            return
         kinds = set(map(type, values))
         if kinds == {int} and key not in NUMBER_IDS:
-            values = list(map(str, values))
+            values = Words(map(str, values))
         elif key in NUMBER_IDS or not kinds <= _JSON_TEXTS:
             values = self._each(lambda value: read_id(key, value), values)
         self.put_id(key, values)
 
     def _take_text(self, key: str, values: Values) -> None:
-        if not set(map(type, values)) <= _JSON_TEXTS:
+        if not isinstance(values, Words) and not set(map(type, values)) <= _JSON_TEXTS:
             values = self._each(lambda value: read_text(key, value), values)
         self._put(self.texts, key, values)
 
@@ -325,23 +378,27 @@ class ColumnBuilder:
             frozenset(self._odd),
         )
 
-    def _read_steps(self, steps: Values) -> list[int]:
-        if (
-            set(map(type, steps)) == {int}
-            and max(map(abs, cast("list[int]", steps))) <= _LARGEST_STEP
-        ):
-            return steps
+    def _read_steps(self, steps: Values) -> IntArray:
+        if type(steps) is Numbers or set(map(type, steps)) == {int}:
+            try:
+                whole = np.frombuffer(array("q", steps), np.int64)
+            except (TypeError, OverflowError):  # others are among them
+                pass
+            else:
+                if len(whole) and whole.min() >= -_LARGEST_STEP:
+                    return whole
         # Texts around a number are remarked upon.
         self._odd.update(
             place for place, step in enumerate(steps) if not isinstance(step, int | float)
         )
-        return [0 if step is None else step for step in self._each(read_step, steps)]
+        read = [0 if step is None else step for step in self._each(read_step, steps)]
+        return np.array(read, np.int64)
 
     def _derive_truncation(self) -> None:
         reasons = self.texts.get("finish_reason")
         if reasons is None:
             return
-        known = self.scores.get("is_truncated") or [None] * self.rows
+        known = _plain_scores(self.scores.get("is_truncated", [None] * self.rows))
         self.scores["is_truncated"] = [
             is_truncated(reason) if one is None and reason is not None else one
             for one, reason in zip(known, _listed(reasons), strict=True)

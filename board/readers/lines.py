@@ -7,8 +7,12 @@ truncated under it, and `str.splitlines` would break lines at U+2028 inside a re
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
 
 from board.readers.local_files import open_descriptor
 from board.readers.locations import Location, Preadinto, opened
@@ -40,41 +44,78 @@ class Line:
 class Stretch:
     """Lines that follow each other. offset: where the first begins, in bytes.
 
-    texts: as Line.text of each, or a view of it that holds until the next stretch is asked for. sizes: as
-    Line.size of each. ended: whether a newline ends each; where none does it is one line, the last.
+    sizes: [lines] as Line.size of each. content: all their bytes, which hold until the next stretch is
+    asked for; None where there are none: of a line that was too long. ended: whether a newline ends each;
+    where none does it is one line, the last.
     """
 
     offset: int
-    texts: list[bytes | memoryview | None]
-    sizes: list[int]
+    sizes: npt.NDArray[np.int64]
+    content: bytes | memoryview | None
     ended: bool = True
+
+    @property
+    def size(self) -> int:
+        """All of its bytes."""
+        return int(self.sizes.sum())
+
+    @property
+    def texts(self) -> list[bytes | memoryview | None]:
+        """As Line.text of each, or a view of it."""
+        content, newline = self.content, int(self.ended)
+        if content is None:
+            return [None] * len(self.sizes)
+        ends: list[int] = self.sizes.cumsum().tolist()
+        found: list[bytes | memoryview | None] = [
+            content[a : b - newline] for a, b in zip([0, *ends], ends, strict=False)
+        ]
+        if int(self.sizes.max()) > MAX_LINE_BYTES:
+            return [
+                None if size > MAX_LINE_BYTES else text
+                for text, size in zip(found, self.sizes, strict=True)
+            ]
+        return found
 
     def lines(self) -> Iterator[Line]:
         """The lines one by one."""
-        offset = self.offset
-        for text, size in zip(self.texts, self.sizes, strict=True):
+        offset, sizes = self.offset, cast("list[int]", self.sizes.tolist())
+        for text, size in zip(self.texts, sizes, strict=True):
             yield Line(offset, size, bytes(text) if text is not None else None, self.ended)
             offset += size
 
     def line(self, place: int) -> Line:
         """One of the lines, counted from 0."""
-        offset = self.offset + sum(self.sizes[:place])
-        text = self.texts[place]
-        return Line(offset, self.sizes[place], None if text is None else bytes(text), self.ended)
+        first, size = int(self.sizes[:place].sum()), int(self.sizes[place])
+        text = None
+        if self.content is not None and size <= MAX_LINE_BYTES:
+            text = bytes(self.content[first : first + size - self.ended])
+        return Line(self.offset + first, size, text, self.ended)
 
     def last_lines(self, size: int) -> list[Line]:
         """So many lines at the end as have that many bytes together, or all."""
         first = len(self.sizes)
         while first and size > 0:
             first -= 1
-            size -= self.sizes[first]
+            size -= int(self.sizes[first])
         return [self.line(place) for place in range(first, len(self.sizes))]
 
     def cut(self, count: int) -> tuple[Stretch, Stretch]:
         """The first lines, and those after them, of which there may be none."""
-        head, rest = self.sizes[:count], self.sizes[count:]
-        after = Stretch(self.offset + sum(head), self.texts[count:], rest, self.ended)
-        return Stretch(self.offset, self.texts[:count], head, self.ended), after
+        if count >= len(self.sizes):
+            return self, Stretch(self.offset + self.size, self.sizes[:0], b"", self.ended)
+        size = int(self.sizes[:count].sum())
+        first, rest = (
+            (None, None)
+            if self.content is None
+            else (
+                self.content[:size],
+                self.content[size:],
+            )
+        )
+        return (
+            Stretch(self.offset, self.sizes[:count], first, self.ended),
+            Stretch(self.offset + size, self.sizes[count:], rest, self.ended),
+        )
 
 
 def read_lines(
@@ -111,38 +152,62 @@ def read_bytes(path: Location, offset: int, size: int) -> bytes:
 
 
 def _stretches(preadinto: Preadinto, start: int, end: int, block_bytes: int) -> Iterator[Stretch]:
-    position = begin = start
-    carried: list[bytes] = []
-    carried_bytes = 0
+    begin, kept, searched = start, 0, 0
     # One buffer for all blocks: memory fresh from the system costs more than what is read into it.
     block = bytearray(block_bytes)
     view = memoryview(block)
-    while position < end or carried_bytes:
-        filled = preadinto(block, position)
-        if not filled:
+    while begin < end:
+        filled = kept + preadinto(view[kept:], begin + kept)
+        if filled == searched:
             break
-        position += filled
-        texts: list[bytes | memoryview | None] = []
-        sizes: list[int] = []
-        first, cut = begin, 0
-        while begin < end and (newline := block.find(b"\n", cut, filled)) >= 0:
-            text, size = view[cut:newline], newline + 1 - cut
-            if carried_bytes:
-                size += carried_bytes
-                text = b"".join((*carried, text))
-                carried, carried_bytes = [], 0
-            texts.append(None if size > MAX_LINE_BYTES else text)
-            sizes.append(size)
-            begin += size
-            cut = newline + 1
-        if texts:
-            yield Stretch(first, texts, sizes)
-        if begin >= end:
-            return
-        rest = bytes(view[cut:filled])
-        carried_bytes += len(rest)
+        ends = np.array(_ends(block, searched, filled), np.int64)
+        if not len(ends):
+            kept = searched = filled
+            if kept == len(block):
+                after = yield from _long_line(preadinto, begin, block)
+                if after is None:
+                    return
+                begin, kept = after
+                searched = 0
+            continue
+        wanted = 1 + int(np.searchsorted(ends[:-1], end - begin))
+        cut = int(ends[wanted - 1])
+        yield Stretch(begin, np.diff(ends[:wanted], prepend=0), view[:cut])
+        begin += cut
+        kept = searched = filled - cut
+        block[:kept] = block[cut:filled]
+    if kept and begin < end:
+        yield Stretch(begin, np.array([kept]), bytes(view[:kept]), ended=False)
+
+
+def _ends(block: bytearray, start: int, end: int) -> list[int]:
+    """Offsets after the newlines in [start, end) of the block: a search skips what lies between them."""
+    found: list[int] = []
+    while (newline := block.find(b"\n", start, end)) >= 0:
+        start = newline + 1
+        found.append(start)
+    return found
+
+
+def _long_line(
+    preadinto: Preadinto, begin: int, block: bytearray
+) -> Generator[Stretch, None, tuple[int, int] | None]:
+    """The line of which the block holds the beginning and no end.
+
+    Returns the offset after it, and with how many bytes of what follows the block begins; None where the
+    file ended before it.
+    """
+    pieces, size = [bytes(block)], len(block)
+    while filled := preadinto(block, begin + size):
+        newline = block.find(b"\n", 0, filled)
+        piece = bytes(memoryview(block)[: newline + 1 if newline >= 0 else filled])
+        size += len(piece)
         # Once a line is known to be too long its bytes are no longer kept, only counted.
-        carried = [] if carried_bytes > MAX_LINE_BYTES else [*carried, rest] if rest else carried
-    if carried_bytes:
-        text = None if carried_bytes > MAX_LINE_BYTES else b"".join(carried)
-        yield Stretch(begin, [text], [carried_bytes], ended=False)
+        pieces = [] if size > MAX_LINE_BYTES else [*pieces, piece]
+        if newline >= 0:
+            yield Stretch(begin, np.array([size]), b"".join(pieces) or None)
+            kept = filled - len(piece)
+            block[:kept] = block[len(piece) : filled]
+            return begin + size, kept
+    yield Stretch(begin, np.array([size]), b"".join(pieces) or None, ended=False)
+    return None

@@ -17,7 +17,7 @@ from board.readers.local_files import open_binary, open_descriptor
 from board.readers.remote import RemoteFile, RemoteLocation, is_url
 
 Location = Path | RemoteLocation
-Preadinto = Callable[[bytearray, int], int]
+Preadinto = Callable[[bytearray | memoryview, int], int]
 """Fills the beginning of a buffer with the bytes at an offset; how many, none at the end."""
 
 _LOCAL: Final = ("file://", "local://")

@@ -10,6 +10,7 @@ from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -20,7 +21,7 @@ from board.readers.locations import Location, binary
 from board.readers.remote import RemoteLocation
 from board.readers.sources import LFS_REASON, DamagedError, Row, RowStretch, Source, lfs_pointer
 from board.readers.stored_texts import StoredTexts
-from board.readers.texts import Texts, Values
+from board.readers.texts import Numbers, Texts, Values
 
 _MAGIC: Final = b"PAR1"
 _BATCH_ROWS: Final = 256
@@ -33,6 +34,7 @@ once, and in a million rows.
 _MOST_PACKED_AT_ONCE: Final = 64 << 20
 _MANY_TIMES: Final = 50
 """What is packed more often than this is likely made to fill memory: the smaller bound is its own."""
+_LARGE_WHOLE: Final = 2.0**63
 _BUFFER: Final = 256 << 10
 """Bytes that a store is asked for at once, where columns of a row group are smaller than that."""
 
@@ -68,7 +70,7 @@ class ParquetFiles(Source):
                 rows: int = batch.num_rows
                 columns = {name: _values(batch.column(name)) for name in batch.schema.names}
                 block = Block(columns, rows)
-                yield RowStretch(number, [None] * rows, [1] * rows, block=block)
+                yield RowStretch(number, np.ones(rows, np.int64), None, block=block)
                 number += rows
 
     def fetch(self, path: Location, offset: int, size: int) -> Line:
@@ -90,7 +92,10 @@ def _values(column: Any) -> Values | Texts:
         column.validate(full=True)  # whoever wrote it may have written anything
         return StoredTexts(column)
     if column.null_count == 0 and (pa.types.is_floating(kind) or pa.types.is_integer(kind)):
-        return column.to_numpy().tolist()
+        numbers = column.to_numpy()
+        floats = numbers.astype(np.float64, copy=False)
+        is_plain = bool((abs(floats) < _LARGE_WHOLE).all())  # no NaN either
+        return Numbers(numbers.tolist(), floats) if is_plain else numbers.tolist()
     return column.to_pylist()
 
 

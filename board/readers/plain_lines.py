@@ -10,6 +10,8 @@ import orjson
 
 from board.errors import RecordError
 from board.readers.columns import Block
+from board.readers.line_layout import LineLayout
+from board.readers.lines import Stretch
 from board.readers.parse import LARGE_LINE, parse_whole
 from board.readers.texts import LongText, begun_texts
 
@@ -20,6 +22,11 @@ except ImportError:  # pysimdjson has no wheel for every platform; orjson then d
 
 _LONG_LINE: Final = 2048
 """From so many bytes on, on the average, simdjson takes less time than orjson; below it takes more."""
+_MOST_MISSES: Final = 16
+"""Stretches with lines of another layout than the first of them has; then it is no longer tried."""
+_LONGEST_FLAT: Final = 4 << 10
+_LONGEST: Final = 12 << 10
+"""Longer lines, on the average, are parsed faster one by one: the first where simdjson does it."""
 _AT_ONCE: Final = 64
 """Lines whose records are there at a time."""
 
@@ -70,27 +77,60 @@ class PlainParser:
         return self._is_flat
 
 
-def block_of_lines(
-    parser: PlainParser,
-    lines: Sequence[bytes | memoryview | None],
-    long_texts: Mapping[str, LongText],
-) -> tuple[Block, list[int]]:
-    """The lines' records as a block, and where in the lines its rows stand.
+class LineBlocks:
+    """Makes blocks of the lines of one file; keeps what it learned about their layout."""
 
-    The others are left to a closer look. Of long_texts the block has what a table needs: a few lines are
-    parsed at a time and their texts let go of, so that all of it stays in the processor's cache.
-    """
-    blocks: list[Block] = []
-    places: list[int] = []
-    at_once = _AT_ONCE if long_texts else len(lines)
-    for start in range(0, len(lines), at_once):
-        records = parser.parse(lines[start : start + at_once])
-        whole = [record for record in records if record is not None]
-        found = [place for place, record in enumerate(records, start) if record is not None]
-        block, kept = _without_long_texts(Block.of(whole), long_texts)
-        blocks.append(block)
-        places += found if kept is None else compress(found, kept)
-    return Block.joined(blocks), places
+    def __init__(
+        self,
+        long_texts: Mapping[str, LongText],
+        of_numbers: Sequence[str] = (),
+        unread: Sequence[str] = (),
+    ) -> None:
+        """long_texts: of these keys the blocks have what a table needs. Others as of LineLayout."""
+        self._long_texts = long_texts
+        self._apart = of_numbers, unread
+        self._parser = PlainParser()
+        self._layout: LineLayout | None = None
+        self._misses = 0
+
+    def block_of(self, stretch: Stretch) -> tuple[Block, Sequence[int]]:
+        """The lines' records as a block, and where in the lines its rows stand.
+
+        The others are left to a closer look.
+        """
+        return self._by_layout(stretch) or self._one_by_one(stretch.texts)
+
+    def _by_layout(self, stretch: Stretch) -> tuple[Block, Sequence[int]] | None:
+        is_flat = simdjson is not None and not self._long_texts
+        longest = _LONGEST_FLAT if is_flat else _LONGEST
+        if self._misses > _MOST_MISSES or stretch.size > longest * len(stretch.sizes):
+            return None
+        if self._layout is None:
+            text = stretch.line(0).text
+            self._layout = LineLayout.of(text, self._long_texts, *self._apart) if text else None
+        found = None if self._layout is None else self._layout.block_of(stretch)
+        if found is None:
+            self._misses += 1
+            self._layout = None
+        return found
+
+    def _one_by_one(
+        self, lines: Sequence[bytes | memoryview | None]
+    ) -> tuple[Block, Sequence[int]]:
+        """As block_of; of long texts a few lines are parsed at a time and let go of, so that all of it
+        stays in the processor's cache.
+        """
+        blocks: list[Block] = []
+        places: list[int] = []
+        at_once = _AT_ONCE if self._long_texts else len(lines)
+        for start in range(0, len(lines), at_once):
+            records = self._parser.parse(lines[start : start + at_once])
+            whole = [record for record in records if record is not None]
+            found = [place for place, record in enumerate(records, start) if record is not None]
+            block, kept = _without_long_texts(Block.of(whole), self._long_texts)
+            blocks.append(block)
+            places += found if kept is None else compress(found, kept)
+        return Block.joined(blocks), places
 
 
 def _without_long_texts(

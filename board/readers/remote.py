@@ -202,7 +202,7 @@ class RemoteFile:
         self._location = location
         self._end = end
 
-    def __call__(self, buffer: bytearray, offset: int) -> int:
+    def __call__(self, buffer: bytearray | memoryview, offset: int) -> int:
         """Fills the beginning of the buffer; how many bytes, none at the end of the object."""
         asked = self._end - offset if offset < self._end else _PAST_THE_END
         content = self._location.read(offset, min(len(buffer), asked))

@@ -18,6 +18,25 @@ import pyarrow.compute as pc
 from board.readers.texts import CUT_SIGN, PREVIEW_CHARS, Texts, Values
 
 
+def pieces_of(
+    codes: npt.NDArray[np.uint8], starts: npt.NDArray[Any], size: int
+) -> npt.NDArray[np.void]:
+    """[len(starts)] so many bytes from each start on; there are as many."""
+    # As bytes of that size at every place: sliding_window_view makes a dozen calls for the same.
+    return np.ndarray((len(codes) - size + 1,), f"V{size}", codes, strides=(1,))[starts]
+
+
+def is_utf_8(content: bytes | memoryview) -> bool:
+    """Whether bytes are valid UTF-8."""
+    bounds = pa.py_buffer(np.array([0, len(content)], np.int64))
+    held = pa.Array.from_buffers(pa.large_string(), 1, [None, bounds, pa.py_buffer(content)])
+    try:
+        held.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
 class StoredTexts(Texts):
     """A pyarrow Array of type string or large_string, of valid UTF-8."""
 
@@ -32,9 +51,11 @@ class StoredTexts(Texts):
         """As Texts."""
         return StoredTexts(self._column.filter(pa.array(kept, pa.bool_())))
 
-    def lengths(self) -> Values:
+    def lengths(self) -> Values | npt.NDArray[np.int64]:
         """As Texts."""
-        return self._lengths
+        if self._column.null_count:
+            return self._char_counts.to_pylist()
+        return self._char_counts.to_numpy().astype(np.int64)
 
     def previews(self) -> Any:
         """As Texts, as a pyarrow Array."""
@@ -50,6 +71,12 @@ class StoredTexts(Texts):
         sizes = np.diff(self._offsets)
         if self._column.null_count:
             sizes = sizes * self._column.is_valid().to_numpy(zero_copy_only=False)
+        if len(sizes) and sizes.min() > size:
+            pieces = (
+                self._gathered(starts, size)
+                for starts in (self._offsets[:-1], self._offsets[1:] - size)
+            )
+            return np.hstack([*pieces])
         ends = np.zeros((len(sizes), 2 * size), np.uint8)
         long, short = np.flatnonzero(sizes > size), np.flatnonzero((sizes > 0) & (sizes <= size))
         if len(long):
@@ -63,10 +90,6 @@ class StoredTexts(Texts):
     @cached_property
     def _whole(self) -> Values:
         return self._column.to_pylist()
-
-    @cached_property
-    def _lengths(self) -> Values:
-        return self._char_counts.to_pylist()
 
     @cached_property
     def _char_counts(self) -> Any:
@@ -91,4 +114,4 @@ class StoredTexts(Texts):
 
     def _gathered(self, starts: npt.NDArray[Any], size: int) -> npt.NDArray[np.uint8]:
         """[len(starts), size] so many bytes from each start on; there are as many."""
-        return np.lib.stride_tricks.sliding_window_view(self._codes, size)[starts]
+        return pieces_of(self._codes, starts, size).view(np.uint8).reshape(len(starts), size)

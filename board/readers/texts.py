@@ -7,7 +7,7 @@ parsing the row it stands in.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import chain, compress
 from typing import Any, Final, NamedTuple, cast
@@ -20,11 +20,47 @@ from board.readers.messages import Message, conversation_text, message_text, res
 PREVIEW_CHARS: Final = 240
 """So much of a text is in the table."""
 CUT_SIGN: Final = "…"
-_CUT: Final = CUT_SIGN.encode()
-_BEGINNING: Final = 256
+CUT: Final = CUT_SIGN.encode()
+BEGINNING: Final = 256
+_LOOKED_AT: Final = 8
+"""So many texts tell whether equal ones follow each other, as the prompts of a group do."""
 
 Values = list[Any]
 """One value per row, as the log has it; None: the row has none."""
+
+
+class Words(list[Any]):
+    """Values of which is known that each is a text or None.
+
+    lengths: [rows] in characters; None where any of them is None.
+    """
+
+    @cached_property
+    def lengths(self) -> npt.NDArray[np.int64] | None:
+        """As said above; it is also the quickest way to tell whether a None is among them."""
+        try:
+            return np.fromiter(map(len, self), np.int64, len(self))
+        except TypeError:
+            return None
+
+
+class Numbers(list[Any]):
+    """Values of which is known that each is a finite number, but no flag, or None.
+
+    floats: [rows] the same, NaN for None.
+    """
+
+    def __init__(self, values: Iterable[Any], floats: npt.NDArray[np.float64]) -> None:
+        super().__init__(values)
+        self.floats = floats
+
+    def kept(self, kept: Sequence[bool]) -> Numbers:
+        """Those of the rows that are kept."""
+        return type(self)(compress(self, kept), self.floats[np.array(kept)])
+
+
+class Flags(Numbers):
+    """Values of which is known that each is true, false or None; floats: 1, 0 and NaN."""
 
 
 def cut_text(text: str, longest: int, sign: bytes) -> str | bytes:
@@ -60,8 +96,8 @@ class Texts(ABC):
     def kept(self, kept: Sequence[bool]) -> Texts:
         """Those of the rows that are kept."""
 
-    def lengths(self) -> Values:
-        """Their lengths in characters."""
+    def lengths(self) -> Values | npt.NDArray[np.int64]:
+        """Their lengths in characters; as an array where there are all."""
         return [None if text is None else len(text) for text in self.whole()]
 
     def cut(self, longest: int, sign: bytes) -> Values:
@@ -74,8 +110,8 @@ class Texts(ABC):
         return np.frombuffer(ends, np.uint8).reshape(-1, 2 * size)
 
     def previews(self) -> Any:
-        """Each as it is in the table: as Values, or a pyarrow Array of strings."""
-        return self.cut(PREVIEW_CHARS, _CUT)
+        """Each as it is in the table: as Values, or a pyarrow Array of strings; texts may be as UTF-8."""
+        return self.cut(PREVIEW_CHARS, CUT)
 
     def begun(self) -> BegunTexts:
         """What a table needs of them, without the rest."""
@@ -94,13 +130,37 @@ class PlainTexts(Texts):
 
     def kept(self, kept: Sequence[bool]) -> PlainTexts:
         """As Texts."""
-        return PlainTexts(list(compress(self._texts, kept)))
+        texts = compress(self._texts, kept)
+        return PlainTexts(Words(texts) if isinstance(self._texts, Words) else list(texts))
+
+    def lengths(self) -> Values | npt.NDArray[np.int64]:
+        """As Texts."""
+        texts = self._texts
+        known = texts.lengths if isinstance(texts, Words) else None
+        return super().lengths() if known is None else known
+
+    def previews(self) -> Any:
+        """As Texts."""
+        texts, longest = self._texts, PREVIEW_CHARS
+        if not isinstance(texts, Words) or texts.lengths is None:
+            return super().previews()
+        if len(set(texts[:_LOOKED_AT])) > _LOOKED_AT // 2:
+            # What was parsed has no half of a sign, which could not be encoded.
+            shown = [t if len(t) <= longest else t[: longest - 1].encode() + CUT for t in texts]
+            return Words(shown)
+        found: list[str | bytes] = []
+        last, shown = "", ""
+        for text in texts:
+            if text != last:
+                last, shown = text, cut_text(text, PREVIEW_CHARS, CUT)
+            found.append(shown)
+        return Words(found)
 
 
 class BegunTexts(Texts):
     """The previews and lengths of texts that are gone, as a table needs them."""
 
-    def __init__(self, previews: Values, lengths: Values) -> None:
+    def __init__(self, previews: Values, lengths: Values | npt.NDArray[np.int64]) -> None:
         self._previews = previews
         self._lengths = lengths
 
@@ -121,7 +181,7 @@ class BegunTexts(Texts):
         previews, lengths = (compress(v, kept) for v in (self._previews, self._lengths))
         return BegunTexts(list(previews), list(lengths))
 
-    def lengths(self) -> Values:
+    def lengths(self) -> Values | npt.NDArray[np.int64]:
         """As Texts."""
         return self._lengths
 
@@ -168,7 +228,7 @@ class SpokenTexts(Texts):
 
     def cut(self, longest: int, sign: bytes) -> Values:
         """As Texts."""
-        if longest >= _BEGINNING:
+        if longest >= BEGINNING:
             return super().cut(longest, sign)
         return [None if one is None else cut_text(one[0], longest, sign) for one in self._looked_at]
 
@@ -206,7 +266,7 @@ def begun_texts(values: Values, kind: LongText) -> tuple[BegunTexts, list[int]]:
                 odd.append(row)
                 last = None
                 continue
-            preview = cut_text(beginning, PREVIEW_CHARS, _CUT)
+            preview = cut_text(beginning, PREVIEW_CHARS, CUT)
             last = one if is_plain else None
         previews[row], lengths[row] = preview, length
     return BegunTexts(previews, lengths), odd
@@ -240,8 +300,8 @@ def _beginning_and_length(messages: Sequence[Message]) -> tuple[str, int, bool]:
             text, is_plain = message_text(message), False
             role = "?" if role is None else str(role)
         length += len(role) + len(text) + 5
-        if len(beginning) < _BEGINNING:
-            beginning += f"{between}[{role}]\n{text[:_BEGINNING]}"
+        if len(beginning) < BEGINNING:
+            beginning += f"{between}[{role}]\n{text[:BEGINNING]}"
         between = "\n\n"
     if not between:
         raise LookupError

@@ -60,6 +60,9 @@ class VerifiersReader(Reader):
         "completion": LongText(True, may_be_empty=True),
     }
 
+    of_numbers = ("metrics", "token_usage")
+    unread = ("info", "timing", "tool_defs")
+
     def recognises(self, head: Head) -> bool:
         """An example's id, prompt, completion and reward, with a key that verifiers alone writes."""
         return any(
@@ -91,8 +94,8 @@ class VerifiersReader(Reader):
         for key in block.columns:
             if key not in _READ_APART:
                 builder.take(_OURS.get(key, key), block.values(key))
-        metrics = builder.take_defaults(block.values("metrics"))
-        if not metrics.isdisjoint(builder.take_defaults(block.values("token_usage"))):
+        metrics = builder.take_defaults(block.held("metrics"))
+        if not metrics.isdisjoint(builder.take_defaults(block.held("token_usage"))):
             return None
         builder.take("error", _of_each(_error, block.values("error")))
         builder.set_id("split", at.split or "eval")

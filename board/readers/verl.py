@@ -15,9 +15,9 @@ from typing import Any, Final
 
 from board.core.records import Record
 from board.readers.base import Head, Place, Reader
-from board.readers.columns import Block, ColumnBuilder, Columns
+from board.readers.columns import Block, ColumnBuilder, Columns, filled
 from board.readers.fields import RecordBuilder
-from board.readers.texts import Values
+from board.readers.texts import Numbers, Values, Words
 
 _OURS: Final[Mapping[str, str]] = {
     "input": "prompt",
@@ -65,8 +65,7 @@ class VerlReader(Reader):
                 builder.take(_OURS.get(key, key), _flagged(values))
         if at.folder_split == "eval":
             builder.default_ids("split", ["eval"] * block.rows)
-        steps = [at.step if step is None else step for step in block.values("step")]
-        return builder.build(steps)
+        return builder.build(filled(block.values("step"), at.step))
 
     def read(self, line: Mapping[str, Any], at: Place) -> Record:
         """The Record of one line; the step is the record's, or else the file name's."""
@@ -106,8 +105,8 @@ def _groups_of(uids: Values) -> Values:
         parts = [uid.rsplit("_", 2) for uid in uids]
         if set(map(len, parts)) == {3}:
             groups, *numbers = zip(*parts, strict=True)
-            if all(all(map(str.isdigit, column)) for column in numbers):
-                return list(groups)
+            if all(all(column) and "".join(column).isdigit() for column in numbers):
+                return Words(groups)
     return list(map(_group_of, uids))
 
 
@@ -118,6 +117,10 @@ def _group_of(uid: object) -> str | None:
 
 def _flagged(values: Values) -> Values:
     """The values, flags that were written as text as flags."""
+    if isinstance(values, Numbers) or (
+        isinstance(values, Words) and _FLAGS.keys().isdisjoint(values)
+    ):
+        return values
     kinds = set(map(type, values))
     if str not in kinds or (kinds == {str} and _FLAGS.keys().isdisjoint(values)):
         return values

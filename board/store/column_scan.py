@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from itertools import accumulate
 from typing import Any, Final
+
+import numpy as np
 
 from board.core.options import ReadOptions
 from board.core.vocabulary import Vocabulary
 from board.readers.base import Reader
 from board.readers.columns import Block, Columns
 from board.readers.lines import Stretch
-from board.readers.plain_lines import PlainParser, block_of_lines
+from board.readers.plain_lines import LineBlocks
 from board.readers.sources import RowStretch
-from board.readers.texts import Values
 from board.readers.token_columns import TokenColumns
 from board.store.line_scan import LineScan, reader_of
-from board.store.repeats import BY_FILE, line_key, repeat_keys
+from board.store.repeats import BY_FILE, line_keys, repeat_keys
 from board.store.shard import END_BYTES, Shard
 from board.store.table_columns import Patience, table_columns
+from board.store.tally import IntArray
 from board.store.token_rows import add_token_columns
 
 _MOST_ODD: Final = 8
@@ -45,10 +46,10 @@ class ColumnScan(LineScan):
     def __init__(self, shard: Shard, options: ReadOptions, vocabulary: Vocabulary | None) -> None:
         super().__init__(shard, options, vocabulary)
         self._patience = Patience()
-        self._parser_of_many = PlainParser()
         # What comes after a system prompt is cut from the whole prompt.
         whole = bool(options.system_prompt_end)
-        self._long_texts = Reader.long_texts if whole else self._reader.long_texts
+        long_texts = Reader.long_texts if whole else self._reader.long_texts
+        self._blocks = LineBlocks(long_texts, self._reader.of_numbers, self._reader.unread)
         self.has_tokens = _has_tokens(type(self._reader))
 
     def take_stretch(self, stretch: Stretch) -> None:
@@ -57,7 +58,7 @@ class ColumnScan(LineScan):
             for line in stretch.lines():
                 self.take(line)
             return
-        self._consumed = stretch.offset + sum(stretch.sizes)
+        self._consumed = stretch.offset + stretch.size
         for line in stretch.last_lines(END_BYTES):
             self._remember(line)
 
@@ -68,13 +69,13 @@ class ColumnScan(LineScan):
                 self.take_row(line)
 
     def _take_together(self, stretch: Stretch) -> bool:
-        if self.has_tokens and sum(stretch.sizes) > _LONG_LINE * len(stretch.sizes):
+        if self.has_tokens and stretch.size > _LONG_LINE * len(stretch.sizes):
             return False
         if not self._patience.tries():
             return False
         records = self._parser.parse_plain(stretch.texts) if self.has_tokens else None
         if records is None:
-            block, places = block_of_lines(self._parser_of_many, stretch.texts, self._long_texts)
+            block, places = self._blocks.block_of(stretch)
         else:
             places = [place for place, record in enumerate(records) if record is not None]
             block = Block.of([record for record in records if record is not None])
@@ -102,7 +103,8 @@ class ColumnScan(LineScan):
             places = [place for row, place in enumerate(places) if row not in found.odd]
         columns |= self._places(places, stretch)
         if self._reader.repeats in BY_FILE:
-            columns["repeat_key"] = [line_key(stretch.texts[place], 0) for place in places]
+            keys = line_keys(stretch)
+            columns["repeat_key"] = keys if len(places) == count else keys[places]
         elif self._reader.repeats != "never":
             columns["repeat_key"] = repeat_keys(found, self._reader.repeats)
         before, taken = self._number, 0
@@ -128,21 +130,15 @@ class ColumnScan(LineScan):
         except RecursionError:
             return None
 
-    def _places(self, places: Sequence[int], stretch: Stretch) -> dict[str, Values]:
+    def _places(self, places: Sequence[int], stretch: Stretch) -> dict[str, IntArray]:
         """Where the rows stand."""
         first, sizes = self._number + 1, stretch.sizes
-        offsets = list(accumulate(sizes[:-1], initial=stretch.offset))
+        lines = np.arange(first, first + len(sizes))
+        offsets = stretch.offset + np.cumsum(sizes) - sizes
+        found = {"line": lines, "offset": offsets, "size": sizes}
         if len(places) == len(sizes):
-            return {
-                "line": list(range(first, first + len(sizes))),
-                "offset": offsets,
-                "size": list(sizes),
-            }
-        return {
-            "line": [first + place for place in places],
-            "offset": [offsets[place] for place in places],
-            "size": [sizes[place] for place in places],
-        }
+            return found
+        return {name: values[places] for name, values in found.items()}
 
 
 def _table_columns(found: Columns) -> tuple[dict[str, Any], list[str]] | None:

@@ -105,12 +105,14 @@ class PartBuilder:
         """
         if start == end:
             return
-        lines = columns["line"][start:end]
+        if start or end < len(columns["line"]):
+            columns = {name: values[start:end] for name, values in columns.items()}
+        lines: list[int] = columns["line"].tolist()
         for remark in remarks:
             self.remark(remark, lines[0], end - start)
         if self._rows:
             self._close_chunk()
-        self._columns.add({name: v[start:end] for name, v in columns.items()}, end - start)
+        self._columns.add(columns, end - start)
         if arrays:
             self._aggregator.add_together({name: v[start:end] for name, v in arrays.items()})
         else:

@@ -21,10 +21,16 @@ import orjson
 from board.core.records import Record
 from board.readers.base import Repeats
 from board.readers.columns import Columns
+from board.readers.lines import Stretch
+from board.readers.stored_texts import pieces_of
 from board.readers.texts import ends_of
 from board.store.tally import IntArray
 
-_END_BYTES: Final = 256
+_LINE_FIRST: Final = 128
+_LINE_LAST: Final = 256
+"""Bytes of a long line by which it is known again, beside its length; scores stand behind the texts."""
+_LONG_LINE: Final = _LINE_FIRST + _LINE_LAST
+_LINE_WORDS: Final = _LONG_LINE // 8
 _TEXT_END: Final = 128
 """Bytes at either end of a text by which it is known again, beside its length."""
 _END_WORDS: Final = 2 * _TEXT_END // 8
@@ -65,7 +71,7 @@ def repeat_keys(found: Columns, repeats: Repeats) -> list[int]:
     splits = found.ids.get("split") or [None] * count
     if repeats == "unique_id":
         return [NO_KEY if i is None else _hashed(orjson.dumps(i)) for i in ids]
-    rows = zip(found.steps, splits, ids, strict=True)
+    rows = zip(found.steps.tolist(), splits, ids, strict=True)
     return [NO_KEY if row[2] is None else _hashed(orjson.dumps(row)) for row in rows]
 
 
@@ -93,7 +99,7 @@ def _of_words(name: str, words: Sequence[int]) -> int:
 @lru_cache(maxsize=1024)
 def _factors(name: str) -> tuple[npt.NDArray[np.uint64], Sequence[int]]:
     """Odd numbers that look like drawn ones, others for every name: as an array and as a list."""
-    drawn = hashlib.shake_128(name.encode("utf-8", "surrogatepass")).digest(8 * (2 + _END_WORDS))
+    drawn = hashlib.shake_128(name.encode("utf-8", "surrogatepass")).digest(8 * (2 + _LINE_WORDS))
     factors = np.frombuffer(drawn, "<u8").astype(np.uint64) | np.uint64(1)
     return factors, factors.tolist()
 
@@ -107,9 +113,8 @@ def _buffer_keys(found: Columns) -> list[int]:
         told += np.where(np.isnan(numbers), _NONE, _of_columns(name, words))
     for name, texts in found.texts.items():
         counts = texts.lengths()
-        lengths = np.array(
-            counts if None not in counts else [-1 if n is None else n for n in counts]
-        )
+        is_array = isinstance(counts, np.ndarray)
+        lengths = counts if is_array else np.array([-1 if n is None else n for n in counts])
         words = texts.ends(_TEXT_END).view("<u8")
         hashed = _of_columns(name, lengths.astype(np.uint64), words)
         told += np.where(lengths < 0, _NONE, hashed)
@@ -123,7 +128,7 @@ def _of_columns(
     """[rows] as _of_words, of a 1, a word and more of them. words: [rows]; more: [rows, _END_WORDS]."""
     factors = _factors(name)[0]
     told = (words ^ words >> _HALF) * factors[1] + factors[0]
-    return told if more is None else told + (more ^ more >> _HALF) @ factors[2:]
+    return told if more is None else told + (more ^ more >> _HALF) @ factors[2 : 2 + _END_WORDS]
 
 
 def _hashed(*contents: bytes) -> int:
@@ -134,7 +139,7 @@ def _hashed(*contents: bytes) -> int:
     return int.from_bytes(known.digest()[:8], "big", signed=True)
 
 
-def line_key(text: bytes | memoryview | None, part: int) -> int:
+def line_key(text: bytes | None, part: int) -> int:
     """A number that is equal for lines of equal length and ends; NO_KEY of None, no line of text.
 
     The middle of a long line is not looked at: hashing it whole would cost a sixth of the scan.
@@ -142,9 +147,46 @@ def line_key(text: bytes | memoryview | None, part: int) -> int:
     if text is None:
         return NO_KEY
     length = len(text)
-    if length > 2 * _END_BYTES:
-        part, text = zlib.crc32(text[:_END_BYTES], part), text[-_END_BYTES:]
-    return length << 32 | zlib.crc32(text, part)
+    if length < _LONG_LINE:
+        return length << 32 | zlib.crc32(text, part)
+    ends = struct.unpack(f"<{_LINE_WORDS}Q", text[:_LINE_FIRST] + text[-_LINE_LAST:])
+    told = _of_words("line", (part, length, *ends))
+    return int.from_bytes((told & _WORD).to_bytes(8, "big"), "big", signed=True)
+
+
+def line_keys(stretch: Stretch) -> IntArray:
+    """[lines] the line_key of each line as its first part."""
+    content, lengths = stretch.content, stretch.sizes - 1
+    if content is None:
+        return np.full(len(lengths), NO_KEY)
+    ends = stretch.sizes.cumsum() - 1
+    starts = ends - lengths
+    keys = np.empty(len(lengths), np.int64)
+    long = lengths >= _LONG_LINE
+    for place in np.flatnonzero(~long).tolist():
+        text = bytes(content[int(starts[place]) : int(ends[place])])
+        keys[place] = line_key(text, 0)
+    if long.any():
+        factors = _factors("line")[0]
+        codes = np.frombuffer(content, np.uint8)
+        words = lengths[long].astype(np.uint64)
+        told = (words ^ words >> _HALF) * factors[1]
+        told += _sums(codes, starts[long], _LINE_FIRST, factors[2:])
+        told += _sums(codes, ends[long] - _LINE_LAST, _LINE_LAST, factors[2 + _LINE_FIRST // 8 :])
+        keys[long] = told.view(np.int64)
+    return keys
+
+
+def _sums(
+    codes: npt.NDArray[np.uint8],
+    starts: IntArray,
+    size: int,
+    factors: npt.NDArray[np.uint64],
+) -> npt.NDArray[np.uint64]:
+    """[starts] as _of_words, of so many bytes from each start on."""
+    words = pieces_of(codes, starts, size).view("<u8").reshape(len(starts), -1)
+    words ^= words >> _HALF
+    return words @ factors[: size // 8]
 
 
 def copied(keys: IntArray, files: IntArray, steps: IntArray, repeats: Repeats) -> Mask:

@@ -29,7 +29,7 @@ from board.store.shard import Shard, ShardIndex
 
 PART_ROWS: Final = 16_384
 """A part of a shard ends after so many rollouts, so that short lines take no more memory than long."""
-_STRETCH_BYTES: Final = 1 << 20
+_STRETCH_BYTES: Final = 2 << 20
 """Lines that are taken together: enough of them that what each stretch costs does not count."""
 
 
@@ -67,7 +67,7 @@ def _by_stretch(scan: ColumnScan, shard: Shard) -> Iterator[ShardIndex]:
     block = None if usual else _STRETCH_BYTES
     for stretch in read_stretches(shard.path, shard.start, shard.end, block):
         rest = stretch
-        while rest.texts:
+        while len(rest.sizes):
             taken, rest = rest.cut(PART_ROWS - scan.rows)
             scan.take_stretch(taken)
             if scan.rows >= PART_ROWS:

@@ -19,6 +19,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from board.core.aggregate import COLUMNS
@@ -101,12 +102,30 @@ def table_of(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
 
 def joined_values(name: str, pieces: Sequence[list[Any] | pa.Array]) -> list[Any] | pa.Array:
     """The values of a column, from lists of them and from arrays of its type."""
-    if not any(isinstance(piece, pa.Array) for piece in pieces):
+    kinds = {piece.type for piece in pieces if isinstance(piece, pa.Array)}
+    if not kinds:
         return list(chain.from_iterable(pieces))
-    kind = _TYPES[name]
+    if name in _TYPES:
+        kind = _TYPES[name]
+    else:
+        kind, *others = kinds
+        lists = (piece for piece in pieces if not isinstance(piece, pa.Array))
+        if others or any(piece.count(None) < len(piece) for piece in lists):
+            return list(chain.from_iterable(map(_values_of, pieces)))
     return pa.concat_arrays(
         piece if isinstance(piece, pa.Array) else pa.array(piece, kind) for piece in pieces
     )
+
+
+def array_of(values: npt.NDArray[Any] | list[str | None]) -> pa.Array:
+    """Numbers, NaN where there is none, or texts, as an array."""
+    if isinstance(values, np.ndarray):
+        return pa.array(values, from_pandas=True)
+    return pa.array(values, pa.string())
+
+
+def _values_of(piece: list[Any] | pa.Array) -> list[Any]:
+    return piece.to_pylist() if isinstance(piece, pa.Array) else piece
 
 
 def table_of_columns(columns: Mapping[str, list[Any] | pa.Array]) -> pa.Table:
@@ -122,8 +141,10 @@ def table_of_columns(columns: Mapping[str, list[Any] | pa.Array]) -> pa.Table:
     return pa.table(held)
 
 
-def _logged(name: str, values: list[Any]) -> dict[str, pa.Array]:
+def _logged(name: str, values: list[Any] | pa.Array) -> dict[str, pa.Array]:
     """The one or two stored columns of a key of the log."""
+    if isinstance(values, pa.Array):
+        return {(_TEXT if pa.types.is_string(values.type) else NUMBER) + name: values}
     kinds = set(map(type, values))
     if str not in kinds:
         return {NUMBER + name: pa.array(values, pa.float64())}

@@ -9,9 +9,12 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final
 
+import numpy as np
+
 from board.core.metrics import ROLLOUT_METRICS
+from board.core.records import FloatArray
 from board.readers.columns import Columns, finite_numbers
-from board.readers.texts import PREVIEW_CHARS, Values
+from board.readers.texts import PREVIEW_CHARS, Numbers, Values, Words
 from board.store import segments
 from board.store.steps import base_name
 
@@ -50,7 +53,8 @@ def preview(text: str | None) -> str | None:
 def table_columns(found: Columns) -> tuple[dict[str, Any], list[str]] | None:
     """The table's columns without location, and which of them are unknown to the board.
 
-    A column is a list of values, or a pyarrow Array of the type that it has in a table. None where two
+    A column is a list of values, a numpy array, NaN where there is none, or a pyarrow Array of the type
+    that it has in a table. None where two
     keys of the log make one column: which of them a row shows is for the row to say.
     """
     columns: dict[str, Any] = {"step": found.steps, **found.ids, **found.scores}
@@ -69,11 +73,23 @@ def table_columns(found: Columns) -> tuple[dict[str, Any], list[str]] | None:
             return None
         columns[name] = cells
     unknown = [name for name in columns if name not in segments.FIXED]
-    return columns, [name for name in unknown if columns[name].count(None) < len(found.steps)]
+    return columns, [name for name in unknown if _holds_any(columns[name])]
 
 
-def _cells(values: Values) -> Values | None:
+def _holds_any(values: Values | FloatArray) -> bool:
+    """Whether any row has a value."""
+    if isinstance(values, np.ndarray):
+        return not np.isnan(values).all()
+    return values.count(None) < len(values)
+
+
+def _cells(values: Values) -> Values | FloatArray | None:
     """The cells of an extra key; None where no row has any."""
+    if isinstance(values, Numbers):
+        return values.floats if _holds_any(values.floats) else None
+    if isinstance(values, Words) and values.lengths is not None:
+        is_short = values.lengths.max() <= PREVIEW_CHARS
+        return values if is_short else Words(value[:PREVIEW_CHARS] for value in values)
     kinds = set(map(type, values))
     if kinds == {str}:
         return [value[:PREVIEW_CHARS] for value in values]
@@ -95,9 +111,11 @@ class PendingColumns:
     def add(self, columns: Mapping[str, Any], rows: int) -> None:
         """Adds so many rows; a column that one of both lacks is not recorded there.
 
-        columns: Values, or pyarrow Arrays of the type that the column has in a table.
+        columns: Values, numpy arrays, or pyarrow Arrays of the type that the column has in a table.
         """
         for name, values in columns.items():
+            if isinstance(values, np.ndarray | Words):
+                values = segments.array_of(values)
             known = self._pieces.get(name)
             if known is None:
                 known = self._pieces[name] = [[None] * self.rows]
