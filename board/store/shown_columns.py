@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -16,6 +17,9 @@ _NO_CURVE: Final = frozenset(
         *("rank", "micro_step", "policy_version", "timestamp", "pad_tokens"),
     )
 )
+_WORDS: Final = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+")
+_IDS: Final = frozenset(("id", "idx", "index", "uid", "uuid"))
+"""Last words of names of what tells rollouts apart: also where it is a number, its mean says nothing."""
 _FIRST: Final = ("step", "index", "rank", "group_id", "env")
 GAP: Final = "reward_gap"
 _KEYS: Final = frozenset((segments.REPEAT_KEY, *segments.JOIN_KEYS))
@@ -40,6 +44,13 @@ def with_derived(columns: Sequence[Column], *, has_rank: bool) -> tuple[Column, 
 def metrics_of(columns: Sequence[Column]) -> tuple[str, ...]:
     """Columns that make a curve: known ones first, then reward parts, then what else is logged."""
     numbers = [column.name for column in columns if not column.words]
-    others = [name for name in numbers if name not in _NO_CURVE and name not in ROLLOUT_METRICS]
+    others = [name for name in numbers if not (name in ROLLOUT_METRICS or _has_no_curve(name))]
     others.sort(key=lambda name: not name.startswith(REWARD_PART))
     return (*(name for name in ROLLOUT_METRICS if name in numbers), *others)
+
+
+def _has_no_curve(name: str) -> bool:
+    if name.startswith(REWARD_PART):
+        return False
+    words = _WORDS.findall(name)
+    return name in _NO_CURVE or bool(words and words[-1].lower() in _IDS)
