@@ -57,11 +57,16 @@ def header(run: Run, keys: Sequence[tuple[str, str]] = ()) -> None:
 
 
 def _split_badge(run: Run) -> None:
-    """Of which split numbers are, where the log has several."""
+    """Of which split numbers are, where the log has several, or one that is not of training."""
     if isinstance(run, NarrowedRun) and run.split is not None:
         st.badge(plain(f"split {run.split}", 40), icon=":material/call_split:", color="green")
-    elif _state.get("split") == splits.ALL and len(_cached.split_counts(run)) > 1:
+        return
+    held = _cached.split_counts(run)
+    if len(held) > 1 and _state.get("split") == splits.ALL:
         st.badge("all splits mixed", icon=":material/call_merge:", color="orange")
+    if len(held) == 1 and not any(map(splits.is_training, held)):
+        name = next(iter(held))
+        st.badge(plain(f"split {name}", 40), icon=":material/call_split:", color="green")
 
 
 def has_step(run: Run) -> bool:

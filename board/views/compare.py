@@ -169,9 +169,10 @@ def _endings(runs: tuple[Run, ...], metrics: Sequence[str]) -> None:
     """The metrics at the end of each run, and how far from the first run's they are."""
     rows: list[dict[str, object]] = []
     for metric in metrics:
-        means = [_ending(run, metric) for run in runs]
         known = rollout_metric(metric)
-        label = f"{known.label}, {known.unit}" if known.unit else known.label
+        unit, scale = ("%", 100) if known.unit == "share" else (known.unit, 1)
+        means = [scale * _ending(run, metric) for run in runs]
+        label = f"{known.label}, {unit}" if unit else known.label
         row: dict[str, object] = {"metric": label}
         row |= dict(zip(_names(runs), means, strict=True))
         for name, mean in zip(_names(runs)[1:], means[1:], strict=True):

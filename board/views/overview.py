@@ -56,7 +56,7 @@ _NEEDS: Final = {
     "entropy_mean": "entropy",
     "mismatch_kl_mean": "logprobs and sampling_logprobs",
     "is_truncated": "is_truncated or finish_reason",
-    _PER_STEP: "group_id and reward",
+    _PER_STEP: "group_id and reward of two rollouts a group",
 }
 
 
@@ -69,7 +69,9 @@ class _Chart:
 
 
 def _has(run: Run, column: str) -> bool:
-    return column in (run.steps if column == _PER_STEP else run.columns)
+    if column == _PER_STEP:  # groups of one rollout each have none
+        return column in run.steps and bool(run.steps[column].notna().any())
+    return column in run.columns
 
 
 def _charts(run: Run) -> tuple[list[_Chart], list[_Chart]]:

@@ -270,6 +270,7 @@ def test_compared_runs_show_their_ends_and_what_differs(open_app: OpenApp) -> No
     app = open_app(BUNDLED, "compare", run="grpo_arithmetic", runs="grpo_reward_hack", prompt="0")
     assert_sound(app)
     ends, settings = (frame.value for frame in app.dataframe[:2])
+    assert "Truncated, %" in ends["metric"].tolist()
     reward = ends[ends["metric"] == "Reward"].iloc[0]
     assert reward["grpo_arithmetic"] == pytest.approx(0.909, abs=1e-3)
     assert reward["grpo_reward_hack"] == pytest.approx(1.776, abs=1e-3)

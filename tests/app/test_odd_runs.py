@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from shown import OpenApp, assert_sound, texts
+from shown import OpenApp, assert_sound, cards, texts
 from written_logs import write_lines
 
 
@@ -26,6 +26,15 @@ def test_an_advantage_that_nothing_can_be_compared_with_is_not_called_right(
     assert not app.success
     assert not app.warning
     assert "No group has two scored rollouts" in texts(app)
+
+
+def test_what_no_group_of_one_rollout_can_have_is_no_empty_chart(
+    open_app: OpenApp, lone: Path
+) -> None:
+    app = open_app(lone)
+    assert_sound(app)
+    assert "Groups without gradient" not in [card["title"] for card in cards(app)]
+    assert "needs group_id and reward of two rollouts a group" in texts(app).replace("\\", "")
 
 
 def test_tokens_whose_values_are_all_zero_are_not_said_to_have_none(

@@ -101,6 +101,7 @@ def test_names_of_splits_are_text_wherever_they_stand(open_app: OpenApp, tmp_pat
 
 def test_a_run_of_evaluations_alone_just_shows_them(open_app: OpenApp, root: Path) -> None:
     app = open_app(root, run="evaluated")
+    assert "split eval" in texts(app)
     assert_sound(app)
     assert metrics(app)["Reward"] == "50.09"
     assert "set aside" not in texts(app)
