@@ -48,6 +48,7 @@ _MOST_PARTS: Final = 4
 # Pixels that a table has on a page of 1440; texts take what the others leave.
 _ROOM: Final = 1088
 _TEXT_WIDTH: Final = 240
+_LONGEST_NAME: Final = 260
 
 
 def shown_columns(run: Run) -> list[str]:
@@ -100,9 +101,18 @@ def _width(name: str, *, is_text: bool) -> int:
     return 110 if name in _BARS else _headings.width(name)
 
 
+def _fitting(name: str, values: pd.Series[Any]) -> int:
+    """Pixels that a column takes with these values: names that begin alike are told by their ends."""
+    least = _width(name, is_text=_is_text(values))
+    if name in TEXTS or not _is_text(values):
+        return least
+    longest = max((len(str(value)) for value in values.dropna().unique()), default=0)
+    return min(max(least, 7 * longest + 20), _LONGEST_NAME)
+
+
 def configured(run: Run, view: pd.DataFrame, names: Sequence[str]) -> dict[str, Any]:
     """How columns of the table are shown. view: the rows that are shown."""
-    room = _ROOM - sum(_width(name, is_text=_is_text(view[name])) for name in names)
+    room = _ROOM - sum(_fitting(name, view[name]) for name in names)
     return {name: _column(name, view[name], _range(run, name), max(room, 0)) for name in names}
 
 
@@ -110,7 +120,7 @@ def _column(name: str, values: pd.Series[Any], between: tuple[float, float], roo
     """room: pixels that are left over, for the response."""
     # Column labels are plain text in the table's canvas, never Markdown.
     label, help_text = _headings.heading(name), _headings.explained(name)
-    width = _width(name, is_text=_is_text(values))
+    width = _fitting(name, values)
     if name in TEXTS:
         return st.column_config.TextColumn(name, width=width + (room if name == "response" else 0))
     if _is_text(values):

@@ -124,6 +124,17 @@ def test_the_usual_columns_fit_beside_each_other(open_app: OpenApp, run: str) ->
     assert {"reward", "k3_mean", "response_tokens", "response"} <= set(shown)
 
 
+def test_environments_that_differ_in_their_ends_are_told_apart(
+    open_app: OpenApp, tmp_path: Path
+) -> None:
+    envs = [f"company/environments/arithmetic-{n}" for n in (1, 2)]
+    write_lines(
+        tmp_path / "run" / "x.jsonl", [{"step": 0, "response": "r", "env": e} for e in envs]
+    )
+    told = json.loads(open_app(tmp_path, "rollouts").dataframe[0].proto.columns)
+    assert told["env"]["width"] >= 6 * len(envs[0])
+
+
 def test_reward_parts_stand_beside_the_reward(open_app: OpenApp, logs: Path) -> None:
     columns = list(table(open_app(logs, "rollouts", run="native")).columns)
     place = columns.index("reward")
