@@ -153,11 +153,12 @@ def _announce(host: str, port: int, url: str, root: Location, open_browser: bool
         except OSError:
             time.sleep(0.05)
             continue
-        if open_browser and _has_screen():
+        is_opened = open_browser and _has_screen()
+        if is_opened:
             webbrowser.open(url)  # it takes as long to start as this
         first_visit = importlib.import_module("board.views._first_visit")
         first_visit.load()
-        first_visit.visit(target, port)
+        first_visit.visit(target, port, others=not is_opened)
         first_visit.set_apart()
         print(f"Rollout Board shows {root}\n{url}  (Ctrl-C stops it)", flush=True)
         return

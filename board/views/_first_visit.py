@@ -15,8 +15,10 @@ import socket
 import threading
 import time
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlencode
 
 import pandas as pd
 
@@ -31,6 +33,9 @@ _STREAM: Final = "/_stcore/stream"
 _FINISHED: Final = "script_finished"
 _SECONDS: Final = 5.0
 """A page that takes longer is not waited for: the server is there, if a little slower once."""
+_MOST_OTHERS: Final = 3
+_OTHERS_SECONDS: Final = 1.0
+"""For the pages of the runs that are newest after the one that is shown first."""
 _MODULES: Final = (
     "board.components.sparkline",
     *(
@@ -67,6 +72,14 @@ def _is_at_hand() -> bool:
     return not runs or _cached.is_at_hand(runs[0], OpenOptions())
 
 
+def _others() -> Iterator[str]:
+    """The queries of pages of other runs that are there without reading much, the newest first."""
+    runs = _cached.discovered(str(_sidebar.start_root())).runs
+    for run in runs[1 : 1 + _MOST_OTHERS]:
+        if _cached.is_at_hand(run, OpenOptions()):
+            yield urlencode({"run": run.name})
+
+
 def set_apart() -> None:
     """Takes what is loaded out of what Python searches for garbage.
 
@@ -77,30 +90,33 @@ def set_apart() -> None:
     gc.freeze()
 
 
-def visit(host: str, port: int, seconds: float = _SECONDS) -> bool:
+def visit(host: str, port: int, seconds: float = _SECONDS, *, others: bool = False) -> bool:
     """Asks the server for the page that a visitor sees first, unless that takes long, and waits until it
-    is sent, so long at most. Whether it was.
+    is sent, so long at most. Whether it was. others: then for those of the next newest runs.
 
     It passes the checks that everyone passes, under the server's own name, and leaves nothing behind
     that another session could see.
     """
     done: list[bool] = []
-    asking = threading.Thread(target=_ask, args=(host, port, seconds, done), daemon=True)
+    asking = threading.Thread(target=_ask, args=(host, port, seconds, done, others), daemon=True)
     asking.start()
     asking.join(seconds)
     return bool(done)
 
 
-def _ask(host: str, port: int, seconds: float, done: list[bool]) -> None:
+def _ask(host: str, port: int, seconds: float, done: list[bool], others: bool) -> None:
     try:
         if _is_at_hand():
             _read_page(host, port, seconds)
             done.append(True)
+            deadline = time.monotonic() + min(_OTHERS_SECONDS, seconds)
+            for query in _others() if others else ():
+                _read_page(host, port, deadline - time.monotonic(), query)
     except Exception:  # of whatever it is, a visitor is told by the page
         _LOG.debug("the server's own visit failed", exc_info=True)
 
 
-def _read_page(host: str, port: int, seconds: float) -> None:
+def _read_page(host: str, port: int, seconds: float, query: str = "") -> None:
     """Begins a session and reads until its page is sent. Raises as connections do."""
     # Streamlit's server has loaded these; another of its versions may lack them.
     from streamlit.proto.BackMsg_pb2 import BackMsg
@@ -110,7 +126,7 @@ def _read_page(host: str, port: int, seconds: float) -> None:
 
     deadline = time.monotonic() + seconds
     asked = BackMsg()
-    asked.rerun_script.query_string = ""
+    asked.rerun_script.query_string = query
     address = f"ws://{f'[{host}]' if ':' in host else host}:{port}{_STREAM}"
     # A socket of its own: the environment may name a proxy for other connections.
     opened = socket.create_connection((host, port), timeout=seconds)

@@ -72,6 +72,15 @@ def test_the_server_asks_itself_for_the_page_that_it_shows_first() -> None:
     assert "Origin" not in server.headers
 
 
+def test_the_next_newest_runs_are_asked_for_too_where_nobody_waits(root: Path) -> None:
+    for place in range(1, 6):
+        written_logs.age(written_logs.rllb_run(root / f"run & {place}"), 60 * place)
+    with Server(finished()) as server:
+        assert _first_visit.visit("127.0.0.1", server.port, others=True)
+    asked = [asked.rerun_script.query_string for asked in server.asked]
+    assert asked == ["", "run=run+%26+1", "run=run+%26+2", "run=run+%26+3"]
+
+
 def test_what_goes_wrong_with_the_own_visit_keeps_nobody_waiting() -> None:
     with Server() as server:  # ends before its page is there
         assert not _first_visit.visit("127.0.0.1", server.port)
