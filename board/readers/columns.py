@@ -185,10 +185,10 @@ def _kept(values: Any, kept: list[bool] | None) -> Any:
     if kept is None:
         return values
     if isinstance(values, np.ndarray):
-        return values[np.array(kept)]
+        return cast("FloatArray", values)[np.array(kept)]
     if isinstance(values, Numbers):
         return values.kept(kept)
-    found = list(compress(values, kept))
+    found: Values = list(compress(cast("Values", values), kept))
     return Words(found) if isinstance(values, Words) else found
 
 
@@ -360,7 +360,7 @@ class ColumnBuilder:
 
     def build(self, steps: Values) -> Columns:
         """The Columns of the rows that are not odd."""
-        steps = self._read_steps(steps)
+        numbers = self._read_steps(steps)
         self._derive_truncation()
         if self.options.system_prompt_end and (prompts := self.texts.get("prompt")) is not None:
             self.texts["prompt"] = [
@@ -369,7 +369,7 @@ class ColumnBuilder:
             ]
         kept = [place not in self._odd for place in range(self.rows)] if self._odd else None
         return Columns(
-            _kept(steps, kept),
+            _kept(numbers, kept),
             {key: _kept(values, kept) for key, values in self.ids.items()},
             {key: _kept_texts(values, kept) for key, values in self.texts.items()},
             {key: _kept(values, kept) for key, values in self.scores.items()},

@@ -118,7 +118,7 @@ class LineLayout:
         if self._has_unread and not is_utf_8(content):  # what is not read is not checked either
             return None
         try:
-            lines = self._decode(content)
+            lines = cast("list[msgspec.Struct]", self._decode(content))
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return None
         if len(lines) != len(stretch.sizes):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 
@@ -54,8 +54,8 @@ def table_columns(found: Columns) -> tuple[dict[str, Any], list[str]] | None:
     """The table's columns without location, and which of them are unknown to the board.
 
     A column is a list of values, a numpy array, NaN where there is none, or a pyarrow Array of the type
-    that it has in a table. None where two
-    keys of the log make one column: which of them a row shows is for the row to say.
+    that it has in a table. None where two keys of the log make one column: which of them a row shows is
+    for the row to say.
     """
     columns: dict[str, Any] = {"step": found.steps, **found.ids, **found.scores}
     if (responses := found.texts.get("response")) is not None:
@@ -115,7 +115,7 @@ class PendingColumns:
         """
         for name, values in columns.items():
             if isinstance(values, np.ndarray | Words):
-                values = segments.array_of(values)
+                values = segments.array_of(cast("Values", values))
             known = self._pieces.get(name)
             if known is None:
                 known = self._pieces[name] = [[None] * self.rows]

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from board.errors import RecordError
 from board.readers import plain_lines
 from board.readers.columns import Block
+from board.readers.line_layout import LineLayout
 from board.readers.lines import Stretch
 from board.readers.parse import parse_whole
-from board.readers.plain_lines import LineLayout, PlainParser
+from board.readers.plain_lines import PlainParser
 from board.readers.texts import Numbers
 
 WORDS = st.sampled_from(["a", "é", "\U0001f600", "\\u0000", "\\ud83d\\ude00", "\\ud800", "\\n"])
@@ -124,10 +125,12 @@ def alike(draw) -> bytes:
 def test_lines_of_one_layout_have_the_values_of_each(content):
     pieces = content.split(b"\n")[:-1]
     stretch = Stretch(0, np.array([len(piece) + 1 for piece in pieces]), content)
-    layout = LineLayout.of(pieces[0])
-    block = None if layout is None else layout.block_of(stretch)
-    if block is None:  # each is parsed for itself
+    layout = LineLayout.of(pieces[0], {}, (), ())
+    found = None if layout is None else layout.block_of(stretch)
+    if found is None:  # each is parsed for itself
         return
+    block, places = found
+    assert list(places) == list(range(len(pieces)))
     records = []
     for line in pieces:
         record, mended = parse_whole(line)
@@ -148,8 +151,9 @@ def test_most_lines_of_texts_and_numbers_are_of_one_layout():
     ]
     content = "".join(f"{line}\n" for line in lines).encode()
     stretch = Stretch(0, np.array([len(line) + 1 for line in lines]), content)
-    layout = LineLayout.of(lines[0].encode())
+    layout = LineLayout.of(lines[0].encode(), {}, (), ())
     assert layout is not None
-    block = layout.block_of(stretch)
-    assert block is not None
+    found = layout.block_of(stretch)
+    assert found is not None
+    block, _ = found
     assert [block.row(place) for place in range(9)] == [json.loads(line) for line in lines]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from board.readers.messages import conversation_text, is_messages, response_text
+from board.readers.said_messages import SaidMessage, begun_said
 from board.readers.stored_texts import StoredTexts
 from board.readers.texts import LongText, PlainTexts, SpokenTexts, Texts, begun_texts
 
@@ -107,3 +109,38 @@ def said(texts: Texts) -> Any:
     """What a table has of texts, what was cut as text."""
     previews = texts.previews()
     return [p.decode() if isinstance(p, bytes) else p for p in previews], texts.lengths()
+
+
+SAID = st.fixed_dictionaries(
+    {"role": st.sampled_from(["user", "assistant", ""])},
+    optional={
+        "content": TEXTS | st.none(),
+        "tool_call_id": st.none() | st.just("c0"),
+        "tool_calls": st.none()
+        | st.lists(
+            st.sampled_from(
+                [
+                    '{"name": "add", "arguments": "{}", "id": "c0"}',
+                    '{"id": 3, "function": {"name": "add", "arguments": {"a": 1e400}}}',
+                    '{"name": "add", "name": "b", "arguments": "\\ud800"}',
+                    '{"arguments": "x"}',
+                    "[1]",
+                    "",
+                ]
+            )
+        ),
+    },
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    rows=st.lists(TEXTS | st.none() | st.lists(SAID, max_size=3), max_size=6),
+    generated=st.booleans(),
+    may_be_empty=st.booleans(),
+)
+def test_messages_without_dicts_say_what_those_of_dicts_say(rows, generated, may_be_empty):
+    kind = LongText(generated, may_be_empty)
+    parsed = msgspec.convert(rows, list[str | list[SaidMessage] | None])
+    (begun, odd), (expected, expected_odd) = begun_said(parsed, kind), begun_texts(rows, kind)
+    assert (said(begun), odd) == (said(expected), expected_odd)
