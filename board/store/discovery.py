@@ -61,6 +61,8 @@ __all__ = [
 THRESHOLDS: Final = "thresholds.toml"
 """Name of the file in a run's folder that says what the rules go by."""
 _ASKED_AT_ONCE: Final = 16
+_EQUALLY_NEW: Final = 10
+"""Seconds; a copy or a checkout writes all its runs within moments, in an order that says nothing."""
 _STEP_FOLDER: Final = re.compile(r"^(global_)?step[_-]?\d+$")
 
 
@@ -111,7 +113,7 @@ def _sorted_runs(
     files = {path: _with_beside(file, objects, problems) for path, file in files.items()}
     runs = list(_runs(root, files, problems))
     others += [_shown_from(path, root, problem) for path, problem in problems.items()]
-    runs.sort(key=lambda run: (-run.mtime, natural_order(run.name)))
+    runs.sort(key=lambda run: (-(run.mtime // _EQUALLY_NEW), natural_order(run.name)))
     runs, beside = passed.given_to(runs)
     return Discovery(root, tuple(runs), folded(others), beside)
 

@@ -93,6 +93,13 @@ def test_the_newest_run_comes_first(tmp_path, write_log):
     assert names(discover(tmp_path)) == ["new", "middle", "old"]
 
 
+def test_runs_written_within_moments_are_in_the_order_of_their_names(tmp_path, write_log):
+    for later, name in ((3, "run_10"), (1, "run_9"), (2, "a")):
+        path = write_log(f"{name}/x.jsonl", ROLLOUT)
+        os.utime(path, (1_700_000_000 + later,) * 2)
+    assert names(discover(tmp_path)) == ["a", "run_9", "run_10"]
+
+
 def test_metrics_and_configs_beside_a_log_are_left_out_with_the_reason(tmp_path, write_log):
     write_log("run/log.jsonl", ROLLOUT)
     write_log("run/metrics.jsonl", {"step": 1, "loss": 0.5})
