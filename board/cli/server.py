@@ -17,6 +17,7 @@ from streamlit.web import bootstrap
 from uvicorn.config import WS_PROTOCOLS
 
 from board.cli.front import Front
+from board.cli.own_names import OwnNames
 
 _MEGABYTE: Final = 1_000_000
 _PING_SECONDS: Final = 30
@@ -28,7 +29,8 @@ def run(app: Path, host: str, port: int, options: Mapping[str, Any]) -> None:
     its configuration files. Raises OSError where it can't listen.
     """
     # Made first: it tells Streamlit that the .streamlit/config.toml beside the script counts.
-    application = App(app, middleware=[Middleware(Front)])
+    names = options["server.allowedHosts"]
+    application = App(app, middleware=[Middleware(OwnNames, names=names), Middleware(Front)])
     bootstrap.load_config_options(dict(options))
     sys.argv = [str(app)]
     server = uvicorn.Server(uvicorn.Config(application, host, port, **_settings()))
