@@ -8,6 +8,7 @@ import socket
 from pathlib import Path
 from typing import Any
 
+import own_loop
 import pytest
 from streamlit import file_util
 
@@ -54,7 +55,7 @@ def asked(
     async def receive() -> Any:
         return {"type": "http.request"}
 
-    asyncio.run(front(scope, receive, answer.take))
+    own_loop.run(front(scope, receive, answer.take))
     return answer
 
 
@@ -158,4 +159,4 @@ def test_what_the_server_sends_does_not_wait_for_the_browser_to_confirm_what_cam
             await server.wait_closed()
         return found
 
-    assert asyncio.run(accepted()) != 0
+    assert own_loop.run(accepted()) != 0

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
+import own_loop
 import pytest
 
 from board.cli.own_names import OwnNames
@@ -28,7 +28,7 @@ def status(names: list[str], host: bytes | None, kind: str = "http") -> int:
         return {"type": "http.request"}
 
     headers = [] if host is None else [(b"host", host)]
-    asyncio.run(OwnNames(behind, names)({"type": kind, "headers": headers}, receive, send))
+    own_loop.run(OwnNames(behind, names)({"type": kind, "headers": headers}, receive, send))
     (one,) = found
     return one
 
