@@ -1,4 +1,4 @@
-"""Runs a coroutine in a thread of its own: a browser test may have left its event loop running in this one."""
+"""Runs a coroutine in a thread of its own: a browser test may have left its loop running in this one."""
 
 from __future__ import annotations
 
