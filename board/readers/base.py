@@ -19,7 +19,8 @@ from typing import Any, Final, Literal, TypeVar
 from board.core.options import ReadOptions
 from board.core.records import Record
 from board.errors import RecordError
-from board.readers.columns import Block, Columns
+from board.readers.block import Block
+from board.readers.columns import Columns
 from board.readers.locations import Location, pure_path
 from board.readers.objects import Objects
 from board.readers.remote import RemoteLocation

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import chain, compress
-from operator import itemgetter
 from typing import Any, ClassVar, Final, cast
 
 import numpy as np
@@ -22,6 +21,7 @@ from board.core import schema
 from board.core.options import ReadOptions
 from board.core.records import FloatArray, Remark
 from board.errors import RecordError
+from board.readers.block import Block, as_texts, kept_rows, listed
 from board.readers.fields import (
     NUMBER_IDS,
     SEVERAL_REWARDS,
@@ -35,7 +35,7 @@ from board.readers.fields import (
 )
 from board.readers.messages import conversation_text, is_messages, response_text
 from board.readers.step_of import read_step
-from board.readers.texts import BegunTexts, Numbers, PlainTexts, SpokenTexts, Texts, Values, Words
+from board.readers.texts import BegunTexts, Numbers, SpokenTexts, Texts, Values, Words
 
 IntArray = npt.NDArray[np.int64]
 
@@ -44,64 +44,6 @@ _NOTHING: Final = type(None)
 _NUMBERS: Final = frozenset({float, int, bool})
 _JSON_TEXTS: Final = frozenset({str, _NOTHING})
 _SPOKEN: Final = frozenset({str, _NOTHING, list})
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """Rows of a log, one rollout each, by key. columns: by key, in the order of the first row's keys."""
-
-    columns: Mapping[str, Any]
-    """Values, Texts, or a Block of objects by their own keys."""
-    rows: int
-
-    @classmethod
-    def of(cls, records: Sequence[Mapping[str, Any]]) -> Block:
-        """The block of parsed lines."""
-        keys = list(records[0]) if records else []
-        # Lines of one writer have the same keys, nearly always.
-        if len(keys) > 1 and set(map(len, records)) == {len(keys)}:
-            try:
-                rows = map(itemgetter(*keys), records)
-                return cls(
-                    dict(zip(keys, map(list, zip(*rows, strict=True)), strict=True)), len(records)
-                )
-            except KeyError:
-                pass
-        keys = dict.fromkeys(chain.from_iterable(records))
-        return cls({key: [r.get(key) for r in records] for key in keys}, len(records))
-
-    @classmethod
-    def joined(cls, blocks: Sequence[Block]) -> Block:
-        """The rows of several blocks, one after the other."""
-        if len(blocks) == 1:
-            return blocks[0]
-        keys = dict.fromkeys(chain.from_iterable(block.columns for block in blocks))
-        columns = {key: _joined([block.held(key) for block in blocks]) for key in keys}
-        return cls(columns, sum(block.rows for block in blocks))
-
-    def kept(self, kept: list[bool]) -> Block:
-        """The rows that are kept."""
-        columns = {
-            key: values.kept(kept) if isinstance(values, Texts | Block) else _kept(values, kept)
-            for key, values in self.columns.items()
-        }
-        return Block(columns, kept.count(True))
-
-    def held(self, key: str) -> Any:
-        """The values of a key as they are held; None in all rows without such a key."""
-        return self.columns.get(key) or [None] * self.rows
-
-    def values(self, key: str) -> Values:
-        """As held, the values themselves."""
-        return _listed(self.held(key))
-
-    def items(self) -> Iterator[tuple[str, Values]]:
-        """The keys and their values."""
-        return ((key, _listed(values)) for key, values in self.columns.items())
-
-    def row(self, place: int) -> dict[str, Any]:
-        """One row as a mapping, a None for a key it has no value for."""
-        return {key: values[place] for key, values in self.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,12 +93,6 @@ def _lacks_any(values: Values) -> bool:
     return None in values
 
 
-def _listed(values: Values | Texts | Block) -> Values:
-    if isinstance(values, Block):
-        return [values.row(place) for place in range(values.rows)]
-    return values.whole() if isinstance(values, Texts) else values
-
-
 def _plain_scores(values: Values | FloatArray) -> Values:
     """The scores, a None where there is none."""
     if isinstance(values, np.ndarray):
@@ -164,32 +100,10 @@ def _plain_scores(values: Values | FloatArray) -> Values:
     return values
 
 
-def _joined(parts: Sequence[Values | Texts]) -> Values | Texts:
-    if any(isinstance(part, BegunTexts) for part in parts):
-        return BegunTexts.joined([_texts(part).begun() for part in parts])
-    return list(chain.from_iterable(map(_listed, parts)))
-
-
-def _texts(values: Values | Texts) -> Texts:
-    return values if isinstance(values, Texts) else PlainTexts(values)
-
-
 def _kept_texts(values: Values | Texts, kept: list[bool] | None) -> Texts:
-    """As _kept, of texts."""
-    texts = _texts(values)
+    """As kept_rows, of texts."""
+    texts = as_texts(values)
     return texts if kept is None else texts.kept(kept)
-
-
-def _kept(values: Any, kept: list[bool] | None) -> Any:
-    """The values of the rows that are kept, a list or an array; None: of all."""
-    if kept is None:
-        return values
-    if isinstance(values, np.ndarray):
-        return cast("FloatArray", values)[np.array(kept)]
-    if isinstance(values, Numbers):
-        return values.kept(kept)
-    found: Values = list(compress(cast("Values", values), kept))
-    return Words(found) if isinstance(values, Words) else found
 
 
 class ColumnBuilder:
@@ -310,12 +224,12 @@ class ColumnBuilder:
         """Keeps values; rows in which two keys of the log mean the same are odd."""
         known: Values | Texts | None = fields.get(key)
         if isinstance(known, BegunTexts) or (known is not None and isinstance(values, BegunTexts)):
-            begun, others = _texts(known).begun(), _texts(values).begun()
+            begun, others = as_texts(known).begun(), as_texts(values).begun()
             both = zip(begun.lengths(), others.lengths(), strict=True)
             self._odd.update(row for row, one in enumerate(both) if None not in one)
             values = begun.filled(others)
         elif known is not None:
-            pairs = list(zip(_listed(known), _listed(values), strict=True))
+            pairs = list(zip(listed(known), listed(values), strict=True))
             both = [a is not None and b is not None for a, b in pairs]
             self._odd.update(compress(range(self.rows), both))
             values = [b if a is None else a for a, b in pairs]
@@ -365,15 +279,15 @@ class ColumnBuilder:
         if self.options.system_prompt_end and (prompts := self.texts.get("prompt")) is not None:
             self.texts["prompt"] = [
                 None if prompt is None else without_system_prompt(prompt, self.options)
-                for prompt in _listed(prompts)
+                for prompt in listed(prompts)
             ]
         kept = [place not in self._odd for place in range(self.rows)] if self._odd else None
         return Columns(
-            _kept(numbers, kept),
-            {key: _kept(values, kept) for key, values in self.ids.items()},
+            kept_rows(numbers, kept),
+            {key: kept_rows(values, kept) for key, values in self.ids.items()},
             {key: _kept_texts(values, kept) for key, values in self.texts.items()},
-            {key: _kept(values, kept) for key, values in self.scores.items()},
-            {key: _kept(values, kept) for key, values in self.extras.items()},
+            {key: kept_rows(values, kept) for key, values in self.scores.items()},
+            {key: kept_rows(values, kept) for key, values in self.extras.items()},
             self.remarks,
             frozenset(self._odd),
         )
@@ -401,7 +315,7 @@ class ColumnBuilder:
         known = _plain_scores(self.scores.get("is_truncated", [None] * self.rows))
         self.scores["is_truncated"] = [
             is_truncated(reason) if one is None and reason is not None else one
-            for one, reason in zip(known, _listed(reasons), strict=True)
+            for one, reason in zip(known, listed(reasons), strict=True)
         ]
 
     _takers: ClassVar[Mapping[str, Callable[..., None]]] = {

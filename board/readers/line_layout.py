@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from board.readers.columns import Block
+from board.readers.block import Block
 from board.readers.lines import Stretch
 from board.readers.said_messages import SaidMessage, begun_said
 from board.readers.stored_texts import is_utf_8

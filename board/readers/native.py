@@ -13,7 +13,7 @@ from board.core import schema
 from board.core.records import Record
 from board.errors import RecordError
 from board.readers.base import Event, Head, Place, Reader
-from board.readers.columns import Block
+from board.readers.block import Block
 from board.readers.fields import RecordBuilder
 from board.readers.token_columns import TokenColumnBuilder, TokenColumns
 

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from board.readers.columns import Block
+from board.readers.block import Block
 from board.readers.lines import Line, read_bytes
 from board.readers.local_files import is_confined
 from board.readers.locations import Location, binary

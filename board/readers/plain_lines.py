@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 import orjson
 
 from board.errors import RecordError
-from board.readers.columns import Block
+from board.readers.block import Block
 from board.readers.line_layout import LineLayout
 from board.readers.lines import Stretch
 from board.readers.parse import LARGE_LINE, parse_whole

@@ -24,7 +24,7 @@ import numpy as np
 
 from board.core.records import Parsed, Record, Remark
 from board.readers.base import Event, Head, Place, Reader
-from board.readers.columns import Block
+from board.readers.block import Block
 from board.readers.fields import RecordBuilder
 from board.readers.token_columns import TokenColumnBuilder, TokenColumns
 

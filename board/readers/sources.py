@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any
 
-from board.readers.columns import Block
+from board.readers.block import Block
 from board.readers.lines import MAX_LINE_BYTES, Line, Stretch, read_bytes, read_lines
 from board.readers.locations import Location
 from board.readers.remote import RemoteLocation

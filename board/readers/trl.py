@@ -14,7 +14,8 @@ from typing import Any, Final
 
 from board.core.records import Record
 from board.readers.base import Head, Place, Reader
-from board.readers.columns import Block, ColumnBuilder, Columns, without_nan
+from board.readers.block import Block
+from board.readers.columns import ColumnBuilder, Columns, without_nan
 from board.readers.fields import RecordBuilder
 from board.readers.parquet_files import PARQUET
 from board.readers.texts import Values

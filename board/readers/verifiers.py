@@ -20,7 +20,8 @@ import orjson
 
 from board.core.records import Record
 from board.readers.base import Head, Place, Reader
-from board.readers.columns import Block, ColumnBuilder, Columns
+from board.readers.block import Block
+from board.readers.columns import ColumnBuilder, Columns
 from board.readers.fields import RecordBuilder
 from board.readers.lines import read_bytes
 from board.readers.locations import Location

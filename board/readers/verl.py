@@ -15,7 +15,8 @@ from typing import Any, Final
 
 from board.core.records import Record
 from board.readers.base import Head, Place, Reader
-from board.readers.columns import Block, ColumnBuilder, Columns, filled
+from board.readers.block import Block
+from board.readers.columns import ColumnBuilder, Columns, filled
 from board.readers.fields import RecordBuilder
 from board.readers.texts import Numbers, Values, Words
 

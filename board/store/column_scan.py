@@ -11,7 +11,8 @@ import numpy as np
 from board.core.options import ReadOptions
 from board.core.vocabulary import Vocabulary
 from board.readers.base import Reader
-from board.readers.columns import Block, Columns
+from board.readers.block import Block
+from board.readers.columns import Columns
 from board.readers.lines import Stretch
 from board.readers.plain_lines import LineBlocks
 from board.readers.sources import RowStretch

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from board.errors import RecordError
 from board.readers import plain_lines
-from board.readers.columns import Block
+from board.readers.block import Block
 from board.readers.line_layout import LineLayout
 from board.readers.lines import Stretch
 from board.readers.parse import parse_whole

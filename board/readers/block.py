@@ -1,0 +1,102 @@
+"""Rows of a log by key, before anybody knows what the keys mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, compress
+from operator import itemgetter
+from typing import Any, cast
+
+import numpy as np
+
+from board.core.records import FloatArray
+from board.readers.texts import BegunTexts, Numbers, PlainTexts, Texts, Values, Words
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Rows of a log, one rollout each, by key. columns: by key, in the order of the first row's keys."""
+
+    columns: Mapping[str, Any]
+    """Values, Texts, or a Block of objects by their own keys."""
+    rows: int
+
+    @classmethod
+    def of(cls, records: Sequence[Mapping[str, Any]]) -> Block:
+        """The block of parsed lines."""
+        keys = list(records[0]) if records else []
+        # Lines of one writer have the same keys, nearly always.
+        if len(keys) > 1 and set(map(len, records)) == {len(keys)}:
+            try:
+                rows = map(itemgetter(*keys), records)
+                return cls(
+                    dict(zip(keys, map(list, zip(*rows, strict=True)), strict=True)), len(records)
+                )
+            except KeyError:
+                pass
+        keys = dict.fromkeys(chain.from_iterable(records))
+        return cls({key: [r.get(key) for r in records] for key in keys}, len(records))
+
+    @classmethod
+    def joined(cls, blocks: Sequence[Block]) -> Block:
+        """The rows of several blocks, one after the other."""
+        if len(blocks) == 1:
+            return blocks[0]
+        keys = dict.fromkeys(chain.from_iterable(block.columns for block in blocks))
+        columns = {key: _joined([block.held(key) for block in blocks]) for key in keys}
+        return cls(columns, sum(block.rows for block in blocks))
+
+    def kept(self, kept: list[bool]) -> Block:
+        """The rows that are kept."""
+        columns = {
+            key: values.kept(kept) if isinstance(values, Texts | Block) else kept_rows(values, kept)
+            for key, values in self.columns.items()
+        }
+        return Block(columns, kept.count(True))
+
+    def held(self, key: str) -> Any:
+        """The values of a key as they are held; None in all rows without such a key."""
+        return self.columns.get(key) or [None] * self.rows
+
+    def values(self, key: str) -> Values:
+        """As held, the values themselves."""
+        return listed(self.held(key))
+
+    def items(self) -> Iterator[tuple[str, Values]]:
+        """The keys and their values."""
+        return ((key, listed(values)) for key, values in self.columns.items())
+
+    def row(self, place: int) -> dict[str, Any]:
+        """One row as a mapping, a None for a key it has no value for."""
+        return {key: values[place] for key, values in self.items()}
+
+
+def listed(values: Values | Texts | Block) -> Values:
+    """The values of a column of a block, one for each row."""
+    if isinstance(values, Block):
+        return [values.row(place) for place in range(values.rows)]
+    return values.whole() if isinstance(values, Texts) else values
+
+
+def as_texts(values: Values | Texts) -> Texts:
+    """The values as texts, if they are not."""
+    return values if isinstance(values, Texts) else PlainTexts(values)
+
+
+def kept_rows(values: Any, kept: list[bool] | None) -> Any:
+    """The values of the rows that are kept, a list or an array; None: of all."""
+    if kept is None:
+        return values
+    if isinstance(values, np.ndarray):
+        return cast("FloatArray", values)[np.array(kept)]
+    if isinstance(values, Numbers):
+        return values.kept(kept)
+    found: Values = list(compress(cast("Values", values), kept))
+    return Words(found) if isinstance(values, Words) else found
+
+
+def _joined(parts: Sequence[Values | Texts]) -> Values | Texts:
+    if any(isinstance(part, BegunTexts) for part in parts):
+        return BegunTexts.joined([as_texts(part).begun() for part in parts])
+    return list(chain.from_iterable(map(listed, parts)))
