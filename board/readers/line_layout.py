@@ -6,7 +6,6 @@ anything else, the stretch is left to those that look at each line.
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final, cast
@@ -182,8 +181,9 @@ def _columns(kinds: Mapping[str, type], found: Mapping[str, Sequence[Any]]) -> d
 
 def _floats(columns: Sequence[Sequence[Any]]) -> Iterator[npt.NDArray[np.float64]]:
     """[rows] numbers of each of the columns, NaN for None. Raises as `_columns`."""
+    count = sum(map(len, columns))
     try:
-        flat = np.array(array("d", chain.from_iterable(columns)))  # a third of np.array's time
+        flat = np.fromiter(chain.from_iterable(columns), np.float64, count)  # takes no None
     except TypeError:
         flat = np.array(list(chain.from_iterable(columns)), np.float64)
     if (abs(flat) >= _LARGE_WHOLE).any():

@@ -21,6 +21,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from importlib.abc import MetaPathFinder
 from multiprocessing import current_process, get_context
 from multiprocessing.connection import Connection, Pipe
@@ -196,14 +197,16 @@ def serve(connection: Connection, turns: int) -> None:
     _spare_pandas()
     job: Job = connection.recv()
     batches: _Batches = queue.SimpleQueue()
+    said: queue.SimpleQueue[object] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(connection, batches), daemon=True).start()
+    threading.Thread(target=_say, args=(connection, said), daemon=True).start()
     gc.freeze()  # what was imported need not be looked through while lines are read: a tenth of the time
-    connection.send(_THERE)
+    said.put(_THERE)
     numbers = LineNumbers()
     waiting = Turns(turns)
     while True:
         number = waiting.awaited()
-        connection.send((number, _outcome(job, numbers, _numbered(batches, number))))
+        said.put((number, _outcome(job, numbers, _numbered(batches, number))))
 
 
 def _numbered(batches: _Batches, wanted: int) -> Sequence[Work]:
@@ -237,6 +240,15 @@ def _listen(connection: Connection, batches: _Batches) -> None:
             batches.put(connection.recv())
     finally:
         os._exit(1)
+
+
+def _say(connection: Connection, said: queue.SimpleQueue[object]) -> None:
+    """Sends what there is to say: a result is larger than what a connection holds, and the process that
+    gets it takes it when it has read a batch of its own, for which the next batch need not wait.
+    """
+    with suppress(OSError):  # whoever began this process is gone, and _listen ends it
+        while True:
+            connection.send(said.get())
 
 
 class _NoPandas(MetaPathFinder):
