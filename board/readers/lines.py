@@ -22,6 +22,11 @@ BLOCK_BYTES = 512 << 10
 """Small enough that what was just read is still in the processor's cache when it is searched."""
 REMOTE_BLOCK_BYTES = 4 << 20
 """What a store is asked for at once: each request takes as long as some megabytes of its answer."""
+_LEAST_BLOCK = 64 << 10
+_FEW = 32
+"""Lines that tell whether they are short."""
+_SHORT_LINE = 1024
+_NEWLINE = np.uint8(ord("\n"))
 MAX_LINE_BYTES = 256 << 20
 """A longer line is passed over and counted, so that one broken file has a bounded cost."""
 
@@ -154,13 +159,16 @@ def read_bytes(path: Location, offset: int, size: int) -> bytes:
 def _stretches(preadinto: Preadinto, start: int, end: int, block_bytes: int) -> Iterator[Stretch]:
     begin, kept, searched = start, 0, 0
     # One buffer for all blocks: memory fresh from the system costs more than what is read into it.
-    block = bytearray(block_bytes)
+    block = bytearray(min(block_bytes, max(end - start, _LEAST_BLOCK)))
     view = memoryview(block)
     while begin < end:
-        filled = kept + preadinto(view[kept:], begin + kept)
+        to_end = end - begin - kept
+        # What lies behind the end is not read unless the last line goes on there.
+        room = view[kept : kept + to_end] if to_end > 0 else view[kept:]
+        filled = kept + preadinto(room, begin + kept)
         if filled == searched:
             break
-        ends = np.array(_ends(block, searched, filled), np.int64)
+        ends = _ends(block, searched, filled)
         if not len(ends):
             kept = searched = filled
             if kept == len(block):
@@ -174,19 +182,27 @@ def _stretches(preadinto: Preadinto, start: int, end: int, block_bytes: int) -> 
         cut = int(ends[wanted - 1])
         yield Stretch(begin, np.diff(ends[:wanted], prepend=0), view[:cut])
         begin += cut
-        kept = searched = filled - cut
-        block[:kept] = block[cut:filled]
+        kept = searched = filled - cut if begin < end else 0
+        block[:kept] = block[cut : cut + kept]
     if kept and begin < end:
         yield Stretch(begin, np.array([kept]), bytes(view[:kept]), ended=False)
 
 
-def _ends(block: bytearray, start: int, end: int) -> list[int]:
-    """Offsets after the newlines in [start, end) of the block: a search skips what lies between them."""
+def _ends(block: bytearray, start: int, end: int) -> npt.NDArray[np.int64]:
+    """Offsets after the newlines in [start, end) of the block.
+
+    A search for the next one skips what lies between them, and is quicker than a look at every byte where
+    lines are long.
+    """
     found: list[int] = []
-    while (newline := block.find(b"\n", start, end)) >= 0:
-        start = newline + 1
-        found.append(start)
-    return found
+    at, near = start, start + _FEW * _SHORT_LINE
+    while (newline := block.find(b"\n", at, end)) >= 0:
+        at = newline + 1
+        found.append(at)
+        if len(found) == _FEW and at < near:
+            codes = np.frombuffer(block, np.uint8, end - at, at)
+            return np.concatenate((found, np.flatnonzero(codes == _NEWLINE) + at + 1))
+    return np.array(found, np.int64)
 
 
 def _long_line(

@@ -105,6 +105,27 @@ def test_a_line_of_exactly_the_limit_is_read(file, monkeypatch):
     assert texts(file(b"1234567\n12345678\n")) == [b"1234567", None]
 
 
+@pytest.mark.parametrize("sizes", [[1] * 31, [1] * 32, [1] * 33, [0, 3, 700] * 40, [3000] * 40])
+@pytest.mark.parametrize("ended", [True, False])
+def test_many_short_lines_end_where_a_few_long_ones_do(file, sizes, ended):
+    content = b"\n".join(b"x" * size for size in sizes) + b"\n" * ended
+    assert list(read_lines(file(content))) == expected(content)
+
+
+def test_nothing_behind_the_range_is_read_where_a_line_ends_with_it(file, monkeypatch):
+    path, read = file(b"one\ntwo\nthree\n" * 20_000), []
+    own = os.preadv
+
+    def noted(descriptor, buffers, offset):
+        read.append(offset + sum(map(len, buffers)))
+        return own(descriptor, buffers, offset)
+
+    monkeypatch.setattr(os, "preadv", noted)
+    assert texts(path, 4, 8) == [b"two"]
+    assert max(read) == 8
+    assert texts(path, 4, 7) == [b"two"]
+
+
 def test_a_line_that_begins_in_the_range_is_read_to_its_end(file):
     assert texts(file(b"first\nsecond\nthird\n"), 0, 8) == [b"first", b"second"]
 

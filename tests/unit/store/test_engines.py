@@ -11,6 +11,7 @@ import time
 import traceback
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from multiprocessing.connection import wait
 from pathlib import Path
 from unittest.mock import patch
 
@@ -126,7 +127,22 @@ def ends_with_the_process_that_was_copied(folder: Path, path: Path) -> None:
         time.sleep(0.01)
 
 
+def begins_its_next_batch_before_its_last_result_was_taken(folder: Path, path: Path) -> None:
+    many = folder / "large_result.jsonl"
+    line = b'{"step": 1, "response": "%b"}\n' % (b"a" * 200)
+    many.write_bytes(line * (FEW_ROWS - 1))  # so few that they are sent, not written
+    other = SecondProcess(Job(FolderStorage(folder), ReadOptions(), None))
+    try:
+        numbers = [other.give(batch) for batch in batches(many)[:2]]
+        while wait([other._turns.descriptor], 0):  # for ever, should it not begin the second
+            time.sleep(0.01)
+        assert [other.result(number).rows for number in numbers] == [FEW_ROWS - 1] * 2
+    finally:
+        other.end()
+
+
 LAWS = (
+    begins_its_next_batch_before_its_last_result_was_taken,
     finds_in_order_what_one_process_finds,
     leaves_what_it_was_given_to_be_read_here_when_killed,
     leaves_what_it_has_not_begun_to_be_read_here,
