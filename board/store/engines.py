@@ -88,6 +88,10 @@ class InProcess:
         self._numbers.learn(found)
         return found
 
+    def told(self, batch: Sequence[Work]) -> Sequence[Work]:
+        """The batch for another process, with what is known here of its lines."""
+        return self._numbers.told(batch)
+
     def learn(self, found: BatchResult) -> None:
         """Takes note of what was read elsewhere: its lines need not be counted here."""
         self._numbers.learn(found)
@@ -121,7 +125,7 @@ class _TwoProcesses:
         """As Engine."""
         reader, self._next = self.reader(), None
         if reader == _THERE:
-            number = self._other.give(batch)
+            number = self._other.give(self._here.told(batch))
             self._given[number] = batch
             return Awaited(lambda: self._result(number), lambda: self._is_there(number))
         found = self._here.read(batch)

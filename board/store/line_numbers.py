@@ -31,14 +31,17 @@ class LineNumbers:
         """The batch with the first line of every shard. Of a file that can't be read no line counts."""
         return list(self._numbered(batch))
 
+    def told(self, batch: Sequence[Work]) -> list[Work]:
+        """The batch with what is known of its lines here, for another process that numbers them."""
+        return [replace(work, known=self._nearest(work)) for work in batch]
+
     def _numbered(self, batch: Sequence[Work]) -> Iterator[Work]:
         for work in batch:
             shard = work.shard
             if shard.first_line:
                 yield work
                 continue
-            known = ((0, 1), work.known, self._before(work))
-            offset, line = max(pair for pair in known if pair[0] <= shard.start)
+            offset, line = self._nearest(work)
             line += lines_between(shard.path, offset, shard.start)
             yield replace(work, shard=replace(shard, first_line=line))
 
@@ -48,8 +51,13 @@ class LineNumbers:
             line = found.work.shard.first_line + found.lines
             insort(self._known.setdefault(found.work.file_id, []), (found.consumed, line))
 
+    def _nearest(self, work: Work) -> tuple[int, int]:
+        """The last known pair, here or by the plan, that is not behind the shard's start."""
+        known = ((0, 1), work.known, self._before(work))
+        return max(pair for pair in known if pair[0] <= work.shard.start)
+
     def _before(self, work: Work) -> tuple[int, int]:
-        """The last known pair that is not behind the shard's start."""
+        """The last pair that was learned and is not behind the shard's start."""
         pairs = self._known.get(work.file_id, [])
         place = bisect_right(pairs, work.shard.start, key=itemgetter(0))
         return pairs[place - 1] if place else (0, 1)

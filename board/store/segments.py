@@ -179,10 +179,17 @@ def _column(stored: str, table: pa.Table) -> Column:
 def _holds_words(texts: pa.ChunkedArray) -> bool:
     if _is_word(next((text for text in texts[:1].to_pylist() if text is not None), "")):
         return True
-    import pandas as pd
     import pyarrow.compute as pc
 
-    values = cast("pd.Series[Any]", pc.unique(texts).to_pandas()).dropna()
+    different = pc.unique(texts)
+    try:
+        if not pc.any(pc.is_nan(different.cast(pa.float64()))).as_py():
+            return False
+    except pa.ArrowInvalid:  # pandas takes more for numbers than Arrow does
+        pass
+    import pandas as pd
+
+    values = cast("pd.Series[Any]", different.to_pandas()).dropna()
     return bool(pd.to_numeric(values, errors="coerce").isna().any())
 
 

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from live_writer import LiveWriter
 
-from board.store import build
+from board.store import build, line_numbers
 from board.store.batch import BatchResult, FileRead, Work
 from board.store.discovery import discover
 from board.store.engines import Awaited, InProcess
@@ -106,6 +106,21 @@ def test_what_was_read_anywhere_before_a_shard_is_counted_from(tmp_path):
         work.shard.first_line for work in numbers.numbered([works(path)[n] for n in range(10)])
     ]
     assert lines == [1, 3, 5, 107, 109, 111, 113, 115, 117, 119]
+
+
+def test_what_was_read_here_is_not_counted_elsewhere(tmp_path, monkeypatch):
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b"a\n" * 20)
+    here, elsewhere = LineNumbers(), LineNumbers()
+    (work,) = here.numbered([works(path)[3]])
+    here.learn(BatchResult((), (FileRead(work, 16, 2),)))
+    told = here.told([works(path)[n] for n in (4, 5)])
+    counted: list[tuple[int, int]] = []
+    monkeypatch.setattr(
+        line_numbers, "lines_between", lambda path, *bounds: counted.append(bounds) or 0
+    )
+    assert [work.shard.first_line for work in elsewhere.numbered(told)] == [9, 9]
+    assert counted == [(16, 16), (16, 20)]
 
 
 @pytest.mark.parametrize("line", [b"\n", b"{}\n", b"x" * 20_000 + b"\n"])
