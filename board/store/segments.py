@@ -102,6 +102,8 @@ def table_of(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
 
 def joined_values(name: str, pieces: Sequence[list[Any] | pa.Array]) -> list[Any] | pa.Array:
     """The values of a column, from lists of them and from arrays of its type."""
+    if len(pieces) == 1:
+        return pieces[0]
     kinds = {piece.type for piece in pieces if isinstance(piece, pa.Array)}
     if not kinds:
         return list(chain.from_iterable(pieces))

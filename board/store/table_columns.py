@@ -118,7 +118,7 @@ class PendingColumns:
                 values = segments.array_of(cast("Values", values))
             known = self._pieces.get(name)
             if known is None:
-                known = self._pieces[name] = [[None] * self.rows]
+                known = self._pieces[name] = [[None] * self.rows] if self.rows else []
             known.append(values)
         for name in self._pieces.keys() - columns.keys():
             self._pieces[name].append([None] * rows)
