@@ -24,6 +24,9 @@ from board.views._text import plain
 VIEWS: Final = Path(__file__).parent
 _PUSHED: Final = "_pushed"
 _PULLS: Final = "_pulls"
+_FILLED: Final = "_filled"
+_LOOKED_AT: Final = frozenset(("run", "step", "index"))
+"""A link names these even where nobody chose them: another start, or a growing run, has others."""
 LARGEST_COUNT: Final = 10**9
 _NOTICES: Final = "_notices"
 
@@ -246,15 +249,28 @@ def put(**values: Any) -> None:
 
 
 def ensure(name: str, allowed: Collection[Any], fallback: Any) -> Any:
-    """The chosen value if it is on offer, else the fallback, which is then chosen and announced."""
+    """The chosen value if it is on offer, else the fallback.
+
+    Instead of a chosen value it is announced. Where nothing was chosen the page fills in what it begins
+    with: that stays out of the URL, whose every change is one press of Back more, and of other pages.
+    """
     value = get(name)
     if value in allowed:
         return value
     if value != CHOICES[name].default:
         shown = repr(fallback) if fallback not in ("", None) else "the default"
         notice(f"{name} = {value!r} is not on offer here; showing {shown} instead.")
+    elif name not in _LOOKED_AT:
+        st.session_state.setdefault(_FILLED, {})[name] = fallback
     put(**{name: fallback})
     return fallback
+
+
+def _empty_filled() -> None:
+    """Takes back what a page filled in and nobody has changed since: the next has its own."""
+    for name, value in st.session_state.pop(_FILLED, {}).items():
+        if get(name) == value:
+            put(**{name: CHOICES[name].default})
 
 
 def keep(name: str, allowed: Collection[str]) -> list[str]:
@@ -281,6 +297,7 @@ def show_notices(place: DeltaGenerator) -> None:
 
 def pull() -> None:
     """Takes the choices over from the URL when it was changed from outside the page."""
+    _empty_filled()
     url = st.query_params.to_dict()
     pushed = st.session_state.get(_PUSHED)
     # Streamlit's own navigation empties the URL: that is no wish to forget every choice.
@@ -319,8 +336,11 @@ def pulls() -> int:
 def encoded(**changes: Any) -> dict[str, str]:
     """The URL's parameters for what is chosen now, but for `changes`."""
     found: dict[str, str] = {}
+    filled: Mapping[str, Any] = st.session_state.get(_FILLED, {})
     for name, choice in CHOICES.items():
         value = changes[name] if name in changes else get(name)
+        if name not in changes and name in filled and filled[name] == value:
+            continue
         if value is not None and (value != choice.default or (name == "run" and value)):
             found[name] = choice.format(value)
     return found

@@ -276,8 +276,10 @@ def _same_prompt(runs: tuple[Run, ...], narrowed: tuple[Run, ...]) -> None:
         st.caption("These two runs have no prompt in common.")
         return
     of_run: list[int] = _cached_looks.codes_in(whole, left)[shared].tolist()
+    # A prompt chosen on another page need not be shared: no mistake that has to be told.
     if _state.get("prompt") not in of_run:
-        _state.put(prompt=of_run[0])
+        _state.put(prompt=None)
+    _state.ensure("prompt", of_run, of_run[0])
     texts = dict(zip(of_run, left.texts(shared), strict=True))
     st.selectbox(
         "Prompt",

@@ -119,19 +119,19 @@ def _multiples(
 ) -> None:
     """One small chart for each environment, of one metric, on one value axis."""
     _state.ensure("emulti", ["", *run.metrics], "")
+    metric = str(_state.ensure("emulti", run.metrics, metrics[0]))
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         st.markdown("#### One by one")
         st.space("stretch")
         st.selectbox(
             "Metric",
-            ["", *run.metrics],
+            list(run.metrics),
             key="emulti",
             width=280,
-            format_func=lambda name: one_line(rollout_metric(name or metrics[0]).label),
+            format_func=lambda name: one_line(rollout_metric(name).label),
             label_visibility="collapsed",
             persist_state="session",
         )
-    metric = str(_state.get("emulti")) or metrics[0]
     cards = [
         Card(
             f"{metric}-{code}",

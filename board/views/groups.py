@@ -183,20 +183,18 @@ def _choose_group(cells: Cells, rows: pd.DataFrame) -> str:
     offered = list(cells.names)
     first = next((n for n, w in zip(cells.names, cells.words, strict=True) if "/" in w), offered[0])
     words = dict(zip(cells.names, cells.words, strict=True))
-    # The default is a group of the step that is shown: it stays out of the URL until one is chosen.
-    if _state.get("gid") not in offered:
-        _state.ensure("gid", ["", *offered], "")
+    _state.ensure("gid", ["", *offered], "")
+    chosen = str(_state.ensure("gid", offered, first))
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.selectbox(
             "Group",
-            ["", *offered],
+            offered,
             key="gid",
-            format_func=lambda name: one_line(f"{name or first} · {words[name or first]}"),
+            format_func=lambda name: one_line(f"{name} · {words[name]}"),
             width=320,
             label_visibility="collapsed",
             persist_state="session",
         )
-        chosen = str(_state.get("gid")) or first
         _keys.through("group", offered, chosen, lambda name: _state.put(gid=name))
         if _keys.opens("its best rollout"):
             _group_answers.open_rollout(_group_answers.members(rows, chosen)["index"].iloc[0])

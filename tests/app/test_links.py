@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from shown import PAGES, OpenApp, assert_sound, choice, go_to, notices, query
 from streamlit.testing.v1 import AppTest
-from written_logs import write_lines
+from written_logs import native_run, write_lines
 
 from board.views import _state
 
@@ -121,6 +121,22 @@ def test_all_choices_survive_the_way_over_every_page(open_app: OpenApp, logs: Pa
         assert_sound(app)
         assert query(app) == link, page
         go_to(app, page)
+
+
+def test_what_a_page_fills_in_stays_out_of_the_url_and_off_other_pages(
+    open_app: OpenApp, tmp_path: Path
+) -> None:
+    link = {"run": "one", "step": "20"}
+    for name in ("one", "two"):
+        native_run(tmp_path / name)
+    app = open_app(tmp_path, "health", **link)
+    filled = {"spike": ("of", "k3_mean"), "compare": ("prompt", 0)}
+    for page in PAGES:
+        go_to(app, page)
+        assert_sound(app)
+        assert query(app) == link, page
+        for at, (name, value) in filled.items():
+            assert (choice(app, name) == value) == (page == at)
 
 
 # name -> (page, wrong value in the URL, what the notice names)
