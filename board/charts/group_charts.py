@@ -88,7 +88,11 @@ def group_grid(
         )
     _finish_grid(figure, cells, count, widest)
     missing = int((~known).sum())
-    notes = [f"{missing:,} rollouts have no {metric} and are drawn as crosses."] if missing else []
+    notes = (
+        [f"Crosses have no {metric}: {missing:,} of {(cells.index >= 0).sum():,} rollouts."]
+        if missing
+        else []
+    )
     set_notes(figure, notes, missing=missing)
     return figure
 

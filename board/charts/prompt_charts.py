@@ -70,7 +70,9 @@ def prompt_course(
         figure.update_xaxes(dtick=1)  # plotly would write a whole number at each fraction
     fit_tick_labels(figure, "y", values)
     missing, thinned = int((~known).sum()), len(shown) < len(places)
-    notes = [f"{missing:,} rollouts have no {name} and are not drawn."] if missing else []
+    notes = (
+        [f"Not drawn, without a {name}: {missing:,} of {len(known):,} rollouts."] if missing else []
+    )
     notes += [f"{len(places):,} rollouts drawn with {len(shown):,} points."] if thinned else []
     set_notes(figure, notes, missing=missing)
     return figure

@@ -17,6 +17,8 @@ _EFFECTS: Final[Mapping[Severity, str]] = {
 }
 # Texts wrap in rows of more than one line; together the widths are a page of 1440 pixels.
 _LINE: Final = 21
+# Streamlit wraps in rows of more than 64 pixels alone.
+_WRAPPED: Final = 66
 _LETTERS: Final = 6.4
 _MOST_LINES: Final = 6
 _WIDTHS: Final = {
@@ -45,6 +47,7 @@ def table(problems: Iterable[Problem]) -> None:
     frame = pd.DataFrame(rows).dropna(axis="columns", how="all")
     tall = max(_lines(row[name], name) for row in rows for name in _WIDTHS)
     height = _LINE * min(tall, _MOST_LINES) + 16
+    height = max(height, _WRAPPED) if tall > 1 else height
     st.dataframe(
         frame,
         hide_index=True,

@@ -9,7 +9,7 @@ import streamlit as st
 
 from board.store.run import Run
 from board.views import _cached_looks, _page, _state
-from board.views._text import one_line
+from board.views._text import counted, one_line
 
 _QUARTERS: Final = (
     "Share in the {} of two quarters of the sampled steps: those where it is largest and smallest."
@@ -41,7 +41,7 @@ def render(run: Run, by: str) -> None:
     found = _cached_looks.said_more(run, by)
     if not found.rollouts:
         return
-    sampled = f"{found.rollouts:,} rollouts sampled of {len(found.steps)} steps"
+    sampled = f"{counted(found.rollouts, 'rollout')} sampled of {counted(len(found.steps), 'step')}"
     if not found.phrases:
         st.caption(f"No word is said clearly more or less often as the run goes on, in {sampled}.")
         return

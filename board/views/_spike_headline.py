@@ -18,7 +18,7 @@ from board.store.steps import base_name
 from board.views import _page, _state
 from board.views._cached_looks import Spike
 from board.views._spike_tables import in_context
-from board.views._text import number, one_line, piece_shown, plain
+from board.views._text import counted, number, one_line, piece_shown, plain
 
 
 def show(spike: Spike, headline: Headline, metric: Metric) -> None:
@@ -65,7 +65,7 @@ def _whole_words(found: Contributions, headline: Headline, metric: Metric) -> st
     count = int(found.counted.sum())
     of = f"of {plain(metric.label)} at step {found.tokens.step}"
     if headline.what == "token":
-        return f"{of} :gray[· 1 of {count:,} tokens, {found.rollouts:,} rollouts]"
+        return f"{of} :gray[· 1 of {counted(count, 'token')}, {counted(found.rollouts, 'rollout')}]"
     assert headline.type is not None
     if headline.what == "spread":
         kind = _KIND_WORDS.get(headline.type.kind, headline.type.kind)

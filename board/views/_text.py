@@ -34,9 +34,13 @@ def size(n_bytes: float) -> str:
     return f"{n_bytes:.3g} TB"
 
 
-def counted(count: int, noun: str) -> str:
-    """A number of things in words: 1 step, 2 steps."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+_VERBS: Final = {"is": "are", "was": "were", "repeats": "repeat"}
+
+
+def counted(count: int, noun: str, verb: str = "") -> str:
+    """A number of things in words, with what they do: 1 step, 2 steps, 1 line is, 2 lines are."""
+    words = f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+    return f"{words} {verb if count == 1 else _VERBS[verb]}" if verb else words
 
 
 def ago(seconds: float) -> str:
@@ -54,7 +58,8 @@ def number(value: float | None, unit: str = "") -> str:
         return "not recorded"
     if unit == "share":
         return f"{value:.1%}"
-    shown = f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.4g}"
+    is_long = 10_000 <= abs(value) < 1e15
+    shown = f"{value:,.0f}" if is_long else f"{value:.4g}"
     return "0" if float(shown.replace(",", "")) == 0 else shown
 
 

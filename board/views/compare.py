@@ -20,7 +20,7 @@ from board.store.run import Run
 from board.store.run_prompts import RunPrompts, shared_prompts
 from board.store.steps import base_name
 from board.views import _cached, _cached_looks, _keys, _page, _sidebar, _state
-from board.views._text import number, one_line, plain
+from board.views._text import counted, number, one_line, piece_shown, plain
 
 _USUAL: Final = (
     *("reward", "k3_mean", "response_tokens", "entropy_mean"),
@@ -172,7 +172,7 @@ def _endings(runs: tuple[Run, ...], metrics: Sequence[str]) -> None:
         known = rollout_metric(metric)
         unit, scale = ("%", 100) if known.unit == "share" else (known.unit, 1)
         means = [scale * _ending(run, metric) for run in runs]
-        label = f"{known.label}, {unit}" if unit else known.label
+        label = f"{known.label}, {unit}" if unit and unit not in known.label else known.label
         row: dict[str, object] = {"metric": label}
         row |= dict(zip(_names(runs), means, strict=True))
         for name, mean in zip(_names(runs)[1:], means[1:], strict=True):
@@ -212,6 +212,7 @@ def _settings(runs: tuple[Run, ...]) -> None:
     whole = " :gray[of the whole runs, not of the environments chosen]" if _state.get("env") else ""
     st.markdown(f"#### Settings that differ{whole}")
     without = [run.info.name for run in runs if not run.settings]
+    known = len(runs) - len(without)
     if without:
         st.caption(plain(f"Not recorded: settings (run-*.json) of {', '.join(without)}.", 300))
     names = _names(runs)
@@ -225,7 +226,8 @@ def _settings(runs: tuple[Run, ...]) -> None:
         if one.key not in _OF_EVERY_START
     ]
     if not rows:
-        st.caption("None of the recorded settings differs.")
+        if known > 1:
+            st.caption("None of the recorded settings differs.")
         return
     st.dataframe(
         pd.DataFrame(rows, columns=["setting", *names]),
@@ -285,7 +287,7 @@ def _same_prompt(runs: tuple[Run, ...], narrowed: tuple[Run, ...]) -> None:
         "Prompt",
         of_run,
         key="prompt",
-        format_func=lambda code: one_line(texts[code], 120),
+        format_func=lambda code: piece_shown(texts[code], 120),
         label_visibility="collapsed",
         help=None,
         persist_state="session",
@@ -328,7 +330,7 @@ def _pair(runs: tuple[Run, ...]) -> tuple[Run, ...]:
 def _prompt_side(run: Run, prompts: RunPrompts, code: int, side: int) -> None:
     """The prompt's rewards over the run, then the best and the worst answer of its last step."""
     rewards = prompts.of([code]).visits.rewards
-    st.markdown(f"**{plain(run.info.name, 60)}** :gray[seen at {len(rewards)} steps]")
+    st.markdown(f"**{plain(run.info.name, 60)}** :gray[seen at {counted(len(rewards), 'step')}]")
     known = rewards[np.isfinite(rewards)]
     if len(known):
         st.metric(

@@ -18,7 +18,7 @@ from board.charts.group_charts import (
 from board.charts.layout import notes_of
 from board.components.curve_grid import Card, curve_grid
 from board.core.advantages import CONVENTIONS
-from board.core.groups import Outcome
+from board.core.groups import Outcome, StepGroups
 from board.core.metrics import REWARD_PART
 from board.store.groups import step_grid
 from board.store.run import Run
@@ -56,18 +56,15 @@ def _cards(found: RunGroups, fit: StepFit | None, step: int) -> None:
     i = int(at[0])
     sizes = found.groups.size[found.groups.steps == step]
     of_size = f"{sizes.min()}" if sizes.min() == sizes.max() else f"{sizes.min()} to {sizes.max()}"
-    split = (
-        f"{_percent(by_step.all_right[i])} all right, {_percent(by_step.all_wrong[i])} all wrong"
-    )
     told = [
         ("Groups", f"{len(sizes):,}", f"of {of_size} rollouts", "Rollouts of one group_id."),
+        ("Solve rate", *_solved(found, i), _right_words(found)),
         (
-            "Solve rate",
-            number(by_step.solve_rate[i], "share"),
-            _judged_by(found),
-            _right_words(found),
+            "Without gradient",
+            number(by_step.zero_std[i], "share"),
+            _equal_by_outcome(by_step, i),
+            _CURVES[0][2],
         ),
-        ("Without gradient", number(by_step.zero_std[i], "share"), split, _CURVES[0][2]),
         (
             "Effective batch",
             f"{by_step.effective[i]:,}",
@@ -90,10 +87,27 @@ def _percent(share: float) -> str:
     return f"{share:.0%}" if share == share else "–"
 
 
-def _judged_by(found: RunGroups) -> str:
-    if found.right_by is None:
-        return "by the highest reward"
-    return f"by {found.right_by.removeprefix(REWARD_PART)}"
+def _solved(found: RunGroups, i: int) -> tuple[str, str]:
+    """The solve rate of a step, and by what; where nothing says what is right, why."""
+    rate = float(found.by_step.solve_rate[i])
+    if found.right_by is not None:
+        return number(rate, "share"), f"by {found.right_by.removeprefix(REWARD_PART)}"
+    groups = found.groups
+    if np.isfinite(rate) or not groups.scored[groups.steps == found.by_step.steps[i]].any():
+        return number(rate, "share"), "by the highest reward"
+    if groups.judged.any():
+        return "not judged", "no reward here is the run's highest or lowest"
+    return "not judged", "all rewards of the run are equal"
+
+
+def _equal_by_outcome(by_step: StepGroups, i: int) -> str:
+    """Which groups give no gradient; right and wrong where they are told of any rollout."""
+    shares = [(by_step.all_right[i], "all right"), (by_step.all_wrong[i], "all wrong")]
+    if not np.isfinite(by_step.solve_rate[i]):
+        shares = []
+    if by_step.other[i] > 0:
+        shares.append((by_step.other[i], "equal otherwise"))
+    return ", ".join(f"{_percent(share)} {words}" for share, words in shares)
 
 
 def _right_words(found: RunGroups) -> str:

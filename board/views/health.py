@@ -130,9 +130,9 @@ def _checks(run: Run, digests: tuple[Digest, ...]) -> None:
     good = {
         "duplicated_rollouts": (
             "Rollouts twice",
-            f"no id twice in a step, in {run.rollout_count:,} rollouts",
+            f"no id twice in a step, in {counted(run.rollout_count, 'rollout')}",
         ),
-        "stopped_rank": ("Ranks that stopped", f"every rank in all {len(run.steps):,} steps"),
+        "stopped_rank": ("Ranks that stopped", f"every rank, of {counted(len(run.steps), 'step')}"),
         "clock_gap": ("Clock", "no pause out of the ordinary, and never backwards"),
         "resumed": ("Resumes", "no step was written again"),
     }
@@ -152,8 +152,9 @@ def _lines(run: Run) -> Check:
         return Check(
             "Lines", "good", f"every line of {counted(len(run.info.files), 'file')} was read"
         )
-    told = [f"{lost:,} lines or files are not shown"] if lost else []
-    told += [f"{partial:,} rollouts are shown with a value left out"] if partial else []
+    lines = "line or file is" if lost == 1 else "lines or files are"
+    told = [f"{lost:,} {lines} not shown"] if lost else []
+    told += [f"{counted(partial, 'rollout', 'is')} shown with a value left out"] if partial else []
     return Check("Lines", "bad", f"{'; '.join(told)}; see below")
 
 
@@ -183,20 +184,25 @@ def _left_out(run: Run) -> None:
     told = [f"{join.words}." for join in run.joins]
     if run.repeated:
         told.append(
-            f"{run.repeated:,} rows repeat rollouts that the log holds already; each is shown once."
+            f"{counted(run.repeated, 'row', 'repeats')} what the log holds already; each rollout is "
+            "shown once."
         )
     if run.superseded:
         told.append(
-            f"{run.superseded:,} rollouts were written again after a resume; the later are shown."
+            f"{counted(run.superseded, 'rollout', 'was')} written again after a resume; what was "
+            "written last is shown."
         )
     if run.over_cap:
         told.append(
-            f"{run.over_cap:,} rollouts are beyond the cap of {run.options.max_per_step} a step."
+            f"{counted(run.over_cap, 'rollout', 'is')} beyond the cap of {run.options.max_per_step} "
+            "a step."
         )
     if "pad_tokens" in run.columns:
         told.append(f"{int(run.total('pad_tokens')):,} padding tokens were left out.")
     if missing := int(run.total("missing_values")):
-        told.append(f"{missing:,} token values are null, NaN or infinite and enter no mean.")
+        told.append(
+            f"{counted(missing, 'token value', 'is')} null, NaN or infinite: left out of means."
+        )
     for text in told:
         st.text(text)
 

@@ -25,7 +25,7 @@ from board.views import (
     _sidebar,
     _state,
 )
-from board.views._text import one_line, plain
+from board.views._text import piece_shown, plain
 
 _SHOWN_ROWS: Final = 500
 _LISTS: Final = {
@@ -44,19 +44,21 @@ _FLAGS: Final = {"never": "never_solved", "lost": "lost_again", "new": "newly_so
 def _cards(found: RunPrompts) -> None:
     count = len(found.keys)
     seen = np.median(found.seen())
-    told = [("Prompts", f"{count:,}", f"seen at {seen:g} steps, median", _LISTS["all"][1])]
+    steps = "1 step" if seen == 1 else f"{seen:g} steps"
+    told = [("Prompts", f"{count:,}", f"seen at {steps}, median", _LISTS["all"][1])]
+    judged = found.several.judged
     for name, flag in _FLAGS.items():
-        held = int(getattr(found.several.judged, flag).sum())
-        told.append((_LISTS[name][0], f"{held:,}", _share(held, count), _LISTS[name][1]))
+        held = int(getattr(judged, flag).sum())
+        if len(judged.codes):
+            value, words = f"{held:,}", f"{held / count:.0%} of the prompts"
+        else:
+            value, words = "–", "none can be judged"
+        told.append((_LISTS[name][0], value, words, _LISTS[name][1]))
     with st.grid(4, min_column_width=170, gap="small"):
         for label, value, words, explained in told:
             with st.container(border=True, height="stretch"):
                 st.metric(label, value, help=explained)
                 st.caption(words)
-
-
-def _share(count: int, of: int) -> str:
-    return f"{count / of:.0%} of the prompts" if of else "–"
 
 
 def _listed(found: RunPrompts) -> IntArray:
@@ -124,7 +126,7 @@ def _frame(found: RunPrompts, courses: Courses, codes: IntArray) -> pd.DataFrame
     rewards = [visits.rewards[span] for span in spans]
     return pd.DataFrame(
         {
-            "prompt": [one_line(text, 160) for text in found.texts(codes.tolist())],
+            "prompt": [piece_shown(text, 160) for text in found.texts(codes.tolist())],
             "course": _courses(judged, codes),
             "reward over steps": [values[-60:].tolist() for values in rewards],
             "right first": _of(judged, codes, judged.first),

@@ -52,8 +52,28 @@ def test_groups_of_unequal_size_and_unscored_rollouts_break_nothing(
     app = open_app(tmp_path, "groups")
     assert_sound(app)
     assert metrics(app)["Groups"] == "3"
-    assert "1 rollouts have no reward" in texts(app)
+    assert "no reward: 1 of 4 rollouts" in texts(app).replace("\\", "")
     assert "advantages differ" in texts(app)
+
+
+def test_right_and_wrong_are_not_judged_where_all_rewards_are_equal(
+    open_app: OpenApp, tmp_path: Path
+) -> None:
+    rows = [
+        {"step": step, "group_id": "g", "reward": 1.0, "prompt": "p\nq", "response": "r"}
+        for step in (0, 0, 1, 1)
+    ]
+    write_lines(tmp_path / "run" / "a.jsonl", rows)
+    app = open_app(tmp_path, "groups")
+    assert metrics(app)["Solve rate"] == "not judged"
+    assert "all rewards of the run are equal" in texts(app)
+    assert "100% equal otherwise" in texts(app).replace("\\", "")
+    assert "all right" not in texts(app)
+    app = open_app(tmp_path, "prompts")
+    assert metrics(app)["Never solved"] == "–"
+    assert table(app)["prompt"].tolist() == ["p⏎q"]
+    app = open_app(tmp_path, "findings")
+    assert "(100% equal otherwise)" in texts(app).replace("\\", "")
 
 
 @pytest.mark.parametrize(
@@ -297,6 +317,9 @@ def test_the_run_compared_with_is_of_the_same_folder_where_there_is_one(
         age(write_lines(tmp_path / name / "x.jsonl", rows).parent, 60 * place)
     app = open_app(tmp_path, "compare", run="b/mine")
     assert app.multiselect(key="runs").placeholder == "b/old"
+    assert "settings (run-*.json) of b/mine, b/old" in texts(app).replace("\\", "")
+    assert "None of the recorded settings" not in texts(app)
+    assert "Response length in characters" in table(app)["metric"].tolist()
 
 
 def test_any_two_of_the_compared_runs_stand_side_by_side(open_app: OpenApp) -> None:

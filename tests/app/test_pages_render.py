@@ -179,6 +179,8 @@ def test_rollouts_written_again_after_a_resume_count_once_and_are_told(
     assert "8 rollouts superseded by a resume" in texts(app)
     go_to(app, "health")
     assert "8 rollouts were written again after a resume" in texts(app)
+    found = next(frame for frame in app.dataframe if "effect" in frame.value)
+    assert found.proto.row_height > 64  # Streamlit wraps no text in lower rows
 
 
 def test_a_column_named_like_a_mean_is_drawn_as_itself(open_app: OpenApp, tmp_path: Path) -> None:

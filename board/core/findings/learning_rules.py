@@ -83,13 +83,16 @@ def zero_gradient(facts: Facts, limits: Limits) -> Iterator[Finding]:
         first = onset(found.zero_std, limits["warning"], stretch.first, steps)
         most = int(found.steps[worst_of(found.zero_std, stretch.worst, steps)])
         equal = _equal_groups(facts, most)
-        right, wrong = (
-            float(trailing_mean(part, steps)[stretch.worst])
-            for part in (found.all_right, found.all_wrong)
+        shares = (
+            (found.all_right, "all right"),
+            (found.all_wrong, "all wrong"),
+            (found.other, "equal otherwise"),
         )
+        means_of = [(trailing_mean(part, steps)[stretch.worst], words) for part, words in shares]
+        outcomes = ", ".join(f"{mean:.0%} {words}" for mean, words in means_of if mean > 0)
         text = (
             f"In {window_words(steps, step)}, {value:.0%} of the groups have equal rewards throughout "
-            f"({right:.0%} all right, {wrong:.0%} all wrong): {found.effective[stretch.worst]} of "
+            f"({outcomes}): {found.effective[stretch.worst]} of "
             f"{found.rollouts[stretch.worst]} rollouts of step {step} give a gradient. "
             f"{f'Step {most} has most such groups. ' if most != step else ''}"
             "Prompts may be too easy or too hard, or the reward may have lost its grading."

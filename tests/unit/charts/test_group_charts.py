@@ -45,7 +45,7 @@ def test_a_rollout_without_a_value_is_a_cross_and_counted_never_coloured() -> No
     assert list(crosses.customdata) == [1]
     assert crosses.marker.color is None
     assert np.isfinite(squares.marker.color).all()
-    assert "1 rollouts have no reward" in notes_of(figure)[0]
+    assert "Crosses have no reward: 1 of 5 rollouts" in notes_of(figure)[0]
 
 
 def test_a_diverging_scale_has_zero_in_its_middle() -> None:
