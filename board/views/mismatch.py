@@ -75,11 +75,9 @@ def _cards(found: Decomposition) -> None:
         for field in _CARDS:
             label, formula = _FIELDS[field]
             unit = " :gray[nats]" if "KL" in label else ""
-            value = float(getattr(found.total, field))
-            shown = number(value, "share" if field == "ess" else "")
             st.metric(
                 f"{plain(label)}{unit}",
-                shown,
+                _shown(found.total, field),
                 help=plain(f"{formula}. {_WHAT_D_IS}", 400),
                 border=True,
             )
@@ -108,6 +106,8 @@ def _parts_table(found: Decomposition) -> None:
 
 
 def _shown(apart: Apart, field: str) -> str:
+    if not apart.tokens:
+        return "–"
     return number(float(getattr(apart, field)), "share" if field == "ess" else "")
 
 
@@ -120,6 +120,12 @@ def _parts_words(found: Decomposition) -> str:
         f"Of the squared log-ratios {found.engine_share:.0%} are the engine's, "
         f"{found.staleness_share:.0%} staleness and {found.cross_share:.0%} their product."
     )
+
+
+def _has_numbers(found: Decomposition) -> bool:
+    """Whether any token has a number of both policies; trainers that diverged log NaN alone."""
+    parts = (found.total, found.engine, found.staleness)
+    return any(apart is not None and apart.tokens for apart in parts)
 
 
 def _measures_words() -> str:
@@ -199,17 +205,24 @@ def _render() -> None:
             "the mismatch is made.",
             icon=":material/compare_arrows:",
         )
+    parts = found.parts if found.parts is not None and _has_numbers(found.parts) else None
+    if parts is None and found.parts is not None:
+        st.info(
+            "No loss token of this step has a number in both logprobs and sampling_logprobs: what is "
+            "recorded is NaN, null or infinite.",
+            icon=":material/compare_arrows:",
+        )
     if found.read < found.total:
         st.caption(f"{found.total - found.read:,} rollouts of the step could not be read.")
-    if found.parts is not None:
-        _cards(found.parts)
+    if parts is not None:
+        _cards(parts)
         left, right = st.columns([1, 1.1], gap="small")
         with left, st.container(border=True, height="stretch"):
             st.markdown("**How far they are apart**", help=plain(_measures_words(), 1200))
-            _parts_table(found.parts)
+            _parts_table(parts)
         with right:
             _where(found)
-    if found.parts is not None or found.rules:
+    if parts is not None or (found.parts is None and found.rules):
         show_rules(run, found)
     if found.likelihood:
         _likelihood(found.likelihood)

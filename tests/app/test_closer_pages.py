@@ -157,6 +157,22 @@ def test_the_mismatch_is_split_where_old_logprobs_are_recorded(open_app: OpenApp
     assert "old_logprobs, which tell engine from staleness" in texts(app).replace("\\", "")
 
 
+def test_a_step_whose_logprobs_are_nan_throughout_is_told_in_one_line(
+    open_app: OpenApp, tmp_path: Path
+) -> None:
+    row = {"prompt": "p", "response": "a", "response_tokens": ["a"], "advantage": 1.0}
+    both = {"logprobs": [float("nan")], "sampling_logprobs": [-0.5]}
+    write_lines(tmp_path / "run" / "a.jsonl", [{"step": 1, **row, **both}])
+    app = open_app(tmp_path, "mismatch")
+    assert_sound(app)
+    assert [info.value.split(":")[0] for info in app.info] == [
+        "No loss token of this step has a number in both logprobs and sampling_logprobs"
+    ]
+    assert not app.metric
+    assert not app.dataframe
+    assert "Not recorded" not in texts(app)
+
+
 def test_the_bounds_of_rules_are_those_of_the_url(open_app: OpenApp) -> None:
     run = {"run": "ppo_critic", "step": "20"}
 
