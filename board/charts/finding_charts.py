@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from textwrap import wrap
 from typing import Final
 
 import plotly.graph_objects as go
@@ -21,6 +22,9 @@ SEVERITY_COLOURS: Final[dict[Severity, tuple[str, str]]] = {
 
 _MOST_ROWS: Final = 14
 _ROW_HEIGHT: Final = 24
+_WRAPPED_HEIGHT: Final = 36
+_LINE: Final = 44
+"""Characters of a title in one line of its label; two lines hold every title of the rules."""
 _FEW_STEPS: Final = 8
 
 
@@ -36,19 +40,23 @@ def findings_chart(
     drawn = [f for f in drawn if f.title in titles]
     if not drawn:
         return None
-    figure = new_figure(dark=dark, height=_ROW_HEIGHT * len(titles) + 72)
+    labels = [_label(title) for title in titles]
+    each = _WRAPPED_HEIGHT if any("<br>" in label for label in labels) else _ROW_HEIGHT
+    figure = new_figure(dark=dark, height=each * len(titles) + 72)
+    # Titles that are cut alike are different rows.
+    rows = {title: len(titles) - 1 - place for place, title in enumerate(titles)}
     for severity, colours in SEVERITY_COLOURS.items():
-        _add(figure, [f for f in drawn if f.severity == severity], colours[dark], last - first)
+        own = [f for f in drawn if f.severity == severity]
+        _add(figure, own, rows, colours[dark], last - first)
     margin = max((last - first) * 0.015, 0.6)
     figure.update_xaxes(range=[first - margin, last + margin], tickformat="d")
     if last - first < _FEW_STEPS:
         figure.update_xaxes(dtick=1)  # plotly would write a whole number at each fraction
     figure.update_xaxes(title={"text": "step", "standoff": 14})
     figure.update_yaxes(
-        categoryorder="array",
-        categoryarray=[safe_name(title, 48) for title in reversed(titles)],
+        tickvals=[*rows.values()],
+        ticktext=labels,
         range=[-0.6, len(titles) - 0.4],
-        nticks=0,
         tickfont={"size": 12.5, "color": ink(dark).text},
         showgrid=True,
         fixedrange=True,
@@ -57,14 +65,27 @@ def findings_chart(
     return figure
 
 
-def _add(figure: go.Figure, findings: Sequence[Finding], colour: str, steps: int) -> None:
+def _label(title: str) -> str:
+    """The title on one line or on two."""
+    first, *others = wrap(title, _LINE) or [""]
+    second = [safe_name(" ".join(others), _LINE)] if others else []
+    return "<br>".join([safe_name(first), *second])
+
+
+def _add(
+    figure: go.Figure,
+    findings: Sequence[Finding],
+    rows: Mapping[str, int],
+    colour: str,
+    steps: int,
+) -> None:
     """Bars of one severity; each at least wide enough to be seen."""
     least = max(steps * 0.006, 0.4)
     bounds = [(f.first_step or 0, f.last_step or 0) for f in findings]
     figure.add_bar(
         base=[low - least / 2 for low, _ in bounds],
         x=[high - low + least for low, high in bounds],
-        y=[safe_name(f.title, 48) for f in findings],
+        y=[rows[f.title] for f in findings],
         orientation="h",
         width=0.46,
         marker={"color": colour, "line": {"width": 0}},

@@ -164,17 +164,20 @@ def not_recorded(columns: Collection[str], needs: Iterable[str]) -> str:
     return f"Not recorded in this run: {', '.join(lacking)}." if lacking else ""
 
 
-def trend_slider() -> float:
-    """The smoothing of a page's own curves."""
+def smoothing() -> float:
+    """A slider for the smoothing of curves, s in 0..0.99: one for all pages that draw them.
+
+    It begins at none: a spike is what the curves are looked at for, and an average hides it.
+    """
     st.slider(
         "Smoothing",
         0.0,
         0.99,
         step=0.01,
-        key="trend",
+        key="smooth",
         width=180,
         help="Exponential moving average: each step keeps this share of the one before. The values as "
-        "they are stay visible, faint.",
+        "they are stay visible, faint. It holds on all pages.",
         persist_state="session",
     )
-    return float(_state.get("trend"))
+    return float(_state.get("smooth"))

@@ -161,7 +161,7 @@ CHOICES: Final[Mapping[str, Choice]] = {
     "cap": Choice(0, _count),
     "split": Choice(""),
     "live": _FLAG,
-    # Overview
+    # Overview; smoothing of all pages with curves
     "kl": Choice("k3", _one_of("k1", "k2", "k3")),
     "band": Choice("std", _one_of("std", "quantiles", "minmax", "none")),
     "scale": Choice(1.0, _decimal(0.1, 3.0), lambda v: f"{v:g}"),
@@ -191,8 +191,7 @@ CHOICES: Final[Mapping[str, Choice]] = {
     # Findings
     "severity": _LIST,
     "nth": Choice(0, _count),
-    # Groups, and other pages with curves of their own
-    "trend": Choice(0.8, _decimal(0.0, 0.99), lambda v: f"{v:g}"),
+    # Groups
     "fill": Choice("reward", _one_of("reward", "advantage")),
     "gid": Choice(""),
     "gfrom": Choice(0, _count),

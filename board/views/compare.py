@@ -139,7 +139,7 @@ def _curves(runs: tuple[Run, ...], offered: list[str]) -> list[str]:
             format_func=lambda name: one_line(rollout_metric(name).label),
             persist_state="session",
         )
-        smoothing = _page.trend_slider()
+        smoothing = _page.smoothing()
     metrics = list(chosen) or [name for name in _USUAL if name in offered] or offered[:2]
     look = CurveOptions(band="none", smoothing=smoothing, pick=True)
     cards = [_card(runs, metric, look) for metric in metrics]

@@ -57,7 +57,7 @@ def _controls(run: Run, names: Sequence[str]) -> CurveOptions:
             format_func=lambda name: one_line(rollout_metric(name).label),
             persist_state="session",
         )
-        smoothing = _page.trend_slider()
+        smoothing = _page.smoothing()
         _one_after_another(names)
     return CurveOptions(band="none", smoothing=smoothing, pick=True)
 

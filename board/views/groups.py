@@ -219,7 +219,7 @@ def _curves(run: Run) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         st.markdown("#### Over the steps")
         st.space("stretch")
-        smoothing = _page.trend_slider()
+        smoothing = _page.smoothing()
     cards: list[Card] = []
     for chart, title, explained in _CURVES:
         drawn = _cached_looks.group_curve(run, chart, smoothing, dark=_page.dark())

@@ -140,21 +140,12 @@ def _controls(run: Run) -> CurveOptions:
         if _has(run, "k3_mean"):
             _choose_estimator()
         _choose_band()
-        st.slider(
-            "Smoothing",
-            0.0,
-            0.99,
-            step=0.01,
-            key="smooth",
-            width=180,
-            help="Exponential moving average: each step keeps this share of the one before.",
-            persist_state="session",
-        )
+        smoothing = _page.smoothing()
         _choose_scale()
     return CurveOptions(
         band=_state.get("band"),
         std_scale=float(_state.get("scale")),
-        smoothing=float(_state.get("smooth")),
+        smoothing=smoothing,
         shift_to_zero=bool(_state.get("shift")),
         log=bool(_state.get("log")),
     )

@@ -134,8 +134,9 @@ def _buttons(scans: dict[str, Stepwise[Watched]]) -> None:
                 shortcut="S",
                 on_click=start,
             )
-        st.space("stretch")
-        _page.trend_slider()
+        if any(scan.done for scan in scans.values()):
+            st.space("stretch")
+            _page.smoothing()
 
 
 @st.fragment(run_every=_WATCH_SECONDS)
@@ -156,7 +157,7 @@ def _results(scans: dict[str, Stepwise[Watched]]) -> None:
             st.error(plain(f"{text}: {scan.error}", 300))
     if not any(found.values()):
         return
-    smoothing = float(_state.get("trend"))
+    smoothing = float(_state.get("smooth"))
     cards = [_card("said", "Share of rollouts in which it is said", found, smoothing)]
     if _has_envs(found):
         first = next(text for text, entries in found.items() if entries)

@@ -53,7 +53,6 @@ LINKS: dict[str, tuple[str, str, Any]] = {
     "nth": ("findings", "1", 1),
     "own": ("overview", "reward - ref_reward", "reward - ref_reward"),
     "where": ("rollouts", "reward > 0.2", "reward > 0.2"),
-    "trend": ("groups", "0.5", 0.5),
     "fill": ("groups", "advantage", "advantage"),
     "gid": ("groups", "group 1", "group 1"),
     "gfrom": ("groups", "2", 2),
@@ -117,10 +116,14 @@ def test_all_choices_survive_the_way_over_every_page(open_app: OpenApp, logs: Pa
     link = {name: text for name, (_, text, _) in LINKS.items()}
     link |= {"run": "native", "root": ".", "cap": "7"}
     app = open_app(logs, "health", **link)
+    smoothing: dict[str, float] = {}
     for page in (*PAGES, "rollout", "rollouts", "overview"):
         assert_sound(app)
         assert query(app) == link, page
         go_to(app, page)
+        if "smooth" in (shown := fields_of(app)):
+            smoothing[page] = shown["smooth"]
+    assert smoothing == dict.fromkeys(("overview", "groups", "environments", "compare"), 0.9)
 
 
 def test_what_a_page_fills_in_stays_out_of_the_url_and_off_other_pages(
@@ -189,7 +192,6 @@ WRONG = [
     ("old", "health", "true", "true"),
     ("over", "rollout", "run", "run"),
     ("vs", "rollout", "99.99", "99.99"),
-    ("trend", "groups", "2", "trend"),
     ("fill", "groups", "colour", "colour"),
     ("gid", "groups", "group 77", "group 77"),
     ("gfrom", "groups", "-1", "-1"),

@@ -74,7 +74,7 @@ def test_a_row_of_the_prompts_shows_its_course_and_a_response_opens(
 def test_the_small_chart_of_an_environment_opens_its_rollouts(
     page: Page, serve: ServeCommand
 ) -> None:
-    look(page, serve, "environments?run=grpo_arithmetic&trend=0&emetrics=reward")
+    look(page, serve, "environments?run=grpo_arithmetic&emetrics=reward")
     click_step(page, 2, 31)
     expect(page).to_have_url(re.compile(r"/rollouts\?.*step=31\b.*env=subtract"))
     expect(page.get_by_text(re.compile(r"^\d+ of 32 rollouts at step"))).to_be_visible()
@@ -116,7 +116,7 @@ def test_a_hit_of_a_word_opens_at_its_token(page: Page, serve: ServeCommand) -> 
 def test_a_curve_of_a_compared_run_is_saved_and_opens_that_run_at_that_step(
     page: Page, serve: ServeCommand
 ) -> None:
-    chosen = "run=grpo_arithmetic&runs=grpo_reward_hack&shifts=grpo_reward_hack:10&trend=0"
+    chosen = "run=grpo_arithmetic&runs=grpo_reward_hack&shifts=grpo_reward_hack:10"
     look(page, serve, f"compare?{chosen}&cmetrics=reward")
     page.locator(".curves .card").first.hover()
     with page.expect_download() as saved:

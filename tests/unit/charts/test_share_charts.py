@@ -28,12 +28,17 @@ def finding(title: str, first: int | None, last: int | None) -> Finding:
 
 
 def test_a_finding_is_drawn_over_its_steps() -> None:
-    figure = findings_chart([finding("<b>cut", 10, 30)], 0, 100, dark=True)
+    long = f"One type of token carries KL(policy‖ref): {'x' * 60}"
+    told = [finding("<b>cut", 10, 30), *(finding(f"{long}{i}", 5, 6) for i in range(2))]
+    figure = findings_chart(told, 0, 100, dark=True)
     assert figure is not None
     bar = next(trace for trace in figure.data if len(trace.x))
     assert bar.base[0] <= 10
     assert bar.base[0] + bar.x[0] >= 30
-    assert bar.y[0] == "&lt;b&gt;cut"
+    labels = dict(zip(figure.layout.yaxis.tickvals, figure.layout.yaxis.ticktext, strict=True))
+    assert labels[bar.y[0]] == "&lt;b&gt;cut"
+    assert len({*bar.y}) == 3
+    assert labels[bar.y[1]].startswith("One type of token carries KL(policy‖ref): xx<br>xxx")
 
 
 def test_few_steps_are_named_once_each() -> None:
