@@ -13,7 +13,7 @@ from board.core.groups import IntArray
 from board.errors import BoardError
 from board.store.run import Run
 from board.store.run_prompts import PromptRollouts
-from board.views import _cached, _state
+from board.views import _cached, _state, _step_choice
 from board.views._text import number, piece_shown, plain
 
 _BESIDE: Final = 3
@@ -21,6 +21,12 @@ _BESIDE: Final = 3
 _MOST_WHOLE: Final = 12
 _TEXT_HEIGHT: Final = 190
 _CUT: Final = 160
+_TYPED: Final = "_pstep_typed"
+_NO_STEP: Final = "three steps"
+_WHICH: Final = (
+    "Three: the first, the middle and the last step at which the prompt was seen, the best and the worst "
+    "answer of each. Else all answers of one step."
+)
 # Responses that are listed: each step they are of is read for them.
 _NEWEST: Final = 64
 
@@ -45,23 +51,54 @@ def _choose_step(seen: list[int]) -> int | None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         st.markdown("#### Answers :gray[the best first · click one to open it]", width="content")
         st.space("stretch")
-        st.selectbox(
-            "Answers at step",
-            [None, *seen],
-            key="pstep",
-            width=230,
-            # None is no choice to Streamlit: what it stands for is told in its place.
-            placeholder="three steps",
-            format_func=lambda step: "three steps" if step is None else f"step {step}, all of them",
-            help="Three: the first, the middle and the last step at which the prompt was seen, the best "
-            "and the worst answer of each. Else all answers of one step.",
-            on_change=_state.put,
-            kwargs={"pfrom": 0},
-            persist_state="session",
-        )
+        if len(seen) > _step_choice.MOST_LISTED:
+            _type(seen, chosen)
+        else:
+            _list(seen)
         _move("chevron_left", "The step before", "pstep", seen, place - 1)
         _move("chevron_right", "The next step", "pstep", seen, place + 1)
     return chosen
+
+
+def _list(seen: list[int]) -> None:
+    st.selectbox(
+        "Answers at step",
+        [None, *seen],
+        key="pstep",
+        width=230,
+        # None is no choice to Streamlit: what it stands for is told in its place.
+        placeholder=_NO_STEP,
+        format_func=lambda step: _NO_STEP if step is None else f"step {step}, all of them",
+        help=_WHICH,
+        on_change=_state.put,
+        kwargs={"pfrom": 0},
+        persist_state="session",
+    )
+
+
+def _type(seen: list[int], chosen: int | None) -> None:
+    # A field of its own: what is typed may be no step at which the prompt was seen.
+    _state.put(pstep=chosen)
+    st.session_state[_TYPED] = chosen
+    st.number_input(
+        "Answers at step",
+        value=None,
+        step=1,
+        key=_TYPED,
+        width=230,
+        placeholder=_NO_STEP,
+        help=f"{_WHICH} The prompt was seen at {len(seen):,} steps, {seen[0]} to {seen[-1]}: type one, "
+        "and the nearest of them is shown.",
+        on_change=_take_typed,
+        args=(seen, chosen),
+    )
+
+
+def _take_typed(seen: Sequence[int], before: int | None) -> None:
+    wanted: int | None = st.session_state[_TYPED]
+    if wanted is not None:
+        wanted = _step_choice.nearest(seen, wanted, wanted if before is None else before)
+    _state.put(pstep=wanted, pfrom=0)
 
 
 def _move(icon: str, words: str, name: str, places: Sequence[int], to: int) -> None:

@@ -11,7 +11,7 @@ import streamlit as st
 from board.store.run import Run
 from board.views import _part_of_run, _state
 
-_MOST_LISTED: Final = 400
+MOST_LISTED: Final = 400
 """Streamlit sends every entry of a menu with the page and makes an element of it in the browser."""
 _TYPED: Final = "_step_typed"
 
@@ -20,7 +20,7 @@ def choose(run: Run) -> None:
     """A field for the step, with buttons and keys to its neighbours."""
     steps = [int(step) for step in run.steps["step"]]
     chosen = _state.ensure("step", steps, steps[-1])
-    if len(steps) > _MOST_LISTED:
+    if len(steps) > MOST_LISTED:
         _type(steps, chosen)
     else:
         st.selectbox(

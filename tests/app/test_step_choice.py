@@ -8,7 +8,7 @@ import pytest
 from shown import OpenApp, assert_sound, choice, notices, query
 from written_logs import write_lines
 
-from board.views._step_choice import _MOST_LISTED, nearest
+from board.views._step_choice import MOST_LISTED, nearest
 
 FIELD = "_step_typed"
 
@@ -19,7 +19,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("many")
     rows = [
         {"step": 10 * place, "prompt": "p", "response": "r", "reward": 0.5}
-        for place in range(_MOST_LISTED + 1)
+        for place in range(MOST_LISTED + 1)
     ]
     write_lines(root / "run" / "a.jsonl", rows)
     return root
@@ -47,8 +47,24 @@ def test_the_buttons_of_the_field_and_those_below_go_to_recorded_steps(
     app.button(key="step_chevron_left").click().run()
     assert app.number_input(key=FIELD).value == 120
     app.number_input(key=FIELD).set_value(10**9).run()
-    assert choice(app, "step") == 10 * _MOST_LISTED
+    assert choice(app, "step") == 10 * MOST_LISTED
     assert app.button(key="step_chevron_right").disabled
+
+
+def test_of_many_steps_of_a_prompt_the_nearest_to_the_typed_one_is_answered(
+    open_app: OpenApp, many: Path
+) -> None:
+    app = open_app(many, "prompts", run="run")
+    typed = "_pstep_typed"
+    assert [box.key for box in app.selectbox if box.key == "pstep"] == []
+    assert app.number_input(key=typed).value is None
+    app.number_input(key=typed).set_value(218).run()
+    assert_sound(app)
+    assert (choice(app, "pstep"), query(app)["pstep"]) == (220, "220")
+    app.number_input(key=typed).set_value(221).run()
+    assert choice(app, "pstep") == 230
+    app.number_input(key=typed).set_value(None).run()
+    assert "pstep" not in query(app)
 
 
 @pytest.mark.parametrize(
