@@ -109,8 +109,12 @@ class Aggregator:
         self._rows += rows
 
     def finish(self) -> dict[str, FloatArray]:
-        """Columns of `COLUMNS`, each float64 [rollouts added], NaN where not recorded."""
+        """Columns of `COLUMNS`, each float64 [rollouts added], NaN where not recorded; none where no
+        rollout recorded any array.
+        """
         self._reduce_pending()
+        if not self._results:
+            return {}
         columns = {name: np.full(self._rows, np.nan) for name in COLUMNS}
         for rows, reduced in self._results:
             for name, values in reduced.items():

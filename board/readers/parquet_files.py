@@ -6,8 +6,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Final
 
 import numpy as np
@@ -118,9 +119,10 @@ def _opened(path: Location) -> Generator[Any]:
 
 
 def _bytes(path: Location) -> AbstractContextManager[Any]:
-    """What pyarrow reads from: of a local file its path, which it opens itself where it may."""
-    by_us = isinstance(path, RemoteLocation) or is_confined()
-    return binary(path, _BUFFER) if by_us else nullcontext(path)
+    """What pyarrow reads from: a local file it opens itself where it may."""
+    if isinstance(path, RemoteLocation) or is_confined():
+        return binary(path, _BUFFER)
+    return pa.OSFile(os.fsencode(path))
 
 
 def _check(path: Location) -> None:

@@ -247,9 +247,11 @@ def tallies_of(table: pa.Table) -> dict[int, Tally]:
         return {}
     steps = table.column("step").to_numpy()
     lines = table.column("line").to_numpy()
-    ranks = np.full(len(steps), NO_RANK, np.int64)
-    if "rank" in table.column_names:
-        ranks = table.column("rank").fill_null(NO_RANK).to_numpy().copy()
+    if "rank" not in table.column_names:
+        alone = Tally()
+        alone.add_rows(steps, lines)
+        return {NO_RANK: alone}
+    ranks = table.column("rank").fill_null(NO_RANK).to_numpy().copy()
     tallies: dict[int, Tally] = {}
     if len(np.unique(ranks)) > MOST_RANKS:
         ranks[:] = NO_RANK

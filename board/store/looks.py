@@ -130,7 +130,8 @@ def _recognised(
         _seen[path] = replace(seen, state=state)
         return seen.reader, ""
     reader, reason = recognise(path, first_lines(path, found.st_size), mapping)
-    head = read_bytes(path, 0, min(_HEAD_BYTES, found.st_size))
+    # By its beginning alone a file that only grew is known again.
+    head = read_bytes(path, 0, min(_HEAD_BYTES, found.st_size)) if grows else b""
     if len(_seen) > 2 * MOST_FILES:
         _seen.clear()
     name = None if reader is None else reader.name

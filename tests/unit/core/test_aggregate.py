@@ -110,12 +110,18 @@ def one(**arrays: list[float]) -> dict[str, float]:
     return {name: float(values[0]) for name, values in aggregator.finish().items()}
 
 
-def test_without_rollouts_the_columns_are_empty():
-    assert {len(values) for values in Aggregator().finish().values()} == {0}
+def test_without_any_array_there_are_no_columns():
+    assert Aggregator().finish() == {}
+    assert one() == {}
 
 
-def test_a_rollout_without_arrays_is_a_row_of_missing_values():
-    assert all(math.isnan(value) for value in one().values())
+def test_a_rollout_without_arrays_beside_one_that_has_some_is_a_row_of_missing_values():
+    aggregator = Aggregator()
+    aggregator.add({"logprobs": np.array([-1.0])})
+    aggregator.add({})
+    columns = aggregator.finish()
+    assert tuple(columns) == COLUMNS
+    assert all(math.isnan(values[1]) for values in columns.values())
 
 
 def test_a_mean_log_ratio_of_exactly_zero_is_a_zero_and_not_missing():
