@@ -16,7 +16,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -75,6 +75,10 @@ _NUMBER_NAMES: Final = frozenset({"nan", "inf", "infinity", "na", "null", "none"
 """Words that may be taken for numbers."""
 
 
+_Held: TypeAlias = pa.Array | pa.ChunkedArray  # Python 3.11 has no type statement
+_HELD: Final = (pa.Array, pa.ChunkedArray)
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
     """A column some rows have. numbers, texts: it holds such values. words: texts that are no numbers."""
@@ -100,8 +104,8 @@ def table_of(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     return table_of_columns({name: [row.get(name) for row in rows] for name in names})
 
 
-def joined_values(name: str, pieces: Sequence[list[Any] | pa.Array]) -> list[Any] | pa.Array:
-    """The values of a column, from lists of them and from arrays of its type."""
+def joined_values(name: str, pieces: Sequence[list[Any] | pa.Array]) -> list[Any] | _Held:
+    """The values of a column, from lists of them and from arrays of its type, none of which is copied."""
     if len(pieces) == 1:
         return pieces[0]
     kinds = {piece.type for piece in pieces if isinstance(piece, pa.Array)}
@@ -114,9 +118,8 @@ def joined_values(name: str, pieces: Sequence[list[Any] | pa.Array]) -> list[Any
         lists = (piece for piece in pieces if not isinstance(piece, pa.Array))
         if others or any(piece.count(None) < len(piece) for piece in lists):
             return list(chain.from_iterable(map(_values_of, pieces)))
-    return pa.concat_arrays(
-        piece if isinstance(piece, pa.Array) else pa.array(piece, kind) for piece in pieces
-    )
+    arrays = [piece if isinstance(piece, pa.Array) else pa.array(piece, kind) for piece in pieces]
+    return pa.chunked_array(arrays, kind)
 
 
 def array_of(values: npt.NDArray[Any] | list[str | None]) -> pa.Array:
@@ -131,12 +134,12 @@ def _values_of(piece: list[Any] | pa.Array) -> list[Any]:
     return piece.to_pylist() if isinstance(piece, pa.Array) else piece
 
 
-def table_of_columns(columns: Mapping[str, list[Any] | pa.Array]) -> pa.Table:
+def table_of_columns(columns: Mapping[str, list[Any] | _Held]) -> pa.Table:
     """As table_of, of a list of values for each column, None where a row has none, or of an array."""
-    arrays: dict[str, pa.Array] = {}
+    arrays: dict[str, _Held] = {}
     for name, values in columns.items():
         if name in _TYPES:
-            is_array = isinstance(values, pa.Array)
+            is_array = isinstance(values, _HELD)
             arrays[name] = values if is_array else pa.array(values, _TYPES[name])
         else:
             arrays |= _logged(name, values)
@@ -144,9 +147,9 @@ def table_of_columns(columns: Mapping[str, list[Any] | pa.Array]) -> pa.Table:
     return pa.table(held)
 
 
-def _logged(name: str, values: list[Any] | pa.Array) -> dict[str, pa.Array]:
+def _logged(name: str, values: list[Any] | _Held) -> dict[str, _Held]:
     """The one or two stored columns of a key of the log."""
-    if isinstance(values, pa.Array):
+    if isinstance(values, _HELD):
         return {(_TEXT if pa.types.is_string(values.type) else NUMBER) + name: values}
     kinds = set(map(type, values))
     if str not in kinds:
