@@ -46,6 +46,7 @@ _NUMBERS: Final[Mapping[type, Callable[..., Numbers]]] = {
     bool: Flags,
 }
 _SPOKEN: Final = str | list[SaidMessage] | None
+_spoken: Final = msgspec.json.Decoder(_SPOKEN).decode
 _Parts = dict[str, type]
 
 
@@ -70,7 +71,9 @@ class LineLayout:
         types: dict[str, Any] = {}
         for key, value in record.items():
             if key in long_texts:
-                types[key] = _SPOKEN
+                # An answer is parsed with its line; a prompt that follows itself, as in a group, once.
+                types[key] = _SPOKEN if long_texts[key].generated else msgspec.Raw
+                self._has_unread |= not long_texts[key].generated
             elif key in of_numbers and isinstance(value, dict):
                 parts = cast("dict[str, Any]", value)
                 self._parts[key] = {name: type(part) for name, part in parts.items()}
@@ -125,6 +128,12 @@ class LineLayout:
         rows = zip(*map(msgspec.structs.astuple, lines), strict=True)
         found: dict[str, Any] = dict(zip(self._keys, rows, strict=True))
         try:
+            for key, kind in self._long_texts.items():
+                if not kind.generated:
+                    found[key] = _each_once(found[key])
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            return None
+        try:
             found |= {key: self._part(key, found[key]) for key in self._parts}
             found |= _columns(self._kinds, found)
         except (TypeError, OverflowError):  # no object, or a number that is none for others
@@ -158,6 +167,17 @@ def _struct(types: Mapping[str, Any]) -> type:
     names = {f"f{number}": key for number, key in enumerate(types)}
     fields = [(name, types[key], None) for name, key in names.items()]
     return msgspec.defstruct("Line", fields, rename=names, forbid_unknown_fields=True, gc=False)
+
+
+def _each_once(texts: Sequence[msgspec.Raw | None]) -> list[Any]:
+    """What they say, parsed once where equal ones follow each other. Raises what parsing raises."""
+    found: list[Any] = []
+    last = value = None
+    for text in texts:
+        if text != last:
+            last, value = text, None if text is None else _spoken(text)
+        found.append(value)
+    return found
 
 
 def _columns(kinds: Mapping[str, type], found: Mapping[str, Sequence[Any]]) -> dict[str, Values]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,7 +17,7 @@ from board.readers.line_layout import LineLayout
 from board.readers.lines import Stretch
 from board.readers.parse import parse_whole
 from board.readers.plain_lines import PlainParser
-from board.readers.texts import Numbers
+from board.readers.texts import LongText, Numbers, begun_texts
 
 WORDS = st.sampled_from(["a", "é", "\U0001f600", "\\u0000", "\\ud83d\\ude00", "\\ud800", "\\n"])
 NUMBERS = st.sampled_from(
@@ -143,6 +144,46 @@ def test_lines_of_one_layout_have_the_values_of_each(content):
             assert repr([float(v) for v in values if v is not None]) == repr(
                 values.floats[~np.isnan(values.floats)].tolist()
             )
+
+
+SPOKEN = st.sampled_from(
+    [
+        *('"hi"', '"é"', "null", "[]", "7", r'"\ud800"', '"\udcff"', '[{"role":"user"'),
+        *('[{"role":"user","content":"a"}]', '[{"role":"user","content":"a"} ]'),
+        '[{"role":"system","content":null},{"role":"user","content":"é\\n"}]',
+        '[{"role":"user","content":"a","other":1}]',
+    ]
+)
+KINDS = {"prompt": LongText(False), "answer": LongText(True, may_be_empty=True)}
+
+
+@settings(max_examples=300, deadline=None)
+@given(groups=st.lists(st.tuples(SPOKEN, SPOKEN, st.integers(1, 3)), min_size=1, max_size=4))
+def test_prompts_that_follow_themselves_say_what_each_says(groups):
+    """Or the lines are left to a parser of single ones."""
+    lines = [
+        f'{{"prompt":{prompt},"answer":{answer}}}'.encode("utf-8", "surrogateescape")
+        for prompt, answer, times in groups
+        for _ in range(times)
+    ]
+    content = b"".join(line + b"\n" for line in lines)
+    stretch = Stretch(0, np.array([len(line) + 1 for line in lines]), content)
+    layout = LineLayout.of(b'{"prompt":"a","answer":"b"}', KINDS, (), ())
+    assert layout is not None
+    found = layout.block_of(stretch)
+    if found is None:
+        return
+    block, places = found
+    records = [orjson.loads(line) for line in lines]
+    odd = set[int]()
+    for key, kind in KINDS.items():
+        begun, others = begun_texts([record[key] for record in records], kind)
+        odd.update(others)
+        shown = zip(begun.previews(), begun.lengths(), strict=True)
+        wanted = [of for place, of in enumerate(shown) if place in places]
+        kept = block.held(key)
+        assert list(zip(kept.previews(), kept.lengths(), strict=True)) == wanted
+    assert list(places) == [place for place in range(len(lines)) if place not in odd]
 
 
 def test_most_lines_of_texts_and_numbers_are_of_one_layout():
