@@ -15,7 +15,7 @@ from board.readers import SOURCES, is_worth_a_look
 from board.readers.base import layout_match
 from board.readers.locations import Location, below, pure_path
 from board.readers.remote import RemoteError, RemoteLocation
-from board.store.files_beside import FilesBeside
+from board.store.files_beside import FilesBeside, is_of_running
 from board.store.mappings import Mappings
 from board.store.packed import PACKED_SUFFIXES
 
@@ -51,10 +51,12 @@ def candidates(
         for name in subfolders:
             if Path(folder, name).is_symlink():
                 note(str(Path(folder, name)), "links to folders are not followed", "note")
+        of_running = is_of_running(folder, subfolders)
         for name in names:
             if name.startswith("."):
                 continue
-            if not name.lower().endswith(_LOOKED_AT):
+            lower = name.lower()
+            if not lower.endswith(_LOOKED_AT) or (of_running and lower.endswith(".jsonl")):
                 beside.add(folder, name)
                 continue
             path = Path(folder, name)

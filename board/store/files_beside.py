@@ -69,16 +69,24 @@ _BY_SUFFIX: Final[Mapping[str, tuple[re.Pattern[str] | None, str]]] = {
 }
 
 
-# A document for each, taken away or written to the log when the rollout has ended.
-_RUNNING: Final = re.compile(r"(?:^|[\\/])(?:traces[\\/]live|pending)$")
+# A file for each rollout, taken away when it has ended and is written to the log: of prime-rl (048a6e2,
+# monitors/file/traces/live.py) lines of what is new, and a document until there are any.
+_LIVE: Final = re.compile(r"(?:^|[\\/])traces[\\/]live$")
+_RUNNING: Final = re.compile(rf"{_LIVE.pattern}|(?:^|[\\/])pending$")
+_PENDING: Final = "pending"
 
 
 def kind_of(name: str, folder: str = "") -> str:
     """What a file is by its name and the folder it lies in; empty where they say nothing."""
     if kind := _by_name(name):
         return kind
-    is_running = name.lower().endswith(".json") and _RUNNING.search(folder)
-    return _UNFINISHED if is_running else ""
+    where = {"json": _RUNNING, "jsonl": _LIVE}.get(name.lower().rpartition(".")[2])
+    return _UNFINISHED if where is not None and where.search(folder) else ""
+
+
+def is_of_running(folder: str, subfolders: Iterable[str]) -> bool:
+    """Whether a folder is prime-rl's of rollouts that still run: its lines are no log yet."""
+    return _PENDING in subfolders and _LIVE.search(folder) is not None
 
 
 @lru_cache(maxsize=1 << 12)

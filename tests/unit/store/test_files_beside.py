@@ -45,7 +45,10 @@ def test_files_that_are_no_logs_are_known_by_their_names(kind):
 def test_documents_of_rollouts_that_still_run_are_known_by_their_folder():
     running = "rollouts that are still being sampled"
     assert kind_of("8c1f.json", "exp/traces/live") == kind_of("0.json", "pending") == running
-    assert kind_of("8c1f.json", "exp/live") == kind_of("8c1f.jsonl", "traces/live") == ""
+    assert (
+        kind_of("8c1f.jsonl", "traces/live") == kind_of("0.json", "traces/live/pending") == running
+    )
+    assert kind_of("8c1f.json", "exp/live") == kind_of("8c1f.jsonl", "pending") == ""
     assert kind_of("config.json", "traces/live") == "configuration"
 
 
@@ -87,6 +90,19 @@ def test_of_several_runs_each_has_what_lies_in_its_folder_and_the_root_the_rest(
         "b/deeper": [("x/config.yaml",)],
     }
     assert told(found.beside) == {"configuration": (1, ("sweep.yaml",))}
+
+
+def test_lines_of_rollouts_that_still_run_are_no_log_and_no_trouble(tmp_path, write_log):
+    live = "traces/live/"
+    write_log("traces/stream/00000.jsonl", ROLLOUT)
+    make(tmp_path, f"{live}0b1c.jsonl", f"{live}77aa.jsonl", f"{live}pending/e2.json")
+    names = tuple(f"{live}{name}" for name in ("0b1c.jsonl", "77aa.jsonl", "pending/e2.json"))
+    found = discover(tmp_path)
+    running = told(found.beside)["rollouts that are still being sampled"]
+    assert (running[0], {*running[1]}) == (3, {*names})
+    assert found.left_out == found.runs[0].left_out == ()
+    write_log("other/traces/live/log.jsonl", ROLLOUT)  # of somebody else: nothing waits there
+    assert len(discover(tmp_path).runs) == 2
 
 
 def test_a_run_is_the_same_run_with_another_checkpoint_beside_it(tmp_path, write_log):
