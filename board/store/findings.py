@@ -27,6 +27,7 @@ from board.core.metrics import REWARD_PART
 from board.core.records import FloatArray
 from board.core.step_checks import StepChecks
 from board.errors import ChoiceError, UnreadableError
+from board.readers import reader_named
 from board.readers.locations import Location
 from board.store import group_ids, splits
 from board.store.fetched import content_of
@@ -219,6 +220,22 @@ def facts_of(run: Run) -> Facts:
         growing=frozenset(steps[-1:].tolist()) & frozenset(run.missing_ranks),
         copies=() if table is None else tuple(_copies(table)),
         rewritten=_rewritten(run),
+        trained_until=_trained_until(run),
+    )
+
+
+def _trained_until(run: Run) -> int | None:
+    """The newest step of the trainer's log, where it is joined with others."""
+    while isinstance(run, NarrowedRun):
+        run = run.whole
+    joined = ((reader_named(count.source).join, count.last_step) for count in run.joins)
+    return max(
+        (
+            step
+            for join, step in joined
+            if join is not None and join.is_trainer and step is not None
+        ),
+        default=None,
     )
 
 

@@ -57,7 +57,7 @@ class JoinCount:
 
     joined: rollouts that were joined with a row of it. rollouts: all that could have been: those that
     have a key and are of the splits that it has. rows: its rows. doubled: of both, rows
-    that were not joined and of which a key stands more than once in their log.
+    that were not joined and of which a key stands more than once in their log. last_step: of its rows.
     """
 
     source: str
@@ -67,6 +67,7 @@ class JoinCount:
     rollouts: int = 0
     rows: int = 0
     doubled: int = 0
+    last_step: int | None = None
 
     @property
     def words(self) -> str:
@@ -183,6 +184,7 @@ def _join_counts(rows: pa.Table, joins: Joins, number_of: Mapping[int, int]) -> 
         if file < len(numbers):
             numbers[file] = number
     sides, splits = joins.sides_of(numbers[files]), _codes(rows, "split")
+    steps = rows.column("step").to_numpy()
     count = {name: rows.column(name).to_numpy() for name in _COUNTS}
     for number, side in enumerate(joins.sides[1:], start=1):
         own = sides == number
@@ -193,7 +195,10 @@ def _join_counts(rows: pa.Table, joins: Joins, number_of: Mapping[int, int]) -> 
             *(count["joined"][own], count["keyed"][before], count["rows"][own]),
             count["doubled"][own | before],
         )
-        yield JoinCount(side.reader, side.title, side.by, *(int(found.sum()) for found in sums))
+        yield JoinCount(
+            *(side.reader, side.title, side.by, *(int(found.sum()) for found in sums)),
+            last_step=int(steps[own].max()) if own.any() else None,
+        )
 
 
 def _differences_table(

@@ -64,7 +64,9 @@ class Facts:
     env_rewards: by environment, None without rewards. parts: columns of the reward's parts.
     world_sizes: by step, how many ranks write, where the log says so. growing: steps that are still
     written. copies: rollouts that are there twice. rewritten: (first step, last step, rollouts) that a
-    resume wrote again, None without one. digests: of steps whose tokens were read, in ascending order.
+    resume wrote again, None without one. trained_until: the newest step of the trainer's log, where what
+    the sampler says stands in another that may be ahead; None where there is one log. digests: of steps
+    whose tokens were read, in ascending order.
     """
 
     steps: IntArray
@@ -78,6 +80,7 @@ class Facts:
     growing: frozenset[int] = frozenset()
     copies: Sequence[Copy] = ()
     rewritten: tuple[int, int, int] | None = None
+    trained_until: int | None = None
     digests: Sequence[Digest] = ()
 
     @cached_property

@@ -93,6 +93,8 @@ def _ended(facts: Facts, name: str, least: int) -> Iterator[Finding]:
     """An array that rollouts have up to a step and then no more; of at least so many steps each."""
     held = [place for place, digest in enumerate(facts.digests) if name in digest.missing]
     after = [digest for digest in facts.digests[held[-1] + 1 :] if digest.read]
+    if facts.trained_until is not None:  # of later steps the trainer has not written anything yet
+        after = [digest for digest in after if digest.step <= facts.trained_until]
     if min(len(held), len(after)) < least:
         return
     first = after[0]

@@ -14,7 +14,9 @@ from slime_files import ARRAYS, MILES, SLIME
 
 from board.store import join_counts
 from board.store.discovery import JOINED, RunInfo, discover
+from board.store.findings import facts_of
 from board.store.index_folder import INDEX_FOLDER
+from board.store.narrowed import of_split
 from board.store.rollout import open_rollout
 from board.store.run import Follower, Run, open_run
 from board.store.step_tokens import read_step
@@ -326,6 +328,16 @@ def test_prime_rls_exports_are_joined_with_traces_by_their_exact_tokens():
         assert rollout.record.segments[0]["role"] == "assistant"
         assert not rollout.remarks
     assert not [p for p in run.problems if "differs" in p.reason]
+
+
+def test_the_trainer_has_written_until_its_own_logs_last_step(tmp_path):
+    folder = Path(shutil.copytree(PRIME, tmp_path / "run"))
+    assert facts_of(joined(folder)).trained_until == 10
+    shutil.rmtree(folder / "token_exports" / "step_10")
+    run = joined(folder)
+    assert (max(run.counts), facts_of(run).trained_until) == (10, 2)
+    assert facts_of(of_split(run, "train")).trained_until == 2
+    assert facts_of(open_run(sources(folder)["episodes"])).trained_until is None
 
 
 def test_where_a_response_begins_elsewhere_both_stay_at_their_tokens(tmp_path):

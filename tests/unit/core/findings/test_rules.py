@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from made_tokens import step_tokens
 from plain_facts import plain_facts
@@ -122,6 +124,15 @@ def test_an_array_that_lags_behind_the_newest_steps_has_not_ended() -> None:
     missing = [{"logprobs": 0.0}] * 8 + [{}] * 2
     digests = tuple(Digest(step, 1, 1, missing=own) for step, own in enumerate(missing))
     assert not found(facts(digests), "missing_values")
+
+
+def test_an_array_that_ends_where_the_trainers_own_log_does_has_not_ended() -> None:
+    missing = [{"logprobs": 0.0, "sampling_logprobs": 0.0}] * 8 + [{"sampling_logprobs": 0.0}] * 5
+    of = facts(tuple(Digest(step, 1, 1, missing=own) for step, own in enumerate(missing)))
+    (ended,) = found(of, "missing_values")
+    assert (ended.title, ended.step) == ("logprobs ends", 8)
+    assert not found(replace(of, trained_until=7), "missing_values")
+    assert found(replace(of, trained_until=10), "missing_values")
 
 
 def test_reward_that_rises_with_its_parts_is_no_finding() -> None:
