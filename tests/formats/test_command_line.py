@@ -105,8 +105,14 @@ def trl(path: Path) -> Rows:
     yield from zip(frame["step"].tolist(), frame["advantage"].tolist(), strict=True)
 
 
+class Spilled:
+    """What slime's dump says of a tensor in a file of its own."""
+
+
 def slime(path: Path) -> Rows:
-    content = torch.load(path, weights_only=True)
+    name = "slime.utils.tensor_store.DiskTensorRef"
+    with torch.serialization.safe_globals([(Spilled, name)]):
+        content = torch.load(path, weights_only=True)
     for sample in content["samples"]:
         reward = sample["reward"]
         yield content["rollout_id"], None if isinstance(reward, dict) else reward
@@ -204,6 +210,7 @@ CASES = {
         named(r"global_step_(\d+)_evals", lambda x: summed(x["score"])),
     ),
     "slime": Case("slime/details", "rollout_data/*.pt", slime),
+    "slime spilled": Case("slime/spilled", "rollout_data/*.pt", slime),
     "slime_train": Case("slime/details", "train_data/*.pt", slime_train),
     "tinker": Case("tinker/texts", "*/*.jsonl", of("iteration", "total_reward")),
     "tinker flat": Case("tinker/flat", "*.jsonl", of("iteration", "total_reward")),
