@@ -100,7 +100,7 @@ def fit_tick_labels(figure: Drawing, axis: Literal["x", "y"], values: Floats) ->
         figure.update_layout({f"{axis}axis": {"showticklabels": False}})
         return
     size = np.abs(known).max()
-    if size < _SMALL:
+    if 0 < size < _SMALL:  # around zeroes alone the axis goes to 0.5
         figure.update_layout({f"{axis}axis": {"exponentformat": "e"}})
     elif size >= _LARGE and np.ptp(known) < size * 0.02:
         figure.update_layout({f"{axis}axis": {"exponentformat": "none", "separatethousands": True}})
