@@ -24,9 +24,11 @@ _COLUMNS: Final = {
         for name, told in (
             ("before", _QUARTERS.format("earlier")),
             ("after", _QUARTERS.format("later")),
-            ("change", "From before to after, in percentage points."),
         )
     },
+    "change": st.column_config.NumberColumn(
+        "change, points", format="%+.4g", help="From before to after, in percentage points."
+    ),
 }
 
 
@@ -54,7 +56,7 @@ def render(run: Run, by: str) -> None:
             "share over training": [share for share in one.shares if share == share],
             "before": one.before,
             "after": one.after,
-            "change": one.change,
+            "change": 100 * one.change,
         }
         for one in found.phrases
     ]

@@ -284,7 +284,10 @@ def test_what_a_run_says_more_and_less_is_told_and_can_be_chosen(open_app: OpenA
     app = open_app(BUNDLED, "words", run="grpo_reward_hack", step="100")
     assert_sound(app)
     assert "288 rollouts sampled of 12 steps" in texts(app)
-    assert {"check", "answer"} <= set(app.dataframe[0].value["phrase"])
+    phrases = app.dataframe[0].value.set_index("phrase")
+    assert {"check", "answer"} <= set(phrases.index)
+    points = 100 * (phrases["after"] - phrases["before"])
+    assert phrases["change"].tolist() == pytest.approx(points.tolist())
     assert app.multiselect(key="words").options[:2] == ["answer", "check"]
     app.toggle(key="regex").set_value(True).run()
     assert r"\bcheck\b" in app.multiselect(key="words").options
