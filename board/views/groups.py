@@ -26,6 +26,7 @@ from board.store.run_groups import RunGroups, StepFit, StepRollouts
 from board.views import _cached_looks, _group_answers, _keys, _page, _sidebar, _state
 from board.views._text import number, one_line, plain
 
+_CHOSEN: Final = "_group_chosen"
 _CURVES: Final = (
     (
         "zero",
@@ -197,8 +198,11 @@ def _choose_group(cells: Cells, rows: pd.DataFrame) -> str:
     offered = list(cells.names)
     first = next((n for n, w in zip(cells.names, cells.words, strict=True) if "/" in w), offered[0])
     words = dict(zip(cells.names, cells.words, strict=True))
+    # A step has groups of its own: what was chosen at the one before is no wrong link.
+    if _state.get("gid") == st.session_state.get(_CHOSEN) and _state.get("gid") not in offered:
+        _state.put(gid="")
     _state.ensure("gid", ["", *offered], "")
-    chosen = str(_state.ensure("gid", offered, first))
+    chosen = st.session_state[_CHOSEN] = str(_state.ensure("gid", offered, first))
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.selectbox(
             "Group",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from shown import OpenApp, assert_sound, cards, go_to, query, table, texts
+from shown import OpenApp, assert_sound, cards, go_to, notices, query, table, texts
 from streamlit.testing.v1 import AppTest
 from written_logs import age, write_lines
 
@@ -419,3 +419,5 @@ def test_a_choice_of_these_pages_survives_the_way_to_another(open_app: OpenApp) 
     go_to(app, "groups")
     assert query(app)["gid"] == "s97g2"
     assert app.selectbox(key="gid").value == "s97g2"
+    app.button(key="step_chevron_right").click().run()
+    assert (notices(app), "gid" in query(app)) == ([], False)

@@ -98,11 +98,11 @@ def test_the_browser_goes_back_over_the_links_to_pages_one_by_one(
     expect(page.get_by_text("8 of 8 rollouts at step 20")).to_be_visible()
     settled(page)
     expect(page.get_by_role("link", name="Compare runs", exact=True)).to_be_in_viewport(ratio=1)
-    for name in ("Log health", "Rollout"):
+    for name in ("Spike", "Rollout"):  # Spike fills in its metric
         page.get_by_role("link", name=name, exact=True).click()
         expect(page.get_by_test_id("stMain").locator("h3").first).to_be_visible()
         settled(page)
-    for where in ("health", "rollouts"):
+    for where in ("spike", "rollouts"):
         page.go_back()
         expect(page).to_have_url(re.compile(rf"/{where}\?.*step=20\b"))
         settled(page)
