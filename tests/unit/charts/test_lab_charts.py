@@ -50,7 +50,7 @@ def test_a_prompt_s_points_are_its_rollouts_and_missing_ones_are_counted() -> No
     line, points = figure.data
     assert (list(line.x), list(line.y)) == ([1], [0.5])
     assert list(points.customdata) == [0, 1]
-    assert "1 rollouts have no reward" in notes_of(figure)[0]
+    assert notes_of(figure)[0] == "Not drawn, without a reward: 1 of 3 rollouts."
 
 
 def test_an_environment_called_all_is_beside_the_mean_over_all() -> None:
