@@ -13,7 +13,7 @@ from shown import PAGES, OpenApp, assert_sound, elements
 from streamlit.testing.v1 import AppTest
 from written_logs import HOSTILE, hostile_run, hostile_texts
 
-from board.views._text import harmless_cell
+from board.views._text import harmless_cell, number
 
 # Elements that show their content as it is. Their titles and help are Markdown all the same.
 _CODE = ("html_content", "css_content", "js_content")
@@ -147,3 +147,7 @@ def test_no_cell_of_a_download_is_a_formula(sign: str) -> None:
     command = f"{sign}cmd|' /C calc'!A0"
     assert harmless_cell(command) == f"'{command}"
     assert [harmless_cell(cell) for cell in (-1.5, None, "a=b", "")] == [-1.5, None, "a=b", ""]
+
+
+def test_no_number_takes_more_than_a_line() -> None:
+    assert [number(x) for x in (1e308, -1e15, 1234567.0)] == ["1e+308", "-1e+15", "1,234,567"]
