@@ -184,7 +184,7 @@ def _left_out(run: Run) -> None:
     told = [f"{join.words}." for join in run.joins]
     if run.repeated:
         told.append(
-            f"{counted(run.repeated, 'row', 'repeats')} what the log holds already; each rollout is "
+            f"{counted(run.repeated, 'row', 'repeats')} rollouts that the log holds already; each is "
             "shown once."
         )
     if run.superseded:
