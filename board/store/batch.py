@@ -29,6 +29,7 @@ from board.store.followed import digest
 from board.store.manifest import NO_RANK, Segment, Tail, short_header
 from board.store.scan import PART_ROWS, index_shard
 from board.store.shard import Shard, ShardIndex
+from board.store.spare_memory import give_back
 from board.store.storage import Storage
 from board.store.tally import Tally
 
@@ -115,6 +116,7 @@ def index_batch(
                 _take(found, part)
             files.append(found)
     rest = pending.rest(few)
+    give_back()
     return BatchResult(tuple(pending.written), tuple(files), rest)
 
 

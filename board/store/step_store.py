@@ -22,10 +22,11 @@ from board.store.manifest import BrokenIndexError, Manifest
 from board.store.renewal import Renewal
 from board.store.shared_work import shared
 from board.store.shown import Shown
+from board.store.spare_memory import give_back
 from board.store.steps import QUANTILES, base_name, steps_table
 from board.store.storage import Storage
 
-_CHUNK_ROLLOUTS: Final = 30_000
+_CHUNK_ROLLOUTS: Final = 15_000
 """Rollouts whose numbers are in memory at once, if no step has more."""
 _COUNTS: Final = ("rollouts", "ranks", "groups")
 
@@ -49,6 +50,7 @@ def refreshed(
     chunks = list(_chunks({step: counts[step] for step in sorted(stale) if counts.get(step)}))
 
     def made_of(chunk: Sequence[int]) -> tuple[pd.DataFrame, dict[str, pa.Table]]:
+        give_back()
         rows = _rows_of(shown, chunk)
         return steps_table(rows, shown.metrics), _parts(shown, rows)
 

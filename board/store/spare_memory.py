@@ -1,0 +1,33 @@
+"""Memory that was used and is free again, of which the system hears only when it is told."""
+
+# pyright: reportUnknownMemberType=false, reportMissingTypeStubs=false
+# pyarrow ships without types.
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+
+_MUCH: Final = 165 << 20
+"""Bytes: what an index is made in is not to have 200 MB, and half a batch is read between two looks."""
+_STATM: Final = Path("/proc/self/statm")
+
+
+def give_back() -> None:
+    """Where this process has much memory, gives the system what Arrow keeps of it for its next tables:
+    of one batch, or of one step, after the other it else keeps ever more, a multiple of what it ever uses
+    at once. Not each time, for to get it anew takes longer.
+    """
+    if _resident() > _MUCH:
+        pa.default_memory_pool().release_unused()
+
+
+def _resident() -> int:
+    """Bytes of this process in memory; where the system does not say so, what counts as much."""
+    try:
+        return int(_STATM.read_bytes().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return _MUCH + 1
