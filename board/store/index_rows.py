@@ -164,6 +164,38 @@ class IndexRows:
             order = places if order is None else places[order]
         return Layout(tuple(names), starts, None if order is None else order.astype(np.int32))
 
+    def layout_of(self, step: int) -> Layout:
+        """Where the rollouts of one step stand, in their order; as `layout`, a segment after the other."""
+        names = self.segments((step, step))
+        rows = {segment.name: segment.rows for segment in self.manifest.all_segments}
+        starts = np.cumsum([0, *(rows[name] for name in names)])
+        wanted = ["step"] if self.stands_in_order else list(ORDER)
+        found = [
+            self._stand(self.storage.get(name, wanted), step, int(start))
+            for name, start in zip(names, starts[:-1], strict=True)
+        ]
+        places = np.concatenate([np.zeros(0, np.int32), *(of[0] for of in found)])
+        keys = [np.concatenate(columns) for columns in zip(*(of[1] for of in found), strict=True)]
+        del found
+        order = np.lexsort(keys[::-1]) if keys else slice(None)
+        return Layout(tuple(names), starts, places[order])
+
+    def _stand(
+        self, table: pa.Table, step: int, start: int
+    ) -> tuple[npt.NDArray[np.int32], list[IntArray]]:
+        """Where the rows of a step stand, the first one of the table at `start`, and what tells their
+        order; nothing where they stand in it.
+        """
+        if self.stands_in_order:
+            held = np.flatnonzero(table.column("step").to_numpy() == step)
+            return (held + start).astype(np.int32), []
+        held = np.flatnonzero(self.kept(table, (step, step)))
+        own = numbered(table.take(pa.array(held)), self.files, self.number_of)
+        lines = place_codes(own.column("line").to_numpy(), whole_numbers(own, segments.PART, 0))
+        ranks = whole_numbers(own, "rank", np.iinfo(np.int64).max)  # unknown ones come last
+        files = own.column("file").to_numpy().astype(np.int32)
+        return (held + start).astype(np.int32), [ranks, files, lines]
+
     def column(self, layout: Layout, names: Sequence[str]) -> pa.Table:
         """Stored columns of all rollouts in their order, `file` being the number in the run."""
         table = segments.joined(part_rows.read_all(self.storage, layout.names, names))

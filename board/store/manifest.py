@@ -239,7 +239,8 @@ class Manifest:
     the step table. stale: steps whose row in it is older than the segments, None: all of them.
     rules: restarts and attempts that the step table was made with. total: bytes of all files, as
     they were found; done: of them, those the index covers. parts: by kind, what was made of the steps
-    with the step table; every step is in one part of each kind.
+    with the step table; every step is in one part of each kind, or
+    alone in several that follow each other.
     """
 
     key: str

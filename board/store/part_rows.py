@@ -137,5 +137,7 @@ def rows_at(
 
 
 def _in_order(parts: Sequence[Part]) -> bool:
-    """Whether the parts one after the other are ordered by step; each of them is."""
-    return all(one.high < other.low for one, other in pairwise(parts))
+    """Whether the parts one after the other are ordered by step; each of them is. Those that share a
+    step hold its rows in their order.
+    """
+    return all(one.high <= other.low for one, other in pairwise(parts))

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
@@ -37,15 +38,18 @@ class Renewal:
         self._kept: dict[str, list[Part]] = {}
         self._pending: dict[str, list[pa.Table]] = {}
         for kind, parts in known.items():
-            self._kept[kind] = [part for part in parts if not self._is_touched(part)]
-            for part in parts:
-                if self._is_touched(part):
+            alone = Counter(part.low for part in parts if part.low == part.high)
+            touched = [self._is_touched(part, alone[part.low] > 1) for part in parts]
+            self._kept[kind] = [p for p, hit in zip(parts, touched, strict=True) if not hit]
+            for part, hit in zip(parts, touched, strict=True):
+                if hit:
                     self._take_over(kind, self._without_stale(part))
 
-    def _is_touched(self, part: Part) -> bool:
+    def _is_touched(self, part: Part, is_one_of_step: bool) -> bool:
+        """is_one_of_step: whether it is one of several parts of a single step, whose order is to stay."""
         after = int(np.searchsorted(self._stale, part.low))
         hit = after < len(self._stale) and self._stale[after] <= part.high
-        return bool(hit) or part.rows < _PART_ROWS
+        return bool(hit) or (part.rows < _PART_ROWS and not is_one_of_step)
 
     def _without_stale(self, part: Part) -> pa.Table:
         table = self._storage.get(part.name)
@@ -62,6 +66,20 @@ class Renewal:
         """Takes what was made of some of the steps."""
         for kind, table in made.items():
             self._add(kind, table)
+
+    def add_alone(self, made: Iterable[tuple[str, pa.Table]]) -> None:
+        """Takes what was made of one step in pieces, kind after kind: to parts of no other step, so that
+        they stay in their order whatever becomes of other steps.
+        """
+        self._write_pending()
+        for kind, table in made:
+            self._add(kind, table)
+        self._write_pending()
+
+    def _write_pending(self) -> None:
+        for kind, pending in self._pending.items():
+            self._write(kind, pending)
+        self._pending = {}
 
     def _add(self, kind: str, table: pa.Table) -> None:
         pending = self._pending.setdefault(kind, [])
@@ -83,8 +101,7 @@ class Renewal:
 
     def finish(self) -> dict[str, tuple[Part, ...]]:
         """All parts, those that stayed and those that were written."""
-        for kind, pending in self._pending.items():
-            self._write(kind, pending)
+        self._write_pending()
         return {kind: tuple(parts) for kind, parts in self._kept.items() if parts}
 
 

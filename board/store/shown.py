@@ -277,6 +277,11 @@ class Shown:
         return self.index.shows_all and not self._joins.sides
 
     @property
+    def is_joined(self) -> bool:
+        """Whether rollouts are made of the rows of several logs."""
+        return bool(self._joins.sides)
+
+    @property
     def knows_layout(self) -> bool:
         """Whether `layout` was asked for and is at hand, or being found."""
         return self._layout is not None or self._lock.locked()

@@ -5,7 +5,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -17,12 +20,23 @@ _STATM: Final = Path("/proc/self/statm")
 
 
 def give_back() -> None:
-    """Where this process has much memory, gives the system what Arrow keeps of it for its next tables:
-    of one batch, or of one step, after the other it else keeps ever more, a multiple of what it ever uses
-    at once. Not each time, for to get it anew takes longer.
+    """Where this process has much memory, gives the system what Arrow and the C library keep of it for
+    what comes next: of one batch, or of one step, after the other they else keep ever more, a multiple
+    of what is ever used at once. Not each time, for to get it anew takes longer.
     """
     if _resident() > _MUCH:
         pa.default_memory_pool().release_unused()
+        if (trim := _trim()) is not None:
+            trim(0)
+
+
+@cache
+def _trim() -> Callable[[int], int] | None:
+    """glibc's malloc_trim; None where there is another library."""
+    try:
+        return ctypes.CDLL(None).malloc_trim
+    except (AttributeError, OSError):
+        return None
 
 
 def _resident() -> int:

@@ -30,7 +30,7 @@ COUNTS: Final = "splits"
 STEPS: Final = "split_steps"
 """The kind of part that has the table of steps of each split, of mixed steps."""
 
-_MOST: Final = 16
+MOST: Final = 16
 """Splits of which something is kept in each piece of an index; of further ones rollouts are read."""
 
 IntArray = npt.NDArray[np.int64]
@@ -117,7 +117,7 @@ def kept_of(
 def _largest(splits: pd.Series[Any]) -> list[str]:
     codes, names = _coded(splits)
     counts = np.bincount(codes, minlength=len(names))
-    order = np.argsort(-counts, kind="stable")[:_MOST]
+    order = np.argsort(-counts, kind="stable")[:MOST]
     return [names[code] for code in order.tolist() if counts[code]]
 
 

@@ -98,7 +98,7 @@ def table_of(
 
 def judged_of(rows: pd.DataFrame, metrics: Sequence[str]) -> dict[str, FloatArray]:
     """[rows] the scores that may say what is right."""
-    return {name: numbers(rows, name) for name in metrics if _judges(name)}
+    return {name: numbers(rows, name) for name in metrics if judges(name)}
 
 
 def numbers(rows: pd.DataFrame, column: str) -> FloatArray:
@@ -109,7 +109,8 @@ def numbers(rows: pd.DataFrame, column: str) -> FloatArray:
     return values.to_numpy(np.float64, na_value=np.nan)
 
 
-def _judges(name: str) -> bool:
+def judges(name: str) -> bool:
+    """Whether a column is a score that may say what is right."""
     return name.startswith(REWARD_PART) and name.removeprefix(REWARD_PART).lower() in RIGHT_PARTS
 
 
@@ -156,7 +157,18 @@ def prompts_table(
     """Prompts of each step in the order in which they come first, with the numbers of their rollouts, and
     the places of the rollouts of mixed ones.
     """
-    codes, texts, keys = _told_apart(rows)
+    return prompts_of_codes(rows, steps, judged, *_told_apart(rows))
+
+
+def prompts_of_codes(
+    rows: pd.DataFrame,
+    steps: IntArray,
+    judged: Mapping[str, FloatArray],
+    codes: IntArray,
+    texts: pa.Array,
+    keys: IntArray,
+) -> tuple[pa.Table, IntArray]:
+    """As prompts_table. codes: [rows] of prompts, -1 for none; texts, keys: [codes] and [codes, 2]."""
     places = np.flatnonzero(codes >= 0)
     if len(places) < len(rows):
         rows, steps, codes = rows.iloc[places], steps[places], codes[places]
@@ -196,13 +208,16 @@ def _told_apart(rows: pd.DataFrame) -> tuple[IntArray, pa.Array, IntArray]:
     codes = np.full(len(unique), -1, np.int64)
     codes[known] = np.arange(len(known))
     texts = encoded.dictionary.take(pa.array(unique[known] // widest))
-    lengths: list[int] = (unique[known] % widest - 1).tolist()
+    return codes[both], texts, prompt_keys(texts, unique[known] % widest - 1)
+
+
+def prompt_keys(texts: pa.Array, lengths: IntArray) -> IntArray:
+    """[texts, 2] the keys of prompts, as _told_apart has them. lengths: [texts] in tokens, -1: none."""
     digests: list[bytes] = []
-    for length, text in zip(lengths, texts.to_pylist(), strict=True):
+    for length, text in zip(lengths.tolist(), texts.to_pylist(), strict=True):
         content = text.encode("utf-8", "surrogatepass")
         digests += (_digest(b"%d " % length + content), _digest(content))
-    keys = np.frombuffer(b"".join(digests), ">i8").astype(np.int64)
-    return codes[both], texts, keys.reshape(-1, 2)
+    return np.frombuffer(b"".join(digests), ">i8").astype(np.int64).reshape(-1, 2)
 
 
 def _digest(content: bytes) -> bytes:

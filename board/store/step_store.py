@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import Any, Final
 
 import numpy as np
@@ -17,7 +18,8 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from board.store import splits, step_parts
+from board.store import large_step, splits, step_parts
+from board.store.large_rows import LargeStep
 from board.store.manifest import BrokenIndexError, Manifest
 from board.store.renewal import Renewal
 from board.store.shared_work import shared
@@ -28,6 +30,8 @@ from board.store.storage import Storage
 
 _CHUNK_ROLLOUTS: Final = 15_000
 """Rollouts whose numbers are in memory at once, if no step has more."""
+_LARGE: Final = 60_000
+"""Rollouts of a step from which on it is summed up a piece after the other."""
 _COUNTS: Final = ("rollouts", "ranks", "groups")
 
 
@@ -47,16 +51,23 @@ def refreshed(
     for made in shown.joins_made:
         renewal.add(made)
     tables: list[pd.DataFrame] = []
-    chunks = list(_chunks({step: counts[step] for step in sorted(stale) if counts.get(step)}))
 
     def made_of(chunk: Sequence[int]) -> tuple[pd.DataFrame, dict[str, pa.Table]]:
         give_back()
         rows = _rows_of(shown, chunk)
         return steps_table(rows, shown.metrics), _parts(shown, rows)
 
-    for table, parts in shared(made_of, chunks) if alone else map(made_of, chunks):
-        tables.append(table)
-        renewal.add(parts)
+    def is_large(step: int) -> bool:
+        return counts[step] > _LARGE and not shown.is_joined
+
+    for large, steps in groupby((s for s in sorted(stale) if counts.get(s)), is_large):
+        if large:
+            tables += (_large(shown, step, renewal) for step in steps)
+            continue
+        chunks = list(_chunks({step: counts[step] for step in steps}))
+        for table, parts in shared(made_of, chunks) if alone else map(made_of, chunks):
+            tables.append(table)
+            renewal.add(parts)
     kept = load(storage, manifest)
     kept = kept[kept["step"].isin(counts) & ~kept["step"].isin(stale)]
     if len(kept):
@@ -65,6 +76,21 @@ def refreshed(
     return replace(
         manifest, steps=name, stale=frozenset(), rules=shown.rules, parts=renewal.finish()
     )
+
+
+def _large(shown: Shown, step: int, renewal: Renewal) -> pd.DataFrame:
+    """The table of a step that has very many rollouts; what else is kept of it goes to the renewal."""
+    tables: list[pd.DataFrame] = []
+
+    def others() -> Iterator[tuple[str, pa.Table]]:
+        for kind, table in large_step.kept_of(LargeStep(shown, step), shown.metrics):
+            if kind == large_step.STEPS:
+                tables.append(table.to_pandas())
+            else:
+                yield kind, table
+
+    renewal.add_alone(others())
+    return tables[0]
 
 
 def _rows(shown: Shown, counts: Mapping[int, int], cap: int) -> Iterator[pd.DataFrame]:

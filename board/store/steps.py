@@ -66,6 +66,12 @@ def steps_table(rollouts: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
+def statistics_of_step(name: str, values: FloatArray) -> dict[str, Any]:
+    """The columns of a metric in the steps_table of one step. values: [n], at least one."""
+    sizes = np.array([len(values)], np.int64)
+    return _statistics(base_name(name), values, _Layout(None, sizes, np.zeros(1, np.int64)))
+
+
 def _steps_of(step_of: IntArray) -> tuple[IntArray, IntArray]:
     """([S] steps, ascending; [n] the place of each row's among them)."""
     changes = np.diff(step_of, prepend=step_of[:1] - 1)
@@ -132,10 +138,13 @@ def _statistics(stem: str, values: FloatArray, layout: _Layout) -> dict[str, Any
     counts = np.add.reduceat(recorded, starts, dtype=np.int64)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         means = np.add.reduceat(np.where(recorded, ordered, 0.0), starts) / counts
-        apart = np.where(recorded, ordered - np.repeat(means, layout.sizes), 0.0)
-        spread = np.sqrt(
-            np.add.reduceat(apart**2, starts) / np.where(counts > 1, counts - 1, np.nan)
-        )
+        # In place: of a step of very many rollouts each further array counts.
+        apart = np.repeat(means, layout.sizes)
+        np.subtract(ordered, apart, out=apart)
+        apart[~recorded] = 0.0
+        np.square(apart, out=apart)
+        spread = np.sqrt(np.add.reduceat(apart, starts) / np.where(counts > 1, counts - 1, np.nan))
+        del apart
     found = {f"{stem}_mean": means, f"{stem}_std": spread, f"{stem}_n": counts}
     return found | _quantiles(stem, ordered, starts, counts)
 
@@ -172,17 +181,30 @@ def _groups(of_row: IntArray, codes: IntArray, rewards: FloatArray, steps: int) 
     of_step, code, values = of_row[order], codes[order], rewards[order]
     starts = np.flatnonzero(np.append(True, (np.diff(of_step) != 0) | (np.diff(code) != 0)))
     if not len(order):
-        none = np.full(steps, np.nan)
-        compared = np.zeros(steps, np.int64)
-        groups = none if steps else none.astype(int)
-        return {"groups": groups, "groups_compared": compared, "zero_std_group_fraction": none}
+        none = np.zeros(steps, np.int64)
+        return columns_of_groups(none, none, none)
     compared = np.add.reduceat(~np.isnan(values), starts, dtype=np.int64) >= 2
     equal = np.fmin.reduceat(values, starts) == np.fmax.reduceat(values, starts)
     step = of_step[starts]
     groups = np.bincount(step, minlength=steps)
-    held = groups if groups.all() else np.where(groups > 0, groups, np.nan)
     told = np.bincount(step[compared], minlength=steps)
     zero = np.bincount(step[compared & equal], minlength=steps)
+    return columns_of_groups(groups, told, zero)
+
+
+def columns_of_groups(groups: IntArray, told: IntArray, zero: IntArray) -> dict[str, Any]:
+    """The columns of groups in the steps_table. [S] each: groups, those of 2 scores or more, and those
+    of these whose rewards are equal.
+    """
+    held = groups if groups.all() else np.where(groups > 0, groups, np.nan)
     with np.errstate(invalid="ignore"):
         share = zero / np.where(told > 0, told, np.nan)
     return {"groups": held, "groups_compared": told, "zero_std_group_fraction": share}
+
+
+def group_counts(codes: IntArray, rewards: FloatArray) -> tuple[IntArray, IntArray, IntArray]:
+    """As columns_of_groups takes them, of one step's rollouts. codes: [n] of groups, -1 for none."""
+    found = _groups(np.zeros(len(codes), np.int64), codes, rewards, 1)
+    groups, told = (np.nan_to_num(found[name]).astype(np.int64) for name in ("groups", "groups_compared"))
+    zero = np.nan_to_num(found["zero_std_group_fraction"]) * told
+    return groups, told, zero.round().astype(np.int64)

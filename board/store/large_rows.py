@@ -1,0 +1,256 @@
+"""The rollouts of a step that has very many of them: columns are read when they are looked at, and a
+bounded number of rows at a time, so that what a step takes is a few numbers a rollout.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false, reportAttributeAccessIssue=false
+# pyarrow ships without types, and makes its compute functions when it is imported.
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from board.core.records import FloatArray
+from board.store import splits, step_parts
+from board.store.shown import Shown
+from board.store.spare_memory import give_back
+from board.store.stored_rows import StoredRows
+
+_PIECE: Final = 16_384
+"""Rows that are read at once."""
+_SORTED: Final = 65_536
+"""Keys that are sorted at once."""
+NO_KEY: Final = np.uint64(0)
+"""Of what has no value."""
+FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
+"""An odd number by which keys that are put together are told apart."""
+
+Places = npt.NDArray[np.int32]
+Keys = npt.NDArray[np.uint64]
+
+
+class LargeStep:
+    """All rollouts of one step, in their order. Of logs that are not joined."""
+
+    def __init__(self, shown: Shown, step: int) -> None:
+        self.step = step
+        self.names = frozenset(column.name for column in shown.columns)
+        self._shown = shown
+        self._layout = shown.index.layout_of(step)
+        self.rollouts = len(self._layout.order)
+
+    def frame(self, places: Places, columns: Sequence[str]) -> pd.DataFrame:
+        """As Shown.frame, of the rollouts at these places, [n] ascending, with step, index and columns."""
+        wanted = self._shown.stored_names(columns, ("step",))
+        table = self._shown.index.at(self._layout, places.astype(np.int64), wanted)
+        rows = StoredRows(self._shown.columns, table, places)
+        return rows.frame({*columns, "step", "index"})
+
+    def pieces(self, places: Places, columns: Sequence[str]) -> Iterator[tuple[slice, pd.DataFrame]]:
+        """The frames of places, a bounded number at a time, and which of the places they are of."""
+        for first in range(0, len(places), _PIECE):
+            give_back()
+            at = slice(first, min(first + _PIECE, len(places)))
+            yield at, self.frame(places[at], columns)
+
+    def numbers(self, places: Places, name: str) -> FloatArray:
+        """[n] a column as step_parts.numbers has it."""
+        found = np.empty(len(places), np.float64)
+        for at, rows in self.pieces(places, (name,)):
+            found[at] = step_parts.numbers(rows, name)
+        return found
+
+    def keys(self, places: Places, columns: Sequence[str], told: Callable[..., Keys]) -> Keys:
+        """[n] what is told of the frame of each piece."""
+        found = np.empty(len(places), np.uint64)
+        for at, rows in self.pieces(places, columns):
+            found[at] = told(rows)
+        return found
+
+    def _every(self) -> Places:
+        return np.arange(self.rollouts, dtype=np.int32)
+
+    def _codes(self, name: str) -> tuple[Places, pa.Array]:
+        """[rollouts] places among the texts of a column, which are in their order; -1 for none."""
+        keys = self.keys(self._every(), (name,), lambda rows: hashed(rows[name]))
+        first = first_with(keys)
+        of, firsts = numbered(first, keys != NO_KEY)
+        pieces = [
+            pa.array(rows[name].astype(object), pa.string())
+            for _, rows in self.pieces(firsts, (name,))
+        ]
+        texts = pa.concat_arrays(pieces) if pieces else pa.array([], pa.string())
+        order = pc.sort_indices(texts)
+        ranks = np.empty(len(texts) + 1, np.int32)
+        ranks[order.to_numpy()] = np.arange(len(texts), dtype=np.int32)
+        ranks[-1] = -1
+        return ranks[of], texts.take(order)
+
+    @cached_property
+    def groups(self) -> Places:
+        """[rollouts] as group_ids.group_codes has them."""
+        if "group_id" not in self.names:
+            return np.full(self.rollouts, -1, np.int32)
+        codes = self._codes("group_id")[0]
+        if "split" not in self.names:
+            return codes
+        of_split, texts = self._split_codes
+        names = texts.to_pylist()
+        among = {name: place for place, name in enumerate(sorted({*names, splits.TRAIN}))}
+        of_split = np.array([*map(among.get, names), among[splits.TRAIN]], np.int32)[of_split]
+        return np.where(codes < 0, np.int32(-1), codes * np.int32(len(among)) + of_split)
+
+    @cached_property
+    def _split_codes(self) -> tuple[Places, pa.Array]:
+        return self._codes("split")
+
+    @cached_property
+    def splits(self) -> tuple[Places, list[str]]:
+        """[rollouts] places in the names of the splits, and these, as store.splits has them."""
+        codes, texts = self._split_codes
+        found = [name or splits.TRAIN for name in texts.to_pylist()]
+        unique = [*dict.fromkeys((splits.TRAIN, *found))]
+        places = np.array([*(unique.index(name) for name in found), 0], np.int32)
+        return places[codes], unique
+
+    @cached_property
+    def envs(self) -> tuple[Places, list[str]]:
+        """[rollouts] places in the names of the environments, -1 for none, and these."""
+        codes, texts = self._codes("env")
+        return codes, texts.to_pylist()
+
+    @cached_property
+    def prompts(self) -> Places:
+        """[rollouts] a number for each prompt, -1 for none."""
+        if "prompt" not in self.names:
+            return np.full(self.rollouts, -1, np.int32)
+
+        def told(rows: pd.DataFrame) -> Keys:
+            keys = hashed(rows["prompt"])
+            tokens = np.nan_to_num(step_parts.numbers(rows, "prompt_tokens"), nan=-1.0)
+            both = keys + tokens.astype(np.int64).view(np.uint64) * FACTOR
+            return np.where(keys == NO_KEY, NO_KEY, np.maximum(both, 1))
+
+        keys = self.keys(self._every(), ("prompt", "prompt_tokens"), told)
+        return numbered(first_with(keys), keys != NO_KEY)[0]
+
+
+@dataclass(frozen=True, slots=True)
+class LargeRows:
+    """Some rollouts of a large step. places: [n] of them in it, ascending."""
+
+    of: LargeStep
+    places: Places
+
+    @classmethod
+    def all_of(cls, step: LargeStep) -> LargeRows:
+        """All rollouts of the step."""
+        return cls(step, np.arange(step.rollouts, dtype=np.int32))
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def only(self, which: npt.NDArray[Any]) -> LargeRows:
+        """Those at some places among these, [m] ascending, or [n] whether."""
+        return LargeRows(self.of, self.places[which])
+
+    def numbers(self, name: str) -> FloatArray:
+        """[n] a column as step_parts.numbers has it."""
+        return self.of.numbers(self.places, name)
+
+    def frame(self, which: npt.NDArray[Any], columns: Sequence[str]) -> pd.DataFrame:
+        """As Shown.frame, of those at some places among these."""
+        return self.of.frame(self.places[which], columns)
+
+    @property
+    def groups(self) -> Places:
+        """[n] as group_ids.group_codes has them."""
+        return self.of.groups[self.places]
+
+    @property
+    def envs(self) -> Places:
+        """[n] places in the names of the step's environments, -1 for none."""
+        if "env" not in self.of.names:
+            return np.full(len(self), -1, np.int32)
+        return self.of.envs[0][self.places]
+
+    def prompts(self, order: Places | None = None) -> Places:
+        """[n] a number for each prompt, in the order in which they come first; -1 for none. order: [n]
+        in which these rollouts are looked at.
+        """
+        codes = self.of.prompts[self.places if order is None else self.places[order]]
+        known = codes >= 0
+        found = np.full(len(codes), -1, np.int32)
+        found[known] = pd.factorize(codes[known])[0]
+        if order is None:
+            return found
+        back = np.empty(len(codes), np.int32)
+        back[order] = found
+        return back
+
+
+def hashed(texts: pd.Series[Any]) -> Keys:
+    """[rows] a number for each text, equal for equal ones, NO_KEY for none."""
+    known = texts.notna().to_numpy()
+    found = np.zeros(len(texts), np.uint64)
+    held = texts[known].astype(object).to_numpy()
+    found[known] = np.maximum(pd.util.hash_array(held, categorize=len(held) > 0), 1)
+    return found
+
+
+def first_with(keys: Keys) -> Places:
+    """[n] the place of the first one that has the same key."""
+    first = np.empty(len(keys), np.int32)
+    parts = np.uint64(max(len(keys) // _SORTED, 1))
+    parts = np.minimum(parts, np.uint64(256))
+    which = (keys % parts).astype(np.uint8)
+    for part in range(int(parts)):
+        places = np.flatnonzero(which == part).astype(np.int32)
+        order = np.argsort(keys[places], kind="stable")
+        places = places[order]
+        ordered = keys[places]
+        starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)])
+        first[places] = np.repeat(places[starts], np.diff(np.append(starts, len(places))))
+    return first
+
+
+def numbered(first: Places, known: npt.NDArray[np.bool_]) -> tuple[Places, Places]:
+    """([n] a number for each different one in the order in which they come, -1 for what is not known;
+    the place of the first of each number). first: as of first_with.
+    """
+    is_first = (first == np.arange(len(first), dtype=np.int32)) & known
+    numbers = np.cumsum(is_first, dtype=np.int32) - np.int32(1)
+    return np.where(known, numbers[first], np.int32(-1)), np.flatnonzero(is_first).astype(np.int32)
+
+
+def sets_of(codes: Places) -> Iterator[tuple[npt.NDArray[np.int64], bool]]:
+    """Rows that have a code, a bounded number at a time unless a set has more: whole sets of equal codes,
+    in the order of these, and the rows of each piece in theirs; before them those without a code (below
+    0). Each with whether it has codes.
+    """
+    none = np.flatnonzero(codes < 0)
+    for first in range(0, len(none), _PIECE):
+        yield none[first : first + _PIECE], False
+    del none
+    order = np.argsort(codes, kind="stable").astype(np.int32)
+    order = order[int((codes < 0).sum()) :]
+    ordered = codes[order]
+    ends = np.append(np.flatnonzero(ordered[1:] != ordered[:-1]) + 1, len(ordered))
+    del ordered
+    first = 0
+    while first < len(order):
+        place = int(np.searchsorted(ends, first + _PIECE, side="right")) - 1
+        end = int(ends[place]) if place >= 0 and ends[place] > first else None
+        end = int(ends[np.searchsorted(ends, first, side="right")]) if end is None else end
+        yield np.sort(order[first:end]).astype(np.int64), True
+        first = end
+
