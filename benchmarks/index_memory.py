@@ -48,8 +48,9 @@ def verifiers(number: int, group: int | None = None) -> str:
     """A line of verifiers' results."""
     group = number // _GROUP if group is None else group
     return (
-        f'{{"example_id": {group}, "prompt": [{{"role": "user", "content": "Question {group}: {_TEXT}"}}], '
-        f'"completion": [{{"role": "assistant", "content": "{number} {_TEXT}"}}], "answer": "{group % 97}", '
+        f'{{"example_id": {group}, "answer": "{group % 97}", '
+        f'"prompt": [{{"role": "user", "content": "Question {group}: {_TEXT}"}}], '
+        f'"completion": [{{"role": "assistant", "content": "{number} {_TEXT}"}}], '
         f'"reward": {number % 11 / 10}, "is_completed": true, "stop_condition": "no_tools_called", '
         f'"metrics": {{"correct": {number % 2}.0, "num_turns": {number % 3}.0}}, '
         f'"token_usage": {{"input_tokens": 300.0, "output_tokens": {number % 501}.0}}}}\n'
@@ -133,7 +134,9 @@ def measured(folder: Path, shape: str, rollouts: int) -> str:
     code = "import sys; from board.cli import main; sys.exit(main())"
     found, took = peaks([sys.executable, "-c", code, "index", str(run)])
     told = ", ".join(f"{peak:.0f}" for peak in found)
-    return f"| {shape} | {rollouts:,} | {size / 1e6:,.0f} | {max(found):.0f} | {told} | {took:.1f} |"
+    return (
+        f"| {shape} | {rollouts:,} | {size / 1e6:,.0f} | {max(found):.0f} | {told} | {took:.1f} |"
+    )
 
 
 def main() -> None:
@@ -141,7 +144,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--shape", choices=_SHAPES, action="append")
     parser.add_argument("--rollouts", type=int, action="append")
-    parser.add_argument("--folder", type=Path, help="where logs stay, and need not be written again")
+    parser.add_argument(
+        "--folder", type=Path, help="where logs stay, and need not be written again"
+    )
     args = parser.parse_args()
     print(f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}\n")
     heads = ("log", "rollouts", "MB", "peak MB of a process", "of each", "wall s")

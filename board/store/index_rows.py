@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,7 +25,7 @@ from board.store.segment_order import stand_in_order
 from board.store.segments import whole_numbers
 from board.store.storage import Storage
 from board.store.superseded import Superseded
-from board.store.table_files import StepRange
+from board.store.table_files import StepRange, rows_taken
 from board.store.tally import IntArray
 
 ORDER: Final = ("step", "rank", "file", "line", segments.PART)
@@ -165,7 +165,7 @@ class IndexRows:
         return Layout(tuple(names), starts, None if order is None else order.astype(np.int32))
 
     def layout_of(self, step: int) -> Layout:
-        """Where the rollouts of one step stand, in their order; as `layout`, a segment after the other."""
+        """Where the rollouts of one step stand, in their order: found a segment after the other."""
         names = self.segments((step, step))
         rows = {segment.name: segment.rows for segment in self.manifest.all_segments}
         starts = np.cumsum([0, *(rows[name] for name in names)])
@@ -175,9 +175,12 @@ class IndexRows:
             for name, start in zip(names, starts[:-1], strict=True)
         ]
         places = np.concatenate([np.zeros(0, np.int32), *(of[0] for of in found)])
-        keys = [np.concatenate(columns) for columns in zip(*(of[1] for of in found), strict=True)]
+        keys = [_telling(pieces) for pieces in zip(*(of[1] for of in found), strict=True)]
+        keys = [key for key in keys if key is not None]
         del found
-        order = np.lexsort(keys[::-1]) if keys else slice(None)
+        if not keys:
+            return Layout(tuple(names), starts, places)
+        order = np.argsort(keys[0], kind="stable") if len(keys) == 1 else np.lexsort(keys[::-1])
         return Layout(tuple(names), starts, places[order])
 
     def _stand(
@@ -194,7 +197,7 @@ class IndexRows:
         lines = place_codes(own.column("line").to_numpy(), whole_numbers(own, segments.PART, 0))
         ranks = whole_numbers(own, "rank", np.iinfo(np.int64).max)  # unknown ones come last
         files = own.column("file").to_numpy().astype(np.int32)
-        return (held + start).astype(np.int32), [ranks, files, lines]
+        return (held + start).astype(np.int32), [_brief(ranks), _brief(files), lines]
 
     def column(self, layout: Layout, names: Sequence[str]) -> pa.Table:
         """Stored columns of all rollouts in their order, `file` being the number in the run."""
@@ -205,9 +208,27 @@ class IndexRows:
             return table
         return table.combine_chunks().take(pa.array(layout.order))
 
-    def at(self, layout: Layout, places: IntArray, names: Sequence[str]) -> pa.Table:
+    def tables_of(
+        self, layout: Layout, stand: npt.NDArray[np.int32], names: Sequence[str]
+    ) -> Iterator[tuple[npt.NDArray[np.int32], pa.Table]]:
+        """The places of rollouts and stored columns of them, a segment after the other, as they stand.
+
+        stand: [rollouts] their places in the order in which they stand.
+        """
+        ordered = stand if layout.order is None else layout.order[stand]
+        cuts = np.searchsorted(ordered, layout.starts)
+        for number, name in enumerate(layout.names):
+            first, end = cuts[number], cuts[number + 1]
+            if first < end:
+                table = self.storage.get(name, names)
+                own = (ordered[first:end] - layout.starts[number]).astype(np.int64)
+                yield stand[first:end], rows_taken(name, table, own)
+
+    def at(
+        self, layout: Layout, places: IntArray, names: Sequence[str], at_once: int = _AT_ONCE
+    ) -> pa.Table:
         """Stored columns of the rollouts at these places, [n], in their order, `file` among them;
-        segments without one of them are not read.
+        segments without one of them are not read. at_once: threads that read.
         """
         stand = layout.stored(places)
         order = np.argsort(stand, kind="stable")
@@ -219,10 +240,30 @@ class IndexRows:
             own = stand[cuts[number] : cuts[number + 1]] - layout.starts[number]
             return self.storage.take(layout.names[number], [*names], own)
 
-        with ThreadPoolExecutor(_AT_ONCE) as threads:
-            table = segments.joined(threads.map(taken, held))
+        if at_once == 1:
+            table = segments.joined(map(taken, held))
+        else:
+            with ThreadPoolExecutor(at_once) as threads:
+                table = segments.joined(threads.map(taken, held))
         back = np.empty(len(order), np.int64)
         back[order] = np.arange(len(order))
         if "file" in names:
             table = numbered(table, self.files, self.number_of)
         return table.combine_chunks().take(pa.array(back))
+
+
+def _telling(pieces: Sequence[IntArray]) -> IntArray | None:
+    """The values of all pieces; None where all are equal."""
+    told = {int(piece[0]) for piece in pieces if len(piece)}
+    return np.concatenate(pieces) if len(told) > 1 or any(map(_differ, pieces)) else None
+
+
+def _differ(values: IntArray) -> bool:
+    return len(values) > 0 and bool((values[1:] != values[0]).any())
+
+
+def _brief(values: IntArray) -> IntArray:
+    """The values, which take no memory where all are equal."""
+    return (
+        values if _differ(values) or not len(values) else np.broadcast_to(values[:1], len(values))
+    )

@@ -27,6 +27,8 @@ from board.store.stored_rows import StoredRows
 
 _PIECE: Final = 16_384
 """Rows that are read at once."""
+_LITTLE: Final = 140 << 20
+"""Bytes of memory from which on what is free is given back: hardly more than what is imported takes."""
 _SORTED: Final = 65_536
 """Keys that are sorted at once."""
 NO_KEY: Final = np.uint64(0)
@@ -46,49 +48,64 @@ class LargeStep:
         self.names = frozenset(column.name for column in shown.columns)
         self._shown = shown
         self._layout = shown.index.layout_of(step)
-        self.rollouts = len(self._layout.order)
+        order = self._layout.order
+        self._stand = np.zeros(0, np.int32) if order is None else np.argsort(order).astype(np.int32)
+        self.rollouts = len(self._stand)
+        give_back(_LITTLE)
 
     def frame(self, places: Places, columns: Sequence[str]) -> pd.DataFrame:
-        """As Shown.frame, of the rollouts at these places, [n] ascending, with step, index and columns."""
+        """As Shown.frame, of the rollouts at these places, [n], with step, index and these columns."""
         wanted = self._shown.stored_names(columns, ("step",))
-        table = self._shown.index.at(self._layout, places.astype(np.int64), wanted)
+        stand = places.astype(np.int64)
+        give_back(_LITTLE)
+        table = self._shown.index.at(self._layout, stand, wanted, at_once=1)
+        return self._frame_of(table, places, columns)
+
+    def _frame_of(self, table: pa.Table, places: Places, columns: Sequence[str]) -> pd.DataFrame:
         rows = StoredRows(self._shown.columns, table, places)
         return rows.frame({*columns, "step", "index"})
 
-    def pieces(self, places: Places, columns: Sequence[str]) -> Iterator[tuple[slice, pd.DataFrame]]:
-        """The frames of places, a bounded number at a time, and which of the places they are of."""
-        for first in range(0, len(places), _PIECE):
-            give_back()
-            at = slice(first, min(first + _PIECE, len(places)))
-            yield at, self.frame(places[at], columns)
+    def frames(self, columns: Sequence[str]) -> Iterator[tuple[Places, pd.DataFrame]]:
+        """The places of all rollouts and their frames, as they are stored: each segment is read once."""
+        give_back(_LITTLE)
+        wanted = self._shown.stored_names(columns, ("step",))
+        for places, table in self._shown.index.tables_of(self._layout, self._stand, wanted):
+            yield places, self._frame_of(table, places, columns)
+            give_back(_LITTLE)
 
-    def numbers(self, places: Places, name: str) -> FloatArray:
-        """[n] a column as step_parts.numbers has it."""
-        found = np.empty(len(places), np.float64)
-        for at, rows in self.pieces(places, (name,)):
-            found[at] = step_parts.numbers(rows, name)
+    def numbers(self, name: str) -> FloatArray:
+        """[rollouts] a column as step_parts.numbers has it."""
+        found = np.empty(self.rollouts, np.float64)
+        for places, rows in self.frames((name,)):
+            found[places] = step_parts.numbers(rows, name)
         return found
 
-    def keys(self, places: Places, columns: Sequence[str], told: Callable[..., Keys]) -> Keys:
-        """[n] what is told of the frame of each piece."""
-        found = np.empty(len(places), np.uint64)
-        for at, rows in self.pieces(places, columns):
-            found[at] = told(rows)
+    def keys(self, columns: Sequence[str], told: Callable[[pd.DataFrame], Keys]) -> Keys:
+        """[rollouts] what is told of them, of a frame of these columns."""
+        found = np.empty(self.rollouts, np.uint64)
+        for places, rows in self.frames(columns):
+            found[places] = told(rows)
         return found
 
-    def _every(self) -> Places:
-        return np.arange(self.rollouts, dtype=np.int32)
+    def texts(self, name: str, places: Places) -> pa.Array:
+        """[n] a column of texts, which it has at these places."""
+        pieces = [
+            pa.array(
+                self.frame(places[at : at + _PIECE], (name,))[name].astype(object), pa.string()
+            )
+            for at in range(0, len(places), _PIECE)
+        ]
+        return pa.concat_arrays(pieces) if pieces else pa.array([], pa.string())
 
     def _codes(self, name: str) -> tuple[Places, pa.Array]:
         """[rollouts] places among the texts of a column, which are in their order; -1 for none."""
-        keys = self.keys(self._every(), (name,), lambda rows: hashed(rows[name]))
+        keys = self.keys((name,), lambda rows: hashed(rows[name]))
+        known = keys != NO_KEY
         first = first_with(keys)
-        of, firsts = numbered(first, keys != NO_KEY)
-        pieces = [
-            pa.array(rows[name].astype(object), pa.string())
-            for _, rows in self.pieces(firsts, (name,))
-        ]
-        texts = pa.concat_arrays(pieces) if pieces else pa.array([], pa.string())
+        del keys
+        of, firsts = numbered(first, known)
+        del first, known
+        texts = self.texts(name, firsts)
         order = pc.sort_indices(texts)
         ranks = np.empty(len(texts) + 1, np.int32)
         ranks[order.to_numpy()] = np.arange(len(texts), dtype=np.int32)
@@ -140,13 +157,16 @@ class LargeStep:
             both = keys + tokens.astype(np.int64).view(np.uint64) * FACTOR
             return np.where(keys == NO_KEY, NO_KEY, np.maximum(both, 1))
 
-        keys = self.keys(self._every(), ("prompt", "prompt_tokens"), told)
-        return numbered(first_with(keys), keys != NO_KEY)[0]
+        keys = self.keys(("prompt", "prompt_tokens"), told)
+        known = keys != NO_KEY
+        first = first_with(keys)
+        del keys
+        return numbered(first, known)[0]
 
 
 @dataclass(frozen=True, slots=True)
 class LargeRows:
-    """Some rollouts of a large step. places: [n] of them in it, ascending."""
+    """Some rollouts of a large step. places: [n] of them in it."""
 
     of: LargeStep
     places: Places
@@ -160,12 +180,13 @@ class LargeRows:
         return len(self.places)
 
     def only(self, which: npt.NDArray[Any]) -> LargeRows:
-        """Those at some places among these, [m] ascending, or [n] whether."""
+        """Those at some places among these, [m], or [n] whether."""
         return LargeRows(self.of, self.places[which])
 
     def numbers(self, name: str) -> FloatArray:
         """[n] a column as step_parts.numbers has it."""
-        return self.of.numbers(self.places, name)
+        found = self.of.numbers(name)
+        return found if len(self) == self.of.rollouts else found[self.places]
 
     def frame(self, which: npt.NDArray[Any], columns: Sequence[str]) -> pd.DataFrame:
         """As Shown.frame, of those at some places among these."""
@@ -200,20 +221,26 @@ class LargeRows:
 
 def hashed(texts: pd.Series[Any]) -> Keys:
     """[rows] a number for each text, equal for equal ones, NO_KEY for none."""
-    known = texts.notna().to_numpy()
-    found = np.zeros(len(texts), np.uint64)
-    held = texts[known].astype(object).to_numpy()
-    found[known] = np.maximum(pd.util.hash_array(held, categorize=len(held) > 0), 1)
-    return found
+    if isinstance(texts.dtype, pd.CategoricalDtype):
+        codes, held = texts.cat.codes.to_numpy(), texts.cat.categories.astype(object).to_numpy()
+    else:  # each different text is looked at once
+        encoded = pc.dictionary_encode(pa.array(texts))
+        if isinstance(encoded, pa.ChunkedArray):
+            encoded = encoded.combine_chunks()
+        codes = encoded.indices.fill_null(-1).to_numpy()
+        held = encoded.dictionary.to_numpy(zero_copy_only=False)
+    keys = np.append(np.maximum(pd.util.hash_array(held, categorize=False), 1), NO_KEY)
+    return keys[codes]
 
 
 def first_with(keys: Keys) -> Places:
     """[n] the place of the first one that has the same key."""
     first = np.empty(len(keys), np.int32)
-    parts = np.uint64(max(len(keys) // _SORTED, 1))
-    parts = np.minimum(parts, np.uint64(256))
-    which = (keys % parts).astype(np.uint8)
-    for part in range(int(parts)):
+    parts = min(1 << (len(keys) // _SORTED).bit_length(), 256)
+    which = keys.view(np.uint8)[::8] & np.uint8(
+        parts - 1
+    )  # one byte of a key is as good as another
+    for part in range(parts):
         places = np.flatnonzero(which == part).astype(np.int32)
         order = np.argsort(keys[places], kind="stable")
         places = places[order]
@@ -229,17 +256,20 @@ def numbered(first: Places, known: npt.NDArray[np.bool_]) -> tuple[Places, Place
     """
     is_first = (first == np.arange(len(first), dtype=np.int32)) & known
     numbers = np.cumsum(is_first, dtype=np.int32) - np.int32(1)
-    return np.where(known, numbers[first], np.int32(-1)), np.flatnonzero(is_first).astype(np.int32)
+    found = numbers[first]
+    found[~known] = -1
+    return found, np.flatnonzero(is_first).astype(np.int32)
 
 
-def sets_of(codes: Places) -> Iterator[tuple[npt.NDArray[np.int64], bool]]:
+def sets_of(codes: Places, most: int | None = None) -> Iterator[tuple[npt.NDArray[np.int64], bool]]:
     """Rows that have a code, a bounded number at a time unless a set has more: whole sets of equal codes,
     in the order of these, and the rows of each piece in theirs; before them those without a code (below
     0). Each with whether it has codes.
     """
+    most = most or _PIECE
     none = np.flatnonzero(codes < 0)
-    for first in range(0, len(none), _PIECE):
-        yield none[first : first + _PIECE], False
+    for first in range(0, len(none), most):
+        yield none[first : first + most], False
     del none
     order = np.argsort(codes, kind="stable").astype(np.int32)
     order = order[int((codes < 0).sum()) :]
@@ -248,9 +278,8 @@ def sets_of(codes: Places) -> Iterator[tuple[npt.NDArray[np.int64], bool]]:
     del ordered
     first = 0
     while first < len(order):
-        place = int(np.searchsorted(ends, first + _PIECE, side="right")) - 1
+        place = int(np.searchsorted(ends, first + most, side="right")) - 1
         end = int(ends[place]) if place >= 0 and ends[place] > first else None
         end = int(ends[np.searchsorted(ends, first, side="right")]) if end is None else end
         yield np.sort(order[first:end]).astype(np.int64), True
         first = end
-

@@ -10,7 +10,7 @@ Rows, their order and their values are the same, but for the last digits of sums
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -22,14 +22,21 @@ import pyarrow as pa
 from board.core.records import FloatArray
 from board.store import env_parts, splits, step_parts
 from board.store.large_rows import LargeRows, LargeStep, sets_of
-from board.store.large_sums import copies_of, merged_checks, merged_sums, reward_spread, with_empty_lists
-from board.store.spare_memory import give_back
+from board.store.large_sums import (
+    copies_of,
+    merged_checks,
+    merged_sums,
+    reward_spread,
+    with_empty_lists,
+)
 from board.store.steps import columns_of_groups, group_counts, statistics_of_step
 
 STEPS: Final = "steps"
 """The kind of the step's row in the table of steps."""
 
 _NO_COPIES: Final = pd.DataFrame({"step": np.zeros(0, np.int64)})
+_PROMPTS: Final = 8192
+"""Rollouts of prompts that are read at once: fewer, for each may have a prompt of its own."""
 _ENVS: Final = 64
 """As of env_parts: of further environments rollouts are read."""
 
@@ -86,6 +93,38 @@ class _Judged:
     mixed: list[IntArray] = field(default_factory=list[IntArray])
 
 
+class _EnvSums:
+    """The envs of step_parts.parts_of, metric after metric."""
+
+    def __init__(self, rows: LargeRows) -> None:
+        codes = rows.envs
+        order = np.argsort(codes, kind="stable").astype(np.int32)
+        ordered = codes[order]
+        self._starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+        self._order = order if len(self._starts) > 1 else None
+        names = rows.of.envs[1] if "env" in rows.of.names else []
+        held = [names[code] if code >= 0 else None for code in ordered[self._starts].tolist()]
+        self._columns: dict[str, Any] = {
+            "step": np.full(len(held), rows.of.step),
+            "env": pa.array(held, pa.string()),
+            "rollouts": np.diff(np.append(self._starts, len(order))),
+        }
+
+    def take(self, name: str, values: FloatArray) -> None:
+        """Takes a metric of all these rollouts, and changes it."""
+        ordered = values if self._order is None else values[self._order]
+        finite = np.isfinite(ordered)
+        if finite.any():
+            known = np.add.reduceat(finite, self._starts, dtype=np.int64)
+            ordered[~finite] = 0.0
+            sums = np.add.reduceat(ordered, self._starts)
+            self._columns |= {f"{name}:known": known, f"{name}:sum": sums}
+
+    def table(self) -> pa.Table:
+        """What was taken."""
+        return pa.table(self._columns)
+
+
 @dataclass(frozen=True)
 class _Some:
     """Some rollouts of a step: all, or those of a split or an environment. spread: see checks_table."""
@@ -103,10 +142,10 @@ class _Some:
             yield "groups", table
         for table in self.prompts(self.rows.prompts(), mixed):
             yield "prompts", table
-        yield "envs", self._envs()
+        envs = _EnvSums(self.rows)
+        yield STEPS, self._steps([slice(None)], [self.rows], [judged], envs.take)
+        yield "envs", envs.table()
         yield "checks", merged_checks(judged.checks, self.copies)
-        every = [slice(None)]
-        yield STEPS, self._steps(every, [self.rows], [judged])
         if "env" in self.rows.of.names:
             yield from self._of_envs(spread)
             yield from self._of_mixed("groups", judged.mixed)
@@ -121,7 +160,6 @@ class _Some:
         codes, none = self.rows.groups, list[pa.Table]()
         names = [*dict.fromkeys((*step_parts.CHECKED, *self._judging, "env"))]
         for which, has_codes in sets_of(codes):
-            give_back()
             if has_codes and none:
                 yield self._without_group(none, codes, found)
                 none = []
@@ -157,15 +195,12 @@ class _Some:
         place = table.column_names.index("env")
         return table.set_column(place, "env", pa.array([name], pa.string()))
 
-    def prompts(
-        self, codes: npt.NDArray[np.int32], mixed: list[IntArray]
-    ) -> Iterator[pa.Table]:
+    def prompts(self, codes: npt.NDArray[np.int32], mixed: list[IntArray]) -> Iterator[pa.Table]:
         """The prompts in the order of their codes; to mixed: places of those of several environments."""
         names = ("reward", "env", *step_parts.LENGTHS, *self._judging)
-        for which, has_codes in sets_of(codes):
+        for which, has_codes in sets_of(codes, _PROMPTS):
             if not has_codes:
                 continue
-            give_back()
             _, first, own = np.unique(codes[which], return_index=True, return_inverse=True)
             texts, keys = self._texts(which[first])
             rows = self.rows.frame(which, names)
@@ -182,43 +217,29 @@ class _Some:
         return texts, step_parts.prompt_keys(texts, tokens.astype(np.int64))
 
     def _steps(
-        self, which: Sequence[Any], some: Sequence[LargeRows], judged: Sequence[_Judged]
+        self,
+        which: Sequence[Any],
+        some: Sequence[LargeRows],
+        judged: Sequence[_Judged],
+        also: Callable[[str, FloatArray], None] | None = None,
     ) -> pa.Table:
-        """As steps.steps_table, a row for each of some of these rollouts. which: their places in these."""
+        """As steps.steps_table, a row for each of some of these rollouts. which: their places in these.
+        also: what takes each metric of these as well, and may change it.
+        """
         columns: dict[str, Any] = {"step": np.full(len(some), self.rows.of.step)}
         columns["rollouts"] = np.array([len(rows) for rows in some], np.int64)
         for name in self.metrics:
             values = self.rows.numbers(name)
             found = [statistics_of_step(name, values[one]) for one in which]
             columns |= {key: np.concatenate([one[key] for one in found]) for key in found[0]}
+            if also is not None:
+                also(name, values)
         if "rank" in self.rows.of.names:
             ranks = self.rows.numbers("rank")
             known = [ranks[one][np.isfinite(ranks[one])] for one in which]
             columns["ranks"] = np.array([len(np.unique(one)) for one in known], np.int64)
         if {"group_id", "reward"} <= self.rows.of.names:
             columns |= columns_of_groups(*np.concatenate([one.counts for one in judged], axis=1))
-        return pa.table(columns)
-
-    def _envs(self) -> pa.Table:
-        """As of step_parts.parts_of."""
-        codes = self.rows.envs
-        order = np.argsort(codes, kind="stable").astype(np.int32)
-        ordered = codes[order]
-        starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
-        names = self.rows.of.envs[1] if "env" in self.rows.of.names else []
-        held = [names[code] if code >= 0 else None for code in ordered[starts].tolist()]
-        columns: dict[str, Any] = {
-            "step": np.full(len(starts), self.rows.of.step),
-            "env": pa.array(held, pa.string()),
-            "rollouts": np.diff(np.append(starts, len(order))),
-        }
-        for name in self.metrics:
-            values = self.rows.numbers(name)[order]
-            finite = np.isfinite(values)
-            if finite.any():
-                columns[f"{name}:known"] = np.add.reduceat(finite, starts, dtype=np.int64)
-                values[~finite] = 0.0
-                columns[f"{name}:sum"] = np.add.reduceat(values, starts)
         return pa.table(columns)
 
     def _of_envs(self, spread: float) -> Kept:

@@ -121,22 +121,20 @@ def copies_of(rows: LargeRows) -> pd.DataFrame:
     none = pd.DataFrame({"step": np.zeros(0, np.int64)})
     if "rollout_id" not in step.names:
         return none
-    keys = step.keys(rows.places, ("rollout_id",), lambda own: hashed(own["rollout_id"]))
+    keys = step.keys(("rollout_id",), lambda own: hashed(own["rollout_id"]))
     first = first_with(keys)
     again = (first != rows.places) & (keys != NO_KEY)
-    del keys
-    twice = again.copy()
-    twice[first[again]] = True
-    places = rows.places[twice]
-    if not len(places):
+    if not again.any():
         return none
+    has_id = keys != NO_KEY
+    del keys
     names = [name for name in step_parts.SAME if name in step.names]
-    first = first_with(step.keys(places, names, _key_of))
-    again = first != np.arange(len(first))
-    index = places[again]
-    ranks = step.numbers(index, "rank")
+    first = first_with(np.where(has_id, step.keys(names, _key_of), NO_KEY))
+    again = (first != rows.places) & has_id
+    index = rows.places[again]
+    ranks = rows.only(again).numbers("rank")
     found = {"step": np.full(len(index), step.step), "index": index.astype(np.int64)}
-    found |= {"of": places[first[again]].astype(np.int64)}
+    found |= {"of": first[again].astype(np.int64)}
     return pd.DataFrame(found).assign(rank=pd.Series(ranks).astype("Int64"))
 
 

@@ -59,12 +59,14 @@ class Shown:
             storage, manifest, self.files, self._number_of, self._superseded, self._repeats
         )
         self._joins = Joins({self._number_of[state.id]: state.reader for state in self.files})
+        self.is_joined = bool(self._joins.sides)
+        """Whether rollouts are made of the rows of several logs."""
         self._joined = JoinsFound()
         self._lock = threading.Lock()
         self._layout: Layout | None = None
         self._arranged: dict[StepRange | None, Arranged] = {}
         self.joins_made: list[Mapping[str, pa.Table]] = []
-        if self._joins.sides:
+        if self.is_joined:
             self._joined = self._find_joined()
         has_rank = any(state.rank is not None for state in self.files)
         self.columns = with_derived(manifest.columns, has_rank=has_rank)
@@ -275,11 +277,6 @@ class Shown:
     def has_rows_as_stored(self) -> bool:
         """Whether every row of the index is a rollout that is shown, none joined to another one."""
         return self.index.shows_all and not self._joins.sides
-
-    @property
-    def is_joined(self) -> bool:
-        """Whether rollouts are made of the rows of several logs."""
-        return bool(self._joins.sides)
 
     @property
     def knows_layout(self) -> bool:

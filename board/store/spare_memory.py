@@ -19,12 +19,12 @@ _MUCH: Final = 165 << 20
 _STATM: Final = Path("/proc/self/statm")
 
 
-def give_back() -> None:
-    """Where this process has much memory, gives the system what Arrow and the C library keep of it for
-    what comes next: of one batch, or of one step, after the other they else keep ever more, a multiple
-    of what is ever used at once. Not each time, for to get it anew takes longer.
+def give_back(above: int = _MUCH) -> None:
+    """Where this process has so many bytes of memory, gives the system what Arrow and the C library
+    keep of it for what comes next: of one batch, or of one step, after the other they else keep ever
+    more, a multiple of what is ever used at once. Not each time, for to get it anew takes longer.
     """
-    if _resident() > _MUCH:
+    if _resident() > above:
         pa.default_memory_pool().release_unused()
         if (trim := _trim()) is not None:
             trim(0)
@@ -32,7 +32,7 @@ def give_back() -> None:
 
 @cache
 def _trim() -> Callable[[int], int] | None:
-    """glibc's malloc_trim; None where there is another library."""
+    """The function of glibc that does so; None where there is another library."""
     try:
         return ctypes.CDLL(None).malloc_trim
     except (AttributeError, OSError):

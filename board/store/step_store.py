@@ -30,7 +30,7 @@ from board.store.storage import Storage
 
 _CHUNK_ROLLOUTS: Final = 15_000
 """Rollouts whose numbers are in memory at once, if no step has more."""
-_LARGE: Final = 60_000
+_LARGE: Final = 25_000
 """Rollouts of a step from which on it is summed up a piece after the other."""
 _COUNTS: Final = ("rollouts", "ranks", "groups")
 

@@ -117,6 +117,8 @@ class _Layout:
     def ascending(self, values: FloatArray) -> FloatArray:
         """The values of each step in ascending order, NaN last, one step after the other."""
         ordered = values if self.order is None else values[self.order]
+        if len(self.sizes) == 1:
+            return np.sort(ordered)
         widest = int(self.sizes.max(initial=0))
         if widest * len(self.sizes) > _MOST_WASTE * len(values):
             return ordered[np.lexsort((ordered, np.repeat(np.arange(len(self.sizes)), self.sizes)))]
@@ -205,6 +207,8 @@ def columns_of_groups(groups: IntArray, told: IntArray, zero: IntArray) -> dict[
 def group_counts(codes: IntArray, rewards: FloatArray) -> tuple[IntArray, IntArray, IntArray]:
     """As columns_of_groups takes them, of one step's rollouts. codes: [n] of groups, -1 for none."""
     found = _groups(np.zeros(len(codes), np.int64), codes, rewards, 1)
-    groups, told = (np.nan_to_num(found[name]).astype(np.int64) for name in ("groups", "groups_compared"))
+    groups, told = (
+        np.nan_to_num(found[name]).astype(np.int64) for name in ("groups", "groups_compared")
+    )
     zero = np.nan_to_num(found["zero_std_group_fraction"]) * told
     return groups, told, zero.round().astype(np.int64)
