@@ -165,6 +165,7 @@ class _Pending:
     def _write(self) -> None:
         self.written.append(put_rows(self._storage, segments.joined(self._tables)))
         self._tables, self._rows = [], 0
+        give_back()
 
     def rest(self, few: int) -> pa.Table | None:
         """The rows that are too few for a segment of their own; None where none are left."""

@@ -185,8 +185,11 @@ class LargeRows:
 
     def numbers(self, name: str) -> FloatArray:
         """[n] a column as step_parts.numbers has it."""
-        found = self.of.numbers(name)
-        return found if len(self) == self.of.rollouts else found[self.places]
+        return self._own(self.of.numbers(name))
+
+    def _own(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """[n] of these, of [rollouts] of the step: the same array where these are all."""
+        return values if len(self) == self.of.rollouts else values[self.places]
 
     def frame(self, which: npt.NDArray[Any], columns: Sequence[str]) -> pd.DataFrame:
         """As Shown.frame, of those at some places among these."""
@@ -195,19 +198,21 @@ class LargeRows:
     @property
     def groups(self) -> Places:
         """[n] as group_ids.group_codes has them."""
-        return self.of.groups[self.places]
+        return self._own(self.of.groups)
 
     @property
     def envs(self) -> Places:
         """[n] places in the names of the step's environments, -1 for none."""
         if "env" not in self.of.names:
             return np.full(len(self), -1, np.int32)
-        return self.of.envs[0][self.places]
+        return self._own(self.of.envs[0])
 
     def prompts(self, order: Places | None = None) -> Places:
         """[n] a number for each prompt, in the order in which they come first; -1 for none. order: [n]
         in which these rollouts are looked at.
         """
+        if len(self) == self.of.rollouts and order is None:
+            return self.of.prompts
         codes = self.of.prompts[self.places if order is None else self.places[order]]
         known = codes >= 0
         found = np.full(len(codes), -1, np.int32)
@@ -237,9 +242,7 @@ def first_with(keys: Keys) -> Places:
     """[n] the place of the first one that has the same key."""
     first = np.empty(len(keys), np.int32)
     parts = min(1 << (len(keys) // _SORTED).bit_length(), 256)
-    which = keys.view(np.uint8)[::8] & np.uint8(
-        parts - 1
-    )  # one byte of a key is as good as another
+    which = keys.view(np.uint8)[::8] & np.uint8(parts - 1)  # any byte of a key is as good
     for part in range(parts):
         places = np.flatnonzero(which == part).astype(np.int32)
         order = np.argsort(keys[places], kind="stable")

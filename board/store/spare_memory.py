@@ -14,7 +14,7 @@ from typing import Final
 
 import pyarrow as pa
 
-_MUCH: Final = 165 << 20
+_MUCH: Final = 170 << 20
 """Bytes: what an index is made in is not to have 200 MB, and half a batch is read between two looks."""
 _STATM: Final = Path("/proc/self/statm")
 
