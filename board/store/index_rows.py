@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,7 @@ from board.store.repeats import place_codes
 from board.store.row_order import in_order, numbered, order_if_other
 from board.store.segment_order import stand_in_order
 from board.store.segments import whole_numbers
+from board.store.spare_memory import give_back
 from board.store.storage import Storage
 from board.store.superseded import Superseded
 from board.store.table_files import StepRange, rows_taken
@@ -176,28 +177,27 @@ class IndexRows:
         ]
         places = np.concatenate([np.zeros(0, np.int32), *(of[0] for of in found)])
         keys = [_telling(pieces) for pieces in zip(*(of[1] for of in found), strict=True)]
-        keys = [key for key in keys if key is not None]
         del found
-        if not keys:
-            return Layout(tuple(names), starts, places)
-        order = np.argsort(keys[0], kind="stable") if len(keys) == 1 else np.lexsort(keys[::-1])
-        return Layout(tuple(names), starts, places[order])
+        order = _order_by([key for key in keys if key is not None])
+        del keys
+        return Layout(tuple(names), starts, places if order is None else places[order])
 
     def _stand(
         self, table: pa.Table, step: int, start: int
-    ) -> tuple[npt.NDArray[np.int32], list[IntArray]]:
+    ) -> tuple[npt.NDArray[np.int32], list[npt.NDArray[Any]]]:
         """Where the rows of a step stand, the first one of the table at `start`, and what tells their
         order; nothing where they stand in it.
         """
+        give_back()
         if self.stands_in_order:
             held = np.flatnonzero(table.column("step").to_numpy() == step)
             return (held + start).astype(np.int32), []
         held = np.flatnonzero(self.kept(table, (step, step)))
         own = numbered(table.take(pa.array(held)), self.files, self.number_of)
-        lines = place_codes(own.column("line").to_numpy(), whole_numbers(own, segments.PART, 0))
+        lines, parts = own.column("line").to_numpy(), whole_numbers(own, segments.PART, 0)
         ranks = whole_numbers(own, "rank", np.iinfo(np.int64).max)  # unknown ones come last
-        files = own.column("file").to_numpy().astype(np.int32)
-        return (held + start).astype(np.int32), [_brief(ranks), _brief(files), lines]
+        files = own.column("file").to_numpy()
+        return (held + start).astype(np.int32), [*map(_brief, (ranks, files, lines, parts))]
 
     def column(self, layout: Layout, names: Sequence[str]) -> pa.Table:
         """Stored columns of all rollouts in their order, `file` being the number in the run."""
@@ -252,18 +252,27 @@ class IndexRows:
         return table.combine_chunks().take(pa.array(back))
 
 
-def _telling(pieces: Sequence[IntArray]) -> IntArray | None:
+def _telling(pieces: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any] | None:
     """The values of all pieces; None where all are equal."""
     told = {int(piece[0]) for piece in pieces if len(piece)}
     return np.concatenate(pieces) if len(told) > 1 or any(map(_differ, pieces)) else None
 
 
-def _differ(values: IntArray) -> bool:
+def _differ(values: npt.NDArray[Any]) -> bool:
     return len(values) > 0 and bool((values[1:] != values[0]).any())
 
 
-def _brief(values: IntArray) -> IntArray:
-    """The values, which take no memory where all are equal."""
-    return (
-        values if _differ(values) or not len(values) else np.broadcast_to(values[:1], len(values))
-    )
+def _brief(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The values, in half of the memory where they fit, in none where all are equal."""
+    if len(values) and not _differ(values):
+        return np.broadcast_to(values[:1].copy(), len(values))
+    fits = len(values) and values.min() >= 0 and values.max() <= np.iinfo(np.int32).max
+    return values.astype(np.int32) if fits else values
+
+
+def _order_by(keys: Sequence[npt.NDArray[Any]]) -> npt.NDArray[np.int32] | None:
+    """The order of the keys, the first of which tells most; None: as they stand."""
+    if not keys:
+        return None
+    order = np.argsort(keys[0], kind="stable") if len(keys) == 1 else np.lexsort(keys[::-1])
+    return order.astype(np.int32)

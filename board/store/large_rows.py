@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 
 from board.core.records import FloatArray
 from board.store import splits, step_parts
+from board.store.segments import LONG_TEXTS
 from board.store.shown import Shown
 from board.store.spare_memory import give_back
 from board.store.stored_rows import StoredRows
@@ -29,6 +30,8 @@ _PIECE: Final = 16_384
 """Rows that are read at once."""
 _LITTLE: Final = 140 << 20
 """Bytes of memory from which on what is free is given back: hardly more than what is imported takes."""
+_TEXTS: Final = 4096
+"""Rows whose long texts are looked at at once."""
 _SORTED: Final = 65_536
 """Keys that are sorted at once."""
 NO_KEY: Final = np.uint64(0)
@@ -68,9 +71,12 @@ class LargeStep:
     def frames(self, columns: Sequence[str]) -> Iterator[tuple[Places, pd.DataFrame]]:
         """The places of all rollouts and their frames, as they are stored: each segment is read once."""
         give_back(_LITTLE)
+        most = _PIECE if LONG_TEXTS.isdisjoint(columns) else _TEXTS
         wanted = self._shown.stored_names(columns, ("step",))
         for places, table in self._shown.index.tables_of(self._layout, self._stand, wanted):
-            yield places, self._frame_of(table, places, columns)
+            for first in range(0, len(places), most):
+                piece = places[first : first + most]
+                yield piece, self._frame_of(table.slice(first, most), piece, columns)
             give_back(_LITTLE)
 
     def numbers(self, name: str) -> FloatArray:

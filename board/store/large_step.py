@@ -35,7 +35,7 @@ STEPS: Final = "steps"
 """The kind of the step's row in the table of steps."""
 
 _NO_COPIES: Final = pd.DataFrame({"step": np.zeros(0, np.int64)})
-_PROMPTS: Final = 8192
+_PROMPTS: Final = 4096
 """Rollouts of prompts that are read at once: fewer, for each may have a prompt of its own."""
 _ENVS: Final = 64
 """As of env_parts: of further environments rollouts are read."""
@@ -111,13 +111,12 @@ class _EnvSums:
         }
 
     def take(self, name: str, values: FloatArray) -> None:
-        """Takes a metric of all these rollouts, and changes it."""
+        """Takes a metric of all these rollouts."""
         ordered = values if self._order is None else values[self._order]
         finite = np.isfinite(ordered)
         if finite.any():
             known = np.add.reduceat(finite, self._starts, dtype=np.int64)
-            ordered[~finite] = 0.0
-            sums = np.add.reduceat(ordered, self._starts)
+            sums = np.add.reduceat(np.where(finite, ordered, 0.0), self._starts)
             self._columns |= {f"{name}:known": known, f"{name}:sum": sums}
 
     def table(self) -> pa.Table:
@@ -224,16 +223,16 @@ class _Some:
         also: Callable[[str, FloatArray], None] | None = None,
     ) -> pa.Table:
         """As steps.steps_table, a row for each of some of these rollouts. which: their places in these.
-        also: what takes each metric of these as well, and may change it.
+        also: what takes each metric of these as well.
         """
         columns: dict[str, Any] = {"step": np.full(len(some), self.rows.of.step)}
         columns["rollouts"] = np.array([len(rows) for rows in some], np.int64)
         for name in self.metrics:
             values = self.rows.numbers(name)
-            found = [statistics_of_step(name, values[one]) for one in which]
-            columns |= {key: np.concatenate([one[key] for one in found]) for key in found[0]}
             if also is not None:
                 also(name, values)
+            found = [statistics_of_step(name, values[one]) for one in which]
+            columns |= {key: np.concatenate([one[key] for one in found]) for key in found[0]}
         if "rank" in self.rows.of.names:
             ranks = self.rows.numbers("rank")
             known = [ranks[one][np.isfinite(ranks[one])] for one in which]

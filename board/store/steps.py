@@ -53,7 +53,7 @@ def steps_table(rollouts: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
     columns: dict[str, Any] = {"step": steps, "rollouts": layout.sizes}
     for name in metrics if len(steps) else ():
         values = rollouts[name].to_numpy(np.float64, na_value=np.nan)
-        columns |= _statistics(base_name(name), values, layout)
+        columns |= _statistics(base_name(name), layout.ascending(values), layout)
     if "rank" in rollouts:
         ranks, names = pd.factorize(rollouts["rank"])
         columns["ranks"] = _different(of_row, ranks, len(steps), len(names))
@@ -67,7 +67,10 @@ def steps_table(rollouts: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
 
 
 def statistics_of_step(name: str, values: FloatArray) -> dict[str, Any]:
-    """The columns of a metric in the steps_table of one step. values: [n], at least one."""
+    """The columns of a metric in the steps_table of one step. values: [n], at least one, which are put
+    in order.
+    """
+    values.sort()
     sizes = np.array([len(values)], np.int64)
     return _statistics(base_name(name), values, _Layout(None, sizes, np.zeros(1, np.int64)))
 
@@ -117,8 +120,6 @@ class _Layout:
     def ascending(self, values: FloatArray) -> FloatArray:
         """The values of each step in ascending order, NaN last, one step after the other."""
         ordered = values if self.order is None else values[self.order]
-        if len(self.sizes) == 1:
-            return np.sort(ordered)
         widest = int(self.sizes.max(initial=0))
         if widest * len(self.sizes) > _MOST_WASTE * len(values):
             return ordered[np.lexsort((ordered, np.repeat(np.arange(len(self.sizes)), self.sizes)))]
@@ -130,12 +131,12 @@ class _Layout:
         return table[held]
 
 
-def _statistics(stem: str, values: FloatArray, layout: _Layout) -> dict[str, Any]:
-    """Mean, spread, count and quantiles by step. values: [n].
+def _statistics(stem: str, ordered: FloatArray, layout: _Layout) -> dict[str, Any]:
+    """Mean, spread, count and quantiles by step. ordered: [n] values, ascending in each step.
 
     Quantiles are by linear interpolation, as numpy's default, over the recorded values of a step.
     """
-    ordered, starts = layout.ascending(values), layout.starts
+    starts = layout.starts
     recorded = ~np.isnan(ordered)
     counts = np.add.reduceat(recorded, starts, dtype=np.int64)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
