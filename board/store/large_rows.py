@@ -103,7 +103,7 @@ class LargeStep:
         ]
         return pa.concat_arrays(pieces) if pieces else pa.array([], pa.string())
 
-    def _codes(self, name: str) -> tuple[Places, pa.Array]:
+    def _ranks(self, name: str) -> Places:
         """[rollouts] places among the texts of a column, which are in their order; -1 for none."""
         keys = self.keys((name,), lambda rows: hashed(rows[name]))
         known = keys != NO_KEY
@@ -111,36 +111,50 @@ class LargeStep:
         del keys
         of, firsts = numbered(first, known)
         del first, known
-        texts = self.texts(name, firsts)
-        order = pc.sort_indices(texts)
-        ranks = np.empty(len(texts) + 1, np.int32)
-        ranks[order.to_numpy()] = np.arange(len(texts), dtype=np.int32)
+        order = pc.sort_indices(self.texts(name, firsts)).to_numpy()
+        ranks = np.empty(len(order) + 1, np.int32)
+        ranks[order] = np.arange(len(order), dtype=np.int32)
         ranks[-1] = -1
-        return ranks[of], texts.take(order)
+        return ranks[of]
+
+    def _named(self, name: str) -> tuple[Places, list[str]]:
+        """As _ranks, of a column of few texts, with these."""
+        codes, names = np.empty(self.rollouts, np.int32), dict[str, int]()
+        for places, rows in self.frames((name,)):
+            values = rows[name].cat
+            own = [names.setdefault(text, len(names)) for text in values.categories]
+            codes[places] = np.array([*own, -1], np.int32)[values.codes]
+        ordered = sorted(names)
+        ranks = np.full(len(names) + 1, -1, np.int32)
+        ranks[[names[text] for text in ordered]] = np.arange(len(ordered), dtype=np.int32)
+        return ranks[codes], ordered
 
     @cached_property
     def groups(self) -> Places:
         """[rollouts] as group_ids.group_codes has them."""
         if "group_id" not in self.names:
             return np.full(self.rollouts, -1, np.int32)
-        codes = self._codes("group_id")[0]
+        codes = self._ranks("group_id")
         if "split" not in self.names:
             return codes
-        of_split, texts = self._split_codes
-        names = texts.to_pylist()
+        of_split, names = self._split_names
         among = {name: place for place, name in enumerate(sorted({*names, splits.TRAIN}))}
-        of_split = np.array([*map(among.get, names), among[splits.TRAIN]], np.int32)[of_split]
-        return np.where(codes < 0, np.int32(-1), codes * np.int32(len(among)) + of_split)
+        own = np.array([*(among[name] for name in names), among[splits.TRAIN]], np.int32)
+        known = codes >= 0
+        codes *= np.int32(len(among))
+        codes += own[of_split]
+        codes[~known] = -1
+        return codes
 
     @cached_property
-    def _split_codes(self) -> tuple[Places, pa.Array]:
-        return self._codes("split")
+    def _split_names(self) -> tuple[Places, list[str]]:
+        return self._named("split")
 
     @cached_property
     def splits(self) -> tuple[Places, list[str]]:
         """[rollouts] places in the names of the splits, and these, as store.splits has them."""
-        codes, texts = self._split_codes
-        found = [name or splits.TRAIN for name in texts.to_pylist()]
+        codes, names = self._split_names
+        found = [name or splits.TRAIN for name in names]
         unique = [*dict.fromkeys((splits.TRAIN, *found))]
         places = np.array([*(unique.index(name) for name in found), 0], np.int32)
         return places[codes], unique
@@ -148,8 +162,7 @@ class LargeStep:
     @cached_property
     def envs(self) -> tuple[Places, list[str]]:
         """[rollouts] places in the names of the environments, -1 for none, and these."""
-        codes, texts = self._codes("env")
-        return codes, texts.to_pylist()
+        return self._named("env")
 
     @cached_property
     def prompts(self) -> Places:
