@@ -75,6 +75,11 @@ class Footers:
                 return
             self._kept[key] = footer
             self._chunks += footer.chunks
-            while self._chunks > self._most:
+        self.forget(self._most)
+
+    def forget(self, most: int) -> None:
+        """Lets go of those that were not used for longest, down to so many chunks of columns."""
+        with self._lock:
+            while self._chunks > most:
                 _, oldest = self._kept.popitem(last=False)
                 self._chunks -= oldest.chunks

@@ -26,12 +26,16 @@ from board.store.shared_work import shared
 from board.store.shown import Shown
 from board.store.spare_memory import give_back
 from board.store.steps import QUANTILES, base_name, steps_table
-from board.store.storage import Storage
+from board.store.storage import Storage, forget_footers
 
-_CHUNK_ROLLOUTS: Final = 15_000
+_CHUNK_ROLLOUTS: Final = 10_000
 """Rollouts whose numbers are in memory at once, if no step has more."""
 _LARGE: Final = 25_000
 """Rollouts of a step from which on it is summed up a piece after the other."""
+_FOOTERS: Final = 4000
+"""Chunks of columns that are remembered while steps are summed up: a segment is read for few of them."""
+_MUCH: Final = 155 << 20
+"""Bytes of memory from which on what is free is given back before the next rollouts are read."""
 _COUNTS: Final = ("rollouts", "ranks", "groups")
 
 
@@ -53,7 +57,8 @@ def refreshed(
     tables: list[pd.DataFrame] = []
 
     def made_of(chunk: Sequence[int]) -> tuple[pd.DataFrame, dict[str, pa.Table]]:
-        give_back()
+        forget_footers(_FOOTERS)
+        give_back(_MUCH)
         rows = _rows_of(shown, chunk)
         return steps_table(rows, shown.metrics), _parts(shown, rows)
 

@@ -65,6 +65,11 @@ def _row_group(kind: str) -> int:
     return _WIDE_ROW_GROUP if is_wide(kind) else _PART_ROW_GROUP
 
 
+def forget_footers(most: int) -> None:
+    """Lets go of what files say of themselves, down to so many chunks of columns of 1.1 kB each."""
+    _FOOTERS.forget(most)
+
+
 class Storage(Protocol):
     """Keeps a manifest and tables. Reads raise BrokenIndexError where something is not as written."""
 
