@@ -28,8 +28,10 @@ from board.store.spare_memory import give_back
 from board.store.steps import QUANTILES, base_name, steps_table
 from board.store.storage import Storage, forget_footers
 
-_CHUNK_ROLLOUTS: Final = 10_000
+_CHUNK_ROLLOUTS: Final = 30_000
 """Rollouts whose numbers are in memory at once, if no step has more."""
+_MANY: Final = 300_000
+"""From so many on it is a third of that: each piece costs a little time, but memory is short by then."""
 _LARGE: Final = 25_000
 """Rollouts of a step from which on it is summed up a piece after the other."""
 _FOOTERS: Final = 4000
@@ -130,7 +132,8 @@ def _chunks(counts: Mapping[int, int]) -> Iterator[list[int]]:
     since two processes may share them.
     """
     total = sum(counts.values())
-    pieces = 2 * -(-total // (2 * _CHUNK_ROLLOUTS)) if 2 * total > _CHUNK_ROLLOUTS else 1
+    most = _CHUNK_ROLLOUTS if total < _MANY else -(-_CHUNK_ROLLOUTS // 3)
+    pieces = 2 * -(-total // (2 * most)) if 2 * total > most else 1
     chunk: list[int] = []
     held = made = 0
     for step, count in counts.items():
