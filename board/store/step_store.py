@@ -22,7 +22,7 @@ from board.store import large_step, splits, step_parts
 from board.store.large_rows import LargeStep
 from board.store.manifest import BrokenIndexError, Manifest
 from board.store.renewal import Renewal
-from board.store.shared_work import shared
+from board.store.shared_work import apart, shared
 from board.store.shown import Shown
 from board.store.spare_memory import give_back
 from board.store.steps import QUANTILES, base_name, steps_table
@@ -71,8 +71,9 @@ def refreshed(
         if large:
             tables += (_large(shown, step, renewal) for step in steps)
             continue
-        chunks = list(_chunks({step: counts[step] for step in steps}))
-        for table, parts in shared(made_of, chunks) if alone else map(made_of, chunks):
+        chunks = list(_chunks(found := {step: counts[step] for step in steps}))
+        is_much = sum(found.values()) >= _MANY
+        for table, parts in shared(made_of, chunks, copies=alone + is_much, here=not is_much):
             tables.append(table)
             renewal.add(parts)
     kept = load(storage, manifest)
@@ -89,8 +90,11 @@ def _large(shown: Shown, step: int, renewal: Renewal) -> pd.DataFrame:
     """The table of a step that has very many rollouts; what else is kept of it goes to the renewal."""
     tables: list[pd.DataFrame] = []
 
+    def made() -> Iterator[tuple[str, pa.Table]]:
+        return large_step.kept_of(LargeStep(shown, step), shown.metrics)
+
     def others() -> Iterator[tuple[str, pa.Table]]:
-        for kind, table in large_step.kept_of(LargeStep(shown, step), shown.metrics):
+        for kind, table in apart(made):
             if kind == large_step.STEPS:
                 tables.append(table.to_pandas())
             else:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from unittest.mock import patch
 
 import pytest
 
 from board.store import shared_work
-from board.store.shared_work import shared
+from board.store.shared_work import apart, shared
 
 # A process of tests has threads and can't be copied: each law is run in a process of its own.
 
@@ -20,6 +21,28 @@ def is_found_in_order_and_half_of_it_elsewhere() -> None:
     assert [item for item, _ in found] == list(range(5))
     elsewhere = [item for item, process in found if process != os.getpid()]
     assert elsewhere == [1, 3]
+
+
+def is_done_by_two_copies_alone() -> None:
+    found = list(shared(lambda item: (item, os.getpid()), range(5), copies=2, here=False))
+    assert [item for item, _ in found] == list(range(5))
+    processes = [process for _, process in found]
+    assert len({*processes}) == 2
+    assert processes[0] == processes[2] == processes[4]
+    assert os.getpid() not in processes
+
+
+def is_gone_on_with_where_a_copy_ended() -> None:
+    own = os.getpid()
+
+    def made() -> Iterator[tuple[int, bool]]:
+        for number in range(6):
+            if number == 4 and os.getpid() != own:
+                os._exit(9)
+            yield number, os.getpid() == own
+
+    here = [False] * 4 + [True] * 2
+    assert list(apart(made)) == list(enumerate(here))
 
 
 def is_done_here_when_the_copy_ends() -> None:
@@ -48,6 +71,8 @@ def holds_no_file_of_the_process() -> None:
 
 
 LAWS = (
+    is_done_by_two_copies_alone,
+    is_gone_on_with_where_a_copy_ended,
     is_found_in_order_and_half_of_it_elsewhere,
     is_done_here_when_the_copy_ends,
     raises_what_it_raises_here,
