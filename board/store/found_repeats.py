@@ -12,15 +12,17 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from board.readers import reader_named
 from board.readers.base import Repeats
 from board.store import segments
-from board.store.manifest import FileState, Manifest
+from board.store.manifest import FileState, Manifest, Segment
 from board.store.repeats import (
     BY_FILE,
+    BY_ID,
     NO_KEY,
     Mask,
     alike,
@@ -31,10 +33,13 @@ from board.store.repeats import (
 )
 from board.store.segments import whole_numbers
 from board.store.storage import Storage
+from board.store.table_files import StepRange
 from board.store.tally import IntArray
 
 _MOST_SPANS: Final = 16
 """More steps than these are read all at once."""
+_ROWS_AT_ONCE: Final = 200_000
+"""About so many are in memory while it is looked which of them are equal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +63,20 @@ def find_repeats(
     steps and its files; they repeat none.
     """
     finder = _Finder(storage, manifest, files, number_of)
-    kinds = finder.kinds()
-    if all(kind == "never" for kind in kinds.values()):
-        return {}
-    table = finder.rows([i for i, kind in kinds.items() if kind != "never"])
-    steps, of_files = table.column("step").to_numpy(), table.column("file").to_numpy()
-    table = table.filter(pa.array(~superseded(table, steps, of_files)))
-    return dict(finder.repeats_in(table, kinds))
+    found: dict[int, list[FoundRepeats]] = {}
+    for table, kinds in finder.pieces(finder.kinds()):
+        steps, of_files = table.column("step").to_numpy(), table.column("file").to_numpy()
+        table = table.filter(pa.array(~superseded(table, steps, of_files)))
+        for number, repeats in finder.repeats_in(table, kinds):
+            # The last file of a piece is the first of the next, where nothing is before it.
+            if number not in found or kinds[number] in BY_ID:
+                found.setdefault(number, []).append(repeats)
+    return {number: _together(parts) for number, parts in found.items()}
+
+
+def _together(parts: Sequence[FoundRepeats]) -> FoundRepeats:
+    counts = sum((Counter(part.counts) for part in parts), Counter[int]())
+    return FoundRepeats(np.unique(np.concatenate([part.codes for part in parts])), counts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,21 +116,95 @@ class _Finder:
             found |= files
         return found
 
+    def pieces(
+        self, kinds: Mapping[int, Repeats]
+    ) -> Iterator[tuple[pa.Table, Mapping[int, Repeats]]]:
+        """Rows that may repeat each other, a bounded number of most kinds at a time, and of the files
+        they are of the kinds.
+        """
+        of_kind: dict[Repeats, list[int]] = {}
+        for number in sorted(kinds, key=self.number_of.__getitem__):
+            of_kind.setdefault(kinds[number], []).append(number)
+        for kind, ids in of_kind.items():
+            some: dict[int, Repeats] = dict.fromkeys(ids, kind)
+            if kind in BY_FILE:
+                yield self.rows(ids), some
+            elif kind in BY_ID:
+                for table in self._with_equal_keys(ids):
+                    yield table, some
+            elif kind != "never":
+                for files in self._files_in_turn(ids):
+                    yield self.rows(files), some
+
+    def _with_equal_keys(self, ids: Sequence[int]) -> Iterator[pa.Table]:
+        """The rows of these files whose key another one has too, those of one key together."""
+        rollouts = self._rollouts()
+        parts = np.uint64(-(-sum(rollouts[number] for number in ids) // _ROWS_AT_ONCE))
+        for part in range(int(parts)):
+            keys = np.sort(np.concatenate([k[k % parts == part] for _, k in self._keys(ids)]))
+            equal = np.unique(keys[1:][keys[1:] == keys[:-1]])
+            equal = equal[equal != NO_KEY]
+            if not len(equal):
+                continue
+            tables = [
+                self._of(segment, ids, None)
+                for segment, own in self._keys(ids)
+                if np.isin(own, equal).any()
+            ]
+            table = segments.joined(tables)
+            held = whole_numbers(table, segments.REPEAT_KEY, NO_KEY).view(np.uint64)
+            yield table.filter(pa.array(np.isin(held, equal)))
+
+    def _keys(self, ids: Sequence[int]) -> Iterator[tuple[Segment, npt.NDArray[np.uint64]]]:
+        """The keys of the rows of each segment that has any of these files."""
+        for segment in self._segments(ids):
+            table = self.storage.get(segment.name, [segments.REPEAT_KEY])
+            yield segment, whole_numbers(table, segments.REPEAT_KEY, NO_KEY).view(np.uint64)
+
+    def _files_in_turn(self, ids: Sequence[int]) -> Iterator[list[int]]:
+        """Files that follow each other, the last of those before among them."""
+        rollouts = self._rollouts()
+        some: list[int] = []
+        rows = 0
+        for number in ids:
+            rows += rollouts[number]
+            some.append(number)
+            if rows >= _ROWS_AT_ONCE and len(some) > 1:
+                yield some
+                some, rows = [number], rollouts[number]
+        if len(some) > 1 or len(ids) == 1:
+            yield some
+
+    def _rollouts(self) -> dict[int, int]:
+        """Rollouts of each file by its id, superseded ones included."""
+        return {
+            state.id: sum(n for tally in state.all_tallies.values() for _, n in tally.counts())
+            for state in self.files
+        }
+
     def rows(self, ids: Sequence[int], steps: Collection[int] | None = None) -> pa.Table:
         """The rows of these files, in no order; steps: of these alone."""
-        names = ["step", "file", "line", "rank", segments.PART, segments.REPEAT_KEY]
         few = steps is not None and len(steps) <= _MOST_SPANS
         spans = [(step, step) for step in steps] if few and steps else [None]
         found = segments.joined(
-            self.storage.get(segment.name, names, span)
-            for segment in self.manifest.all_segments
+            self._of(segment, ids, span)
+            for segment in self._segments(ids)
             for span in spans
-            if not set(ids).isdisjoint(segment.files)
-            and (span is None or segment.low <= span[0] <= segment.high)
+            if span is None or segment.low <= span[0] <= segment.high
         )
         if steps is not None:
             found = found.filter(pc.is_in(found.column("step"), pa.array(list(steps), pa.int64())))
-        return found.filter(pc.is_in(found.column("file"), pa.array(ids, pa.int64())))
+        return found
+
+    def _segments(self, ids: Sequence[int]) -> list[Segment]:
+        wanted = set(ids)
+        return [s for s in self.manifest.all_segments if not wanted.isdisjoint(s.files)]
+
+    def _of(self, segment: Segment, ids: Sequence[int], steps: StepRange | None) -> pa.Table:
+        """The rows of a segment that are of these files."""
+        names = ["step", "file", "line", "rank", segments.PART, segments.REPEAT_KEY]
+        table = self.storage.get(segment.name, names, steps)
+        return table.filter(pc.is_in(table.column("file"), pa.array(ids, pa.int64())))
 
     def repeats_in(
         self, table: pa.Table, kinds: Mapping[int, Repeats]

@@ -37,7 +37,8 @@ _END_WORDS: Final = 2 * _TEXT_END // 8
 _WORD: Final = (1 << 64) - 1
 _HALF, _NONE = np.uint64(32), np.uint64(0)
 _PARTS: Final = 1 << 20
-_BY_ID: Final = ("same_id", "unique_id")
+BY_ID: Final = ("same_id", "unique_id")
+"""Kinds of repeats that are told by ids, wherever they stand."""
 BY_FILE: Final = ("copied_steps", "merged_files")
 """Kinds of repeats that are told by the lines of whole files, and only where several hold one step."""
 NO_KEY: Final = 0
@@ -50,7 +51,7 @@ _Dumps = Mapping[int, Mapping[int, IntArray]]
 
 def repeat_key(record: Record, repeats: Repeats) -> int:
     """A hash that is equal for rows that may be one rollout: of its id, or of texts and scores."""
-    if repeats in _BY_ID:
+    if repeats in BY_ID:
         rollout_id = record.ids.get("rollout_id")
         if rollout_id is None:
             return NO_KEY
@@ -65,7 +66,7 @@ def repeat_key(record: Record, repeats: Repeats) -> int:
 def repeat_keys(found: Columns, repeats: Repeats) -> list[int]:
     """The repeat_key of the Record of every row."""
     count = len(found.steps)
-    if repeats not in _BY_ID:
+    if repeats not in BY_ID:
         return _buffer_keys(found)
     ids = found.ids.get("rollout_id") or [None] * count
     splits = found.ids.get("split") or [None] * count
@@ -293,7 +294,7 @@ def repeated(keys: IntArray, repeats: Repeats, dumps: IntArray) -> Mask:
     """
     if repeats == "never" or len(keys) == 0:
         return np.zeros(len(keys), bool)
-    return _all_but_last(keys) if repeats in _BY_ID else _buffered(keys, dumps)
+    return _all_but_last(keys) if repeats in BY_ID else _buffered(keys, dumps)
 
 
 def _all_but_last(keys: IntArray) -> Mask:

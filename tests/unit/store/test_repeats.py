@@ -2,15 +2,21 @@ from __future__ import annotations
 
 import json
 from collections import deque
+from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from read_formats import DATA, reasons, run_at
 
 from board.core.records import Record
+from board.store import found_repeats
 from board.store.discovery import discover
 from board.store.repeats import NO_KEY, line_key, overlap, repeat_key, repeated
 from board.store.run import Follower
@@ -130,6 +136,51 @@ def test_a_run_that_grows_counts_repeats_as_if_it_were_read_at_once(tmp_path):
     assert run.steps["reward_mean"].tolist() == [1.5, 4.5, 7.0]
     assert run.steps.equals(expected.steps)
     assert ("rollouts that the log holds already were written again", 6) in reasons(run)
+
+
+def ids_of_many_files(folder: Path) -> None:
+    """open-instruct's lines of few ids, most of which stand several times in several files."""
+    random = Random(3)
+    for number in range(3):
+        lines: list[str] = []
+        for _ in range(30):
+            step, sample = random.randrange(3), random.randrange(25)
+            tokens = {"prompt_tokens": [1, 2], "response_tokens": [4, sample]}
+            ids = {"step": step, "sample_idx": sample, "prompt_idx": sample // 4}
+            scores = {"reward": random.random(), "advantage": 0.5, "finish_reason": "stop"}
+            said = {"dataset": "gsm8k", "ground_truth": "7"}
+            lines.append(json.dumps(ids | tokens | scores | said) + "\n")
+        (folder / f"run_rollouts_{number:06}.jsonl").write_text("".join(lines))
+
+
+def buffers_of_many_files(folder: Path) -> None:
+    """TRL's tables of six rows, each of which begins with rows of the one before."""
+    (folder / "completions").mkdir()
+    for step, first in enumerate((0, 4, 8, 8, 14, 17), start=1):
+        rows = range(first, first + 6)
+        columns = {
+            "step": [step] * 6,
+            "prompt": [f"p{i}" for i in rows],
+            "completion": [f"c{i}" for i in rows],
+            "acc": [float(i) for i in rows],
+            "advantage": [0.5] * 6,
+        }
+        path = folder / "completions" / f"completions_{step:05}.parquet"
+        pq.write_table(pa.table(columns), path)
+
+
+@pytest.mark.parametrize("written", [ids_of_many_files, buffers_of_many_files])
+@pytest.mark.parametrize("rows", [1, 7, 20])
+def test_repeats_are_those_of_all_rows_however_few_are_looked_at_at_once(
+    tmp_path, monkeypatch, written, rows
+):
+    written(tmp_path)
+    expected = run_at(tmp_path)
+    assert expected.repeated > 5
+    monkeypatch.setattr(found_repeats, "_ROWS_AT_ONCE", rows)
+    run = run_at(tmp_path)
+    assert (run.repeated, run.counts) == (expected.repeated, expected.counts)
+    pd.testing.assert_frame_equal(run.rollouts, expected.rollouts)
 
 
 def test_a_resume_that_writes_steps_again_is_superseded_and_no_repeat(tmp_path):
