@@ -60,7 +60,7 @@ _LINES_THERE: Final = 2000
 
 def make_run(folder: Path, rollouts: int) -> None:
     """Writes a log of so many lines, and its index where the board looks for it."""
-    folder.mkdir()
+    folder.mkdir(parents=True)
     index = index_folder(folder, "", ReadOptions(), make=True)
     assert index is not None, "the benchmark's own folder can be written"
     state = _log(folder / "x.jsonl", rollouts)
