@@ -64,11 +64,14 @@ def find_repeats(
     """
     finder = _Finder(storage, manifest, files, number_of)
     found: dict[int, list[FoundRepeats]] = {}
-    for table, kinds in finder.pieces(finder.kinds()):
+
+    def kept(table: pa.Table) -> pa.Table:
         steps, of_files = table.column("step").to_numpy(), table.column("file").to_numpy()
-        table = table.filter(pa.array(~superseded(table, steps, of_files)))
+        return table.filter(pa.array(~superseded(table, steps, of_files)))
+
+    for table, kinds in finder.pieces(finder.kinds(), kept):
         for number, repeats in finder.repeats_in(table, kinds):
-            # The last file of a piece is the first of the next, where nothing is before it.
+            # The last file of a piece is told again with the next, where nothing is before it.
             if number not in found or kinds[number] in BY_ID:
                 found.setdefault(number, []).append(repeats)
     return {number: _together(parts) for number, parts in found.items()}
@@ -117,10 +120,10 @@ class _Finder:
         return found
 
     def pieces(
-        self, kinds: Mapping[int, Repeats]
+        self, kinds: Mapping[int, Repeats], kept: Callable[[pa.Table], pa.Table]
     ) -> Iterator[tuple[pa.Table, Mapping[int, Repeats]]]:
         """Rows that may repeat each other, a bounded number of most kinds at a time, and of the files
-        they are of the kinds.
+        they are of the kinds. kept: a table without the rows that repeat none.
         """
         of_kind: dict[Repeats, list[int]] = {}
         for number in sorted(kinds, key=self.number_of.__getitem__):
@@ -128,13 +131,16 @@ class _Finder:
         for kind, ids in of_kind.items():
             some: dict[int, Repeats] = dict.fromkeys(ids, kind)
             if kind in BY_FILE:
-                yield self.rows(ids), some
+                yield kept(self.rows(ids)), some
             elif kind in BY_ID:
                 for table in self._with_equal_keys(ids):
-                    yield table, some
+                    yield kept(table), some
             elif kind != "never":
+                before = segments.empty()
                 for files in self._files_in_turn(ids):
-                    yield self.rows(files), some
+                    table = segments.joined([before, kept(self.rows(files))])
+                    yield table, some
+                    before = self._of_last_file(table)
 
     def _with_equal_keys(self, ids: Sequence[int]) -> Iterator[pa.Table]:
         """The rows of these files whose key another one has too, those of one key together."""
@@ -162,18 +168,24 @@ class _Finder:
             yield segment, whole_numbers(table, segments.REPEAT_KEY, NO_KEY).view(np.uint64)
 
     def _files_in_turn(self, ids: Sequence[int]) -> Iterator[list[int]]:
-        """Files that follow each other, the last of those before among them."""
+        """Files that follow each other."""
         rollouts = self._rollouts()
         some: list[int] = []
         rows = 0
         for number in ids:
             rows += rollouts[number]
             some.append(number)
-            if rows >= _ROWS_AT_ONCE and len(some) > 1:
+            if rows >= _ROWS_AT_ONCE:
                 yield some
-                some, rows = [number], rollouts[number]
-        if len(some) > 1 or len(ids) == 1:
+                some, rows = [], 0
+        if some:
             yield some
+
+    def _of_last_file(self, table: pa.Table) -> pa.Table:
+        """The rows of the last file that has any: the next file may begin with rows that end this one."""
+        held = pc.unique(table.column("file")).to_pylist()
+        last = max(held, key=self.number_of.__getitem__, default=-1)
+        return table.filter(pc.equal(table.column("file"), last))
 
     def _rollouts(self) -> dict[int, int]:
         """Rollouts of each file by its id, superseded ones included."""

@@ -154,16 +154,16 @@ def ids_of_many_files(folder: Path) -> None:
 
 
 def buffers_of_many_files(folder: Path) -> None:
-    """TRL's tables of six rows, each of which begins with rows of the one before."""
+    """TRL's tables of six rows, each of which begins with rows of the one before; one has no rows."""
     (folder / "completions").mkdir()
-    for step, first in enumerate((0, 4, 8, 8, 14, 17), start=1):
-        rows = range(first, first + 6)
+    for step, first in enumerate((0, 4, None, 8, 8, 14, 17), start=1):
+        rows = range(0) if first is None else range(first, first + 6)
         columns = {
-            "step": [step] * 6,
+            "step": [step] * len(rows),
             "prompt": [f"p{i}" for i in rows],
             "completion": [f"c{i}" for i in rows],
             "acc": [float(i) for i in rows],
-            "advantage": [0.5] * 6,
+            "advantage": [0.5] * len(rows),
         }
         path = folder / "completions" / f"completions_{step:05}.parquet"
         pq.write_table(pa.table(columns), path)
