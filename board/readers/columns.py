@@ -180,7 +180,10 @@ class ColumnBuilder:
         if isinstance(objects, Block):
             held = objects
         else:
-            if set(map(type, objects)) != {dict}:
+            kinds = set(map(type, objects))
+            if dict not in kinds:
+                return frozenset()
+            if kinds != {dict}:
                 objects = [one if isinstance(one, dict) else {} for one in objects]
             held = Block.of(objects)
         for name, values in held.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, Final, cast
 
 import msgspec
 
@@ -17,6 +18,7 @@ from board.readers.texts import (
     Words,
     cut_text,
 )
+
 
 
 class SaidMessage(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -34,42 +36,68 @@ class SaidMessage(msgspec.Struct, forbid_unknown_fields=True, gc=False):
         if self.tool_calls is None:
             return self.content or ""
         try:
-            calls = [_parsed(call) for call in self.tool_calls]
+            told = [_told(call) for call in self.tool_calls]
         except (msgspec.MsgspecError, UnicodeError, RecursionError):
             return message_text({"content": self.content, "tool_calls": self.tool_calls})
-        told = [f"[tool call] {call.name}({call.arguments})" for call in calls]
         return "\n".join([self.content, *told] if self.content else told)
 
 
-class _Call(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """A tool call of the usual keys alone."""
+class _Function(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """What a tool call calls."""
 
-    name: str
-    arguments: str
-    id: str = ""
-    type: str = ""
+    name: str = "?"
+    arguments: str = ""
+
+
+class _Call(_Function, forbid_unknown_fields=True, gc=False):
+    """A tool call of the usual keys alone: the function's beside its id, or within it."""
+
+    id: str | None = None
+    type: str | None = None
+    function: _Function | None = None
 
 
 _parsed = msgspec.json.Decoder(_Call).decode
+
+
+def _told(call: str) -> str:
+    """As message_text tells a call. Raises what parsing raises of a call with other keys."""
+    parsed = _parsed(call)
+    called = parsed.function or parsed
+    return f"[tool call] {called.name}({called.arguments})"
 
 
 Said = str | Sequence[SaidMessage] | None
 
 
 def begun_said(values: Sequence[Said], kind: LongText) -> tuple[BegunTexts, list[int]]:
-    """As texts.begun_texts, of texts and lists of SaidMessages."""
+    """As texts.begun_texts, of texts and lists of SaidMessages. One that is given for several rows that
+    follow each other is looked at once.
+    """
     previews: Values = []
     lengths: Values = []
     odd: list[int] = []
     last: Said = None
     preview = length = None
     for row, one in enumerate(values):
-        if one != last:  # nearly all rollouts of a prompt follow each other
-            last, preview, length = one, None, None
-            found = None if one is None else _begun(one, kind)
-            if found is not None:
-                beginning, length = found
-                preview = cut_text(beginning, PREVIEW_CHARS, CUT)
+        if one is not last:
+            last = one
+            if type(one) is list and len(one) > kind.generated:
+                # As conversation_text. In a function of its own it would take half as long again.
+                preview, length = "", -2
+                for message in one:
+                    role = message.role
+                    text = message.content if message.tool_calls is None else message.text
+                    if text is None:
+                        text = ""
+                    length += len(role) + len(text) + 5
+                    if len(preview) < BEGINNING:
+                        preview += f"\n\n[{role}]\n{text[:BEGINNING]}"
+                preview = preview[2:]
+            else:
+                preview, length = _alone(one, kind)
+            if length is not None and length > PREVIEW_CHARS:
+                preview = cut_text(preview, PREVIEW_CHARS, CUT)
         if length is None and one is not None:
             odd.append(row)
         previews.append(preview)
@@ -77,23 +105,11 @@ def begun_said(values: Sequence[Said], kind: LongText) -> tuple[BegunTexts, list
     return BegunTexts(previews if None in lengths else Words(previews), lengths), odd
 
 
-def _begun(one: str | Sequence[SaidMessage], kind: LongText) -> tuple[str, int] | None:
-    """The beginning and length of the text; None where there are no messages and that is no text."""
+def _alone(one: Said, kind: LongText) -> tuple[Any, int | None]:
+    """The text of what is no conversation, and its length; None where it says nothing."""
     if type(one) is str:
         return one, len(one)
-    if not one:
-        return ("", 0) if kind.may_be_empty else None
-    messages: Sequence[SaidMessage] = one  # pyright: ignore[reportAssignmentType]  # no str: see above
-    if kind.generated and len(messages) == 1:
-        text = messages[0].text
+    if one:
+        text = cast("Sequence[SaidMessage]", one)[0].text
         return text, len(text)
-    beginning, length, between = "", -2, ""
-    for message in messages:
-        role = message.role
-        text = message.content if message.tool_calls is None else message.text
-        text = text or ""
-        length += len(role) + len(text) + 5
-        if len(beginning) < BEGINNING:
-            beginning += f"{between}[{role}]\n{text[:BEGINNING]}"
-        between = "\n\n"
-    return beginning, length
+    return ("", 0) if one is not None and kind.may_be_empty else (None, None)

@@ -27,7 +27,7 @@ from board.readers.lines import read_bytes
 from board.readers.locations import Location
 from board.readers.objects import Objects, state_of
 from board.readers.remote import RemoteLocation
-from board.readers.texts import LongText, Texts, Values
+from board.readers.texts import LongText, Texts, Values, Words
 
 _IDS: Final = ("example_id", "id")
 _SIGNS: Final = frozenset(
@@ -140,11 +140,12 @@ def _error(error: object) -> str | None:
     return None if error is None else str(error)
 
 
-def _of_each(read: Callable[[Any], Any], values: Values) -> Values:
-    """What is read of each value, once where there is none: most logs have no errors, or no tasks."""
-    if values.count(None) == len(values):
-        return [read(None)] * len(values)
-    return list(map(read, values))
+def _of_each(read: Callable[[Any], str | None], values: Values) -> Words:
+    """What is read of each value, once of all that are equal texts: most logs have no errors, or one task."""
+    if not isinstance(values, Words) and values.count(None) < len(values):
+        return Words(map(read, values))
+    known = {value: read(value) for value in set(values)}
+    return Words(map(known.__getitem__, values))
 
 
 def _environment(task: object, known: str | None) -> str | None:

@@ -124,6 +124,11 @@ SAID = st.fixed_dictionaries(
                     '{"id": 3, "function": {"name": "add", "arguments": {"a": 1e400}}}',
                     '{"name": "add", "name": "b", "arguments": "\\ud800"}',
                     '{"arguments": "x"}',
+                    '{"id": "c0", "type": "function", "function": {"arguments": "{}", "name": "add"}}',
+                    '{"name": "a", "function": {"arguments": "x"}, "type": null}',
+                    '{"name": "a", "function": null}',
+                    '{"name": "a", "function": "b"}',
+                    '{"name": null, "index": 0}',
                     "[1]",
                     "",
                 ]
