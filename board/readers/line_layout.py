@@ -19,9 +19,13 @@ from board.readers.block import Block
 from board.readers.lines import Stretch
 from board.readers.said_messages import SaidMessage, begun_said
 from board.readers.stored_texts import is_utf_8
-from board.readers.texts import Flags, LongText, Numbers, Values, Words
+from board.readers.texts import BegunTexts, Flags, LongText, Numbers, Values, Words
 
 _MOST_KEYS: Final = 64
+_PIECE_BYTES: Final = 256 << 10
+"""So much is parsed at a time: the texts of it are still in the processor's cache when they are cut, and
+what is let go of is taken again by the next.
+"""
 _OPENS: Final = ord("{")
 _CLOSES: Final = ord("}")
 _LARGE_WHOLE: Final = 2.0**63
@@ -71,9 +75,9 @@ class LineLayout:
         types: dict[str, Any] = {}
         for key, value in record.items():
             if key in long_texts:
-                # An answer is parsed with its line; a prompt that follows itself, as in a group, once.
-                types[key] = _SPOKEN if long_texts[key].generated else msgspec.Raw
-                self._has_unread |= not long_texts[key].generated
+                follows_itself = long_texts[key].follows_itself
+                types[key] = msgspec.Raw if follows_itself else _SPOKEN
+                self._has_unread |= follows_itself
             elif key in of_numbers and isinstance(value, dict):
                 parts = cast("dict[str, Any]", value)
                 self._parts[key] = {name: type(part) for name, part in parts.items()}
@@ -120,25 +124,42 @@ class LineLayout:
         if self._has_unread and not is_utf_8(content):  # what is not read is not checked either
             return None
         try:
-            lines = cast("list[msgspec.Struct]", self._decode(content))
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            pieces = [self._piece(*piece) for piece in _pieces(content, stretch.sizes)]
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, _OtherLinesError):
             return None
-        if len(lines) != len(stretch.sizes):
-            return None
-        rows = zip(*map(msgspec.structs.astuple, lines), strict=True)
-        found: dict[str, Any] = dict(zip(self._keys, rows, strict=True))
-        try:
-            for key, kind in self._long_texts.items():
-                if not kind.generated:
-                    found[key] = _each_once(found[key])
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            return None
+        found = {key: self._joined(key, [piece[key] for piece in pieces]) for key in self._keys}
         try:
             found |= {key: self._part(key, found[key]) for key in self._parts}
             found |= _columns(self._kinds, found)
         except (TypeError, OverflowError):  # no object, or a number that is none for others
             return None
-        return self._begun(found, len(lines))
+        return _without_odd(found, list(self._long_texts), len(stretch.sizes))
+
+    def _piece(self, content: bytes | memoryview, count: int) -> dict[str, Any]:
+        """What so many lines hold, by key: values, or BegunTexts and the rows that have none.
+
+        Raises what parsing raises, and _OtherLinesError where they are not so many.
+        """
+        lines = cast("list[msgspec.Struct]", self._decode(content))
+        if len(lines) != count:
+            raise _OtherLinesError
+        rows = zip(*map(msgspec.structs.astuple, lines), strict=True)
+        found: dict[str, Any] = dict(zip(self._keys, rows, strict=True))
+        for key, kind in self._long_texts.items():
+            said = _each_once(found[key]) if kind.follows_itself else found[key]
+            found[key] = begun_said(said, kind)
+        return found
+
+    def _joined(self, key: str, parts: Sequence[Any]) -> Any:
+        """What all pieces hold."""
+        if key not in self._long_texts:
+            return list(chain.from_iterable(parts)) if len(parts) > 1 else parts[0]
+        odd: list[int] = []
+        first = 0
+        for texts, rows in parts:
+            odd += [first + row for row in rows]
+            first += len(texts.lengths())
+        return BegunTexts.joined([texts for texts, _ in parts]), odd
 
     def _part(self, key: str, objects: Sequence[Any]) -> Block:
         """The objects of numbers that a key holds."""
@@ -146,17 +167,37 @@ class LineLayout:
         rows = zip(*map(msgspec.structs.astuple, objects), strict=True)
         return Block(_columns(kinds, dict(zip(kinds, rows, strict=True))), len(objects))
 
-    def _begun(self, columns: dict[str, Any], rows: int) -> tuple[Block, Sequence[int]]:
-        """The block with the beginnings of its long texts, without rows in which one is none."""
-        odd = set[int]()
-        for key, kind in self._long_texts.items():
-            columns[key], others = begun_said(columns[key], kind)
-            odd.update(others)
-        block = Block(columns, rows)
-        if not odd:
-            return block, range(rows)
-        kept = [row not in odd for row in range(rows)]
-        return block.kept(kept), [row for row in range(rows) if row not in odd]
+
+class _OtherLinesError(Exception):
+    """A newline stands within an object, or between two of them stands none."""
+
+
+def _pieces(
+    content: bytes | memoryview, sizes: npt.NDArray[np.int64]
+) -> Iterator[tuple[bytes | memoryview, int]]:
+    """The lines, as many together as stay in the processor's cache until they are let go of."""
+    ends = sizes.cumsum()
+    start = first = 0
+    while first < len(ends):
+        after = max(int(np.searchsorted(ends, start + _PIECE_BYTES, "right")), first + 1)
+        end = int(ends[after - 1])
+        yield content[start:end], after - first
+        start, first = end, after
+
+
+def _without_odd(
+    columns: dict[str, Any], long_texts: Sequence[str], rows: int
+) -> tuple[Block, Sequence[int]]:
+    """The block without rows in which one of the long texts is none, and which are left."""
+    odd = set[int]()
+    for key in long_texts:
+        columns[key], others = columns[key]
+        odd.update(others)
+    block = Block(columns, rows)
+    if not odd:
+        return block, range(rows)
+    kept = [row not in odd for row in range(rows)]
+    return block.kept(kept), [row for row in range(rows) if row not in odd]
 
 
 def _struct(types: Mapping[str, Any]) -> type:

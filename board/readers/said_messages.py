@@ -14,6 +14,7 @@ from board.readers.texts import (
     PREVIEW_CHARS,
     BegunTexts,
     LongText,
+    PlainTexts,
     Values,
     Words,
     cut_text,
@@ -74,13 +75,15 @@ def begun_said(values: Sequence[Said], kind: LongText) -> tuple[BegunTexts, list
     """As texts.begun_texts, of texts and lists of SaidMessages. One that is given for several rows that
     follow each other is looked at once.
     """
+    if type(values[0]) is str and set(map(type, values)) == {str}:
+        return PlainTexts(Words(values)).begun(), []
     previews: Values = []
     lengths: Values = []
     odd: list[int] = []
     last: Said = None
     preview = length = None
     for row, one in enumerate(values):
-        if one is not last:
+        if one is not last and (one or one != last):  # nor does an empty list after another
             last = one
             if type(one) is list and len(one) > kind.generated:
                 # As conversation_text. In a function of its own it would take half as long again.

@@ -167,9 +167,13 @@ class BegunTexts(Texts):
     @classmethod
     def joined(cls, parts: Sequence[BegunTexts]) -> BegunTexts:
         """Those of several blocks, one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        previews, lengths = ([part.previews() for part in parts], [part.lengths() for part in parts])
+        are_words = all(isinstance(values, Words) for values in previews)
         return cls(
-            list(chain.from_iterable(part.previews() for part in parts)),
-            list(chain.from_iterable(part.lengths() for part in parts)),
+            (Words if are_words else list)(chain.from_iterable(previews)),
+            list(chain.from_iterable(lengths)),
         )
 
     def whole(self) -> Values:
@@ -241,11 +245,13 @@ class SpokenTexts(Texts):
 
 class LongText(NamedTuple):
     """What a key of a log says. generated: as of SpokenTexts. may_be_empty: a list of no messages is a
-    text without a word; else it is no text.
+    text without a word; else it is no text. follows_itself: as the prompt of a group, of which all
+    rollouts are logged together.
     """
 
     generated: bool
     may_be_empty: bool = False
+    follows_itself: bool = False
 
 
 def begun_texts(values: Values, kind: LongText) -> tuple[BegunTexts, list[int]]:
@@ -279,7 +285,7 @@ def _looked(one: Any, kind: LongText) -> tuple[str, int, bool]:
     """
     if type(one) is str:
         return one, len(one), True
-    generated, may_be_empty = kind
+    generated, may_be_empty, _ = kind
     if not one and may_be_empty and type(one) is list:
         return "", 0, True
     messages = cast("Sequence[Message]", one)

@@ -57,7 +57,7 @@ class VerifiersReader(Reader):
     )
 
     long_texts: Mapping[str, LongText] = {
-        "prompt": LongText(False),
+        "prompt": LongText(False, follows_itself=True),
         "completion": LongText(True, may_be_empty=True),
     }
 
