@@ -23,8 +23,8 @@ from board.readers.texts import BegunTexts, Flags, LongText, Numbers, Values, Wo
 
 _MOST_KEYS: Final = 64
 _PIECE_BYTES: Final = 256 << 10
-"""So much is parsed at a time: the texts of it are still in the processor's cache when they are cut, and
-what is let go of is taken again by the next.
+"""So much is parsed at a time where messages are parsed: they are still in the processor's cache when a
+table's texts are made of them, and the memory of one piece serves the next. Texts alone gain nothing.
 """
 _OPENS: Final = ord("{")
 _CLOSES: Final = ord("}")
@@ -63,21 +63,27 @@ class LineLayout:
     def __init__(
         self,
         record: Mapping[str, Any],
+        following: Mapping[str, Any],
         long_texts: Mapping[str, LongText],
         of_numbers: Sequence[str],
         unread: Sequence[str],
     ) -> None:
-        """Arguments as of `of`. Raises ValueError or KeyError on a record that has no layout."""
+        """record, following: of two lines; the others as of `of`.
+
+        Raises ValueError or KeyError on a record that has no layout.
+        """
         self._long_texts = {key: kind for key, kind in long_texts.items() if key in record}
         self._parts: dict[str, _Parts] = {}
         self._kinds: dict[str, type] = {}
         self._has_unread = False
+        self._follow_themselves = set[str]()
         types: dict[str, Any] = {}
         for key, value in record.items():
             if key in long_texts:
-                follows_itself = long_texts[key].follows_itself
-                types[key] = msgspec.Raw if follows_itself else _SPOKEN
-                self._has_unread |= follows_itself
+                # An answer is parsed with its line; a prompt that follows itself, as in a group, once.
+                if not long_texts[key].generated and following.get(key) == value:
+                    self._follow_themselves.add(key)
+                types[key] = msgspec.Raw if key in self._follow_themselves else _SPOKEN
             elif key in of_numbers and isinstance(value, dict):
                 parts = cast("dict[str, Any]", value)
                 self._parts[key] = {name: type(part) for name, part in parts.items()}
@@ -89,6 +95,7 @@ class LineLayout:
             else:
                 self._kinds[key] = type(value)
                 types[key] = _KINDS[type(value)]
+        self._has_unread |= bool(self._follow_themselves)
         self._keys = list(types)
         self._decode = msgspec.json.Decoder(_struct(types)).decode_lines
 
@@ -96,20 +103,21 @@ class LineLayout:
     def of(
         cls,
         line: bytes,
+        following: bytes | None,
         long_texts: Mapping[str, LongText],
         of_numbers: Sequence[str],
         unread: Sequence[str],
     ) -> LineLayout | None:
         """The layout of a line; None where it holds what no layout has.
 
+        following: the line after it, if there is one.
         long_texts: as Reader.long_texts. of_numbers, unread: as those of Reader.
         """
         try:
-            record: object = orjson.loads(line)
-            fields = cast("dict[str, Any]", record) if isinstance(record, dict) else {}
+            fields, after = _fields(line), _fields(following or b"{}")
             if not 0 < len(fields) <= _MOST_KEYS:
                 return None
-            return cls(fields, long_texts, of_numbers, unread)
+            return cls(fields, after, long_texts, of_numbers, unread)
         except (ValueError, KeyError):
             return None
 
@@ -124,7 +132,8 @@ class LineLayout:
         if self._has_unread and not is_utf_8(content):  # what is not read is not checked either
             return None
         try:
-            pieces = [self._piece(*piece) for piece in _pieces(content, stretch.sizes)]
+            size = _PIECE_BYTES if self._long_texts else len(content)
+            pieces = [self._piece(*piece) for piece in _pieces(content, stretch.sizes, size)]
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, _OtherLinesError):
             return None
         found = {key: self._joined(key, [piece[key] for piece in pieces]) for key in self._keys}
@@ -146,7 +155,7 @@ class LineLayout:
         rows = zip(*map(msgspec.structs.astuple, lines), strict=True)
         found: dict[str, Any] = dict(zip(self._keys, rows, strict=True))
         for key, kind in self._long_texts.items():
-            said = _each_once(found[key]) if kind.follows_itself else found[key]
+            said = _each_once(found[key]) if key in self._follow_themselves else found[key]
             found[key] = begun_said(said, kind)
         return found
 
@@ -173,13 +182,13 @@ class _OtherLinesError(Exception):
 
 
 def _pieces(
-    content: bytes | memoryview, sizes: npt.NDArray[np.int64]
+    content: bytes | memoryview, sizes: npt.NDArray[np.int64], at_once: int
 ) -> Iterator[tuple[bytes | memoryview, int]]:
-    """The lines, as many together as stay in the processor's cache until they are let go of."""
+    """The lines, about so many bytes together, and how many they are."""
     ends = sizes.cumsum()
     start = first = 0
     while first < len(ends):
-        after = max(int(np.searchsorted(ends, start + _PIECE_BYTES, "right")), first + 1)
+        after = max(int(np.searchsorted(ends, start + at_once, "right")), first + 1)
         end = int(ends[after - 1])
         yield content[start:end], after - first
         start, first = end, after
@@ -198,6 +207,12 @@ def _without_odd(
         return block, range(rows)
     kept = [row not in odd for row in range(rows)]
     return block.kept(kept), [row for row in range(rows) if row not in odd]
+
+
+def _fields(line: bytes) -> dict[str, Any]:
+    """The object that a line is; empty of anything else. Raises ValueError where it is no JSON."""
+    record: object = orjson.loads(line)
+    return cast("dict[str, Any]", record) if isinstance(record, dict) else {}
 
 
 def _struct(types: Mapping[str, Any]) -> type:

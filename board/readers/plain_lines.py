@@ -106,13 +106,20 @@ class LineBlocks:
         if self._misses > _MOST_MISSES or stretch.size > longest * len(stretch.sizes):
             return None
         if self._layout is None:
-            text = stretch.line(0).text
-            self._layout = LineLayout.of(text, self._long_texts, *self._apart) if text else None
+            self._layout = self._learned(stretch)
         found = None if self._layout is None else self._layout.block_of(stretch)
         if found is None:
             self._misses += 1
             self._layout = None
         return found
+
+    def _learned(self, stretch: Stretch) -> LineLayout | None:
+        """The layout of the first line, which nearly all have."""
+        text = stretch.line(0).text
+        if not text:
+            return None
+        following = stretch.line(1).text if len(stretch.sizes) > 1 else None
+        return LineLayout.of(text, following, self._long_texts, *self._apart)
 
     def _one_by_one(
         self, lines: Sequence[bytes | memoryview | None]

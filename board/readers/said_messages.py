@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, cast
+from typing import Any
 
 import msgspec
 
@@ -19,7 +19,6 @@ from board.readers.texts import (
     Words,
     cut_text,
 )
-
 
 
 class SaidMessage(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -68,25 +67,25 @@ def _told(call: str) -> str:
     return f"[tool call] {called.name}({called.arguments})"
 
 
-Said = str | Sequence[SaidMessage] | None
+Said = str | list[SaidMessage] | None
 
 
 def begun_said(values: Sequence[Said], kind: LongText) -> tuple[BegunTexts, list[int]]:
     """As texts.begun_texts, of texts and lists of SaidMessages. One that is given for several rows that
     follow each other is looked at once.
     """
-    if type(values[0]) is str and set(map(type, values)) == {str}:
+    if set(map(type, values)) == {str}:
         return PlainTexts(Words(values)).begun(), []
     previews: Values = []
     lengths: Values = []
-    odd: list[int] = []
     last: Said = None
     preview = length = None
-    for row, one in enumerate(values):
+    alone = int(kind.generated)
+    for one in values:
         if one is not last and (one or one != last):  # nor does an empty list after another
             last = one
-            if type(one) is list and len(one) > kind.generated:
-                # As conversation_text. In a function of its own it would take half as long again.
+            if type(one) is list and len(one) > alone:
+                # As conversation_text. In functions of its own it would take half as long again.
                 preview, length = "", -2
                 for message in one:
                     role = message.role
@@ -101,18 +100,20 @@ def begun_said(values: Sequence[Said], kind: LongText) -> tuple[BegunTexts, list
                 preview, length = _alone(one, kind)
             if length is not None and length > PREVIEW_CHARS:
                 preview = cut_text(preview, PREVIEW_CHARS, CUT)
-        if length is None and one is not None:
-            odd.append(row)
         previews.append(preview)
         lengths.append(length)
-    return BegunTexts(previews if None in lengths else Words(previews), lengths), odd
+    if None not in lengths:
+        return BegunTexts(Words(previews), lengths), []
+    both = enumerate(zip(values, lengths, strict=True))
+    odd = [row for row, (one, length) in both if length is None and one is not None]
+    return BegunTexts(previews, lengths), odd
 
 
 def _alone(one: Said, kind: LongText) -> tuple[Any, int | None]:
     """The text of what is no conversation, and its length; None where it says nothing."""
-    if type(one) is str:
+    if isinstance(one, str):
         return one, len(one)
     if one:
-        text = cast("Sequence[SaidMessage]", one)[0].text
+        text = one[0].text
         return text, len(text)
     return ("", 0) if one is not None and kind.may_be_empty else (None, None)

@@ -169,11 +169,14 @@ class BegunTexts(Texts):
         """Those of several blocks, one after the other."""
         if len(parts) == 1:
             return parts[0]
-        previews, lengths = ([part.previews() for part in parts], [part.lengths() for part in parts])
+        previews, lengths = (
+            [part.previews() for part in parts],
+            [part.lengths() for part in parts],
+        )
         are_words = all(isinstance(values, Words) for values in previews)
         return cls(
             (Words if are_words else list)(chain.from_iterable(previews)),
-            list(chain.from_iterable(lengths)),
+            list(chain.from_iterable(map(list, lengths))),
         )
 
     def whole(self) -> Values:
@@ -245,13 +248,11 @@ class SpokenTexts(Texts):
 
 class LongText(NamedTuple):
     """What a key of a log says. generated: as of SpokenTexts. may_be_empty: a list of no messages is a
-    text without a word; else it is no text. follows_itself: as the prompt of a group, of which all
-    rollouts are logged together.
+    text without a word; else it is no text.
     """
 
     generated: bool
     may_be_empty: bool = False
-    follows_itself: bool = False
 
 
 def begun_texts(values: Values, kind: LongText) -> tuple[BegunTexts, list[int]]:
@@ -285,7 +286,7 @@ def _looked(one: Any, kind: LongText) -> tuple[str, int, bool]:
     """
     if type(one) is str:
         return one, len(one), True
-    generated, may_be_empty, _ = kind
+    generated, may_be_empty = kind
     if not one and may_be_empty and type(one) is list:
         return "", 0, True
     messages = cast("Sequence[Message]", one)

@@ -57,7 +57,7 @@ class VerifiersReader(Reader):
     )
 
     long_texts: Mapping[str, LongText] = {
-        "prompt": LongText(False, follows_itself=True),
+        "prompt": LongText(False),
         "completion": LongText(True, may_be_empty=True),
     }
 
@@ -141,7 +141,7 @@ def _error(error: object) -> str | None:
 
 
 def _of_each(read: Callable[[Any], str | None], values: Values) -> Words:
-    """What is read of each value, once of all that are equal texts: most logs have no errors, or one task."""
+    """What is read of each value, once of equal texts: most logs have no errors, or one task."""
     if not isinstance(values, Words) and values.count(None) < len(values):
         return Words(map(read, values))
     known = {value: read(value) for value in set(values)}

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from board.errors import RecordError
-from board.readers import plain_lines
+from board.readers import line_layout, plain_lines
 from board.readers.block import Block
 from board.readers.line_layout import LineLayout
 from board.readers.lines import Stretch
@@ -126,7 +126,7 @@ def alike(draw) -> bytes:
 def test_lines_of_one_layout_have_the_values_of_each(content):
     pieces = content.split(b"\n")[:-1]
     stretch = Stretch(0, np.array([len(piece) + 1 for piece in pieces]), content)
-    layout = LineLayout.of(pieces[0], {}, (), ())
+    layout = LineLayout.of(pieces[0], None, {}, (), ())
     found = None if layout is None else layout.block_of(stretch)
     if found is None:  # each is parsed for itself
         return
@@ -158,9 +158,13 @@ KINDS = {"prompt": LongText(False), "answer": LongText(True, may_be_empty=True)}
 
 
 @settings(max_examples=300, deadline=None)
-@given(groups=st.lists(st.tuples(SPOKEN, SPOKEN, st.integers(1, 3)), min_size=1, max_size=4))
-def test_prompts_that_follow_themselves_say_what_each_says(groups):
-    """Or the lines are left to a parser of single ones."""
+@given(
+    groups=st.lists(st.tuples(SPOKEN, SPOKEN, st.integers(1, 3)), min_size=1, max_size=4),
+    known=st.sampled_from([None, b'{"prompt":"a"}']),
+    at_once=st.integers(1, 300),
+)
+def test_prompts_that_follow_themselves_say_what_each_says(groups, known, at_once):
+    """Or the lines are left to a parser of single ones. known: by what it is told that they may."""
     lines = [
         f'{{"prompt":{prompt},"answer":{answer}}}'.encode("utf-8", "surrogateescape")
         for prompt, answer, times in groups
@@ -168,9 +172,11 @@ def test_prompts_that_follow_themselves_say_what_each_says(groups):
     ]
     content = b"".join(line + b"\n" for line in lines)
     stretch = Stretch(0, np.array([len(line) + 1 for line in lines]), content)
-    layout = LineLayout.of(b'{"prompt":"a","answer":"b"}', KINDS, (), ())
+    layout = LineLayout.of(b'{"prompt":"a","answer":"b"}', known, KINDS, (), ())
     assert layout is not None
-    found = layout.block_of(stretch)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(line_layout, "_PIECE_BYTES", at_once)
+        found = layout.block_of(stretch)
     if found is None:
         return
     block, places = found
@@ -192,7 +198,7 @@ def test_most_lines_of_texts_and_numbers_are_of_one_layout():
     ]
     content = "".join(f"{line}\n" for line in lines).encode()
     stretch = Stretch(0, np.array([len(line) + 1 for line in lines]), content)
-    layout = LineLayout.of(lines[0].encode(), {}, (), ())
+    layout = LineLayout.of(lines[0].encode(), None, {}, (), ())
     assert layout is not None
     found = layout.block_of(stretch)
     assert found is not None

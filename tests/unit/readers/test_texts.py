@@ -108,7 +108,7 @@ def test_what_is_kept_of_a_text_is_what_its_row_shows(kind, rows):
 def said(texts: Texts) -> Any:
     """What a table has of texts, what was cut as text."""
     previews = texts.previews()
-    return [p.decode() if isinstance(p, bytes) else p for p in previews], texts.lengths()
+    return [p.decode() if isinstance(p, bytes) else p for p in previews], [*texts.lengths()]
 
 
 SAID = st.fixed_dictionaries(
