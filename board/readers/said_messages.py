@@ -14,7 +14,6 @@ from board.readers.texts import (
     PREVIEW_CHARS,
     BegunTexts,
     LongText,
-    PlainTexts,
     Values,
     Words,
     cut_text,
@@ -74,8 +73,6 @@ def begun_said(values: Sequence[Said], kind: LongText) -> tuple[BegunTexts, list
     """As texts.begun_texts, of texts and lists of SaidMessages. One that is given for several rows that
     follow each other is looked at once.
     """
-    if set(map(type, values)) == {str}:
-        return PlainTexts(Words(values)).begun(), []
     previews: Values = []
     lengths: Values = []
     last: Said = None

@@ -176,7 +176,7 @@ class BegunTexts(Texts):
         are_words = all(isinstance(values, Words) for values in previews)
         return cls(
             (Words if are_words else list)(chain.from_iterable(previews)),
-            list(chain.from_iterable(map(list, lengths))),
+            list(chain.from_iterable(lengths)),
         )
 
     def whole(self) -> Values:
