@@ -29,16 +29,17 @@ class SaidMessage(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     tool_call_id: str | None = None
     name: str | None = None
 
-    @property
-    def text(self) -> str:
+    def told(self) -> str:
         """As message_text."""
-        if self.tool_calls is None:
-            return self.content or ""
+        text = self.content or ""
         try:
-            told = [_told(call) for call in self.tool_calls]
+            for call in self.tool_calls or ():
+                parsed = _parsed(call)
+                called = parsed.function or parsed
+                text += f"\n[tool call] {called.name}({called.arguments})"
         except (msgspec.MsgspecError, UnicodeError, RecursionError):
             return message_text({"content": self.content, "tool_calls": self.tool_calls})
-        return "\n".join([self.content, *told] if self.content else told)
+        return text if self.content else text[1:]
 
 
 class _Function(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -57,13 +58,6 @@ class _Call(_Function, forbid_unknown_fields=True, gc=False):
 
 
 _parsed = msgspec.json.Decoder(_Call).decode
-
-
-def _told(call: str) -> str:
-    """As message_text tells a call. Raises what parsing raises of a call with other keys."""
-    parsed = _parsed(call)
-    called = parsed.function or parsed
-    return f"[tool call] {called.name}({called.arguments})"
 
 
 Said = str | list[SaidMessage] | None
@@ -86,7 +80,7 @@ def begun_said(values: Sequence[Said], kind: LongText) -> tuple[BegunTexts, list
                 preview, length = "", -2
                 for message in one:
                     role = message.role
-                    text = message.content if message.tool_calls is None else message.text
+                    text = message.content if message.tool_calls is None else message.told()
                     if text is None:
                         text = ""
                     length += len(role) + len(text) + 5
@@ -111,6 +105,6 @@ def _alone(one: Said, kind: LongText) -> tuple[Any, int | None]:
     if isinstance(one, str):
         return one, len(one)
     if one:
-        text = one[0].text
+        text = one[0].told()
         return text, len(text)
     return ("", 0) if one is not None and kind.may_be_empty else (None, None)
