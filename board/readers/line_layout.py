@@ -242,29 +242,27 @@ def _columns(kinds: Mapping[str, type], found: Mapping[str, Sequence[Any]]) -> d
     Raises TypeError or OverflowError where a number is so large that other parsers take it for a float.
     """
     columns: dict[str, Values] = {}
-    of_numbers = [key for key, kind in kinds.items() if kind in _NUMBERS]
-    floats = _floats([found[key] for key in of_numbers])
-    for key, own in zip(of_numbers, floats, strict=True):
-        columns[key] = _NUMBERS[kinds[key]](found[key], own)
     for key, kind in kinds.items():
-        if kind is str:
-            columns[key] = Words(found[key])
+        values = found[key]
+        if (numbers := _NUMBERS.get(kind)) is not None:
+            columns[key] = numbers(values, _floats(values))
+        elif kind is str:
+            columns[key] = Words(values)
         elif kind is _NOTHING:
-            columns[key] = list(found[key])
-            next(_floats([[v for v in found[key] if type(v) is int]]))
+            columns[key] = list(values)
+            _floats([value for value in values if type(value) is int])
     return columns
 
 
-def _floats(columns: Sequence[Sequence[Any]]) -> Iterator[npt.NDArray[np.float64]]:
-    """[rows] numbers of each of the columns, NaN for None. Raises as `_columns`."""
-    count = sum(map(len, columns))
+def _floats(values: Sequence[Any]) -> npt.NDArray[np.float64]:
+    """[rows] the numbers, NaN for None. Raises as `_columns`."""
     try:
-        flat = np.fromiter(chain.from_iterable(columns), np.float64, count)  # takes no None
+        floats = np.fromiter(values, np.float64, len(values))  # takes no None
     except TypeError:
-        flat = np.array(list(chain.from_iterable(columns)), np.float64)
-    if (abs(flat) >= _LARGE_WHOLE).any():
+        floats = np.array(values, np.float64)
+    if (abs(floats) >= _LARGE_WHOLE).any():
         raise OverflowError
-    return iter(flat.reshape(len(columns), -1) if len(flat) else [flat] * len(columns))
+    return floats
 
 
 def _are_objects(content: bytes | memoryview, sizes: npt.NDArray[np.int64]) -> bool:
