@@ -9,11 +9,12 @@ table's rows (`scan`); and with the scan as an index is made, its rows written t
 counts is CPU time, the smallest of all rounds, and its ratio: 1 is as fast as the loop. The numbers and
 texts in the logs mean nothing. TRL's log is Parquet, in files of 1,024 rows: there `orjson.loads` of each
 line means the same rows as lines of JSON, which nobody has on disk, while the board has to unpack the
-tables.
+tables. `rows` is what parses each row of the very files: pyarrow's `to_pylist`.
 
 With --build it measures what a user waits for: seconds on the clock, from after the imports until all
 rollouts are in the index and until the index is whole, its steps and all, as the board makes it by
-itself; beside the loop over the same file, each time in a new process, in turn.
+itself; beside the loop over the same file, each time in a new process, in turn. With --dump FILE the log
+is a real one: its lines again and again, until there are so many megabytes.
 """
 
 from __future__ import annotations
@@ -77,8 +78,8 @@ _SCAN_HEADS: Final = (
     *("loop / scan", "loop / index"),
 )
 _BUILD_HEADS: Final = (
-    *("reader", "kB a line", "MB", "loop, s (slowest)", "all read, s", "index, s"),
-    *("loop / all read", "loop / index"),
+    *("reader", "kB a line", "MB", "loop, s (slowest)", "rows, s", "all read, s", "index, s"),
+    *("loop / all read", "rows / all read", "loop / index"),
 )
 
 Rollout = dict[str, Any]
@@ -230,6 +231,11 @@ def loop(path: Path) -> int:
     return rows
 
 
+def rows_of(run: Path) -> int:
+    """Parses every row of the tables of a run, keeping nothing."""
+    return sum(len(pq.read_table(path).to_pylist()) for path in sorted(run.rglob("*.parquet")))
+
+
 def shards(paths: list[Path], reader: str) -> list[Shard]:
     """The files as the index reads them."""
     return [Shard(path, path.name, reader) for path in paths]
@@ -299,6 +305,8 @@ def _engine(engine: str, path: Path) -> None:
     begun = read = time.perf_counter()
     if engine == "build":
         read = build(path)
+    elif engine == "rows":
+        rows_of(path)
     else:
         loop(path)
     print(read - begun, time.perf_counter() - begun)
@@ -307,18 +315,39 @@ def _engine(engine: str, path: Path) -> None:
 def measure_build(folder: Path, reader: str, lines: str, megabytes: int, rounds: int) -> str:
     """One row of the table: seconds on the clock, medians and the slowest."""
     path, _, rows = written(folder, reader, lines, megabytes)
-    took: dict[str, list[float]] = {"loop": [], "read": [], "index": []}
+    return measured_build(reader, path, folder / "run", rows, rounds)
+
+
+def measured_build(name: str, path: Path, run: Path, rows: int, rounds: int) -> str:
+    """As measure_build. path: the lines for the loop; run: the folder for the board."""
+    has_tables = path.parent != run
+    took: dict[str, list[float]] = {"loop": [], "rows": [], "read": [], "index": []}
     for _ in range(rounds):
         took["loop"].append(seconds("loop", path)[1])
-        read, index = seconds("build", folder / "run")
+        if has_tables:
+            took["rows"].append(seconds("rows", run)[1])
+        read, index = seconds("build", run)
         took["read"].append(read)
         took["index"].append(index)
     size = path.stat().st_size
-    middle = {name: median(found) for name, found in took.items()}
+    middle = {name: median(found) for name, found in took.items() if found}
     cells = [f"{size / rows / 1000:.1f}", f"{size / 1e6:.0f}"]
-    cells += [f"{middle[name]:.2f} ({max(found):.2f})" for name, found in took.items()]
-    cells += [f"{middle['loop'] / middle[name]:.2f}" for name in ("read", "index")]
-    return f"| {reader} | {' | '.join(cells)} |"
+    cells += [f"{middle[k]:.2f} ({max(v):.2f})" if v else "" for k, v in took.items()]
+    for one, other in (("loop", "read"), ("rows", "read"), ("loop", "index")):
+        cells.append(f"{middle[one] / middle[other]:.2f}" if one in middle else "")
+    return f"| {name} | {' | '.join(cells)} |"
+
+
+def repeated(folder: Path, dump: Path, megabytes: int) -> tuple[Path, int]:
+    """A run of the lines of a dump again and again, under its own name; the file, and its rollouts."""
+    path = folder / "run" / dump.name
+    path.parent.mkdir(parents=True)
+    content = dump.read_bytes().rstrip(b"\n") + b"\n"
+    times = max(megabytes * 1_000_000 // len(content), 1)
+    with path.open("wb") as file:
+        for _ in range(times):
+            file.write(content)
+    return path, times * content.count(b"\n")
 
 
 def main() -> None:
@@ -329,6 +358,9 @@ def main() -> None:
     parser.add_argument("--reader", choices=_SHAPES, action="append")
     parser.add_argument("--lines", choices=_CHARS, action="append")
     parser.add_argument("--build", action="store_true", help="seconds until there is an index")
+    parser.add_argument(
+        "--dump", type=Path, action="append", help="with --build: a real log of lines"
+    )
     parser.add_argument(
         "--folder", type=Path, help="where logs stay, and need not be written again"
     )
@@ -345,6 +377,12 @@ def main() -> None:
     heads = _BUILD_HEADS if args.build else _SCAN_HEADS
     print(f"| {' | '.join(heads)} |\n{'|---' * len(heads)}|")
     with nullcontext(args.folder) if args.folder else tempfile.TemporaryDirectory() as place:
+        for number, dump in enumerate(args.dump or ()):
+            path, rows = repeated(Path(place, str(number)), dump, args.megabytes)
+            name = "/".join(dump.parts[-2:])
+            print(measured_build(name, path, path.parent, rows, args.rounds), flush=True)
+        if args.dump:
+            return
         for lines in args.lines or list(_CHARS):
             for reader in args.reader or list(_SHAPES):
                 folder = Path(place, lines, reader)
