@@ -180,10 +180,9 @@ class ColumnBuilder:
         if isinstance(objects, Block):
             held = objects
         else:
-            kinds = set(map(type, objects))
-            if dict not in kinds:
+            if objects.count(None) == len(objects):
                 return frozenset()
-            if kinds != {dict}:
+            if set(map(type, objects)) != {dict}:
                 objects = [one if isinstance(one, dict) else {} for one in objects]
             held = Block.of(objects)
         for name, values in held.items():
@@ -277,7 +276,7 @@ class ColumnBuilder:
     def build_undated(self) -> Columns:
         """As RecordBuilder.build_undated."""
         self.remarks.append(UNDATED)
-        return self.build([0] * self.rows)
+        return self.build(Numbers([0] * self.rows, np.zeros(self.rows)))
 
     def build(self, steps: Values) -> Columns:
         """The Columns of the rows that are not odd."""

@@ -79,18 +79,21 @@ def begun_said(values: Sequence[Said], kind: LongText) -> tuple[BegunTexts, list
                 # As conversation_text. In functions of its own it would take half as long again.
                 preview, length = "", -2
                 for message in one:
-                    role = message.role
-                    text = message.content if message.tool_calls is None else message.told()
-                    if text is None:
-                        text = ""
+                    role, text = message.role, message.content
+                    if text is None or message.tool_calls is not None:
+                        text = message.told()
                     length += len(role) + len(text) + 5
                     if len(preview) < BEGINNING:
-                        preview += f"\n\n[{role}]\n{text[:BEGINNING]}"
-                preview = preview[2:]
+                        preview = f"{preview}\n\n[{role}]\n{text[:BEGINNING]}"
+                if length <= PREVIEW_CHARS:
+                    preview = preview[2:]
+                else:
+                    try:
+                        preview = preview[2 : PREVIEW_CHARS + 1].encode() + CUT
+                    except UnicodeEncodeError:
+                        preview = cut_text(preview[2:], PREVIEW_CHARS, CUT)
             else:
                 preview, length = _alone(one, kind)
-            if length is not None and length > PREVIEW_CHARS:
-                preview = cut_text(preview, PREVIEW_CHARS, CUT)
         previews.append(preview)
         lengths.append(length)
     if None not in lengths:
@@ -102,9 +105,8 @@ def begun_said(values: Sequence[Said], kind: LongText) -> tuple[BegunTexts, list
 
 def _alone(one: Said, kind: LongText) -> tuple[Any, int | None]:
     """The text of what is no conversation, and its length; None where it says nothing."""
-    if isinstance(one, str):
-        return one, len(one)
     if one:
-        text = one[0].told()
-        return text, len(text)
-    return ("", 0) if one is not None and kind.may_be_empty else (None, None)
+        text = one if isinstance(one, str) else one[0].told()
+        return cut_text(text, PREVIEW_CHARS, CUT), len(text)
+    says_nothing = one == "" or (one is not None and kind.may_be_empty)
+    return ("", 0) if says_nothing else (None, None)

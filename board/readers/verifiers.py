@@ -145,6 +145,8 @@ def _of_each(read: Callable[[Any], str | None], values: Values) -> Words:
     if not isinstance(values, Words) and values.count(None) < len(values):
         return Words(map(read, values))
     known = {value: read(value) for value in set(values)}
+    if len(known) == 1:
+        return Words([*known.values()] * len(values))
     return Words(map(known.__getitem__, values))
 
 
