@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from pathlib import PurePath
 from typing import Any, Final
 
@@ -77,6 +78,7 @@ _HEAD_LINES: Final = 20
 HEAD_BYTES: Final = 1 << 19
 
 
+_READERS_BY_NAME: Final = {reader.name: reader for reader in READERS}
 _mappings: dict[str, MappingReader] = {}
 
 
@@ -98,7 +100,7 @@ def reader_named(name: str) -> Reader:
     """The reader of that name; raises KeyError."""
     if name in _mappings:
         return _mappings[name]
-    return {reader.name: reader for reader in READERS}[name]
+    return _READERS_BY_NAME[name]
 
 
 def family_of(name: str) -> str:
@@ -108,6 +110,13 @@ def family_of(name: str) -> str:
 
 def source_of(path: PurePath | RemoteLocation) -> Source:
     """The kind of a file by its name; of lines of JSON where the name says nothing."""
+    return _source_named(path.name)
+
+
+@lru_cache(maxsize=1024)
+def _source_named(name: str) -> Source:
+    """As source_of. One file is asked for several times, and a run may have a hundred thousand."""
+    path = PurePath(name)
     return next((source for source in SOURCES if source.takes(path)), JSON_LINES)
 
 
