@@ -156,7 +156,7 @@ class ColumnBuilder:
             self._put(self.texts, key, SpokenTexts(values, generated=generated))
             return
         text_of = response_text if generated else conversation_text
-        self.take_text(
+        self._take_text(
             key, [text_of(v) if is_one else v for v, is_one in zip(values, spoken, strict=True)]
         )
 
@@ -251,12 +251,8 @@ class ColumnBuilder:
             values = self._each(lambda value: read_id(key, value), values)
         self.put_id(key, values)
 
-    def take_text(self, key: str, values: Values | Texts) -> None:
-        """Takes texts, or what `read_text` makes texts of."""
-        if isinstance(values, Words | Texts):
-            self._put(self.texts, key, values)
-            return
-        if not set(map(type, values)) <= _JSON_TEXTS:
+    def _take_text(self, key: str, values: Values) -> None:
+        if not isinstance(values, Words) and not set(map(type, values)) <= _JSON_TEXTS:
             values = self._each(lambda value: read_text(key, value), values)
         self._put(self.texts, key, values)
 
@@ -331,7 +327,7 @@ class ColumnBuilder:
         **dict.fromkeys(("messages", "segments"), _take_per_token),
         **dict.fromkeys(schema.SCORE_FIELDS, take_score),
         **dict.fromkeys(schema.ID_FIELDS, _take_id),
-        **dict.fromkeys(TEXT_KEYS, take_text),
+        **dict.fromkeys(TEXT_KEYS, _take_text),
         **dict.fromkeys(("step", "index", "type"), _leave),
         "is_truncated": take_score,
         "rewards": _take_reward_parts,
