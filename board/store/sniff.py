@@ -28,6 +28,7 @@ from board.store.files_beside import FilesBeside, kind_of
 from board.store.log_file import LogFile
 from board.store.looks import LEFT_OUT, first_lines, look_at
 from board.store.mappings import FILE_NAME, Mappings
+from board.store.packed import is_packed
 from board.store.run_info import PassedOver
 
 MOST_EXPLAINED: Final = 1000
@@ -185,6 +186,8 @@ def _kind(path: Location) -> str:
     if path.name.lower().endswith(PICKLES):
         return "pickle"
     source = source_of(path)
+    if is_packed(path):
+        return f"{_KINDS[source.like]}, packed"
     suffix = PurePosixPath(path.name).suffix or "its name"
     tried = "" if source.takes(path) else f", though {suffix} is none of its names"
     return _KINDS[source.like] + tried

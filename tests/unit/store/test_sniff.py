@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 
@@ -99,6 +100,12 @@ def test_what_an_evaluation_was_run_with_is_named_with_what_it_belongs_to():
 
 def test_a_file_of_an_odd_name_is_said_to_be_one(tmp_path):
     assert only(write(tmp_path / "x.md", "# Notes\n")).kind.startswith("JSON lines, though .md")
+
+
+def test_a_packed_log_is_said_to_be_one(tmp_path):
+    path = tmp_path / "x.jsonl.gz"
+    path.write_bytes(gzip.compress(json.dumps(RLLB).encode() + b"\n"))
+    assert (only(path).reader, only(path).kind) == ("rllb", "JSON lines, packed")
 
 
 def test_runs_are_listed_by_the_title_of_their_mapping(tmp_path, capsys):
