@@ -166,7 +166,7 @@ def _sniffed(path: Location, mappings: Mappings) -> Sniffed:
         return replace(plain, reason=reason)
     head, first_error = _head(path)
     is_unknown = bool(head.records) and reason.startswith(NO_FORMAT)
-    if kind := kind_of(path.name, str(path.parent)):
+    if kind := _passed_over_as(path, plain.layouts):
         reason = f"by its name it is no log, but {kind}: such files are passed over"
         return replace(plain, reason=reason, keys=_keys(head))
     return replace(
@@ -179,6 +179,13 @@ def _sniffed(path: Location, mappings: Mappings) -> Sniffed:
         readers=dict(_reasons(path, head, own)) if is_unknown else {},
         suggested=suggested_mapping(head) if is_unknown else None,
     )
+
+
+def _passed_over_as(path: Location, layouts: Sequence[Layout]) -> str:
+    """As what a file is passed over by its name; empty where a layout says that it may be a log."""
+    if layouts and source_of(path).by_layout:
+        return ""
+    return kind_of(path.name, str(path.parent))
 
 
 def _kind(path: Location) -> str:

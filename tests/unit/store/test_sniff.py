@@ -77,6 +77,20 @@ def test_what_can_not_be_read_is_named(tmp_path, name, content, said):
     assert said in found.reason
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("rollout_data/0.pt", "PK", "no file of torch.save"),
+        ("rollout_data/0.pt", "version https://git-lfs.github.com/spec/v1\n", "git lfs pull"),
+        ("model_0.pt", "PK", "by its name it is no log, but weights"),
+    ],
+)
+def test_only_what_no_layout_matches_is_said_to_be_no_log_by_its_name(
+    tmp_path, name, content, said
+):
+    assert said in only(write(tmp_path / name, content)).reason
+
+
 def test_pickles_that_trainers_dump_are_named_and_others_passed_over(tmp_path):
     for name in ("dumped_data/global_step_3_training_input.pkl", "train/step_000003.pkl", "a.pkl"):
         write(tmp_path / name, "x")
