@@ -74,7 +74,9 @@ READERS: Final[tuple[Reader, ...]] = (
 
 NO_FORMAT: Final = "its records (keys "
 """How the reason begins why a file has no reader whose records nobody knows."""
-_HEAD_LINES: Final = 20
+_HEAD_RECORDS: Final = 20
+_HEAD_LINES: Final = 1000
+"""Lines that are looked at for so many records: what a shell printed may stand before the first."""
 HEAD_BYTES: Final = 1 << 19
 
 
@@ -182,7 +184,7 @@ def _head(lines: Iterable[Line]) -> tuple[list[Mapping[str, Any]], str]:
                 records.append(parse_whole(line.text)[0])
             except RecordError as error:
                 first_error = first_error or _first_error(line.text, number, error)
-        if seen >= _HEAD_LINES or used >= HEAD_BYTES:
+        if len(records) >= _HEAD_RECORDS or seen >= _HEAD_LINES or used >= HEAD_BYTES:
             break
     return records, first_error
 

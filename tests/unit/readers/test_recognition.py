@@ -86,8 +86,9 @@ def test_configs_and_foreign_records_are_no_logs(found, line):
     assert "of no format read here" in reason
 
 
-def test_one_bad_line_at_the_top_does_not_hide_a_log(found):
+def test_bad_lines_at_the_top_do_not_hide_a_log(found):
     assert found(b"shell text\n" + json.dumps(SAMPLES["rllb"]).encode())[0] == "rllb"
+    assert found(b"shell text\n" * 500 + json.dumps(SAMPLES["rllb"]).encode())[0] == "rllb"
 
 
 def test_blank_lines_at_the_top_do_not_hide_a_log(found):
