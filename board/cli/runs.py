@@ -123,4 +123,14 @@ def opened(info: RunInfo, *, persist: bool = False, engine: ChooseEngine = local
     for problem in run.problems:
         if problem.path == RUN_ITSELF and problem.severity == "note":
             say(f"{problem.reason}; {problem.hint}")
+    if not run.rollout_count:
+        _say_why_empty(run)
     return run
+
+
+def _say_why_empty(run: Run) -> None:
+    lost = [problem for problem in run.problems if problem.severity == "lost"]
+    if lost:
+        several = f", and {len(lost) - 1} more" if len(lost) > 1 else ""
+        where = f"{run.info.name}: no rollout could be read: {lost[0].path}: {lost[0].reason}"
+        say(f"{where}{several}; `rollout-board check` names all problems")

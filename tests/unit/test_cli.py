@@ -321,6 +321,16 @@ def test_check_tells_paths_from_the_folder_that_was_named(
     assert {problem["path"] for problem in problems} == {"run_a/rank_0.jsonl", "other.jsonl"}
 
 
+@pytest.mark.parametrize("command", [["steps"], ["rollouts"], ["show", "--step=0", "--index=0"]])
+def test_a_run_of_which_nothing_could_be_read_says_why(
+    command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path / "a.jsonl", [{**rollout(0), "step": "the first"}])
+    said = Called(capsys, *command, tmp_path).err
+    assert "no rollout could be read: a.jsonl: step is" in said
+    assert "rollout-board check" in said
+
+
 def test_check_explains_a_folder_of_unusable_files(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
