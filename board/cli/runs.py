@@ -12,6 +12,7 @@ from board.readers.locations import Location, location_of
 from board.store import splits
 from board.store.discovery import Discovery, RunInfo, discover
 from board.store.engines import ChooseEngine, local
+from board.store.mappings import mapping_above
 from board.store.narrowed import NarrowedRun, shown_split, splits_of
 from board.store.run import RUN_ITSELF, Follower, Run
 
@@ -94,7 +95,17 @@ def no_runs(found: Discovery, path: Location) -> str:
         return f"{path} {what}; give a folder of rollout logs, or a log file"
     first = found.left_out[0]
     several = f", and {len(found.left_out) - 1} more" if len(found.left_out) > 1 else ""
-    return f"{path} holds no rollout log: {first.path}: {first.reason}{several}"
+    return f"{path} holds no rollout log: {first.path}: {first.reason}{several}{not_held(path)}"
+
+
+def not_held(path: Location) -> str:
+    """What to add to why nothing is recognised at a path: a mapping file above it does not hold."""
+    above = mapping_above(path)
+    if above is None:
+        return ""
+    return (
+        f"; {above} lies above what is opened and so does not hold: copy it into the run's folder"
+    )
 
 
 def of_split(run: Run, written: str | None) -> Run:

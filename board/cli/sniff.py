@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from board.cli import output
+from board.cli.runs import not_held
 from board.readers.locations import Location, location_of
 from board.store.sniff import Layout, Sniffed, SniffedFolder, sniff
 
@@ -22,7 +23,11 @@ def command(args: argparse.Namespace) -> int:
         output.print_json(_document(path, found))
     else:
         _print(path, found)
-    return 0 if any(file.reader for file in found.files) else 1
+    if any(file.reader for file in found.files):
+        return 0
+    if hint := not_held(path):
+        output.say(f"nothing is recognised{hint}")
+    return 1
 
 
 def _document(path: Location, found: SniffedFolder) -> dict[str, Any]:

@@ -69,6 +69,15 @@ class Mappings:
         return reader
 
 
+def mapping_above(root: Location) -> Path | None:
+    """The nearest mapping file above what is opened, where it does not hold; None where there is none."""
+    if not isinstance(root, Path):
+        return None
+    opened = (root if root.is_dir() else root.parent).resolve()
+    paths = (folder / FILE_NAME for folder in opened.parents)
+    return next((path for path in paths if path.is_file()), None)
+
+
 def read_mapping(path: Location) -> MappingReader:
     """The reader that a mapping file tells of. Raises BoardError naming the file and the key."""
     try:

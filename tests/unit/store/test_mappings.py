@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from read_formats import opened, reasons, records, run_at
 
+from board import cli
 from board.readers import READERS, mapping_text, reader_named
 from board.readers.base import Place
 from board.readers.mapping import MappingReader
@@ -122,6 +123,17 @@ def test_a_mapping_that_is_a_link_out_of_the_root_is_not_read(tmp_path):
     root = write(tmp_path / "root", mapping=None)
     (root / "rollout-board.toml").symlink_to(outside)
     assert discover(root).runs == ()
+
+
+@pytest.mark.parametrize("opened_path", ["run", "run/log.jsonl"])
+@pytest.mark.parametrize("command", ["steps", "runs", "sniff"])
+def test_a_mapping_above_what_is_opened_is_named(tmp_path, capsys, command, opened_path):
+    write(tmp_path / "run", mapping=None)
+    (tmp_path / "rollout-board.toml").write_text(MAPPING)
+    cli.main([command, str(tmp_path / opened_path)])
+    assert f"{tmp_path / 'rollout-board.toml'} lies above what is opened" in capsys.readouterr().err
+    cli.main([command, str(tmp_path)])
+    assert "lies above" not in capsys.readouterr().err
 
 
 def test_documents_and_tables_are_read_by_a_mapping(tmp_path):
