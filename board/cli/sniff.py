@@ -79,7 +79,7 @@ def _print_file(file: Sniffed) -> None:
     said = [
         ("reason", file.reason),
         ("kind", file.kind),
-        ("keys", ", ".join(file.keys[:_SHOWN_KEYS]) + more),
+        (_named_keys(file), ", ".join(file.keys[:_SHOWN_KEYS]) + more),
         *(("layout", _layout(layout)) for layout in file.layouts),
         ("first error", file.first_error if file.first_error != file.reason else ""),
         ("mapping", "" if file.mapping is None else str(file.mapping)),
@@ -93,6 +93,11 @@ def _print_file(file: Sniffed) -> None:
         print("  a mapping to try, as rollout-board.toml in the run's folder:")
         for line in output.printable(file.suggested).splitlines():
             print(f"    {line}")
+
+
+def _named_keys(file: Sniffed) -> str:
+    """What the keys are called: a pickle that is not run does not tell its keys from its texts."""
+    return "keys and texts" if file.kind == "torch" else "keys"
 
 
 def _layout(layout: Layout) -> str:

@@ -140,6 +140,11 @@ def test_readers_of_other_kinds_of_files_are_named_in_one_line(tmp_path, capsys)
     assert others == {r.name for r in READERS if JSON_LINES not in r.sources}
 
 
+def test_texts_of_a_torch_file_are_not_called_keys(capsys):
+    cli.main(["sniff", str(DATA / "slime" / "details" / "rollout_data" / "0.pt")])
+    assert "  keys and texts: rollout_id, samples" in capsys.readouterr().out
+
+
 def test_the_first_bad_line_of_a_log_is_told_beside_its_reader(tmp_path):
     found = only(write(tmp_path / "x.jsonl", "shell text\n", RLLB))
     assert found.reader == "rllb"
