@@ -9,6 +9,8 @@ import re
 from typing import Any, Final, cast
 
 from board.errors import RecordError
+from board.readers.number_arrays import RawNumbers
+from board.readers.parse import loads_tolerantly
 
 _TEXT: Final = re.compile(r"(-?[0-9]{1,19})(?:\.0*)?|[^0-9]+([0-9]{1,19})")
 _LARGEST: Final = 2**63 - 1
@@ -21,6 +23,8 @@ def read_step(value: object) -> int:
 
     Raises RecordError on anything else.
     """
+    if isinstance(value, RawNumbers):
+        value = _parsed(value)
     step = _whole(value)
     if step is not None and abs(step) <= _LARGEST:
         return step
@@ -30,6 +34,15 @@ def read_step(value: object) -> int:
         found = "no whole number"
     hint = f"a whole number, without which the line has no place; found {repr(value)[:40]}"
     raise RecordError(f"step is {found}", field="step", hint=hint)
+
+
+def _parsed(array: RawNumbers) -> object:
+    """What the text of an array says; the text where it is no JSON, which is no step either."""
+    text = array.raw.decode(errors="replace")
+    try:
+        return loads_tolerantly(text)
+    except (ValueError, RecursionError):
+        return text
 
 
 def _whole(value: object) -> int | None:

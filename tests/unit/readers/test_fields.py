@@ -13,6 +13,7 @@ from board.core.records import Constant
 from board.errors import RecordError
 from board.readers.fields import RecordBuilder, read_number
 from board.readers.messages import conversation_text, message_text
+from board.readers.number_arrays import RawNumbers
 from board.readers.step_of import read_step
 
 WRONG = {
@@ -92,6 +93,7 @@ def test_a_token_array_of_the_wrong_type_is_left_out_and_named(read_line, key, w
         ("step-3", 3),
         ("global_step_10", 10),
         ("step 7", 7),
+        (RawNumbers(b"[5, 5.0]"), 5),
     ],
 )
 def test_a_step_is_a_whole_number_however_it_is_written(value, step):
@@ -123,6 +125,13 @@ def test_what_is_no_whole_number_is_no_step(value):
         read_step(value)
     assert caught.value.field == "step"
     assert "whole number" in caught.value.hint
+
+
+@pytest.mark.parametrize("written", [b"[3, 4]", b"[]", b"[3, x]"])
+def test_an_array_that_is_no_step_is_told_as_it_is_written(written):
+    with pytest.raises(RecordError) as caught:
+        read_step(RawNumbers(written))
+    assert written.decode() in caught.value.hint
 
 
 def test_a_missing_step_says_missing():
