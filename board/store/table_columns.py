@@ -88,7 +88,7 @@ def _cells(values: Values) -> Values | FloatArray | None:
     if isinstance(values, Numbers):
         return values.floats if _holds_any(values.floats) else None
     if isinstance(values, Words) and values.lengths is not None:
-        is_short = values.lengths.max() <= PREVIEW_CHARS
+        is_short = values.lengths.max(initial=0) <= PREVIEW_CHARS
         return values if is_short else Words(value[:PREVIEW_CHARS] for value in values)
     kinds = set(map(type, values))
     if kinds == {str}:
