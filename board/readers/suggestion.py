@@ -58,7 +58,11 @@ def _is_list(value: object) -> bool:
 
 _GUESSES: Final[Sequence[tuple[str, Callable[[object], bool], str]]] = (
     ("messages", is_messages, "messages conversation conversations chat dialogue"),
-    ("prompt", _is_text, "prompt input question query instruction problem prompt_text input_text"),
+    (
+        "prompt",
+        _is_text,
+        "prompt input question query instruction problem prompt_text input_text ask",
+    ),
     (
         *("response", _is_text),
         "response output completion generation generated_text model_output output_text out answer text",
@@ -79,6 +83,19 @@ _GUESSES: Final[Sequence[tuple[str, Callable[[object], bool], str]]] = (
     ("ref_logprobs", _is_list, "ref_logprobs ref_log_probs"),
 )
 _SAYS_SOMETHING: Final = frozenset({"response", "messages", "response_ids"})
+_OF_A_LINE: Final = frozenset({"prompt", "step", "group_id", "ground_truth"})
+"""What may stand beside the rows of a line and hold for each of them."""
+_PROMPTS: Final = re.compile(
+    r"(?:^|[\W_])(?:ask|asked|inputs?|instructions?|problems?|prompts?|quer(?:y|ies)|questions?|request"
+    r"|task|user)(?:$|[\W_])",
+    re.IGNORECASE,
+)
+"""Words of a path below which everything was given to the model."""
+_NEXT_WORD: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
+_INNER_PROMPT: Final = frozenset({"text", "content", "messages"})
+_Shape = tuple[str, Mapping[str, Any], frozenset[str]]
+"""`rows` of a mapping, one row with what stands beside it, and the row's own keys."""
 
 
 def suggested_mapping(head: Head) -> str | None:
@@ -87,10 +104,7 @@ def suggested_mapping(head: Head) -> str | None:
     A guess by names: it is to be looked at. It is one that reads the file as it stands.
     """
     for record in head.records:
-        for rows, row in _shapes(record):
-            keys = _guessed(row)
-            if not _SAYS_SOMETHING & keys.keys():
-                continue
+        for rows, keys in _ranked(record):
             text = _written(rows, keys, "" if "step" in keys else _files(head.path))
             try:
                 if not mapping_reader(text).why_not(head):
@@ -100,38 +114,94 @@ def suggested_mapping(head: Head) -> str | None:
     return None
 
 
-def _shapes(record: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The rollouts that a record may hold: it is one, has a list of them, or is a table of them."""
-    yield "", record
+def _ranked(record: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, str]]]:
+    """`rows` and keys that may read a record, the likeliest first.
+
+    It is one rollout, or has one list of them, which comes first where only that has rewards, or is a
+    table of them. Of several such lists none can be told to be it.
+    """
+    lines, lists, tables = (
+        [
+            (rows, keys)
+            for rows, row, own in shapes
+            if _SAYS_SOMETHING & (keys := _guessed(row, own)).keys()
+        ]
+        for shapes in (_whole(record), _lists(record), _tables(record))
+    )
+    scored = [(rows, keys) for rows, keys in lists if keys.keys() & {"reward", "rewards"}]
+    lists = scored if len(scored) == 1 else lists
+    if len(lists) > 1:
+        yield from lines
+    elif scored and not any(keys.keys() & {"reward", "rewards"} for _, keys in lines):
+        yield from (*lists, *lines, *tables)
+    else:
+        yield from (*lines, *lists, *tables)
+
+
+def _whole(record: Mapping[str, Any]) -> Iterator[_Shape]:
+    yield "", record, frozenset(record)
+
+
+def _lists(record: Mapping[str, Any]) -> Iterator[_Shape]:
     for path, value in _paths(record):
         entries = cast("list[object]", value if isinstance(value, list) else [])
-        if entries and isinstance(entries[0], dict) and not is_messages(entries):
-            yield path, {**record, **cast("dict[str, Any]", entries[0])}
+        if not entries or not isinstance(entries[0], dict) or is_messages(entries):
+            continue
+        if not _is_prompt(path):
+            root = path if path in record else path.partition(".")[0]
+            beside = {key: said for key, said in record.items() if key != root}
+            row = cast("dict[str, Any]", entries[0])
+            yield path, {**beside, **row}, frozenset(row)
+
+
+def _tables(record: Mapping[str, Any]) -> Iterator[_Shape]:
     lists = {k: cast("list[Any]", v) for k, v in record.items() if isinstance(v, list) and v}
     if len({len(column) for column in lists.values()}) == 1:
-        yield WHOLE_LINE, {**record, **{key: column[0] for key, column in lists.items()}}
+        row = {**record, **{key: column[0] for key, column in lists.items()}}
+        yield WHOLE_LINE, row, frozenset(row)
 
 
-def _guessed(row: Mapping[str, Any]) -> dict[str, str]:
+def _guessed(row: Mapping[str, Any], own: frozenset[str]) -> dict[str, str]:
     """From names of the record to paths of the row; each path once."""
     names_only = all(value is None for value in row.values())
     paths = dict(_paths(row))
     keys: dict[str, str] = {}
     for ours, fits, names in _GUESSES:
+        fitting = [
+            path
+            for path, value in paths.items()
+            if (names_only or fits(value))
+            and path not in keys.values()
+            and (ours in _OF_A_LINE or path in own or path.partition(".")[0] in own)
+            and not (ours in _SAYS_SOMETHING and _is_prompt(path))
+        ]
         for name in names.split():
-            found = (
-                path
-                for path, value in paths.items()
-                if path.rpartition(".")[2].lower() == name
-                and path not in keys.values()
-                and (names_only or fits(value))
-            )
-            if path := next(found, None):
+            if path := next((path for path in fitting if _last(path) == name), None):
                 keys[ours] = path
                 break
+        else:
+            inner = [path for path in fitting if ours == "prompt" and _is_inner_prompt(path)]
+            if len(inner) == 1:
+                keys[ours] = inner[0]
     if "messages" in keys and "response" in keys:
         del keys["messages"]
+    if "rewards" in keys and keys.get("reward", "").startswith(f"{keys['rewards']}."):
+        whole = keys.pop("rewards")
+        inner = [path for path in paths if path.startswith(f"{whole}.") and path != keys["reward"]]
+        keys |= {f"rewards.{path[len(whole) + 1 :]}": path for path in inner}
     return keys
+
+
+def _last(path: str) -> str:
+    return path.rpartition(".")[2].lower()
+
+
+def _is_inner_prompt(path: str) -> bool:
+    return _last(path) in _INNER_PROMPT and _is_prompt(path.rpartition(".")[0])
+
+
+def _is_prompt(path: str) -> bool:
+    return _PROMPTS.search(_NEXT_WORD.sub("_", path)) is not None
 
 
 def _paths(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -171,8 +241,13 @@ def _any_number(text: str) -> str:
 def _written(rows: str, keys: Mapping[str, str], files: str) -> str:
     lines = [f"files = '{files}'"] if files else []
     lines += [f"rows = {_quoted(rows)}"] if rows else []
-    lines += ["[keys]", *(f"{ours} = {_quoted(path)}" for ours, path in keys.items())]
+    lines += ["[keys]", *(f"{_key(ours)} = {_quoted(path)}" for ours, path in keys.items())]
     return "\n".join(lines) + "\n"
+
+
+def _key(name: str) -> str:
+    head, dot, part = name.partition(".")
+    return f"{head}{dot}{part if not part or _BARE.fullmatch(part) else _quoted(part)}"
 
 
 def _quoted(text: str) -> str:

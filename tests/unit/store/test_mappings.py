@@ -19,6 +19,7 @@ from board.readers.plugins import loaded
 from board.store.discovery import discover
 from board.store.scan import index_shard
 from board.store.shard import Shard
+from board.store.sniff import sniff
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "formats.md"
 MAPPING = '[keys]\nresponse = "out"\nreward = "score"\nstep = "it"\n'
@@ -59,6 +60,20 @@ def test_the_documented_mapping_reads_the_documented_line(tmp_path):
     wanted = pd.json_normalize(samples)["scores.total"].mean()
     assert run.steps["reward_mean"].tolist() == [wanted]
     assert reasons(run) == []
+
+
+def test_the_suggested_mapping_reads_the_documented_line_as_the_documented_one_does(tmp_path):
+    line = json.loads(example("line"))
+    for name, mapping in (("told", example("mapping")), ("guessed", None)):
+        write(tmp_path / name, [line], mapping, "run/iter_7/train.jsonl")
+    (found,) = sniff(tmp_path / "guessed").files
+    (tmp_path / "guessed" / "rollout-board.toml").write_text(found.suggested or "")
+    told = records(run_at(tmp_path / "told"))
+    guessed = records(run_at(tmp_path / "guessed"))
+    assert [(r.step, r.texts, r.scores) for r in guessed] == [
+        (r.step, r.texts, r.scores) for r in told
+    ]
+    assert len(guessed) == 2
 
 
 def test_the_documented_reader_reads_its_lines_when_a_package_names_it(monkeypatch, tmp_path):

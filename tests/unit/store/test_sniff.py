@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import tomllib
 from pathlib import Path
 
 import pandas as pd
@@ -185,6 +186,62 @@ def test_a_table_is_suggested_by_the_names_of_its_columns(tmp_path):
     (tmp_path / "rollout-board.toml").write_text(only(path).suggested or "")
     (record,) = records(run_at(tmp_path))
     assert (record.step, record.texts["response"], record.scores["reward"]) == (2, "y", 1.5)
+
+
+def suggested(line: dict) -> dict | None:
+    found = suggested_mapping(Head(Path("x.jsonl"), [line]))
+    return None if found is None else tomllib.loads(found)
+
+
+@pytest.mark.parametrize(
+    "key", ["ask", "question", "inputs", "query", "instruction", "problem", "user", "userInput"]
+)
+def test_what_is_below_a_prompt_is_no_response(key):
+    asked = {key: {"text": "2 + 2 =", "output_ids": [1]}}
+    assert suggested(asked) is None
+    assert suggested({key: [{"text": "2 + 2 ="}]}) is None
+    assert suggested({**asked, "assistant": {"text": "4"}}) == {
+        "keys": {"prompt": f"{key}.text", "response": "assistant.text"}
+    }
+
+
+@pytest.mark.parametrize(
+    ("line", "wanted"),
+    [
+        (  # what is of the line is of no row, but for what rows share
+            {"text": "2 + 2 =", "id": 3, "query": "q", "samples": [{"out": "4", "score": 1}]},
+            {"rows": "samples", "keys": {"prompt": "query", "response": "out", "reward": "score"}},
+        ),
+        (  # several lists: none can be told to be the one
+            {"samples": [{"out": "4", "score": 1}], "references": [{"text": "4", "score": 1}]},
+            None,
+        ),
+        (
+            {"samples": [{"out": "4", "score": 1}], "references": [{"text": "4"}]},
+            {"rows": "samples", "keys": {"response": "out", "reward": "score"}},
+        ),
+        (
+            {"output": "4", "graders": [{"name": "a", "score": 1}]},
+            {"keys": {"response": "output"}},
+        ),
+        (  # keys beside the list below one key are of no row that the mapping makes
+            {"data": {"prompt": "p", "samples": [{"out": "4"}]}},
+            {"rows": "data.samples", "keys": {"response": "out"}},
+        ),
+        (
+            {"out": "4", "scores": {"total": 1.5, "is right": 1}},
+            {
+                "keys": {
+                    "response": "out",
+                    "reward": "scores.total",
+                    "rewards": {"is right": "scores.is right"},
+                }
+            },
+        ),
+    ],
+)
+def test_rows_are_suggested_where_one_list_holds_them(line, wanted):
+    assert suggested(line) == wanted
 
 
 @pytest.mark.parametrize("key", ['o"ut', "\x7f", "\ud800", "a\nb", "'", "x" * 500])
