@@ -24,7 +24,7 @@ from board.readers.nemo_rl import NemoRLReader
 from board.readers.open_instruct import OpenInstructReader
 from board.readers.other_files import known_as
 from board.readers.parquet_files import PARQUET
-from board.readers.parse import parse_whole
+from board.readers.parse import CUT_OFF, parse_whole
 from board.readers.plugins import installed_readers
 from board.readers.prime_rl import PrimeRLReader
 from board.readers.relax import RelaxReader
@@ -161,11 +161,12 @@ def recognise(
 def head_of(path: Location, lines: Iterable[Line] | None = None) -> tuple[Head, str]:
     """The beginning of a file, and what was wrong with its first unusable line; as `recognise`."""
     source = source_of(path)
-    records, first_error = _head(source.head(path) if lines is None else source.together(lines))
+    found = source.head(path) if lines is None else source.together(lines)
+    records, first_error = _head(found, is_document=source is JSON_DOCUMENT)
     return Head(pure_path(path), records), first_error
 
 
-def _head(lines: Iterable[Line]) -> tuple[list[Mapping[str, Any]], str]:
+def _head(lines: Iterable[Line], *, is_document: bool) -> tuple[list[Mapping[str, Any]], str]:
     """The first usable records of a file, and what was wrong with its first unusable line."""
     records: list[Mapping[str, Any]] = []
     first_error = ""
@@ -177,19 +178,28 @@ def _head(lines: Iterable[Line]) -> tuple[list[Mapping[str, Any]], str]:
             records.append(line.record)
             seen += 1
         elif line.text is None:
-            first_error = first_error or f"line {number}: the line is too long to be read"
+            what = "the document" if is_document else f"line {number}: the line"
+            first_error = first_error or f"{what} is too long to be read"
         elif line.text.strip():
             seen += 1
             try:
                 records.append(parse_whole(line.text)[0])
             except RecordError as error:
-                first_error = first_error or _first_error(line.text, number, error)
+                where = 0 if is_document else number
+                first_error = first_error or _first_error(line.text, where, error)
         if len(records) >= _HEAD_RECORDS or seen >= _HEAD_LINES or used >= HEAD_BYTES:
             break
     return records, first_error
 
 
 def _first_error(text: bytes, number: int, error: RecordError) -> str:
+    """What is wrong with a line; with a document, where it has no number."""
     if lfs_pointer(text):
         return LFS_REASON
-    return f"line {number}: {error.reason} (expected: {error.hint})"
+    if number:
+        return f"line {number}: {error.reason} (expected: {error.hint})"
+    if CUT_OFF in error.hint:
+        return "the document is cut off, or still being written"
+    reason = error.reason.replace("the line", "the document", 1)
+    reason += ", or half-written" if reason.endswith("no JSON") else ""
+    return f"{reason} (expected: {error.hint.replace(' per line', '', 1)})"

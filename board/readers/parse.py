@@ -17,6 +17,8 @@ from board.errors import RecordError
 MOST_CONTAINERS: Final = 1_000_000
 """Arrays and objects in a line of more than LARGE_LINE bytes; each takes a hundred bytes of memory."""
 LARGE_LINE: Final = 4 << 20
+CUT_OFF: Final = "unexpected end of data"
+"""What the parser says of JSON that ends before it is whole."""
 _LARGEST_MEASURE: Final = 1 << 512
 _NO_NUMBER: Final = re.compile(r"[\[:,]\s*(?:-(?![0-9I])|-?0[0-9]|-?[0-9]+\.(?![0-9]))")
 """What no JSON number is and ujson takes for one: a lone minus, 01, 1. (all come of torn lines)."""

@@ -17,7 +17,7 @@ from board.readers.locations import Location
 from board.readers.mapping import MappingReader
 from board.readers.objects import state_of
 from board.readers.remote import RemoteLocation, RemoteStat
-from board.readers.sources import LFS_REASON, DamagedError, lfs_pointer
+from board.readers.sources import JSON_DOCUMENT, LFS_REASON, DamagedError, lfs_pointer
 from board.store.candidates import MOST_FILES, NOT_READ, PICKLES
 from board.store.log_file import AT_REST_SECONDS, LogFile
 from board.store.packed import head_lines, is_packed
@@ -63,9 +63,11 @@ def _log_file(path: Location, found: _Stat, mapping: MappingReader | None) -> Lo
     try:
         reader, reason = _recognised(path, found, mapping)
     except DamagedError as error:
-        return _damaged(path, found, error)
+        return _damaged(path, found, error.strerror or str(error))
     if reader is None:
         other_json = reason.startswith("its records") or reason == "the file is empty"
+        if source_of(path) is JSON_DOCUMENT and not other_json:
+            return _damaged(path, found, reason)
         severity = "note" if other_json else "lost"
         return Problem(path.name, None, None, f"{LEFT_OUT}{reason}", "", severity)
     beside = state_beside(reader_named(reader).beside(path)) if isinstance(path, Path) else ""
@@ -86,14 +88,14 @@ def state_beside(beside: Sequence[Location]) -> str:
     return _digest("\n".join(states).encode()).hex()
 
 
-def _damaged(path: Location, found: _Stat, error: DamagedError) -> Problem:
+def _damaged(path: Location, found: _Stat, reason: str) -> Problem:
     """A file that is not whole. One that was changed a moment ago is likely still being written."""
     fresh = time.time() - found.st_mtime < AT_REST_SECONDS
     hint = "it is looked at again when it changes"
-    is_pointer = error.strerror == LFS_REASON  # no writer will complete it
+    is_pointer = reason == LFS_REASON  # no writer will complete it
     severity = "note" if fresh and not is_pointer else "lost"
     hint = "" if is_pointer else hint
-    return Problem(path.name, None, None, f"{LEFT_OUT}{error.strerror}", hint, severity)
+    return Problem(path.name, None, None, f"{LEFT_OUT}{reason}", hint, severity)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import time
 import tomllib
 from pathlib import Path
 
@@ -76,6 +78,34 @@ def test_what_can_not_be_read_is_named(tmp_path, name, content, said):
     found = only(write(tmp_path / name, content))
     assert found.reader is None
     assert said in found.reason
+
+
+@pytest.mark.parametrize("age", [0, 3600])
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b'{"training_step": 1, "traj', "the document is cut off, or still being written"),
+        (
+            b'{"training_step": 1,\n  "loss": NaN,\n  "traj',
+            "the document is no JSON, or half-written (expected: one",
+        ),
+        (b'[{"training_step": 1}]', "the document is a list (expected: one JSON object)"),
+        (b'"' + b"x" * 300 + b'"', "the document is text (expected: one JSON object)"),
+        (b"version https://git-lfs.github.com/spec/v1\n", "git lfs pull"),
+    ],
+)
+def test_a_document_that_is_not_whole_is_called_a_document(tmp_path, content, said, age):
+    path = tmp_path / "episodes" / "train_step_1_epoch_0" / "episode_hash1_id1.json"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(content)
+    os.utime(path, (time.time() - age, time.time() - age))
+    assert said in only(path).reason
+    (problem,) = discover(tmp_path).left_out
+    assert said in problem.reason
+    assert "line" not in problem.reason.partition("the parser says")[0]
+    is_pointer = content.startswith(b"version")
+    assert problem.severity == ("lost" if age or is_pointer else "note")
+    assert problem.hint == ("" if is_pointer else "it is looked at again when it changes")
 
 
 @pytest.mark.parametrize(
