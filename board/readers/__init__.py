@@ -185,19 +185,19 @@ def _head(lines: Iterable[Line], *, is_document: bool) -> tuple[list[Mapping[str
             try:
                 records.append(parse_whole(line.text)[0])
             except RecordError as error:
-                where = 0 if is_document else number
-                first_error = first_error or _first_error(line.text, where, error)
+                said = _document_error(error) if is_document else _line_error(number, error)
+                first_error = first_error or (LFS_REASON if lfs_pointer(line.text) else said)
         if len(records) >= _HEAD_RECORDS or seen >= _HEAD_LINES or used >= HEAD_BYTES:
             break
     return records, first_error
 
 
-def _first_error(text: bytes, number: int, error: RecordError) -> str:
-    """What is wrong with a line; with a document, where it has no number."""
-    if lfs_pointer(text):
-        return LFS_REASON
-    if number:
-        return f"line {number}: {error.reason} (expected: {error.hint})"
+def _line_error(number: int, error: RecordError) -> str:
+    return f"line {number}: {error.reason} (expected: {error.hint})"
+
+
+def _document_error(error: RecordError) -> str:
+    """As of a line: the parser knows no other name for what it is given."""
     if CUT_OFF in error.hint:
         return "the document is cut off, or still being written"
     reason = error.reason.replace("the line", "the document", 1)

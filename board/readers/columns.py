@@ -22,17 +22,15 @@ from board.core.options import ReadOptions
 from board.core.records import FloatArray, Remark
 from board.errors import RecordError
 from board.readers.block import Block, as_texts, kept_rows, listed
-from board.readers.fields import (
+from board.readers.field_values import (
     NUMBER_IDS,
-    SEVERAL_REWARDS,
-    TEXT_KEYS,
-    UNDATED,
     is_truncated,
     read_id,
     read_score,
     read_text,
     without_system_prompt,
 )
+from board.readers.fields import SEVERAL_REWARDS, TEXT_KEYS, UNDATED
 from board.readers.messages import conversation_text, is_messages, response_text
 from board.readers.step_of import read_step
 from board.readers.texts import BegunTexts, Numbers, SpokenTexts, Texts, Values, Words

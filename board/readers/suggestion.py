@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 
 from board.errors import BoardError, RecordError
 from board.readers.base import Head
-from board.readers.fields import read_number
+from board.readers.field_values import read_number
 from board.readers.mapping import WHOLE_LINE, mapping_reader
 from board.readers.messages import is_messages
 from board.readers.step_of import read_step

@@ -11,7 +11,8 @@ from board.core import schema
 from board.core.options import ReadOptions
 from board.core.records import Constant
 from board.errors import RecordError
-from board.readers.fields import RecordBuilder, read_number
+from board.readers.field_values import read_number
+from board.readers.fields import RecordBuilder
 from board.readers.messages import conversation_text, message_text
 from board.readers.number_arrays import RawNumbers
 from board.readers.step_of import read_step
