@@ -38,6 +38,8 @@ from board.readers.texts import BegunTexts, Numbers, SpokenTexts, Texts, Values,
 IntArray = npt.NDArray[np.int64]
 
 _LARGEST_STEP: Final = 2**63 - 1
+_EXACT: Final = 2.0**53
+"""Below it a float is one whole number and no other."""
 _NOTHING: Final = type(None)
 _NUMBERS: Final = frozenset({float, int, bool})
 _JSON_TEXTS: Final = frozenset({str, _NOTHING})
@@ -83,6 +85,14 @@ def filled(values: Values, default: object) -> Values:
     if not _lacks_any(values):
         return values
     return [default if value is None else value for value in values]
+
+
+def _whole(numbers: FloatArray) -> IntArray | None:
+    """The numbers as whole ones; None where any is none, or so large that it may stand for another."""
+    if not (abs(numbers) < _EXACT).all():  # nor of NaN
+        return None
+    whole = numbers.astype(np.int64)
+    return whole if np.array_equal(whole, numbers) else None
 
 
 def _lacks_any(values: Values) -> bool:
@@ -293,6 +303,8 @@ class ColumnBuilder:
         )
 
     def _read_steps(self, steps: Values) -> IntArray:
+        if type(steps) is Numbers and (whole := _whole(steps.floats)) is not None:
+            return whole
         if type(steps) is Numbers or set(map(type, steps)) == {int}:
             try:
                 whole = np.frombuffer(array("q", steps), np.int64)

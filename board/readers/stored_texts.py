@@ -15,15 +15,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from board.readers.byte_ends import ends_at
 from board.readers.texts import CUT_SIGN, PREVIEW_CHARS, Texts, Values
-
-
-def pieces_of(
-    codes: npt.NDArray[np.uint8], starts: npt.NDArray[Any], size: int
-) -> npt.NDArray[np.void]:
-    """[len(starts)] so many bytes from each start on; there are as many."""
-    # As bytes of that size at every place: sliding_window_view makes a dozen calls for the same.
-    return np.ndarray((len(codes) - size + 1,), f"V{size}", codes, strides=(1,))[starts]
 
 
 def is_utf_8(content: bytes | memoryview) -> bool:
@@ -59,6 +52,8 @@ class StoredTexts(Texts):
 
     def previews(self) -> Any:
         """As Texts, as a pyarrow Array."""
+        if (pc.max(self._char_counts).as_py() or 0) <= PREVIEW_CHARS:
+            return self._column.cast(pa.string())
         cut = pc.utf8_slice_codeunits(self._column, 0, PREVIEW_CHARS - 1)
         signed = pc.binary_join_element_wise(
             cut, pa.scalar(CUT_SIGN, cut.type), pa.scalar("", cut.type)
@@ -66,26 +61,13 @@ class StoredTexts(Texts):
         is_long = pc.greater(self._char_counts, PREVIEW_CHARS)
         return pc.if_else(is_long, signed, self._column).cast(pa.string())
 
-    def ends(self, size: int) -> npt.NDArray[np.uint8]:
+    def ends(self, size: int) -> npt.NDArray[np.uint64]:
         """As Texts."""
-        sizes = np.diff(self._offsets)
+        offsets = self._offsets
+        sizes = np.diff(offsets)
         if self._column.null_count:
             sizes = sizes * self._column.is_valid().to_numpy(zero_copy_only=False)
-        if len(sizes) and sizes.min() > size:
-            pieces = (
-                self._gathered(starts, size)
-                for starts in (self._offsets[:-1], self._offsets[1:] - size)
-            )
-            return np.hstack([*pieces])
-        ends = np.zeros((len(sizes), 2 * size), np.uint8)
-        long, short = np.flatnonzero(sizes > size), np.flatnonzero((sizes > 0) & (sizes <= size))
-        if len(long):
-            ends[long, :size] = self._gathered(self._offsets[long], size)
-            ends[long, size:] = self._gathered(self._offsets[long + 1] - size, size)
-        for row in short.tolist():
-            text = self._codes[self._bounds[row] : self._bounds[row + 1]]
-            ends[row, : len(text)] = ends[row, size : size + len(text)] = text
-        return ends
+        return ends_at(self._codes, offsets[:-1], sizes, size, size)
 
     @cached_property
     def _whole(self) -> Values:
@@ -107,11 +89,3 @@ class StoredTexts(Texts):
         kind = np.dtype(np.int64 if pa.types.is_large_string(self._column.type) else np.int32)
         first = self._column.offset * kind.itemsize
         return np.frombuffer(self._column.buffers()[1], kind, len(self._column) + 1, first)
-
-    @cached_property
-    def _bounds(self) -> list[int]:
-        return self._offsets.tolist()
-
-    def _gathered(self, starts: npt.NDArray[Any], size: int) -> npt.NDArray[np.uint8]:
-        """[len(starts), size] so many bytes from each start on; there are as many."""
-        return pieces_of(self._codes, starts, size).view(np.uint8).reshape(len(starts), size)

@@ -104,10 +104,10 @@ class Texts(ABC):
         """Each as cut_text has it."""
         return [None if text is None else cut_text(text, longest, sign) for text in self.whole()]
 
-    def ends(self, size: int) -> npt.NDArray[np.uint8]:
-        """[rows, 2 * size] of each what ends_of has; zeros where there is none."""
+    def ends(self, size: int) -> npt.NDArray[np.uint64]:
+        """[rows, size / 4] of each what ends_of has, as words of 8 bytes; zeros where there is none."""
         ends = b"".join(ends_of(text or "", size) for text in self.whole())
-        return np.frombuffer(ends, np.uint8).reshape(-1, 2 * size)
+        return np.frombuffer(ends, "<u8").reshape(-1, size // 4)
 
     def previews(self) -> Any:
         """Each as it is in the table: as Values, or a pyarrow Array of strings; texts may be as UTF-8."""

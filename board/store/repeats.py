@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import struct
-import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -20,18 +19,17 @@ import orjson
 
 from board.core.records import Record
 from board.readers.base import Repeats
+from board.readers.byte_ends import ends_at
 from board.readers.columns import Columns
 from board.readers.lines import Stretch
-from board.readers.stored_texts import pieces_of
 from board.readers.texts import ends_of
 from board.store.tally import IntArray
 
-_LINE_FIRST: Final = 128
-_LINE_LAST: Final = 256
-"""Bytes of a long line by which it is known again, beside its length; scores stand behind the texts."""
-_LONG_LINE: Final = _LINE_FIRST + _LINE_LAST
-_LINE_WORDS: Final = _LONG_LINE // 8
-_TEXT_END: Final = 128
+_LINE_FIRST: Final = 64
+_LINE_LAST: Final = 192
+"""Bytes of a line by which it is known again, beside its length; scores stand behind the texts."""
+_LINE_WORDS: Final = (_LINE_FIRST + _LINE_LAST) // 8
+_TEXT_END: Final = 64
 """Bytes at either end of a text by which it is known again, beside its length."""
 _END_WORDS: Final = 2 * _TEXT_END // 8
 _WORD: Final = (1 << 64) - 1
@@ -116,8 +114,7 @@ def _buffer_keys(found: Columns) -> list[int]:
         counts = texts.lengths()
         is_array = isinstance(counts, np.ndarray)
         lengths = counts if is_array else np.array([-1 if n is None else n for n in counts])
-        words = texts.ends(_TEXT_END).view("<u8")
-        hashed = _of_columns(name, lengths.astype(np.uint64), words)
+        hashed = _of_columns(name, lengths.astype(np.uint64), texts.ends(_TEXT_END))
         told += np.where(lengths < 0, _NONE, hashed)
     keys: list[int] = told.view(np.int64).tolist()
     return keys
@@ -126,10 +123,12 @@ def _buffer_keys(found: Columns) -> list[int]:
 def _of_columns(
     name: str, words: npt.NDArray[np.uint64], more: npt.NDArray[np.uint64] | None = None
 ) -> npt.NDArray[np.uint64]:
-    """[rows] as _of_words, of a 1, a word and more of them. words: [rows]; more: [rows, _END_WORDS]."""
+    """[rows] as _of_words, of a 1, a word and more of them. words: [rows]; more: [rows, n]."""
     factors = _factors(name)[0]
     told = (words ^ words >> _HALF) * factors[1] + factors[0]
-    return told if more is None else told + (more ^ more >> _HALF) @ factors[2 : 2 + _END_WORDS]
+    if more is None:
+        return told
+    return told + (more ^ more >> _HALF) @ factors[2 : 2 + more.shape[1]]
 
 
 def _hashed(*contents: bytes) -> int:
@@ -147,11 +146,9 @@ def line_key(text: bytes | None, part: int) -> int:
     """
     if text is None:
         return NO_KEY
-    length = len(text)
-    if length < _LONG_LINE:
-        return length << 32 | zlib.crc32(text, part)
-    ends = struct.unpack(f"<{_LINE_WORDS}Q", text[:_LINE_FIRST] + text[-_LINE_LAST:])
-    told = _of_words("line", (part, length, *ends))
+    first, last = text[:_LINE_FIRST], text[-_LINE_LAST:]
+    ends = first.ljust(_LINE_FIRST, b"\0") + last.ljust(_LINE_LAST, b"\0")
+    told = _of_words("line", (1 + part, len(text), *struct.unpack(f"<{_LINE_WORDS}Q", ends)))
     return int.from_bytes((told & _WORD).to_bytes(8, "big"), "big", signed=True)
 
 
@@ -160,34 +157,10 @@ def line_keys(stretch: Stretch) -> IntArray:
     content, lengths = stretch.content, stretch.sizes - 1
     if content is None:
         return np.full(len(lengths), NO_KEY)
-    ends = stretch.sizes.cumsum() - 1
-    starts = ends - lengths
-    keys = np.empty(len(lengths), np.int64)
-    long = lengths >= _LONG_LINE
-    for place in np.flatnonzero(~long).tolist():
-        text = bytes(content[int(starts[place]) : int(ends[place])])
-        keys[place] = line_key(text, 0)
-    if long.any():
-        factors = _factors("line")[0]
-        codes = np.frombuffer(content, np.uint8)
-        words = lengths[long].astype(np.uint64)
-        told = (words ^ words >> _HALF) * factors[1]
-        told += _sums(codes, starts[long], _LINE_FIRST, factors[2:])
-        told += _sums(codes, ends[long] - _LINE_LAST, _LINE_LAST, factors[2 + _LINE_FIRST // 8 :])
-        keys[long] = told.view(np.int64)
-    return keys
-
-
-def _sums(
-    codes: npt.NDArray[np.uint8],
-    starts: IntArray,
-    size: int,
-    factors: npt.NDArray[np.uint64],
-) -> npt.NDArray[np.uint64]:
-    """[starts] as _of_words, of so many bytes from each start on."""
-    words = pieces_of(codes, starts, size).view("<u8").reshape(len(starts), -1)
-    words ^= words >> _HALF
-    return words @ factors[: size // 8]
+    starts = stretch.sizes.cumsum() - stretch.sizes
+    codes = np.frombuffer(content, np.uint8)
+    ends = ends_at(codes, starts, lengths, _LINE_FIRST, _LINE_LAST)
+    return _of_columns("line", lengths.view(np.uint64), ends).view(np.int64)
 
 
 def copied(keys: IntArray, files: IntArray, steps: IntArray, repeats: Repeats) -> Mask:
