@@ -1,5 +1,8 @@
 """Rows of a log by key, before anybody knows what the keys mean."""
 
+# pyright: reportUnknownMemberType=false, reportMissingTypeStubs=false
+# pyarrow ships without types.
+
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,6 +12,7 @@ from operator import itemgetter
 from typing import Any, cast
 
 import numpy as np
+import pyarrow as pa
 
 from board.core.records import FloatArray
 from board.readers.texts import BegunTexts, Numbers, PlainTexts, Texts, Values, Words
@@ -90,6 +94,8 @@ def kept_rows(values: Any, kept: list[bool] | None) -> Any:
         return values
     if isinstance(values, np.ndarray):
         return cast("FloatArray", values)[np.array(kept)]
+    if isinstance(values, pa.Array):
+        return values.filter(pa.array(kept, pa.bool_()))
     if isinstance(values, Numbers):
         return values.kept(kept)
     found: Values = list(compress(cast("Values", values), kept))

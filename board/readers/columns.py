@@ -5,6 +5,9 @@ the checks of `RecordBuilder` can be made of a whole list, since nearly always a
 type. A row with anything else in it is not decided here: it is left to the reader's `read`.
 """
 
+# pyright: reportUnknownMemberType=false, reportMissingTypeStubs=false
+# pyarrow ships without types.
+
 from __future__ import annotations
 
 import math
@@ -16,6 +19,7 @@ from typing import Any, ClassVar, Final, cast
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from board.core import schema
 from board.core.options import ReadOptions
@@ -36,6 +40,8 @@ from board.readers.step_of import read_step
 from board.readers.texts import BegunTexts, Numbers, SpokenTexts, Texts, Values, Words
 
 IntArray = npt.NDArray[np.int64]
+Ids = Any
+"""Values of which each is a text or None, or a pyarrow Array of strings, which has no type to name."""
 
 _LARGEST_STEP: Final = 2**63 - 1
 _EXACT: Final = 2.0**53
@@ -56,7 +62,7 @@ class Columns:
     """
 
     steps: IntArray
-    ids: Mapping[str, Values]
+    ids: Mapping[str, Ids]
     texts: Mapping[str, Texts]
     scores: Mapping[str, Values | FloatArray]
     extras: Mapping[str, Values]
@@ -95,6 +101,19 @@ def _whole(numbers: FloatArray) -> IntArray | None:
     return whole if np.array_equal(whole, numbers) else None
 
 
+def listed_ids(ids: Ids) -> Values:
+    """The ids as a list of texts, None where a row has none."""
+    return ids.to_pylist() if isinstance(ids, pa.Array) else ids
+
+
+def _numbers_as_texts(numbers: Values) -> Ids:
+    """Whole numbers as texts, by Arrow where it can: Python takes four times as long."""
+    whole = _whole(numbers.floats) if isinstance(numbers, Numbers) else None
+    if whole is None:
+        return Words(map(str, numbers))
+    return cast("Ids", pa.array(whole).cast(pa.string()))
+
+
 def _lacks_any(values: Values) -> bool:
     if isinstance(values, Numbers):
         return bool(np.isnan(values.floats).any())
@@ -120,7 +139,7 @@ class ColumnBuilder:
     def __init__(self, rows: int, options: ReadOptions) -> None:
         self.rows = rows
         self.options = options
-        self.ids: dict[str, Values] = {}
+        self.ids: dict[str, Ids] = {}
         self.texts: dict[str, Values | Texts] = {}
         self.scores: dict[str, Values | FloatArray] = {}
         self.extras: dict[str, Values] = {}
@@ -205,14 +224,19 @@ class ColumnBuilder:
         """Gives all rows an id."""
         self.ids[key] = (Words if isinstance(value, str) else list)([value] * self.rows)
 
-    def put_id(self, key: str, values: Values) -> None:
+    def put_id(self, key: str, values: Ids) -> None:
         """Takes ids that were read already."""
-        self._put(self.ids, key, values)
+        if (known := self.ids.get(key)) is None:
+            self.ids[key] = values
+            return
+        self.ids[key] = listed_ids(known)
+        self._put(self.ids, key, listed_ids(values))
 
     def default_ids(self, key: str, values: Values) -> None:
         """Gives an id to those rows that have none."""
         if (known := self.ids.get(key)) is not None:
-            values = [b if a is None else a for a, b in zip(known, values, strict=True)]
+            pairs = zip(listed_ids(known), values, strict=True)
+            values = [b if a is None else a for a, b in pairs]
         self.ids[key] = values
 
     def set_odd(self, places: Sequence[int]) -> None:
@@ -254,8 +278,9 @@ class ColumnBuilder:
             return
         kinds = set(map(type, values))
         if kinds == {int} and key not in NUMBER_IDS:
-            values = Words(map(str, values))
-        elif key in NUMBER_IDS or not kinds <= _JSON_TEXTS:
+            self.put_id(key, _numbers_as_texts(values))
+            return
+        if key in NUMBER_IDS or not kinds <= _JSON_TEXTS:
             values = self._each(lambda value: read_id(key, value), values)
         self.put_id(key, values)
 

@@ -77,21 +77,22 @@ def begun_said(values: Sequence[Said], kind: LongText) -> tuple[BegunTexts, list
             last = one
             if type(one) is list and len(one) > alone:
                 # As conversation_text. In functions of its own it would take half as long again.
-                preview, length = "", -2
+                beginning, length = "", -2
                 for message in one:
                     role, text = message.role, message.content
                     if text is None or message.tool_calls is not None:
                         text = message.told()
                     length += len(role) + len(text) + 5
-                    if len(preview) < BEGINNING:
-                        preview = f"{preview}\n\n[{role}]\n{text[:BEGINNING]}"
-                if length <= PREVIEW_CHARS:
-                    preview = preview[2:]
-                else:
+                    if not beginning:
+                        beginning = f"[{role}]\n{text[:BEGINNING]}"
+                    elif len(beginning) < BEGINNING:
+                        beginning = f"{beginning}\n\n[{role}]\n{text[:BEGINNING]}"
+                preview = beginning
+                if length > PREVIEW_CHARS:
                     try:
-                        preview = preview[2 : PREVIEW_CHARS + 1].encode() + CUT
+                        preview = beginning[: PREVIEW_CHARS - 1].encode() + CUT
                     except UnicodeEncodeError:
-                        preview = cut_text(preview[2:], PREVIEW_CHARS, CUT)
+                        preview = cut_text(beginning, PREVIEW_CHARS, CUT)
             else:
                 preview, length = _alone(one, kind)
         previews.append(preview)
@@ -106,7 +107,10 @@ def begun_said(values: Sequence[Said], kind: LongText) -> tuple[BegunTexts, list
 def _alone(one: Said, kind: LongText) -> tuple[Any, int | None]:
     """The text of what is no conversation, and its length; None where it says nothing."""
     if one:
-        text = one if isinstance(one, str) else one[0].told()
+        if isinstance(one, str):
+            text = one
+        elif (text := one[0].content) is None or one[0].tool_calls is not None:
+            text = one[0].told()
         return cut_text(text, PREVIEW_CHARS, CUT), len(text)
     says_nothing = one == "" or (one is not None and kind.may_be_empty)
     return ("", 0) if says_nothing else (None, None)

@@ -144,6 +144,8 @@ class PlainTexts(Texts):
         texts, longest = self._texts, PREVIEW_CHARS
         if not isinstance(texts, Words) or texts.lengths is None:
             return super().previews()
+        if texts.lengths.max(initial=0) <= longest:
+            return texts
         if len(set(texts[:_LOOKED_AT])) > _LOOKED_AT // 2:
             # What was parsed has no half of a sign, which could not be encoded.
             shown = [t if len(t) <= longest else t[: longest - 1].encode() + CUT for t in texts]

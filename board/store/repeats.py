@@ -20,7 +20,7 @@ import orjson
 from board.core.records import Record
 from board.readers.base import Repeats
 from board.readers.byte_ends import ends_at
-from board.readers.columns import Columns
+from board.readers.columns import Columns, listed_ids
 from board.readers.lines import Stretch
 from board.readers.texts import ends_of
 from board.store.tally import IntArray
@@ -66,8 +66,9 @@ def repeat_keys(found: Columns, repeats: Repeats) -> list[int]:
     count = len(found.steps)
     if repeats not in BY_ID:
         return _buffer_keys(found)
-    ids = found.ids.get("rollout_id") or [None] * count
-    splits = found.ids.get("split") or [None] * count
+    ids, splits = (
+        listed_ids(found.ids.get(key, [None] * count)) for key in ("rollout_id", "split")
+    )
     if repeats == "unique_id":
         return [NO_KEY if i is None else _hashed(orjson.dumps(i)) for i in ids]
     rows = zip(found.steps.tolist(), splits, ids, strict=True)
