@@ -147,7 +147,7 @@ class ColumnBuilder:
         self._odd: set[int] = set()
 
     def take(self, key: str, values: Values) -> None:
-        """Takes one key of the block by the record's own name for it."""
+        """Takes one key of the block by the record's own name for it. Ids may be as of put_id."""
         self._takers.get(key, ColumnBuilder.take_extra)(self, key, values)
 
     def take_extra(self, key: str, values: Values) -> None:
@@ -272,8 +272,8 @@ class ColumnBuilder:
     def _leave(self, key: str, values: Values) -> None:
         """What `build` is given, or what says nothing of a rollout."""
 
-    def _take_id(self, key: str, values: Values) -> None:
-        if isinstance(values, Words) and key not in NUMBER_IDS:
+    def _take_id(self, key: str, values: Ids) -> None:
+        if isinstance(values, Words | pa.Array) and key not in NUMBER_IDS:
             self.put_id(key, values)
             return
         kinds = set(map(type, values))

@@ -19,6 +19,7 @@ from board.readers.block import Block
 from board.readers.columns import ColumnBuilder, Columns, filled
 from board.readers.fields import RecordBuilder
 from board.readers.texts import Numbers, Values, Words
+from board.readers.verl_uids import group_of, ids_and_groups
 
 _OURS: Final[Mapping[str, str]] = {
     "input": "prompt",
@@ -57,7 +58,9 @@ class VerlReader(Reader):
         builder = ColumnBuilder(block.rows, at.options)
         for key, values in block.items():
             if key == "uid":
-                _take_uids(builder, values)
+                ids, groups = ids_and_groups(values)
+                builder.take("rollout_id", ids)
+                builder.put_id("group_id", groups)
             elif key == "reward":
                 builder.take_extra(key, values)
             elif key in _OUR_TEXTS:
@@ -73,7 +76,9 @@ class VerlReader(Reader):
         builder = RecordBuilder(at.options)
         for key, value in line.items():
             if key == "uid":
-                _take_uid(builder, value)
+                builder.take("rollout_id", value)
+                if (group := group_of(value)) is not None:
+                    builder.ids["group_id"] = group
             elif key == "reward":
                 builder.extras["reward"] = value
             elif key in _OUR_TEXTS:
@@ -86,34 +91,6 @@ class VerlReader(Reader):
             builder.ids.setdefault("split", "eval")
         step = line.get("step")
         return builder.build(at.step if step is None else step)
-
-
-def _take_uid(builder: RecordBuilder, uid: object) -> None:
-    """The group that a uid names, where it is sample, rollout and output."""
-    builder.take("rollout_id", uid)
-    if (group := _group_of(uid)) is not None:
-        builder.ids["group_id"] = group
-
-
-def _take_uids(builder: ColumnBuilder, uids: Values) -> None:
-    builder.take("rollout_id", uids)
-    builder.put_id("group_id", _groups_of(uids))
-
-
-def _groups_of(uids: Values) -> Values:
-    """The group that each uid names; most blocks have uids of one form."""
-    if set(map(type, uids)) == {str}:
-        parts = [uid.rsplit("_", 2) for uid in uids]
-        if set(map(len, parts)) == {3}:
-            groups, *numbers = zip(*parts, strict=True)
-            if all(all(column) and "".join(column).isdigit() for column in numbers):
-                return Words(groups)
-    return list(map(_group_of, uids))
-
-
-def _group_of(uid: object) -> str | None:
-    parts = str(uid).rsplit("_", 2)
-    return parts[0] if len(parts) == 3 and parts[1].isdigit() and parts[2].isdigit() else None
 
 
 def _flagged(values: Values) -> Values:

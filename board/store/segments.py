@@ -23,6 +23,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from board.core.aggregate import COLUMNS
+from board.readers import stored_texts
 from board.store.tally import IntArray
 
 if TYPE_CHECKING:
@@ -126,8 +127,7 @@ def array_of(values: npt.NDArray[Any] | list[str | None]) -> pa.Array:
     """Numbers, NaN where there is none, or texts, as an array."""
     if isinstance(values, np.ndarray):
         return pa.array(values, from_pandas=True)
-    # What was parsed is UTF-8 already, and Arrow takes three times as long where it looks for itself.
-    return pa.array(values, pa.binary()).view(pa.string())
+    return stored_texts.array_of(values)
 
 
 def _values_of(piece: list[Any] | pa.Array) -> list[Any]:
