@@ -6,7 +6,7 @@ anything else, the stretch is left to those that look at each line.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final, cast
 
@@ -29,6 +29,7 @@ table's texts are made of them, and the memory of one piece serves the next. Tex
 _OPENS: Final = ord("{")
 _CLOSES: Final = ord("}")
 _LARGE_WHOLE: Final = 2.0**63
+_NO_FLOATS: Final = np.zeros(0)
 _NOTHING: Final = type(None)
 
 
@@ -136,10 +137,8 @@ class LineLayout:
             pieces = [self._piece(*piece) for piece in _pieces(content, stretch.sizes, size)]
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, _OtherLinesError):
             return None
-        found = {key: self._joined(key, [piece[key] for piece in pieces]) for key in self._keys}
         try:
-            found |= {key: self._part(key, found[key]) for key in self._parts}
-            found |= _columns(self._kinds, found)
+            found = {key: self._joined(key, [piece[key] for piece in pieces]) for key in self._keys}
         except (TypeError, OverflowError):  # no object, or a number that is none for others
             return None
         return _without_odd(found, list(self._long_texts), len(stretch.sizes))
@@ -160,21 +159,21 @@ class LineLayout:
         return found
 
     def _joined(self, key: str, parts: Sequence[Any]) -> Any:
-        """What all pieces hold."""
-        if key not in self._long_texts:
-            return list(chain.from_iterable(parts)) if len(parts) > 1 else parts[0]
-        odd: list[int] = []
-        first = 0
-        for texts, rows in parts:
-            odd += [first + row for row in rows]
-            first += len(texts.lengths())
-        return BegunTexts.joined([texts for texts, _ in parts]), odd
+        """What all pieces hold, as a Block has it. Raises as `_column`."""
+        if key in self._long_texts:
+            return _joined_texts(parts)
+        values = parts[0] if len(parts) == 1 else chain.from_iterable(parts)
+        if key in self._parts:
+            return self._part(key, list(values))
+        kind = self._kinds.get(key)
+        return list(values) if kind is None else _column(kind, values)
 
     def _part(self, key: str, objects: Sequence[Any]) -> Block:
         """The objects of numbers that a key holds."""
         kinds = self._parts[key]
         rows = zip(*map(msgspec.structs.astuple, objects), strict=True)
-        return Block(_columns(kinds, dict(zip(kinds, rows, strict=True))), len(objects))
+        columns = {name: _column(kinds[name], row) for name, row in zip(kinds, rows, strict=True)}
+        return Block(columns, len(objects))
 
 
 class _OtherLinesError(Exception):
@@ -236,26 +235,36 @@ def _each_once(texts: Sequence[msgspec.Raw | None]) -> list[Any]:
     return found
 
 
-def _columns(kinds: Mapping[str, type], found: Mapping[str, Sequence[Any]]) -> dict[str, Values]:
-    """The values of these keys, as what they are known to be.
+def _joined_texts(
+    parts: Sequence[tuple[BegunTexts, Sequence[int]]],
+) -> tuple[BegunTexts, list[int]]:
+    """The texts of all pieces, and which rows have none."""
+    odd: list[int] = []
+    first = 0
+    for texts, rows in parts:
+        odd += [first + row for row in rows]
+        first += len(texts.lengths())
+    return BegunTexts.joined([texts for texts, _ in parts]), odd
+
+
+def _column(kind: type, values: Iterable[Any]) -> Values:
+    """The values of a key, as what they are known to be.
 
     Raises TypeError or OverflowError where a number is so large that other parsers take it for a float.
     """
-    columns: dict[str, Values] = {}
-    for key, kind in kinds.items():
-        values = found[key]
-        if (numbers := _NUMBERS.get(kind)) is not None:
-            columns[key] = numbers(values, _floats(values))
-        elif kind is str:
-            columns[key] = Words(values)
-        elif kind is _NOTHING:
-            columns[key] = list(values)
-            _floats([value for value in values if type(value) is int])
-    return columns
+    if kind is str:
+        return Words(values)
+    if (numbers := _NUMBERS.get(kind)) is None:
+        found = list(values)
+        _floats([value for value in found if type(value) is int])
+        return found
+    told = numbers(values, _NO_FLOATS)  # a list of its own, of which they are read: no copy of one
+    told.floats = _floats(told)
+    return told
 
 
 def _floats(values: Sequence[Any]) -> npt.NDArray[np.float64]:
-    """[rows] the numbers, NaN for None. Raises as `_columns`."""
+    """[rows] the numbers, NaN for None. Raises as `_column`."""
     try:
         floats = np.fromiter(values, np.float64, len(values))  # takes no None
     except TypeError:
