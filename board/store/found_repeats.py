@@ -268,18 +268,18 @@ class _Finder:
         ids, codes = ids[order], codes[order]
         steps, keys = table.column("step").to_numpy()[order], _keys_in(table)[order]
         stands = whole_numbers(table, _STANDS, 0)[order]
-        if kind in BY_FILE:
-            maybe = maybe_copied(keys, places[ids], steps, kind)
-            hit = copied(self._second_look(keys, stands, maybe, kind), places[ids], steps, kind)
-        elif kind in BY_ID:
-            hit = repeated(keys, kind, ids)
-        else:
-            dumps = ids if kind == "file_buffer" else _numbered(ids, lines[order])
-            maybe = maybe_repeated(keys, dumps)
-            hit = repeated(self._second_look(keys, stands, maybe, kind), kind, dumps)
-        for number in np.unique(ids[hit]).tolist():
-            of_file = hit & (ids == number)
-            yield number, FoundRepeats(codes[of_file], Counter(steps[of_file].tolist()))
+        files, by_file = places[ids], kind in BY_FILE
+        dumps = _numbered(ids, lines[order]) if kind == "line_buffer" else ids
+        if kind not in BY_ID:
+            maybe = (
+                maybe_copied(keys, files, steps, kind) if by_file else maybe_repeated(keys, dumps)
+            )
+            if not maybe.any():
+                return
+            keys = self._second_look(keys, stands, maybe, kind)
+        hit = copied(keys, files, steps, kind) if by_file else repeated(keys, kind, dumps)
+        for rows in _by_value(np.flatnonzero(hit), ids):
+            yield int(ids[rows[0]]), FoundRepeats(codes[rows], Counter(steps[rows].tolist()))
 
     def _second_look(
         self, keys: IntArray, stands: IntArray, maybe: Mask, kind: Repeats
@@ -290,8 +290,7 @@ class _Finder:
         found = np.where(maybe, keys, NO_KEY).view(np.uint64)
         rows = np.flatnonzero(maybe)
         rows = rows[np.argsort(stands[rows])]
-        changed = np.flatnonzero(np.diff(stands[rows] // _TEXTS_AT_ONCE)) + 1
-        for piece in np.split(rows, changed) if len(rows) else ():
+        for piece in _by_value(rows, stands // _TEXTS_AT_ONCE):
             number = int(stands[piece[0]]) // _SEGMENT  # no piece is of two segments
             segment = self.manifest.all_segments[number]
             names = second_look(segment.columns, kind)
@@ -313,3 +312,9 @@ def _numbered(files: IntArray, lines: IntArray) -> IntArray:
     """A number for each line of each file; rows of one line follow each other, [n]."""
     changed = (np.diff(files) != 0) | (np.diff(lines) != 0)
     return np.concatenate(([0], np.cumsum(changed))) if len(files) else files
+
+
+def _by_value(rows: IntArray, values: IntArray) -> Iterator[IntArray]:
+    """The rows in pieces, those with equal values that follow each other; values: of all rows."""
+    if len(rows):
+        yield from np.split(rows, np.flatnonzero(np.diff(values[rows])) + 1)

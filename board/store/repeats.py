@@ -253,6 +253,8 @@ def _may_overlap(before: IntArray, after: IntArray) -> bool:
         return False
     first = max(len(before) - len(after), 0)
     starts = np.flatnonzero(before[first:-1] == after[0]) + first
+    if not len(starts):
+        return False
     starts = starts[before[starts + 1] == after[1]]
     starts = starts[after[len(before) - 1 - starts] == before[-1]]
     return any(np.array_equal(before[at:], after[: len(before) - at]) for at in starts.tolist())

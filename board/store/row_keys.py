@@ -4,7 +4,7 @@ Nearly no run holds a repeat, so rows are looked at twice: at a few numbers of a
 else tells them apart only where those numbers are such that rows may be equal. The key of a row is a
 sum over the columns that are looked at, to which one without a value adds nothing: it depends neither on
 the rows it is stored with nor on the columns that only they have, and keys of two looks add up to that
-of both.
+of both. Of a text what stands behind its preview is told by its length alone, or by that of its line.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
