@@ -6,6 +6,7 @@ anything else, the stretch is left to those that look at each line.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final, cast
@@ -19,7 +20,15 @@ from board.readers.block import Block
 from board.readers.lines import Stretch
 from board.readers.said_messages import SaidMessage, begun_said
 from board.readers.stored_texts import is_utf_8
-from board.readers.texts import BegunTexts, Flags, LongText, Numbers, Values, Words
+from board.readers.texts import (
+    BegunTexts,
+    Flags,
+    LongText,
+    Numbers,
+    Values,
+    Words,
+    array_of_numbers,
+)
 
 _MOST_KEYS: Final = 64
 _PIECE_BYTES: Final = 256 << 10
@@ -266,8 +275,8 @@ def _column(kind: type, values: Iterable[Any]) -> Values:
 def _floats(values: Sequence[Any]) -> npt.NDArray[np.float64]:
     """[rows] the numbers, NaN for None. Raises as `_column`."""
     try:
-        floats = np.fromiter(values, np.float64, len(values))  # takes no None
-    except TypeError:
+        floats = array_of_numbers(values, "d")
+    except struct.error:  # of a None
         floats = np.array(values, np.float64)
     if (abs(floats) >= _LARGE_WHOLE).any():
         raise OverflowError

@@ -6,11 +6,12 @@ parsing the row it stands in.
 
 from __future__ import annotations
 
+import struct
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import chain, compress
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, Literal, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +30,15 @@ Values = list[Any]
 """One value per row, as the log has it; None: the row has none."""
 
 
+def array_of_numbers(numbers: Sequence[Any], kind: Literal["d", "q"]) -> npt.NDArray[Any]:
+    """Numbers as an array of floats (d) or of whole numbers (q), which is not to be written to.
+
+    Raises struct.error where any is none.
+    """
+    # In a third of the time that numpy takes for lists.
+    return np.frombuffer(struct.pack(f"{len(numbers)}{kind}", *numbers), kind)
+
+
 class Words(list[Any]):
     """Values of which is known that each is a text or None.
 
@@ -39,9 +49,14 @@ class Words(list[Any]):
     def lengths(self) -> npt.NDArray[np.int64] | None:
         """As said above; it is also the quickest way to tell whether a None is among them."""
         try:
-            return np.fromiter(map(len, self), np.int64, len(self))
+            return array_of_numbers([*map(len, self)], "q")
         except TypeError:
             return None
+
+    @property
+    def has_lengths(self) -> bool:
+        """Whether the lengths were asked for before, and are free."""
+        return "lengths" in vars(self)
 
 
 class Numbers(list[Any]):
