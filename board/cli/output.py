@@ -14,6 +14,8 @@ import orjson
 import pandas as pd
 
 _MAX_CELL: Final = 48
+_MANY_BYTES: Final = 10_000_000
+"""From here on an amount is said in MB, below it in kB."""
 _BIDI: Final = (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F)
 _CONTROL: Final = dict.fromkeys((*range(32), *range(127, 160), 8232, 8233, *_BIDI), " ")
 """A model's text must not move the cursor, colour the terminal or turn the line around."""
@@ -101,7 +103,7 @@ def say(text: str) -> None:
 
 
 class ProgressLine:
-    """Says on stderr how far a long reading is: MB, MB/s and the time left.
+    """Says on stderr how far a long reading is: MB, or kB of little, the rate and the time left.
 
     Silent for the first second. On a terminal one line is drawn again and again and removed in the
     end; elsewhere a line is written every few seconds.
@@ -142,8 +144,9 @@ def progress_text(done: int, total: int, seconds: float) -> str:
     rate = done / seconds
     share = done / total if total else 1.0
     left = f", {(total - done) / rate:.0f} s left" if rate else ""
-    amount = f"{done / 1e6:.0f} of {total / 1e6:.0f} MB ({share:.0%})"
-    return f"reading {amount}, {rate / 1e6:.0f} MB/s{left}"
+    size, unit = (1e6, "MB") if total >= _MANY_BYTES else (1e3, "kB")
+    amount = f"{done / size:.0f} of {total / size:.0f} {unit} ({share:.0%})"
+    return f"reading {amount}, {rate / size:.0f} {unit}/s{left}"
 
 
 def print_fields(pairs: Iterable[tuple[str, object]]) -> None:

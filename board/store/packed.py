@@ -28,6 +28,10 @@ _HEAD_BUFFER: Final = 256 << 10
 """What is asked of a store at once: for the whole, and for the first lines."""
 _PIECE: Final = 1 << 10
 """Packed bytes that are given to zstandard at once: it may make 32,000 times as many of them."""
+_BEGINNING: Final = 4
+_GZIP: Final = (b"\x1f\x8b",)
+_ZSTD: Final = (b"\x28\xb5\x2f\xfd", *(bytes((0x50 + i, 0x2A, 0x4D, 0x18)) for i in range(16)))
+"""So many bytes, or fewer, with which such a file begins; zstd's may begin with a frame to be skipped."""
 _ENDS: Final = "it ends in the middle"
 _ANY_SIZE: Final = 256 << 20
 _MOST_TIMES: Final = 200
@@ -116,9 +120,16 @@ def _blocks(path: Location, buffer: int = _BUFFER) -> Iterator[bytes]:
         yield from _gzip_blocks(file) if path.name.lower().endswith(".gz") else _zstd_blocks(file)
 
 
+def _begun(data: bytes, beginnings: tuple[bytes, ...], kind: str) -> bytes:
+    """What a file begins with. Raises PackedError where it is of another kind, a plain log, for instance."""
+    if len(data) >= _BEGINNING and not data.startswith(beginnings):
+        raise PackedError(0, f"it is no {kind} file, whatever its name says")
+    return data
+
+
 def _gzip_blocks(file: BinaryIO) -> Iterator[bytes]:
     unpacker = zlib.decompressobj(wbits=31)
-    data = b""
+    data = _begun(file.read(_BLOCK), _GZIP, "gzip")
     while data or (data := file.read(_BLOCK)):
         if unpacker.eof:  # another member follows
             unpacker = zlib.decompressobj(wbits=31)
@@ -139,7 +150,7 @@ def _zstd_blocks(file: BinaryIO) -> Iterator[bytes]:
         raise PackedError(0, "zstandard is not installed (pip install zstandard)") from None
     context: Any = zstandard.ZstdDecompressor(max_window_size=1 << 27)
     unpacker: Any = context.decompressobj()
-    data = b""
+    data = _begun(file.read(_PIECE), _ZSTD, "zstd")
     while data or (data := file.read(_PIECE)):
         if unpacker.eof:  # another frame follows
             unpacker = context.decompressobj()

@@ -543,6 +543,11 @@ def test_progress_leaves_nothing_on_a_terminal(monkeypatch: pytest.MonkeyPatch) 
     assert screen.getvalue().endswith("\r\x1b[K")
 
 
+def test_progress_of_little_is_said_in_kilobytes() -> None:
+    found = output.progress_text(20_000, 80_000, 2.0)
+    assert found == "reading 20 of 80 kB (25%), 10 kB/s, 6 s left"
+
+
 def test_progress_in_a_pipe_is_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     at(monkeypatch, 0.0, 1.5, 3.0, 7.0)
     pipe = io.StringIO()

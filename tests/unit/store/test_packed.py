@@ -103,10 +103,13 @@ def test_a_bomb_costs_a_bounded_number_of_bytes_and_is_named(
 
 @pytest.mark.parametrize("kind", PACK)
 def test_rubbish_under_the_name_of_a_compressed_log_is_named(write_log, tmp_path, kind):
-    write_log(f"packed/x.jsonl.{kind}", b"no such thing\n" * 10)
+    write_log(f"packed/x.jsonl.{kind}", TEXT)
+    write_log(f"packed/y.jsonl.{kind}", PACK[kind](TEXT)[:9] + b"no such thing\n" * 10)
     found = discover(tmp_path / "packed")
     assert found.runs == ()
-    assert "damaged" in found.left_out[0].reason
+    plain, damaged = (found.left_out[place].reason for place in (0, 1))
+    assert "it is no" in plain
+    assert "damaged" in damaged
 
 
 @pytest.mark.parametrize("kind", PACK)
