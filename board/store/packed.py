@@ -121,7 +121,7 @@ def _blocks(path: Location, buffer: int = _BUFFER) -> Iterator[bytes]:
 
 
 def _begun(data: bytes, beginnings: tuple[bytes, ...], kind: str) -> bytes:
-    """What a file begins with. Raises PackedError where it is of another kind, a plain log, for instance."""
+    """What a file begins with. Raises PackedError where it is of another kind, as a plain log is."""
     if len(data) >= _BEGINNING and not data.startswith(beginnings):
         raise PackedError(0, f"it is no {kind} file, whatever its name says")
     return data
