@@ -170,7 +170,7 @@ class Reader(ABC):
     """Keys of chat messages of which `columns` is given BegunTexts: what a table needs of them.
 
     The messages are let go of before the next lines are parsed, which spares a fifth of the scan of
-    short lines.
+    short lines. Not for readers whose repeats are told by texts.
     """
     of_numbers: tuple[str, ...] = ()
     """Keys of objects of numbers of which `columns` may be given a Block instead of Values."""

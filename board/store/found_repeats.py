@@ -1,6 +1,4 @@
-"""Which rows of an index repeat others: a look at rows only where a reader says that they may, and at all
-that they hold only where a few numbers of them are such that they may be equal; see row_keys.
-"""
+"""Which rows of an index repeat others: a look at rows only where a reader says that they may."""
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false, reportAttributeAccessIssue=false
@@ -30,12 +28,9 @@ from board.store.repeats import (
     alike,
     copied,
     first_shared,
-    maybe_copied,
-    maybe_repeated,
     place_codes,
     repeated,
 )
-from board.store.row_keys import FIRST_LOOK, row_keys, second_look
 from board.store.segments import whole_numbers
 from board.store.storage import Storage
 from board.store.table_files import StepRange
@@ -45,12 +40,6 @@ _MOST_SPANS: Final = 16
 """More steps than these are read all at once."""
 _ROWS_AT_ONCE: Final = 200_000
 """About so many are in memory while it is looked which of them are equal."""
-_TEXTS_AT_ONCE: Final = 16_384
-"""Rows of a segment whose texts are read at once."""
-_PLACES: Final = ("step", "file", "line", "rank", segments.PART)
-_STANDS: Final = "stands"
-"""Where a row stands in the index: the number of its segment, times _SEGMENT, and its place in it."""
-_SEGMENT: Final = 1 << 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +69,10 @@ def find_repeats(
         steps, of_files = table.column("step").to_numpy(), table.column("file").to_numpy()
         return table.filter(pa.array(~superseded(table, steps, of_files)))
 
-    for table, kind in finder.pieces(finder.kinds(), kept):
-        for number, repeats in finder.repeats_in(table, kind):
+    for table, kinds in finder.pieces(finder.kinds(), kept):
+        for number, repeats in finder.repeats_in(table, kinds):
             # The last file of a piece is told again with the next, where nothing is before it.
-            if number not in found or kind in BY_ID:
+            if number not in found or kinds[number] in BY_ID:
                 found.setdefault(number, []).append(repeats)
     return {number: _together(parts) for number, parts in found.items()}
 
@@ -121,9 +110,9 @@ class _Finder:
             shared = {step: files for step, files in sorted(by_step.items()) if len(files) > 1}
             files = {file for of_step in shared.values() for file in of_step}
             if files and reader_named(reader).repeats == "copied_steps":
-                table = self.rows(list(files), "copied_steps", first_shared(shared))
+                table = self.rows(list(files), first_shared(shared))
                 files = alike(
-                    _keys_in(table),
+                    whole_numbers(table, segments.REPEAT_KEY, NO_KEY),
                     table.column("file").to_numpy(),
                     table.column("step").to_numpy(),
                 )
@@ -132,24 +121,25 @@ class _Finder:
 
     def pieces(
         self, kinds: Mapping[int, Repeats], kept: Callable[[pa.Table], pa.Table]
-    ) -> Iterator[tuple[pa.Table, Repeats]]:
-        """Rows that may repeat each other, a bounded number of most kinds at a time, and of which kind
-        they are. kept: a table without the rows that repeat none.
+    ) -> Iterator[tuple[pa.Table, Mapping[int, Repeats]]]:
+        """Rows that may repeat each other, a bounded number of most kinds at a time, and of the files
+        they are of the kinds. kept: a table without the rows that repeat none.
         """
         of_kind: dict[Repeats, list[int]] = {}
         for number in sorted(kinds, key=self.number_of.__getitem__):
             of_kind.setdefault(kinds[number], []).append(number)
         for kind, ids in of_kind.items():
+            some: dict[int, Repeats] = dict.fromkeys(ids, kind)
             if kind in BY_FILE:
-                yield kept(self.rows(ids, kind)), kind
+                yield kept(self.rows(ids)), some
             elif kind in BY_ID:
                 for table in self._with_equal_keys(ids):
-                    yield kept(table), kind
+                    yield kept(table), some
             elif kind != "never":
                 before = segments.empty()
                 for files in self._files_in_turn(ids):
-                    table = segments.joined([before, kept(self.rows(files, kind))])
-                    yield table, kind
+                    table = segments.joined([before, kept(self.rows(files))])
+                    yield table, some
                     before = self._of_last_file(table)
 
     def _with_equal_keys(self, ids: Sequence[int]) -> Iterator[pa.Table]:
@@ -162,20 +152,20 @@ class _Finder:
             equal = equal[equal != NO_KEY]
             if not len(equal):
                 continue
-            names = (*_PLACES, segments.REPEAT_KEY)
             tables = [
-                _of_files(self.storage.get(segment.name, names), ids)
+                self._of(segment, ids, None)
                 for segment, own in self._keys(ids)
                 if np.isin(own, equal).any()
             ]
             table = segments.joined(tables)
-            yield table.filter(pa.array(np.isin(_keys_in(table).view(np.uint64), equal)))
+            held = whole_numbers(table, segments.REPEAT_KEY, NO_KEY).view(np.uint64)
+            yield table.filter(pa.array(np.isin(held, equal)))
 
     def _keys(self, ids: Sequence[int]) -> Iterator[tuple[Segment, npt.NDArray[np.uint64]]]:
         """The keys of the rows of each segment that has any of these files."""
-        for _, segment in self._segments(ids):
+        for segment in self._segments(ids):
             table = self.storage.get(segment.name, [segments.REPEAT_KEY])
-            yield segment, _keys_in(table).view(np.uint64)
+            yield segment, whole_numbers(table, segments.REPEAT_KEY, NO_KEY).view(np.uint64)
 
     def _files_in_turn(self, ids: Sequence[int]) -> Iterator[list[int]]:
         """Files that follow each other."""
@@ -204,15 +194,13 @@ class _Finder:
             for state in self.files
         }
 
-    def rows(
-        self, ids: Sequence[int], kind: Repeats, steps: Collection[int] | None = None
-    ) -> pa.Table:
-        """The rows of these files, in no order, with the keys of a first look; steps: of these alone."""
+    def rows(self, ids: Sequence[int], steps: Collection[int] | None = None) -> pa.Table:
+        """The rows of these files, in no order; steps: of these alone."""
         few = steps is not None and len(steps) <= _MOST_SPANS
         spans = [(step, step) for step in steps] if few and steps else [None]
         found = segments.joined(
-            self._first_look(number, segment, ids, kind, span)
-            for number, segment in self._segments(ids)
+            self._of(segment, ids, span)
+            for segment in self._segments(ids)
             for span in spans
             if span is None or segment.low <= span[0] <= segment.high
         )
@@ -220,101 +208,47 @@ class _Finder:
             found = found.filter(pc.is_in(found.column("step"), pa.array(list(steps), pa.int64())))
         return found
 
-    def _segments(self, ids: Sequence[int]) -> list[tuple[int, Segment]]:
-        """The segments that have any of these files, each with its number."""
+    def _segments(self, ids: Sequence[int]) -> list[Segment]:
         wanted = set(ids)
-        numbered = enumerate(self.manifest.all_segments)
-        return [(number, s) for number, s in numbered if not wanted.isdisjoint(s.files)]
+        return [s for s in self.manifest.all_segments if not wanted.isdisjoint(s.files)]
 
-    def _first_look(
-        self,
-        number: int,
-        segment: Segment,
-        ids: Sequence[int],
-        kind: Repeats,
-        steps: StepRange | None,
-    ) -> pa.Table:
-        """The rows of a segment that are of these files; those of all steps with where they stand."""
-        names = FIRST_LOOK[kind]
-        table = self.storage.get(segment.name, (*_PLACES, *names), steps)
-        if steps is None:
-            stands = number * _SEGMENT + np.arange(table.num_rows)
-            table = table.append_column(_STANDS, pa.array(stands))
-        table = self._as_if_ended(_of_files(table, ids))
-        keys = pa.array(row_keys(table, names).view(np.int64))
-        held = [name for name in (*_PLACES, _STANDS) if name in table.column_names]
-        return table.select(held).append_column(segments.REPEAT_KEY, keys)
+    def _of(self, segment: Segment, ids: Sequence[int], steps: StepRange | None) -> pa.Table:
+        """The rows of a segment that are of these files and steps."""
+        names = ["step", "file", "line", "rank", segments.PART, segments.REPEAT_KEY]
+        table = self.storage.get(segment.name, names, steps)
+        wanted = pc.is_in(table.column("file"), pa.array(ids, pa.int64()))
+        if steps is not None:  # a table is read some thousand rows at a time
+            held = table.column("step")
+            of_steps = pc.and_(pc.greater_equal(held, steps[0]), pc.less_equal(held, steps[1]))
+            wanted = pc.and_(wanted, of_steps)
+        return table.filter(wanted)
 
-    def _as_if_ended(self, table: pa.Table) -> pa.Table:
-        """The rows with the size of their lines as if each ended: a copy of the last line of a file may
-        end where that does not.
-        """
-        if "size" not in table.column_names or not table.num_rows:
-            return table
-        ended = np.zeros(max(self.number_of) + 1, np.int64)
-        for state in self.files:
-            ended[state.id] = state.lines
-        is_torn = table.column("line").to_numpy() > ended[table.column("file").to_numpy()]
-        sizes = pa.array(table.column("size").to_numpy() + is_torn)
-        return table.set_column(table.column_names.index("size"), "size", sizes)
-
-    def repeats_in(self, table: pa.Table, kind: Repeats) -> Iterator[tuple[int, FoundRepeats]]:
-        """By id of the file the rows of a piece that repeat another of it."""
+    def repeats_in(
+        self, table: pa.Table, kinds: Mapping[int, Repeats]
+    ) -> Iterator[tuple[int, FoundRepeats]]:
         places = np.zeros(max(self.number_of, default=0) + 1, np.int64)
         places[list(self.number_of)] = list(self.number_of.values())
         ids, lines = table.column("file").to_numpy(), table.column("line").to_numpy()
+        numbers = places[ids]
         codes = place_codes(lines, whole_numbers(table, segments.PART, 0))
-        order = np.lexsort((codes, places[ids]))
-        ids, codes = ids[order], codes[order]
-        steps, keys = table.column("step").to_numpy()[order], _keys_in(table)[order]
-        stands = whole_numbers(table, _STANDS, 0)[order]
-        files, by_file = places[ids], kind in BY_FILE
-        dumps = _numbered(ids, lines[order]) if kind == "line_buffer" else ids
-        if kind not in BY_ID:
-            maybe = (
-                maybe_copied(keys, files, steps, kind) if by_file else maybe_repeated(keys, dumps)
-            )
-            if not maybe.any():
-                return
-            keys = self._second_look(keys, stands, maybe, kind)
-        hit = copied(keys, files, steps, kind) if by_file else repeated(keys, kind, dumps)
-        for rows in _by_value(np.flatnonzero(hit), ids):
-            yield int(ids[rows[0]]), FoundRepeats(codes[rows], Counter(steps[rows].tolist()))
-
-    def _second_look(
-        self, keys: IntArray, stands: IntArray, maybe: Mask, kind: Repeats
-    ) -> IntArray:
-        """[rows] keys of all that rows hold, from those of the first look; NO_KEY of rows that have no
-        need of one. maybe: which have.
-        """
-        found = np.where(maybe, keys, NO_KEY).view(np.uint64)
-        rows = np.flatnonzero(maybe)
-        rows = rows[np.argsort(stands[rows])]
-        for piece in _by_value(rows, stands // _TEXTS_AT_ONCE):
-            number = int(stands[piece[0]]) // _SEGMENT  # no piece is of two segments
-            segment = self.manifest.all_segments[number]
-            names = second_look(segment.columns, kind)
-            if names:
-                own = stands[piece] - number * _SEGMENT
-                found[piece] += row_keys(self.storage.take(segment.name, names, own), names)
-        return found.view(np.int64)
-
-
-def _keys_in(table: pa.Table) -> IntArray:
-    return whole_numbers(table, segments.REPEAT_KEY, NO_KEY)
-
-
-def _of_files(table: pa.Table, ids: Sequence[int]) -> pa.Table:
-    return table.filter(pc.is_in(table.column("file"), pa.array(ids, pa.int64())))
+        order = np.lexsort((codes, numbers))
+        keys = whole_numbers(table, segments.REPEAT_KEY, NO_KEY)[order]
+        ids, lines, codes = ids[order], lines[order], codes[order]
+        steps = table.column("step").to_numpy()[order]
+        for kind in sorted(set(kinds.values()) - {"never"}):
+            own = np.isin(ids, [number for number, other in kinds.items() if other == kind])
+            if kind in BY_FILE:
+                hit = copied(keys[own], numbers[order][own], steps[own], kind)
+            else:
+                dumps = ids[own] if kind == "file_buffer" else _numbered(ids[own], lines[own])
+                hit = repeated(keys[own], kind, dumps)
+            for number in np.unique(ids[own][hit]).tolist():
+                of_file = hit & (ids[own] == number)
+                counts = Counter(steps[own][of_file].tolist())
+                yield number, FoundRepeats(codes[own][of_file], counts)
 
 
 def _numbered(files: IntArray, lines: IntArray) -> IntArray:
     """A number for each line of each file; rows of one line follow each other, [n]."""
     changed = (np.diff(files) != 0) | (np.diff(lines) != 0)
     return np.concatenate(([0], np.cumsum(changed))) if len(files) else files
-
-
-def _by_value(rows: IntArray, values: IntArray) -> Iterator[IntArray]:
-    """The rows in pieces, those with equal values that follow each other; values: of all rows."""
-    if len(rows):
-        yield from np.split(rows, np.flatnonzero(np.diff(values[rows])) + 1)

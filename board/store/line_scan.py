@@ -25,7 +25,7 @@ from board.store.joins import join_keys
 from board.store.log_file import AT_REST_SECONDS
 from board.store.part import PartBuilder
 from board.store.record_row import row_of
-from board.store.repeats import BY_ID, id_key
+from board.store.repeats import BY_FILE, line_key, repeat_key
 from board.store.shard import END_BYTES, Shard, ShardIndex
 
 MENDED: Final = Remark(
@@ -150,12 +150,15 @@ class LineScan:
         self._part.add_row(row, self._address(found, line, part), found, self._number)
 
     def _address(self, record: Record, line: Line, part: int) -> dict[str, Any]:
-        """Where a rollout stands, and what its ids say that it is, here and in logs that are joined."""
+        """Where a rollout stands, and by what it is known again, here and in logs that are joined."""
         address: dict[str, Any] = {"line": self._number, "offset": line.offset, "size": line.size}
         if part:
             address["part"] = part
-        if self._reader.repeats in BY_ID:
-            address["repeat_key"] = id_key(record, self._reader.repeats)
+        repeats = self._reader.repeats
+        if repeats in BY_FILE:
+            address["repeat_key"] = line_key(line.text, part)
+        elif repeats != "never":
+            address["repeat_key"] = repeat_key(record, repeats)
         if self._shard.joined:
             address |= join_keys(record, self._reader.join_keys(record, part))
         return address

@@ -16,18 +16,10 @@ from hypothesis import strategies as st
 from read_formats import DATA, reasons, run_at
 
 from board.core.records import Record
+from board.readers.lines import Stretch
 from board.store import found_repeats
 from board.store.discovery import discover
-from board.store.repeats import (
-    NO_KEY,
-    alike,
-    copied,
-    id_key,
-    maybe_copied,
-    maybe_repeated,
-    overlap,
-    repeated,
-)
+from board.store.repeats import NO_KEY, line_key, line_keys, overlap, repeat_key, repeated
 from board.store.run import Follower
 
 
@@ -84,47 +76,31 @@ def test_of_rows_with_one_id_the_last_is_shown_and_rows_without_one_all_are():
 
 def test_an_id_is_one_within_its_step_and_split_only():
     keys = {
-        id_key(Record(step, {"rollout_id": "a", "split": split}), "same_id")
+        repeat_key(Record(step, {"rollout_id": "a", "split": split}), "same_id")
         for step in (1, 2)
         for split in ("train", "eval")
     }
     assert len(keys) == 4
-    assert id_key(Record(1), "same_id") == NO_KEY
+    assert repeat_key(Record(1), "same_id") == NO_KEY
 
 
-KEYS = st.lists(st.integers(1, 4), max_size=16)
-
-
-@settings(max_examples=200, deadline=None)
-@given(keys=KEYS, cuts=st.sets(st.integers(1, 15)))
-def test_buffers_of_which_only_likely_rows_are_told_exactly_repeat_the_same_rows(keys, cuts):
-    told = ints(*keys)
-    dumps = np.searchsorted(sorted(cuts), np.arange(len(told)), side="right")
-    maybe = maybe_repeated(told // 2, dumps)
-    few = np.where(maybe, told, NO_KEY)
-    expected = repeated(told, "file_buffer", dumps)
-    assert repeated(few, "file_buffer", dumps).tolist() == expected.tolist()
-
-
-@pytest.mark.parametrize("repeats", ["copied_steps", "merged_files"])
-@settings(max_examples=200, deadline=None)
-@given(
-    dumps=st.lists(
-        st.tuples(st.integers(0, 3), st.integers(0, 1), st.lists(st.integers(1, 3), max_size=4)),
-        max_size=8,
-        unique_by=lambda dump: dump[:2],
-    )
-)
-def test_files_of_which_only_likely_dumps_are_told_exactly_hold_the_same_copies(repeats, dumps):
-    rows = [(file, step, key) for file, step, keys in dumps for key in keys]
-    files, steps, told = (ints(*(row[place] for row in rows)) for place in range(3))
-    maybe = maybe_copied(told // 2, files, steps, repeats)
-    few = np.where(maybe, told, NO_KEY)
-    expected = copied(told, files, steps, repeats)
-    assert copied(few, files, steps, repeats).tolist() == expected.tolist()
-    if repeats == "copied_steps":
-        held = alike(told // 2, files, steps)
-        assert all(file in held for file in files[expected].tolist())
+def test_rows_of_a_buffer_that_differ_in_anything_that_is_looked_at_have_keys_of_their_own():
+    """In the sign of two scores as well, in which name a score or text has, or in a zero at an end."""
+    scores = [
+        {"a": 1.0, "b": 1.0},
+        {"a": -1.0, "b": -1.0},
+        {"a": 1.0, "c": 1.0},
+        {"a": 1.0},
+        {"b": 1.0},
+    ]
+    said = [{"prompt": "p"}, {"prompt": "p\0"}, {"response": "p"}, {"prompt": "p", "response": ""}]
+    long = [{"prompt": first * 128 + "-" * 99 + last * 128} for first, last in ("ab", "ba", "aa")]
+    keys = {
+        repeat_key(Record(1, scores=one, texts=texts), "file_buffer")
+        for one in scores
+        for texts in (*said, *long)
+    }
+    assert len(keys) == len(scores) * len(said + long)
 
 
 def table(step: int, rows: range) -> str:
@@ -286,40 +262,6 @@ def test_shards_that_were_merged_into_one_more_file_are_shown_once(tmp_path):
     assert run_at(tmp_path).rollout_count == 9
 
 
-@pytest.mark.parametrize("torn", ["1.jsonl", "resumed_1.jsonl"])
-def test_a_copy_is_one_whether_or_not_a_newline_ends_its_last_line(
-    tmp_path, write_log, opened, torn
-):
-    dump = [verl_line(1, i) for i in range(4)]
-    for name in ("1.jsonl", "resumed_1.jsonl"):
-        write_log(name, *dump)
-    path = tmp_path / torn
-    path.write_bytes(path.read_bytes().removesuffix(b"\n"))
-    run = opened()
-    assert (run.counts, run.repeated) == ({1: 4}, 4)
-
-
-def test_shards_whose_lines_are_merely_as_long_as_those_of_another_file_are_shown(tmp_path):
-    lines = (DATA / "nemo_gym/adder_rollouts.jsonl").read_bytes().splitlines(keepends=True)
-    said = lines[0].replace(b"0+2?", b"9+2?")
-    assert said != lines[0]
-    for name, own in {"rs0": lines[:2], "rs1": lines[2:], "": [said, *lines[1:]]}.items():
-        (tmp_path / f"rollouts{name}.jsonl").write_bytes(b"".join(own))
-    run = run_at(tmp_path)
-    assert (run.rollout_count, run.repeated) == (10, 0)
-
-
-@pytest.mark.parametrize(("second", "repeats"), [("abcdef", 6), ("cdefgh", 4), ("ghijkl", 0)])
-def test_rows_of_equal_scores_and_lengths_are_told_apart_by_their_texts(tmp_path, second, repeats):
-    (tmp_path / "completions").mkdir()
-    for step, said in enumerate(("abcdef", second), start=1):
-        rows = {"step": [step] * 6, "prompt": ["p"] * 6, "completion": list(said)}
-        scores = {"acc": [1.0] * 6, "advantage": [0.0] * 6}
-        path = tmp_path / "completions" / f"completions_{step:05}.parquet"
-        pq.write_table(pa.table(rows | scores), path)
-    assert run_at(tmp_path).repeated == repeats
-
-
 def test_copies_that_come_while_a_run_is_followed_are_found(tmp_path, write_log):
     dump = [verl_line(1, i) for i in range(4)]
     write_log("1.jsonl", *dump)
@@ -334,3 +276,38 @@ def test_copies_that_come_while_a_run_is_followed_are_found(tmp_path, write_log)
     run = follower.run(info)
     assert (run.counts, run.repeated) == ({1: 4}, 4)
     assert run.steps["rollouts"].tolist() == [4]
+
+
+def test_lines_of_other_length_or_other_ends_have_other_keys():
+    base = b"a" * 5000
+    texts = [base, base + b"a", b"b" + base[1:], base[:-1] + b"b", b"a" * 900, b"a" * 899 + b"b"]
+    keys = {line_key(text, part) for text in texts for part in (0, 1)}
+    assert len(keys) == 2 * len(texts)
+    assert line_key(None, 0) == NO_KEY
+
+
+@settings(max_examples=60, deadline=None)
+@given(lines=st.lists(st.tuples(st.binary(max_size=9), st.integers(0, 60)), min_size=1))
+def test_lines_have_the_same_keys_together_as_each_alone(lines):
+    texts = [(piece * times).replace(b"\n", b"-") for piece, times in lines]
+    sizes = np.array([len(text) + 1 for text in texts])
+    together = line_keys(Stretch(0, sizes, b"".join(text + b"\n" for text in texts)))
+    assert together.tolist() == [line_key(text, 0) for text in texts]
+
+
+def test_a_line_that_is_another_one_and_zeros_has_another_key():
+    short = b'{"a": 1}'
+    assert line_key(short, 0) != line_key(short + b"\0", 0)
+
+
+def test_copies_of_several_steps_are_found_where_rows_are_read_thousands_at_a_time(
+    tmp_path, write_log
+):
+    """Of what is read for one step the rows of others are left out, however many come with it."""
+    first, second = ([verl_line(step, i) for i in range(5000)] for step in (1, 2))
+    for prefix, last in (("", second), ("resumed_", second[:2000])):
+        write_log(f"{prefix}1.jsonl", *first)
+        write_log(f"{prefix}2.jsonl", *last)
+    (info,) = discover(tmp_path).runs
+    run = Follower(persist=True).run(info)
+    assert (run.counts, run.repeated) == ({1: 5000, 2: 7000}, 5000)
