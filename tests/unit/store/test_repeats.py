@@ -311,3 +311,19 @@ def test_copies_of_several_steps_are_found_where_rows_are_read_thousands_at_a_ti
     (info,) = discover(tmp_path).runs
     run = Follower(persist=True).run(info)
     assert (run.counts, run.repeated) == ({1: 5000, 2: 7000}, 5000)
+
+
+def test_answers_to_other_questions_behind_one_long_system_prompt_are_no_repeats(tmp_path):
+    folder = tmp_path / "completions"
+    folder.mkdir()
+    for step, questions in ((1, ("Is 7 prime?", "Is 9 odd?")), (2, ("Is 8 odd??", "Is Rome old?"))):
+        rows = {
+            "step": [step] * 4,
+            "prompt": ["You are a careful assistant. " * 9 + questions[i // 2] for i in range(4)],
+            "completion": ["no", "yes"] * 2,
+            "accuracy_reward": [0.0, 1.0] * 2,
+            "advantage": [-0.5, 0.5] * 2,
+        }
+        pq.write_table(pa.table(rows), folder / f"completions_{step:05d}.parquet")
+    run = run_at(tmp_path)
+    assert (run.counts, run.repeated) == ({1: 4, 2: 4}, 0)
