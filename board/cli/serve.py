@@ -8,7 +8,9 @@ import os
 import socket
 import threading
 import time
+import tomllib
 import webbrowser
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -49,8 +51,28 @@ def serve(
     threading.Thread(
         target=_announce, args=(host, chosen, url, root, open_browser), daemon=True
     ).start()
-    run(app, host, chosen, server_options(host, chosen))
+    run(app, host, chosen, look(app) | server_options(host, chosen))
     return 0
+
+
+def look(app: Path) -> dict[str, Any]:
+    """How the dashboard looks, where no .streamlit/config.toml is beside the script to say it.
+
+    An installed package has none there: its copy comes with this module, where the sources have a link.
+    """
+    if (app.parent / ".streamlit" / "config.toml").is_file():
+        return {}
+    own = Path(__file__).with_name("config.toml")
+    return _options(tomllib.loads(own.read_text(encoding="utf-8")))
+
+
+def _options(table: Mapping[str, Any], above: str = "") -> dict[str, Any]:
+    """The keys of a table of TOML and those in it as Streamlit names its options."""
+    found: dict[str, Any] = {}
+    for key, value in table.items():
+        name = f"{above}{key}"
+        found |= _options(value, f"{name}.") if isinstance(value, dict) else {name: value}
+    return found
 
 
 def server_options(host: str, port: int) -> dict[str, Any]:

@@ -7,11 +7,13 @@ import shutil
 import socket
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
+from streamlit import config
 
 from board import cli
 from board.cli import output, runs, serve
@@ -522,6 +524,21 @@ class Screen(io.StringIO):
 def at(monkeypatch: pytest.MonkeyPatch, *seconds: float) -> None:
     moments = iter(seconds)
     monkeypatch.setattr(output.time, "monotonic", lambda: next(moments))
+
+
+def test_an_installation_without_the_projects_configuration_looks_as_the_project_does(
+    tmp_path: Path,
+) -> None:
+    bare = serve.look(tmp_path / "app.py")
+    beside = serve.PROJECT / ".streamlit" / "config.toml"
+    told = tomllib.loads(beside.read_text(encoding="utf-8"))
+    assert bare["client.toolbarMode"] == told["client"]["toolbarMode"]
+    assert (
+        bare["theme.dark.sidebar.backgroundColor"]
+        == (told["theme"]["dark"]["sidebar"]["backgroundColor"])
+    )
+    assert bare.keys() <= config.get_config_options(force_reparse=True).keys()
+    assert serve.look(serve.PROJECT / "app.py") == {}
 
 
 def test_progress_is_silent_for_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
