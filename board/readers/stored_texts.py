@@ -15,7 +15,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from board.readers.byte_ends import ends_at
 from board.readers.texts import CUT_SIGN, PREVIEW_CHARS, Texts, Values, Words
 
 
@@ -79,14 +78,6 @@ class StoredTexts(Texts):
         is_long = pc.greater(self._char_counts, PREVIEW_CHARS)
         return pc.if_else(is_long, signed, self._column).cast(pa.string())
 
-    def ends(self, size: int) -> npt.NDArray[np.uint64]:
-        """As Texts."""
-        offsets = self._offsets
-        sizes = np.diff(offsets)
-        if self._column.null_count:
-            sizes = sizes * self._column.is_valid().to_numpy(zero_copy_only=False)
-        return ends_at(self._codes, offsets[:-1], sizes, size, size)
-
     @cached_property
     def _whole(self) -> Values:
         return self._column.to_pylist()
@@ -94,16 +85,3 @@ class StoredTexts(Texts):
     @cached_property
     def _char_counts(self) -> Any:
         return pc.utf8_length(self._column)
-
-    @cached_property
-    def _codes(self) -> npt.NDArray[np.uint8]:
-        """The texts as UTF-8, one after the other."""
-        content = self._column.buffers()[2]
-        return np.frombuffer(b"" if content is None else content, np.uint8)
-
-    @cached_property
-    def _offsets(self) -> npt.NDArray[Any]:
-        """Where each text begins in the data, and where the last one ends."""
-        kind = np.dtype(np.int64 if pa.types.is_large_string(self._column.type) else np.int32)
-        first = self._column.offset * kind.itemsize
-        return np.frombuffer(self._column.buffers()[1], kind, len(self._column) + 1, first)

@@ -1,4 +1,4 @@
-"""Texts of many rows, of which a table needs the beginnings, the lengths and what tells them apart.
+"""Texts of many rows, of which a table needs the beginnings and the lengths.
 
 Putting a conversation together, or decoding a text, only to look at its first line costs as much as
 parsing the row it stands in.
@@ -91,15 +91,6 @@ def cut_text(text: str, longest: int, sign: bytes) -> str | bytes:
         return text[: longest - 1] + sign.decode()
 
 
-def ends_of(text: str, size: int) -> bytes:
-    """The first and the last bytes of the text as UTF-8, so many of each, or all of it twice, filled up
-    with zeros.
-    """
-    first = text[:size].encode("utf-8", "surrogatepass")[:size]
-    last = text[-size:].encode("utf-8", "surrogatepass")[-size:]
-    return first.ljust(size, b"\0") + last.ljust(size, b"\0")
-
-
 class Texts(ABC):
     """A text for each row, or None."""
 
@@ -118,11 +109,6 @@ class Texts(ABC):
     def cut(self, longest: int, sign: bytes) -> Values:
         """Each as cut_text has it."""
         return [None if text is None else cut_text(text, longest, sign) for text in self.whole()]
-
-    def ends(self, size: int) -> npt.NDArray[np.uint64]:
-        """[rows, size / 4] of each what ends_of has, as words of 8 bytes; zeros where there is none."""
-        ends = b"".join(ends_of(text or "", size) for text in self.whole())
-        return np.frombuffer(ends, "<u8").reshape(-1, size // 4)
 
     def previews(self) -> Any:
         """Each as it is in the table: as Values, or a pyarrow Array of strings; texts may be as UTF-8."""

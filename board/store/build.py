@@ -26,12 +26,14 @@ from board.store.batch import BatchResult, FileRead, Work, put_rows
 from board.store.discovery import RunInfo
 from board.store.engines import Awaited, ChooseEngine, Engine, Job, local
 from board.store.file_progress import state_after
+from board.store.found_repeats import possible_repeats
 from board.store.followed import change_of
 from board.store.live_rows import merged, unended_rows
 from board.store.log_file import AT_REST_SECONDS, LogFile
 from board.store.manifest import FileState, Manifest, Segment
 from board.store.packed import is_cut, readable
 from board.store.rest import Rest, next_for
+from board.store.run_files import RunFiles
 from board.store.scan import PART_ROWS
 from board.store.shard import END_BYTES
 from board.store.storage import committed
@@ -84,6 +86,8 @@ def extend(
     if rests or build.changed:
         with engine(job, sum(rest.size for rest in rests)) as chosen:
             build.read(chosen, rests)
+            while again := build.possible_repeats():
+                build.read(chosen, again)
         build.finish()
     return Extended(build.manifest, build.problems)
 
@@ -109,9 +113,15 @@ class _Build:
         self._committed_at = self._stepped_at = self._begun_at = time.monotonic()
         self._steps_took = _FIRST_STEPS_SECONDS / _STEPS_SHARE
         self.manifest = manifest
+        self._names = {*manifest.names}
+        """Of the tables that were in a manifest since the last one was committed."""
         self._done_before = self._done()
         self._read_ahead = 0
         """Bytes that were read and wait for those before them."""
+        self._again = 0
+        """Bytes that are read a second time."""
+        self._repeating = {state.reader for state in manifest.files if state.keyed}
+        """Readers of files that may hold copies: what is begun of them gets its keys at once."""
         self.changed = manifest.total != info.bytes or bool(manifest.stale)
 
     @property
@@ -140,7 +150,8 @@ class _Build:
                 yield self._begin(path, file)
             elif change == "grown":
                 at = (path, state.consumed, state.lines + 1)
-                yield Rest(file, state.id, *at, self._named(path), self._info.is_joined)
+                told = (self._named(path), self._info.is_joined, state.keyed)
+                yield Rest(file, state.id, *at, *told)
             elif file.inode != state.inode:
                 self._states[state.id] = replace(state, inode=file.inode)
 
@@ -156,8 +167,9 @@ class _Build:
     def _begin(self, path: str, file: LogFile) -> Rest:
         number = self.manifest.next_id
         self.manifest = replace(self.manifest, next_id=number + 1)
-        self._states[number] = FileState(number, path, file.reader)
-        return Rest(file, number, path, 0, 1, self._named(path), self._info.is_joined)
+        keyed = file.reader in self._repeating
+        self._states[number] = FileState(number, path, file.reader, keyed=keyed)
+        return Rest(file, number, path, 0, 1, self._named(path), self._info.is_joined, keyed)
 
     def _named(self, path: str) -> Location:
         return self._info.path / path
@@ -175,6 +187,30 @@ class _Build:
     def _drop_tail(self, number: int) -> None:
         if self._tails.pop(number, None) is not None:
             self._tails_changed = True
+
+    def possible_repeats(self) -> list[Rest]:
+        """Files to be read again, since they may hold copies of rollouts and their rows have no keys."""
+        again = self._possible_repeats()
+        for state in again:
+            self._again += state.size
+            self._forget(state)
+        return [self._begin(state.path, self._found[state.path]) for state in again]
+
+    def _possible_repeats(self) -> list[FileState]:
+        """Such files; those of their readers that are not begun get their keys at once."""
+        self._gather()
+        run = RunFiles.of(self.manifest, list(self._found))
+        found = possible_repeats(self._storage, self.manifest, run)
+        states = [self._states[number] for number in sorted(found)]
+        self._repeating |= {state.reader for state in states}
+        return states
+
+    def _with_keys(self, rest: Rest) -> Rest:
+        """What is to be read, with keys where it is the beginning and may hold copies."""
+        if rest.start or rest.keyed or rest.file.reader not in self._repeating:
+            return rest
+        self._states[rest.id] = replace(self._states[rest.id], keyed=True)
+        return replace(rest, keyed=True)
 
     def read(self, engine: Engine, rests: Sequence[Rest]) -> None:
         """Reads all rests, with as many batches under way as the engine likes."""
@@ -195,6 +231,7 @@ class _Build:
                 rest = waiting.popleft()
                 if rest.id not in self._states:  # given up
                     continue
+                rest = self._with_keys(rest)
                 end = min(rest.start + SHARD_BYTES, rest.file.size)
                 self._keep_beginning(rest)
                 awaited.append((rest, engine.submit([rest.work(end)])))
@@ -247,6 +284,7 @@ class _Build:
             state = self._states.get(rest.id)
             if state is None:  # given up
                 continue
+            rest = self._with_keys(rest)
             end = rest.cut(size)
             self._keep_beginning(rest)
             batch.append(rest.work(end, (state.consumed, state.lines + 1)))
@@ -278,6 +316,7 @@ class _Build:
         now = time.monotonic()
         steps_are_old = now - self._stepped_at > _STEPS_SHARE * self._steps_took
         if steps_are_old and self._seconds_left(now) > _SOON_SECONDS:
+            self._possible_repeats()
             self.commit(with_steps=True)
         elif now - self._committed_at > _COMMIT_SECONDS:
             self.commit(with_steps=False)
@@ -294,7 +333,8 @@ class _Build:
 
     def _report(self) -> None:
         if self._progress is not None:
-            self._progress(min(self._done(), self._info.bytes), self._info.bytes)
+            whole = self._info.bytes + self._again
+            self._progress(min(self._done() + self._again, whole), whole)
 
     def _take_file(self, found: FileRead) -> None:
         state = self._states.get(found.work.file_id)
@@ -338,8 +378,18 @@ class _Build:
 
         alone: as of step_store.refreshed.
         """
+        self._gather()
+        if with_steps:
+            self._refresh_steps(alone)
+        self._storage.commit(self.manifest)
+        self._storage.retire(sorted(self._names - self.manifest.names))
+        self._names = {*self.manifest.names}
+        self._committed_at = time.monotonic()
+
+    def _gather(self) -> None:
+        """Makes the manifest one of all that was read."""
         self._put_rest()
-        before = self.manifest.names
+        self._names |= self.manifest.names
         self.manifest = replace(
             self.manifest,
             files=tuple(self._states.values()),
@@ -348,11 +398,6 @@ class _Build:
             total=self._info.bytes,
             stale=frozenset(self._stale),
         )
-        if with_steps:
-            self._refresh_steps(alone)
-        self._storage.commit(self.manifest)
-        self._storage.retire(sorted(before - self.manifest.names))
-        self._committed_at = time.monotonic()
 
     def _refresh_steps(self, alone: bool) -> None:
         begun = time.monotonic()

@@ -17,7 +17,7 @@ from board.core.problems import Problem
 from board.store.segments import Column, decode_columns, encode_columns
 from board.store.tally import Tally
 
-VERSION: Final = 10
+VERSION: Final = 11
 """Raised whenever what a scan finds in the same bytes changes: older indexes are then made again."""
 
 _HEADER_KEYS: Final = ("attempt", "started", "start_step", "world_size", "rank")
@@ -53,7 +53,7 @@ class FileState:
     the last line that was read and ended; lines: how many lines that are. head, ending: hashes of up to
     4 KiB at the beginning, and before `consumed`. beside: as in LogFile. header: what its header line
     says. ended: steps that it says are written. tallies: by rank (NO_RANK: the rows name none). tail:
-    its unended last line.
+    its unended last line. keyed: whether its rows have keys, as in Shard.
     """
 
     id: int
@@ -72,6 +72,7 @@ class FileState:
     problems: tuple[Problem, ...] = ()
     tail: Tail | None = None
     beside: str = ""
+    keyed: bool = False
 
     @property
     def rank(self) -> int | None:
@@ -118,6 +119,8 @@ class FileState:
         }
         if self.beside:
             data["beside"] = self.beside
+        if self.keyed:
+            data["keyed"] = True
         if self.header is not None:
             data["header"] = dict(self.header)
         if self.ended.counts():
@@ -156,6 +159,7 @@ class FileState:
                 tuple(map(int, tail["ended"])),
             ),
             str(data.get("beside", "")),
+            bool(data.get("keyed")),
         )
 
 

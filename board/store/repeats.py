@@ -7,10 +7,9 @@ another one has, or one at the beginning of a buffer that is the end of the buff
 from __future__ import annotations
 
 import hashlib
-import struct
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -19,21 +18,10 @@ import orjson
 
 from board.core.records import Record
 from board.readers.base import Repeats
-from board.readers.byte_ends import ends_at
 from board.readers.columns import Columns, listed_ids
 from board.readers.lines import Stretch
-from board.readers.texts import ends_of
 from board.store.tally import IntArray
 
-_LINE_FIRST: Final = 128
-_LINE_LAST: Final = 256
-"""Bytes of a line by which it is known again, beside its length; scores stand behind the texts."""
-_LINE_WORDS: Final = (_LINE_FIRST + _LINE_LAST) // 8
-_TEXT_END: Final = 128
-"""Bytes at either end of a text by which it is known again, beside its length."""
-_END_WORDS: Final = 2 * _TEXT_END // 8
-_WORD: Final = (1 << 64) - 1
-_HALF, _NONE = np.uint64(32), np.uint64(0)
 _PARTS: Final = 1 << 20
 BY_ID: Final = ("same_id", "unique_id")
 """Kinds of repeats that are told by ids, wherever they stand."""
@@ -47,18 +35,23 @@ _Dumps = Mapping[int, Mapping[int, IntArray]]
 """By file and step the rows of a dump, in their order."""
 
 
+def has_keys(repeats: Repeats, keyed: bool) -> bool:
+    """Whether rows of such files get keys; keyed: as in Shard. An id costs little; hashing whole lines or
+    texts would cost a third of the scan, and nearly no file has copies.
+    """
+    return keyed and repeats != "never" or repeats in BY_ID
+
+
 def repeat_key(record: Record, repeats: Repeats) -> int:
-    """A hash that is equal for rows that may be one rollout: of its id, or of texts and scores."""
-    if repeats in BY_ID:
-        rollout_id = record.ids.get("rollout_id")
-        if rollout_id is None:
-            return NO_KEY
-        step, split = record.step, record.ids.get("split")
-        said: object = [step, split, rollout_id] if repeats == "same_id" else rollout_id
-        return _hashed(orjson.dumps(said))
-    lengths = {name: len(text) for name, text in record.texts.items()}
-    ends = {name: ends_of(text, _TEXT_END) for name, text in record.texts.items()}
-    return _buffer_key(record.scores, lengths, ends)
+    """A hash that is equal for rows that are one rollout: of its id, or of its texts and scores."""
+    if repeats not in BY_ID:
+        return _buffer_key(record.scores.items(), record.texts.items())
+    rollout_id = record.ids.get("rollout_id")
+    if rollout_id is None:
+        return NO_KEY
+    step, split = record.step, record.ids.get("split")
+    said: object = [step, split, rollout_id] if repeats == "same_id" else rollout_id
+    return _hashed(orjson.dumps(said))
 
 
 def repeat_keys(found: Columns, repeats: Repeats) -> list[int]:
@@ -75,64 +68,28 @@ def repeat_keys(found: Columns, repeats: Repeats) -> list[int]:
     return [NO_KEY if row[2] is None else _hashed(orjson.dumps(row)) for row in rows]
 
 
-def _buffer_key(
-    scores: Mapping[str, float], lengths: Mapping[str, int], ends: Mapping[str, bytes]
-) -> int:
-    """The key of a row of a buffer: of its scores, the lengths of its texts, and their ends.
-
-    What stands between the ends is not looked at: hashing texts whole would cost a third of the scan.
-    It is a sum over all of that, each word times a number of its own and of the name it stands under.
-    """
-    told = 0
-    for name, score in scores.items():
-        told += _of_words(name, (1, *struct.unpack("<Q", struct.pack("<d", score))))
-    for name, length in lengths.items():
-        told += _of_words(name, (1, length, *struct.unpack(f"<{_END_WORDS}Q", ends[name])))
-    return int.from_bytes((told & _WORD).to_bytes(8, "big"), "big", signed=True)
-
-
-def _of_words(name: str, words: Sequence[int]) -> int:
-    # High bits are brought down, for what is multiplied only goes up: two signs that change are told.
-    return sum((w ^ w >> 32) * f for w, f in zip(words, _factors(name)[1], strict=False))
-
-
-@lru_cache(maxsize=1024)
-def _factors(name: str) -> tuple[npt.NDArray[np.uint64], Sequence[int]]:
-    """Odd numbers that look like drawn ones, others for every name: as an array and as a list."""
-    drawn = hashlib.shake_128(name.encode("utf-8", "surrogatepass")).digest(8 * (2 + _LINE_WORDS))
-    factors = np.frombuffer(drawn, "<u8").astype(np.uint64) | np.uint64(1)
-    return factors, factors.tolist()
+def _buffer_key(scores: Iterable[tuple[str, float]], texts: Iterable[tuple[str, str]]) -> int:
+    """The key of a row of a buffer: of all of its scores and texts, with their names."""
+    said = sorted(texts)
+    told = repr((sorted(scores), [(name, len(text)) for name, text in said]))
+    whole = (told, *(text for _, text in said))
+    return _hashed(*(piece.encode("utf-8", "surrogatepass") for piece in whole))
 
 
 def _buffer_keys(found: Columns) -> list[int]:
     """The _buffer_key of every row."""
-    told = np.zeros(len(found.steps), np.uint64)
-    for name, values in found.scores.items():
-        numbers = np.array(values, np.float64)  # NaN: there is none
-        words = numbers.view(np.uint64)
-        told += np.where(np.isnan(numbers), _NONE, _of_columns(name, words))
-    for name, texts in found.texts.items():
-        counts = texts.lengths()
-        is_array = isinstance(counts, np.ndarray)
-        lengths = counts if is_array else np.array([-1 if n is None else n for n in counts])
-        hashed = _of_columns(name, lengths.astype(np.uint64), texts.ends(_TEXT_END))
-        told += np.where(lengths < 0, _NONE, hashed)
-    keys: list[int] = told.view(np.int64).tolist()
-    return keys
+    scores = {name: np.array(values, np.float64).tolist() for name, values in found.scores.items()}
+    texts = {name: column.whole() for name, column in found.texts.items()}
+    return [
+        _buffer_key(
+            ((n, values[row]) for n, values in scores.items() if values[row] == values[row]),
+            ((n, values[row]) for n, values in texts.items() if values[row] is not None),
+        )
+        for row in range(len(found.steps))
+    ]
 
 
-def _of_columns(
-    name: str, words: npt.NDArray[np.uint64], more: npt.NDArray[np.uint64] | None = None
-) -> npt.NDArray[np.uint64]:
-    """[rows] as _of_words, of a 1, a word and more of them. words: [rows]; more: [rows, n]."""
-    factors = _factors(name)[0]
-    told = (words ^ words >> _HALF) * factors[1] + factors[0]
-    if more is None:
-        return told
-    return told + (more ^ more >> _HALF) @ factors[2 : 2 + more.shape[1]]
-
-
-def _hashed(*contents: bytes) -> int:
+def _hashed(*contents: bytes | memoryview) -> int:
     # SHA-1 is computed by the processor itself, nearly everywhere: no other hash is as quick.
     known = hashlib.sha1(usedforsecurity=False)
     for content in contents:
@@ -140,28 +97,14 @@ def _hashed(*contents: bytes) -> int:
     return int.from_bytes(known.digest()[:8], "big", signed=True)
 
 
-def line_key(text: bytes | None, part: int) -> int:
-    """A number that is equal for lines of equal length and ends; NO_KEY of None, no line of text.
-
-    The middle of a long line is not looked at: hashing it whole would cost a sixth of the scan.
-    """
-    if text is None:
-        return NO_KEY
-    first, last = text[:_LINE_FIRST], text[-_LINE_LAST:]
-    ends = first.ljust(_LINE_FIRST, b"\0") + last.ljust(_LINE_LAST, b"\0")
-    told = _of_words("line", (1 + part, len(text), *struct.unpack(f"<{_LINE_WORDS}Q", ends)))
-    return int.from_bytes((told & _WORD).to_bytes(8, "big"), "big", signed=True)
+def line_key(text: bytes | memoryview | None, part: int) -> int:
+    """A hash of a line, and of the number of a rollout in it; NO_KEY of None, no line of text."""
+    return NO_KEY if text is None else _hashed(b"%d:" % part, text)
 
 
 def line_keys(stretch: Stretch) -> IntArray:
     """[lines] the line_key of each line as its first part."""
-    content, lengths = stretch.content, stretch.sizes - 1
-    if content is None:
-        return np.full(len(lengths), NO_KEY)
-    starts = stretch.sizes.cumsum() - stretch.sizes
-    codes = np.frombuffer(content, np.uint8)
-    ends = ends_at(codes, starts, lengths, _LINE_FIRST, _LINE_LAST)
-    return _of_columns("line", lengths.view(np.uint64), ends).view(np.int64)
+    return np.array([line_key(text, 0) for text in stretch.texts], np.int64)
 
 
 def copied(keys: IntArray, files: IntArray, steps: IntArray, repeats: Repeats) -> Mask:
@@ -245,6 +188,23 @@ def _merged(keys: IntArray, dumps: _Dumps) -> Iterator[IntArray]:
                 yield rows
 
 
+def may_be_merged(keys: IntArray, files: IntArray, steps: IntArray) -> set[int]:
+    """The files that `_merged` may find, and those that they may be put together of, of keys that are
+    equal for lines that may not be; arguments as of `copied`.
+    """
+    counted: dict[int, dict[int, Counter[int]]] = {}
+    for file, dumps in _dumps_of(files, steps).items():
+        for step, rows in dumps.items():
+            counted.setdefault(step, {})[file] = _counted(keys[rows])
+    found: set[int] = set()
+    for of_step in counted.values():
+        for file, whole in of_step.items():
+            inside = {other: part for other, part in of_step.items() if part < whole}
+            if len(inside) > 1 and whole <= sum(inside.values(), Counter[int]()):
+                found |= {file, *inside}
+    return found
+
+
 def _counted(keys: IntArray) -> Counter[int]:
     values: list[int] = keys.tolist()
     return Counter(values)
@@ -280,13 +240,15 @@ def _all_but_last(keys: IntArray) -> Mask:
 
 def _buffered(keys: IntArray, dumps: IntArray) -> Mask:
     mask = np.zeros(len(keys), bool)
-    starts = [0, *(np.flatnonzero(np.diff(dumps)) + 1).tolist()]
-    ends = [*starts[1:], len(keys)]
-    for i in range(1, len(starts)):
-        before = keys[starts[i - 1] : ends[i - 1]]
-        shared = overlap(before, keys[starts[i] : ends[i]])
-        mask[starts[i] : starts[i] + shared] = True
+    for first, second in pairwise(pairwise([*starts_of(dumps), len(keys)])):
+        shared = overlap(keys[slice(*first)], keys[slice(*second)])
+        mask[second[0] : second[0] + shared] = True
     return mask
+
+
+def starts_of(dumps: IntArray) -> list[int]:
+    """Where each of the dumps begins; dumps: as of `repeated`."""
+    return [0, *(np.flatnonzero(np.diff(dumps)) + 1).tolist()] if len(dumps) else []
 
 
 def overlap(before: IntArray, after: IntArray) -> int:
@@ -294,14 +256,26 @@ def overlap(before: IntArray, after: IntArray) -> int:
 
     A stretch of one and the same key tells nothing: it may as well be written anew.
     """
+    shared = _shared(before, after)
+    is_told = len(shared) and shared[0] != NO_KEY and _differ(shared)
+    return len(shared) if is_told else 0
+
+
+def may_overlap(before: IntArray, after: IntArray) -> bool:
+    """Whether `overlap` may find any, of keys that are equal for rows that may not be."""
+    return len(_shared(before, after)) > 1
+
+
+def _shared(before: IntArray, after: IntArray) -> IntArray:
+    """The longest end of `before` with which `after` begins."""
     if len(after) == 0:
-        return 0
+        return after
     first = max(len(before) - len(after), 0)
     for start in np.flatnonzero(before[first:] == after[0]).tolist():
         tail = before[first + start :]
         if np.array_equal(tail, after[: len(tail)]):
-            return len(tail) if _differ(tail) else 0
-    return 0
+            return tail
+    return after[:0]
 
 
 def _differ(keys: Sequence[int] | IntArray) -> bool:

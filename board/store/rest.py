@@ -21,8 +21,8 @@ from board.store.shard import Shard
 class Rest:
     """What of a file is to be read: bytes [start, its size), the first line being `line`.
 
-    line: 0 where it is not known. named: its path as the framework gave it. joined: as in Shard. reader:
-    which of an engine's processes was given what is before it.
+    line: 0 where it is not known. named: its path as the framework gave it. joined, keyed: as in Shard.
+    reader: which of an engine's processes was given what is before it.
     """
 
     file: LogFile
@@ -32,6 +32,7 @@ class Rest:
     line: int
     named: Location
     joined: bool
+    keyed: bool = False
     reader: int | None = None
 
     @property
@@ -46,7 +47,8 @@ class Rest:
     def work(self, end: int, known: tuple[int, int] = (0, 1)) -> Work:
         """To read it up to a byte. known: as in Work."""
         place = (self.file.path, self.shown, self.file.reader, self.start, end, self.line)
-        shard = Shard(*place, self.named, mapping_text(self.file.reader), self.joined)
+        told = (self.named, mapping_text(self.file.reader), self.joined, self.keyed)
+        shard = Shard(*place, *told)
         return Work(shard, self.id, known)
 
     def is_object_above(self, size: int) -> bool:

@@ -18,19 +18,19 @@ import pyarrow.compute as pc
 
 from board.core.problems import Problem
 from board.store import join_counts, part_rows, segments, splits, step_parts
-from board.store.attempts import Written, attempts_of, growing_steps, resumed_in_order
+from board.store.attempts import growing_steps
 from board.store.found_repeats import find_repeats
 from board.store.index_rows import ORDER, IndexRows, Layout
 from board.store.join_counts import JoinCount, JoinsFound
 from board.store.joins import Arranged, Joins, put_together
 from board.store.manifest import BrokenIndexError, FileState, Manifest
 from board.store.row_order import index_within, numbered, order_of
+from board.store.run_files import RunFiles
 from board.store.segments import Column, whole_numbers
 from board.store.shown_columns import GAP, metrics_of, with_derived
 from board.store.step_counts import chunks, without
 from board.store.storage import Storage
 from board.store.stored_rows import StoredRows
-from board.store.superseded import Superseded
 from board.store.table_files import StepRange
 from board.store.tally import IntArray
 
@@ -45,16 +45,10 @@ class Shown:
     def __init__(self, storage: Storage, manifest: Manifest, order: Sequence[str]) -> None:
         self._storage = storage
         self.manifest = manifest
-        places = {path: number for number, path in enumerate(order)}
-        self.files = [state for state in manifest.files if state.path in places]
-        self.files.sort(key=lambda state: places[state.path])
-        self._number_of = {state.id: places[state.path] for state in self.files}
-        attempts, self.attempt_of = attempts_of([state.header for state in self.files])
-        self.attempts = resumed_in_order(attempts, self._written()) if attempts else attempts
-        self._superseded = Superseded(self.files, self.attempts, self.attempt_of)
-        self._repeats = find_repeats(
-            storage, manifest, self.files, self._number_of, self._superseded.rows
-        )
+        run = RunFiles.of(manifest, order)
+        self.files, self.attempts, self.attempt_of = run.files, run.attempts, run.attempt_of
+        self._number_of, self._superseded = run.number_of, run.superseded
+        self._repeats = find_repeats(storage, manifest, run)
         self.index = IndexRows(
             storage, manifest, self.files, self._number_of, self._superseded, self._repeats
         )
@@ -75,15 +69,6 @@ class Shown:
     def metrics(self) -> tuple[str, ...]:
         """Columns that make a curve, in the order of shown_columns.metrics_of."""
         return metrics_of(self.columns)
-
-    def _written(self) -> dict[str, list[Written]]:
-        """By attempt, what it wrote into each of its files."""
-        found: dict[str, list[Written]] = {}
-        for state, name in zip(self.files, self.attempt_of, strict=True):
-            steps = [step for tally in state.all_tallies.values() for step in tally.ends]
-            if name is not None and steps:
-                found.setdefault(name, []).append(Written(min(steps), max(steps), state.mtime_ns))
-        return found
 
     def growing(self) -> dict[int, tuple[int, ...]]:
         """By step the ranks that have not ended it, none where all have; see attempts.growing_steps."""
