@@ -26,8 +26,8 @@ from board.store.batch import BatchResult, FileRead, Work, put_rows
 from board.store.discovery import RunInfo
 from board.store.engines import Awaited, ChooseEngine, Engine, Job, local
 from board.store.file_progress import state_after
-from board.store.found_repeats import possible_repeats
 from board.store.followed import change_of
+from board.store.found_repeats import possible_repeats
 from board.store.live_rows import merged, unended_rows
 from board.store.log_file import AT_REST_SECONDS, LogFile
 from board.store.manifest import FileState, Manifest, Segment
@@ -331,10 +331,10 @@ class _Build:
     def _done(self) -> int:
         return sum(state.consumed for state in self._states.values())
 
-    def _report(self) -> None:
+    def _report(self, *, is_done: bool = False) -> None:
         if self._progress is not None:
             whole = self._info.bytes + self._again
-            self._progress(min(self._done() + self._again, whole), whole)
+            self._progress(whole if is_done else min(self._done() + self._again, whole), whole)
 
     def _take_file(self, found: FileRead) -> None:
         state = self._states.get(found.work.file_id)
@@ -370,8 +370,7 @@ class _Build:
         """Commits what was read, and cleans up."""
         self.commit(with_steps=True, alone=True)
         self._storage.tidy(self.manifest)
-        if self._progress is not None:
-            self._progress(self._info.bytes, self._info.bytes)
+        self._report(is_done=True)
 
     def commit(self, *, with_steps: bool, alone: bool = False) -> None:
         """Puts the manifest as it stands in place of the one before.

@@ -57,7 +57,7 @@ class FoundRepeats:
 
 
 def possible_repeats(storage: Storage, manifest: Manifest, run: RunFiles) -> set[int]:
-    """Ids of files that may hold copies of rows, or the rows that were copied, and have no keys to tell."""
+    """Ids of files that may hold copies of rows, or what was copied, and have no keys to tell."""
     found: set[int] = set()
     for kind, ids in _ids_of_kinds(run).items():
         if kind in BY_FILE:

@@ -44,8 +44,8 @@ class Rows:
     steps: IntArray
     keys: IntArray
 
-    def only(self, which: Mask) -> Self:
-        """Some of them; which: [n]."""
+    def only(self, which: Mask | npt.NDArray[np.intp]) -> Self:
+        """Those at some places, in the order of these; which: [n] flags, or places."""
         columns = (self.files, self.places, self.lines, self.codes, self.steps, self.keys)
         return type(self)(*(column[which] for column in columns))
 

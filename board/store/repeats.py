@@ -39,7 +39,7 @@ def has_keys(repeats: Repeats, keyed: bool) -> bool:
     """Whether rows of such files get keys; keyed: as in Shard. An id costs little; hashing whole lines or
     texts would cost a third of the scan, and nearly no file has copies.
     """
-    return keyed and repeats != "never" or repeats in BY_ID
+    return repeats in BY_ID or (keyed and repeats != "never")
 
 
 def repeat_key(record: Record, repeats: Repeats) -> int:
@@ -149,11 +149,14 @@ def first_shared(holders: Mapping[int, Sequence[int]]) -> set[int]:
 
 
 def alike(keys: IntArray, files: IntArray, steps: IntArray) -> set[int]:
-    """The files that hold a dump which another one holds too; arguments as of `copied`."""
+    """The files that hold a dump which another one holds too, of two lines or more; arguments as of
+    `copied`, where keys may be equal for lines that are not.
+    """
     holders: dict[tuple[int, bytes], list[int]] = {}
     for number, dumps in _dumps_of(files, steps).items():
         for step, rows in dumps.items():
-            holders.setdefault((step, keys[rows].tobytes()), []).append(number)
+            if len(rows) > 1:
+                holders.setdefault((step, keys[rows].tobytes()), []).append(number)
     return {number for group in holders.values() if len(group) > 1 for number in group}
 
 

@@ -135,7 +135,9 @@ def test_newlines_are_counted_however_far_apart_they_are(tmp_path, line):
 def test_each_of_two_readers_has_a_file_of_its_own_where_there_are_two(tmp_path):
     path = tmp_path / "a.jsonl"
     file = LogFile(path, "native", 9, 0, 0)
-    free, ours, theirs = (Rest(file, 0, "a", 0, 1, path, False, reader) for reader in (None, 0, 1))
+    free, ours, theirs = (
+        Rest(file, 0, "a", 0, 1, path, False, reader=reader) for reader in (None, 0, 1)
+    )
     for waiting, shared, expected in (
         ([free, free], True, free),
         ([free, ours], True, ours),
