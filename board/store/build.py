@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -23,6 +23,7 @@ from board.readers.lines import read_bytes
 from board.readers.locations import Location, below
 from board.store import segments, step_store
 from board.store.batch import BatchResult, FileRead, Work, put_rows
+from board.store.build_pace import Pace, Progress
 from board.store.discovery import RunInfo
 from board.store.engines import Awaited, ChooseEngine, Engine, Job, local
 from board.store.file_progress import state_after
@@ -39,21 +40,12 @@ from board.store.shard import END_BYTES
 from board.store.storage import committed
 from board.store.tally import Tally
 
-Progress = Callable[[int, int], None]
-"""Called with (bytes read, bytes in all) while a run is read."""
-
 SHARD_BYTES: Final = 64 << 20
 _LAST_SHARD_BYTES: Final = 4 << 20
 """Shards become smaller towards the end of a log, so that nobody waits long for the last one, but no
 smaller than this."""
 _MOST_FILES: Final = 1024
 """Files in one batch, however small they are."""
-_COMMIT_SECONDS: Final = 1.0
-_FIRST_STEPS_SECONDS: Final = 2.0
-_STEPS_SHARE: Final = 8.0
-"""While an index is built its step table is made again after so many times what that took."""
-_SOON_SECONDS: Final = 2.0
-"""But not when the build ends in so many seconds, and makes it anyway."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +92,6 @@ class _Build:
     ) -> None:
         self._storage = job.storage
         self._info = info
-        self._progress = progress
         self._found = {shown_path(info, file): file for file in info.files}
         self._states = {state.id: state for state in manifest.files}
         self._stale = set(manifest.stale)
@@ -110,16 +101,14 @@ class _Build:
         self._rest: list[pa.Table] = []
         self._beginnings: dict[int, bytes] = {}
         self._words = {column.name for column in manifest.columns if column.words}
-        self._committed_at = self._stepped_at = self._begun_at = time.monotonic()
-        self._steps_took = _FIRST_STEPS_SECONDS / _STEPS_SHARE
         self.manifest = manifest
         self._names = {*manifest.names}
         """Of the tables that were in a manifest since the last one was committed."""
-        self._done_before = self._done()
+        self._pace = Pace(info.bytes, self._done(), progress)
         self._read_ahead = 0
         """Bytes that were read and wait for those before them."""
-        self._again = 0
-        """Bytes that are read a second time."""
+        self._out_of_reach = set[str]()
+        """Paths of files that could not be read just now."""
         self._repeating = {state.reader for state in manifest.files if state.keyed}
         """Readers of files that may hold copies: what is begun of them gets its keys at once."""
         self.changed = manifest.total != info.bytes or bool(manifest.stale)
@@ -163,6 +152,7 @@ class _Build:
     def _unreadable(self, path: str, reason: str, is_damaged: bool = False) -> None:
         hint = "" if is_damaged else "was it moved or its permissions changed?"
         self._log.add(Problem(path, None, None, f"can't be read: {reason}", hint))
+        self._out_of_reach.add(path)
 
     def _begin(self, path: str, file: LogFile) -> Rest:
         number = self.manifest.next_id
@@ -192,7 +182,7 @@ class _Build:
         """Files to be read again, since they may hold copies of rollouts and their rows have no keys."""
         again = self._possible_repeats()
         for state in again:
-            self._again += state.size
+            self._pace.read_again(state.consumed)
             self._forget(state)
         return [self._begin(state.path, self._found[state.path]) for state in again]
 
@@ -201,7 +191,7 @@ class _Build:
         self._gather()
         run = RunFiles.of(self.manifest, list(self._found))
         found = possible_repeats(self._storage, self.manifest, run)
-        states = [self._states[number] for number in sorted(found)]
+        states = [s for s in run.files if s.id in found and s.path not in self._out_of_reach]
         self._repeating |= {state.reader for state in states}
         return states
 
@@ -214,7 +204,7 @@ class _Build:
 
     def read(self, engine: Engine, rests: Sequence[Rest]) -> None:
         """Reads all rests, with as many batches under way as the engine likes."""
-        self._report()
+        self._pace.report(self._done())
         large = [rest for rest in rests if rest.is_object_above(SHARD_BYTES)]
         self._read_at_once(engine, [rest for rest in rests if rest not in large])
         self._read_in_turn(engine, large)
@@ -313,28 +303,15 @@ class _Build:
             self._rest.append(result.rest)
             if sum(table.num_rows for table in self._rest) >= PART_ROWS:
                 self._put_rest()
-        now = time.monotonic()
-        steps_are_old = now - self._stepped_at > _STEPS_SHARE * self._steps_took
-        if steps_are_old and self._seconds_left(now) > _SOON_SECONDS:
+        due = self._pace.due(self._done() + self._read_ahead)
+        if due == "steps":
             self._possible_repeats()
-            self.commit(with_steps=True)
-        elif now - self._committed_at > _COMMIT_SECONDS:
-            self.commit(with_steps=False)
-        self._report()
-
-    def _seconds_left(self, now: float) -> float:
-        """What the rest takes if it is read as fast as what was read by now."""
-        done = self._done() + self._read_ahead
-        read = done - self._done_before
-        return (now - self._begun_at) * max(self._info.bytes - done, 0) / max(read, 1)
+        if due is not None:
+            self.commit(with_steps=due == "steps")
+        self._pace.report(self._done())
 
     def _done(self) -> int:
         return sum(state.consumed for state in self._states.values())
-
-    def _report(self, *, is_done: bool = False) -> None:
-        if self._progress is not None:
-            whole = self._info.bytes + self._again
-            self._progress(whole if is_done else min(self._done() + self._again, whole), whole)
 
     def _take_file(self, found: FileRead) -> None:
         state = self._states.get(found.work.file_id)
@@ -370,7 +347,7 @@ class _Build:
         """Commits what was read, and cleans up."""
         self.commit(with_steps=True, alone=True)
         self._storage.tidy(self.manifest)
-        self._report(is_done=True)
+        self._pace.report(self._info.bytes)
 
     def commit(self, *, with_steps: bool, alone: bool = False) -> None:
         """Puts the manifest as it stands in place of the one before.
@@ -383,7 +360,7 @@ class _Build:
         self._storage.commit(self.manifest)
         self._storage.retire(sorted(self._names - self.manifest.names))
         self._names = {*self.manifest.names}
-        self._committed_at = time.monotonic()
+        self._pace.committed()
 
     def _gather(self) -> None:
         """Makes the manifest one of all that was read."""
@@ -410,8 +387,7 @@ class _Build:
             self._storage, self.manifest, list(self._found), alone=alone
         )
         self._stale = set()
-        self._stepped_at = time.monotonic()
-        self._steps_took = max(self._stepped_at - begun, _FIRST_STEPS_SECONDS / _STEPS_SHARE)
+        self._pace.stepped(begun)
 
     def _put_rest(self) -> None:
         """Writes what is left of batches."""

@@ -17,7 +17,8 @@ from board.core.problems import Problem, ProblemLog
 from board.errors import NotFoundError, UnreadableError
 from board.readers import reader_named
 from board.store import step_store
-from board.store.build import Extended, Progress, extend, shown_path
+from board.store.build import Extended, extend, shown_path
+from board.store.build_pace import Progress
 from board.store.companions import Companions, read_companions
 from board.store.discovery import JOINED, RunInfo, is_remote
 from board.store.engines import ChooseEngine, Job, local

@@ -12,7 +12,7 @@ import pytest
 from live_writer import LiveWriter
 
 from board.readers import lines as lines_module
-from board.store import build, engines, scan
+from board.store import build, build_pace, engines, scan
 from board.store.discovery import discover
 from board.store.run import Follower, Run, open_run
 
@@ -50,7 +50,7 @@ def test_a_followed_run_is_the_run_opened_anew(tmp_path, monkeypatch, seed):
     monkeypatch.setattr(scan, "PART_ROWS", 7)
     monkeypatch.setattr(build, "PART_ROWS", 40)
     monkeypatch.setattr(build, "SHARD_BYTES", 3000)
-    monkeypatch.setattr(build, "_COMMIT_SECONDS", 0.0 if seed < 2 else 1.0)
+    monkeypatch.setattr(build_pace, "_COMMIT_SECONDS", 0.0 if seed < 2 else 1.0)
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)
     folder = tmp_path / "run"
     writer = LiveWriter(folder, seed)

@@ -31,10 +31,10 @@ BUILD = """
 import sys
 import time
 from pathlib import Path
-from board.store import build, engines, scan
+from board.store import build, build_pace, engines, scan
 from board.store.discovery import discover
 from board.store.run import Follower
-build.SHARD_BYTES, build._COMMIT_SECONDS, scan.PART_ROWS = 40_000, 0.0, 50
+build.SHARD_BYTES, build_pace._COMMIT_SECONDS, scan.PART_ROWS = 40_000, 0.0, 50
 engines.MANY_BYTES = int(sys.argv[2])
 read = engines.index_batch
 def slowly(*arguments):

@@ -16,7 +16,7 @@ from test_following import append, opened_anew, rollout, same
 
 from board.cli import main
 from board.errors import UnreadableError
-from board.store import build, engines, run, scan, storage
+from board.store import build, build_pace, engines, run, scan, storage
 from board.store.discovery import discover
 from board.store.run import Follower
 from board.store.storage import FolderStorage
@@ -30,7 +30,7 @@ def folder(tmp_path, monkeypatch) -> Path:
     monkeypatch.setattr(scan, "PART_ROWS", 20)
     monkeypatch.setattr(build, "PART_ROWS", 40)
     monkeypatch.setattr(build, "SHARD_BYTES", 6000)
-    monkeypatch.setattr(build, "_COMMIT_SECONDS", 0.0)
+    monkeypatch.setattr(build_pace, "_COMMIT_SECONDS", 0.0)
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)
     monkeypatch.setenv("ROLLOUT_BOARD_CACHE", str(tmp_path / "cache"))
     path = tmp_path / "run"
