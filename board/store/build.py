@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from board.core.problems import Problem, ProblemLog
 from board.readers.lines import read_bytes
-from board.readers.locations import Location, below
+from board.readers.locations import below
 from board.store import segments, step_store
 from board.store.batch import BatchResult, FileRead, Work, put_rows
 from board.store.build_pace import Pace, Progress
@@ -30,9 +30,9 @@ from board.store.file_progress import state_after
 from board.store.followed import change_of
 from board.store.found_repeats import possible_repeats
 from board.store.live_rows import merged, unended_rows
-from board.store.log_file import AT_REST_SECONDS, LogFile
+from board.store.log_file import LogFile
 from board.store.manifest import FileState, Manifest, Segment
-from board.store.packed import is_cut, readable
+from board.store.packed import cut_problem, readable
 from board.store.rest import Rest, next_for
 from board.store.run_files import RunFiles
 from board.store.scan import PART_ROWS
@@ -128,10 +128,11 @@ class _Build:
             try:
                 file = self._found[path] = readable(found)
                 change = None if state is None else change_of(state, file)
-                self._note_cut(path, file)
             except OSError as error:
                 self._unreadable(path, error.strerror or str(error))
                 continue
+            if (problem := cut_problem(path, file)) is not None:
+                self._log.add(problem)
             if state is not None and change == "replaced":
                 self._forget(state)
                 state = None
@@ -139,15 +140,10 @@ class _Build:
                 yield self._begin(path, file)
             elif change == "grown":
                 at = (path, state.consumed, state.lines + 1)
-                told = (self._named(path), self._info.is_joined, state.keyed)
+                told = (self._info.path / path, self._info.is_joined, state.keyed)
                 yield Rest(file, state.id, *at, *told)
             elif file.inode != state.inode:
                 self._states[state.id] = replace(state, inode=file.inode)
-
-    def _note_cut(self, path: str, file: LogFile) -> None:
-        if is_cut(file) and time.time() - file.mtime_ns / 1e9 > AT_REST_SECONDS:
-            reason = "it ends in the middle: lines that should follow are missing"
-            self._log.add(Problem(path, None, None, reason, "pack or copy it again"))
 
     def _unreadable(self, path: str, reason: str, is_damaged: bool = False) -> None:
         hint = "" if is_damaged else "was it moved or its permissions changed?"
@@ -159,10 +155,8 @@ class _Build:
         self.manifest = replace(self.manifest, next_id=number + 1)
         keyed = file.reader in self._repeating
         self._states[number] = FileState(number, path, file.reader, keyed=keyed)
-        return Rest(file, number, path, 0, 1, self._named(path), self._info.is_joined, keyed)
-
-    def _named(self, path: str) -> Location:
-        return self._info.path / path
+        told = (self._info.path / path, self._info.is_joined, keyed)
+        return Rest(file, number, path, 0, 1, *told)
 
     def _forget(self, state: FileState) -> None:
         self._touch(state.all_tallies.values())

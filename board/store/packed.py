@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import time
 import uuid
 import zlib
 from collections.abc import Iterator
@@ -15,11 +16,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
+from board.core.problems import Problem
 from board.readers.lines import Line
 from board.readers.local_files import cache_folder
 from board.readers.locations import Location, binary
 from board.readers.remote import RemoteLocation
-from board.store.log_file import LogFile
+from board.store.log_file import AT_REST_SECONDS, LogFile
 
 PACKED_SUFFIXES: Final = (".jsonl.gz", ".ndjson.gz", ".jsonl.zst", ".ndjson.zst")
 _BLOCK: Final = 1 << 20
@@ -87,9 +89,15 @@ def readable(file: LogFile) -> LogFile:
     return replace(file, path=plain, size=plain.stat().st_size)
 
 
-def is_cut(file: LogFile) -> bool:
-    """Whether a file that `readable` gave is a copy of one that ends in the middle."""
-    return file.path.name.endswith(_CUT)
+def cut_problem(shown: str, file: LogFile) -> Problem | None:
+    """What is wrong where a file that `readable` gave is a copy of one that ends in the middle, and stays
+    so. shown: its path as problems name it.
+    """
+    is_old = time.time() - file.mtime_ns / 1e9 > AT_REST_SECONDS
+    if not file.path.name.endswith(_CUT) or not is_old:
+        return None
+    reason = "it ends in the middle: lines that should follow are missing"
+    return Problem(shown, None, None, reason, "pack or copy it again")
 
 
 def _unpack(file: LogFile, plain: Path, cut: Path) -> Path:
