@@ -7,8 +7,10 @@ another one has, or one at the beginning of a buffer that is the end of the buff
 from __future__ import annotations
 
 import hashlib
+import struct
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
@@ -20,8 +22,11 @@ from board.core.records import Record
 from board.readers.base import Repeats
 from board.readers.columns import Columns, listed_ids
 from board.readers.lines import Stretch
+from board.readers.texts import Values
 from board.store.tally import IntArray
 
+_WORD: Final = (1 << 64) - 1
+_OF_NONE: Final = bytes(8)
 _PARTS: Final = 1 << 20
 BY_ID: Final = ("same_id", "unique_id")
 """Kinds of repeats that are told by ids, wherever they stand."""
@@ -45,7 +50,7 @@ def has_keys(repeats: Repeats, keyed: bool) -> bool:
 def repeat_key(record: Record, repeats: Repeats) -> int:
     """A hash that is equal for rows that are one rollout: of its id, or of its texts and scores."""
     if repeats not in BY_ID:
-        return _buffer_key(record.scores.items(), record.texts.items())
+        return _buffer_key(record.scores, record.texts)
     rollout_id = record.ids.get("rollout_id")
     if rollout_id is None:
         return NO_KEY
@@ -68,25 +73,54 @@ def repeat_keys(found: Columns, repeats: Repeats) -> list[int]:
     return [NO_KEY if row[2] is None else _hashed(orjson.dumps(row)) for row in rows]
 
 
-def _buffer_key(scores: Iterable[tuple[str, float]], texts: Iterable[tuple[str, str]]) -> int:
-    """The key of a row of a buffer: of all of its scores and texts, with their names."""
-    said = sorted(texts)
-    told = repr((sorted(scores), [(name, len(text)) for name, text in said]))
-    whole = (told, *(text for _, text in said))
-    return _hashed(*(piece.encode("utf-8", "surrogatepass") for piece in whole))
+def _buffer_key(scores: Mapping[str, float], texts: Mapping[str, str]) -> int:
+    """The key of a row of a buffer: a sum over all of its scores and texts, each with its name."""
+    told = sum(int(_of_texts(name, [text])[0]) for name, text in texts.items())
+    for name, score in scores.items():
+        (word,) = struct.unpack("<Q", struct.pack("<d", score))
+        first, factor = _factors(name)
+        # High bits are brought down, for what is multiplied only goes up.
+        told += (word ^ word >> 32) * factor + first
+    return int.from_bytes((told & _WORD).to_bytes(8, "big"), "big", signed=True)
 
 
 def _buffer_keys(found: Columns) -> list[int]:
     """The _buffer_key of every row."""
-    scores = {name: np.array(values, np.float64).tolist() for name, values in found.scores.items()}
-    texts = {name: column.whole() for name, column in found.texts.items()}
-    return [
-        _buffer_key(
-            ((n, values[row]) for n, values in scores.items() if values[row] == values[row]),
-            ((n, values[row]) for n, values in texts.items() if values[row] is not None),
-        )
-        for row in range(len(found.steps))
-    ]
+    told = np.zeros(len(found.steps), np.uint64)
+    for name, texts in found.texts.items():
+        told += _of_texts(name, texts.whole())
+    for name, values in found.scores.items():
+        numbers = np.array(values, np.float64)  # NaN: there is none
+        first, factor = map(np.uint64, _factors(name))
+        words = numbers.view(np.uint64)
+        hashed = (words ^ words >> np.uint64(32)) * factor + first
+        told += np.where(np.isnan(numbers), np.uint64(0), hashed)
+    keys: list[int] = told.view(np.int64).tolist()
+    return keys
+
+
+@lru_cache(maxsize=1024)
+def _factors(name: str) -> tuple[int, int]:
+    """Two odd numbers that look like drawn ones, others for every name."""
+    drawn = hashlib.shake_128(name.encode("utf-8", "surrogatepass")).digest(16)
+    first, second = struct.unpack("<2Q", drawn)
+    return first | 1, second | 1
+
+
+def _of_texts(name: str, texts: Values) -> npt.NDArray[np.uint64]:
+    """[rows] a hash of each text and of its name, 0 of None."""
+    named = hashlib.sha1(f"{len(name)}:{name}".encode("utf-8", "surrogatepass"))
+    found: list[bytes] = []
+    last, told = None, _OF_NONE
+    for text in texts:
+        if text != last:  # nearly all rollouts of a prompt follow each other
+            last, told = text, _OF_NONE
+            if text is not None:
+                known = named.copy()
+                known.update(text.encode("utf-8", "surrogatepass"))
+                told = known.digest()[: len(_OF_NONE)]
+        found.append(told)
+    return np.frombuffer(b"".join(found), "<u8")
 
 
 def _hashed(*contents: bytes | memoryview) -> int:
