@@ -33,7 +33,7 @@ from board.store.live_rows import merged, unended_rows
 from board.store.log_file import LogFile
 from board.store.manifest import FileState, Manifest, Segment
 from board.store.packed import cut_problem, readable
-from board.store.rest import Rest, next_for
+from board.store.rest import Rest, next_for, telling
 from board.store.run_files import RunFiles
 from board.store.scan import PART_ROWS
 from board.store.shard import END_BYTES
@@ -200,7 +200,11 @@ class _Build:
         """Reads all rests, with as many batches under way as the engine likes."""
         self._pace.report(self._done())
         large = [rest for rest in rests if rest.is_object_above(SHARD_BYTES)]
-        self._read_at_once(engine, [rest for rest in rests if rest not in large])
+        others = [rest for rest in rests if rest not in large]
+        if first := telling(others):
+            self._read_at_once(engine, first)
+            self._possible_repeats()
+        self._read_at_once(engine, [rest for rest in others if rest not in first])
         self._read_in_turn(engine, large)
 
     def _read_in_turn(self, engine: Engine, rests: Sequence[Rest]) -> None:
@@ -298,8 +302,6 @@ class _Build:
             if sum(table.num_rows for table in self._rest) >= PART_ROWS:
                 self._put_rest()
         due = self._pace.due(self._done() + self._read_ahead)
-        if due == "steps":
-            self._possible_repeats()
         if due is not None:
             self.commit(with_steps=due == "steps")
         self._pace.report(self._done())

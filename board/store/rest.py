@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Final
 
-from board.readers import mapping_text, source_of
+from board.readers import mapping_text, reader_named, source_of
 from board.readers.local_files import open_descriptor
 from board.readers.locations import Location
 from board.readers.remote import RemoteLocation
@@ -15,6 +17,9 @@ from board.store.line_ends import after_newline
 from board.store.line_numbers import lines_between
 from board.store.log_file import LogFile
 from board.store.shard import Shard
+
+_TELLING: Final = 4
+"""So many files say whether buffers of a run repeat each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,3 +98,12 @@ def next_for(reader: int | None, waiting: Sequence[Rest], *, shared: bool) -> in
     others = (rest for number, rest in enumerate(waiting) if number != place)
     has_all = all(rest.reader == reader for rest in others)
     return (0 if place else 1) if has_all else place
+
+
+def telling(rests: Sequence[Rest]) -> list[Rest]:
+    """The first of many files of buffers, to be read before the others: if they repeat each other, all
+    are read with keys. None where there are few.
+    """
+    buffers = (r for r in rests if reader_named(r.file.reader).repeats == "file_buffer")
+    found = list(islice((rest for rest in buffers if not rest.keyed), 2 * _TELLING))
+    return found[:_TELLING] if len(found) == 2 * _TELLING else []

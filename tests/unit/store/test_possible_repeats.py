@@ -10,7 +10,6 @@ import pyarrow.parquet as pq
 import pytest
 from read_formats import run_at
 
-from board.store import build, build_pace
 from board.store.discovery import discover
 from board.store.run import Follower, open_run
 
@@ -135,17 +134,14 @@ def test_an_index_on_disk_knows_its_copies_and_new_files_of_the_run_are_read_onc
     assert (third.counts, third.repeated, times_begun(third)) == ({1: 4, 2: 4}, 8, 6)
 
 
-def test_copies_that_are_found_while_a_log_is_read_spare_reading_the_rest_again(
-    tmp_path, monkeypatch
-):
+def test_of_many_buffers_the_first_tell_whether_the_others_repeat_each_other(tmp_path):
+    """Files are not read a second time then but for these, and what is shown is the same."""
     rows = [range(first, first + 6) for first in range(0, 60, 3)]
-    buffers(tmp_path, *rows)
-    expected = run_at(tmp_path)
-    assert (times_begun(expected), expected.repeated) == (2 * len(rows), 3 * (len(rows) - 1))
-    monkeypatch.setattr(build_pace, "_FIRST_STEPS_SECONDS", 0.0)
-    monkeypatch.setattr(build_pace, "_SOON_SECONDS", -1.0)
-    monkeypatch.setattr(build, "_MOST_FILES", 2)
-    found = run_at(tmp_path)
-    assert times_begun(found) == len(rows) + 2
-    assert (found.counts, found.repeated) == (expected.counts, expected.repeated)
-    assert found.steps.equals(expected.steps)
+    buffers(tmp_path / "many", *rows)
+    many = run_at(tmp_path / "many")
+    assert times_begun(many) == len(rows) + 4
+    assert many.repeated == 3 * (len(rows) - 1)
+    assert many.rollouts["response"].tolist() == [f"c{i:03}" for i in range(63)]
+    buffers(tmp_path / "few", *rows[:3])
+    few = run_at(tmp_path / "few")
+    assert (times_begun(few), few.repeated) == (6, 6)
