@@ -76,10 +76,9 @@ def extend(
     build = _Build(job, known if known and known.key == key else Manifest(key), info, progress)
     rests = list(build.plan())
     if rests or build.changed:
-        with engine(job, sum(rest.size for rest in rests)) as chosen:
-            build.read(chosen, rests)
-            while again := build.possible_repeats():
-                build.read(chosen, again)
+        build.read(engine, rests)
+        while again := build.possible_repeats():
+            build.read(engine, again)
         build.finish()
     return Extended(build.manifest, build.problems)
 
@@ -90,7 +89,7 @@ class _Build:
     def __init__(
         self, job: Job, manifest: Manifest, info: RunInfo, progress: Progress | None
     ) -> None:
-        self._storage = job.storage
+        self._job, self._storage = job, job.storage
         self._info = info
         self._found = {shown_path(info, file): file for file in info.files}
         self._states = {state.id: state for state in manifest.files}
@@ -111,7 +110,8 @@ class _Build:
         """Paths of files that could not be read just now."""
         self._repeating = {state.reader for state in manifest.files if state.keyed}
         """Readers of files that may hold copies: what is begun of them gets its keys at once."""
-        self.changed = manifest.total != info.bytes or bool(manifest.stale)
+        self._reads_again = False
+        self.changed = manifest.total != info.bytes or bool(manifest.stale) or not manifest.whole
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -173,8 +173,12 @@ class _Build:
             self._tails_changed = True
 
     def possible_repeats(self) -> list[Rest]:
-        """Files to be read again, since they may hold copies of rollouts and their rows have no keys."""
+        """Files to be read again, since they may hold copies of rollouts and their rows have no keys.
+
+        Nothing is committed until they were: the rollouts of an index do not go and come back.
+        """
         again = self._possible_repeats()
+        self._reads_again = bool(again)
         for state in again:
             self._pace.read_again(state.consumed)
             self._forget(state)
@@ -196,16 +200,17 @@ class _Build:
         self._states[rest.id] = replace(self._states[rest.id], keyed=True)
         return replace(rest, keyed=True)
 
-    def read(self, engine: Engine, rests: Sequence[Rest]) -> None:
+    def read(self, choose: ChooseEngine, rests: Sequence[Rest]) -> None:
         """Reads all rests, with as many batches under way as the engine likes."""
         self._pace.report(self._done())
         large = [rest for rest in rests if rest.is_object_above(SHARD_BYTES)]
         others = [rest for rest in rests if rest not in large]
-        if first := telling(others):
-            self._read_at_once(engine, first)
-            self._possible_repeats()
-        self._read_at_once(engine, [rest for rest in others if rest not in first])
-        self._read_in_turn(engine, large)
+        with choose(self._job, sum(rest.size for rest in rests)) as engine:
+            if first := telling(others):
+                self._read_at_once(engine, first)
+                self._possible_repeats()
+            self._read_at_once(engine, [rest for rest in others if rest not in first])
+            self._read_in_turn(engine, large)
 
     def _read_in_turn(self, engine: Engine, rests: Sequence[Rest]) -> None:
         """Reads each rest shard after shard: where one ends is known when it was read, and not before.
@@ -302,8 +307,8 @@ class _Build:
             if sum(table.num_rows for table in self._rest) >= PART_ROWS:
                 self._put_rest()
         due = self._pace.due(self._done() + self._read_ahead)
-        if due is not None:
-            self.commit(with_steps=due == "steps")
+        if due is not None and not self._reads_again:
+            self._commit(with_steps=due == "steps")
         self._pace.report(self._done())
 
     def _done(self) -> int:
@@ -341,18 +346,16 @@ class _Build:
 
     def finish(self) -> None:
         """Commits what was read, and cleans up."""
-        self.commit(with_steps=True, alone=True)
+        self._commit(with_steps=True, last=True)
         self._storage.tidy(self.manifest)
         self._pace.report(self._info.bytes)
 
-    def commit(self, *, with_steps: bool, alone: bool = False) -> None:
-        """Puts the manifest as it stands in place of the one before.
-
-        alone: as of step_store.refreshed.
-        """
+    def _commit(self, *, with_steps: bool, last: bool = False) -> None:
+        """Puts the manifest as it stands in place of the one before. last: everything was read."""
         self._gather()
+        self.manifest = replace(self.manifest, whole=last)
         if with_steps:
-            self._refresh_steps(alone)
+            self._refresh_steps(alone=last)
         self._storage.commit(self.manifest)
         self._storage.retire(sorted(self._names - self.manifest.names))
         self._names = {*self.manifest.names}
@@ -371,7 +374,7 @@ class _Build:
             stale=frozenset(self._stale),
         )
 
-    def _refresh_steps(self, alone: bool) -> None:
+    def _refresh_steps(self, *, alone: bool) -> None:
         begun = time.monotonic()
         words = {column.name for column in self.manifest.columns if column.words}
         if self._words - words:  # what was text is numbers now: every step has a mean more

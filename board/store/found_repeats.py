@@ -136,20 +136,20 @@ def _possible_copies(look: RepeatRows, kind: Repeats, ids: Sequence[int]) -> set
         if not files:
             continue
         steps = first_shared(shared) if kind == "copied_steps" else set(shared)
-        rows = look.ordered(look.of(files, steps))
+        rows = look.ordered(look.kept(look.of(files, steps)))
         may_be = alike if kind == "copied_steps" else may_be_merged
         found |= may_be(rows.keys, rows.files, rows.steps)
     return found
 
 
 def _holders(run: RunFiles, ids: Sequence[int]) -> dict[str, dict[int, list[int]]]:
-    """By reader and step the files that hold it."""
+    """By reader and step the files that hold it, and in which no resume wrote it again."""
     found: dict[str, dict[int, list[int]]] = {}
     wanted = set(ids)
-    for state in run.files:
+    for state, counts in run.superseded.standing:
         if state.id in wanted:
             of_reader = found.setdefault(state.reader, {})
-            for step in {step for t in state.all_tallies.values() for step, _ in t.counts()}:
+            for step in {step for step, count in counts if count}:
                 of_reader.setdefault(step, []).append(state.id)
     return found
 

@@ -244,7 +244,7 @@ class Manifest:
     rules: restarts and attempts that the step table was made with. total: bytes of all files, as
     they were found; done: of them, those the index covers. parts: by kind, what was made of the steps
     with the step table; every step is in one part of each kind, or
-    alone in several that follow each other.
+    alone in several that follow each other. whole: whether the build that made it came to its end.
     """
 
     key: str
@@ -257,6 +257,7 @@ class Manifest:
     rules: Mapping[str, int] = field(default_factory=dict[str, int])
     total: int = 0
     parts: Mapping[str, tuple[Part, ...]] = field(default_factory=dict[str, tuple[Part, ...]])
+    whole: bool = True
 
     @property
     def done(self) -> int:
@@ -300,6 +301,7 @@ class Manifest:
                 "key": self.key,
                 "next_id": self.next_id,
                 "total": self.total,
+                "whole": self.whole,
                 "steps": self.steps,
                 "stale": sorted(self.stale),
                 "rules": self.rules,
@@ -334,6 +336,7 @@ class Manifest:
                 {str(place): int(step) for place, step in data["rules"].items()},
                 int(data["total"]),
                 {str(k): tuple(map(_part_from_json, v)) for k, v in data["parts"].items()},
+                bool(data["whole"]),
             )
         except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
             raise BrokenIndexError(str(error)) from error

@@ -78,6 +78,8 @@ class MemoryStorage:
 
     def tidy(self, manifest: Manifest) -> None:
         """As Storage."""
+        # Tables that were put together with others before a manifest named them.
+        self.retire([*(self._tables.keys() - manifest.names - self._retired.keys())])
         long_ago = time.time() - KEEP_SECONDS
         for name in [name for name, at in self._retired.items() if at < long_ago]:
             self._retired.pop(name)

@@ -10,8 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 from read_formats import run_at
 
+from board.store import build, build_pace, memory_storage
 from board.store.discovery import discover
+from board.store.manifest import Manifest
 from board.store.run import Follower, open_run
+from board.store.storage import FolderStorage
 
 
 def dump(step: int, rollouts: int = 4, said: str = "answer") -> list[dict[str, Any]]:
@@ -145,3 +148,77 @@ def test_of_many_buffers_the_first_tell_whether_the_others_repeat_each_other(tmp
     buffers(tmp_path / "few", *rows[:3])
     few = run_at(tmp_path / "few")
     assert (times_begun(few), few.repeated) == (6, 6)
+
+
+class StoppedError(Exception):
+    """Somebody ended the build."""
+
+
+@pytest.mark.parametrize("batches", range(8))
+def test_copies_are_found_whenever_an_earlier_build_was_ended(
+    write_log, tmp_path, monkeypatch, batches
+):
+    for name in ("1", "resumed_1", "2", "resumed_2"):
+        write_log(f"{name}.jsonl", *dump(int(name[-1])))
+
+    def look() -> Any:
+        (info,) = discover(tmp_path).runs
+        return Follower(persist=True).run(info)
+
+    def stopping(self: Any, done: int) -> Any:
+        nonlocal batches
+        batches -= 1
+        if batches < 0:
+            raise StoppedError
+        return "steps"
+
+    with monkeypatch.context() as patched:
+        patched.setattr(build, "_MOST_FILES", 1)
+        patched.setattr(build_pace.Pace, "due", stopping)
+        with pytest.raises(StoppedError):
+            look()
+    for _ in range(2):
+        run = look()
+        assert (run.counts, run.repeated) == ({1: 4, 2: 4}, 8)
+
+
+def test_rollouts_do_not_leave_an_index_while_files_are_read_again(
+    write_log, tmp_path, monkeypatch
+):
+    for name in ("1", "resumed_1", "2", "resumed_2"):
+        write_log(f"{name}.jsonl", *dump(int(name[-1])))
+    monkeypatch.setattr(build, "_MOST_FILES", 1)
+    monkeypatch.setattr(build_pace.Pace, "due", lambda self, done: "rows")
+    real, held = FolderStorage.commit, list[int]()
+
+    def commit(storage: FolderStorage, manifest: Manifest) -> None:
+        held.append(sum(segment.rows for segment in manifest.all_segments))
+        real(storage, manifest)
+
+    monkeypatch.setattr(FolderStorage, "commit", commit)
+    (info,) = discover(tmp_path).runs
+    assert Follower(persist=True).run(info).repeated == 8
+    assert held == [4, 8, 12, 16, 16]
+
+
+def test_a_line_that_a_restart_wrote_again_hides_no_copy_of_a_later_step(write_log, opened):
+    first, second = dump(1, 1), dump(2, 2)
+    early = {"prompt": "p", "response": "r", "reward": 1.0, "step": 0}
+    said = [
+        {"prompt": one["input"], "response": one["output"], "reward": 1.0, "step": one["step"]}
+        for one in (*first, *second)
+    ]
+    write_log("rollout_data_rank0.jsonl", early, *said, early, *said[1:])
+    write_log("rollout_data_rank1.jsonl", *said)
+    run = opened()
+    assert (run.counts, run.repeated) == ({0: 1, 1: 1, 2: 2}, 2)
+
+
+def test_what_is_kept_in_memory_are_tables_that_something_names(write_log, tmp_path, monkeypatch):
+    monkeypatch.setattr(memory_storage, "KEEP_SECONDS", -1.0)
+    follower = Follower()
+    for name in (*"123456", *(f"resumed_{step}" for step in "123456")):
+        write_log(f"{name}.jsonl", *dump(int(name[-1])))
+        (info,) = discover(tmp_path).runs
+        run = follower.run(info)
+    assert follower._memory._tables.keys() <= run.shown.manifest.names
