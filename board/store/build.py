@@ -29,9 +29,9 @@ from board.store.engines import Awaited, ChooseEngine, Engine, Job, local
 from board.store.file_progress import state_after
 from board.store.followed import change_of
 from board.store.found_repeats import possible_repeats
-from board.store.live_rows import merged, unended_rows
+from board.store.live_rows import UnendedRows, merged
 from board.store.log_file import LogFile
-from board.store.manifest import FileState, Manifest, Segment
+from board.store.manifest import FileState, Manifest
 from board.store.packed import cut_problem, readable
 from board.store.rest import Rest, next_for, telling
 from board.store.run_files import RunFiles
@@ -95,8 +95,7 @@ class _Build:
         self._states = {state.id: state for state in manifest.files}
         self._stale = set(manifest.stale)
         self._log = ProblemLog()
-        self._tails = unended_rows(job.storage, manifest.tails)
-        self._tails_changed = False
+        self._tails = UnendedRows(job.storage, manifest.tails)
         self._rest: list[pa.Table] = []
         self._beginnings: dict[int, bytes] = {}
         self._words = {column.name for column in manifest.columns if column.words}
@@ -107,10 +106,13 @@ class _Build:
         self._read_ahead = 0
         """Bytes that were read and wait for those before them."""
         self._out_of_reach = set[str]()
-        """Paths of files that could not be read just now."""
+        """Paths of files that can't be read just now."""
         self._repeating = {state.reader for state in manifest.files if state.keyed}
         """Readers of files that may hold copies: what is begun of them gets its keys at once."""
-        self._reads_again = False
+        self._reads_again = self._left_out = False
+        self._read_twice = set[str]()
+        self._before: list[tuple[FileState, pa.Table | None]] = []
+        """What was known of files that are being read again, and the row of each one's last line."""
         self.changed = manifest.total != info.bytes or bool(manifest.stale) or not manifest.whole
 
     @property
@@ -130,6 +132,7 @@ class _Build:
                 change = None if state is None else change_of(state, file)
             except OSError as error:
                 self._unreadable(path, error.strerror or str(error))
+                self._out_of_reach.add(path)
                 continue
             if (problem := cut_problem(path, file)) is not None:
                 self._log.add(problem)
@@ -148,7 +151,6 @@ class _Build:
     def _unreadable(self, path: str, reason: str, is_damaged: bool = False) -> None:
         hint = "" if is_damaged else "was it moved or its permissions changed?"
         self._log.add(Problem(path, None, None, f"can't be read: {reason}", hint))
-        self._out_of_reach.add(path)
 
     def _begin(self, path: str, file: LogFile) -> Rest:
         number = self.manifest.next_id
@@ -161,37 +163,51 @@ class _Build:
     def _forget(self, state: FileState) -> None:
         self._touch(state.all_tallies.values())
         self._states.pop(state.id)
-        self._drop_tail(state.id)
+        self._tails.put(state.id, None)
         self.changed = True
 
     def _touch(self, tallies: Iterable[Tally]) -> None:
         for tally in tallies:
             self._stale.update(step for step, _ in tally.counts())
 
-    def _drop_tail(self, number: int) -> None:
-        if self._tails.pop(number, None) is not None:
-            self._tails_changed = True
-
     def possible_repeats(self) -> list[Rest]:
         """Files to be read again, since they may hold copies of rollouts and their rows have no keys.
 
         Nothing is committed until they were: the rollouts of an index do not go and come back.
         """
-        again = self._possible_repeats()
+        self._put_back()
+        again = [state for state in self._possible_repeats() if state.path not in self._read_twice]
         self._reads_again = bool(again)
         for state in again:
+            self._before.append((state, self._tails.of(state.id)))
+            self._read_twice.add(state.path)
             self._pace.read_again(state.consumed)
             self._forget(state)
         return [self._begin(state.path, self._found[state.path]) for state in again]
+
+    def _put_back(self) -> None:
+        """Puts back what was known of files that could not be read again as far as before."""
+        now = {state.path: state for state in self._states.values()}
+        for before, tail in self._before:
+            state = now.get(before.path)
+            if state is not None and state.consumed >= before.consumed:
+                continue
+            if state is not None:
+                self._forget(state)
+            self._states[before.id] = before
+            self._tails.put(before.id, tail)
+            self._left_out = True
+        self._before = []
 
     def _possible_repeats(self) -> list[FileState]:
         """Such files; those of their readers that are not begun get their keys at once."""
         self._gather()
         run = RunFiles.of(self.manifest, list(self._found))
         found = possible_repeats(self._storage, self.manifest, run)
-        states = [s for s in run.files if s.id in found and s.path not in self._out_of_reach]
+        states = [state for state in run.files if state.id in found]
         self._repeating |= {state.reader for state in states}
-        return states
+        self._left_out |= any(state.path in self._out_of_reach for state in states)
+        return [state for state in states if state.path not in self._out_of_reach]
 
     def _with_keys(self, rest: Rest) -> Rest:
         """What is to be read, with keys where it is the beginning and may hold copies."""
@@ -330,10 +346,7 @@ class _Build:
             self._touch(state.tail.tallies.values())
         if found.tail is not None:
             self._touch(found.tail.tallies.values())
-        self._drop_tail(state.id)
-        if found.tail_rows is not None:
-            self._tails[state.id] = found.tail_rows
-            self._tails_changed = True
+        self._tails.put(state.id, found.tail_rows)
         beginning = self._beginnings.get(state.id, b"")
         self._states[state.id] = state = state_after(state, found, file, beginning)
         if state.consumed >= END_BYTES or found.work.shard.end == file.size:
@@ -353,7 +366,7 @@ class _Build:
     def _commit(self, *, with_steps: bool, last: bool = False) -> None:
         """Puts the manifest as it stands in place of the one before. last: everything was read."""
         self._gather()
-        self.manifest = replace(self.manifest, whole=last)
+        self.manifest = replace(self.manifest, whole=last and not self._left_out)
         if with_steps:
             self._refresh_steps(alone=last)
         self._storage.commit(self.manifest)
@@ -369,7 +382,7 @@ class _Build:
             self.manifest,
             files=tuple(self._states.values()),
             segments=tuple(merged(self._storage, self.manifest.segments, self._states)),
-            tails=self._put_tails(),
+            tails=self._tails.segment(),
             total=self._info.bytes,
             stale=frozenset(self._stale),
         )
@@ -394,14 +407,6 @@ class _Build:
             written = put_rows(self._storage, segments.joined(self._rest))
             self.manifest = replace(self.manifest, segments=(*self.manifest.segments, written))
             self._rest = []
-
-    def _put_tails(self) -> Segment | None:
-        if not self._tails_changed:
-            return self.manifest.tails
-        self._tails_changed = False
-        if not self._tails:
-            return None
-        return put_rows(self._storage, segments.joined(self._tails.values()))
 
 
 def shown_path(info: RunInfo, file: LogFile) -> str:

@@ -56,9 +56,34 @@ def _rewritten(
     return [put_rows(storage, table)] if table.num_rows else []
 
 
-def unended_rows(storage: Storage, tails: Segment | None) -> dict[int, pa.Table]:
-    """By id of its file the row of its unended last line. tails: the segment of them."""
-    if tails is None:
-        return {}
-    table = storage.get(tails.name)
-    return {number: table.filter(pc.equal(table.column("file"), number)) for number in tails.files}
+class UnendedRows:
+    """The rows of unended last lines, by the id of their file. tails: the segment that they are in."""
+
+    def __init__(self, storage: Storage, tails: Segment | None) -> None:
+        self._storage, self._segment = storage, tails
+        self._rows: dict[int, pa.Table] = {}
+        self._changed = False
+        if tails is not None:
+            table = storage.get(tails.name)
+            files = table.column("file")
+            self._rows = {number: table.filter(pc.equal(files, number)) for number in tails.files}
+
+    def of(self, number: int) -> pa.Table | None:
+        """The rows of a file, if there are any."""
+        return self._rows.get(number)
+
+    def put(self, number: int, rows: pa.Table | None) -> None:
+        """Has these in place of those that the file had; None: it has none."""
+        if rows is not None:
+            self._rows[number] = rows
+            self._changed = True
+        elif self._rows.pop(number, None) is not None:
+            self._changed = True
+
+    def segment(self) -> Segment | None:
+        """The segment of them all, written anew where they are others."""
+        if self._changed:
+            self._changed = False
+            rows = self._rows.values()
+            self._segment = put_rows(self._storage, segments.joined(rows)) if rows else None
+        return self._segment

@@ -244,7 +244,8 @@ class Manifest:
     rules: restarts and attempts that the step table was made with. total: bytes of all files, as
     they were found; done: of them, those the index covers. parts: by kind, what was made of the steps
     with the step table; every step is in one part of each kind, or
-    alone in several that follow each other. whole: whether the build that made it came to its end.
+    alone in several that follow each other. whole: whether the build that made it came to its end,
+    and could tell all copies.
     """
 
     key: str

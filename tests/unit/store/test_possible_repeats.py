@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 from read_formats import run_at
 
-from board.store import build, build_pace, memory_storage
+from board.store import batch, build, build_pace, memory_storage
 from board.store.discovery import discover
 from board.store.manifest import Manifest
 from board.store.run import Follower, open_run
+from board.store.shard import Shard
 from board.store.storage import FolderStorage
 
 
@@ -222,3 +224,48 @@ def test_what_is_kept_in_memory_are_tables_that_something_names(write_log, tmp_p
         (info,) = discover(tmp_path).runs
         run = follower.run(info)
     assert follower._memory._tables.keys() <= run.shown.manifest.names
+
+
+@pytest.fixture
+def damaged(monkeypatch) -> set[str]:
+    """Names of files of which no shard, or none behind the first, can be read: `name`, `name behind`."""
+    names, real = set[str](), batch.index_shard
+
+    def index_shard(shard: Shard, *others: Any) -> Any:
+        name = shard.path.stem
+        if name in names or (shard.start and f"{name} behind" in names):
+            raise OSError(5, "Input/output error")
+        return real(shard, *others)
+
+    monkeypatch.setattr(batch, "index_shard", index_shard)
+    return names
+
+
+def test_a_file_that_cant_be_read_again_stays_as_it_was_until_it_can(write_log, tmp_path, damaged):
+    write_log("1.jsonl", *dump(1), *dump(2), dump(3)[0], json.dumps(dump(3)[1]).encode())
+    follower = Follower(persist=True)
+
+    def look() -> Any:
+        (info,) = discover(tmp_path).runs
+        return follower.run(info)
+
+    assert look().counts == {1: 4, 2: 4, 3: 2}
+    write_log("resumed_1.jsonl", *dump(1))
+    damaged.add("1")
+    for _ in range(2):
+        run = look()
+        assert (run.counts, run.repeated) == ({1: 8, 2: 4, 3: 2}, 0)
+        assert "can't be read: Input/output error" in {problem.reason for problem in run.problems}
+    damaged.clear()
+    run = look()
+    assert (run.counts, run.repeated) == ({1: 4, 2: 4, 3: 2}, 4)
+
+
+def test_copies_are_told_in_what_can_be_read_of_a_file(write_log, opened, damaged, monkeypatch):
+    size = write_log("1.jsonl", *dump(1)).stat().st_size
+    monkeypatch.setattr(build, "SHARD_BYTES", size)
+    for name in ("1", "resumed_1"):
+        write_log(f"{name}.jsonl", *dump(1), *dump(2))
+    damaged.add("resumed_1 behind")
+    run = opened()
+    assert (run.counts, run.repeated) == ({1: 4, 2: 4}, 4)
