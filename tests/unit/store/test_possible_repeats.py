@@ -255,6 +255,7 @@ def test_a_file_that_cant_be_read_again_stays_as_it_was_until_it_can(write_log, 
     for _ in range(2):
         run = look()
         assert (run.counts, run.repeated) == ({1: 8, 2: 4, 3: 2}, 0)
+        assert len(run.rollouts) == run.rollout_count
         assert "can't be read: Input/output error" in {problem.reason for problem in run.problems}
     damaged.clear()
     run = look()
