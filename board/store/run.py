@@ -117,6 +117,24 @@ class Follower:
             )
             return self._opened(self._memory, info, companions, progress, wait)
 
+    def so_far(self, info: RunInfo) -> Run:
+        """The run as far as its index has it, whoever makes that; nothing of the log is read."""
+        companions = read_companions(info)
+        storage = self._storage(info)
+        key = self._key(info, companions)
+        known = committed(storage)
+        whole = Extended(known if known and known.key == key else Manifest(key), ())
+        try:
+            return _run_of(storage, whole, info, self.options, companions)
+        except BrokenIndexError:  # whoever makes it makes it again
+            return _run_of(storage, Extended(Manifest(key), ()), info, self.options, companions)
+
+    def _key(self, info: RunInfo, companions: Companions) -> str:
+        """What the rows of an index depend on besides the log."""
+        key = f"{self.options.read!r} {companions.vocabulary_hash}"
+        # Where logs are joined the rows have keys that they lack where each is shown alone.
+        return f"{key} {JOINED}" if info.is_joined else key
+
     def _storage(self, info: RunInfo) -> Storage:
         make = self._is_to_be_kept(info)
         folder = index_folder(info.path, info.part, self.options.read, make=make)
@@ -134,9 +152,7 @@ class Follower:
         progress: Progress | None,
         wait: bool,
     ) -> Run:
-        key = f"{self.options.read!r} {companions.vocabulary_hash}"
-        if info.is_joined:  # the rows have keys that they lack where they are shown alone
-            key += f" {JOINED}"
+        key = self._key(info, companions)
         anew = False
         for _ in range(_MOST_ATTEMPTS):
             job = Job(storage, self.options.read, companions.vocabulary)

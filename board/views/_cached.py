@@ -86,9 +86,9 @@ def run(info: RunInfo, options: OpenOptions) -> Run:
         was_building, building = slot.builder is not None, slot.is_building
         if slot.run is None or slot.run.info != info or was_building:
             unread = 0 if building else slot.follower.unread(info)
-            if unread >= _APART_BYTES:
+            if unread >= _APART_BYTES and not was_building:
                 slot.builder = start(info, options.read)
-            elif not building:
+            elif not building:  # what a process that has ended left is read here
                 slot.builder = None
             slot.run = _open_with_progress(slot, info, unread)
         return slot.run
@@ -160,7 +160,9 @@ def is_building(info: RunInfo, options: OpenOptions) -> bool:
 
 def _open_with_progress(slot: _Slot, info: RunInfo, unread: int) -> Run:
     """unread: bytes that the index does not cover, where no other process makes it."""
-    if slot.builder is not None or unread < _SHOW_PROGRESS_BYTES:
+    if slot.builder is not None:  # it may not have begun: this process would be the one that reads
+        return slot.follower.so_far(info)
+    if unread < _SHOW_PROGRESS_BYTES:
         return slot.follower.run(info, wait=False)
     label = f"Reading {plain(info.name)}"
     bar = st.progress(0.0, text=label)

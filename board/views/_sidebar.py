@@ -23,7 +23,7 @@ from board.store.discovery import (
 from board.store.narrowed import NarrowedRun
 from board.store.run import OpenOptions, Run
 from board.views import _cached, _live, _part_of_run, _problems, _run_summary, _state, _step_choice
-from board.views._text import one_line, plain
+from board.views._text import one_line, plain, size
 
 BUNDLED: Final = Path(__file__).parents[2] / "rollout_samples"
 _RUN: Final = "_run"
@@ -98,7 +98,7 @@ def render() -> bool:
         _live.watch_building(info, options)
     # While an index is made there are rollouts before there are means of a step.
     if run.rollout_count == 0 or not len(run.steps):
-        _show_empty_run(run)
+        _show_empty_run(run, is_building=_cached.is_building(info, options))
         return False
     with st.sidebar:
         steps = st.container()
@@ -218,7 +218,14 @@ def _show_no_runs(found: Discovery) -> None:
         _problems.table(found.left_out)
 
 
-def _show_empty_run(run: Run) -> None:
+def _show_empty_run(run: Run, *, is_building: bool) -> None:
+    if is_building:
+        name, done, whole = plain(run.info.name), run.done, run.info.bytes
+        read = f"{plain(size(done))} of {plain(size(whole))}"
+        st.progress(
+            done / whole, text=f"Reading {name}: {read}. It is shown as far as it was read."
+        )
+        return
     st.warning(
         f"{plain(run.info.name)} holds no usable rollout yet.", icon=":material/hourglass_empty:"
     )
