@@ -28,7 +28,9 @@ from board.store.tally import IntArray
 _MOST_SPANS: Final = 16
 """More steps than these are read all at once."""
 _ROWS_AT_ONCE: Final = 200_000
-"""About so many are in memory while it is looked which of them are equal."""
+"""About so many are in memory while it is looked which of them have equal ids."""
+_BUFFERED_AT_ONCE: Final = 60_000
+"""About so many rows of buffers, which have more columns, and of which each table is read once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +156,7 @@ class RepeatRows:
         for number in ids:
             rows += rollouts[number]
             some.append(number)
-            if rows >= _ROWS_AT_ONCE:
+            if rows >= _BUFFERED_AT_ONCE:
                 yield some
                 some, rows = [], 0
         if some:

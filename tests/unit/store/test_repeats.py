@@ -178,7 +178,8 @@ def test_repeats_are_those_of_all_rows_however_few_are_looked_at_at_once(
     written(tmp_path)
     expected = run_at(tmp_path)
     assert expected.repeated > 5
-    monkeypatch.setattr(repeat_rows, "_ROWS_AT_ONCE", rows)
+    for name in ("_ROWS_AT_ONCE", "_BUFFERED_AT_ONCE"):
+        monkeypatch.setattr(repeat_rows, name, rows)
     run = run_at(tmp_path)
     assert (run.repeated, run.counts) == (expected.repeated, expected.counts)
     pd.testing.assert_frame_equal(run.rollouts, expected.rollouts)
