@@ -4,40 +4,32 @@ from pathlib import Path
 
 import streamlit as st
 
-from board.views import _navigation, _page, _sidebar, _state
+from board.views import _following, _navigation, _page, _sidebar, _state
 
 VIEWS = Path(__file__).parent / "board" / "views"
 
+PAGES = [
+    st.Page(VIEWS / f"{name}.py", title=name.capitalize(), default=name == "overview")
+    for name in (*("overview", "findings", "step", "rollouts", "prompts", "mismatch", "compare"),)
+]
+page = st.navigation(PAGES, position="hidden")
 st.set_page_config(
     page_title="Rollout Board",
     page_icon=str(VIEWS / "icon.png"),
     layout="wide",
-    initial_sidebar_state=290,
+    # The list and the reader need the width.
+    initial_sidebar_state="collapsed" if page.title == "Rollouts" else 272,
+    menu_items={"About": "Rollout Board: rollout logs of RL training, from a curve to its tokens."},
 )
-PAGES = [
-    st.Page(VIEWS / f"{name}.py", title=title, default=name == "overview")
-    for name, title in (
-        ("overview", "Overview"),
-        ("findings", "Findings"),
-        ("spike", "Spike"),
-        ("rollouts", "Rollouts"),
-        ("rollout", "Rollout"),
-        ("health", "Log health"),
-        ("groups", "Groups"),
-        ("prompts", "Prompts"),
-        ("environments", "Environments"),
-        ("mismatch", "Mismatch"),
-        ("words", "Words"),
-        ("compare", "Compare runs"),
-    )
-]
-page = st.navigation(PAGES, position="hidden")
 _state.pull()
-navigation = _navigation.Navigation(PAGES)
-notices = st.container()
+navigation = _navigation.Navigation(PAGES, page)
 if _sidebar.render():
-    navigation.draw()
+    navigation.draw(_sidebar.whole(), len(_sidebar.neighbours()))
     _page.run(page)
-navigation.draw()
-_state.show_notices(notices)
+    navigation.draw(_sidebar.whole(), len(_sidebar.neighbours()))
+else:
+    navigation.draw()
+_following.remember()
+_sidebar.choose_folder()
+_state.show_notices()
 _state.push()

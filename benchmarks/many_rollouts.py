@@ -38,7 +38,6 @@ sys.path[:0] = [str(Path(__file__).parents[1])]
 
 from many_rollouts_index import make, opened  # noqa: E402
 
-from board.cli.first_rollouts import first_rollouts  # noqa: E402
 from board.cli.output import records_of  # noqa: E402
 from board.core.groups import pass_at_k_by_step  # noqa: E402
 from board.store.discovery import discover  # noqa: E402
@@ -52,7 +51,7 @@ from board.store.run import Run, open_run  # noqa: E402
 from board.store.run_groups import run_groups  # noqa: E402
 from board.store.run_prompts import run_prompts, shared_prompts  # noqa: E402
 from board.store.table import Filter, filtered, ordered, places_by  # noqa: E402
-from board.store.whole_run import Rows, rows_of_run  # noqa: E402
+from board.store.whole_run import FrameRows, Rows, rows_of_run  # noqa: E402
 
 _SORTED: Final = 1_000_000
 _METRICS: Final = ("reward", "response_tokens", "k3_mean", "entropy_mean")
@@ -157,7 +156,9 @@ def _prompt_lists(run: Run) -> None:
 
 def _filtered_step(run: Run) -> None:
     rows = run.of_step(_middle(run))
-    kept = filtered(rows[rows_where(rows, _WHERE)], Filter(bounds={"k3_mean": (-1.0, 1.0)}))
+    kept = filtered(
+        rows[rows_where(run, FrameRows(rows), _WHERE)], Filter(bounds={"k3_mean": (-1.0, 1.0)})
+    )
     ordered(kept, "reward", descending=True, limit=200)
 
 
@@ -251,11 +252,11 @@ def sorting(folder: Path) -> dict[str, Timing]:
         run = opened(folder)
         title = f"sorted by {column}{f', those with {where}' if where else ''}"
         found[f"{title}, first"] = _ms(
-            lambda run=run, by=column, only=where: _shown(rows_of_run(run), by, only)
+            lambda run=run, by=column, only=where: _shown(run, rows_of_run(run), by, only)
         )
         rows = rows_of_run(run)
         found[f"{title}, the order of rollouts known"] = _ms(
-            lambda rows=rows, by=column, only=where: _shown(rows, by, only)
+            lambda run=run, rows=rows, by=column, only=where: _shown(run, rows, by, only)
         )
     for column in ("prompt", "response"):
         run = opened(folder)
@@ -267,14 +268,15 @@ def sorting(folder: Path) -> dict[str, Timing]:
     return found
 
 
-def _shown(rows: Rows, column: str, where: str) -> None:
-    among = rows_where(rows, where) if where else None
+def _shown(run: Run, rows: Rows, column: str, where: str) -> None:
+    among = rows_where(run, rows, where) if where else None
     places = places_by(rows, column, among, descending=True, limit=2000)
     rows.at(places, _SHOWN)
 
 
 def _printed(run: Run, column: str) -> None:
-    records_of(first_rollouts(run, (), column, descending=True, limit=20))
+    rows = rows_of_run(run)
+    records_of(rows.at(places_by(rows, column, descending=True, limit=20)[:20]))
 
 
 def _kept(kept: list[Run], run: Run) -> Run:

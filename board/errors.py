@@ -6,7 +6,8 @@
     ├── UnreadableError        a file or folder that exists and can't be read
     ├── RecordError            one line that can't be used (becomes a Problem, never reaches a page)
     ├── ClusterError           a Ray cluster that can't be reached, or whose workers can't do their part
-    └── ChoiceError            a choice (URL parameter, command line option) that is not on offer
+    └── ChoiceError            a choice (URL parameter, command line option) that is not available
+        └── ExpressionError    a filter or metric that can't be read, with the place in its text
 
 Each message says what was found, where, what was expected, and what to do about it.
 """
@@ -32,6 +33,20 @@ class UnreadableError(BoardError):
 
 class ChoiceError(BoardError):
     """A choice that is not on offer, such as a sort column the run does not have."""
+
+
+class ExpressionError(ChoiceError):
+    """A filter or metric that can't be read.
+
+    start, end: the characters of its text that are wrong, equal where something is missing. instead: what
+    may have been meant in their place; empty where nothing comes close.
+    """
+
+    def __init__(self, reason: str, start: int, end: int, instead: str = "") -> None:
+        super().__init__(f"at character {start + 1}: {reason}")
+        self.reason = reason
+        self.start, self.end = start, end
+        self.instead = instead
 
 
 class ClusterError(BoardError):

@@ -102,7 +102,7 @@ class Batch(ABC):
 class PaddedBatch(Batch):
     """What `log` takes: rectangles, padded on either side, cut by their masks."""
 
-    prompt_ids: Array  # [B, P]
+    prompt_ids: Array | None  # [B, P]; None: not recorded
     prompt_mask: Array | None  # [B, P]; None: no padding
     response_ids: Array  # [B, R]
     response_mask: Array | None  # [B, R]; None: no padding
@@ -115,9 +115,11 @@ class PaddedBatch(Batch):
 
     def cut(self, row: int) -> Rollout:
         """Everything outside the masks is cut away."""
-        prompt, mask = self.prompt_ids[row], None
-        if self.prompt_mask is not None:
-            prompt = prompt[self.prompt_mask[row] != 0]
+        prompt, mask = None, None
+        if self.prompt_ids is not None:
+            prompt = self.prompt_ids[row]
+            if self.prompt_mask is not None:
+                prompt = prompt[self.prompt_mask[row] != 0]
         span = slice(0, self.response_ids.shape[1])
         if self.response_mask is not None:
             mask = self.response_mask[row] != 0
@@ -142,10 +144,14 @@ def take_padded(
     be trusted. Any other array or column that does not fit is left out and named in
     `refused`.
     """
-    prompt, prompt_mask = _ids_and_mask("prompt", frame, copies)
+    prompt, prompt_mask = None, None
+    if frame["prompt_ids"] is not None:
+        prompt, prompt_mask = _ids_and_mask("prompt", frame, copies)
+    elif frame["prompt_mask"] is not None:
+        raise ValueError("prompt_mask: expected only with prompt_ids")
     response, response_mask = _ids_and_mask("response", frame, copies)
     size = len(response)
-    if len(prompt) != size:
+    if prompt is not None and len(prompt) != size:
         raise ValueError(f"{len(prompt)} prompts but {size} responses: one row each is expected")
     refused: dict[str, str] = {}
     kept: dict[str, Array] = {}
@@ -201,6 +207,20 @@ def check_name(name: str) -> None:
 
 def _column(name: str, column: Any, size: int) -> list[Any]:
     check_name(name)
+    if name == "rewards" and isinstance(column, Mapping):
+        parts = {str(part): _part(part, values, size) for part, values in column.items()}
+        return [{part: values[row] for part, values in parts.items()} for row in range(size)]
+    return _values(column, size)
+
+
+def _part(name: object, values: Any, size: int) -> list[Any]:
+    try:
+        return _values(values, size)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name}: {error}") from error
+
+
+def _values(column: Any, size: int) -> list[Any]:
     if isinstance(column, str):  # one text for all would come apart into its letters
         raise TypeError(f"expected {size} values, one a rollout, found one text")
     if getattr(column, "is_cuda", False):  # its values are read here, and that waits for the device

@@ -124,7 +124,10 @@ def _size(frame: Mapping[str, Any], columns: Mapping[str, Any]) -> int:
         return len(frame["token_ids"])
     if not columns:
         raise ValueError("token_ids: expected, unless meta holds the texts of the rollouts")
-    return len(next(iter(columns.values())))
+    column = next(iter(columns.values()))
+    if isinstance(column, Mapping):  # parts of the reward, each with a value for every rollout
+        column = next(iter(column.values()), ())
+    return len(column)
 
 
 def _sort_in(

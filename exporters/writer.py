@@ -178,7 +178,7 @@ class RolloutExporter:
         step: int,
         *,
         micro_step: int = 0,
-        prompt_ids: Any,
+        prompt_ids: Any = None,
         prompt_mask: Any = None,
         response_ids: Any,
         response_mask: Any = None,
@@ -192,12 +192,13 @@ class RolloutExporter:
         Args:
             step: the step as the trainer counts.
             micro_step: which micro batch of it.
-            prompt_ids: [B, P], padded on either side.
+            prompt_ids: [B, P], padded on either side; default: not recorded.
             prompt_mask: [B, P], 1 = a token; default: no padding.
             response_ids: [B, R], padded on either side.
             response_mask: [B, R], 1 = a token; default: no padding.
             loss_mask: [B, R], 1 = the token enters the loss; default all response tokens.
-            rewards: [B], the total. Its parts go into `meta["rewards"]`, one dict a rollout.
+            rewards: [B], the total. Its parts go into `meta["rewards"]`: {name: B values}, or B dicts
+                {name: value}.
             meta: column -> B values: prompt, response, group_id, env, ground_truth, ... Unknown names
                 are kept.
             **arrays: [B, R] per response token (logprobs in nats, entropy, ...), aligned with

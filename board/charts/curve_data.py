@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
@@ -11,9 +12,10 @@ import numpy.typing as npt
 import pandas as pd
 
 from board.charts.downsample import keep_extremes
-from board.charts.palette import colour_key
-from board.charts.text import number, safe_name, unit_suffix
-from board.core.metrics import ROLLOUT_METRICS, rollout_metric
+from board.charts.palette import SERIES, colour_key
+from board.charts.text import number, percent, safe_name, unit_suffix
+from board.core.metrics import REWARD_PART, ROLLOUT_METRICS, rollout_metric
+from board.core.rounding import without_residue
 
 Floats = npt.NDArray[np.float64]
 Band = Literal["std", "quantiles", "minmax", "none"]
@@ -21,6 +23,8 @@ Band = Literal["std", "quantiles", "minmax", "none"]
 MAX_POINTS: Final = 1500
 """Above this many steps a curve is thinned out to its extremes: plotly's SVG stays quick."""
 
+_PARTS: Final = ("length", "entropy", "ratio", "groups", "truncation", "mismatch", "kl")
+"""Colour keys of the parts of a reward, in order."""
 _EDGES: Final[dict[str, tuple[tuple[str, str, str], ...]]] = {
     "quantiles": (("q05", "q95", "5–95 %"), ("q25", "q75", "25–75 %")),
     "minmax": (("q00", "q100", "min–max"),),
@@ -59,13 +63,14 @@ class Series:
     """One curve. stem: of its columns in the step table ("k3" for k3_mean, k3_std, ...).
 
     label: words for legend and hover, from a log perhaps: it is made safe here. colour: a key of
-    `palette.SERIES`. unit: "nats", "" for none.
+    `palette.SERIES`. unit: "nats", "" for none. band: whether it may have one.
     """
 
     stem: str
     label: str
     colour: str = "reference"
     unit: str = ""
+    band: bool = True
 
     @classmethod
     def of(cls, column: str) -> Series:
@@ -74,6 +79,22 @@ class Series:
         # Only the board's own means lose their ending: a framework's reward_mean is no reward.
         stem = column.removesuffix("_mean") if column in ROLLOUT_METRICS else column
         return cls(stem, metric.label, colour_key(stem), metric.unit)
+
+
+def together(columns: Sequence[str]) -> list[Series]:
+    """The series of columns that share a chart: the first has the band, and parts of the reward have
+    their own names and a colour each.
+    """
+    series = [replace(Series.of(column), band=column == columns[0]) for column in columns]
+    if len(series) == 1:
+        return series
+    used = {one.colour for one in series if not one.stem.startswith(REWARD_PART)}
+    free = [key for key in (*_PARTS, *SERIES) if key not in used]
+    parts = [place for place, one in enumerate(series) if one.stem.startswith(REWARD_PART)]
+    for place, key in zip(parts, free, strict=False):
+        name = series[place].stem.removeprefix(REWARD_PART)
+        series[place] = replace(series[place], label=name, colour=key)
+    return series
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +125,8 @@ class Drawn:
 
 def beside_of(beside: Beside, series: Series, colour: str, options: CurveOptions) -> Drawn:
     """The series over other rollouts: their means as recorded, neither smoothed nor with a band."""
-    label = f"{series.label}, {beside.name}"
     look = replace(options, band="none", smoothing=0.0)
-    drawn = prepared(beside.steps, replace(series, label=label, colour=colour), look)
+    drawn = prepared(beside.steps, replace(series, label=beside.name, colour=colour), look)
     drawn.points = True
     return drawn
 
@@ -132,7 +152,7 @@ def prepared(steps: pd.DataFrame, series: Series, options: CurveOptions) -> Draw
     """The series with its band, smoothed and shifted, at every row of the table."""
     mean = mean_column(steps, series.stem)
     assert mean is not None, "the caller leaves out series without a column"
-    edges = _band_edges(steps, series.stem, mean, options)
+    edges = _band_edges(steps, series, mean, options)
     recorded_at = np.flatnonzero(~np.isnan(mean))
     first = mean[recorded_at[0]] if options.shift_to_zero and len(recorded_at) else 0.0
 
@@ -150,16 +170,19 @@ def prepared(steps: pd.DataFrame, series: Series, options: CurveOptions) -> Draw
 
 
 def _band_edges(
-    steps: pd.DataFrame, stem: str, mean: Floats, options: CurveOptions
+    steps: pd.DataFrame, series: Series, mean: Floats, options: CurveOptions
 ) -> list[tuple[Floats, Floats, str]]:
     """(lower, upper, words) of each band, the widest first; edges are NaN where the mean is."""
+    stem = series.stem
+    if not series.band:
+        return []
     if options.band == "std" and f"{stem}_std" in steps:
         reach = options.std_scale * _column(steps, f"{stem}_std")
         # No rollout lies beyond: a skewed metric that is never negative would seem to be.
         least, most = (_column(steps, f"{stem}_{name}") for name in ("q00", "q100"))
         low = np.maximum(mean - reach, np.nan_to_num(least, nan=-np.inf))
         high = np.minimum(mean + reach, np.nan_to_num(most, nan=np.inf))
-        return [(low, high, f"± {options.std_scale:g} std")]
+        return [(low, high, f"± {options.std_scale:g} std of rollouts, within the data")]
     return [
         (_column(steps, f"{stem}_{low}"), _column(steps, f"{stem}_{high}"), words)
         for low, high, words in _EDGES.get(options.band, ())
@@ -195,25 +218,27 @@ def hover_texts(one: Drawn, steps: pd.DataFrame, options: CurveOptions) -> list[
     assert mean is not None, "the caller leaves out series without a column"
     edges = [
         (low.tolist(), high.tolist(), words, (np.isfinite(low) & np.isfinite(high)).tolist())
-        for low, high, words in _band_edges(steps, one.series.stem, mean, options)
+        for low, high, words in _band_edges(steps, one.series, mean, options)
     ]
     rollouts = _column(steps, f"{one.series.stem}_n").tolist()
-    name, unit = safe_name(one.series.label), unit_suffix(one.series.unit)
+    name, is_share = safe_name(one.series.label), one.series.unit == "share"
+    unit = "" if is_share else unit_suffix(one.series.unit)
+    read = percent if is_share else number
     drawn, numbers = one.mean.tolist(), one.steps.tolist()
     texts: list[str] = []
     for i, value in enumerate(mean.tolist()):
         facts = [
-            f"{number(low[i])} to {number(high[i])} ({words})"
+            f"{read(low[i])} to {read(high[i])} ({words})"
             for low, high, words, known in edges
             if known[i]
         ]
         # The step is named: plotly shows the nearest point of each curve, of other steps too.
         counted = f", {rollouts[i]:.0f} rollout" if rollouts[i] > 0 else ""
         facts.append(f"step {numbers[i]}{counted}{'s' if rollouts[i] > 1 else ''}")
-        told = number(value)
-        if drawn[i] != value and math.isfinite(drawn[i]) and number(drawn[i]) != told:
-            facts.append(f"drawn at {number(drawn[i])}")
-        texts.append("<br>".join([f"{name} <b>{told}</b>{unit}", *facts]))
+        shown = read(value)
+        if drawn[i] != value and math.isfinite(drawn[i]) and read(drawn[i]) != shown:
+            facts.append(f"drawn at {read(drawn[i])}")
+        texts.append("<br>".join([f"{name} <b>{shown}</b>{unit}", *facts]))
     return texts
 
 
@@ -222,7 +247,7 @@ def mean_column(steps: pd.DataFrame, stem: str) -> Floats | None:
     for name in (f"{stem}_mean", stem):
         if name in steps:
             values = steps[name].to_numpy(np.float64, na_value=np.nan)
-            return np.where(np.isfinite(values), values, np.nan)
+            return without_residue(np.where(np.isfinite(values), values, np.nan))
     return None
 
 

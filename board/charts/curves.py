@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -32,38 +32,28 @@ from board.charts.layout import (
 )
 from board.charts.palette import CATEGORIES, colour, dash, faded
 from board.charts.sketch import Drawing, Sketch
+from board.charts.step_axis import fit_step_axis
 from board.charts.text import safe_name
 
 __all__ = [
     "MAX_POINTS",
     "Band",
     "Beside",
-    "Change",
     "CurveOptions",
     "Series",
-    "change",
     "curve",
-    "fit_step_axis",
+    "finish_step_axis",
     "last_means",
     "sketch",
 ]
 
 Floats = npt.NDArray[np.float64]
 
-_FEW_STEPS: Final = 8
 _LOG_HEADROOM: Final = 0.25
 _OPACITY: Final = 0.17
 RECORDED_WIDTH: Final = 1
 """Of the line of recorded values behind a smoothed one; no other is as thin."""
 _PEN_UP: Final = np.full((2, 1), np.nan)
-
-
-class Change(NamedTuple):
-    """A value, how it differs from an earlier one, and how many steps lie between the two."""
-
-    value: float | None
-    delta: float | None
-    back: int | None
 
 
 def curve(
@@ -128,7 +118,7 @@ def _draw(
     for one, table in zip(drawn, tables, strict=True):
         one.hover = hover_texts(one, table.iloc[one.rows], options)
     for group, one in enumerate(drawn):
-        figure.add_traces(list(_traces(one, options, dark, several=len(drawn) > 1, group=group)))
+        figure.add_traces(list(_traces(one, options, dark, group=group)))
     if len(drawn) > 1:
         show_legend_above(figure)
     every = [table["step"].to_numpy(np.int64) for table in (steps, *tables[len(found) :])]
@@ -157,29 +147,6 @@ def last_means(steps: pd.DataFrame, stem: str, upto_step: int, n: int = 60) -> l
     return values[np.isfinite(values)][-n:].tolist()
 
 
-def change(steps: pd.DataFrame, stem: str, step: int, back: int = 20) -> Change:
-    """The mean at `step` and its difference to the newest recorded one at least `back` steps before.
-
-    Where the run is not that old, to its first recorded one. Steps are counted as the trainer
-    counts, so `Change.back` is 100 for a run that logs every 100 steps. None: not recorded, or
-    nothing earlier to compare with.
-    """
-    column = mean_column(steps, stem)
-    if column is None:
-        return Change(None, None, None)
-    known = np.isfinite(column)
-    at, values = steps["step"].to_numpy(np.int64)[known], column[known]
-    here = np.flatnonzero(at == step)
-    if len(here) == 0:
-        return Change(None, None, None)
-    value = float(values[here[0]])
-    if here[0] == 0:
-        return Change(value, None, None)
-    old_enough = np.flatnonzero(at <= step - back)
-    then = int(old_enough[-1]) if len(old_enough) else 0
-    return Change(value, value - float(values[then]), int(step - at[then]))
-
-
 def _fit_log_axis(figure: Drawing, drawn: Sequence[Drawn]) -> None:
     """Leaves out and counts means of 0 or less; band edges down there go off the axis instead."""
     for one in drawn:
@@ -204,14 +171,13 @@ def _above(floor: float, low: Floats, high: Floats) -> tuple[Floats, Floats]:
 
 
 def _traces(
-    one: Drawn, options: CurveOptions, dark: bool, *, several: bool, group: int
+    one: Drawn, options: CurveOptions, dark: bool, *, group: int
 ) -> Iterator[dict[str, Any]]:
     """Bands below, then the recorded values where the line is smoothed, then the line."""
     key = one.series.colour
     ink, legend = colour(key, dark=dark), {"legendgroup": str(group)}
-    opacity = _OPACITY if not several else _OPACITY * 0.65
     for low, high in one.bands:
-        yield from band_traces(one.steps, low, high, faded(ink, opacity), legend)
+        yield from band_traces(one.steps, low, high, faded(ink, _OPACITY), legend)
     if options.smoothing:
         yield dict(
             x=one.steps,
@@ -278,7 +244,7 @@ def _line_trace(one: Drawn, ink: str, legend: dict[str, str]) -> dict[str, Any]:
 def _finish_axes(
     figure: Drawing, steps: npt.NDArray[np.int64], options: CurveOptions, *, is_share: bool
 ) -> None:
-    fit_step_axis(figure, steps)
+    finish_step_axis(figure, steps)
     if options.log:
         figure.update_yaxes(type="log", tickformat="~g")
     elif is_share:
@@ -287,16 +253,11 @@ def _finish_axes(
         figure.update_yaxes(zeroline=True)
 
 
-def fit_step_axis(figure: Drawing, steps: npt.NDArray[np.int64]) -> None:
-    """The steps as the axis below: all of them named where they are few."""
+def finish_step_axis(figure: Drawing, steps: npt.NDArray[np.int64]) -> None:
+    """The steps [n] as the axis below, and a pointer that shows all that is drawn at a step."""
     figure.update_layout(hovermode="x", dragmode="zoom", hoverdistance=40)
-    figure.update_xaxes(tickformat="d", hoverformat="d", nticks=8)
     if len(steps):
-        first, last = int(steps.min()), int(steps.max())
-        margin = max((last - first) * 0.015, 0.5 if len(steps) <= _FEW_STEPS else 0.0)
-        figure.update_xaxes(range=[first - margin, last + margin])
-    if 0 < len(steps) <= _FEW_STEPS:
-        figure.update_xaxes(tickmode="array", tickvals=np.unique(steps).tolist())
+        fit_step_axis(figure, int(steps.min()), int(steps.max()))
 
 
 def _reaches_below_zero(one: Drawn) -> bool:

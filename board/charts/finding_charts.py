@@ -10,6 +10,7 @@ import plotly.graph_objects as go
 
 from board.charts.layout import new_figure
 from board.charts.palette import ink
+from board.charts.step_axis import fit_step_axis
 from board.charts.text import number, safe_name
 from board.core.findings.finding import Finding, Severity
 
@@ -25,7 +26,6 @@ _ROW_HEIGHT: Final = 24
 _WRAPPED_HEIGHT: Final = 36
 _LINE: Final = 44
 """Characters of a title in one line of its label; two lines hold every title of the rules."""
-_FEW_STEPS: Final = 8
 
 
 def findings_chart(
@@ -48,10 +48,7 @@ def findings_chart(
     for severity, colours in SEVERITY_COLOURS.items():
         own = [f for f in drawn if f.severity == severity]
         _add(figure, own, rows, colours[dark], last - first)
-    margin = max((last - first) * 0.015, 0.6)
-    figure.update_xaxes(range=[first - margin, last + margin], tickformat="d")
-    if last - first < _FEW_STEPS:
-        figure.update_xaxes(dtick=1)  # plotly would write a whole number at each fraction
+    fit_step_axis(figure, first, last)
     figure.update_xaxes(title={"text": "step", "standoff": 14})
     figure.update_yaxes(
         tickvals=[*rows.values()],

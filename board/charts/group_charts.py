@@ -12,17 +12,21 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from board.charts.curve_data import smoothed
-from board.charts.curves import CurveOptions, Series, band_traces, curve, fit_step_axis
+from board.charts.curves import CurveOptions, Series, band_traces, curve, finish_step_axis
 from board.charts.layout import fit_tick_labels, new_figure, set_notes
 from board.charts.palette import colour, faded, ink
 from board.charts.text import number, safe_name
 from board.core.groups import Groups, Outcome, StepGroups, pass_at_k_by_step
+from board.core.shares import percent
 
 Floats = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 MAX_CELLS: Final = 1200
 """A browser takes about a millisecond for each: more are drawn a part at a time."""
+
+_QUARTERS: Final = (0.0, 0.25, 0.5, 0.75, 1.0)
+"""Ticks of an axis of shares."""
 
 OUTCOME_WORDS: Final = {
     Outcome.MIXED: "rewards differ",
@@ -215,26 +219,31 @@ def no_gradient(
         base = top
     figure.add_trace(_total(by_step, dark))
     figure.update_layout(showlegend=True, margin={"t": 34})
-    fit_step_axis(figure, by_step.steps)
-    figure.update_yaxes(range=[0, 1.02], tickformat=".0%")
+    finish_step_axis(figure, by_step.steps)
+    _set_shares_axis(figure)
     set_notes(figure, () if known.any() else ("Nothing that can be drawn is recorded.",))
     return figure
+
+
+def _set_shares_axis(figure: go.Figure) -> None:
+    figure.update_yaxes(range=[0, 1.02], tickformat=".0%")
+    figure.update_yaxes(tickvals=_QUARTERS, ticktext=[*map(percent, _QUARTERS)])
 
 
 def _edge(by_step: StepGroups, top: Floats, share: Floats, words: str, shade: str) -> go.Scatter:
     """The upper edge of a layer of the stack, which stands for the layer in the legend."""
     texts = [
-        f"step {step}<br>{words} <b>{value:.0%}</b> of {n} groups" if n else ""
+        f"step {step}<br>{words} <b>{percent(value)}</b> of {n} groups" if n else ""
         for step, value, n in zip(by_step.steps, share, by_step.groups, strict=True)
     ]
     mean = float(share[np.isfinite(share)].mean())
-    return _line(by_step, top, texts, f"{words}, mean {mean:.0%}", shade, 1.4)
+    return _line(by_step, top, texts, f"{words}, mean {percent(mean)}", shade, 1.4)
 
 
 def _total(by_step: StepGroups, dark: bool) -> go.Scatter:
     texts = [
-        f"step {step}<br><b>{total:.0%}</b> of {n} groups without gradient<br>"
-        f"{right:.0%} all right, {wrong:.0%} all wrong, {other:.0%} other"
+        f"step {step}<br><b>{percent(total)}</b> of {n} groups with equal rewards<br>"
+        f"{percent(right)} all right, {percent(wrong)} all wrong, {percent(other)} other"
         if n
         else ""
         for step, total, n, right, wrong, other in zip(
@@ -274,7 +283,7 @@ def effective_batch(
         {"step": by_step.steps, "effective": by_step.effective, "all": by_step.rollouts}
     )
     series = [
-        Series("effective", "rollouts with a gradient", "reward"),
+        Series("effective", "rollouts in groups whose rewards differ", "reward"),
         Series("all", "all rollouts in groups", "reference"),
     ]
     options = CurveOptions(band="none", smoothing=smoothing)
@@ -293,7 +302,7 @@ def pass_at(groups: Groups, *, dark: bool, smoothing: float = 0.0, height: int =
             series.append(Series(f"k{k}", words, _PASS_COLOURS[place % len(_PASS_COLOURS)]))
     options = CurveOptions(band="none", smoothing=smoothing)
     figure = curve(frame, series, options, dark=dark, height=height)
-    figure.update_yaxes(range=[0, 1.02], tickformat=".0%")
+    _set_shares_axis(figure)
     return figure
 
 

@@ -30,7 +30,7 @@ def light(figure: Drawing) -> LightCurve:
 
     lines: {x [n], y [n], text [n], name, ink, width, dash, lone [n] or None, group, connect}, connect:
     whether gaps are drawn over; shapes: closed areas and bars {x, y, ink, width (0: filled), group,
-    recorded}, of the stretches between None, recorded: what a smoothed line is of; x, y: the axes;
+    recorded}, of the stretches between None, recorded: what a smoothed line is of; y: the value axis;
     ink: the colours of the page; height in pixels. Names and texts are escaped as for plotly.
     """
     layout: Any = figure.layout
@@ -44,7 +44,6 @@ def light(figure: Drawing) -> LightCurve:
             "grid": layout.yaxis.gridcolor,
             "zero": layout.yaxis.zerolinecolor,
         },
-        "x": {"range": _numbers(layout.xaxis.range), "ticks": _numbers(layout.xaxis.tickvals)},
         "y": _value_axis(layout.yaxis, [one.y for one in traces]),
         "lines": [_line(one) for one in traces if one.mode == "lines+markers"],
         "shapes": [_shape(one) for one in traces if one.mode == "lines"],

@@ -97,7 +97,7 @@ def distances(
 
 def parts(found: Sequence[StepValue], *, dark: bool) -> go.Figure:
     """k3 of the whole mismatch, of the engine's part and of the stale part, over the steps."""
-    fields = {"total": "total", "engine": "engine alone", "staleness": "staleness alone"}
+    fields = {"total": "total", "engine": "engine only", "staleness": "staleness only"}
     frame = pd.DataFrame({"step": np.array([one.step for one in found], np.int64)})
     for field in fields:
         frame[field] = [

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 import numpy.typing as npt
 import plotly.graph_objects as go
@@ -11,12 +9,12 @@ import plotly.graph_objects as go
 from board.charts.downsample import keep_extremes
 from board.charts.layout import fit_tick_labels, new_figure, set_notes
 from board.charts.palette import colour, ink
+from board.charts.step_axis import fit_step_axis
 from board.charts.text import number
 
 Floats = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
-_FEW_STEPS: Final = 8
 MAX_MARKS = 1500
 """Above this many rollouts a chart keeps the extremes and says so."""
 
@@ -65,9 +63,9 @@ def prompt_course(
         hovertemplate="%{text}<extra></extra>",
     )
     figure.update_layout(hovermode="closest", dragmode="zoom")
-    figure.update_xaxes(tickformat="d", nticks=8, title_text="step")
-    if not len(at) or at[-1] - at[0] < _FEW_STEPS:
-        figure.update_xaxes(dtick=1)  # plotly would write a whole number at each fraction
+    figure.update_xaxes(title_text="step")
+    if len(at):
+        fit_step_axis(figure, int(at[0]), int(at[-1]))
     fit_tick_labels(figure, "y", values)
     missing, thinned = int((~known).sum()), len(shown) < len(places)
     notes = (

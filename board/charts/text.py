@@ -12,6 +12,8 @@ import unicodedata
 from html import escape
 from typing import Final
 
+from board.core import shares
+
 _SHOWN_AS: Final = {"\n": "⏎", "\r": "␍", "\t": "⇥"}
 _UNSEEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
 
@@ -41,9 +43,16 @@ def number(value: float) -> str:
     """A number to read: 5 significant digits, all digits left of the point, "-" if not recorded."""
     if math.isnan(value):
         return "-"
+    if abs(value) < shares.ROUNDING_NOISE:
+        return "0"
     if not math.isfinite(value) or not 1e4 <= abs(value) < 1e15:
         return f"{value:.5g}"
     return f"{value:,.2f}".rstrip("0").rstrip(".")
+
+
+def percent(share: float) -> str:
+    """A share to read, in percent; "-" if not recorded."""
+    return "-" if math.isnan(share) else shares.percent(share)
 
 
 def unit_suffix(unit: str) -> str:

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Final
 
 from board import __version__
-from board.errors import BoardError
+from board.core.suggestions import close_to, did_you_mean
+from board.errors import BoardError, ChoiceError
 
 _COMMANDS: Final = (
     "serve",
@@ -32,11 +33,10 @@ _COMMANDS: Final = (
 _BROKEN_PIPE: Final = 141  # what a shell reports for a program that SIGPIPE ended
 
 _WHERE_HELP: Final = """\
-conditions of the form COLUMN OP VALUE, joined by `and`. OP is one of == != < <= > >= contains; text with
-spaces goes in quotes, e.g. 'reward < 0.5 and response contains "I think"'. Case matters to == and !=, not
-to contains. A rollout without a value in the column does not match. Conditions on prompt and response
-read the whole text. Or an expression with and, or, not, arithmetic and functions, texts in quotes:
-'rewards.correct == 0 and (reward > 1 or k3_max / k3_mean > 20)'; see docs/findings.md."""
+a filter over columns, such as 'reward < 0.5 and response contains "I think"': == != < <= > >= contains,
+in (..), and, or, not, arithmetic and functions. A text of one word needs no quotes: env == math. prompt,
+response, ref_response, ground_truth and any_text are whole texts. Case matters to == and !=, not to
+contains. A rollout without a value does not match. See docs/findings.md."""
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -103,7 +103,8 @@ def _add_runs(parser: argparse.ArgumentParser) -> None:
 def _add_steps(parser: argparse.ArgumentParser) -> None:
     _add_run(parser)
     _add_split(parser, "train, or what is not said to be of any split, where there are several")
-    _add_json(parser)
+    parser.add_argument("--last", type=_count, metavar="N", help="the last N steps only")
+    _add_output(parser, "all columns")
 
 
 def _add_split(parser: argparse.ArgumentParser, default: str) -> None:
@@ -121,8 +122,11 @@ def _add_rollouts(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sort", metavar="COLUMN", help="by this column; missing values come last")
     parser.add_argument("--desc", action="store_true", help="largest first")
     parser.add_argument("--where", metavar="EXPR", help=_WHERE_HELP)
+    parser.add_argument(
+        "--last", type=_count, metavar="N", help="rollouts of the last N steps only"
+    )
     parser.add_argument("--limit", type=_count, metavar="N", help="at most N rollouts")
-    _add_json(parser)
+    _add_output(parser, "all columns, and texts in full")
 
 
 def _add_show(parser: argparse.ArgumentParser) -> None:
@@ -156,7 +160,7 @@ def _add_sniff(parser: argparse.ArgumentParser) -> None:
 def _add_findings(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Runs the rules of docs/findings.md and lists what they find, the worst first, with step, "
-        "evidence, threshold and source: leads to follow, no verdicts. Exits 1 when anything found is "
+        "evidence, threshold and source: leads, not verdicts. Exits 1 when anything found is "
         "severe; warnings and leads alone exit 0. Token arrays are read of at most 64 rollouts of each "
         "step, and of as many steps as 256 MB of the log hold."
     )
@@ -198,6 +202,18 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--source", metavar="NAME", help=source)
 
 
+def _add_output(parser: argparse.ArgumentParser, whole: str) -> None:
+    parser.add_argument(
+        "--columns", metavar="A,B", help="these columns only, in this order, separated by commas"
+    )
+    kinds = parser.add_mutually_exclusive_group()
+    kinds.add_argument(
+        "--json", action="store_true", help="one JSON document; null where not recorded"
+    )
+    kinds.add_argument("--jsonl", action="store_true", help=f"a JSON document a line: {whole}")
+    kinds.add_argument("--csv", action="store_true", help=f"comma-separated values: {whole}")
+
+
 def _add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json", action="store_true", help="one JSON document; null where not recorded"
@@ -212,16 +228,28 @@ def _count(text: str) -> int:
 
 
 def _with_command(arguments: Sequence[str]) -> list[str]:
-    """The arguments with `serve` put in front where no command is named."""
-    named = bool(arguments) and arguments[0] in (*_COMMANDS, "-h", "--help", "--version")
-    return [*arguments] if named else ["serve", *arguments]
+    """The arguments with `serve` put in front where no command is named.
+
+    Raises ChoiceError for a word that is neither a command nor, as far as can be seen, a path.
+    """
+    first = arguments[0] if arguments else ""
+    if first in (*_COMMANDS, "-h", "--help", "--version"):
+        return [*arguments]
+    is_word = first.isidentifier() and not Path(first).exists()
+    has_more = len(arguments) > 1 and not arguments[1].startswith("-")
+    if is_word and (has_more or close_to(first, _COMMANDS)):
+        raise ChoiceError(f"unknown command {first}; {did_you_mean(first, _COMMANDS)}")
+    return ["serve", *arguments]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code. Raises SystemExit on arguments it can't parse."""
-    args = build_parser().parse_args(
-        _with_command(sys.argv[1:] if arguments is None else arguments)
-    )
+    try:
+        given = _with_command(sys.argv[1:] if arguments is None else arguments)
+    except ChoiceError as error:
+        print(f"rollout-board: {error}", file=sys.stderr)
+        return 2
+    args = build_parser().parse_args(given)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8")  # JSON is, whatever the locale says
     try:

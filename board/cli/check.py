@@ -81,7 +81,7 @@ def _print_check(document: Mapping[str, Any]) -> None:
     for problem in document["problems"]:
         _print_problem(Problem(**problem))
     for one in document["beside"]:
-        print(output.one_line(f"passed over by their names: {PassedOver(**one).words}"))
+        print(output.one_line(f"skipped by name: {PassedOver(**one).words}"))
     if not document["problems"]:
         print("no problems")
         return

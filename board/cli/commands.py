@@ -4,31 +4,28 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from typing import Any, Final
 
-import numpy as np
 import pandas as pd
 
 from board.cli import output
-from board.cli.first_rollouts import first_rollouts, suffices
+from board.cli.columns import named_columns
+from board.cli.rollouts import rollouts
 from board.cli.runs import default_root, find_run, no_runs, of_split, opened
-from board.cli.where import Condition, known_column, matches, parse_filter
-from board.core.expressions import Column, Expression, evaluate
-from board.core.pieces import PLACEHOLDER, PLACEHOLDER_SIGN, joined
+from board.core.pieces import PLACEHOLDER, PLACEHOLDER_SIGN
 from board.core.problems import count_of
 from board.errors import ChoiceError
-from board.readers.locations import Location, location_of
+from board.readers.locations import location_of
 from board.readers.mapping import PREFIX
-from board.store import splits
 from board.store.build import shown_path
 from board.store.discovery import Discovery, RunInfo, discover
 from board.store.engines import ChooseEngine, local
-from board.store.rollout import OpenRollout, open_rollout, search
+from board.store.rollout import OpenRollout, open_rollout
 from board.store.run import Run, reader_titles
-from board.store.table import ordered
+from board.store.run_counts import counts_of
 
 FIXED_STEP_KEYS: Final = (
     *("step", "rollouts", "reward_mean", "reward_std", "ref_reward_mean", "response_tokens_mean"),
@@ -38,20 +35,14 @@ FIXED_STEP_KEYS: Final = (
 """Keys that every row of `steps --json` has, null where the log does not record them."""
 
 _STEP_COUNTS: Final = ("rollouts", "ranks", "groups")
-_LOCATION: Final = ("offset", "size")
-_WHOLE_TEXTS: Final = ("prompt", "response")
-_ROLLOUT_COLUMNS: Final = (
-    *("step", "index", "split", "group_id", "env", "reward", "ref_reward", "advantage", "k3_mean"),
-    *("mismatch_kl_mean", "entropy_mean", "response_tokens", "finish_reason", "response"),
-)
 _SHOWN_PROBLEMS: Final = 3
 
 
 def runs(args: argparse.Namespace) -> int:
-    """Every run under a folder, each opened to be counted."""
+    """Every run under a folder with what it holds."""
     root = location_of(args.path) if args.path else default_root()
     found = discover(root)
-    rows = [_run_row(info, root) for info in found.runs]
+    rows = [_run_row(info) for info in found.runs]
     if not rows:
         output.say(no_runs(found, root))
     else:
@@ -69,16 +60,16 @@ def runs(args: argparse.Namespace) -> int:
     return 0
 
 
-def _run_row(info: RunInfo, root: Location) -> dict[str, Any]:
-    run = opened(info)
+def _run_row(info: RunInfo) -> dict[str, Any]:
+    counts = counts_of(info, opened)
     return {
         "run": info.name,
         "path": str(info.path / info.only if info.only else info.path),
         "format": ", ".join(info.formats),
-        "steps": len(run.steps),
-        "rollouts": run.rollout_count,
+        "steps": counts.steps,
+        "rollouts": counts.rollouts,
         "bytes": info.bytes,
-        "problems": count_of(run.problems, "lost") + count_of(run.problems, "partial"),
+        "problems": counts.problems,
     }
 
 
@@ -87,13 +78,26 @@ def steps(args: argparse.Namespace) -> int:
     run = of_split(opened(find_run(args.run, args.source)), args.split)
     absent: dict[str, Any] = dict.fromkeys(FIXED_STEP_KEYS)
     rows = [{**absent, **_counted(row)} for row in output.records_of(run.steps)]
+    rows = rows if args.last is None else rows[max(len(rows) - args.last, 0) :]
+    names = list(dict.fromkeys((*FIXED_STEP_KEYS, *map(str, run.steps.columns))))
+    wanted = named_columns(args.columns, names) if args.columns else []
+    if wanted:
+        rows = [{name: row[name] for name in wanted} for row in rows]
     if args.json:
         output.print_json(rows)
-        return 0
-    means = [c for c in run.steps.columns if c.endswith("_mean") and c not in FIXED_STEP_KEYS]
-    columns = [c for c in (*FIXED_STEP_KEYS, *means) if any(row[c] is not None for row in rows)]
-    output.print_table(rows, columns)
+    elif args.jsonl:
+        output.print_json_lines([rows], names)
+    elif args.csv:
+        output.print_csv([rows], wanted or names)
+    else:
+        output.print_table(rows, wanted or _usual(rows, names))
     return 0
+
+
+def _usual(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[str]:
+    """What a terminal has room for: means, where there are any."""
+    means = [name for name in names if name.endswith("_mean") and name not in FIXED_STEP_KEYS]
+    return [c for c in (*FIXED_STEP_KEYS, *means) if any(row[c] is not None for row in rows)]
 
 
 def _counted(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -102,136 +106,6 @@ def _counted(row: Mapping[str, Any]) -> dict[str, Any]:
         name: int(value) if name in _STEP_COUNTS and value is not None else value
         for name, value in row.items()
     }
-
-
-def rollouts(args: argparse.Namespace) -> int:
-    """Rows of the run's table, filtered, then sorted, then cut to the limit."""
-    asked = parse_filter(args.where) if args.where else ()
-    conditions = () if isinstance(asked, Expression) else asked
-    run = of_split(opened(find_run(args.run, args.source)), args.split or splits.ALL)
-    if args.step is not None:
-        run.row(args.step, 0)
-    if args.step is None and args.limit is not None and suffices(asked, args.sort):
-        rows = _first(run, asked, args)
-    else:
-        rows = _chosen(run, asked, args)
-    records = output.records_of(rows)
-    if args.json:
-        output.print_json(records)
-    else:
-        columns = [str(name) for name in rows.columns]
-        output.print_table(records, _table_columns(args, conditions, columns))
-    return 0
-
-
-def _chosen(
-    run: Run, asked: tuple[Condition, ...] | Expression, args: argparse.Namespace
-) -> pd.DataFrame:
-    rows = _shown_rows(run, args.step)
-    columns = [str(name) for name in rows.columns]
-    conditions = () if isinstance(asked, Expression) else asked
-    for condition in sorted(conditions, key=lambda c: c.column in _WHOLE_TEXTS):
-        known_column(condition.column, columns)
-        rows = rows[_where(run, rows, condition)]
-    if isinstance(asked, Expression):
-        rows = rows[_expressed(run, rows, asked)]
-    if args.sort:
-        rows = _sorted(rows, known_column(args.sort, columns), args.desc, args.limit)
-    elif args.desc:
-        rows = rows.iloc[::-1]
-    return rows if args.limit is None else rows.head(args.limit)
-
-
-def _first(
-    run: Run, asked: tuple[Condition, ...] | Expression, args: argparse.Namespace
-) -> pd.DataFrame:
-    """As _chosen, of the run, in the time that so few rows take."""
-    try:
-        rows = first_rollouts(run, asked, args.sort, descending=args.desc, limit=args.limit)
-    except TypeError:
-        raise _without_order(args.sort) from None
-    return _as_shown(run, rows)
-
-
-def _shown_rows(run: Run, step: int | None) -> pd.DataFrame:
-    """The table of a step, or of the run, as it is shown."""
-    return _as_shown(run, run.rollouts if step is None else run.of_step(step))
-
-
-def _as_shown(run: Run, rows: pd.DataFrame) -> pd.DataFrame:
-    """With file names and without byte positions."""
-    rows = rows.drop(columns=[c for c in _LOCATION if c in rows])
-    names = [shown_path(run.info, file) for file in run.info.files]
-    return rows.assign(file=[names[number] for number in rows["file"]])
-
-
-def _sorted(rows: pd.DataFrame, column: str, descending: bool, limit: int | None) -> pd.DataFrame:
-    try:
-        return ordered(rows, column, descending=descending, limit=limit)
-    except TypeError:
-        raise _without_order(column) from None
-
-
-def _without_order(column: str) -> ChoiceError:
-    return ChoiceError(f"{column} holds numbers and text, which have no common order")
-
-
-def _where(run: Run, rows: pd.DataFrame, condition: Condition) -> pd.Series[bool]:
-    """Which rows meet the condition; prompt and response are read whole, not from the preview."""
-    if condition.column not in _WHOLE_TEXTS:
-        return matches(rows[condition.column], condition)
-    candidates = rows
-    if condition.op == "contains":
-        located = _located(run, rows)
-        candidates = rows[search(run, located, condition.value)]
-    places = zip(candidates["step"].tolist(), candidates["index"].tolist(), strict=True)
-    texts = [_whole_text(run, step, index, condition.column) for step, index in places]
-    found = pd.Series(texts, index=candidates.index, dtype=object)
-    return matches(found.reindex(rows.index), condition)
-
-
-def _expressed(run: Run, rows: pd.DataFrame, asked: Expression) -> list[bool]:
-    """Which rows an expression holds for; what is not known of a row does not hold."""
-    known = [str(name) for name in rows.columns]
-
-    def column(name: str) -> Column:
-        values = rows[known_column(name, known)]
-        if name in _WHOLE_TEXTS:
-            places = zip(rows["step"].tolist(), rows["index"].tolist(), strict=True)
-            texts = [_whole_text(run, step, index, name) for step, index in places]
-            return np.array(texts, object)
-        if pd.api.types.is_numeric_dtype(values.dtype):
-            return values.to_numpy(np.float64, na_value=np.nan)
-        return values.astype(object).where(values.notna(), None).to_numpy()
-
-    holds = evaluate(asked, column) == 1
-    return [bool(held) for held in np.broadcast_to(holds, (len(rows),))]
-
-
-def _located(run: Run, rows: pd.DataFrame) -> pd.DataFrame:
-    """The same rollouts with their places in the log."""
-    steps = rows["step"].unique()
-    table = run.of_step(int(steps[0])) if len(steps) == 1 else run.rollouts
-    return table.loc[rows.index]
-
-
-def _whole_text(run: Run, step: int, index: int, column: str) -> str | None:
-    found = open_rollout(run, step, index)
-    if column in found.record.texts:
-        return found.record.texts[column]
-    tokens = found.tokens if column == "response" else found.prompt_tokens
-    return joined(tokens) if tokens else None
-
-
-def _table_columns(
-    args: argparse.Namespace, conditions: tuple[Condition, ...], columns: list[str]
-) -> list[str]:
-    """The usual columns, with those that were asked for before the text."""
-    asked = [condition.column for condition in conditions] + ([args.sort] if args.sort else [])
-    usual = [name for name in _ROLLOUT_COLUMNS if name in columns]
-    added = [name for name in dict.fromkeys(asked) if name not in usual]
-    place = len(usual) - ("response" in usual)
-    return [*usual[:place], *added, *usual[place:]]
 
 
 def show(args: argparse.Namespace) -> int:

@@ -59,8 +59,8 @@ def _print(run: Run, found: Diagnosis) -> None:
     for finding in found.findings:
         _print_finding(finding)
     print(
-        f"\nlooked at the tokens of {found.rollouts_read} rollouts of {found.steps_read} of "
-        f"{found.steps} steps; these are leads to follow, no verdicts"
+        f"\nread the tokens of {found.rollouts_read:,} rollouts in {found.steps_read} of "
+        f"{found.steps} steps; findings are leads, not verdicts"
     )
 
 

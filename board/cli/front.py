@@ -32,6 +32,13 @@ _STILL: Final = """<style>
 """Streamlit's placeholders pulse. Without a graphics card that takes a processor's time, which the
 scripts that are waited for need: a seventh of what a first page takes.
 """
+_BACKEND: Final = """<script>
+window.__streamlit = { ...window.__streamlit, BACKEND_BASE_URL: new URL("./", location.href).href };
+</script>
+"""
+"""A page asks for its server at `/PAGE/_stcore/` first, which is answered with 404, and then beside the
+page, where it is: Streamlit allows for apps below a path. The files of a page are beside it as well.
+"""
 _NAMED: Final = re.compile(r'\./(static/[\w./-]+\.(?:js|css|woff2))"')
 _IMPORTED: Final = re.compile(r"""(?:from|import)\s*["'`]\./([\w.-]+\.js)["'`]""")
 _KEPT: Final = b"public, immutable, max-age=31536000"
@@ -123,7 +130,7 @@ def _found(folder: Path, pattern: str) -> Iterator[str]:
 
 
 def _head(names: Sequence[str]) -> bytes:
-    return (_STILL + "".join(map(_link, names))).encode()
+    return (_STILL + _BACKEND + "".join(map(_link, names))).encode()
 
 
 def _link(name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import math
 import sys
@@ -12,6 +13,8 @@ from typing import Any, Final, TextIO, cast
 import numpy as np
 import orjson
 import pandas as pd
+
+from board.core.shares import ROUNDING_NOISE, percent
 
 _MAX_CELL: Final = 48
 _MANY_BYTES: Final = 10_000_000
@@ -52,6 +55,8 @@ def _without_nan(value: object) -> object:
     if isinstance(value, np.ndarray):
         return _without_nan(value.tolist())
     if isinstance(value, float):
+        if abs(value) < ROUNDING_NOISE:
+            return "0"
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
         return {
@@ -60,6 +65,20 @@ def _without_nan(value: object) -> object:
     if isinstance(value, list | tuple):
         return [_without_nan(entry) for entry in cast("list[object]", value)]
     return value
+
+
+def print_json_lines(batches: Iterable[Sequence[Mapping[str, Any]]], _: Sequence[str]) -> None:
+    """One JSON document a row; NaN and infinities become null."""
+    for rows in batches:
+        sys.stdout.write("".join(f"{_encoded(row)}\n" for row in rows))
+
+
+def print_csv(batches: Iterable[Sequence[Mapping[str, Any]]], columns: Sequence[str]) -> None:
+    """A head and one row for each; empty where not recorded."""
+    writer = csv.DictWriter(sys.stdout, columns, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    for rows in batches:
+        writer.writerows(rows)
 
 
 def print_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> None:
@@ -82,6 +101,8 @@ def cell(value: object, width: int = _MAX_CELL) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
+        if abs(value) < ROUNDING_NOISE:
+            return "0"
         return f"{value:.0f}" if value.is_integer() and abs(value) < 1e6 else f"{value:.4g}"
     text = one_line(str(value))
     return text if len(text) <= width else text[: width - 1] + "…"
@@ -145,7 +166,7 @@ def progress_text(done: int, total: int, seconds: float) -> str:
     share = done / total if total else 1.0
     left = f", {(total - done) / rate:.0f} s left" if rate else ""
     size, unit = (1e6, "MB") if total >= _MANY_BYTES else (1e3, "kB")
-    amount = f"{done / size:.0f} of {total / size:.0f} {unit} ({share:.0%})"
+    amount = f"{done / size:.0f} of {total / size:.0f} {unit} ({percent(share)})"
     return f"reading {amount}, {rate / size:.0f} {unit}/s{left}"
 
 

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Final
 
 from board.cli.output import ProgressLine, say
+from board.core.problems import Problem
 from board.errors import NotFoundError
 from board.readers.locations import Location, location_of
 from board.store import splits
 from board.store.discovery import Discovery, RunInfo, discover
 from board.store.engines import ChooseEngine, local
-from board.store.mappings import mapping_above
+from board.store.mappings import FILE_NAME, mapping_above
 from board.store.narrowed import NarrowedRun, shown_split, splits_of
 from board.store.run import RUN_ITSELF, Follower, Run
 
@@ -93,9 +94,16 @@ def no_runs(found: Discovery, path: Location) -> str:
         if found.beside:
             what += f" ({'; '.join(one.words for one in found.beside)})"
         return f"{path} {what}; give a folder of rollout logs, or a log file"
-    first = found.left_out[0]
+    first = _telling_most(found.left_out)
     several = f", and {len(found.left_out) - 1} more" if len(found.left_out) > 1 else ""
-    return f"{path} holds no rollout log: {first.path}: {first.reason}{several}{not_held(path)}"
+    reason = first.reason.removeprefix(f"{first.path}: ")
+    said = f"{path} holds no rollout log: {first.path}: {reason}{several}"
+    return f"{said}{not_held(path)}; `rollout-board sniff {path}` says what each format lacks"
+
+
+def _telling_most(problems: Sequence[Problem]) -> Problem:
+    """A mistake in a mapping file explains all the others."""
+    return min(problems, key=lambda problem: not problem.path.endswith(FILE_NAME))
 
 
 def not_held(path: Location) -> str:
@@ -143,5 +151,6 @@ def _say_why_empty(run: Run) -> None:
     lost = [problem for problem in run.problems if problem.severity == "lost"]
     if lost:
         several = f", and {len(lost) - 1} more" if len(lost) > 1 else ""
-        where = f"{run.info.name}: no rollout could be read: {lost[0].path}: {lost[0].reason}"
+        first = _telling_most(lost)
+        where = f"{run.info.name}: no rollout could be read: {first.path}: {first.reason}"
         say(f"{where}{several}; `rollout-board check` names all problems")

@@ -16,6 +16,7 @@ from streamlit.starlette import App
 from streamlit.web import bootstrap
 from uvicorn.config import WS_PROTOCOLS
 
+from board.cli import old_addresses
 from board.cli.front import Front
 from board.cli.own_names import OwnNames
 
@@ -30,7 +31,11 @@ def run(app: Path, host: str, port: int, options: Mapping[str, Any]) -> None:
     """
     # Made first: it tells Streamlit that the .streamlit/config.toml beside the script counts.
     names = options["server.allowedHosts"]
-    application = App(app, middleware=[Middleware(OwnNames, names=names), Middleware(Front)])
+    application = App(
+        app,
+        routes=old_addresses.routes(),
+        middleware=[Middleware(OwnNames, names=names), Middleware(Front)],
+    )
     bootstrap.load_config_options(dict(options))
     sys.argv = [str(app)]
     server = uvicorn.Server(uvicorn.Config(application, host, port, **_settings()))

@@ -57,7 +57,7 @@ def _print(path: Location, found: SniffedFolder) -> None:
     for problem in found.problems:
         print(output.one_line(f"{problem.path}: {problem.reason}; {problem.hint}"))
     for one in found.beside:
-        print(output.one_line(f"passed over by their names: {one.words}"))
+        print(output.one_line(f"skipped by name: {one.words}"))
     if not found.files:
         output.say(f"{path} holds no file whose name says that it may be a log")
 

@@ -1,4 +1,4 @@
-"""What the token view is given: words for each metric, segments, and the Arrow tables it reads.
+"""What the reader is given: words for each metric, segments, and the Arrow tables it reads.
 
 Nothing here imports Streamlit, so that views, tests and exports can prepare data without it.
 """
@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from board.core.metric_groups import place_of
 from board.core.metrics import RATIOS, Kind, Metric
 from board.core.topk import TopK
 
@@ -23,19 +24,24 @@ TokenValues = npt.NDArray[np.floating] | npt.NDArray[np.integer] | npt.NDArray[n
 recorded is masked (np.ma.MaskedArray)."""
 
 _LOW_IS_NOTABLE: Final = frozenset(
-    {"logprobs", "old_logprobs", "sampling_logprobs", "ref_logprobs", "prob", "ref_prob"}
+    {
+        *("logprobs", "old_logprobs", "sampling_logprobs", "ref_logprobs"),
+        *("prob", "ref_prob", "sampling_prob"),
+    }
 )
 _LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
 class TokenMetricSpec:
-    """How the token view names and colours one metric.
+    """How the reader names and colours one metric.
 
     label, unit, formula: words on screen; unit and formula may be empty.
     kind: "diverging" is blue below `centre` and orange above it; "sequential" is strong at the
         `notable` end; "flag" is 0 or 1.
     centre: the neutral value of a diverging metric, in the metric's unit (1 for a ratio).
+    group, short: the heading it stands below in menu and panel, and its name there; the label where
+        that is empty. axis: metrics of one axis share it in the strip chart; "" shares it with none.
     notable: the end of a sequential metric that peaks, ranks and strong colour are for: "high" for a
         divergence, "low" for a log-probability, where the rare token is the one to look at.
     """
@@ -46,6 +52,9 @@ class TokenMetricSpec:
     kind: Kind = "sequential"
     centre: float = 0.0
     notable: Literal["high", "low"] = "high"
+    group: str = "Other"
+    short: str = ""
+    axis: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,17 +82,6 @@ class PromptPart:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
-    """Binds two token views on one page: they scroll together and mark where they part.
-
-    group: name shared by both. diverges_at: first token that differs, None where this side has none.
-    """
-
-    group: str
-    diverges_at: int | None
-
-
-@dataclass(frozen=True, slots=True)
 class TokenSegment:
     """Response tokens start..end-1 are of one role ("assistant", "tool", ...), `name` for a tool."""
 
@@ -96,6 +94,7 @@ class TokenSegment:
 def spec_of(metric: Metric) -> TokenMetricSpec:
     """The spec of a metric that the board knows. Ratios diverge around 1."""
     ratio = metric.name in RATIOS
+    place = place_of(metric.name)
     return TokenMetricSpec(
         label=metric.label,
         unit=metric.unit,
@@ -103,6 +102,9 @@ def spec_of(metric: Metric) -> TokenMetricSpec:
         kind="diverging" if ratio else metric.kind,
         centre=1.0 if ratio else 0.0,
         notable="low" if metric.name in _LOW_IS_NOTABLE else "high",
+        group=place.group,
+        short=place.name,
+        axis=place.axis,
     )
 
 
@@ -275,8 +277,11 @@ def _text_column(texts: Sequence[str]) -> pa.Array:
     try:
         return pa.array(texts, pa.string())
     except UnicodeEncodeError:  # rare: looking for surrogates in every token takes far longer
-        return pa.array([_encodable(text) for text in texts], pa.string())
+        return pa.array([encodable(text) for text in texts], pa.string())
 
 
-def _encodable(text: str) -> str:
+def encodable(text: str) -> str:
+    """The text with lone surrogates, which UTF-8 cannot carry, as ⟨D800⟩."""
+    if text.isascii():
+        return text
     return _LONE_SURROGATE.sub(lambda found: f"⟨{ord(found[0]):04X}⟩", text)

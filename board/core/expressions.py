@@ -1,239 +1,219 @@
-"""A small language for metrics and filters: arithmetic, comparisons, and, or, not over columns.
+"""The value of a filter or a metric over whole columns: arithmetic, comparisons, and, or, not.
 
-An expression is read with Python's own parser and then walked node by node over whole columns; nothing
-is ever evaluated as Python. What is not named here is refused, so that there is nothing to escape
-from: no attributes but dotted column names, no calls but FUNCTIONS, no subscripts, no comprehensions.
-
-Missing values stay missing through all of it, `not` included: what is not known is neither true nor
-false, as in SQL (Kleene's three values).
+Nothing is ever evaluated as Python. Missing values stay missing through all of it, `not` included: what
+is not known is neither true nor false, as in SQL (Kleene's three values).
 """
 
 from __future__ import annotations
 
-import ast
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from board.errors import ChoiceError
+from board.core.expression_tree import (
+    Arithmetic,
+    Call,
+    Column,
+    Compared,
+    Contains,
+    Expression,
+    Joined,
+    Negative,
+    Node,
+    Not,
+    Number,
+    OneOf,
+    Text,
+    names_in,
+)
+from board.core.suggestions import no_column
+from board.errors import ExpressionError
 
-MOST_CHARACTERS: Final = 2000
-Column = npt.NDArray[Any]
-"""float64 with NaN where missing, or objects: texts, None where missing."""
+Values = npt.NDArray[Any]
+"""float64 with NaN where missing, or objects: texts, None where missing, UNREAD where not read yet."""
 
-_ARITHMETIC: Final[dict[type[ast.AST], Callable[[Any, Any], Any]]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: np.divide,
-    ast.FloorDiv: np.floor_divide,
-    ast.Mod: np.mod,
-    ast.Pow: np.power,
+
+class _Unread:
+    pass
+
+
+UNREAD: Final = _Unread()
+"""In the place of a text that is not read yet: what it decides is not known, missing(..) included."""
+
+_ARITHMETIC: Final[dict[str, Callable[[Any, Any], Any]]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": np.divide,
+    "//": np.floor_divide,
+    "%": np.mod,
+    "**": np.power,
 }
-_COMPARISONS: Final[dict[type[ast.AST], Callable[[Any, Any], Any]]] = {
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
+_COMPARISONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
 }
-_NUMERIC: Final[dict[str, Callable[[Any], Any]]] = {
+_FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "abs": np.abs,
     "log": np.log,
     "exp": np.exp,
     "sqrt": np.sqrt,
+    "min": np.minimum,
+    "max": np.maximum,
 }
-FUNCTIONS: Final = (*_NUMERIC, "min", "max", "missing", "contains", "col")
-_FORM: Final = (
-    "expected columns, numbers, 'texts', + - * / // % **, == != < <= > >=, in (..), and, or, not, and "
-    f"{', '.join(FUNCTIONS)}"
-)
+_TRUTHS: Final = {"true": 1.0, "false": 0.0}
 
 
-@dataclass(frozen=True, slots=True)
-class Expression:
-    """A checked expression. names: the columns it needs."""
-
-    text: str
-    names: tuple[str, ...]
-    tree: ast.expr
-
-
-def parse(text: str) -> Expression:
-    """Checks an expression. `rewards.correct` is a column, col("odd name") one of any name; and, or,
-    not and in are Python's. Raises ChoiceError with what can't be used.
-    """
-    if len(text) > MOST_CHARACTERS:
-        raise ChoiceError(f"the expression has more than {MOST_CHARACTERS} characters")
-    try:
-        tree = ast.parse(text.strip(), mode="eval").body
-        names = dict.fromkeys(_names(tree))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise ChoiceError(f"{text[:60]!r} can't be read; {_FORM}") from None
-    return Expression(text, tuple(names), tree)
-
-
-def _names(node: ast.expr) -> list[str]:
-    """The columns of a checked node. Raises ChoiceError for a node that the language does not have."""
-    match node:
-        case ast.Constant(value=value) if isinstance(value, int | float | str):
-            return []
-        case ast.Name() | ast.Attribute():
-            return [_dotted(node)]
-        case ast.BinOp(left=left, right=right) if type(node.op) in _ARITHMETIC:
-            return [*_names(left), *_names(right)]
-        case ast.UnaryOp(operand=operand) if isinstance(node.op, ast.Not | ast.USub | ast.UAdd):
-            return _names(operand)
-        case ast.BoolOp(values=values):
-            return [name for value in values for name in _names(value)]
-        case ast.Compare():
-            return _names_compared(node)
-        case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in FUNCTIONS:
-            return _names_called(name, args)
-        case _:
-            raise ChoiceError(f"{ast.unparse(node)[:60]!r} can't be used here; {_FORM}")
-
-
-def _dotted(node: ast.expr) -> str:
-    if isinstance(node, ast.Name):
-        return node.id
-    if isinstance(node, ast.Attribute):
-        return f"{_dotted(node.value)}.{node.attr}"
-    raise ChoiceError(f"{ast.unparse(node)[:60]!r} is no column; {_FORM}")
-
-
-def _names_compared(node: ast.Compare) -> list[str]:
-    found = _names(node.left)
-    for op, right in zip(node.ops, node.comparators, strict=True):
-        if isinstance(op, ast.In | ast.NotIn):
-            values = right.elts if isinstance(right, ast.Tuple | ast.List) else None
-            if values is None or not all(isinstance(value, ast.Constant) for value in values):
-                raise ChoiceError(
-                    "after `in` stands a list of values in brackets: env in ('a', 'b')"
-                )
-        elif type(op) in _COMPARISONS:
-            found += _names(right)
-        else:
-            raise ChoiceError(f"{ast.unparse(node)[:60]!r} can't be used here; {_FORM}")
-    return found
-
-
-def _names_called(name: str, args: list[ast.expr]) -> list[str]:
-    counts = {"col": 1, "missing": 1, "contains": 2, "min": 2, "max": 2}
-    if len(args) != counts.get(name, 1):
-        raise ChoiceError(f"{name} takes {counts.get(name, 1)} values, not {len(args)}")
-    if name == "col":
-        return [_text(args[0], "col")]
-    if name == "contains":
-        _text(args[1], "contains")
-        return _names(args[0])
-    return [column for arg in args for column in _names(arg)]
-
-
-def _text(node: ast.expr, function: str) -> str:
-    if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        return node.value
-    raise ChoiceError(f"{function} needs a text in quotes")
-
-
-def evaluate(expression: Expression, column: Callable[[str], Column]) -> Column:
+def evaluate(expression: Expression, column: Callable[[str], Values]) -> Values:
     """The value of an expression in every row, [n]; truth is 1, falsehood 0, not known NaN.
 
-    column: gives a column by its name, once for each of expression.names. Raises ChoiceError where a
-    text is calculated with or compared with a number.
+    column: gives a column by its name, once for each of expression.names. Raises ExpressionError where
+    texts and numbers are mixed, and where the whole is a text.
     """
-    columns = {name: column(name) for name in expression.names}
+    return evaluate_part(expression.tree, expression.text, column)
+
+
+def evaluate_part(part: Node, text: str, column: Callable[[str], Values]) -> Values:
+    """As evaluate, of a part of the expression that `text` is."""
+    columns = {name: column(name) for name in names_in(part)}
     size = len(next(iter(columns.values()))) if columns else 1
     with np.errstate(all="ignore"):
-        found = _value(expression.tree, columns)
+        found = _Evaluation(text, columns).number(part)
     return np.broadcast_to(found, (size,)) if np.ndim(found) == 0 else found
 
 
-def _value(node: ast.expr, columns: dict[str, Column]) -> Any:
-    match node:
-        case ast.Constant(value=value):
-            return value if isinstance(value, str) else np.float64(value)  # type: ignore[arg-type] # checked by parse
-        case ast.Name() | ast.Attribute():
-            return columns[_dotted(node)]
-        case ast.BinOp(left=left, op=op, right=right):
-            sides = (_number(_value(side, columns), side) for side in (left, right))
-            return _ARITHMETIC[type(op)](*sides)
-        case ast.UnaryOp(op=ast.Not(), operand=operand):
-            return 1.0 - _truth(_number(_value(operand, columns), operand))
-        case ast.UnaryOp(op=op, operand=operand):
-            value = _number(_value(operand, columns), operand)
-            return -value if isinstance(op, ast.USub) else value
-        case ast.BoolOp(op=op, values=values):
-            return _joined(op, [_truth(_number(_value(v, columns), v)) for v in values])
-        case ast.Compare():
-            return _compared(node, columns)
-        case ast.Call(func=ast.Name(id=name), args=args):
-            return _called(name, args, columns)
-        case _:
-            raise AssertionError("parse lets nothing else through")
+class _Evaluation:
+    def __init__(self, text: str, columns: dict[str, Values]) -> None:
+        self._text, self._columns = text, columns
+
+    def number(self, node: Node) -> Any:
+        value = self._value(node)
+        if _is_text(value):
+            hint = f'compare it, such as {self._source(node)} == "..."'
+            raise self._wrong(node, f"{self._source(node)} is text; {hint}")
+        return value
+
+    def _value(self, node: Node) -> Any:
+        match node:
+            case Number(value=value):
+                return np.float64(value)
+            case Text(value=value):
+                return value
+            case Column(name=name):
+                return self._columns[name]
+            case Arithmetic(op=op, left=left, right=right):
+                return _ARITHMETIC[op](self.number(left), self.number(right))
+            case Negative(operand=operand):
+                return -self.number(operand)
+            case Not(operand=operand):
+                return 1.0 - _truth(self.number(operand))
+            case Joined(op=op, parts=parts):
+                return _joined(op, [_truth(self.number(part)) for part in parts])
+            case Compared(op=op, left=left, right=right):
+                return self._compared(op, left, right)
+            case OneOf(left=left, values=values):
+                found = [self._compared("==", left, value) for value in values]
+                return _joined("or", found) if found else self._compared("!=", left, left)
+            case Contains():
+                return self._contains(node)
+            case Call():
+                return self._called(node)
+            case _:
+                raise AssertionError("the parser makes no other")
+
+    def _called(self, node: Call) -> Any:
+        if node.name != "missing":
+            return _FUNCTIONS[node.name](*map(self.number, node.arguments))
+        value = self._value(node.arguments[0])
+        if not _is_text(value):
+            return np.isnan(value).astype(np.float64)
+        return _known(_no_text(value), _is_unread(value))
+
+    def _compared(self, op: str, left_node: Node, right_node: Node) -> Any:
+        left, right = self._value(left_node), self._value(right_node)
+        if _is_text(left) != _is_text(right):
+            left = self._as_other(left, left_node, right)
+            right = self._as_other(right, right_node, left)
+        if _is_text(left) != _is_text(right):
+            one, other = (right_node, left_node) if _is_text(left) else (left_node, right_node)
+            raise self._wrong(
+                one, f"{self._source(one)} is a number, and {self._source(other)} is text"
+            )
+        if _is_text(left):
+            if op not in ("==", "!="):
+                reason = f"{self._source(left_node)} is text, which {op} can't compare"
+                raise self._wrong(left_node, f"{reason}; use ==, != or contains")
+            unknown = _no_text(left) | _no_text(right)
+        else:
+            unknown = np.isnan(left) | np.isnan(right)
+        return _known(np.asarray(_COMPARISONS[op](left, right), bool), unknown)
+
+    def _as_other(self, value: Any, node: Node, other: Any) -> Any:
+        """What is written as a text beside numbers, or as a number beside texts, as one of those."""
+        if isinstance(node, Text) and not _is_text(other):
+            return self._number_of(node)
+        if _is_text(other) and not isinstance(node, Text) and not names_in(node):
+            return self._source(node)
+        return value
+
+    def _number_of(self, node: Text) -> Any:
+        try:
+            return np.float64(_TRUTHS.get(node.value.lower(), node.value))
+        except ValueError:
+            pass
+        if node.is_bare:
+            raise no_column(node.value, [*self._columns], node.start)
+        raise self._wrong(node, f"a number is compared with the text {node.value[:40]!r}")
+
+    def _contains(self, node: Contains) -> Any:
+        value = self._value(node.left)
+        if not _is_text(value):
+            reason = f"{self._source(node.left)} is a number, which contains no text"
+            raise self._wrong(node.left, f"{reason}; use == != < <= > >=")
+        wanted = node.text.casefold()
+        entries = [value] if isinstance(value, str) else value
+        return np.array(
+            [
+                float(wanted in entry.casefold()) if isinstance(entry, str) else np.nan
+                for entry in entries
+            ]
+        )
+
+    def _source(self, node: Node) -> str:
+        return self._text[node.start : node.end]
+
+    @staticmethod
+    def _wrong(node: Node, reason: str) -> ExpressionError:
+        return ExpressionError(reason, node.start, node.end)
 
 
 def _is_text(value: Any) -> bool:
     return isinstance(value, str) or getattr(value, "dtype", None) == np.dtype(object)
 
 
-def _number(value: Any, node: ast.expr) -> Any:
-    if _is_text(value):
-        raise ChoiceError(f"{ast.unparse(node)[:60]} is text, and a number is needed")
-    return value
-
-
 def _truth(value: Any) -> Any:
-    return _told(value != 0, np.isnan(value))
+    return _known(value != 0, np.isnan(value))
 
 
-def _told(holds: Any, unknown: Any) -> Any:
+def _known(holds: Any, unknown: Any) -> Any:
     """1 where it holds and 0 where not, NaN where that is not known."""
     return np.where(unknown, np.nan, holds) if np.any(unknown) else holds.astype(np.float64)
 
 
-def _joined(op: ast.boolop, parts: list[Any]) -> Any:
+def _joined(op: str, parts: list[Any]) -> Any:
     """Kleene's and, or: one false (true) part decides, whatever else is not known."""
-    decides = 0.0 if isinstance(op, ast.And) else 1.0
+    decides = 0.0 if op == "and" else 1.0
     decided, unknown = np.False_, np.False_
     for part in parts:
         decided, unknown = decided | (part == decides), unknown | np.isnan(part)
-    return _told(decided if decides else ~decided, unknown & ~decided)
-
-
-def _compared(node: ast.Compare, columns: dict[str, Column]) -> Any:
-    parts: list[Any] = []
-    left = _value(node.left, columns)
-    for op, right_node in zip(node.ops, node.comparators, strict=True):
-        if isinstance(op, ast.In | ast.NotIn):
-            assert isinstance(right_node, ast.Tuple | ast.List)
-            found = [_pair(ast.Eq(), left, _value(one, columns), node) for one in right_node.elts]
-            inside = _joined(ast.Or(), found) if found else _pair(ast.NotEq(), left, left, node)
-            parts.append(inside if isinstance(op, ast.In) else 1.0 - inside)
-            continue
-        right = _value(right_node, columns)
-        parts.append(_pair(op, left, right, node))
-        left = right
-    return _joined(ast.And(), parts) if len(parts) > 1 else parts[0]
-
-
-def _pair(op: ast.cmpop, left: Any, right: Any, node: ast.expr) -> Any:
-    if _is_text(left) != _is_text(right):
-        raise ChoiceError(f"{ast.unparse(node)[:60]} compares text with a number")
-    if _is_text(left):
-        if not isinstance(op, ast.Eq | ast.NotEq):
-            raise ChoiceError(
-                f"{ast.unparse(node)[:60]}: texts have no order; use ==, != or contains"
-            )
-        unknown = _no_text(left) | _no_text(right)
-    else:
-        unknown = np.isnan(left) | np.isnan(right)
-    return _told(np.asarray(_COMPARISONS[type(op)](left, right), bool), unknown)
+    return _known(decided if decides else ~decided, unknown & ~decided)
 
 
 def _no_text(value: Any) -> Any:
@@ -242,29 +222,7 @@ def _no_text(value: Any) -> Any:
     return np.array([not isinstance(entry, str) for entry in value], bool)
 
 
-def _called(name: str, args: list[ast.expr], columns: dict[str, Column]) -> Any:
-    if name == "col":
-        return columns[_text(args[0], "col")]
-    value = _value(args[0], columns)
-    if name == "missing":
-        return (_no_text(value) if _is_text(value) else np.isnan(value)).astype(np.float64)
-    if name == "contains":
-        return _contains(value, _text(args[1], "contains"), args[0])
-    value = _number(value, args[0])
-    if name in _NUMERIC:
-        return _NUMERIC[name](value)
-    other = _number(_value(args[1], columns), args[1])
-    return np.minimum(value, other) if name == "min" else np.maximum(value, other)
-
-
-def _contains(value: Any, text: str, node: ast.expr) -> Any:
-    if not _is_text(value):
-        raise ChoiceError(f"{ast.unparse(node)[:60]} holds numbers, which contain no text")
-    wanted = text.casefold()
-    entries = [value] if isinstance(value, str) else value
-    return np.array(
-        [
-            float(wanted in entry.casefold()) if isinstance(entry, str) else np.nan
-            for entry in entries
-        ]
-    )
+def _is_unread(value: Any) -> Any:
+    if isinstance(value, str):
+        return np.False_
+    return np.array([entry is UNREAD for entry in value], bool)

@@ -28,7 +28,7 @@ def _difference(a: npt.ArrayLike, b: npt.ArrayLike) -> FloatArray:
     left, right = np.asarray(a, np.float64), np.asarray(b, np.float64)
     if left.shape != right.shape:
         raise ValueError(f"log-probabilities of unequal shapes: {left.shape} and {right.shape}")
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", over="ignore"):
         return np.subtract(left, right, out=np.empty(left.shape))
 
 
@@ -129,11 +129,6 @@ def k3_clamped(logprobs: npt.ArrayLike, ref_logprobs: npt.ArrayLike) -> FloatArr
     difference = _difference(ref_logprobs, logprobs)
     clamped = np.clip(difference, -K3_LOG_RATIO_LIMIT, K3_LOG_RATIO_LIMIT)
     return np.minimum(_excess(clamped), K3_LIMIT)
-
-
-def log_ratio(logprobs: npt.ArrayLike, ref_logprobs: npt.ArrayLike) -> FloatArray:
-    """How much likelier the policy finds the token: logprobs - ref_logprobs, in nats. Equals k1."""
-    return _difference(logprobs, ref_logprobs)
 
 
 def importance_ratio(logprobs: npt.ArrayLike, old_logprobs: npt.ArrayLike) -> FloatArray:

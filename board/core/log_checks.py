@@ -11,6 +11,7 @@ import numpy as np
 from board.core.audit import CLEAR, GOOD, SHIFTS, Audit
 from board.core.findings.digest import Digest
 from board.core.findings.finding import Evidence, Finding
+from board.core.shares import percent
 
 State = Literal["good", "bad", "note", "not recorded"]
 
@@ -156,7 +157,7 @@ def _gaps(digests: Sequence[Digest], rollouts: int, steps: int) -> Check:
         return Check("Missing values", "good", words)
     name = max(gaps, key=lambda n: gaps[n])
     digest = max(digests, key=lambda d: np.nan_to_num(d.missing.get(name, 0.0)))
-    told = ", ".join(f"{n} up to {share:.1%}" for n, share in gaps.items())
+    told = ", ".join(f"{n} up to {percent(share)}" for n, share in gaps.items())
     words = f"share of loss tokens of a step without a value: {told}"
     return Check("Missing values", "bad", words, digest.missing_worst.get(name), digest.step)
 

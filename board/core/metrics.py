@@ -52,7 +52,7 @@ TOKEN_METRICS: Final[Mapping[str, Metric]] = {
             "k1",
             "KL(policy‖ref), k1",
             "nats",
-            "logprobs - ref_logprobs",
+            "logprobs - ref_logprobs, the log-ratio",
             "diverging",
             "down",
             _SCHULMAN,
@@ -78,17 +78,11 @@ TOKEN_METRICS: Final[Mapping[str, Metric]] = {
             "down",
             "verl, low_var_kl",
         ),
-        Metric(
-            "log_ratio",
-            "Log-ratio, policy / reference",
-            "nats",
-            "logprobs - ref_logprobs (the same number as k1)",
-            "diverging",
-        ),
         Metric("logprobs", "Log-probability, policy", "nats", "log p_policy(token | before)"),
         Metric("prob", "Probability, policy", "", "exp(logprobs)"),
         Metric("ref_logprobs", "Log-probability, reference", "nats", "log p_ref(token | before)"),
         Metric("ref_prob", "Probability, reference", "", "exp(ref_logprobs)"),
+        Metric("sampling_prob", "Probability, sampling engine", "", "exp(sampling_logprobs)"),
         Metric(
             "old_logprobs",
             "Log-probability, policy before the step's updates",
@@ -207,7 +201,7 @@ ROLLOUT_METRICS: Final[Mapping[str, Metric]] = {
         _over_tokens("logprobs", column="logprobs_mean"),
         Metric(
             "zero_std_group_fraction",
-            "Groups without gradient",
+            "Zero-std groups",
             "share",
             "share of groups of 2 or more scored rollouts whose rewards are all equal",
             "flag",
@@ -258,11 +252,11 @@ DERIVED: Final[Mapping[str, Derived]] = {
     "engine_ratio": Derived(("old_logprobs", "sampling_logprobs"), kl.engine_ratio),
     "mismatch_kl": Derived(("logprobs", "sampling_logprobs"), kl.mismatch_kl),
     "k3_clamped": Derived(("logprobs", "ref_logprobs"), kl.k3_clamped),
-    "log_ratio": Derived(("logprobs", "ref_logprobs"), kl.log_ratio),
     "prob_delta": Derived(("logprobs", "sampling_logprobs"), kl.prob_delta),
     "td_error": Derived(("token_rewards", "values"), td_error),
     "prob": Derived(("logprobs",), kl.probability),
     "ref_prob": Derived(("ref_logprobs",), kl.probability),
+    "sampling_prob": Derived(("sampling_logprobs",), kl.probability),
 }
 
 RATIOS: Final = frozenset({"importance_ratio", "mismatch_ratio", "engine_ratio"})

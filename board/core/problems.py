@@ -6,6 +6,7 @@ bad lines costs one entry and still says how many there were and where the first
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final, Literal
@@ -18,6 +19,9 @@ note: everything is shown, and the user should know how it was read."""
 MOST_KINDS: Final = 500
 """Kinds of problems of one file that are told apart; a hostile file could have one for every line."""
 
+MOST_LINES: Final = 1000
+"""Lines of one kind of problem whose numbers are kept."""
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -27,7 +31,7 @@ class Problem:
     line: 1-based number of the first line concerned; None when the whole file is meant.
     field: key of the record concerned; None when the whole line is.
     reason: what was found. hint: what was expected, or what to do.
-    count: how many lines.
+    count: how many lines. lines: their numbers, the first MOST_LINES that are known.
     """
 
     path: str
@@ -37,6 +41,16 @@ class Problem:
     hint: str = ""
     severity: Severity = "lost"
     count: int = 1
+    lines: tuple[int, ...] = dataclasses.field(default=(), compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.lines and self.line is not None:
+            object.__setattr__(self, "lines", (self.line,))
+
+    @property
+    def is_of_file(self) -> bool:
+        """Whether a file beside the logs is meant, such as vocab.json, and no rollout of its own."""
+        return self.severity == "partial" and self.line is None and self.field is None
 
     @property
     def where(self) -> str:
@@ -68,9 +82,11 @@ class ProblemLog:
             self._by_kind[kind] = problem
             self._kinds[problem.path] = self._kinds.get(problem.path, 0) + 1
             return
-        lines = [n for n in (known.line, problem.line) if n is not None]
-        first = min(lines) if lines else None
-        self._by_kind[kind] = replace(known, count=known.count + problem.count, line=first)
+        lines, count = known.lines, known.count + problem.count
+        if len(lines) < MOST_LINES or problem.line is None or problem.line < lines[-1]:
+            lines = tuple(sorted({*lines, *problem.lines})[:MOST_LINES])
+        first = lines[0] if lines else None
+        self._by_kind[kind] = replace(known, count=count, line=first, lines=lines)
 
     def extend(self, problems: Iterable[Problem]) -> None:
         """Adds several problems."""

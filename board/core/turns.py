@@ -43,6 +43,7 @@ _CLOSING: Final = re.compile(
     r"<\|im_end\|>\n?|<\|eot_id\|>|<\|eom_id\|>|<\|eot\|>|<end_of_turn>\n?|<\|end\|>|<\|return\|>"
     r"|<\|call\|>|<｜end▁of▁sentence｜>|<｜tool▁outputs▁end｜>|\[/INST\]|\[/TOOL_RESULTS\]"
 )
+_BRACKET: Final = re.compile(r"[<\[◁]")
 _SPECIAL: Final = re.compile(r"<[^<>]*>|\[[A-Z_]+\]")
 _ROLES: Final[Mapping[str, str]] = {
     "model": "assistant",
@@ -64,7 +65,7 @@ def from_markers(text: str, starts: Iterable[int] | None = None) -> list[Turn]:
     text after an end mark without a new marker is the assistant's, whom templates let speak last.
     """
     borders = None if starts is None else frozenset((*starts, len(text)))
-    openings = [found for found in _OPENING.finditer(text) if _is_one_token(found, borders)]
+    openings = [one for one in signs_in(text, _OPENING) if _is_one_token(one, borders)]
     turns: list[Turn] = []
     ends = [*(following.start() for following in openings[1:]), len(text)]
     for found, end in zip(openings, ends, strict=False):
@@ -76,6 +77,28 @@ def from_markers(text: str, starts: Iterable[int] | None = None) -> list[Turn]:
         else:
             turns.append(Turn(found.start(), end, role, name))
     return turns
+
+
+def signs_in(text: str, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
+    """As pattern.finditer, of a pattern whose matches begin with one of `<[◁`: many times as fast on long
+    texts, where most places need no look.
+    """
+    end = 0
+    for place in _BRACKET.finditer(text):
+        found = pattern.match(text, place.start()) if place.start() >= end else None
+        if found:
+            end = found.end()
+            yield found
+
+
+def without_markers(text: str, *, closing: bool) -> str:
+    """The text of a turn without the marker it begins with and, for `closing`, the one it ends with."""
+    opening = _OPENING.match(text)
+    text = text[opening.end() :] if opening else text
+    if not closing:
+        return text
+    ends = [*_CLOSING.finditer(text)]
+    return text[: ends[-1].start()] if ends and not text[ends[-1].end() :].strip() else text
 
 
 def _is_one_token(opening: re.Match[str], borders: frozenset[int] | None) -> bool:

@@ -153,9 +153,8 @@ def recognise(
     if source in (JSON_LINES, JSON_DOCUMENT) and (told := known_as(head)):
         return None, f"its records {told}"
     keys = ", ".join(sorted({key for record in head.records for key in record})[:8])
-    formats = ", ".join(reader.title for reader in READERS if source in reader.sources)
     own = "" if mapping is None else f"; of the mapping file: {mapping.why_not(head)}"
-    return None, f"{NO_FORMAT}{keys}) are of no format read here: {formats}{own}"
+    return None, f"{NO_FORMAT}{keys}) are of no format read here{own}"
 
 
 def head_of(path: Location, lines: Iterable[Line] | None = None) -> tuple[Head, str]:

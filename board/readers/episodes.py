@@ -122,7 +122,7 @@ class EpisodesReader(Reader):
         try:
             take_pieces(builder, [overlay.piece(i) for i in path])
         except RecordError as error:
-            reason = f"tokens are left out: {error.reason}"
+            reason = f"tokens are not shown: {error.reason}"
             builder.remarks.append(Remark("token_ids", reason, f"expected: {error.hint}"))
         _take_ids(builder, line)
         if line["branch"] == line["branches"] - 1:

@@ -37,7 +37,7 @@ from board.readers.step_of import read_step
 TEXT_KEYS: Final = ("prompt", "response", "ref_response", "ground_truth", "finish_reason")
 SEVERAL_REWARDS: Final = Remark(
     "reward",
-    "the log has parts of the reward and neither a total nor their weights",
+    "the log has reward parts, but neither their total nor their weights",
     "reward is not recorded, each part is; "
     "log the weighted sum as `reward`, or train with one reward function, to have it",
     "note",
@@ -241,7 +241,7 @@ class RecordBuilder:
         for key, array in self.tokens.items():
             if len(array) != length:
                 reason = f"{key} is not as long as the response"
-                hint = f"e.g. {len(array)} entries for {length} tokens; nothing is shifted or cut"
+                hint = f"e.g. {len(array)} entries for {length} tokens; nothing was shifted or cut"
                 self.remarks.append(Remark(key, reason, hint))
 
     def _record(self, step: int, pad_tokens: int) -> Record:

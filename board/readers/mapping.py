@@ -166,8 +166,10 @@ def _stands(line: Mapping[str, Any], path: str) -> bool:
 
 
 def _missing(key: str, path: str) -> Remark:
-    reason = f"{path} is not there, which the mapping file names for {key}"
-    return Remark(key, reason, "not recorded here; is the key written so in all lines?", "note")
+    reason = f"{path} is not there, which the mapping file gives for {key}"
+    return Remark(
+        key, reason, "not recorded here; is the key spelled the same way in all lines?", "note"
+    )
 
 
 def _root(path: str) -> str:
@@ -190,7 +192,9 @@ def mapping_reader(text: str) -> MappingReader:
         raise BoardError(f"is no TOML: {error or 'too deep'}; see docs/formats.md") from None
     for key in table:
         if key not in _TABLES:
-            raise BoardError(f"{key[:40]!r}: is no key of a mapping; expected {', '.join(_TABLES)}")
+            raise BoardError(
+                f"{key[:40]!r}: is not a key of a mapping file; expected {', '.join(_TABLES)}"
+            )
     return (MappedRowsReader if "rows" in table else MappingReader)(text, table)
 
 
@@ -263,7 +267,7 @@ def _known(key: str) -> str:
         return key
     close = difflib.get_close_matches(key, _FIELDS, n=3)
     hint = f"did you mean {', '.join(close)}?" if close else f"expected one of {', '.join(_FIELDS)}"
-    raise BoardError(f"keys.{key[:40]}: is no field of a rollout; {hint}")
+    raise BoardError(f"keys.{key[:40]}: is not a field of a rollout; {hint}")
 
 
 def _path(key: str, value: object) -> str:

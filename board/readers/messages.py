@@ -6,12 +6,9 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeGuard, cast
 
-import orjson
+from board.core.message_parts import REASONING, part_name, part_text, reasoning_of, tool_calls
 
-_TEXTS: Final = ("text", "thinking", "reasoning", "input_text", "output_text")
-_REASONING: Final = ("reasoning_content", "reasoning", "thinking")
-_BESIDE_CONTENT: Final = frozenset((*_REASONING, "tool_calls"))
-_MEDIA: Final = ("image", "video", "audio")
+_BESIDE_CONTENT: Final = frozenset((*REASONING, "tool_calls"))
 
 Message = Mapping[str, Any]
 
@@ -72,10 +69,8 @@ def parsed_text(value: Any) -> Any:
 
 
 def _reasoning(message: Message) -> str:
-    for key in _REASONING:
-        if isinstance(text := message.get(key), str) and text:
-            return f"[reasoning]\n{text}\n[/reasoning]"
-    return ""
+    text = reasoning_of(message)
+    return f"[reasoning]\n{text}\n[/reasoning]" if text else ""
 
 
 def _content(content: object) -> str:
@@ -87,65 +82,12 @@ def _content(content: object) -> str:
 
 
 def _part(part: object) -> str:
-    if not isinstance(part, dict):
-        return part if isinstance(part, str) else f"[{type(part).__name__}]"
-    fields = cast("dict[str, Any]", part)
-    for key in _TEXTS:
-        if isinstance(text := fields.get(key), str):
-            return text
-    kind = str(fields.get("type", "part"))
-    medium = next((name for name in _MEDIA if name in kind), kind)
-    size = _size(fields, medium)
-    return f"[{medium} {size}]" if size else f"[{medium}]"
-
-
-def _size(fields: Mapping[str, Any], medium: str) -> str:
-    """Width and height where they are recorded, else how many bytes are in the log; empty: neither."""
-    held = next((fields[key] for key in fields if medium in key and key != "type"), None)
-    inner = cast("dict[str, Any]", held) if isinstance(held, dict) else fields
-    width, height = inner.get("width"), inner.get("height")
-    if isinstance(width, int) and isinstance(height, int):
-        return f"{width}×{height}"
-    data = inner.get("url", inner.get("data", held)) if isinstance(held, dict) else held
-    if isinstance(data, bytes):
-        return _bytes(len(data))
-    if isinstance(data, str) and (data.startswith("data:") or len(data) > 1024):
-        return _bytes(len(data.partition(",")[2] or data) * 3 // 4)  # base64: 4 signs for 3 bytes
-    return ""
-
-
-def _bytes(size: int) -> str:
-    return f"{size} B" if size < 1000 else f"{size / 1000:.0f} kB"
+    text = part_text(part)
+    return f"[{part_name(part)}]" if text is None else text
 
 
 def _tool_calls(message: Message) -> Iterator[str]:
-    calls = message.get("tool_calls")
-    told = cast("list[object]", calls) if isinstance(calls, list) else []
-    if one := message.get("function_call"):  # the older name of one call
-        told = [*told, one]
-    for call in told:
-        fields: object = _parsed_call(call) if isinstance(call, str) else call
-        if not isinstance(fields, dict):
-            continue
-        called = cast("dict[str, Any]", fields)
-        function = called.get("function")
-        inner = cast("dict[str, Any]", function) if isinstance(function, dict) else called
-        arguments = inner.get("arguments", "")
-        text = arguments if isinstance(arguments, str) else json.dumps(arguments, default=str)
-        yield f"[tool call] {inner.get('name', '?')}({text})"
-
-
-def _parsed_call(call: str) -> object:
-    """A tool call that was written as JSON within a text; None where it is none."""
-    try:
-        found: object = orjson.loads(call)
-        if isinstance(found, dict) and set(map(type, cast("dict[str, Any]", found).values())) == {
-            str
-        }:
-            return cast("object", found)  # numbers, of any size, json reads as they were written
-    except orjson.JSONDecodeError:
-        pass
-    try:
-        return json.loads(call)
-    except (ValueError, RecursionError):
-        return None
+    for call in tool_calls(message):
+        said = call.arguments
+        text = said if isinstance(said, str) else json.dumps(said, default=str)
+        yield f"[tool call] {call.name}({text})"

@@ -110,7 +110,7 @@ def _take_tokens(builder: RecordBuilder, response: Mapping[str, Any]) -> None:
     try:
         take_pieces(builder, list(_pieces(calls)))
     except RecordError as error:
-        reason = f"tokens are left out: {error.reason}"
+        reason = f"tokens are not shown: {error.reason}"
         builder.remarks.append(Remark("generation_token_ids", reason, f"expected: {error.hint}"))
 
 
@@ -121,7 +121,7 @@ def _pieces(calls: list[dict[str, Any]]) -> Iterator[Piece]:
         prompt, generated = _ids(call, "prompt_token_ids"), _ids(call, "generation_token_ids")
         if len(prompt) < len(before) or not np.array_equal(prompt[: len(before)], before):
             hint = "calls whose prompts begin with all tokens before them"
-            raise RecordError("the history was rewritten between model calls", hint=hint)
+            raise RecordError("the history changed between model calls", hint=hint)
         logprobs = as_numbers(call.get("generation_log_probs"))
         yield Piece("tool", prompt[len(before) :], np.zeros(len(prompt) - len(before), bool))
         compact = {} if logprobs is None else {"sampling_logprobs": logprobs.values()}

@@ -86,6 +86,6 @@ def _leave_out_fillers(builder: RecordBuilder) -> None:
     filled = values == 0
     if filled.any():
         builder.tokens[key] = Parsed(np.where(filled, np.nan, values))
-        reason = "logprobs are 0 at the tokens of a tool's answer, which nothing else tells apart"
-        hint = "none is shown where it is 0; a sampled token of probability 1 loses its own too"
+        reason = "logprobs are 0 at tokens of tool results, and nothing else marks those tokens"
+        hint = "zeros are shown as not recorded, also at a sampled token of probability 1"
         builder.remarks.append(Remark("logprobs", reason, hint, "note"))

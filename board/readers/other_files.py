@@ -17,16 +17,16 @@ _MEASURED: Final = re.compile(r"[\d.,:/%\s\-+dhms]{1,40}")
 def known_as(head: Head) -> str:
     """What the records of a file are that holds no rollouts; empty where that is not known."""
     if all(_points_elsewhere(record) for record in head.records):
-        return "say where those of another file begin: it is its index, and holds no rollouts"
+        return "index another file and hold no rollouts"
     if all(record.keys() >= {"trace_id", "info", "branches"} for record in head.records):
-        return "say what was learned of traces later: they are read with the traces themselves"
+        return "hold later annotations of traces: they are read together with the traces"
     if all(record.keys() >= {"num_examples", "rollouts_per_example"} for record in head.records):
-        return "say how an evaluation was run: they are read with the results.jsonl beside them"
+        return "describe an evaluation: they are read together with the results.jsonl beside them"
     if all(record.keys() & {"state_path", "sampler_path"} for record in head.records):
-        return "say where weights were saved: they hold no rollouts"
+        return "list saved checkpoints and hold no rollouts"
     if all(_is_numbers(record) for record in head.records):
         keys = ", ".join(sorted({key for record in head.records for key in record})[:8])
-        return f"are numbers alone ({keys}): they are metrics, not rollouts"
+        return f"hold only numbers ({keys}): metrics, not rollouts"
     return ""
 
 

@@ -128,12 +128,12 @@ def _bytes(path: Location) -> AbstractContextManager[Any]:
 def _check(path: Location) -> None:
     size = path.stat().st_size
     if size == 0:
-        raise DamagedError("it is empty: its writer has not come to it, or was ended")
+        raise DamagedError("it is empty: its writer has not reached it yet, or was stopped")
     head = read_bytes(path, 0, 64)
     if lfs_pointer(head):
         raise DamagedError(LFS_REASON)
     if head[:4] != _MAGIC:
-        raise DamagedError("it is no Parquet file, whatever its name says")
+        raise DamagedError("it is not a Parquet file, despite its name")
     if size < 12 or read_bytes(path, size - 4, 4) != _MAGIC:
         raise DamagedError("it has no Parquet footer: it is still being written, or was cut off")
 

@@ -83,14 +83,16 @@ class RemoteLocation:
         _refuse_secrets(protocol, rest)
         if protocol not in PROTOCOLS or "::" in url:
             shown = ", ".join(f"{name}://" for name in (*PROTOCOLS, "file"))
-            raise ChoiceError(f"{scrubbed(url)} is no place that is read; give a path, or {shown}")
+            raise ChoiceError(
+                f"{scrubbed(url)} is not a supported location; give a path, or {shown}"
+            )
         kind = _kind(protocol)
         url = f"{protocol}://{rest}"
         path = str(kind._strip_protocol(url)).rstrip("/")
         if protocol != "memory" and not path.strip("/"):
             raise ChoiceError(f"{url} names no bucket; give {protocol}://BUCKET/FOLDER")
         if not _is_plain(path.strip("/")) and path.strip("/"):
-            raise ChoiceError(f"{url} is no plain path; leave out empty parts, `.` and `..`")
+            raise ChoiceError(f"{url} is not a plain path; leave out empty parts, `.` and `..`")
         return cls(protocol, path)
 
     def __str__(self) -> str:

@@ -117,7 +117,7 @@ def _take_from_roll(builder: RecordBuilder) -> None:
     all end with the padded sequence. response_tokens are those of the response and its own padding.
     """
     builder.tokens.pop("values", None)
-    reason = "values are no critic's: ROLL writes the token rewards there too"
+    reason = "values are not a critic's: ROLL writes token rewards there too"
     builder.remarks.append(
         Remark("values", reason, "they are shown as token_rewards alone", "note")
     )
@@ -134,5 +134,5 @@ def _take_from_roll(builder: RecordBuilder) -> None:
                 arrays[key] = Parsed(array.values()[len(array) - padded :][:end])
     builder.response_tokens = pieces[:end]
     reason = "ROLL's arrays are padded"
-    hint = "what stands before and after the response is left out"
+    hint = "text before and after the response is not shown"
     builder.remarks.append(Remark("response_tokens", reason, hint, "note"))

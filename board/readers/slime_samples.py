@@ -63,7 +63,7 @@ def take_tokens(builder: RecordBuilder, tokens: Any, response_length: Any) -> No
     if ids is None or len(ids) == 0:
         return
     if not isinstance(response_length, int) or not 0 <= response_length <= len(ids):
-        reason = "response_length is no part of the tokens"
+        reason = "response_length does not match the tokens"
         hint = "all tokens are shown as response"
         builder.remarks.append(Remark("response_length", reason, hint))
         response_length = len(ids)

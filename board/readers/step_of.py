@@ -32,7 +32,7 @@ def read_step(value: object) -> int:
         found = "missing" if value is None else "true or false"
     else:
         found = "no whole number"
-    hint = f"a whole number, without which the line has no place; found {repr(value)[:40]}"
+    hint = f"a whole number; found {repr(value)[:40]}"
     raise RecordError(f"step is {found}", field="step", hint=hint)
 
 

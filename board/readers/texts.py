@@ -184,7 +184,7 @@ class BegunTexts(Texts):
 
     def whole(self) -> Values:
         """Raises TypeError: whoever needs the texts must not have them cut."""
-        raise TypeError("only the beginnings of these texts were kept")
+        raise TypeError("only the start of these texts was logged")
 
     def kept(self, kept: Sequence[bool]) -> BegunTexts:
         """As Texts."""

@@ -110,8 +110,8 @@ def _take_texts(builder: RecordBuilder, line: Mapping[str, Any], joined: Joined 
     builder.take("ground_truth", found.reference)
     builder.take("logtree", list(found.told) or None)
     if turns and not is_whole:
-        reason = "its logs do not tell what was said at each step"
-        hint = "a step that was cut off logs nothing; the response has those that are told"
+        reason = "its logs do not hold the text of each step"
+        hint = "a step that was cut off logs nothing; the response holds the logged steps"
         builder.remarks.append(Remark("response", reason, hint, "note"))
     elif joined is not None and not turns and not found.response:
         _say_why_not(builder, line, joined, found)
@@ -135,14 +135,14 @@ def _say_why_not(
         builder.remarks.append(Remark("prompt", joined.error, hint))
         return
     if _key(line) not in joined.texts:
-        reason = "its group has no section of its own in the logtree"
-        hint = "it has the first groups alone; those with equal numbers can't be told apart"
+        reason = "its group has no section in the logtree"
+        hint = "it covers only the first groups; groups with equal numbers can't be distinguished"
         builder.remarks.append(Remark("prompt", reason, hint, "note"))
         return
-    reason = "its response can't be told from others in the logtree"
-    hint = "they stand there without an index; logtree_candidates has those that fit"
+    reason = "its response can't be matched to one in the logtree"
+    hint = "logtree entries have no index; logtree_candidates lists those that match"
     if not found.candidates:
-        reason, hint = "the logtree has no response of its own", "its environment told none"
+        reason, hint = "the logtree has no separate response", "its environment told none"
     builder.take("logtree_candidates", [response_text(c) for c in found.candidates] or None)
     builder.remarks.append(Remark("response", reason, hint, "note"))
 

@@ -86,7 +86,7 @@ def _pickle_head(path: Location) -> bytes:
                 return file.read(_HEAD_BYTES)
     except zipfile.BadZipFile:
         raise DamagedError(
-            "it is no file of torch.save since 1.6: half-written, cut off, or older"
+            "it is not a torch.save file of PyTorch 1.6 or later: half-written, cut off, or older"
         ) from None
 
 
@@ -122,7 +122,7 @@ def _refusal(error: Exception) -> str:
     """What of a file torch does not open, in a few words."""
     said = str(error)
     if match := _REFUSED.search(said):
-        return f"it holds {match[1][:80]}, which is neither data nor a tensor and is never run"
+        return f"it holds {match[1][:80]}, which is neither plain data nor a tensor and is never executed"
     lines = _WITHOUT_HELP.sub("", said).splitlines()
     return lines[0][:120] if lines else type(error).__name__
 
@@ -136,8 +136,8 @@ def _check(torch: Any) -> None:
     version = (major, minor)
     if version < _SAFE or (version == _SAFE and match is not None and match[3]):
         raise DamagedError(
-            f"it is not opened with torch {torch.__version__}: before 2.10.0 a file can get round "
-            "weights_only and run code (CVE-2025-32434, CVE-2026-24747); pip install 'torch>=2.10'"
+            f"it can't be opened safely with torch {torch.__version__}: before 2.10.0 a file can "
+            "bypass weights_only and run code (CVE-2025-32434, CVE-2026-24747); pip install 'torch>=2.10'"
         )
 
 

@@ -85,7 +85,7 @@ def _entries(content: bytes) -> Iterator[Mapping[str, Any]]:
                 yield entry
     except (yaml.YAMLError, UnicodeError) as error:
         first = " ".join(str(error).split())[:120]
-        raise DamagedError(f"it is no YAML, or half-written: {first}") from error
+        raise DamagedError(f"it is not valid YAML, or half-written: {first}") from error
 
 
 @dataclass(slots=True)
@@ -118,7 +118,7 @@ class _Builder:
             return self._put(_scalar(self.yaml, event), 1 + len(event.value), event.anchor)
         elif kind == "AliasEvent":
             if event.anchor not in self.anchors:
-                raise DamagedError("an alias in it stands for what it is inside of, or for nothing")
+                raise DamagedError("an alias refers to its own container, or to nothing")
             return self._put(*self.anchors[event.anchor], None)
         return None
 

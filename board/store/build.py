@@ -353,8 +353,10 @@ class _Build:
             self._beginnings.pop(state.id, None)
 
     def _give_up(self, state: FileState) -> None:
-        reason = "it changed while it was read, or a part of it could not be read"
-        self._log.add(Problem(state.path, None, None, reason, "it is read anew at the next look"))
+        reason = "it changed while being read, or part of it could not be read"
+        self._log.add(
+            Problem(state.path, None, None, reason, "it is read again on the next refresh")
+        )
         self._forget(state)
 
     def finish(self) -> None:

@@ -7,6 +7,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, cast
@@ -21,6 +22,10 @@ from board.store.fetched import content_of
 _MOST_BYTES: Final = 64 << 20
 _MOST_SETTINGS: Final = 256
 _VOCABULARY: Final = "vocab.json"
+_VOCABULARY_HINT: Final = (
+    'tokens are shown as ids; {"pieces": [piece of id 0, ...]} and {id: piece} can be used, see '
+    "docs/exporter.md; it is read again when it changes"
+)
 _EVALUATION: Final = "metadata.json"
 _NAMES: Final = re.compile(r"run-.*\.json|(vocab|metadata)\.json", re.DOTALL)
 
@@ -29,13 +34,27 @@ _NAMES: Final = re.compile(r"run-.*\.json|(vocab|metadata)\.json", re.DOTALL)
 class Companions:
     """settings: content of run-*.json and metadata.json by file name.
 
-    vocabulary_hash: of vocab.json; empty: none.
+    vocabulary_hash: of vocab.json; empty: none that can be used. vocabulary_error: why it can't be
+    used; empty where it can, or where there is none.
     """
 
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
     vocabulary: Vocabulary | None = None
     vocabulary_hash: str = ""
+    vocabulary_error: str = ""
     problems: tuple[Problem, ...] = ()
+
+
+def state_of(info: RunInfo) -> tuple[tuple[str, int, int], ...]:
+    """Name, time of the last change and size of each; of a run in a store nothing: asking takes long."""
+    if isinstance(info.path, RemoteLocation):
+        return ()
+    found: list[tuple[str, int, int]] = []
+    for path in _local(info):
+        with suppress(OSError):
+            stat = path.stat()
+            found.append((path.name, stat.st_mtime_ns, stat.st_size))
+    return tuple(found)
 
 
 def read_companions(info: RunInfo) -> Companions:
@@ -57,7 +76,8 @@ def read_companions(info: RunInfo) -> Companions:
                 settings[path.name] = document
         except (OSError, ValueError, RecursionError) as error:
             problems.append(_unusable(path, str(error)))
-    return Companions(settings, vocabulary, vocabulary_hash, tuple(problems))
+    error = next((p.reason for p in problems if p.path == _VOCABULARY), "")
+    return Companions(settings, vocabulary, vocabulary_hash, error, tuple(problems))
 
 
 def _paths(info: RunInfo, problems: list[Problem]) -> Iterator[Location]:
@@ -79,7 +99,7 @@ def _paths(info: RunInfo, problems: list[Problem]) -> Iterator[Location]:
             yield path
 
 
-def _local(info: RunInfo) -> list[Location]:
+def _local(info: RunInfo) -> list[Path]:
     folder = Path(str(info.path))
     return [*folder.glob("run-*.json"), folder / _EVALUATION, folder / _VOCABULARY]
 
@@ -106,4 +126,5 @@ def _size(path: Location) -> int:
 
 
 def _unusable(path: Location, reason: str) -> Problem:
-    return Problem(path.name, None, None, f"can't be used: {reason}", "", "partial")
+    hint = _VOCABULARY_HINT if path.name == _VOCABULARY else ""
+    return Problem(path.name, None, None, f"can't be used: {reason}", hint, "partial")

@@ -146,7 +146,7 @@ def _leave_out_copies(files: dict[Location, LogFile], problems: dict[Location, P
     for path in list(filter(is_packed, files)):
         if path.parent / path.name.rpartition(".")[0] in files:
             del files[path]
-            reason = f"{LEFT_OUT}the same log lies unpacked beside it"
+            reason = f"{LEFT_OUT}the same log exists uncompressed next to it"
             problems[path] = Problem(path.name, None, None, reason, "delete one of them", "note")
 
 

@@ -152,7 +152,7 @@ class EnvsRun(NarrowedRun):
         found = _own_at(
             self.whole, env_parts.kind_of_env("checks"), self.names, self.several, columns
         )
-        assert found is not None, "they are kept with the tables of steps"
+        assert found is not None, "they are stored with the step tables"
         return found
 
     def _sets(self, kind: str, key: str) -> Iterator[Keyed]:

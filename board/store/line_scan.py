@@ -29,7 +29,7 @@ from board.store.repeats import BY_FILE, has_keys, line_key, repeat_key
 from board.store.shard import END_BYTES, Shard, ShardIndex
 
 MENDED: Final = Remark(
-    None, "text that is not valid UTF-8 is shown with the sign U+FFFD", "write UTF-8", "partial"
+    None, "text that is not valid UTF-8 is shown as U+FFFD", "write UTF-8", "partial"
 )
 
 

@@ -37,7 +37,7 @@ def look_at(path: Location, root: Location, mapping: MappingReader | None) -> Lo
     if path.name.lower().endswith(NOT_READ):
         return _note(path, "only .gz and .zst are unpacked", "unpack it")
     if path.name.lower().endswith(PICKLES):
-        reason = "it is a pickle, which is never opened: that would run what is in it"
+        reason = "it is a pickle, which is never opened: opening it could run code"
         return _note(path, reason, "let training write .jsonl, .parquet, or .pt of plain data")
     if isinstance(path, Path) and not path.is_file():
         return _note(path, "it is no regular file", "a log file")
@@ -91,7 +91,7 @@ def state_beside(beside: Sequence[Location]) -> str:
 def _damaged(path: Location, found: _Stat, reason: str) -> Problem:
     """A file that is not whole. One that was changed a moment ago is likely still being written."""
     fresh = time.time() - found.st_mtime < AT_REST_SECONDS
-    hint = "it is looked at again when it changes"
+    hint = "it is checked again when it changes"
     is_pointer = reason == LFS_REASON  # no writer will complete it
     severity = "note" if fresh and not is_pointer else "lost"
     hint = "" if is_pointer else hint

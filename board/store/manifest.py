@@ -188,12 +188,12 @@ def _tallies_from_json(data: list[Any]) -> dict[int, Tally]:
 def _problem_to_json(problem: Problem) -> list[Any]:
     return [
         *(problem.path, problem.line, problem.field, problem.reason),
-        *(problem.hint, problem.severity, problem.count),
+        *(problem.hint, problem.severity, problem.count, problem.lines),
     ]
 
 
 def _problem_from_json(data: list[Any]) -> Problem:
-    path, line, name, reason, hint, severity, count = data
+    path, line, name, reason, hint, severity, count, *more = data
     if severity not in ("lost", "partial", "note"):
         raise ValueError(f"{severity!r} is no severity")
     return Problem(
@@ -201,6 +201,9 @@ def _problem_from_json(data: list[Any]) -> Problem:
         None if line is None else int(line),
         None if name is None else str(name),
         *(str(reason), str(hint), severity, int(count)),
+        tuple(map(int, more[0]))
+        if more
+        else (),  # an index that was made before has the first alone
     )
 
 

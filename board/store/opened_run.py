@@ -76,7 +76,9 @@ class Run:
     beyond max_per_step; none of them is shown. joins: how far each log was joined to the others, none
     where there is one. missing_ranks: by step that is still written, the ranks
     that have not ended it. settings: content of run-*.json and metadata.json, by file name; vocabulary:
-    from vocab.json, None if there is none. done: bytes of the log that were read, of `info.bytes`.
+    from vocab.json, None if there is none that can be used; vocabulary_hash: of its content;
+    vocabulary_error: why it can't be used, empty where it can or there is none. done: bytes of the log
+    that were read, of `info.bytes`.
     index_folder: where its index is kept; None: nowhere.
     """
 
@@ -95,6 +97,8 @@ class Run:
     missing_ranks: Mapping[int, tuple[int, ...]] = field(default_factory=dict[int, tuple[int, ...]])
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
     vocabulary: Vocabulary | None = None
+    vocabulary_hash: str = ""
+    vocabulary_error: str = ""
     done: int = 0
     index_folder: Path | None = None
     _loaded: _Loaded = field(default_factory=_Loaded)
@@ -303,7 +307,8 @@ class Run:
     @property
     def version(self) -> str:
         """Another one whenever anything of the run may be different."""
-        return f"{self.shown.manifest.steps} {self.done}"
+        beside = f"{self.vocabulary_hash} {self.vocabulary_error}"
+        return f"{self.shown.manifest.steps} {self.done} {beside}"
 
     def total(self, column: str) -> float:
         """Sum of a column over all rollouts; 0 where the log holds nothing of it."""
@@ -371,7 +376,7 @@ class Run:
 
 
 def _gone(info: RunInfo, error: BrokenIndexError) -> UnreadableError:
-    return UnreadableError(f"the index of {info.name} was changed meanwhile ({error}); reload")
+    return UnreadableError(f"the index of {info.name} changed meanwhile ({error}); reload")
 
 
 def _range(counts: Mapping[int, int]) -> str:

@@ -96,7 +96,7 @@ def cut_problem(shown: str, file: LogFile) -> Problem | None:
     is_old = time.time() - file.mtime_ns / 1e9 > AT_REST_SECONDS
     if not file.path.name.endswith(_CUT) or not is_old:
         return None
-    reason = "it ends in the middle: lines that should follow are missing"
+    reason = "it ends abruptly: lines are missing at the end"
     return Problem(shown, None, None, reason, "pack or copy it again")
 
 
@@ -131,7 +131,7 @@ def _blocks(path: Location, buffer: int = _BUFFER) -> Iterator[bytes]:
 def _begun(data: bytes, beginnings: tuple[bytes, ...], kind: str) -> bytes:
     """What a file begins with. Raises PackedError where it is of another kind, as a plain log is."""
     if len(data) >= _BEGINNING and not data.startswith(beginnings):
-        raise PackedError(0, f"it is no {kind} file, whatever its name says")
+        raise PackedError(0, f"it is not a {kind} file, despite its name")
     return data
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from board.core.aggregate import Aggregator
-from board.core.problems import Problem, ProblemLog
+from board.core.problems import MOST_LINES, Problem, ProblemLog
 from board.core.records import FloatArray, Record, Remark
 from board.errors import RecordError
 from board.readers.base import Event
@@ -25,7 +25,7 @@ MOST_LOGGED_KEYS: Final = 256
 
 _CROWDED: Final = Remark(
     None,
-    f"more than {MOST_LOGGED_KEYS} different keys are logged; the further ones are no columns",
+    f"more than {MOST_LOGGED_KEYS} different keys are logged; the rest are not columns",
     "one key per quantity, not per rollout; the opened rollout shows all of them",
 )
 _CHUNK_ROWS: Final = 4096
@@ -109,7 +109,7 @@ class PartBuilder:
             columns = {name: values[start:end] for name, values in columns.items()}
         lines: list[int] = columns["line"].tolist()
         for remark in remarks:
-            self.remark(remark, lines[0], end - start)
+            self.remark(remark, *lines)
         if self._rows:
             self._close_chunk()
         self._columns.add(columns, end - start)
@@ -127,7 +127,7 @@ class PartBuilder:
         dropped = event.data.get("dropped")
         if event.kind == "step_end" and isinstance(dropped, int) and dropped > 0:
             reason = "rollouts were dropped by the exporter and are not in the log"
-            hint = "its warnings in the training's output say why"
+            hint = "its warnings in the training output say why"
             said = ("dropped", reason, hint, "lost", dropped)
             self._problems.add(Problem(self._shown, line, *said))
 
@@ -136,10 +136,11 @@ class PartBuilder:
         hint = f"expected: {error.hint}" if error.hint else ""
         self._problems.add(Problem(self._shown, line, error.field, error.reason, hint, "lost"))
 
-    def remark(self, remark: Remark, line: int, count: int = 1) -> None:
-        """Notes a remark of so many lines, the first of which is `line`."""
-        said = (remark.field, remark.reason, remark.hint, remark.severity)
-        self._problems.add(Problem(self._shown, line, *said, count))
+    def remark(self, remark: Remark, *lines: int) -> None:
+        """Notes a remark of some lines, in ascending order."""
+        said = (remark.field, remark.reason, remark.hint, remark.severity, len(lines))
+        numbers = tuple(dict.fromkeys(lines))  # a line may hold several rollouts
+        self._problems.add(Problem(self._shown, lines[0], *said, numbers[:MOST_LINES]))
 
     def table(self) -> Any:
         """All rows as a pyarrow Table, with the aggregates of their tokens; it is called once, last."""
@@ -178,9 +179,9 @@ class PartBuilder:
     def _note_gaps(self) -> None:
         for name, places in self._aggregator.gaps().items():
             reason = f"{name} has null, NaN or infinite entries"
-            hint = "they are left out of means and counted"
+            hint = "they are left out of means, and counted"
             remark = Remark(name, reason, hint, "note")
-            self.remark(remark, self._lines[min(places)], len(places))
+            self.remark(remark, *(self._lines[place] for place in sorted(places)))
 
     def _close_chunk(self) -> None:
         if self._rows:

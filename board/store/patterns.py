@@ -56,7 +56,7 @@ def compiled(text: str, *, regex: bool = False) -> Pattern:
     except (pa.ArrowInvalid, UnicodeEncodeError) as error:
         reason = str(error).removeprefix("Invalid regular expression: ")
         raise ChoiceError(
-            f"{text[:80]!r} is no regular expression of RE2, which has no look-around, no "
+            f"{text[:80]!r} is not a valid RE2 regular expression; RE2 has no look-around, no "
             f"back-references and at most 1000 repetitions: {reason[:200]}"
         ) from None
     return found

@@ -110,7 +110,5 @@ def _unequal(name: str, found: int, other: str, length: int) -> Remark:
     # The lengths themselves go into the hint: every line has its own, and a reason is what problems
     # are folded by.
     reason = f"{name} and {other} are of unequal length"
-    hint = (
-        f"e.g. {found} and {length} entries; metrics that need both are left out for these rollouts"
-    )
+    hint = f"e.g. {found} and {length} entries; metrics that need both are not shown for these rollouts"
     return Remark(name, reason, hint)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import dropwhile, takewhile
 from typing import Any, Final
 
 import numpy as np
@@ -22,10 +21,10 @@ from board.core.pieces import detect_coding, display_pieces, joined
 from board.core.records import FloatArray, Record, Remark
 from board.core.topk import TopK, read_top_k
 from board.core.vocabulary import Vocabulary, id_texts
-from board.errors import NotFoundError, RecordError, UnreadableError
+from board.errors import RecordError, UnreadableError
 from board.readers import reader_named, source_of
 from board.readers.base import Event, Place
-from board.readers.messages import message_text
+from board.readers.messages import response_text
 from board.readers.parse import parse_whole
 from board.readers.sources import Row
 from board.store import segments
@@ -40,7 +39,6 @@ LOCATED: Final = (
     *("rollout_id", "reward", "prompt", "response"),
 )
 """Columns of the rollouts by which one is found again in the log, and known to be the same."""
-_SEARCHED: Final = ("prompt", "response", "ref_response", "ground_truth")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +67,26 @@ class OpenRollout:
     top_k: TopK | None = None
     clip: Mapping[str, float] | None = None
 
+    @property
+    def response_text(self) -> str:
+        """What was generated: the text, else its tokens, else the messages from the first of the
+        assistant on. Empty where the log holds none.
+        """
+        text = self.record.texts.get("response") or joined(self.tokens)
+        if text:
+            return text
+        given = dropwhile(lambda message: message.get("role") != "assistant", self.record.messages)
+        return response_text(list(given))
+
+    @property
+    def transcript(self) -> str:
+        """The messages from the first of the assistant on under their roles where there are several,
+        else `response_text`.
+        """
+        given = dropwhile(lambda message: message.get("role") != "assistant", self.record.messages)
+        turns = list(given)
+        return response_text(turns) if len(turns) > 1 else self.response_text
+
 
 def open_rollout(
     run: Run, step: int, index: int, vocabulary: Vocabulary | None = None
@@ -91,9 +109,9 @@ def open_rollout(
     top_k = _top_k(record, vocabulary, len(tokens))
     if top_k is None and record.extras.get("topk_logprobs") is not None:
         reason = "topk_ids and topk_logprobs are not one row per response token"
-        remarks.append(Remark("topk_logprobs", reason, "alternatives are not shown"))
+        remarks.append(Remark("topk_logprobs", reason, "top-k alternatives are not shown"))
     if not tokens and not metrics and record.texts.get("response"):
-        hint = "the texts are all there is, and no values to colour by"
+        hint = "the rollout is shown as text, without token colours"
         remarks.append(Remark("response_ids", "no tokens are recorded", hint, "note"))
     return OpenRollout(
         step=step,
@@ -316,40 +334,3 @@ def prompt_tokens(vocabulary: Vocabulary | None, record: Record) -> tuple[str, .
         return None
     ids = record.prompt_ids.values()
     return tuple(vocabulary.texts(ids) if vocabulary else id_texts(ids))
-
-
-def search(run: Run, rows: pd.DataFrame, text: str, *, regex: bool = False) -> pd.Series[bool]:
-    """Which of `rows` (of run.rollouts) have `text` in their prompt, responses or ground truth.
-
-    Reads the whole texts from the log, not the previews; case is ignored. Lines that can't be read
-    any more do not match. Raises NotFoundError when `text` is no valid regular expression.
-    """
-    try:
-        pattern = re.compile(text if regex else re.escape(text), re.IGNORECASE)
-    except re.error as error:
-        raise NotFoundError(f"{text!r} is no regular expression: {error}") from error
-    hits = [_matches(run, row, pattern) for row in _located(rows)]
-    return pd.Series(hits, index=rows.index, dtype=bool)
-
-
-def _located(rows: pd.DataFrame) -> Iterator[pd.Series[Any]]:
-    for _, row in rows[[name for name in LOCATED if name in rows]].iterrows():
-        yield row
-
-
-def _matches(run: Run, row: pd.Series[Any], pattern: re.Pattern[str]) -> bool:
-    try:
-        _, record, _ = _read(run, row)
-    except UnreadableError:
-        return False
-    return any(pattern.search(text) for text in _texts(run, record))
-
-
-def _texts(run: Run, record: Record) -> Iterator[str]:
-    """All that was said in a rollout; decoded from tokens where the log has no text."""
-    yield from (record.texts[name] for name in _SEARCHED if name in record.texts)
-    yield from (message_text(message) for message in record.messages)
-    if "prompt" not in record.texts:
-        yield joined(prompt_tokens(run.vocabulary, record) or ())
-    if "response" not in record.texts:
-        yield joined(response_tokens(run.vocabulary, record)[0])

@@ -28,7 +28,7 @@ def resolve_inside(root: Location, wanted: str) -> Location:
         exists = target.exists()
     except (OSError, ValueError, RuntimeError) as error:  # NUL, a name too long, a loop of links
         raise NotFoundError(
-            f"{wanted!r} is no path: {error}; give a folder below {base}"
+            f"{wanted!r} is not a path: {error}; give a folder below {base}"
         ) from error
     if not target.is_relative_to(base):
         raise _outside(base, wanted)

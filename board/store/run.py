@@ -35,6 +35,7 @@ __all__ = [
     "OpenOptions",
     "Progress",
     "Run",
+    "format_title",
     "indexed_run",
     "open_run",
     "reader_titles",
@@ -46,14 +47,14 @@ _WAIT_SECONDS: Final = 0.2
 _MOST_ATTEMPTS: Final = 5
 """An index that is deleted again and again while it is built is not made forever."""
 _NOT_KEPT: Final = "the index can't be kept: {}"
-_NOT_KEPT_HINT: Final = "the run is read anew each time; free some space or check permissions"
+_NOT_KEPT_HINT: Final = "the run is read again each time; free some space or check permissions"
 _TAKEN_AWAY: Final = (
     "the index was deleted while it was built",
-    "it was gone on with from what was left, and is whole again",
+    "it was completed from what was left",
 )
 _DAMAGED: Final = (
-    "a part of the index was gone or damaged",
-    "the log was read anew, and the index is whole again",
+    "part of the index was missing or damaged",
+    "the log was read again, and the index is complete",
 )
 RUN_ITSELF: Final = "."
 """Path of problems that are of the run as a whole."""
@@ -234,6 +235,8 @@ def _run_of(
         missing_ranks={step: ranks for step, ranks in growing.items() if ranks},
         settings=companions.settings,
         vocabulary=companions.vocabulary,
+        vocabulary_hash=companions.vocabulary_hash,
+        vocabulary_error=companions.vocabulary_error,
         done=min(found.manifest.done, info.bytes),
         index_folder=storage.folder if isinstance(storage, FolderStorage) else None,
     )
@@ -265,4 +268,9 @@ def _problems(
 
 def reader_titles(info: RunInfo) -> str:
     """The formats of a run in words."""
-    return ", ".join(reader_named(name).title for name in info.formats)
+    return ", ".join(map(format_title, info.formats))
+
+
+def format_title(name: str) -> str:
+    """A format in words, by its reader's name."""
+    return reader_named(name).title

@@ -44,7 +44,7 @@ class RunInfo:
     empty when all files of the folder are. family: of its readers, where the folder holds runs of
     several; empty where it does not, and of the run that several families make together. thresholds: the
     object of that name in its folder, of a run in a store; None: it has none. beside: files that are
-    passed over by their names; a run is the same with others.
+    skipped by name; a run is the same with others.
     """
 
     name: str
@@ -98,7 +98,7 @@ class RunInfo:
 class Discovery:
     """All runs under a root, newest first, and the files that are none, each with the reason.
 
-    beside: files that no run is given, passed over by their names.
+    beside: files that no run is given, skipped by name.
     """
 
     root: Location

@@ -70,6 +70,11 @@ class Shown:
         """Columns that make a curve, in the order of shown_columns.metrics_of."""
         return metrics_of(self.columns)
 
+    @property
+    def resumed_at(self) -> list[int]:
+        """The steps, ascending, from which the training was resumed."""
+        return self._superseded.resumed_at
+
     def growing(self) -> dict[int, tuple[int, ...]]:
         """By step the ranks that have not ended it, none where all have; see attempts.growing_steps."""
         if not any(attempt.world_size for attempt in self.attempts):
@@ -215,8 +220,8 @@ class Shown:
             repeats = self._repeats.get(state.id)
             if repeats is not None:
                 count = sum(repeats.counts.values())
-                reason = "rollouts that the log holds already were written again"
-                hint = "each is shown once; the repeats are counted here"
+                reason = "rollouts already in the log were written again"
+                hint = "each is shown once; repeats are only counted"
                 yield Problem(state.path, None, None, reason, hint, "note", count), count
 
     def table(

@@ -82,7 +82,7 @@ class Sniffed:
 class SniffedFolder:
     """Every file that might be a log, explained; problems: mapping files and folders not to be used.
 
-    unexplained: files beyond MOST_EXPLAINED. beside: files that are passed over by their names.
+    unexplained: files beyond MOST_EXPLAINED. beside: files that are skipped by name.
     """
 
     files: tuple[Sniffed, ...]
@@ -167,12 +167,12 @@ def _sniffed(path: Location, mappings: Mappings) -> Sniffed:
     head, first_error = _head(path)
     is_unknown = bool(head.records) and reason.startswith(NO_FORMAT)
     if kind := _passed_over_as(path, plain.layouts):
-        reason = f"by its name it is no log, but {kind}: such files are passed over"
+        reason = f"its name says it is {kind}, not a log; such files are skipped"
         return replace(plain, reason=reason, keys=_keys(head))
     return replace(
         plain,
         # What discovery says beyond that is said here reader by reader.
-        reason="its records are of no format that is read" if is_unknown else reason,
+        reason="its records match no known format" if is_unknown else reason,
         keys=_keys(head),
         first_error=first_error,
         missing=() if own is None else own.missing(head),

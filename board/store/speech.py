@@ -14,6 +14,7 @@ from board.core.turns import from_markers, of_tokens
 from board.readers.messages import message_text
 from board.store.rollout import prompt_tokens, response_tokens
 from board.store.run import Run
+from board.store.whole_texts import whole_text
 
 SPEAKERS: Final = (
     *("response", "prompt", "reasoning", "answer"),
@@ -48,6 +49,10 @@ def said(run: Run, record: Record, by: str) -> list[Said] | None:
     """
     if by in ("response", "prompt"):
         text = record.texts.get(by) or _pieces(run, record, by)
+        if (
+            not text and by not in record.texts
+        ):  # the response of messages holds what tools said too
+            text = whole_text(record, run.vocabulary, by) or ""
         # A response that is recorded and empty says nothing; one that is not recorded tells nothing.
         return [Said(text, is_given=by == "prompt")] if text or by in record.texts else None
     if by in ("reasoning", "answer"):
@@ -104,15 +109,19 @@ def _thought(run: Run, record: Record, by: str) -> list[Said] | None:
     if any(role == "reasoning" for role, _ in spoken):
         wanted = "reasoning" if by == "reasoning" else "assistant"
         return [one for role, one in spoken if role == wanted]
-    own = (
-        [one for role, one in spoken if role == "assistant"] or said(run, record, "response") or []
-    )
+    own = [one for role, one in spoken if role == "assistant"] or _by_assistant(run, record) or []
     if not own:
         return None
     parts = [(kind, text) for one in own for kind, text in _parted(one.text)]
     if by == "reasoning" and not any(kind == "reasoning" for kind, _ in parts):
         return None
     return [Said(text) for kind, text in parts if kind == by]
+
+
+def _by_assistant(run: Run, record: Record) -> list[Said] | None:
+    """The response; of a log of messages alone, those of the assistant."""
+    is_text = "response" in record.texts or bool(_pieces(run, record, "response"))
+    return said(run, record, "response" if is_text else "assistant")
 
 
 def _parted(text: str) -> Sequence[tuple[str, str]]:

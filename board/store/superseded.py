@@ -81,6 +81,15 @@ class Superseded:
         return min(steps, default=None)
 
     @property
+    def resumed_at(self) -> list[int]:
+        """The steps, ascending, from which a later launch or a restart within a file went on."""
+        launches = [start for start in self._starts()[1:] if start is not None]
+        restarts = (
+            r.step for rules in self._rules.values() for of in rules.restarts.values() for r in of
+        )
+        return sorted({*launches, *restarts})
+
+    @property
     def as_plain(self) -> dict[str, int]:
         """The rules as plain data: equal where the same rollouts are superseded of the same lines."""
         found: dict[str, int] = {}
@@ -116,7 +125,7 @@ class Superseded:
             if steps:
                 count = sum(hidden.values())
                 reason = f"steps {min(steps)} to {max(steps)} were written again after a resume"
-                hint = "the later rollouts are shown; these are counted here"
+                hint = "the later rollouts are shown; the earlier ones are only counted"
                 yield Problem(state.path, None, "step", reason, hint, "note", count), count
 
     def rows(self, table: pa.Table, steps: IntArray, files: IntArray) -> npt.NDArray[np.bool_]:

@@ -15,7 +15,7 @@ from board.store.run import Run
 from board.store.speech import said
 from board.store.step_records import PLACES, StepRecords
 
-_EXAMPLES: Final = 5
+_EXAMPLES: Final = 240
 _COLUMNS: Final = (*PLACES, "reward", "env")
 
 
@@ -45,6 +45,21 @@ class Watched:
     def share(self) -> float:
         """Of the rollouts, those in which it is said."""
         return self.hits / self.rollouts if self.rollouts else float("nan")
+
+
+def within_steps(entries: Sequence[Watched]) -> float:
+    """Mean reward with it less that without, of rollouts of one step and environment; NaN where none
+    has both.
+
+    Over a run both the words and the reward change: means over all its steps would compare early
+    rollouts with late ones. A step counts by n·m / (n + m) of its n hits and m misses.
+    """
+    pairs = [
+        (one.reward_hits - one.reward_misses, one.scored_hits, one.scored_misses) for one in entries
+    ]
+    known = [(gap, n * m / (n + m)) for gap, n, m in pairs if n and m]
+    total = sum(weight for _, weight in known)
+    return sum(gap * weight for gap, weight in known) / total if total else float("nan")
 
 
 def watch(

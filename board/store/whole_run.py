@@ -157,13 +157,16 @@ class RunRows:
         steps, indices = self._address(whole)
         shown = self._run.shown
         besides = ("file",) if "rank" in wanted else ()  # as in _table
-        stored = [name for name in shown.stored_names(wanted, besides) if name != "step"]
+        read_names = [name for name in wanted if name not in _OF_ORDER]
+        stored = [n for n in shown.stored_names(read_names, besides) if n != "step"]
+        table = pa.table({"step": steps})
         try:
-            table = shown.index.at(self._layout, whole, stored)
+            read = shown.index.at(self._layout, whole, stored) if stored else table.select([])
         except BrokenIndexError as error:
             raise self._gone(error) from error
-        held = [column for column in table.column_names if column != "step"]
-        table = table.select(held).append_column("step", pa.array(steps))
+        for name in read.column_names:
+            if name != "step":
+                table = table.append_column(name, read.column(name))
         frame = StoredRows(shown.columns, table, indices.astype(np.int32)).frame({*wanted})
         return frame[[*wanted]].set_axis(places, axis=0)
 

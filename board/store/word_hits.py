@@ -41,7 +41,7 @@ def hit_in(run: Run, opened: OpenRollout, pattern: Pattern, by: str, around: int
             unplaced = _unplaced(opened, stretch)
             token = None if unplaced else _token_of(opened, stretch, at)
             if token is None and not unplaced:
-                unplaced = "The text of the tokens does not hold these words once, in this context."
+                unplaced = "These words do not occur exactly once in the text of the tokens."
             return Hit(before, after, token, unplaced)
     return None
 
@@ -49,11 +49,11 @@ def hit_in(run: Run, opened: OpenRollout, pattern: Pattern, by: str, around: int
 def _unplaced(opened: OpenRollout, stretch: Said) -> str:
     """Why no token can be told; empty where one may be."""
     if stretch.is_given:
-        return "Said before the response: of no token of it."
+        return "This was said before the response, so no response token corresponds to it."
     if not opened.tokens:
         return "The log holds no tokens of this response."
     if opened.tokens_are_ids:
-        return "The log holds ids and no vocabulary: a tokenizer is chosen on the page Rollout."
+        return "The log holds token ids and no vocabulary: choose a tokenizer in the reader on Rollouts."
     return ""
 
 

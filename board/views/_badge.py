@@ -12,7 +12,7 @@ from board.core.findings.finding import SEVERITIES
 from board.store.findings import Diagnosis
 from board.store.own_thresholds import OwnThresholds, own_thresholds
 from board.store.run import Run
-from board.views import _cached_looks, _state
+from board.views import _alerts, _cached_looks, _state
 
 ICONS: Final = {
     "severe": ":material/error:",
@@ -41,6 +41,23 @@ def counted(count: int, severity: str) -> str:
     return f"{count} {severity}" + ("s" if count != 1 and severity != "severe" else "")
 
 
+def count(run: Run) -> str:
+    """How many findings are known by now, for a page's name: empty where there are none.
+
+    Nothing is computed for it.
+    """
+    limits = limits_of(run)
+    diagnosis = (
+        _cached_looks.findings(run, limits).finished
+        or _cached_looks.index_reading(run, limits).finished
+    )
+    found = [finding.severity for finding in diagnosis.findings] if diagnosis else []
+    if not found:
+        return ""
+    colour = next(COLOURS[severity] for severity in SEVERITIES if severity in found)
+    return f" :small[:{colour}[{len(found)}]]"
+
+
 def link(run: Run) -> None:
     """A link to the findings with how many there are, of each severity."""
     limits = limits_of(run)
@@ -58,6 +75,7 @@ def link(run: Run) -> None:
 
 
 def _told(run: Run, found: Diagnosis) -> str:
+    _alerts.announce(run, found.findings)
     counts = {name: sum(f.severity == name for f in found.findings) for name in SEVERITIES}
     told = [f"{ICONS[n]} {counted(count, n)}" for n, count in counts.items() if count]
     words = f"Findings: {'  '.join(told) or 'nothing stood out'}"
@@ -87,5 +105,5 @@ def _link(label: str) -> None:
         _state.VIEWS / "findings.py",
         label=label,
         icon=":material/flag:",
-        query_params=_state.encoded(),
+        query_params=_state.encoded(health=False),
     )

@@ -13,25 +13,33 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-import pandas as pd
+import numpy as np
+import numpy.typing as npt
 import streamlit as st
 
-from board.charts.curves import Beside, CurveOptions, Series, sketch
+from board.charts.curve_data import together
+from board.charts.curves import Beside, CurveOptions, sketch
 from board.charts.light import LightCurve, light
+from board.core import text_diff as differences
+from board.core.expression_tree import Expression
+from board.core.text_diff import Stretch
 from board.core.vocabulary import Vocabulary
 from board.errors import BoardError
 from board.store import discovery, splits
 from board.store import narrowed as narrowing
 from board.store import rollout as opening
 from board.store.builder import start
+from board.store.companions import state_of
 from board.store.discovery import Discovery, Location, RunInfo
+from board.store.expressed import Narrowed, with_texts
 from board.store.narrowed import NarrowedRun
 from board.store.own_thresholds import OwnThresholds
-from board.store.rollout import LOCATED, OpenRollout, open_rollout, search
+from board.store.rollout import OpenRollout, open_rollout
 from board.store.run import Follower, OpenOptions, Run
 from board.store.spans import StepReading, StepSpans
 from board.store.tokenizers import load_vocabulary
 from board.store.whole_run import Rows, rows_of_run
+from board.views._reading import Reading
 from board.views._text import plain, size
 
 KEYS: Final[dict[str | type, Callable[[Any], Any]]] = {
@@ -59,13 +67,15 @@ def discovered(root: str) -> Discovery:
 class _Slot:
     """Where an opened run is kept; the lock lets only one tab read it.
 
-    builder: the process that makes its index, while there is one.
+    builder: the process that makes its index, while there is one. beside: the state of its settings and
+    its vocabulary when it was opened.
     """
 
     follower: Follower
     lock: threading.Lock = field(default_factory=threading.Lock)
     run: Run | None = None
     builder: subprocess.Popen[bytes] | None = None
+    beside: tuple[tuple[str, int, int], ...] = ()
 
     @property
     def is_building(self) -> bool:
@@ -84,7 +94,9 @@ def run(info: RunInfo, options: OpenOptions) -> Run:
     slot = _slot(info.path, info.part, options)
     with slot.lock:
         was_building, building = slot.builder is not None, slot.is_building
-        if slot.run is None or slot.run.info != info or was_building:
+        beside = state_of(info)
+        if slot.run is None or slot.run.info != info or slot.beside != beside or was_building:
+            slot.beside = beside
             unread = 0 if building else slot.follower.unread(info)
             if unread >= _APART_BYTES and not was_building:
                 slot.builder = start(info, options.read)
@@ -194,6 +206,12 @@ def rollout(of: Run, step: int, index: int, tokenizer: str = "") -> OpenRollout:
     return _rollout(of.version, of.options, step, index, tokenizer, of)
 
 
+@st.cache_resource(max_entries=8, show_spinner=False)
+def text_diff(left: str, right: str) -> list[Stretch]:
+    """The stretches of two texts; the caller must not change them."""
+    return differences.text_diff(left, right)
+
+
 @st.cache_resource(max_entries=4096, show_spinner="Comparing prompts …", hash_funcs=KEYS)
 def _prompt_key(version: str, options: OpenOptions, step: int, index: int, _run: Run) -> str | None:
     try:
@@ -265,7 +283,7 @@ def _light_curve(
     _beside: tuple[NarrowedRun, ...],
 ) -> LightCurve:
     others = [Beside(one.split or "", one.steps) for one in _beside]
-    series = [Series.of(column) for column in columns]
+    series = together(columns)
     steps = _run.steps_with_quantiles(columns) if look.band == "quantiles" else _run.steps
     return light(sketch(steps, series, look, dark=dark, beside=others))
 
@@ -283,17 +301,31 @@ def light_curve(
     return _light_curve(*key, tuple(one.version for one in beside), of, beside)
 
 
-@st.cache_resource(max_entries=16, show_spinner="Searching the texts …", hash_funcs=KEYS)
-def _found(
-    version: str, options: OpenOptions, step: int | None, text: str, _run: Run
-) -> pd.Series[bool]:
-    rows = _run.chosen(LOCATED) if step is None else _run.of_step(step)
-    return search(_run, rows, text)
+@st.cache_resource(max_entries=16, show_spinner=False, hash_funcs=KEYS)
+def _filtered(
+    version: str,
+    path: Location,
+    options: OpenOptions,
+    text: str,
+    scope: tuple[int, int, int, str],
+    _run: Run,
+    _rows: Rows,
+    _expression: Expression,
+    _narrowed: Narrowed,
+) -> Reading[npt.NDArray[np.bool_]]:
+    return Reading(lambda progress: with_texts(_run, _rows, _expression, _narrowed, progress))
 
 
-def found(of: Run, step: int | None, text: str) -> pd.Series[bool]:
-    """Which rollouts of a step (None: of the run) hold `text`, by their row label."""
-    return _found(of.version, of.options, step, text, of)
+def filtered(
+    of: Run,
+    rows: Rows,
+    expression: Expression,
+    narrowed: Narrowed,
+    scope: tuple[int, int, int, str],
+) -> Reading[npt.NDArray[np.bool_]]:
+    """The reading of which rows a filter over texts holds for. scope: tells these rows from others."""
+    key = (of.version, of.info.path, of.options, expression.text, scope)
+    return _filtered(*key, of, rows, expression, narrowed)
 
 
 @st.cache_resource(max_entries=2, show_spinner="Reading the rollouts …", hash_funcs=KEYS)

@@ -378,6 +378,18 @@ def hit(
     return hit_in(of, opened, compiled(text, regex=regex), by, _AROUND)
 
 
+@st.cache_resource(max_entries=16, show_spinner=False, hash_funcs=_cached.KEYS)
+def _own_reading(
+    version: str, path: Location, options: OpenOptions, text: str, _run: Run
+) -> Reading[pd.DataFrame]:
+    return Reading(lambda progress: own_steps(_run, text, progress))
+
+
+def own_reading(of: Run, text: str) -> Reading[pd.DataFrame]:
+    """The reading of an expression over the steps, which takes long where it is over texts."""
+    return _own_reading(of.version, of.info.path, of.options, text, of)
+
+
 @st.cache_resource(max_entries=32, show_spinner=False, hash_funcs=_cached.KEYS)
 def _own_curve(
     version: str,
@@ -386,11 +398,13 @@ def _own_curve(
     text: str,
     look: CurveOptions,
     dark: bool,
-    _run: Run,
+    _steps: pd.DataFrame,
 ) -> LightCurve:
-    return light(sketch(own_steps(_run, text), [Series(OWN, text, "gap")], look, dark=dark))
+    return light(sketch(_steps, [Series(OWN, text, "gap")], look, dark=dark))
 
 
-def own_curve(of: Run, text: str, look: CurveOptions, *, dark: bool) -> LightCurve:
-    """The curve of an expression; the caller must not change it. Raises ChoiceError."""
-    return _own_curve(of.version, of.info.path, of.options, text, look, dark, of)
+def own_curve(
+    of: Run, steps: pd.DataFrame, text: str, look: CurveOptions, *, dark: bool
+) -> LightCurve:
+    """The curve of an expression; the caller must not change it. steps: what its reading found."""
+    return _own_curve(of.version, of.info.path, of.options, text, look, dark, steps)

@@ -37,10 +37,13 @@ _MOST_OTHERS: Final = 3
 _OTHERS_SECONDS: Final = 1.0
 """For the pages of the runs that are newest after the one that is shown first."""
 _MODULES: Final = (
-    "board.components.sparkline",
+    "board.components.tiles",
     *(
         f"board.views.{name}"
-        for name in ("_navigation", "_page", "_badge", "_own_curve", "_places")
+        for name in (
+            *("_navigation", "_page", "_badge", "_own_curve", "_places"),
+            *("_environments", "_curve_controls", "_tiles"),
+        )
     ),
 )
 

@@ -21,7 +21,7 @@ _TEXT_HEIGHT: Final = 190
 
 def open_rollout(index: int) -> None:
     """The page of a rollout of the step."""
-    _state.go("rollout", index=int(index), token=None)
+    _state.go("rollouts", index=int(index), token=None)
 
 
 def members(rows: pd.DataFrame, name: str) -> pd.DataFrame:
@@ -60,13 +60,13 @@ def _response(run: Run, row: pd.Series[Any]) -> None:
     ]
     with st.container(gap=None):
         pressed = st.button(
-            f"rollout {index}", key=f"beside_{index}", type="tertiary", help="Opens the rollout"
+            f"rollout {index}", key=f"beside_{index}", type="tertiary", help="Open the rollout"
         )
         if pressed:
             open_rollout(index)
         st.caption(plain(" · ".join(told) or "not scored"))
     opened = _opened(run, index)
-    text = "" if opened is None else _response_text(opened)
+    text = "" if opened is None else opened.response_text
     if text:
         st.code(text, language=None, wrap_lines=True, height=_fit_height(text, _TEXT_HEIGHT, 22))
     else:
@@ -78,10 +78,6 @@ def _opened(run: Run, index: int) -> OpenRollout | None:
         return _cached.rollout(run, int(_state.get("step")), index, str(_state.get("tokenizer")))
     except BoardError:
         return None
-
-
-def _response_text(opened: OpenRollout) -> str:
-    return opened.record.texts.get("response") or "".join(opened.tokens)
 
 
 def _fit_height(text: str, most: int, width: int = 110) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 import numpy as np
@@ -9,6 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from board.core.metrics import REWARD_PART, ROLLOUT_METRICS, rollout_metric
+from board.core.shares import ROUNDING_NOISE, in_percent
 from board.views._text import one_line, plain
 
 # Words that a table has room for. A mean over a rollout's tokens is what its number is; max is said.
@@ -28,9 +30,12 @@ _SHORT: Final = {
     "response_chars": "length",
     "prompt_tokens": "prompt length",
     "loss_tokens": "in the loss",
-    "zero_std_group_fraction": "without gradient",
+    "zero_std_group_fraction": "zero-std groups",
 }
+_NARROW: Final = {"index": "#", "response_tokens": "tokens", "response_chars": "chars"}
 _UNITS: Final = {"characters": "chars"}
+PERCENT: Final = "%g %%"
+"""Format of a column of shares that `written` made."""
 # Below it a fixed number of digits is mostly zeros.
 _TINY: Final = 1e-3
 
@@ -47,6 +52,22 @@ def heading(name: str) -> str:
     return f"{words}, {unit}" if unit not in ("", "share") else words
 
 
+def short_heading(name: str) -> str:
+    """The words above a narrow column, without the unit."""
+    if name.startswith(REWARD_PART):
+        return one_line(name.removeprefix(REWARD_PART), 24)
+    words = _NARROW.get(name) or _SHORT.get(name) or name.removesuffix("_mean").replace("_", " ")
+    return one_line(words, 40)
+
+
+def definition(name: str) -> str:
+    """The metric, its formula, and its name in filters, for a place that shows text as it is."""
+    metric = rollout_metric(name)
+    unit = f", in {metric.unit}" if metric.unit not in ("", "share") else ""
+    formula = f" {metric.formula}" if metric.formula else ""
+    return one_line(f"{metric.label}{unit}.{formula} In filters: {name}.", 600)
+
+
 def explained(name: str) -> str:
     """What stands behind a heading: the metric, its formula, and its name in filters."""
     metric = rollout_metric(name)
@@ -58,6 +79,17 @@ def width(name: str, least: int = 60) -> int:
     return max(least, round(6 * len(heading(name))) + 17)
 
 
+def written(frame: pd.DataFrame, shares: Iterable[str] = ()) -> pd.DataFrame:
+    """The frame with its numbers as pages write them: these columns in percent, rounding noise as 0."""
+    shown = frame.copy()
+    for name in shown.select_dtypes("float"):
+        shown[name] = shown[name].mask(shown[name].abs() < ROUNDING_NOISE, 0.0)
+    for name in shown.columns.intersection([*shares]):
+        values = shown[name].astype(float)
+        shown[name] = values.map(in_percent, na_action="ignore")
+    return shown
+
+
 def number_format(values: pd.Series[Any]) -> str:
     """Four significant digits; with an exponent where the largest value is tiny."""
     sizes = np.abs(pd.to_numeric(values, errors="coerce").to_numpy(np.float64, na_value=np.nan))
@@ -66,12 +98,12 @@ def number_format(values: pd.Series[Any]) -> str:
 
 
 def number_column(name: str, values: pd.Series[Any]) -> Any:
-    """A column of means over rollouts, of a metric that the board may know or not."""
+    """A column of means over rollouts, of a metric known or not; shares in percent."""
     share = rollout_metric(name).unit == "share"
     return st.column_config.NumberColumn(
         heading(name),
         help=explained(name),
-        format="percent" if share else number_format(values),
+        format=PERCENT if share else number_format(values),
         width=width(name),
     )
 

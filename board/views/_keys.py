@@ -1,30 +1,73 @@
-"""Keys of the pages: the same ones everywhere, for the next item, the one before and opening it."""
+"""The keys of the board: what they do on each page, and buttons that have them.
+
+A key means the same on every page. Keys of components are handled by their own scripts and listed here.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import streamlit as st
 
-_STEPS: Final = ("← →", "the step before, the next one")
+_EVERYWHERE: Final = (
+    ("← →", "previous or next step"),
+    ("?", "this help"),
+)
+_READER: Final = (
+    ("[ ]", "previous or next turn"),
+    ("n p", "next or previous match of the search, else peak of the metric"),
+    ("/", "find in the rollout"),
+    ("t", "fold tool output"),
+    ("h", "fold thinking"),
+    ("w", "wrap lines"),
+    ("m", "monospace or prose"),
+    ("i", "scores, ground truth and the record"),
+    ("c", "compare with another rollout or text"),
+    ("d Shift+d", "next or previous difference of a comparison"),
+    ("e", "fold the equal text of a comparison"),
+    ("f", "full screen"),
+    ("← → ↑ ↓", "move the pinned token"),
+    ("Esc", "clear the search, unpin, leave full screen, close the rollout"),
+)
 
 
-def told(keys: Sequence[tuple[str, str]] = ()) -> str:
-    """What the keys of a page do, as the Markdown of its help."""
-    return "  \n".join(f"`{key}` {words}" for key, words in (_STEPS, *keys))
+def _list(what: str, opened: str = "") -> tuple[tuple[str, str], ...]:
+    """J and K through the list of a page, and O for what `opened` says."""
+    moves = (("j k", f"next or previous {what}"),)
+    return (*moves, ("o", f"open {opened}")) if opened else moves
 
 
-def moves(what: str) -> tuple[str, str]:
-    """A line of a page's help: J and K go from one to the next."""
-    return "J K", f"the next {what}, the one before"
+_OF_PAGE: Final[Mapping[str, Mapping[str, Sequence[tuple[str, str]]]]] = {
+    "Findings": {"Findings": _list("finding", "its evidence")},
+    "Step": {
+        "Contributions": _list("metric", "the token that contributes most"),
+        "Groups": _list("group", "the rollout with the best reward"),
+    },
+    "Rollouts": {
+        "List": (
+            *_list("rollout", "the selected rollout"),
+            ("/", "filter, while no rollout is open"),
+        ),
+        "Words over the run": (("s", "search the whole run, or stop"), ("o", "open the first hit")),
+        "Reader": _READER,
+    },
+    "Prompts": {"Prompts": _list("prompt", "its best response at its last step")},
+    "Mismatch": {"Mismatch": _list("breakdown")},
+    "Compare": {"Shared prompts": _list("prompt")},
+}
+
+
+def of_page(title: str) -> dict[str, Sequence[tuple[str, str]]]:
+    """The keys of a page by its title, in sections: (keys, what they do)."""
+    return {"Everywhere": _EVERYWHERE, **_OF_PAGE.get(title, {})}
 
 
 def through(what: str, items: Sequence[Any], chosen: Any, choose: Callable[[Any], None]) -> None:
-    """Buttons to the item before and the next one, with the keys K and J.
+    """Buttons to the previous and the next item, with the keys K and J.
 
-    chosen: one of items; else both lead to the first. choose: called with an item, before the page is
-    drawn anew.
+    chosen: one of items; else both lead to the first. choose: called with an item before the page is
+    drawn again.
     """
     place = items.index(chosen) if chosen in items else None
     moves = (

@@ -38,7 +38,7 @@ def over_steps(run: Run) -> None:
     """From the index at once; from the tokens of all steps when asked for."""
     scan = _cached_looks.mismatch_scan(run)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        st.markdown("#### Over the steps")
+        st.markdown("#### Over training")
         st.space("stretch")
         _scan_button(scan)
     if scan.is_running:
@@ -51,13 +51,13 @@ def _scan_button(scan: Stepwise[StepMismatch]) -> None:
     if scan.is_running:
         st.button("Stop", icon=":material/stop:", key="scan_stop", on_click=scan.stop)
     elif not scan.has_ended:
-        words = "Read the tokens of all steps" if not scan.done else "Go on"
+        words = "Read the tokens of all steps" if not scan.done else "Continue"
         st.button(
             words,
             icon=":material/play_arrow:",
             key="scan_start",
             on_click=scan.start,
-            help=f"Up to {SCANNED_ROLLOUTS} rollouts of each step. The page stays usable meanwhile.",
+            help=f"Up to {SCANNED_ROLLOUTS} rollouts of each step. You can keep using the page.",
         )
 
 
@@ -114,7 +114,7 @@ def _likelihood_over_steps(found: Sequence[StepValue]) -> None:
             f"nll_{field}",
             f"{title} of sft_mask tokens",
             likelihoods(found, field, dark=_page.dark()),
-            "nats, by who speaks",
+            "nats, by role",
         )
         for field, title in told
     ]
@@ -153,7 +153,7 @@ def _rule_beyond(found: Sequence[StepValue], rule: str, bound: Side) -> Card:
 
 def _by_lag(found: Sequence[StepMismatch]) -> None:
     """How far they are apart by how many versions the sampling weights lag, over all steps read."""
-    names = {"lag": "whole", ENGINE_LAG: "engine alone", STALE_LAG: "staleness alone"}
+    names = {"lag": "whole", ENGINE_LAG: "engine only", STALE_LAG: "staleness only"}
     by_part = {
         title: pooled(part for step in found for part in step.slices.get(name, ()))
         for name, title in names.items()
@@ -161,11 +161,11 @@ def _by_lag(found: Sequence[StepMismatch]) -> None:
     by_part = {title: parts for title, parts in by_part.items() if parts}
     if "whole" not in by_part:
         st.caption(
-            "Not recorded in this run: policy_version, which tells how stale the sampler was."
+            "Not recorded in this run: policy_version, which gives the staleness of the sampler."
         )
         return
     st.markdown(
-        "**By policy lag** :gray[step less the policy_version that sampled, all steps read]"
+        "**By policy lag** :gray[step minus the policy_version that sampled, over all steps read]"
     )
     lags = [part.name for part in by_part["whole"]]
     if len(lags) == 1:
@@ -235,4 +235,4 @@ def _card(key: str, title: str, figure: go.Figure, unit: str = "") -> Card:
 def _draw(cards: Sequence[Card], key: str) -> None:
     picked = curve_grid(cards, step=_state.get("step"), key=_page.chart_key(key))
     if picked:
-        _state.go("mismatch", step=picked.step, index=0, token=None)
+        _state.go("mismatch", step=picked.step, index=None, token=None)

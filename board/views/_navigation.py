@@ -1,67 +1,62 @@
-"""Links to the pages, above each of them: every link holds what is chosen, as any other link does.
+"""Links to the pages, above each of them: every link carries what is chosen, as any other link does.
 
 Streamlit's own navigation opens a page without a query, which the page then fills in: two entries of
-the browser's history for one click, and Back leads to the first of them, the page one is on.
+the browser's history for one click, and Back leads to the first of them, the current page.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from board.views import _state
+from board.components.key_help import key_help
+from board.store.run import Run
+from board.views import _badge, _keys, _needs, _state
+from board.views._text import plain
 
-# Streamlit's margins take a sixth of a laptop's window, which tables need more. The links to pages
-# stand in its header, beside what opens the sidebar, where they stay while a page is scrolled; a window
-# without room for all of them has them above the page, on as many lines as they need.
-_LOOK: Final = """<style>
-.stMainBlockContainer { padding-inline: 1.9rem; }
-.st-key-pages {
-  position: fixed;
-  top: 0.5rem;
-  z-index: 1000000;
-  width: auto;
-  max-width: calc(100vw - 27rem);
-  margin-left: 1.2rem;
-  padding-block: 0.45rem;
-  overflow-x: auto;
-}
-.st-key-pages .stHorizontalBlock { flex-wrap: nowrap; }
-@media (max-width: 1239px) {
-  .st-key-pages {
-    position: static;
-    width: 100%;
-    max-width: none;
-    margin-left: 0;
-    padding-block: 0 0.5rem;
-    overflow: visible;
-  }
-  .st-key-pages .stHorizontalBlock { flex-wrap: wrap; row-gap: 0.5rem; }
-}
-[data-testid="stMetricLabel"] p { white-space: normal; }
-</style>"""
+_LOOK: Final = Path(__file__).with_name("frame.css")
 
 
 class Navigation:
-    """The row of links. It is drawn before its page, and anew where the page chose something else."""
+    """The row of links, drawn before its page, and again where the page chose something else."""
 
-    def __init__(self, pages: Sequence[st.Page]) -> None:
+    def __init__(self, pages: Sequence[st.Page], current: st.Page) -> None:
         self._pages = pages
-        st.html(_LOOK)
-        # The key may come once in a run of the script; what stands inside is drawn anew.
-        with st.container(key="pages"):
-            self._place: DeltaGenerator = st.empty()
-        self._query: dict[str, str] | None = None
+        with st.container(key="frame"):
+            st.html(_LOOK)
+            # A key may be used once in a run of the script: the row is drawn again inside its container.
+            with st.container(key="pages"):
+                self._place: DeltaGenerator = st.empty()
+            with st.container(key="key_help"):
+                key_help(_keys.of_page(current.title), key=f"keys-{current.title}")
+        self._drawn: tuple[object, ...] = ()
 
-    def draw(self) -> None:
-        """Links with what is chosen now."""
+    def draw(self, run: Run | None = None, runs: int = 0) -> None:
+        """Links with what is chosen now. run: the one that is shown; runs: how many there are."""
         query = _state.encoded()
-        if query == self._query:
+        links = [(page, *_label(page, run, runs)) for page in self._pages]
+        if (query, links) == self._drawn:
             return
-        self._query = query
+        self._drawn = (query, links)
         with self._place.container(horizontal=True, gap=None):
-            for page in self._pages:
-                st.page_link(page, query_params=query, width="content")
+            for page, label, explained in links:
+                st.page_link(page, label=label, help=explained, query_params=query, width="content")
+
+
+def _label(page: st.Page, run: Run | None, runs: int) -> tuple[str, str | None]:
+    """A page's name, dimmed where the run holds nothing for it; and what it needs, on hover."""
+    title = page.title
+    if run is None:
+        return title, None
+    if title == "Findings":
+        return f"{title}{_badge.count(run)}", None
+    if title == "Compare" and runs < 2:
+        return f":gray[{title}]", "There is only one run in this folder."
+    if lacking := _needs.lacking(title, run):
+        explained = plain(f"Not recorded: {lacking}. {_needs.how_to_record(title)}", 400)
+        return f":gray[{title} :small[not recorded]]", explained
+    return title, None

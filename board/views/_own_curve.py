@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import streamlit as st
 
 from board.charts.curves import CurveOptions
-from board.components.curve_grid import Card, curve_grid
+from board.components.curve_grid import Card, Mark, curve_grid
 from board.errors import BoardError
 from board.store.run import Run
-from board.views import _cached_looks, _page, _state
+from board.views import _cached_looks, _marks, _page, _reading, _state
 from board.views._text import one_line, plain
 
 FORM = (
-    "Columns of the table of rollouts, numbers, 'texts', + - * / // % **, comparisons, in, and, or, "
-    "not, abs, log, exp, sqrt, min, max, contains, missing, col('odd name'). A comparison is 1 or 0, "
-    "so that its mean is a share. What is not recorded stays missing."
+    "An expression over the rollouts, averaged by step: columns, numbers, + - * / // % **, comparisons, "
+    'contains "a text", in (a, b), and, or, not, abs, log, exp, sqrt, min, max, missing, '
+    'col("odd name"). A comparison is 1 or 0, so its mean is a share. Texts are whole. Missing values '
+    "stay missing."
 )
 
 
-def show(run: Run, options: CurveOptions) -> None:
+def show(run: Run, options: CurveOptions, marks: Sequence[Mark]) -> None:
     """The field, and the curve of what stands in it."""
     st.text_input(
         "Own curve",
@@ -32,15 +35,22 @@ def show(run: Run, options: CurveOptions) -> None:
     if not text:
         return
     try:
-        drawn = _cached_looks.own_curve(run, text, options, dark=_page.dark())
+        steps = _reading.shown(_cached_looks.own_reading(run, text), "Reading the rollouts", "own")
+        if steps is None:
+            return
+        drawn = _cached_looks.own_curve(run, steps, text, options, dark=_page.dark())
     except BoardError as error:
         st.error(plain(error, 400), icon=":material/function:")
         return
     card = Card("own", one_line(text, 100), drawn.chart, notes=drawn.notes)
-    picked = curve_grid([card], step=_state.get("step"), key=_page.chart_key("curve_own"))
+    picked = curve_grid(
+        [card], step=_state.get("step"), key=_page.chart_key("curve_own"), marks=marks
+    )
+    if picked and picked.mark:
+        _marks.open_mark(picked.mark)
     if picked:
         _open_step(picked.step)
 
 
 def _open_step(step: int) -> None:
-    _state.go("rollouts", step=step, index=0, token=None, scope="step")
+    _state.go("rollouts", step=step, index=None, token=None, scope="step")

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from board.charts.layout import PLOTLY_CONFIG
 from board.charts.light import LightCurve
@@ -17,7 +18,7 @@ from board.errors import BoardError
 from board.store import splits
 from board.store.narrowed import NarrowedRun
 from board.store.run import Run, reader_titles
-from board.views import _cached, _keys, _state
+from board.views import _cached, _state, _step_choice
 from board.views._text import one_line, plain
 
 
@@ -37,23 +38,29 @@ def dark() -> bool:
     return bool(theme and theme.type == "dark")
 
 
-def header(run: Run, keys: Sequence[tuple[str, str]] = ()) -> None:
-    """The run's name, what is looked at, and which keys the page has beside those of the step."""
+def header(run: Run, *, aside: str = "") -> DeltaGenerator:
+    """The run's name and format, and which part of it is shown.
+
+    aside: words at the right, muted. The row is returned for controls at its right.
+    """
     step = _state.get("step")
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.subheader(plain(run.info.name, 80), anchor=False, width="content")
+    row = st.container(key="title", horizontal=True, vertical_alignment="center", gap="small")
+    with row:
+        st.subheader(plain(run.info.name, 200), anchor=False, width="content")
         st.badge(plain(reader_titles(run.info)), color="violet")
-        st.badge(f"step {step}", color="blue")
+        _step_choice.in_title(run)
         _split_badge(run)
         for name in run.envs if isinstance(run, NarrowedRun) else ():
             st.badge(plain(f"env {name}", 40), icon=":material/public:", color="green")
         if step is not None and "complete" in run.steps:
-            row = run.steps[run.steps["step"] == step]
-            if len(row) and row["complete"].iloc[0] is False:
+            of_step = run.steps[run.steps["step"] == step]
+            if len(of_step) and of_step["complete"].iloc[0] is False:
                 text = f"step not ended yet{_missing(run.missing_ranks.get(step, ()))}"
                 st.badge(text, icon=":material/hourglass_top:", color="orange")
-        st.space("stretch")
-        st.caption(":material/keyboard:", width="content", help=_keys.told(keys))
+        if aside:
+            st.space("stretch")
+            st.caption(plain(aside), width="content")
+    return row
 
 
 def _split_badge(run: Run) -> None:
@@ -80,7 +87,7 @@ def has_step(run: Run) -> bool:
             f"To step {other}",
             icon=":material/arrow_forward:",
             on_click=_state.put,
-            kwargs={"step": other, "index": 0, "token": None, "zoom": None},
+            kwargs={"step": other, "index": None, "token": None, "zoom": None},
         )
     return False
 
@@ -137,9 +144,10 @@ def card(
     title: str = "",
     *,
     columns: Sequence[str] = (),
+    unit: str = "",
 ) -> Card:
     """A metric's chart with its label, unit and formula; click: what a click on it does. columns: all
-    that are drawn, where there are others besides.
+    that are drawn, where there are others besides. unit: other words behind the title.
     """
     metric = rollout_metric(column)
     told = [
@@ -152,7 +160,8 @@ def card(
         column,
         title or one_line(metric.label),
         drawn.chart,
-        "" if metric.unit in metric.label else one_line(metric.unit),
+        unit
+        or ("" if metric.unit == "share" or metric.unit in metric.label else one_line(metric.unit)),
         [*told, *source, click],
         [*notes, *drawn.notes],
     )
@@ -165,19 +174,21 @@ def not_recorded(columns: Collection[str], needs: Iterable[str]) -> str:
 
 
 def smoothing() -> float:
-    """A slider for the smoothing of curves, s in 0..0.99: one for all pages that draw them.
+    """A menu for the smoothing of curves, s in 0..0.99: one for all pages that draw them.
 
     It begins at none: a spike is what the curves are looked at for, and an average hides it.
     """
-    st.slider(
-        "Smoothing",
-        0.0,
-        0.99,
-        step=0.01,
-        key="smooth",
-        width=180,
-        help="Exponential moving average: each step keeps this share of the one before. The values as "
-        "they are stay visible, faint. It holds on all pages.",
-        persist_state="session",
-    )
+    chosen = float(_state.get("smooth"))
+    with st.popover(f"Smoothing: {chosen:g}" if chosen else "Smoothing: off", key="menu_smooth"):
+        st.slider(
+            "Smoothing",
+            0.0,
+            0.99,
+            step=0.01,
+            key="smooth",
+            width=220,
+            help="Exponential moving average: each step keeps this share of the one before. The "
+            "recorded values stay visible, faint. All pages share it.",
+            persist_state="session",
+        )
     return float(_state.get("smooth"))

@@ -13,11 +13,23 @@ from board.views import _cached, _state
 from board.views._text import one_line, plain
 
 _MOST_SPLITS: Final = 4
+_OPENS_FIRST: Final = "_opens_first"
 
 
 def first_rollout() -> None:
-    """Another run or step: its index and pinned token are of what was shown before."""
-    _state.put(index=0, token=None, zoom=None)
+    """Another run or step: its index and pinned token are of what was shown before. Where a rollout is
+    open, the first one of the new list is opened in its place.
+    """
+    if _state.get("index") is not None:
+        st.session_state[_OPENS_FIRST] = _state.pulls()
+    _state.put(index=None, token=None, zoom=None, page=0)
+
+
+def opens_first() -> bool:
+    """Whether the first rollout of the list is to be opened; True once. A link that was followed since
+    says itself what is open.
+    """
+    return st.session_state.pop(_OPENS_FIRST, None) == _state.pulls()
 
 
 def choose_split(run: Run) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from board.core.aggregate import REDUCTIONS
@@ -12,32 +12,30 @@ from board.store.group_ids import group_names
 from board.store.run import Run
 
 _COLUMN_OF: Final = {m: column for column, m, how in REDUCTIONS if how == "mean"}
-_PAGE_OF: Final = {"tokens": "spike"}
-_NAMES: Final = {
-    "spike": "Spike",
-    "rollouts": "Rollouts",
-    "rollout": "Rollout",
-    "environments": "Environments",
-    "health": "Log health",
-    "groups": "Groups",
-    "mismatch": "Mismatch",
+_PAGE_OF: Final = {
+    "tokens": "step",
+    "groups": "step",
+    "health": "findings",
+    "environments": "overview",
+    "rollout": "rollouts",
 }
 
 
 def of_target(run: Run, target: Target) -> tuple[str, dict[str, Any]]:
     """The page of a finding's target, and the choices that show it there."""
     page = _PAGE_OF.get(target.page, target.page)
-    choices: dict[str, Any] = {"token": target.position, "index": target.index or 0}
+    choices: dict[str, Any] = {"token": target.position, "index": target.index}
     if target.step is not None:
         choices["step"] = target.step
-    of_page = _CHOICES.get(page)
+    of_page = _CHOICES.get(target.page)
     return page, choices | (of_page(run, target) if of_page else {})
 
 
-def _spike(run: Run, target: Target) -> dict[str, Any]:
+def _contributions(run: Run, target: Target) -> dict[str, Any]:
     column = _column(target)
     grouping = target.only.partition(":")[0]
     return {
+        "part": "contributions",
         "of": column if column in run.metrics else "",
         "only": target.only,
         "order": "lowest" if target.lowest else "highest",
@@ -58,7 +56,7 @@ def _rollout(run: Run, target: Target) -> dict[str, Any]:
 
 def _groups(run: Run, target: Target) -> dict[str, Any]:
     fill = "advantage" if target.metric == "advantage" else "reward"
-    return {"fill": fill, "gid": _group_of(run, target), "gfrom": 0}
+    return {"part": "groups", "fill": fill, "gid": _group_of(run, target), "gfrom": 0}
 
 
 def _group_of(run: Run, target: Target) -> str:
@@ -81,6 +79,7 @@ def _mismatch(run: Run, target: Target) -> dict[str, Any]:
 def _environments(run: Run, target: Target) -> dict[str, Any]:
     column = _column(target)
     return {
+        "by": "env",
         "env": [target.env] if target.env else [],
         "emetrics": [column] if column in run.metrics else [],
         "emulti": column if column in run.metrics else "",
@@ -88,11 +87,11 @@ def _environments(run: Run, target: Target) -> dict[str, Any]:
 
 
 def _health(run: Run, target: Target) -> dict[str, Any]:
-    return {"old": target.written_again}
+    return {"health": True, "old": target.written_again}
 
 
 _CHOICES: Final[dict[str, Callable[[Run, Target], dict[str, Any]]]] = {
-    "spike": _spike,
+    "tokens": _contributions,
     "rollouts": _rollouts,
     "rollout": _rollout,
     "groups": _groups,
@@ -103,7 +102,7 @@ _CHOICES: Final[dict[str, Callable[[Run, Target], dict[str, Any]]]] = {
 
 
 def of_evidence(finding: Finding, evidence: Evidence, run: Run) -> dict[str, Any]:
-    """The choices that show a rollout, or a token of it, on the page Rollout."""
+    """The choices that show a rollout, or a token of it, in the reader."""
     metric = _token_metric(run, finding.target.metric)
     place = {"step": evidence.step, "index": evidence.index, "token": evidence.position}
     return {**place, "metric": metric, "vs": ""}
@@ -118,6 +117,9 @@ def _token_metric(run: Run, name: str) -> str:
     return name if _COLUMN_OF.get(name) in run.metrics else ""
 
 
-def name_of(page: str) -> str:
-    """The title of a page."""
-    return _NAMES.get(page, page)
+def label(page: str, choices: Mapping[str, Any]) -> str:
+    """A link's words: the page, or the part of it, and its step."""
+    if choices.get("health"):
+        return "Log health"
+    name = "Groups" if choices.get("part") == "groups" else page.capitalize()
+    return f"{name}, step {choices['step']}" if "step" in choices else name

@@ -12,8 +12,8 @@ from board.core.problems import Problem, Severity
 
 _EFFECTS: Final[Mapping[Severity, str]] = {
     "lost": "not shown",
-    "partial": "shown, a value left out",
-    "note": "shown, good to know",
+    "partial": "shown, value left out",
+    "note": "shown, note",
 }
 # Texts wrap in rows of more than one line; together the widths are a page of 1440 pixels.
 _LINE: Final = 21
@@ -35,7 +35,7 @@ def table(problems: Iterable[Problem]) -> None:
     """Draws one row for each kind of trouble; columns that say nothing are left out."""
     rows: list[dict[str, Any]] = [
         {
-            "effect": _EFFECTS[problem.severity],
+            "effect": "not used" if problem.is_of_file else _EFFECTS[problem.severity],
             "where (first)": problem.where,
             "field": problem.field,
             "what was found": problem.reason,

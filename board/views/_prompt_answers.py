@@ -21,11 +21,13 @@ _BESIDE: Final = 3
 _MOST_WHOLE: Final = 12
 _TEXT_HEIGHT: Final = 190
 _CUT: Final = 160
+_MOST_LISTED: Final = 400
+"""Streamlit sends every entry of a menu with the page and makes an element of it in the browser."""
 _TYPED: Final = "_pstep_typed"
-_NO_STEP: Final = "three steps"
+_NO_STEP: Final = "first, middle, last"
 _WHICH: Final = (
-    "Three: the first, the middle and the last step at which the prompt was seen, the best and the worst "
-    "answer of each. Else all answers of one step."
+    "Three steps: the first, middle and last at which the prompt was seen, with the best and the worst "
+    "answer of each. One step: all of its answers."
 )
 # Responses that are listed: each step they are of is read for them.
 _NEWEST: Final = 64
@@ -49,14 +51,14 @@ def _choose_step(seen: list[int]) -> int | None:
     chosen: int | None = _state.ensure("pstep", [None, *seen], None)
     place = -1 if chosen is None else seen.index(chosen)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        st.markdown("#### Answers :gray[the best first · click one to open it]", width="content")
+        st.markdown("#### Answers :gray[best first · click to open]", width="content")
         st.space("stretch")
-        if len(seen) > _step_choice.MOST_LISTED:
+        if len(seen) > _MOST_LISTED:
             _type(seen, chosen)
         else:
             _list(seen)
-        _move("chevron_left", "The step before", "pstep", seen, place - 1)
-        _move("chevron_right", "The next step", "pstep", seen, place + 1)
+        _move("chevron_left", "Previous step", "pstep", seen, place - 1)
+        _move("chevron_right", "Next step", "pstep", seen, place + 1)
     return chosen
 
 
@@ -87,8 +89,8 @@ def _type(seen: list[int], chosen: int | None) -> None:
         key=_TYPED,
         width=230,
         placeholder=_NO_STEP,
-        help=f"{_WHICH} The prompt was seen at {len(seen):,} steps, {seen[0]} to {seen[-1]}: type one, "
-        "and the nearest of them is shown.",
+        help=f"{_WHICH} The prompt was seen at {len(seen):,} steps, {seen[0]} to {seen[-1]}. Type a "
+        "step; the nearest one is shown.",
         on_change=_take_typed,
         args=(seen, chosen),
     )
@@ -151,15 +153,15 @@ def _of_step(run: Run, own: PromptRollouts, step: int) -> None:
             st.caption(
                 f"{first:,} to {first + len(shown) - 1:,} of {len(order):,}", width="content"
             )
-            _move("arrow_back", "Better ones", "pfrom", starts, page - 1)
-            _move("arrow_forward", "The next ones", "pfrom", starts, page + 1)
+            _move("arrow_back", "Previous answers", "pfrom", starts, page - 1)
+            _move("arrow_forward", "Next answers", "pfrom", starts, page + 1)
 
 
 def _every_response(run: Run, code: int, own: PromptRollouts, length: str | None) -> None:
     """Its newest rollouts as the index keeps them; a click opens one."""
     newest = range(len(own.steps))[::-1][:_NEWEST]
     cut = len(newest) < len(own.steps)
-    told = f"the newest {len(newest):,} of {len(own.steps):,}" if cut else "the newest first"
+    told = f"the newest {len(newest):,} of {len(own.steps):,}" if cut else "newest first"
     frame = pd.DataFrame(
         {
             "step": own.steps[newest],
@@ -169,7 +171,7 @@ def _every_response(run: Run, code: int, own: PromptRollouts, length: str | None
             "response": _beginnings(run, own, newest),
         }
     ).dropna(axis="columns", how="all")
-    st.markdown(f"#### Every response :gray[{told} · click one to open it]")
+    st.markdown(f"#### Every response :gray[{told} · click to open]")
     event: Any = st.dataframe(
         frame.rename(columns={"index": "rollout"}),
         key=f"responses_{run.info.name}_{run.version}_{code}",
@@ -183,12 +185,12 @@ def _every_response(run: Run, code: int, own: PromptRollouts, length: str | None
             "step": st.column_config.NumberColumn("step", format="%d", width=70),
             "rollout": st.column_config.NumberColumn("rollout", format="%d", width=75),
             "reward": st.column_config.NumberColumn("reward", format="%.4g", width=90),
-            "response": st.column_config.TextColumn("response, its beginning"),
+            "response": st.column_config.TextColumn("response (start)"),
         },
     )
     if event.selection.cells:
         row = frame.iloc[int(event.selection.cells[0][0])]
-        _state.go("rollout", step=int(row["step"]), index=int(row["index"]), token=None)
+        _state.go("rollouts", step=int(row["step"]), index=int(row["index"]), token=None)
 
 
 def _beginnings(run: Run, own: PromptRollouts, places: Sequence[int]) -> list[str | None]:
@@ -207,8 +209,8 @@ def _response(run: Run, own: PromptRollouts, place: int) -> None:
     step, index = int(own.steps[place]), int(own.indices[place])
     reward = float(own.rewards[place])
     label = plain(f"step {step} · rollout {index} · reward {number(reward)}")
-    if st.button(label, key=f"open_{step}_{index}", type="tertiary", help="Opens the rollout"):
-        _state.go("rollout", step=step, index=index, token=None)
+    if st.button(label, key=f"open_{step}_{index}", type="tertiary", help="Open the rollout"):
+        _state.go("rollouts", step=step, index=index, token=None)
     try:
         opened = _cached.rollout(run, step, index, str(_state.get("tokenizer")))
     except BoardError as error:

@@ -12,6 +12,7 @@ from typing import Final, Generic, TypeVar
 
 import streamlit as st
 
+from board.core.shares import percent
 from board.errors import BoardError
 from board.views._text import plain
 
@@ -145,7 +146,7 @@ def _watch(reading: Reading[Result], label: str, key: str) -> None:
     while reading.is_running:
         # Drawing is where Streamlit leaves this run of the script when somebody clicks.
         share = reading.wait(_LOOK_SECONDS)
-        bar.progress(share, text=f"{plain(label)}: {share:.0%}")
+        bar.progress(share, text=f"{plain(label)}: {percent(share)}")
     place.empty()
 
 
@@ -153,5 +154,8 @@ def _offer_again(reading: Reading[Result], label: str, key: str) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.caption(f"Stopped: {plain(label)}")
         st.button(
-            "Read it", icon=":material/play_arrow:", key=f"again_{key}", on_click=reading.again
+            "Resume reading",
+            icon=":material/play_arrow:",
+            key=f"again_{key}",
+            on_click=reading.again,
         )

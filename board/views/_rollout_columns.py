@@ -1,4 +1,4 @@
-"""Columns of the table of rollouts: which are shown, how wide they are, and how their values look."""
+"""Columns of the list of rollouts: which are offered, and how wide they are."""
 
 from __future__ import annotations
 
@@ -6,72 +6,78 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import pandas as pd
-import streamlit as st
 
-from board.core.metrics import REWARD_PART, rollout_metric
+from board.components.rollout_list import ListColumn
+from board.core.metrics import REWARD_PART
 from board.store import splits
 from board.store.run import Run
 from board.store.steps import base_name
 from board.views import _headings, _state
 
 TEXTS: Final = frozenset({"prompt", "response"})
-_BARS: Final = frozenset({"reward", "response_tokens", "response_chars"})
-# The usual columns as they stand, and the most telling first: those that have room are shown.
-_DEFAULT: Final = (
-    "step",
-    "index",
-    "split",
-    "env",
-    "reward",
-    REWARD_PART,
-    "advantage",
-    "k3_mean",
-    "k3_max",
-    "mismatch_kl_mean",
-    "entropy_mean",
-    "response_tokens",
-    "is_truncated",
-    "response",
-    "prompt",
-    "group_id",
-    "finish_reason",
-    "ref_reward",
-    "reward_gap",
-    "k1_mean",
+HIDDEN: Final = frozenset({"file", "line", "offset", "size"})
+_BARS: Final = frozenset({"reward"})
+# The usual columns in the order they are shown, and in the order in which they get room.
+_USUAL: Final = (
+    *("step", "index", "split", "reward", REWARD_PART, "advantage", "k3_mean", "k3_max"),
+    *("mismatch_kl_mean", "entropy_mean", "response_tokens", "response_chars", "env"),
+    *("is_truncated", "response", "prompt", "group_id", "finish_reason", "ref_reward"),
+    *("reward_gap", "k1_mean"),
 )
 _BY_WORTH: Final = (
-    *("step", "index", "split", "reward", "response", "response_tokens", "k3_mean", "advantage"),
-    *(REWARD_PART, "entropy_mean", "env", "k3_max", "prompt", "is_truncated", "finish_reason"),
-    *("mismatch_kl_mean", "group_id", "reward_gap", "ref_reward", "k1_mean"),
+    *("step", "index", "split", "reward", "response_tokens", "response_chars", "k3_mean", "env"),
+    *("response", "advantage", REWARD_PART, "entropy_mean", "prompt", "k3_max", "finish_reason"),
+    *("is_truncated", "mismatch_kl_mean", "group_id", "reward_gap", "ref_reward", "k1_mean"),
 )
 _MOST_PARTS: Final = 4
-# Pixels that a table has on a page of 1440; texts take what the others leave.
-_ROOM: Final = 1088
+_WIDTHS: Final = {"step": 44, "index": 30, "reward": 88, "is_truncated": 62}
 _TEXT_WIDTH: Final = 240
-_LONGEST_NAME: Final = 260
+_NUMBER_WIDTH: Final = 60
+_LONGEST_NAME: Final = 200
 
 
-def shown_columns(run: Run) -> list[str]:
-    """What was chosen; else of the usual columns the most telling ones that fit beside each other."""
-    chosen = _state.get("cols")
-    if chosen:
-        return list(chosen)
-    kinds = {column.name: column for column in run.shown.columns}
-    room, fitting = _ROOM, set[str]()
-    for name in _usual(run, _BY_WORTH):
-        needed = _width(name, is_text=kinds[name].words)
-        if needed <= room:
-            fitting.add(name)
-            room -= needed
-    return [name for name in _usual(run, _DEFAULT) if name in fitting]
+def names_of(run: Run, sort: str) -> list[str]:
+    """What was chosen, else the usual columns that the run has; and what the list is sorted by."""
+    chosen = list(_state.get("cols")) or _usual(run, _USUAL)
+    missing = [name for name in dict.fromkeys(("index", sort)) if name not in chosen]
+    return [*missing, *chosen]
+
+
+def has_chosen() -> bool:
+    """Whether the user chose columns, which are all shown then."""
+    return bool(_state.get("cols"))
+
+
+def columns_of(run: Run, view: pd.DataFrame, *, has_words_line: bool) -> list[ListColumn]:
+    """How the columns of some rows are shown. has_words_line: the response has a line of its own."""
+    worth = {name: place for place, name in enumerate(_usual(run, _BY_WORTH))}
+    if has_words_line and not has_chosen():
+        view = view.drop(columns="response")
+    return [_column(run, str(name), view[name], worth) for name in view]
 
 
 def _usual(run: Run, order: Sequence[str]) -> list[str]:
     """The usual columns that the run has, in an order that says where the parts of a reward stand."""
     parts = [c for c in run.metrics if c.startswith(REWARD_PART)][:_MOST_PARTS]
     found = [c for name in order for c in (parts if name == REWARD_PART else [name])]
-    told = {"step": _state.get("scope") == "run", "split": _state.get("split") == splits.ALL}
-    return [c for c in found if c in run.columns and told.get(c, True)]
+    is_shown = {"step": _state.get("scope") != "step", "split": _state.get("split") == splits.ALL}
+    return [c for c in found if c in run.columns and is_shown.get(c, True)]
+
+
+def _column(run: Run, name: str, values: pd.Series[Any], worth: dict[str, int]) -> ListColumn:
+    low, high = _range(run, name)
+    is_text = not pd.api.types.is_numeric_dtype(values.dtype)
+    kind = "bar" if low < high else "text" if is_text else "number"
+    return ListColumn(
+        name,
+        _headings.short_heading(name),
+        _headings.definition(name),
+        _width(name, values, is_text=is_text),
+        worth.get(name, len(worth)),
+        "words" if name in TEXTS else kind,
+        low,
+        high,
+    )
 
 
 def _range(run: Run, name: str) -> tuple[float, float]:
@@ -88,59 +94,13 @@ def _range(run: Run, name: str) -> tuple[float, float]:
     return (min(low, 0.0), high) if high > min(low, 0.0) else (0.0, 0.0)
 
 
-def _is_text(values: pd.Series[Any]) -> bool:
-    return not pd.api.types.is_numeric_dtype(values.dtype)
-
-
-def _width(name: str, *, is_text: bool) -> int:
-    """Pixels that a column takes; of a text the least."""
+def _width(name: str, values: pd.Series[Any], *, is_text: bool) -> int:
+    """Pixels that a column takes; of a long text the least."""
     if name in TEXTS:
         return _TEXT_WIDTH
-    if is_text:
-        return 90
-    return 110 if name in _BARS else _headings.width(name)
-
-
-def _fitting(name: str, values: pd.Series[Any]) -> int:
-    """Pixels that a column takes with these values: names that begin alike are told by their ends."""
-    least = _width(name, is_text=_is_text(values))
-    if name in TEXTS or not _is_text(values):
-        return least
+    if name in _WIDTHS:
+        return _WIDTHS[name]
+    if not is_text:
+        return max(_NUMBER_WIDTH, 6 * len(_headings.short_heading(name)) + 12)
     longest = max((len(str(value)) for value in values.dropna().unique()), default=0)
-    return min(max(least, 7 * longest + 20), _LONGEST_NAME)
-
-
-def configured(run: Run, view: pd.DataFrame, names: Sequence[str]) -> dict[str, Any]:
-    """How columns of the table are shown. view: the rows that are shown."""
-    room = _ROOM - sum(_fitting(name, view[name]) for name in names)
-    return {name: _column(name, view[name], _range(run, name), max(room, 0)) for name in names}
-
-
-def _column(name: str, values: pd.Series[Any], between: tuple[float, float], room: int) -> Any:
-    """room: pixels that are left over, for the response."""
-    # Column labels are plain text in the table's canvas, never Markdown.
-    label, help_text = _headings.heading(name), _headings.explained(name)
-    width = _fitting(name, values)
-    if name in TEXTS:
-        return st.column_config.TextColumn(name, width=width + (room if name == "response" else 0))
-    if _is_text(values):
-        return st.column_config.TextColumn(label, help=help_text, width=width)
-    if between[0] < between[1]:
-        bar_format = "%d" if name != "reward" else "%.3g"
-        return st.column_config.ProgressColumn(
-            label,
-            help=help_text,
-            min_value=between[0],
-            max_value=between[1],
-            format=bar_format,
-            width=width,
-        )
-    unit = rollout_metric(name).unit
-    whole = pd.api.types.is_integer_dtype(values.dtype) or unit in ("tokens", "characters")
-    return st.column_config.NumberColumn(
-        label,
-        help=help_text,
-        format="%d" if whole else _headings.number_format(values),
-        width=width,
-        pinned=True if name == "index" else None,
-    )
+    return min(max(52, 7 * longest + 6), _LONGEST_NAME)

@@ -18,13 +18,13 @@ from board.views._text import plain
 Bounds = dict[str, dict[str, float]]
 
 _SHARES: Final = {
-    "hit": "Of all loss tokens, those that the rule stops.",
-    "below": "Of all loss tokens, those stopped below the lower bound.",
-    "above": "Of all loss tokens, those stopped above the upper bound.",
-    "A > 0 below": "Of the tokens with a positive advantage, those stopped below the lower bound.",
-    "A > 0 above": "Of the tokens with a positive advantage, those stopped above the upper bound.",
-    "A < 0 below": "Of the tokens with a negative advantage, those stopped below the lower bound.",
-    "A < 0 above": "Of the tokens with a negative advantage, those stopped above the upper bound.",
+    "hit": "Share of all loss tokens that the rule masks or clips.",
+    "below": "Share of all loss tokens stopped below the lower bound.",
+    "above": "Share of all loss tokens stopped above the upper bound.",
+    "A > 0 below": "Share of tokens with a positive advantage stopped below the lower bound.",
+    "A > 0 above": "Share of tokens with a positive advantage stopped above the upper bound.",
+    "A < 0 below": "Share of tokens with a negative advantage stopped below the lower bound.",
+    "A < 0 above": "Share of tokens with a negative advantage stopped above the upper bound.",
 }
 
 
@@ -45,27 +45,29 @@ def show_rules(run: Run, found: StepMismatch) -> None:
     bounds = bounds_of(run)
     with st.container(border=True, height="stretch"):
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            st.markdown("**What trust-region rules would stop**", width="content")
+            st.markdown("**What trust-region rules would mask or clip**", width="content")
             st.space("stretch")
             _bounds_fields(run)
         if not found.rules:
-            st.caption("Not recorded at this step: what the rules compare, or advantages.")
+            st.caption(
+                "Not recorded at this step: the log-probabilities that the rules compare, or advantages."
+            )
             return
         shares = [one.shares(bounds[one.rule]) for one in found.rules]
         st.dataframe(
-            _headings.without_empty(_rules_frame(run, shares, bounds)),
+            _headings.written(_headings.without_empty(_rules_frame(run, shares, bounds)), _SHARES),
             hide_index=True,
             row_height=36,
             placeholder="–",
             column_config={
-                name: st.column_config.NumberColumn(name, format="percent", help=explained)
+                name: st.column_config.NumberColumn(name, format=_headings.PERCENT, help=explained)
                 for name, explained in _SHARES.items()
             },
         )
         st.caption(
-            "Shares of loss tokens, those with A > 0 and A < 0 among their own; a dash where a rule "
-            "stops none. Bounds are the papers' unless the run's settings or you set them; the sources "
-            "stand beside the fields under Bounds."
+            "Shares of loss tokens; the A > 0 and A < 0 columns are shares of the tokens with that "
+            "sign. A dash means none. Bounds come from the papers unless the run's settings or you "
+            "change them; the sources are listed under Bounds."
         )
         standing_in = [
             RULES[one.rule].label for one in found.rules if one.metric == RULES[one.rule].stand_in
@@ -73,8 +75,8 @@ def show_rules(run: Run, found: StepMismatch) -> None:
         if standing_in:
             st.caption(
                 plain(
-                    f"old_logprobs are not recorded at this step: {'; '.join(standing_in)} go by "
-                    "logprobs, the trainer as it is.",
+                    f"old_logprobs are not recorded at this step: {'; '.join(standing_in)} use "
+                    "logprobs instead.",
                     300,
                 )
             )
@@ -105,7 +107,7 @@ def _bounds_fields(run: Run) -> None:
             if numbers != usual:
                 wanted[name] = numbers
         if chosen:
-            st.button("Defaults again", on_click=_state.forget, args=("bounds",))
+            st.button("Reset to defaults", on_click=_state.forget, args=("bounds",))
     if wanted != chosen:
         _state.put(bounds=wanted)
         st.rerun()

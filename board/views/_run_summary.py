@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import streamlit as st
@@ -10,28 +10,30 @@ import streamlit as st
 from board.core.problems import count_of
 from board.store.run import Run
 from board.views import _state
-from board.views._text import ago, counted, plain, size
+from board.views._text import counted, plain, size
 
 _MOST_NAMED: Final = 3
 
 
 def show(run: Run) -> None:
-    """Size, counts and age; and where lines or values were left out, how many and where to read why."""
-    updated = ago(max(time.time() - run.info.mtime, 0.0))
+    """Size and counts, ranks that stopped, and what was left out with where to read why."""
     st.caption(
         f"{plain(size(run.info.bytes))} · {counted(run.rollout_count, 'rollout')} · "
-        f"{counted(len(run.steps), 'step')}  \nchanged {updated} ago"
+        f"{counted(len(run.steps), 'step')}"
     )
-    if run.missing_ranks:
-        st.caption(f":material/hourglass_top: {plain(_growing(run), 300)}")
+    for icon, text in _unfinished(run):
+        st.caption(f":material/{icon}: {plain(text, 300)}")
     behind = run.info.bytes - run.done
     if behind:
         share = run.done / run.info.bytes
         st.progress(share, text=f"{plain(size(behind))} of the log not read yet")
-    lost, partial = count_of(run.problems, "lost"), count_of(run.problems, "partial")
+    beside = [problem for problem in run.problems if problem.is_of_file]
+    lost = count_of(run.problems, "lost")
+    partial = count_of(run.problems, "partial") - count_of(beside, "partial")
     told = [
         (lost, "line", "not used", "error"),
         (partial, "value", "left out", "warning"),
+        (len(beside), "file", "beside the log that can't be used", "description"),
         (run.superseded, "rollout", "superseded by a resume", "restart_alt"),
         (run.repeated, "repeat", "of rollouts, shown once", "content_copy"),
         (_alone(run), "row", "that no other log tells of", "link_off"),
@@ -46,24 +48,48 @@ def show(run: Run) -> None:
     if lines:
         st.caption("  \n".join(lines))
         st.page_link(
-            _state.VIEWS / "health.py",
+            _state.VIEWS / "findings.py",
             label="What and where",
             icon=":material/arrow_forward:",
-            query_params=_state.encoded(),
+            query_params=_state.encoded(health=True),
         )
 
 
-def _growing(run: Run) -> str:
-    """The newest steps that are not ended, with the ranks that may still write them, or have stopped."""
-    steps = sorted(run.missing_ranks, reverse=True)
-    told = [f"{step} (rank {_listed(run.missing_ranks[step])})" for step in steps[:_MOST_NAMED]]
-    more = f" and {len(steps) - _MOST_NAMED} more" if len(steps) > _MOST_NAMED else ""
-    return f"not ended yet: step {', '.join(told)}{more}"
+def _unfinished(run: Run) -> Iterator[tuple[str, str]]:
+    """Ranks that have ended no step since one that others ended; and the step that is being written."""
+    if not run.missing_ranks:
+        return
+    newest = max(run.missing_ranks)
+    since: dict[int, list[int]] = {}
+    for rank, first in silent_ranks(run.missing_ranks, run.counts).items():
+        since.setdefault(first, []).append(rank)
+    for first, ranks in sorted(since.items()):
+        yield "warning", f"{_ranks(ranks)} silent since step {first}"
+    silent = {rank for ranks in since.values() for rank in ranks}
+    writing = [rank for rank in run.missing_ranks[newest] if rank not in silent]
+    if writing:
+        yield "hourglass_top", f"step {newest} not ended yet by {_ranks(writing).lower()}"
 
 
-def _listed(ranks: tuple[int, ...]) -> str:
-    more = ", …" if len(ranks) > _MOST_NAMED else ""
-    return ", ".join(map(str, ranks[:_MOST_NAMED])) + more
+def silent_ranks(missing: Mapping[int, Sequence[int]], steps: Iterable[int]) -> dict[int, int]:
+    """Rank -> the last step before the first that it did not end, though a later one was begun.
+
+    missing: by step, the ranks that have not ended it. steps: all that the log holds.
+    """
+    ordered = sorted(steps)
+    found: dict[int, int] = {}
+    for step in sorted(missing):
+        if step == ordered[-1]:
+            continue
+        before = [other for other in ordered if other < step]
+        for rank in missing[step]:
+            found.setdefault(rank, before[-1] if before else step)
+    return found
+
+
+def _ranks(ranks: Sequence[int]) -> str:
+    named = ", ".join(map(str, ranks[:_MOST_NAMED])) + (", …" if len(ranks) > _MOST_NAMED else "")
+    return f"Rank{'s' if len(ranks) > 1 else ''} {named}"
 
 
 def _alone(run: Run) -> int:

@@ -1,4 +1,4 @@
-"""What the run itself says is worth watching: phrases that are said more or less as it goes on."""
+"""What is worth searching for, by the run itself: phrases that rise or fall over training."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from board.store.run import Run
-from board.views import _cached_looks, _page, _state
+from board.views import _cached_looks, _headings, _page, _state
 from board.views._text import counted, one_line
 
 _QUARTERS: Final = (
@@ -20,7 +20,7 @@ _COLUMNS: Final = {
         y_min=0, y_max=1, width=260, help="Of the rollouts sampled of each step, from 0 to 1."
     ),
     **{
-        name: st.column_config.NumberColumn(name, format="percent", help=told)
+        name: st.column_config.NumberColumn(name, format=_headings.PERCENT, help=told)
         for name, told in (
             ("before", _QUARTERS.format("earlier")),
             ("after", _QUARTERS.format("later")),
@@ -45,11 +45,9 @@ def render(run: Run, by: str) -> None:
         return
     sampled = f"{counted(found.rollouts, 'rollout')} sampled of {counted(len(found.steps), 'step')}"
     if not found.phrases:
-        st.caption(f"No word is said clearly more or less often as the run goes on, in {sampled}.")
+        st.caption(f"No phrase clearly rises or falls over training, in {sampled}.")
         return
-    st.markdown(
-        f"#### Said more or less over training :gray[by {sampled} · click one to follow it]"
-    )
+    st.markdown(f"#### Rising and falling phrases :gray[by {sampled} · click one to follow it]")
     rows = [
         {
             "phrase": one_line(one.phrase),
@@ -61,6 +59,7 @@ def render(run: Run, by: str) -> None:
         for one in found.phrases
     ]
     key = f"said_more_{run.info.name}_{by}"
-    picked = _page.picked_row(pd.DataFrame(rows), _COLUMNS, key=key)
+    shown = _headings.written(pd.DataFrame(rows), ("before", "after"))
+    picked = _page.picked_row(shown, _COLUMNS, key=key)
     if picked is not None:
-        _state.go("words", words=[found.phrases[picked].pattern], regex=True)
+        _state.go("rollouts", view="words", words=[found.phrases[picked].phrase], regex=False)

@@ -1,4 +1,4 @@
-"""What is chosen on every page: the folder, the run, the step, and how logs are read."""
+"""What is chosen on every page: the run, the step, the part of the run, and the folder of logs."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import Final
 
 import streamlit as st
 
-from board.core.options import ReadOptions
-from board.errors import BoardError
+from board.errors import BoardError, NotFoundError
 from board.store import splits
 from board.store.discovery import (
     JOINED,
@@ -21,8 +20,17 @@ from board.store.discovery import (
     resolve_inside,
 )
 from board.store.narrowed import NarrowedRun
-from board.store.run import OpenOptions, Run
-from board.views import _cached, _live, _part_of_run, _problems, _run_summary, _state, _step_choice
+from board.store.run import Run
+from board.views import (
+    _cached,
+    _live,
+    _part_of_run,
+    _run_settings,
+    _run_summary,
+    _state,
+    _step_choice,
+    _waiting,
+)
 from board.views._text import one_line, plain, size
 
 BUNDLED: Final = Path(__file__).parents[2] / "rollout_samples"
@@ -72,25 +80,24 @@ def render() -> bool:
     """Draws the sidebar and opens the chosen run. False when there is nothing to show a page of."""
     with st.sidebar:
         st.markdown("### :material/stacked_line_chart: Rollout Board")
-        st.text_input(
-            "Log folder",
-            key="root",
-            placeholder=str(start_root()),
-            help="A folder of runs, below the folder the server was started on.",
-            persist_state="session",
-        )
     try:
         root = str(_chosen_root())
         found = _cached.discovered(root)
+    except NotFoundError as error:
+        if _state.get("root") or not isinstance(start_root(), Path):
+            _show_nothing(str(error))
+        else:
+            _waiting.for_first_file(start_root(), is_missing=True)
+        return False
     except BoardError as error:
         _show_nothing(str(error))
         return False
     if not found.runs:
-        _show_no_runs(found)
+        _waiting.for_first_file(found.root, found.left_out)
         return False
     info = _choose_run(found)
     _choose_source(found, info)
-    options = _choose_options()
+    options = _run_settings.options()
     st.session_state[_FOUND] = found.runs
     run = _cached.run(info, options)
     st.session_state[_RUN] = run
@@ -98,17 +105,36 @@ def render() -> bool:
         _live.watch_building(info, options)
     # While an index is made there are rollouts before there are means of a step.
     if run.rollout_count == 0 or not len(run.steps):
-        _show_empty_run(run, is_building=_cached.is_building(info, options))
+        if _cached.is_building(info, options):
+            _show_reading(run)
+        else:
+            _waiting.for_first_rollout(info, root, run.problems)
         return False
     with st.sidebar:
+        _live.toggle(info, root)
         steps = st.container()
         _part_of_run.choose_split(run)
         with steps:
             _step_choice.choose(current())
         _part_of_run.choose_environments(current())
-        _live.toggle(info, root)
+        _run_settings.panel(run)
         _run_summary.show(run)
     return True
+
+
+def choose_folder() -> None:
+    """A field for another folder of logs, at the end of the sidebar."""
+    with (
+        st.sidebar,
+        st.popover("Open another folder", icon=":material/folder_open:", type="tertiary"),
+    ):
+        st.text_input(
+            "Log folder",
+            key="root",
+            placeholder=str(start_root()),
+            help="A folder of runs inside the folder that the server was started on.",
+            persist_state="session",
+        )
 
 
 def _chosen_root() -> Location:
@@ -125,17 +151,12 @@ def _choose_run(found: Discovery) -> RunInfo:
     _state.ensure("run", names, names[0])
     by_name = {run.name: run for run in found.runs}
 
-    def label(name: str) -> str:
-        # Nothing that changes while a run grows: to Streamlit another label is another choice.
-        return f"{one_line(name)} · {', '.join(by_name[name].formats)}"
-
     with st.sidebar:
         name = st.selectbox(
             "Run",
             names,
             key="run",
-            format_func=label,
-            help="Newest first. Type to search.",
+            format_func=lambda name: one_line(name, 200),
             on_change=_part_of_run.first_rollout,
             persist_state="session",
         )
@@ -171,63 +192,14 @@ def _choose_source(found: Discovery, info: RunInfo) -> None:
         )
 
 
-def _choose_options() -> OpenOptions:
-    with st.sidebar, st.popover("Reading options", icon=":material/tune:", width="stretch"):
-        st.text_input(
-            "Padding tokens",
-            key="pads",
-            help="Pieces, separated by commas, that are left out at both ends of a response together "
-            "with their values, so that they add neither length nor KL. Empty: nothing is left out.",
-            persist_state="session",
-        )
-        st.text_input(
-            "System prompt ends with",
-            key="sysend",
-            placeholder="nothing is left out",
-            help="The prompt is shown from after the first place where this text stands.",
-            persist_state="session",
-        )
-        st.number_input(
-            "Rollouts a step, at most",
-            min_value=0,
-            max_value=_state.LARGEST_COUNT,
-            key="cap",
-            help="0: all. The first so many of each step are kept, in tables and in curves.",
-            persist_state="session",
-        )
-    pads = tuple(part.strip() for part in str(_state.get("pads")).split(",") if part.strip())
-    read = ReadOptions(pads, str(_state.get("sysend")))
-    return OpenOptions(read, max(int(_state.get("cap") or 0), 0) or None)
-
-
 def _show_nothing(message: str) -> None:
     st.error(plain(message, 600), icon=":material/folder_off:")
     st.caption(
-        "Change the log folder in the sidebar, or leave it empty to go back to where you began."
+        "Choose another folder in the sidebar, or leave the field empty to return to the first one."
     )
 
 
-def _show_no_runs(found: Discovery) -> None:
-    st.info(
-        f"No rollout log was found under {plain(found.root)}. A run is a folder with files of one of "
-        "the formats that docs/formats.md names; `rollout-board sniff PATH` says why a file is none.",
-        icon=":material/search_off:",
-    )
-    if found.left_out:
-        st.caption("These files were looked at and left out:")
-        _problems.table(found.left_out)
-
-
-def _show_empty_run(run: Run, *, is_building: bool) -> None:
-    if is_building:
-        name, done, whole = plain(run.info.name), run.done, run.info.bytes
-        read = f"{plain(size(done))} of {plain(size(whole))}"
-        st.progress(
-            done / whole, text=f"Reading {name}: {read}. It is shown as far as it was read."
-        )
-        return
-    st.warning(
-        f"{plain(run.info.name)} holds no usable rollout yet.", icon=":material/hourglass_empty:"
-    )
-    if run.problems:
-        _problems.table(run.problems)
+def _show_reading(run: Run) -> None:
+    name, done, whole = plain(run.info.name), run.done, run.info.bytes
+    read = f"{plain(size(done))} of {plain(size(whole))}"
+    st.progress(done / whole, text=f"Reading {name}: {read}. It is shown as far as it was read.")

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from board.core.masks import masks_from_text, masks_text, numbers_from_text, numbers_text
 from board.core.options import DEFAULT_PAD_MARKERS
@@ -29,6 +28,7 @@ _LOOKED_AT: Final = frozenset(("run", "step", "index"))
 """A link names these even where nobody chose them: another start, or a growing run, has others."""
 LARGEST_COUNT: Final = 10**9
 _NOTICES: Final = "_notices"
+_LINKED: Final = "_linked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,13 +154,14 @@ CHOICES: Final[Mapping[str, Choice]] = {
     "root": Choice(""),
     "run": Choice(""),
     "step": Choice(None, _whole),
-    "index": Choice(0, _whole),
+    "index": Choice(None, _whole),
     # how it is read
     "pads": Choice(",".join(DEFAULT_PAD_MARKERS)),
     "sysend": Choice(""),
     "cap": Choice(0, _count),
     "split": Choice(""),
     "live": _FLAG,
+    "follow": _FLAG,
     # Overview; smoothing of all pages with curves
     "kl": Choice("k3", _one_of("k1", "k2", "k3")),
     "band": Choice("std", _one_of("std", "quantiles", "minmax", "none")),
@@ -171,27 +172,33 @@ CHOICES: Final[Mapping[str, Choice]] = {
     "more": _FLAG,
     "evals": Choice(True, _yes, _flag),
     "own": Choice(""),
+    "by": Choice("", _one_of("", "env")),
+    "steps": Choice(None, _stretch, "{0[0]}-{0[1]}".format),
     # Rollouts
-    "scope": Choice("step", _one_of("step", "run")),
+    "view": Choice("list", _one_of("list", "words")),
+    "scope": Choice("step", _one_of("step", "last", "run")),
     "q": Choice(""),
     "where": Choice(""),
     "sort": Choice("index"),
     "desc": _FLAG,
+    "page": Choice(0, _count),
     "group": _LIST,
     "env": _LIST,
     "finish": _LIST,
     "range": Choice({}, _bounds, _bounds_text),
     "cols": _LIST,
     "chart": Choice("reward", _one_of("reward", "gap", "distribution")),
-    # Spike
+    # Step
+    "part": Choice("contributions", _one_of("contributions", "groups")),
     "of": Choice(""),
     "types": Choice("piece", _one_of("kind", "piece", "role")),
     "only": Choice(""),
     "order": Choice("highest", _one_of("highest", "lowest")),
     # Findings
+    "health": _FLAG,
     "severity": _LIST,
     "nth": Choice(0, _count),
-    # Groups
+    # Groups of the step
     "fill": Choice("reward", _one_of("reward", "advantage")),
     "gid": Choice(""),
     "gfrom": Choice(0, _count),
@@ -218,7 +225,7 @@ CHOICES: Final[Mapping[str, Choice]] = {
     "pair": _LIST,
     # Words
     "words": _LIST,
-    "by": Choice("response", _one_of(*SPEAKERS)),
+    "speaker": Choice("response", _one_of(*SPEAKERS)),
     "regex": _FLAG,
     # Rollout
     "metric": Choice(""),
@@ -227,7 +234,9 @@ CHOICES: Final[Mapping[str, Choice]] = {
     "strip": Choice(""),
     "masks": Choice(None, masks_from_text, masks_text),
     "zoom": Choice(None, _stretch, "{0[0]}-{0[1]}".format),
-    "heat": Choice(True, _yes, _flag),
+    "heat": _FLAG,
+    "think": Choice(""),
+    "read": Choice("", _one_of("", "tokens", "text")),
     "vs": Choice(""),
     "tokenizer": Choice(""),
     "raw": _FLAG,
@@ -248,17 +257,19 @@ def put(**values: Any) -> None:
 
 
 def ensure(name: str, allowed: Collection[Any], fallback: Any) -> Any:
-    """The chosen value if it is on offer, else the fallback.
+    """The chosen value if it is available, else the fallback.
 
-    Instead of a chosen value it is announced. Where nothing was chosen the page fills in what it begins
-    with: that stays out of the URL, whose every change is one press of Back more, and of other pages.
+    A notice says so where the value came with a link; where it was left by another run or step, the
+    choice follows silently. Where nothing was chosen the page fills in what it begins with: that stays
+    out of the URL, whose every change is one press of Back more, and of other pages.
     """
-    value = get(name)
+    value, is_linked = get(name), _take_linked(name)
     if value in allowed:
         return value
     if value != CHOICES[name].default:
-        shown = repr(fallback) if fallback not in ("", None) else "the default"
-        notice(f"{name} = {value!r} is not on offer here; showing {shown} instead.")
+        if is_linked:
+            shown = repr(fallback) if fallback not in ("", None) else "the default"
+            notice(f"{name} = {value!r} is not available; showing {shown}.")
     elif name not in _LOOKED_AT:
         st.session_state.setdefault(_FILLED, {})[name] = fallback
     put(**{name: fallback})
@@ -273,14 +284,23 @@ def _empty_filled() -> None:
 
 
 def keep(name: str, allowed: Collection[str]) -> list[str]:
-    """Those of the chosen values that are on offer; the others are dropped and announced."""
-    chosen = list(get(name))
+    """Those of the chosen values that are available; of a link's others, a notice says so."""
+    chosen, is_linked = list(get(name)), _take_linked(name)
     kept = [value for value in chosen if value in allowed]
     if kept != chosen:
         dropped = ", ".join(value for value in chosen if value not in allowed)
-        notice(f"{name} = {dropped} is not on offer here and is left out.")
+        if is_linked:
+            notice(f"{name} = {dropped} is not available and is left out.")
         put(**{name: kept})
     return kept
+
+
+def _take_linked(name: str) -> bool:
+    """Whether a link set a choice that no page has checked since; it counts as checked from now on."""
+    linked: set[str] = st.session_state.setdefault(_LINKED, set())
+    is_linked = name in linked
+    linked.discard(name)
+    return is_linked
 
 
 def notice(text: str) -> None:
@@ -288,10 +308,10 @@ def notice(text: str) -> None:
     st.session_state.setdefault(_NOTICES, []).append(text)
 
 
-def show_notices(place: DeltaGenerator) -> None:
-    """Draws what `notice` collected into a container above the page, and forgets it."""
+def show_notices() -> None:
+    """Shows what `notice` collected above the page, which does not move, and forgets it."""
     for text in dict.fromkeys(st.session_state.pop(_NOTICES, [])):
-        place.warning(plain(text, 400), icon=":material/info:")
+        st.toast(plain(text, 400), icon=":material/info:", duration="long")
 
 
 def pull() -> None:
@@ -312,9 +332,9 @@ def pull() -> None:
                 value = choice.parse(url[name])
             except ValueError as error:
                 shown = (choice.format(value) if value is not None else "") or "the default"
-                notice(
-                    f"{name}={url[name]} in the URL is wrong ({error}); showing {shown} instead."
-                )
+                notice(f"{name}={url[name]} in the URL is wrong ({error}); showing {shown}.")
+        if value != get(name):
+            st.session_state.setdefault(_LINKED, set()).add(name)
         st.session_state[name] = value
 
 

@@ -1,4 +1,4 @@
-"""The step that pages are of: chosen from a list, or typed where a list would be too long to use."""
+"""The step that pages are of: typed, or reached by buttons and keys from the one before."""
 
 from __future__ import annotations
 
@@ -9,29 +9,58 @@ from typing import Final
 import streamlit as st
 
 from board.store.run import Run
-from board.views import _part_of_run, _state
+from board.views import _following, _part_of_run, _state
 
-MOST_LISTED: Final = 400
-"""Streamlit sends every entry of a menu with the page and makes an element of it in the browser."""
 _TYPED: Final = "_step_typed"
+# One box of four buttons and a field, without the field's own buttons and the names of keys, for which
+# the sidebar has no room: the help of the pages lists them.
+_LOOK: Final = """<style>
+.st-key-step_row {
+  --line: 1px solid var(--st-border-color, rgb(128 140 170 / 35%));
+  gap: 0;
+  flex-wrap: nowrap;
+  overflow: hidden;
+  border: var(--line);
+  border-radius: 0.5rem;
+}
+.st-key-step_row > div + div { border-left: var(--line); }
+.st-key-step_row > .st-key-_step_typed { flex: 1; min-width: 0; }
+.st-key-step_row button { min-width: 2.3rem; padding-inline: 0; border: 0; border-radius: 0; }
+.st-key-step_row [data-testid="stNumberInputContainer"] { border: 0; border-radius: 0; }
+.st-key-step_row input { padding-inline: 0.25rem; font-weight: 600; text-align: center; }
+.st-key-step_row kbd,
+.st-key-step_row [data-testid="stNumberInputContainer"] > div { display: none; }
+</style>"""
 
 
 def choose(run: Run) -> None:
-    """A field for the step, with buttons and keys to its neighbours."""
+    """A field for the step between the buttons to its neighbours, and the switch that follows the log."""
     steps = [int(step) for step in run.steps["step"]]
-    chosen = _state.ensure("step", steps, steps[-1])
-    if len(steps) > MOST_LISTED:
+    chosen = _following.settle(run.info.name, steps)
+    st.html(_LOOK)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        st.markdown("Step", width="stretch")
+        st.caption(f"{steps[0]}–{steps[-1]}", width="content")
+    place = steps.index(chosen)
+    with st.container(key="step_row", horizontal=True, gap=None):
+        _button("first_page", "First step", steps, place, 0)
+        _button("chevron_left", "Previous step", steps, place, place - 1, "Left")
         _type(steps, chosen)
-    else:
-        st.selectbox(
-            "Step",
-            steps,
-            key="step",
-            help="Type to jump.",
-            on_change=_part_of_run.first_rollout,
-            persist_state="session",
-        )
-    _buttons(steps, steps.index(chosen))
+        _button("chevron_right", "Next step", steps, place, place + 1, "Right")
+        _button("last_page", "Newest step", steps, place, len(steps) - 1)
+    _following.switch()
+
+
+def in_title(run: Run) -> None:
+    """The step beside the run's name, with buttons to its neighbours for when the sidebar is closed."""
+    steps, step = [int(step) for step in run.steps["step"]], _state.get("step")
+    with st.container(key="title_step", horizontal=True, gap="xsmall", width="content"):
+        if step in steps:
+            place = steps.index(step)
+            _button("chevron_left", "Previous step", steps, place, place - 1, where="title")
+        st.badge(f"step {step}", color="blue")
+        if step in steps:
+            _button("chevron_right", "Next step", steps, place, place + 1, where="title")
 
 
 def nearest(steps: Sequence[int], wanted: int, before: int) -> int:
@@ -51,14 +80,13 @@ def nearest(steps: Sequence[int], wanted: int, before: int) -> int:
 
 def _type(steps: list[int], chosen: int) -> None:
     # A field of its own: what is typed may be no recorded step, and no other page may ever see it.
-    _state.put(step=chosen)
     st.session_state[_TYPED] = chosen
     st.number_input(
         "Step",
         step=1,
         key=_TYPED,
-        help=f"{len(steps):,} steps, {steps[0]} to {steps[-1]}. Type one and press Enter: the nearest "
-        "that is recorded is shown.",
+        label_visibility="collapsed",
+        width="stretch",
         on_change=_take_typed,
         args=(steps, chosen),
     )
@@ -73,27 +101,27 @@ def _take_typed(steps: Sequence[int], before: int) -> None:
     _part_of_run.first_rollout()
 
 
-def _buttons(steps: Sequence[int], place: int) -> None:
-    moves = (
-        ("first_page", "First step", 0, None),
-        ("chevron_left", "Previous step", place - 1, "Left"),
-        ("chevron_right", "Next step", place + 1, "Right"),
-        ("last_page", "Last step", len(steps) - 1, None),
+def _button(
+    icon: str,
+    text: str,
+    steps: Sequence[int],
+    place: int,
+    target: int,
+    shortcut: str | None = None,
+    where: str = "step",
+) -> None:
+    st.button(
+        "",
+        icon=f":material/{icon}:",
+        help=text,
+        key=f"{where}_{icon}",
+        shortcut=shortcut,
+        disabled=target == place or not 0 <= target < len(steps),
+        on_click=_go_to,
+        args=(steps[min(max(target, 0), len(steps) - 1)],),
     )
-    with st.container(horizontal=True, gap="xsmall"):
-        for icon, text, target, shortcut in moves:
-            st.button(
-                "",
-                icon=f":material/{icon}:",
-                help=text,
-                key=f"step_{icon}",
-                shortcut=shortcut,
-                disabled=target == place or not 0 <= target < len(steps),
-                on_click=_state.put,
-                kwargs={
-                    "step": steps[min(max(target, 0), len(steps) - 1)],
-                    "index": 0,
-                    "token": None,
-                    "zoom": None,
-                },
-            )
+
+
+def _go_to(step: int) -> None:
+    _state.put(step=step)
+    _part_of_run.first_rollout()

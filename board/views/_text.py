@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
+from board.core.shares import ROUNDING_NOISE, percent
+
 _SPECIAL: Final = re.compile(r"([\\`*_{}\[\]()#+\-.!$:~|<>&^=])")
 _UNSEEN: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 
@@ -57,10 +59,11 @@ def number(value: float | None, unit: str = "") -> str:
     if value is None or value != value:
         return "not recorded"
     if unit == "share":
-        return f"{value:.1%}"
+        return percent(value)
+    if abs(value) < ROUNDING_NOISE:
+        return "0"
     is_long = 10_000 <= abs(value) < 1e15
-    shown = f"{value:,.0f}" if is_long else f"{value:.4g}"
-    return "0" if float(shown.replace(",", "")) == 0 else shown
+    return f"{value:,.0f}" if is_long else f"{value:.4g}"
 
 
 _FORMULA: Final = tuple("=+-@\t\r\n＝＋－＠")

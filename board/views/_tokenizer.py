@@ -52,6 +52,13 @@ def _offer_download(name: str) -> bool:
     return True
 
 
+def why_ids(run: Run) -> str:
+    """Why ids stand in the place of texts, and what to do."""
+    if run.vocabulary_error:
+        return f"Tokens are shown as ids: vocab.json {run.vocabulary_error}. Log health says more."
+    return "Tokens are shown as ids: the run has no vocab.json. Name a tokenizer in the sidebar."
+
+
 def vocabulary(name: str) -> Vocabulary | None:
     """The vocabulary of the tokenizer that `choose` returned; None for none."""
     return _cached.vocabulary(name) if name else None

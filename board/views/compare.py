@@ -11,26 +11,35 @@ import pandas as pd
 import streamlit as st
 
 from board.charts.curves import CurveOptions
-from board.components.curve_grid import Card, Picked, curve_grid
-from board.components.sparkline import sparkline
-from board.core.metrics import rollout_metric
+from board.components.curve_grid import Card, Picked, curve_bar, curve_grid
+from board.core.metrics import REWARD_PART, rollout_metric
 from board.core.run_differences import differences, final
-from board.errors import BoardError
 from board.store.run import Run
-from board.store.run_prompts import RunPrompts, shared_prompts
 from board.store.steps import base_name
-from board.views import _cached, _cached_looks, _keys, _page, _sidebar, _state
-from board.views._text import counted, number, one_line, piece_shown, plain
+from board.views import _cached, _cached_looks, _page, _shared_prompt, _sidebar, _state
+from board.views._text import one_line, plain
 
 _USUAL: Final = (
-    *("reward", "k3_mean", "response_tokens", "entropy_mean"),
+    *("k3_mean", "response_tokens", "entropy_mean"),
     *("is_truncated", "mismatch_kl_mean"),
 )
+_MOST_PARTS: Final = 3
+_ACROSS: Final = 3
+# Sums of parts: of other parts they are other quantities.
+_TOTALS: Final = frozenset(
+    ("reward", "ref_reward", "reward_gap", "valid_reward", "ref_valid_reward")
+)
+_WRAP: Final = """<style>
+.st-key-compared [data-baseweb="select"] > div,
+.st-key-compared [data-baseweb="select"] > div > div {
+  flex-wrap: wrap;
+  max-height: none;
+  overflow: visible;
+}
+</style>"""
 _LAST: Final = 10
-_MOST_PROMPTS: Final = 2000
 # More takes longer to read than to ask for.
 _AT_ONCE_BYTES: Final = 256 << 20
-_TEXT_HEIGHT: Final = 220
 # Differ between any two starts, and say nothing about how a run was set up.
 _OF_EVERY_START: Final = frozenset(("created", "started", "attempt", "name"))
 
@@ -40,7 +49,8 @@ def _choose(run: Run) -> tuple[Run, ...]:
     names = [info.name for info in _sidebar.neighbours() if info.name != run.info.name]
     chosen = _state.keep("runs", names)
     usual = [] if chosen else _newest_other(run)
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+    st.html(_WRAP)
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="compared"):
         st.multiselect(
             "Compare with",
             names,
@@ -48,7 +58,6 @@ def _choose(run: Run) -> tuple[Run, ...]:
             placeholder=one_line(usual[0]) if usual else "runs of this folder",
             help="Until some are chosen: the newest other run that is small enough to be read at "
             "once, of the same folder if there is one.",
-            width=420,
             format_func=one_line,
             persist_state="session",
         )
@@ -127,23 +136,47 @@ def _shifts_of(runs: Sequence[Run]) -> tuple[int, ...]:
     return tuple(0 if run.info.name == here else shifts.get(run.info.name, 0) for run in runs)
 
 
+def _parts(run: Run) -> list[str]:
+    return [name for name in run.metrics if name.startswith(REWARD_PART)]
+
+
+def _usual(runs: tuple[Run, ...], offered: list[str]) -> list[str]:
+    """The curves that are drawn before any is chosen: parts of the reward that all runs have first."""
+    shared = [part for part in _parts(runs[0]) if all(part in run.metrics for run in runs)]
+    wanted = ("reward", *shared[:_MOST_PARTS], *_USUAL)
+    return [name for name in wanted if name in offered] or offered[:2]
+
+
 def _curves(runs: tuple[Run, ...], offered: list[str]) -> list[str]:
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        chosen = _state.keep("cmetrics", offered)
-        st.multiselect(
-            "Curves",
-            offered,
-            key="cmetrics",
-            placeholder="the usual ones",
-            width=420,
-            format_func=lambda name: one_line(rollout_metric(name).label),
-            persist_state="session",
-        )
+    chosen = _state.keep("cmetrics", offered)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        label = f"Curves: {len(chosen)} chosen" if chosen else "Curves: the usual ones"
+        with st.popover(label, key="menu_curves"):
+            st.multiselect(
+                "Curves",
+                offered,
+                key="cmetrics",
+                placeholder="the usual ones",
+                width=420,
+                format_func=lambda name: one_line(rollout_metric(name).label),
+                persist_state="session",
+            )
         smoothing = _page.smoothing()
-    metrics = list(chosen) or [name for name in _USUAL if name in offered] or offered[:2]
+        ends = [
+            (int(run.steps["step"].min()) + shift, int(run.steps["step"].max()) + shift)
+            for run, shift in zip(runs, _shifts_of(runs), strict=True)
+        ]
+        first, last = min(low for low, _ in ends), max(high for _, high in ends)
+        curve_bar(first, last, key=_page.chart_key("compare_bar"))
+    metrics = list(chosen) or _usual(runs, offered)
     look = CurveOptions(band="none", smoothing=smoothing, pick=True)
-    cards = [_card(runs, metric, look) for metric in metrics]
-    picked = curve_grid(cards, step=_state.get("step"), key=_page.chart_key("compare"))
+    picked = curve_grid(
+        [_card(runs, metric, look) for metric in metrics],
+        step=_state.get("step"),
+        key=_page.chart_key("compare"),
+        across=_ACROSS,
+        one_legend=True,
+    )
     if picked:
         _open_step(runs, picked)
     return metrics
@@ -153,7 +186,9 @@ def _card(runs: tuple[Run, ...], metric: str, look: CurveOptions) -> Card:
     drawn = _cached_looks.compared_curve(runs, _shifts_of(runs), metric, look, dark=_page.dark())
     lacking = [run.info.name for run in runs if metric not in run.metrics]
     notes = [f"Not recorded in {one_line(', '.join(lacking), 300)}."] if lacking else []
-    return _page.card(metric, drawn, "Click a curve to see what carries that step.", notes)
+    return _page.card(
+        metric, drawn, "Click a curve to see what contributes most to that step.", notes
+    )
 
 
 def _open_step(runs: tuple[Run, ...], picked: Picked) -> None:
@@ -161,24 +196,28 @@ def _open_step(runs: tuple[Run, ...], picked: Picked) -> None:
     sides = zip(runs, _shifts_of(runs), strict=True)
     drawn = [(run, shift) for run, shift in sides if picked.chart in run.metrics]
     run, shift = drawn[min(picked.line, len(drawn) - 1)]
-    place = {"run": run.info.name, "step": picked.step - shift, "of": picked.chart, "index": 0}
-    _state.go("spike", **place, token=None, only="", order="highest")
+    place = {"run": run.info.name, "step": picked.step - shift, "of": picked.chart, "index": None}
+    _state.go("step", part="contributions", **place, token=None, only="", order="highest")
 
 
 def _endings(runs: tuple[Run, ...], metrics: Sequence[str]) -> None:
     """The metrics at the end of each run, and how far from the first run's they are."""
+    names = _names(runs)
+    unlike = {run.info.name for run in runs[1:] if {*_parts(run)} != {*_parts(runs[0])}}
     rows: list[dict[str, object]] = []
     for metric in metrics:
         known = rollout_metric(metric)
         unit, scale = ("%", 100) if known.unit == "share" else (known.unit, 1)
         means = [scale * _ending(run, metric) for run in runs]
         label = f"{known.label}, {unit}" if unit and unit not in known.label else known.label
-        row: dict[str, object] = {"metric": label}
-        row |= dict(zip(_names(runs), means, strict=True))
-        for name, mean in zip(_names(runs)[1:], means[1:], strict=True):
-            row[f"{name} - {_names(runs)[0]}"] = mean - means[0]
+        row: dict[str, object] = {"metric": label, **dict(zip(names, means, strict=True))}
+        for run, name, mean in zip(runs[1:], names[1:], means[1:], strict=True):
+            is_other = metric in _TOTALS and run.info.name in unlike
+            row[f"{name} - {names[0]}"] = None if is_other else mean - means[0]
         rows.append(row)
-    st.markdown(f"#### Metrics at the end :gray[mean of the last {_LAST} recorded steps]")
+    st.markdown(f"#### Metrics at the end :gray[means over the last {_LAST} steps of each run]")
+    _say_windows(runs)
+    _warn_of_rewards(runs)
     frame = pd.DataFrame(rows)
     config = {
         name: st.column_config.NumberColumn(name, format="%.4g")
@@ -190,9 +229,43 @@ def _endings(runs: tuple[Run, ...], metrics: Sequence[str]) -> None:
         hide_index=True,
         row_height=36,
         height=min(36 * (len(frame) + 1) + 3, 420),
-        placeholder="not recorded",
+        placeholder="–",
         column_config=config,
     )
+
+
+def _say_windows(runs: tuple[Run, ...]) -> None:
+    """Which steps the means are over: those of another run may be much earlier ones."""
+    told: list[str] = []
+    for run, name in zip(runs, _names(runs), strict=True):
+        last = run.steps["step"].tolist()[-_LAST:]
+        told.append(
+            f"{name}: steps {last[0]}–{last[-1]}" if len(last) > 1 else f"{name}: step {last[0]}"
+        )
+    st.caption(plain(" · ".join(told), 400))
+
+
+def _warn_of_rewards(runs: tuple[Run, ...]) -> None:
+    """Says that rewards of other parts can't be subtracted, and which parts can be compared."""
+    of_run = {name: _parts(run) for name, run in zip(_names(runs), runs, strict=True)}
+    if len({frozenset(parts) for parts in of_run.values()}) < 2:
+        return
+    shared = [part for part in _parts(runs[0]) if all(part in parts for parts in of_run.values())]
+    said = "; ".join(
+        f"{name}: {_listed(parts) or 'none recorded'}" for name, parts in of_run.items()
+    )
+    advice = f" Compare what all of them have: {_listed(shared)}." if shared else ""
+    st.warning(
+        plain(
+            f"The reward functions differ: no difference of rewards is shown. Parts of {said}.{advice}",
+            700,
+        ),
+        icon=":material/warning:",
+    )
+
+
+def _listed(parts: Sequence[str]) -> str:
+    return ", ".join(part.removeprefix(REWARD_PART) for part in parts)
 
 
 def _names(runs: Sequence[Run]) -> list[str]:
@@ -247,138 +320,17 @@ def _newest(run: Run) -> Mapping[str, Any]:
     return run.settings[max(run.settings)] if run.settings else {}
 
 
-def _same_prompt(runs: tuple[Run, ...], narrowed: tuple[Run, ...]) -> None:
-    """A prompt that two runs share: its rewards over the steps, and what was answered last.
-
-    narrowed: those of the runs that have any of the chosen environments, with these alone.
-    """
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        st.markdown("#### The same prompt", width="content")
-        runs = _pair(runs)
-        st.space("stretch")
-        moves = st.container(horizontal=True, gap="small", width="content")
-    if len(runs) < 2:
-        st.caption("Choose a second run.")
-        return
-    whole, own_runs = runs[0], {run.info.name: run for run in narrowed}
-    lacking = [run.info.name for run in runs if run.info.name not in own_runs]
-    if lacking:
-        st.caption(plain(f"None of these environments is in {', '.join(lacking)}.", 300))
-        return
-    runs = tuple(own_runs[run.info.name] for run in runs)
-    found = [_cached_looks.prompts(run) for run in runs]
-    left, right = found[0], found[1]
-    if left is None or right is None:
-        without = runs[0] if left is None else runs[1]
-        told = _page.not_recorded(without.columns, ("prompt", "reward"))
-        st.caption(plain(f"{without.info.name}: {told}", 300))
-        return
-    shared: list[int] = shared_prompts(left, right, _MOST_PROMPTS).tolist()
-    if not shared:
-        st.caption("These two runs have no prompt in common.")
-        return
-    of_run: list[int] = _cached_looks.codes_in(whole, left)[shared].tolist()
-    # A prompt chosen on another page need not be shared: no mistake that has to be told.
-    if _state.get("prompt") not in of_run:
-        _state.put(prompt=None)
-    _state.ensure("prompt", of_run, of_run[0])
-    texts = dict(zip(of_run, left.texts(shared), strict=True))
-    st.selectbox(
-        "Prompt",
-        of_run,
-        key="prompt",
-        format_func=lambda code: piece_shown(texts[code], 120),
-        label_visibility="collapsed",
-        help=None,
-        persist_state="session",
-    )
-    code = shared[of_run.index(int(_state.get("prompt")))]
-    with moves:
-        _keys.through("shared prompt", of_run, int(_state.get("prompt")), _choose_prompt)
-    other = int(np.flatnonzero(right.text_keys == left.text_keys[code])[-1])
-    sides = zip(runs, (left, right), (code, other), strict=True)
-    columns = zip(st.columns(2, gap="small"), sides, strict=True)
-    for side, (column, (run, prompts, own)) in enumerate(columns):
-        with column, st.container(border=True, height="stretch"):
-            _prompt_side(run, prompts, own, side)
-
-
-def _choose_prompt(prompt: int) -> None:
-    _state.put(prompt=prompt)
-
-
-def _pair(runs: tuple[Run, ...]) -> tuple[Run, ...]:
-    """The two runs that are held side by side: the first two unless others are chosen."""
-    if len(runs) == 2:
-        return runs
-    by_name = {run.info.name: run for run in runs}
-    chosen = _state.keep("pair", by_name)[:2]
-    st.multiselect(
-        "In",
-        list(by_name),
-        key="pair",
-        max_selections=2,
-        placeholder=one_line(" and ".join([*by_name][:2])),
-        width=420,
-        format_func=one_line,
-        label_visibility="collapsed",
-        persist_state="session",
-    )
-    return tuple(by_name[name] for name in chosen) if chosen else runs[:2]
-
-
-def _prompt_side(run: Run, prompts: RunPrompts, code: int, side: int) -> None:
-    """The prompt's rewards over the run, then the best and the worst answer of its last step."""
-    rewards = prompts.of([code]).visits.rewards
-    st.markdown(f"**{plain(run.info.name, 60)}** :gray[seen at {counted(len(rewards), 'step')}]")
-    known = rewards[np.isfinite(rewards)]
-    if len(known):
-        st.metric(
-            "Reward, last",
-            number(float(known[-1])),
-            number(float(known[-1] - known[0])) if len(known) > 1 else None,
-            delta_description="since its first step" if len(known) > 1 else None,
-        )
-        if len(known) > 1:
-            sparkline(known.tolist(), tone="gray", key=f"rewards-{side}")
-    own = prompts.rollouts(code)
-    last = np.flatnonzero(own.steps == own.steps.max())
-    scores = own.rewards[last]
-    order = last[np.argsort(np.where(np.isfinite(scores), -scores, np.inf), kind="stable")]
-    for place in dict.fromkeys((int(order[0]), int(order[-1]))):
-        _answer(run, int(own.steps[place]), int(own.indices[place]))
-
-
-def _answer(run: Run, step: int, index: int) -> None:
-    try:
-        opened = _cached.rollout(run, step, index, str(_state.get("tokenizer")))
-    except BoardError as error:
-        st.caption(plain(error, 200))
-        return
-    reward = opened.record.scores.get("reward")
-    label = plain(f"step {step} · rollout {index} · reward {number(reward)}")
-    if st.button(
-        label, key=f"answer_{run.info.name}_{index}", type="tertiary", help="Opens the rollout"
-    ):
-        _state.go("rollout", run=run.info.name, step=step, index=index, token=None)
-    text = opened.record.texts.get("response") or "".join(opened.tokens)
-    lines = sum(1 + len(line) // 52 for line in text.split("\n"))
-    height: Any = "content" if 24 * lines < _TEXT_HEIGHT else _TEXT_HEIGHT
-    if text:
-        st.code(text, language=None, wrap_lines=True, height=height)
-
-
 def _render() -> None:
     run = _sidebar.current()
-    _page.header(run, [_keys.moves("prompt that both runs hold")])
+    _page.header(run)
     runs = _choose(run)
     if len(runs) == 1:
         _state.keep("cmetrics", run.metrics)
-        some = len(_sidebar.neighbours()) > 1
         words = (
-            "The other runs are large: choose which to read and compare this one with."
-            if some
-            else "This folder holds no other run."
+            "The other runs are large and not read by themselves. Choose above which to compare with."
+            if len(_sidebar.neighbours()) > 1
+            else "There is no other run in this folder. Put a second run next to this one, or choose a "
+            "log folder that holds several."
         )
         st.info(words, icon=":material/difference:")
         return
@@ -391,7 +343,7 @@ def _render() -> None:
         metrics = _curves(own, offered)
         _endings(own, [*dict.fromkeys((*metrics, *offered))])
     _settings(runs)
-    _same_prompt(runs, own)
+    _shared_prompt.show(runs, own)
 
 
 _render()

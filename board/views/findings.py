@@ -18,7 +18,17 @@ from board.core.findings.finding import SEVERITIES, Finding, in_words
 from board.store.findings import Diagnosis
 from board.store.own_thresholds import OwnThresholds
 from board.store.run import Run
-from board.views import _badge, _cached_looks, _keys, _page, _places, _reading, _sidebar, _state
+from board.views import (
+    _badge,
+    _cached_looks,
+    _keys,
+    _log_health,
+    _page,
+    _places,
+    _reading,
+    _sidebar,
+    _state,
+)
 from board.views._text import counted, harmless_cell, piece_shown, plain
 
 _SHOWN: Final = 20
@@ -125,7 +135,7 @@ def _measured(finding: Finding) -> str:
     return " · ".join(parts)
 
 
-def _show(run: Run, finding: Finding) -> None:
+def _card(run: Run, finding: Finding) -> None:
     page, choices = _places.of_target(run, finding.target)
     with st.container(border=True, gap="xsmall"):
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
@@ -140,18 +150,13 @@ def _show(run: Run, finding: Finding) -> None:
             st.space("stretch")
             st.page_link(
                 _state.VIEWS / f"{page}.py",
-                label=_label(page, choices),
+                label=_places.label(page, choices),
                 icon=":material/arrow_forward:",
                 query_params=_state.encoded(**choices),
             )
         st.text(finding.text)
         st.caption(plain(_measured(finding), 400))
         _evidence(run, finding)
-
-
-def _label(page: str, choices: dict[str, Any]) -> str:
-    at = f", step {choices['step']}" if "step" in choices and page != "health" else ""
-    return f"{_places.name_of(page)}{at}"
 
 
 def _evidence(run: Run, finding: Finding) -> None:
@@ -162,7 +167,7 @@ def _evidence(run: Run, finding: Finding) -> None:
         for evidence in finding.evidence[:_EVIDENCE]:
             at = "" if evidence.step == finding.step else f"step {evidence.step}, "
             st.page_link(
-                _state.VIEWS / "rollout.py",
+                _state.VIEWS / "rollouts.py",
                 label=f"{at}{_place(evidence.index, evidence.position)}",
                 icon=":material/gradient:",
                 query_params=_state.encoded(**_places.of_evidence(finding, evidence, run)),
@@ -206,7 +211,7 @@ def _one_after_another(run: Run, wanted: Sequence[Finding]) -> None:
 def _list(run: Run, wanted: Sequence[Finding]) -> None:
     everything = st.session_state.get(_ALL, False)
     for finding in wanted if everything else wanted[:_SHOWN]:
-        _show(run, finding)
+        _card(run, finding)
     if len(wanted) > _SHOWN and not everything:
         st.button(
             f"{len(wanted) - _SHOWN} more",
@@ -276,9 +281,7 @@ def _limits_of(limits: OwnThresholds, rule: str) -> str:
     return ", ".join(f"{name} {value:g}" for name, value in table.items())
 
 
-def _render() -> None:
-    run = _sidebar.current()
-    _page.header(run, [_keys.moves("finding"), ("O", "opens its place")])
+def _show(run: Run) -> None:
     limits = _badge.limits_of(run)
     _thresholds(limits)
     reading = _cached_looks.findings(run, limits)
@@ -304,6 +307,25 @@ def _render() -> None:
             read = _reading.shown(reading, "Rules that read tokens", "findings")
         if read is not None:
             st.rerun()
+
+
+def _render() -> None:
+    is_health = bool(_state.get("health"))
+    run = _sidebar.whole() if is_health else _sidebar.current()
+    _page.header(run)
+    st.segmented_control(
+        "Part of the page",
+        [False, True],
+        key="health",
+        required=True,
+        format_func=lambda health: "Log health" if health else "Findings",
+        label_visibility="collapsed",
+        persist_state="session",
+    )
+    if is_health:
+        _log_health.show(run)
+    else:
+        _show(run)
 
 
 _render()

@@ -14,10 +14,11 @@ from board.charts.mismatch_charts import (
     slice_bars,
 )
 from board.core.mismatch import Apart, Decomposition, Likelihood
+from board.core.shares import percent
 from board.store.mismatch import (
     StepMismatch,
 )
-from board.views import _cached_looks, _keys, _page, _sidebar, _state
+from board.views import _cached_looks, _keys, _needs, _page, _sidebar, _state
 from board.views._mismatch_steps import over_steps
 from board.views._rule_bounds import show_rules
 from board.views._text import number, plain
@@ -52,21 +53,24 @@ _FIELDS: Final = {
     ),
     "chi2": (
         "χ²",
-        "mean r² - 1: verl rollout_corr/chi2_token. Of a sample, whose mean r need not be 1, it may be "
-        "below 0; with r divided by its mean it is 1/ESS - 1, which never is",
+        "mean r² - 1: verl rollout_corr/chi2_token. It can be negative, because the mean of r in a "
+        "sample need not be 1; with r divided by its mean it equals 1/ESS - 1, which is never negative",
     ),
-    "ess": ("ESS", "(Σr)² / (n Σr²), share of tokens that stay effective; verl truncates r first"),
+    "ess": (
+        "ESS",
+        "(Σr)² / (n Σr²), effective sample size as a share of tokens; verl truncates r first",
+    ),
     "d_largest": ("largest |d|", "nats"),
 }
 _PARTS: Final = {
     "whole": "logprobs against sampling_logprobs: what prime-rl compares.",
-    "engine": "old_logprobs against sampling_logprobs, the same weights in two programs: what verl and "
+    "engine": "old_logprobs against sampling_logprobs, the same weights in two engines: what verl and "
     "NeMo-RL compare.",
-    "staleness": "logprobs against old_logprobs: what updates since then changed.",
+    "staleness": "logprobs against old_logprobs: the effect of updates since sampling.",
 }
 _CARDS: Final = ("forward_k3", "forward_k1", "multiplicative", "chi2", "ess")
 _WHAT_D_IS: Final = (
-    "d = logprobs - sampling_logprobs of a loss token, r = exp(d); the sampler drew the tokens."
+    "d = logprobs - sampling_logprobs of a loss token, r = exp(d); tokens come from the sampler."
 )
 
 
@@ -113,12 +117,13 @@ def _shown(apart: Apart, field: str) -> str:
 
 def _parts_words(found: Decomposition) -> str:
     if found.engine is None:
-        return "Not recorded at this step: old_logprobs, which tell engine from staleness."
+        return "Not recorded at this step: old_logprobs, which separate engine from staleness."
     if found.engine_share != found.engine_share:
-        return "No token differs of which all three are known."
+        return "No token with all three log-probabilities differs."
     return (
-        f"Of the squared log-ratios {found.engine_share:.0%} are the engine's, "
-        f"{found.staleness_share:.0%} staleness and {found.cross_share:.0%} their product."
+        f"{percent(found.engine_share)} of the squared log-ratios come from the engine, "
+        f"{percent(found.staleness_share)} from staleness and {percent(found.cross_share)} from "
+        "their product."
     )
 
 
@@ -140,7 +145,7 @@ def _slice_by(name: str) -> None:
 def _where(found: StepMismatch) -> None:
     """D by sort of token."""
     with st.container(border=True, height="stretch"):
-        st.markdown("**Where they part**", help=plain(_WHAT_D_IS, 300))
+        st.markdown("**Where they diverge**", help=plain(_WHAT_D_IS, 300))
         with st.container(horizontal=True, gap="small"):
             st.selectbox(
                 "By",
@@ -151,7 +156,7 @@ def _where(found: StepMismatch) -> None:
                 label_visibility="collapsed",
                 persist_state="session",
             )
-            _keys.through("way to sort the tokens", [*_SLICES], _state.get("slice"), _slice_by)
+            _keys.through("breakdown", [*_SLICES], _state.get("slice"), _slice_by)
             st.selectbox(
                 "Measure",
                 list(MEASURES),
@@ -194,22 +199,22 @@ def _likelihood(found: Sequence[Likelihood]) -> None:
 
 def _render() -> None:
     run = _sidebar.narrowed()
-    _page.header(run, [_keys.moves("way to sort the tokens")])
+    _page.header(run)
     if not _page.has_step(run):
         return
     step = int(_state.get("step"))
     found = _cached_looks.step_mismatch(run, step)
     if found.parts is None and not found.likelihood:
         st.info(
-            "Not recorded at this step: logprobs and sampling_logprobs of the same tokens, of which "
-            "the mismatch is made.",
+            "Not recorded at this step: logprobs and sampling_logprobs of the same tokens. "
+            + _needs.how_to_record("Mismatch"),
             icon=":material/compare_arrows:",
         )
     parts = found.parts if found.parts is not None and _has_numbers(found.parts) else None
     if parts is None and found.parts is not None:
         st.info(
-            "No loss token of this step has a number in both logprobs and sampling_logprobs: what is "
-            "recorded is NaN, null or infinite.",
+            "No loss token of this step has a finite value in both logprobs and sampling_logprobs: "
+            "they are NaN, null or infinite.",
             icon=":material/compare_arrows:",
         )
     if found.read < found.total:
@@ -218,7 +223,7 @@ def _render() -> None:
         _cards(parts)
         left, right = st.columns([1, 1.1], gap="small")
         with left, st.container(border=True, height="stretch"):
-            st.markdown("**How far they are apart**", help=plain(_measures_words(), 1200))
+            st.markdown("**How far they diverge**", help=plain(_measures_words(), 1200))
             _parts_table(parts)
         with right:
             _where(found)

@@ -1,4 +1,4 @@
-"""Overview: how the run went. Cards for the chosen step, curves over all steps."""
+"""Overview: how the run went. Tiles for the steps up to the chosen one, curves over all steps."""
 
 from __future__ import annotations
 
@@ -7,47 +7,38 @@ from typing import Any, Final
 
 import streamlit as st
 
-from board.charts.curves import CurveOptions, change, last_means
-from board.components.curve_grid import Card, curve_grid
-from board.components.sparkline import Tone, sparkline
+from board.charts.curves import CurveOptions
+from board.components.curve_grid import Card, Mark, Picked, curve_bar, curve_grid
 from board.core.metrics import REWARD_PART, ROLLOUT_METRICS, Metric, rollout_metric
 from board.store import splits
 from board.store.narrowed import NarrowedRun
 from board.store.run import Run
-from board.store.steps import base_name
-from board.views import _badge, _cached, _own_curve, _page, _sidebar, _state
-from board.views._text import counted, number, plain
+from board.views import (
+    _badge,
+    _cached,
+    _curve_controls,
+    _environments,
+    _marks,
+    _own_curve,
+    _page,
+    _sidebar,
+    _state,
+    _tiles,
+)
+from board.views._text import counted, plain
 
-_BACK: Final = 20
 _PER_STEP: Final = "zero_std_group_fraction"
-_KL: Final = {"k1": "k1_mean", "k2": "k2_mean", "k3": "k3_mean"}
-_BANDS: Final = {
-    "std": "mean ± std",
-    "quantiles": "5–95 % and 25–75 %",
-    "minmax": "min–max",
-    "none": "no band",
-}
 _MAIN: Final = (
     "response_tokens",
     "response_chars",
     "entropy_mean",
+    "is_truncated",
     "mismatch_kl_mean",
-    "is_truncated",
     _PER_STEP,
     "reward_gap",
 )
-# The cards beside reward and KL, most telling first: more than five would cut their labels.
-_CARDS: Final = (
-    "response_tokens",
-    "response_chars",
-    "entropy_mean",
-    "is_truncated",
-    _PER_STEP,
-    "reward_gap",
-)
-_MOST_CARDS: Final = 5
 _CURVES: Final = "curves"
-_REWARDS: Final = ("reward", "ref_reward", "valid_reward", "ref_valid_reward")
+_ACROSS: Final = 3
 # Main metric -> what a log must hold for it.
 _NEEDS: Final = {
     "reward": "reward",
@@ -62,10 +53,11 @@ _NEEDS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class _Chart:
-    """One chart: the metric it is named by, and the columns it draws."""
+    """One chart: the metric it is named by, the columns it draws, and words behind its name."""
 
     metric: Metric
     columns: tuple[str, ...]
+    words: str = ""
 
 
 def _has(run: Run, column: str) -> bool:
@@ -75,153 +67,47 @@ def _has(run: Run, column: str) -> bool:
 
 
 def _charts(run: Run) -> tuple[list[_Chart], list[_Chart]]:
-    """The charts that tell how a run goes, what only this run logs included; and the others."""
-    rewards = tuple(name for name in _REWARDS if _has(run, name))
-    wanted: list[tuple[str, ...]] = [rewards] if rewards else []
-    wanted.append((_KL[_state.get("kl")],))
-    wanted += [(name,) for name in _MAIN]
+    """The charts that say how a run goes, what only this run logs included; and the others."""
     parts = [name for name in run.metrics if name.startswith(REWARD_PART)]
-    wanted += [(name,) for name in parts]
-    wanted += [(name,) for name in run.metrics if not (name in ROLLOUT_METRICS or name in parts)]
-    main = [_Chart(rollout_metric(c[0]), c) for c in wanted if _has(run, c[0])]
-    shown = {column for chart in main for column in chart.columns} | set(_KL.values())
-    others = [_Chart(rollout_metric(c), (c,)) for c in run.metrics if c not in shown]
+    rewards = _tiles.reward_columns(run)
+    wanted = [_kl_column(), *_MAIN]
+    wanted += [name for name in run.metrics if not (name in ROLLOUT_METRICS or name in parts)]
+    main = [_Chart(rollout_metric(name), (name,)) for name in wanted if _has(run, name)]
+    if rewards:
+        words = "and its parts" if parts and rewards[0] == "reward" else ""
+        main.insert(0, _Chart(rollout_metric(rewards[0]), rewards, words))
+    drawn = {chart.metric.name for chart in main} | {*rewards, *_curve_controls.KL.values()} - {
+        *parts
+    }
+    others = [_Chart(rollout_metric(name), (name,)) for name in run.metrics if name not in drawn]
     return main, others
 
 
-def _cards(run: Run) -> None:
-    columns = ["reward", _KL[_state.get("kl")], *_CARDS]
-    held = [column for column in columns if _has(run, column)][:_MOST_CARDS]
-    if not held:
-        return
-    with st.grid(max(len(held), 4), min_column_width=170, gap="small"):
-        for place, column in enumerate(held):
-            _card(run, rollout_metric(column), place)
+def _kl_column() -> str:
+    return _curve_controls.KL[_state.get("kl")]
 
 
-def _card(run: Run, metric: Metric, place: int) -> None:
-    stem, step = base_name(metric.name), int(_state.get("step"))
-    value, delta, back = change(run.steps, stem, step, _BACK)
-    history = last_means(run.steps, stem, step)
-    colour = {"up": "normal", "down": "inverse", "neither": "off"}[metric.better]
-    with st.container(border=True, height="stretch", gap="xsmall"):
-        # A share is shown in percent: its unit stands beside the number.
-        told = metric.unit in ("", "share") or metric.unit in metric.label
-        unit = "" if told else f" :gray[{plain(metric.unit)}]"
-        st.metric(
-            f"{plain(metric.label)}{unit}",
-            number(value, metric.unit),
-            None if delta is None else _signed(delta, metric.unit),
-            delta_color=colour if delta else "off",  # type: ignore[arg-type]
-            delta_arrow="off" if not delta else "auto",
-            delta_description=f"in {back} steps" if back else None,
-            help=plain(f"{metric.formula} Mean over the rollouts of step {step}.", 600),
-        )
-        if len(history) > 1:
-            sparkline(history, tone=_tone(metric, delta), key=f"card-{place}")
-
-
-def _tone(metric: Metric, delta: float | None) -> Tone:
-    if not delta or metric.better == "neither":
-        return "gray"
-    return "green" if (delta > 0) == (metric.better == "up") else "red"
-
-
-def _signed(delta: float, unit: str) -> str:
-    if delta == 0:
-        return "no change"
-    # A share that goes from 10 to 15 % has grown by five points, and by half of itself.
-    shown = f"{100 * abs(delta):.1f} points" if unit == "share" else number(abs(delta), unit)
-    return f"{'-' if delta < 0 else '+'}{shown}"
-
-
-def _controls(run: Run) -> CurveOptions:
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        if _has(run, "k3_mean"):
-            _choose_estimator()
-        _choose_band()
-        smoothing = _page.smoothing()
-        _choose_scale()
-    return CurveOptions(
-        band=_state.get("band"),
-        std_scale=float(_state.get("scale")),
-        smoothing=smoothing,
-        shift_to_zero=bool(_state.get("shift")),
-        log=bool(_state.get("log")),
-    )
-
-
-def _choose_estimator() -> None:
-    st.segmented_control(
-        "KL estimator",
-        list(_KL),
-        key="kl",
-        required=True,
-        help="KL(policy‖reference). k1 = d, k2 = d²/2, k3 = exp(-d) - 1 + d, with "
-        "d = logprobs - ref_logprobs (Schulman 2020).",
-        persist_state="session",
-    )
-
-
-def _choose_band() -> None:
-    st.selectbox(
-        "Band",
-        list(_BANDS),
-        key="band",
-        format_func=lambda name: _BANDS[name],
-        width=190,
-        help="Spread over the rollouts of a step. mean ± std ends at the smallest and the largest of "
-        "them: what is never negative is never drawn so.",
-        persist_state="session",
-    )
-    st.number_input(
-        "Band, × std",
-        0.1,
-        3.0,
-        step=0.1,
-        key="scale",
-        width=120,
-        disabled=_state.get("band") != "std",
-        persist_state="session",
-    )
-
-
-def _choose_scale() -> None:
-    """Where curves begin, which scale they are on, and whether other splits stand beside them."""
-    st.toggle(
-        "Start at zero",
-        key="shift",
-        help="Subtracts the first recorded mean from every curve.",
-        persist_state="session",
-    )
-    if others := _sidebar.evaluations():
-        names = plain(", ".join(one.split or "" for one in others), 40)
-        st.toggle(
-            f"Points of {names}",
-            key="evals",
-            help="Means of the other splits' rollouts, dotted, beside training's. A click on one "
-            "opens its step in its own split.",
-            persist_state="session",
-        )
-    st.toggle(
-        "Log scale",
-        key="log",
-        help="Values at or below zero have no place on it; how many is said at the chart.",
-        persist_state="session",
-    )
-
-
-def _draw(run: Run, charts: list[_Chart], options: CurveOptions, *, key: str) -> None:
+def _draw(
+    run: Run, charts: list[_Chart], options: CurveOptions, marks: list[Mark], *, key: str
+) -> None:
     cards = [_card_of(run, chart, options) for chart in charts]
-    picked = curve_grid(cards, step=_state.get("step"), key=_page.chart_key(key))
+    picked = curve_grid(
+        cards, step=_state.get("step"), key=_page.chart_key(key), across=_ACROSS, marks=marks
+    )
+    if picked and picked.mark:
+        _marks.open_mark(picked.mark)
     if picked:
-        chart = next(chart for chart in charts if chart.metric.name == picked.chart)
-        others = _beside(chart)[max(picked.line - len(chart.columns), 0) :]
-        if picked.line < len(chart.columns) or not others:
-            column = chart.columns[min(picked.line, len(chart.columns) - 1)]
-            _open_step(picked.step, column, str(_state.get("split")))
-        else:
-            _open_step(picked.step, chart.metric.name, splits.written(others[0].split or ""))
+        _open(next(chart for chart in charts if chart.metric.name == picked.chart), picked)
+
+
+def _open(chart: _Chart, picked: Picked) -> None:
+    """Opens the step that was clicked, of the split whose curve it was."""
+    others = _beside(chart)[max(picked.line - len(chart.columns), 0) :]
+    if picked.line < len(chart.columns) or not others:
+        column = chart.columns[min(picked.line, len(chart.columns) - 1)]
+        _open_step(picked.step, column, str(_state.get("split")))
+    else:
+        _open_step(picked.step, chart.metric.name, splits.written(others[0].split or ""))
 
 
 def _beside(chart: _Chart) -> tuple[NarrowedRun, ...]:
@@ -237,13 +123,15 @@ def _card_of(run: Run, chart: _Chart, options: CurveOptions) -> Card:
         options = replace(options, band="none")
     beside = _beside(chart)
     drawn = _cached.light_curve(run, chart.columns, options, dark=_page.dark(), beside=beside)
-    click = "Click a step to see what carries it; drag to zoom."
-    return _page.card(metric.name, drawn, click, columns=chart.columns)
+    click = "Click a step to see what contributes most to it; drag to zoom all curves."
+    return _page.card(metric.name, drawn, click, columns=chart.columns, unit=chart.words)
 
 
 def _open_step(step: int, column: str, split: str) -> None:
-    place: dict[str, Any] = {"step": step, "index": 0, "token": None, "zoom": None}
-    _state.go("spike", **place, of=column, only="", order="highest", split=split)
+    place: dict[str, Any] = {"step": step, "index": None, "token": None, "zoom": None}
+    _state.go(
+        "step", part="contributions", **place, of=column, only="", order="highest", split=split
+    )
 
 
 def _more(others: list[_Chart]) -> None:
@@ -266,20 +154,43 @@ def _not_recorded(run: Run) -> None:
         st.caption(plain("Not recorded in this run: " + "; ".join(missing) + ".", 900))
 
 
-def _render() -> None:
-    run = _sidebar.narrowed()
-    _page.header(run)
-    _badge.link(_sidebar.current())
-    _cards(run)
-    options = _controls(run)
+def _bar(run: Run, marks: list[Mark]) -> None:
+    """What the marks are, and which steps are shown."""
+    steps = run.steps["step"]
+    dotted = [one.split or "" for one in _sidebar.evaluations()] if _state.get("evals") else []
+    notes = [f"dotted: {', '.join(dotted)}"] if dotted else []
+    curve_bar(
+        int(steps.min()), int(steps.max()), key=_page.chart_key("bar"), marks=marks, notes=notes
+    )
+
+
+def _all(run: Run, options: CurveOptions, marks: list[Mark]) -> None:
     main, others = _charts(run)
-    _draw(run, main, options, key=_CURVES)
+    _draw(run, main, options, marks, key=_CURVES)
     if others:
         _more(others)
         if _state.get("more"):
-            _draw(run, others, options, key=f"{_CURVES}_more")
-    _own_curve.show(run, options)
+            _draw(run, others, options, marks, key=f"{_CURVES}_more")
+    _own_curve.show(run, options, marks)
     _not_recorded(run)
+
+
+def _render() -> None:
+    run = _sidebar.narrowed()
+    _page.header(run, aside=_tiles.caption(run))
+    _badge.link(_sidebar.current())
+    _tiles.show(run, _tiles.columns_of(run, _kl_column()))
+    marks = _marks.of_run()
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        if by_environment := _curve_controls.switch(run):
+            options = _environments.options(_sidebar.current())
+        else:
+            options = _curve_controls.options(run)
+        _bar(run, marks)
+    if by_environment:
+        _environments.show(_sidebar.current(), options, marks)
+    else:
+        _all(run, options, marks)
 
 
 _render()

@@ -14,6 +14,7 @@ from board.charts.prompt_charts import prompt_course
 from board.core.groups import IntArray
 from board.core.kl import FloatArray
 from board.core.prompts import Prompts
+from board.core.shares import percent
 from board.store.run import Run
 from board.store.run_prompts import Courses, PromptRollouts, RunPrompts
 from board.views import (
@@ -29,14 +30,17 @@ from board.views._text import piece_shown, plain
 
 _SHOWN_ROWS: Final = 500
 _LISTS: Final = {
-    "all": ("All", "Every prompt, in the order in which they come."),
+    "all": ("All", "All prompts, in order of first appearance."),
     "never": (
         "Never solved",
-        "Seen at two steps or more, and none of its rollouts was ever right.",
+        "Seen at two or more steps; no rollout was ever right.",
     ),
-    "lost": ("Lost again", "Nothing right at its last step, something before."),
-    "new": ("Newly solved", "Nothing right at its first step, something at its last."),
-    "volatile": ("Most volatile", "By the standard deviation of the mean rewards of its steps."),
+    "lost": ("Regressed", "Some rollout was right earlier, none at its last step."),
+    "new": ("Newly solved", "No rollout was right at its first step, some at its last."),
+    "volatile": (
+        "Most volatile",
+        "Sorted by the standard deviation of the mean reward over its steps.",
+    ),
 }
 _FLAGS: Final = {"never": "never_solved", "lost": "lost_again", "new": "newly_solved"}
 
@@ -45,14 +49,14 @@ def _cards(found: RunPrompts) -> None:
     count = len(found.keys)
     seen = np.median(found.seen())
     steps = "1 step" if seen == 1 else f"{seen:g} steps"
-    told = [("Prompts", f"{count:,}", f"seen at {steps}, median", _LISTS["all"][1])]
+    told = [("Prompts", f"{count:,}", f"median: seen at {steps}", _LISTS["all"][1])]
     judged = found.several.judged
     for name, flag in _FLAGS.items():
         held = int(getattr(judged, flag).sum())
         if len(judged.codes):
-            value, words = f"{held:,}", f"{held / count:.0%} of the prompts"
+            value, words = f"{held:,}", f"{percent(held / count)} of prompts"
         else:
-            value, words = "–", "none can be judged"
+            value, words = "–", "correctness not recorded"
         told.append((_LISTS[name][0], value, words, _LISTS[name][1]))
     with st.grid(4, min_column_width=170, gap="small"):
         for label, value, words, explained in told:
@@ -89,12 +93,14 @@ def _table(run: Run, found: RunPrompts) -> int | None:
     st.caption(_LISTS[str(_state.get("plist"))][1])
     listed = _listed(found)
     if not len(listed):
-        st.info("No prompt of this run is of this kind.", icon=":material/check_circle:")
+        st.info("No prompt in this list.", icon=":material/check_circle:")
         return None
     shown = listed[:_SHOWN_ROWS]
     courses = found.of(shown.tolist())
     event: Any = st.dataframe(
-        _headings.without_empty(_frame(found, courses, shown)),
+        _headings.written(
+            _headings.without_empty(_frame(found, courses, shown)), ("right first", "right last")
+        ),
         key=f"prompts_{run.info.name}_{run.version}_{_state.get('plist')}",
         hide_index=True,
         height=min(36 * (len(shown) + 1) + 3, 300),
@@ -105,7 +111,7 @@ def _table(run: Run, found: RunPrompts) -> int | None:
         column_config=_columns(courses),
     )
     if len(shown) < len(listed):
-        st.caption(f"The first {len(shown):,} of {len(listed):,} are listed.")
+        st.caption(f"Showing the first {len(shown):,} of {len(listed):,}.")
     of_run = _cached_looks.codes_in(_sidebar.current(), found)
     if event.selection.cells:
         clicked = int(of_run[shown[int(event.selection.cells[0][0])]])
@@ -169,8 +175,8 @@ def _columns(courses: Courses) -> dict[str, Any]:
         "reward over steps": st.column_config.LineChartColumn(
             "reward over steps", y_min=low, y_max=high if high > low else low + 1, width=150
         ),
-        "right first": st.column_config.NumberColumn("right, first", format="percent"),
-        "right last": st.column_config.NumberColumn("right, last", format="percent"),
+        "right first": st.column_config.NumberColumn("right, first", format=_headings.PERCENT),
+        "right last": st.column_config.NumberColumn("right, last", format=_headings.PERCENT),
         "reward": st.column_config.NumberColumn("reward", format="%.3g"),
         "volatility": st.column_config.NumberColumn("volatility", format="%.3g"),
     }
@@ -182,10 +188,10 @@ def _moves(run: Run, found: RunPrompts, code: int, open_best: Callable[[], objec
     of_run = _cached_looks.codes_in(_sidebar.current(), found)
     items = of_run[listed].tolist()
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.markdown("#### The prompt", width="content")
+        st.markdown("#### Prompt", width="content")
         st.space("stretch")
         _keys.through("prompt of the list", items, int(of_run[code]), _choose)
-        if _keys.opens("the best answer of its newest step"):
+        if _keys.opens("its best answer at the newest step"):
             open_best()
 
 
@@ -205,7 +211,7 @@ def _course(run: Run, found: RunPrompts, code: int) -> None:
     steps, indices = own.steps, own.indices
 
     def open_rollout(place: int) -> None:
-        _state.go("rollout", step=int(steps[place]), index=int(indices[place]), token=None)
+        _state.go("rollouts", step=int(steps[place]), index=int(indices[place]), token=None)
 
     _moves(run, found, code, lambda: open_rollout(_newest_best(own)))
     st.code(found.texts([code])[0], language=None, wrap_lines=True)
@@ -231,22 +237,25 @@ def _course(run: Run, found: RunPrompts, code: int) -> None:
 
 def _render() -> None:
     run = _sidebar.narrowed()
-    _page.header(run, [_keys.moves("prompt"), ("O", "opens the best answer of its newest step")])
+    _page.header(run)
     found = _cached_looks.prompts(run)
     if found is None:
         st.info(_page.not_recorded(run.columns, ("prompt", "reward")), icon=":material/chat_error:")
         return
     _cards(found)
     if not len(found.several.visits.prompts):
-        st.info("No prompt comes at two steps of this run.", icon=":material/looks_one:")
+        st.info("No prompt occurs at more than one step.", icon=":material/looks_one:")
     code = _table(run, found)
     if code is not None:
         _course(run, found, code)
-    judged = found.right_by or "the reward: highest of the run is right, lowest is wrong"
+    judged = (
+        found.right_by or "the reward: the highest of the run counts as right, the lowest as wrong"
+    )
     st.caption(
         plain(
-            f"Right is told by {judged}. Prompts are told apart by their first 240 characters and their "
-            "number of tokens: leave out a common system prompt in the reading options.",
+            f"Correctness comes from {judged}. Prompts are distinguished by their first 240 characters "
+            "and their number of tokens; if all share a long system prompt, leave it out in the run "
+            "settings.",
             400,
         )
     )

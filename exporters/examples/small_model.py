@@ -1,8 +1,9 @@
-"""A tokenizer and a transformer for the arithmetic task, both made from nothing within minutes."""
+"""A tokenizer and a small transformer, both made from nothing within minutes."""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,19 @@ PAD_ID, EOS_ID = 0, 1  # the tokenizer numbers its special tokens first
 VOCABULARY_SIZE = 400
 WARM_UP_BATCH = 32
 
+Batch = tuple[torch.Tensor, torch.Tensor]
+"""Ids and labels [B, T] of a supervised step."""
+
 
 def train_tokenizer(seed: int) -> PreTrainedTokenizerFast:
-    """A byte-level BPE trained on the text of the task."""
+    """A byte-level BPE trained on the text of the arithmetic task."""
     rng = random.Random(seed)
     problems = [draw_problem(rng) for _ in range(4000)]
-    texts = [problem.prompt + worked_solution(problem, rng) for problem in problems]
+    return tokenizer_of([p.prompt + worked_solution(p, rng) for p in problems])
+
+
+def tokenizer_of(texts: list[str], markers: Sequence[str] = ()) -> PreTrainedTokenizerFast:
+    """A byte-level BPE trained on `texts`; each of `markers` is one token of its own."""
     bpe = Tokenizer(models.BPE())
     bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     bpe.decoder = decoders.ByteLevel()
@@ -30,13 +38,17 @@ def train_tokenizer(seed: int) -> PreTrainedTokenizerFast:
         texts,
         trainers.BpeTrainer(
             vocab_size=VOCABULARY_SIZE,
-            special_tokens=[PAD, EOS],
+            special_tokens=[PAD, EOS, *markers],
             initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
             show_progress=False,
         ),
     )
     return PreTrainedTokenizerFast(
-        tokenizer_object=bpe, pad_token=PAD, eos_token=EOS, padding_side="left"
+        tokenizer_object=bpe,
+        pad_token=PAD,
+        eos_token=EOS,
+        extra_special_tokens=list(markers),
+        padding_side="left",
     )
 
 
@@ -58,13 +70,11 @@ def new_model(tokenizer: PreTrainedTokenizerFast) -> Qwen2ForCausalLM:
     )
 
 
-def warm_up(model: Any, tokenizer: PreTrainedTokenizerFast, steps: int, seed: int) -> None:
-    """Supervised training on worked solutions; the loss is on the solution only."""
-    rng = random.Random(seed)
+def warm_up(model: Any, batches: Iterable[Batch]) -> None:
+    """Supervised training, a step for each batch of ids and labels."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.01)
     schedule = torch.optim.lr_scheduler.LinearLR(optimizer, start_factor=0.02, total_iters=50)
-    for step in range(1, steps + 1):
-        ids, labels = solution_batch(tokenizer, rng, WARM_UP_BATCH)
+    for step, (ids, labels) in enumerate(batches, 1):
         loss = model(input_ids=ids, labels=labels).loss
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -79,26 +89,32 @@ def make_warmed_up(folder: Path, tokenizer: PreTrainedTokenizerFast, steps: int,
     """Trains a new model on worked solutions and saves it, unless `folder` holds one already."""
     if not (folder / "config.json").exists():
         model = new_model(tokenizer)
-        warm_up(model, tokenizer, steps, seed)
+        rng = random.Random(seed)
+        warm_up(model, (solution_batch(tokenizer, rng, WARM_UP_BATCH) for _ in range(steps)))
         model.save_pretrained(folder)
 
 
-def solution_batch(
-    tokenizer: PreTrainedTokenizerFast, rng: random.Random, size: int
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Ids and labels [size, T] of prompts with worked solutions, right padded."""
-    rows: list[tuple[list[int], int]] = []
+def solution_batch(tokenizer: PreTrainedTokenizerFast, rng: random.Random, size: int) -> Batch:
+    """Prompts with worked solutions; the loss is on the solution only."""
+    rows: list[tuple[list[int], list[bool]]] = []
     for _ in range(size):
         problem = draw_problem(rng)
         prompt = tokenizer.encode(problem.prompt)
         solution = tokenizer.encode(worked_solution(problem, rng))
-        rows.append(([*prompt, *solution, EOS_ID], len(prompt)))
+        taught = [False] * len(prompt) + [True] * (len(solution) + 1)
+        rows.append(([*prompt, *solution, EOS_ID], taught))
+    return padded_batch(rows)
+
+
+def padded_batch(rows: Sequence[tuple[list[int], list[bool]]]) -> Batch:
+    """Rows of token ids, right padded; labels are -100 where a token is not to be learned."""
     width = max(len(ids) for ids, _ in rows)
-    ids = torch.full((size, width), PAD_ID)
-    labels = torch.full((size, width), -100)
-    for row, (tokens, prompt_length) in enumerate(rows):
+    ids = torch.full((len(rows), width), PAD_ID)
+    labels = torch.full((len(rows), width), -100)
+    for row, (tokens, taught) in enumerate(rows):
         ids[row, : len(tokens)] = torch.tensor(tokens)
-        labels[row, prompt_length : len(tokens)] = ids[row, prompt_length : len(tokens)]
+        learned = torch.tensor(taught).nonzero()[:, 0]
+        labels[row, learned] = ids[row, learned]
     return ids, labels
 
 

@@ -26,11 +26,19 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def open_app(monkeypatch: pytest.MonkeyPatch) -> OpenApp:
-    """`open_app(root, page, step="10")`: a fresh session on that page with that query in the URL."""
+    """`open_app(root, page, step="10")`: a fresh session on that page with that query in the URL.
+
+    "rollout" is Rollouts with a rollout open: the first one where the query names none; "words" is its
+    search over the run.
+    """
 
     def start(logs: Path, page: str = "overview", /, **query: str) -> AppTest:
         monkeypatch.setenv("ROLLOUT_BOARD_ROOT", str(logs))
         app = AppTest.from_file(str(PROJECT / "app.py"), default_timeout=60)
+        if page == "rollout":
+            page, query = "rollouts", {"index": "0", **query}
+        if page == "words":
+            page, query = "rollouts", {"view": "words", **query}
         for name, value in query.items():
             app.query_params[name] = value
         if page != "overview":

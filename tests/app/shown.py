@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,16 +12,19 @@ from streamlit.testing.v1 import AppTest
 
 from board.views import _state
 
-PAGES = (
-    *("overview", "findings", "spike", "rollouts", "rollout", "health"),
-    *("groups", "prompts", "environments", "mismatch", "words", "compare"),
-)
+PAGES = ("overview", "findings", "step", "rollouts", "prompts", "mismatch", "compare", "rollout")
 OpenApp = Callable[..., AppTest]
 
 
 def go_to(app: AppTest, page: str) -> AppTest:
-    """Another page by the navigation, which empties the URL as in a browser."""
+    """Another page by the navigation, which empties the URL as in a browser. "rollout" is Rollouts with
+    the first rollout open, where none is.
+    """
     app.query_params.clear()
+    if page == "rollout":
+        page = "rollouts"
+        if choice(app, "index") is None:
+            app.session_state["index"] = 0
     return app.switch_page(f"board/views/{page}.py").run()
 
 
@@ -33,23 +37,69 @@ def query(app: AppTest) -> dict[str, str]:
 
 
 def texts(app: AppTest) -> str:
-    """All that stands on the page in words."""
-    return "\n".join(
+    """All that stands on the page in words, the reader's title, facts and notes included."""
+    own = [
         str(element.value)
         for kind in ("markdown", "caption", "text", "code", "error", "warning", "info", "success")
         for element in app.get(kind)
-    )
+    ]
+    for view in readers(app):
+        facts = [f"{fact['label']} {fact['value']} {fact['after']}" for fact in view["facts"]]
+        own += [view["title"], *facts, *view["notes"]]
+    return "\n".join(own)
+
+
+def readers(app: AppTest) -> list[dict[str, Any]]:
+    """What each reader of the page was sent beside its tables of tokens."""
+    own = [one.proto for one in app.get("bidi_component")]
+    mixed = [one.mixed for one in own if one.component_name.endswith("_reader")]
+    views = [json.loads(one.json).get("view") for one in mixed]
+    return [view for view in views if view and "turns" in view]
+
+
+def read_texts(app: AppTest) -> list[str]:
+    """What the open rollout says, turn by turn: each block of text, in reading order."""
+    return [
+        block["text"]
+        for view in readers(app)
+        for turn in view["turns"] or ()
+        for block in turn["blocks"]
+    ]
 
 
 def notices(app: AppTest) -> list[str]:
     """What is said about wrong choices, without the signs that escape Markdown."""
-    told = [w.value for w in app.warning if w.icon == ":material/info:"]
-    return [str(text).replace("\\", "") for text in told]
+    return [str(toast.value).replace("\\", "") for toast in app.toast]
 
 
 def table(app: AppTest) -> pd.DataFrame:
-    """The first table of the page."""
-    return app.dataframe[0].value
+    """The list of rollouts, else the first table of the page."""
+    sent = rollout_list(app)
+    if sent is None:
+        return app.dataframe[0].value
+    names = [column["name"] for column in sent["page"]["columns"]]
+    frame = pd.DataFrame(sent["page"]["values"], columns=names)
+    places = pd.DataFrame(sent["page"]["addresses"], columns=["step", "index"])
+    return frame.assign(index=places["index"])
+
+
+def rollout_list(app: AppTest) -> dict[str, Any] | None:
+    """What the list of rollouts was sent; None on a page without one."""
+    lists = [one.proto for one in app.get("bidi_component")]
+    named = [one for one in lists if one.component_name.endswith("rollout_list")]
+    return json.loads(named[0].json) if named else None
+
+
+def filter_field(app: AppTest) -> dict[str, Any]:
+    """What the filter field was sent."""
+    fields = [one.proto for one in app.get("bidi_component")]
+    (named,) = (one for one in fields if one.component_name.endswith("filter_field"))
+    return json.loads(named.json)
+
+
+def count(app: AppTest) -> str:
+    """How many rollouts the list says it holds."""
+    return filter_field(app)["count"]
 
 
 def choice(app: AppTest, name: str) -> Any:
@@ -63,6 +113,18 @@ def cards(app: AppTest) -> list[dict[str, Any]]:
     """The charts of curves: key, title, chart, notes."""
     grids = [one.proto.bytes for one in app.get("bidi_component") if one.proto.bytes]
     return [card for grid in grids for card in unpacked(grid)[1]]
+
+
+def grids(app: AppTest) -> list[dict[str, Any]]:
+    """What the charts of each grid of curves have in common: the step, marks, whether one legend."""
+    told = [one.proto.bytes for one in app.get("bidi_component") if one.proto.bytes]
+    return [unpacked(grid)[0] for grid in told]
+
+
+def tiles(app: AppTest) -> dict[str, dict[str, Any]]:
+    """The tiles of the Overview by their label: value, change, note, tone."""
+    told = [json.loads(one.proto.json) for one in app.get("bidi_component") if one.proto.json]
+    return {tile["label"]: tile for one in told for tile in one.get("tiles", ())}
 
 
 def elements(app: AppTest) -> Iterator[Any]:

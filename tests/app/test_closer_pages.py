@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pandas as pd
 import pytest
-from shown import OpenApp, assert_sound, cards, go_to, notices, query, table, texts
+from shown import OpenApp, assert_sound, cards, go_to, notices, query, table, texts, tiles
 from streamlit.testing.v1 import AppTest
 from written_logs import age, write_lines
 
@@ -22,19 +23,21 @@ def metrics(app: AppTest) -> dict[str, str]:
 
 
 def test_groups_tell_what_a_step_teaches(open_app: OpenApp) -> None:
-    app = open_app(BUNDLED, "groups", run="grpo_arithmetic", step="97", fill="advantage")
+    app = open_app(
+        BUNDLED, "step", part="groups", run="grpo_arithmetic", step="97", fill="advantage"
+    )
     assert_sound(app)
     cards = metrics(app)
     assert (cards["Groups"], cards["Effective batch"]) == ("4", "32")
-    assert cards["Solve rate"] == "62.5%"
-    assert cards["Advantages that differ"] == "0"
+    assert cards["Solve rate"] == "63 %"
+    assert cards["Advantages that do not match"] == "0"
     # The prompt and one response for each rollout of the chosen group.
     assert len(app.code) == 1 + 8
     assert table(app)["difference"].abs().max() < 1e-3
 
 
 def test_a_response_beside_the_others_opens_its_rollout(open_app: OpenApp) -> None:
-    app = open_app(BUNDLED, "groups", run="grpo_arithmetic", step="97")
+    app = open_app(BUNDLED, "step", part="groups", run="grpo_arithmetic", step="97")
     app.button(key="beside_13").click().run()
     assert query(app)["index"] == "13"
     assert "Rollout 13" in texts(app)
@@ -49,11 +52,11 @@ def test_groups_of_unequal_size_and_unscored_rollouts_break_nothing(
     ]
     rows.append({"step": 0, "prompt": "p", "response": "of no group", "reward": 0.5})
     write_lines(tmp_path / "run" / "a.jsonl", rows)
-    app = open_app(tmp_path, "groups")
+    app = open_app(tmp_path, "step", part="groups")
     assert_sound(app)
     assert metrics(app)["Groups"] == "3"
     assert "no reward: 1 of 4 rollouts" in texts(app).replace("\\", "")
-    assert "advantages differ" in texts(app)
+    assert "advantages do not match" in texts(app)
 
 
 def test_right_and_wrong_are_not_judged_where_all_rewards_are_equal(
@@ -64,31 +67,30 @@ def test_right_and_wrong_are_not_judged_where_all_rewards_are_equal(
         for step in (0, 0, 1, 1)
     ]
     write_lines(tmp_path / "run" / "a.jsonl", rows)
-    app = open_app(tmp_path, "groups")
+    app = open_app(tmp_path, "step", part="groups")
     assert metrics(app)["Solve rate"] == "not judged"
     assert "all rewards of the run are equal" in texts(app)
-    assert "100% equal otherwise" in texts(app).replace("\\", "")
+    assert "100 % equal otherwise" in texts(app).replace("\\", "")
     assert "all right" not in texts(app)
     app = open_app(tmp_path, "prompts")
     assert metrics(app)["Never solved"] == "–"
     assert table(app)["prompt"].tolist() == ["p⏎q"]
     app = open_app(tmp_path, "findings")
-    assert "(100% equal otherwise)" in texts(app).replace("\\", "")
+    assert "(100 % equal otherwise)" in texts(app).replace("\\", "")
 
 
 @pytest.mark.parametrize(
     ("page", "lacking"),
     [
-        ("groups", "Not recorded in this run: group_id, reward."),
+        ("step", "Not recorded in this run: group_id, reward."),
         ("prompts", "Not recorded in this run: reward."),
-        ("environments", "Not recorded in this run: env."),
         ("mismatch", "Not recorded at this step: logprobs and sampling_logprobs"),
     ],
 )
 def test_a_page_says_in_one_line_what_the_run_lacks(
     open_app: OpenApp, logs: Path, page: str, lacking: str
 ) -> None:
-    app = open_app(logs, page, run="texts")
+    app = open_app(logs, page, run="texts", part="groups")
     assert_sound(app)
     assert lacking in texts(app)
     assert not app.get("plotly_chart")
@@ -97,11 +99,11 @@ def test_a_page_says_in_one_line_what_the_run_lacks(
 def test_prompts_are_listed_by_what_became_of_them(open_app: OpenApp) -> None:
     app = open_app(BUNDLED, "prompts", run="grpo_arithmetic", plist="lost")
     assert_sound(app)
-    lost = int(metrics(app)["Lost again"])
+    lost = int(metrics(app)["Regressed"])
     shown = table(app)
     assert len(shown) == lost > 0
     assert (shown["right last"] == 0).all()
-    assert (shown["course"] == "lost again").all()
+    assert (shown["course"] == "regressed").all()
     assert len(app.get("plotly_chart")) == 2
 
 
@@ -125,11 +127,21 @@ def test_every_answer_of_a_step_is_reachable_whole(open_app: OpenApp) -> None:
 
 
 def test_environments_have_a_row_each_beside_the_one_for_all(open_app: OpenApp) -> None:
-    app = open_app(BUNDLED, "environments", run="grpo_arithmetic", step="150", env="add")
+    app = open_app(BUNDLED, "overview", run="grpo_arithmetic", step="150", env="add", by="env")
     assert_sound(app)
     shown = table(app)
     assert shown["scope"].tolist()[0] == "all"
     assert shown.loc[shown["scope"] == "env", "rollouts"].sum() == shown["rollouts"].iloc[0]
+
+
+def test_a_mean_that_is_zero_but_for_rounding_is_zero(open_app: OpenApp, tmp_path: Path) -> None:
+    rows = [
+        {"step": 0, "env": "a", "advantage": a, "reward": 1.0, "prompt": "p", "response": "r"}
+        for a in (0.1, 0.2, -0.3)
+    ]
+    write_lines(tmp_path / "run" / "a.jsonl", rows)
+    app = open_app(tmp_path, by="env")
+    assert table(app)["advantage"].tolist() == [0.0, 0.0]
 
 
 def test_an_environment_called_all_is_no_mean(open_app: OpenApp, tmp_path: Path) -> None:
@@ -138,7 +150,7 @@ def test_an_environment_called_all_is_no_mean(open_app: OpenApp, tmp_path: Path)
         for env, r in (("all", 0.0), ("b", 1.0))
     ]
     write_lines(tmp_path / "run" / "a.jsonl", rows)
-    app = open_app(tmp_path, "environments")
+    app = open_app(tmp_path, "overview", by="env")
     assert_sound(app)
     shown = table(app).set_index(["scope", "env"])["reward"]
     assert (shown["all", "all environments"], shown["env", "all"]) == (0.5, 0.0)
@@ -149,12 +161,12 @@ def test_the_mismatch_is_split_where_old_logprobs_are_recorded(open_app: OpenApp
     assert_sound(app)
     parts = table(app).set_index("measure")
     assert [*parts.columns] == ["whole", "engine", "staleness"]
-    assert parts.loc["ESS", "whole"] == "99.4%"
-    assert "97% staleness" in texts(app).replace("\\", "")
-    assert metrics(app)["ESS"] == "99.4%"
+    assert parts.loc["ESS", "whole"] == "99.4 %"
+    assert "% from staleness" in texts(app).replace("\\", "")
+    assert metrics(app)["ESS"] == "99.4 %"
     app = open_app(BUNDLED, "mismatch", run="grpo_arithmetic", step="20")
     assert [*table(app).columns] == ["measure", "whole"]
-    assert "old_logprobs, which tell engine from staleness" in texts(app).replace("\\", "")
+    assert "old_logprobs, which separate engine from staleness" in texts(app).replace("\\", "")
 
 
 def test_a_step_whose_logprobs_are_nan_throughout_is_told_in_one_line(
@@ -166,7 +178,7 @@ def test_a_step_whose_logprobs_are_nan_throughout_is_told_in_one_line(
     app = open_app(tmp_path, "mismatch")
     assert_sound(app)
     assert [info.value.split(":")[0] for info in app.info] == [
-        "No loss token of this step has a number in both logprobs and sampling_logprobs"
+        "No loss token of this step has a finite value in both logprobs and sampling_logprobs"
     ]
     assert not app.metric
     assert not app.dataframe
@@ -253,54 +265,57 @@ def cached_run(root: Path, name: str) -> Run:
 
 
 def test_words_are_found_in_the_step_and_then_in_the_run(open_app: OpenApp, logs: Path) -> None:
-    app = open_app(logs, "words", run="native", step="20", words="Think,no such word")
+    app = open_app(
+        logs, "rollouts", view="words", run="native", step="20", words="Think,no such word"
+    )
     assert_sound(app)
     assert "in 4 of 8 rollouts" in texts(app)
     assert "in 0 of 8 rollouts" in texts(app)
     assert all("⟦think>" in code.value for code in app.code)
-    app.button(key="words_start").click().run()
     for text in ("Think", "no such word"):
         _cached_looks.watched(cached_run(logs, "native"), text, "response", regex=False).join(60)
     app.run()
-    shown = table(app).set_index(["said", "scope", "env"])
+    shown = table(app).set_index(["phrase", "scope", "env"])
     assert shown.loc[("Think", "all", ""), ["rollouts", "hits"]].tolist() == [32, 16]
-    assert shown.loc[("Think", "env", "code"), "share"] == 1
+    assert shown.loc[("Think", "env", "code"), "share"] == 100
     assert shown.loc[("no such word", "all", ""), "hits"] == 0
 
 
 def test_before_words_are_chosen_what_is_often_watched_is_counted(
     open_app: OpenApp, logs: Path
 ) -> None:
-    app = open_app(logs, "words", run="native", step="20")
+    app = open_app(logs, "rollouts", view="words", run="native", step="20")
     assert_sound(app)
     shown = table(app).set_index("what")
     assert shown.loc["thinking tags", ["rollouts", "hits", "times"]].tolist() == [8, 4, 8]
-    app = open_app(logs, "words", run="native", step="20", by="tool")
+    app = open_app(logs, "rollouts", view="words", run="native", step="20", speaker="tool")
     assert_sound(app)
     assert "Not recorded at this step: segments" in texts(app)
 
 
 def test_what_a_run_says_more_and_less_is_told_and_can_be_chosen(open_app: OpenApp) -> None:
-    app = open_app(BUNDLED, "words", run="grpo_reward_hack", step="100")
+    app = open_app(BUNDLED, "rollouts", view="words", run="grpo_reward_hack", step="100")
     assert_sound(app)
     assert "288 rollouts sampled of 12 steps" in texts(app)
     phrases = app.dataframe[0].value.set_index("phrase")
     assert {"check", "answer"} <= set(phrases.index)
-    points = 100 * (phrases["after"] - phrases["before"])
-    assert phrases["change"].tolist() == pytest.approx(points.tolist())
+    points = phrases["after"] - phrases["before"]  # both rounded
+    assert phrases["change"].tolist() == pytest.approx(points.tolist(), abs=1)
     assert app.multiselect(key="words").options[:2] == ["answer", "check"]
     app.toggle(key="regex").set_value(True).run()
     assert r"\bcheck\b" in app.multiselect(key="words").options
 
 
 def test_words_are_those_of_the_chosen_environment(open_app: OpenApp, logs: Path) -> None:
-    app = open_app(logs, "words", run="native", step="20", words="Think", env="math")
+    app = open_app(
+        logs, "rollouts", view="words", run="native", step="20", words="Think", env="math"
+    )
     assert_sound(app)
     assert "in 0 of 4 rollouts" in texts(app)
 
 
 def test_a_wrong_pattern_is_said_and_breaks_nothing(open_app: OpenApp, logs: Path) -> None:
-    app = open_app(logs, "words", run="native", words="(", regex="1")
+    app = open_app(logs, "rollouts", view="words", run="native", words="(", regex="1")
     assert_sound(app)
     assert "regular expression" in app.error[0].value
 
@@ -313,6 +328,15 @@ def test_compared_runs_show_their_ends_and_what_differs(open_app: OpenApp) -> No
     reward = ends[ends["metric"] == "Reward"].iloc[0]
     assert reward["grpo_arithmetic"] == pytest.approx(0.909, abs=1e-3)
     assert reward["grpo_reward_hack"] == pytest.approx(1.776, abs=1e-3)
+    # The two rewards have other parts: their sums can't be subtracted, one part of them can.
+    assert "grpo_arithmetic: correct, format; grpo_reward_hack: correct, effort" in app.warning[
+        0
+    ].value.replace("\\", "")
+    differences = ends.set_index("metric")["grpo_reward_hack - grpo_arithmetic"]
+    assert pd.isna(differences["Reward"])
+    assert differences["Reward part: correct"] < -0.5
+    assert "steps 141–150" in texts(app)
+    assert "steps 91–100" in texts(app)
     told = dict(zip(settings["setting"], settings["grpo_reward_hack"], strict=True))
     assert told["reward"] == '"loophole"'
     assert "created" not in told
@@ -372,10 +396,10 @@ def test_means_groups_and_rankings_are_of_the_chosen_environment(
     app = open_app(logs, run="native", step="20", env="code")
     assert_sound(app)
     assert any("env code" in str(badge.value) for badge in app.get("markdown"))
-    assert metrics(app)["Reward"] == "0.9"
-    app = open_app(logs, "spike", run="native", step="20", env="code", of="reward")
+    assert tiles(app)["Reward"]["value"] == "0.8"
+    app = open_app(logs, "step", run="native", step="20", env="code", of="reward")
     assert table(app)["index"].tolist() == [7, 5, 3, 1]
-    app = open_app(logs, "groups", run="native", step="20", env="code")
+    app = open_app(logs, "step", part="groups", run="native", step="20", env="code")
     # Of the chosen group the prompt, and one rollout of each rank.
     assert len(app.code) == 1 + 2
     assert metrics(app)["Effective batch"] == "4"
@@ -387,19 +411,6 @@ def test_a_step_without_the_environment_says_so(open_app: OpenApp) -> None:
     assert "No rollout of these environments is at step 97" in app.info[0].value
     next(b for b in app.button if b.label.startswith("To step")).click().run()
     assert query(app)["step"] in ("96", "98")
-
-
-def test_rollouts_are_filtered_by_an_expression(open_app: OpenApp, logs: Path) -> None:
-    where = "rewards.correct == 1 and not reward < 0.3"
-    app = open_app(logs, "rollouts", run="native", step="10", where=where)
-    assert_sound(app)
-    shown = table(app)
-    assert len(shown) > 0
-    assert (shown["rewards.correct"] == 1).all()
-    assert (shown["reward"] >= 0.3).all()
-    app = open_app(logs, "rollouts", run="native", step="10", where="__import__('os')")
-    assert_sound(app)
-    assert "used here" in app.error[0].value
 
 
 def test_an_expression_is_a_curve_of_its_own(open_app: OpenApp, logs: Path) -> None:
@@ -414,9 +425,9 @@ def test_an_expression_is_a_curve_of_its_own(open_app: OpenApp, logs: Path) -> N
 
 
 def test_a_choice_of_these_pages_survives_the_way_to_another(open_app: OpenApp) -> None:
-    app = open_app(BUNDLED, "groups", run="grpo_arithmetic", step="97", gid="s97g2")
+    app = open_app(BUNDLED, "step", part="groups", run="grpo_arithmetic", step="97", gid="s97g2")
     go_to(app, "prompts")
-    go_to(app, "groups")
+    go_to(app, "step")
     assert query(app)["gid"] == "s97g2"
     assert app.selectbox(key="gid").value == "s97g2"
     app.button(key="step_chevron_right").click().run()

@@ -36,17 +36,17 @@ def links(app: AppTest) -> dict[str, str]:
 
 
 def test_a_spike_is_told_in_one_sentence_and_tokens_and_types_are_ranked(open_app: OpenApp) -> None:
-    app = open_app(SAMPLES, "spike", run="grpo_arithmetic", step="97", of="k3_mean")
+    app = open_app(SAMPLES, "step", run="grpo_arithmetic", step="97", of="k3_mean")
     assert_sound(app)
-    assert "## One token carries 77%" in words(app)
+    assert "## One token contributes 77 %" in words(app)
     tokens, types, rollouts = (element.value for element in app.dataframe)
     assert tokens[["rollout", "token", "piece"]].iloc[0].tolist() == [13, 6, "2"]
     assert tokens["share"].is_monotonic_decreasing
     assert types["piece"].iloc[0] == "2"
-    assert types["share"].sum() == pytest.approx(100)
+    assert types["share"].sum() == pytest.approx(100, abs=1)  # rounded
     assert types["tokens"].sum() == 691
     assert rollouts["index"].iloc[0] == 13
-    assert rollouts["share"].sum() == pytest.approx(100)
+    assert rollouts["share"].sum() == pytest.approx(100, abs=2)
     rows = links(app)["All rollouts of step 97"]
     assert "step=97" in rows
 
@@ -101,7 +101,7 @@ def _badge_of(app: AppTest) -> str:
 
 def test_one_type_of_token_is_listed_alone(open_app: OpenApp) -> None:
     link = {"run": "grpo_arithmetic", "step": "97", "of": "k3_mean", "only": "kind:word"}
-    app = open_app(SAMPLES, "spike", **link)
+    app = open_app(SAMPLES, "step", **link)
     assert set(app.dataframe[0].value["kind"]) == {"word"}
     next(b for b in app.button if b.label == "All tokens").click().run()
     assert "only" not in query(app)
@@ -111,17 +111,17 @@ def test_one_type_of_token_is_listed_alone(open_app: OpenApp) -> None:
 def test_a_metric_of_rollouts_ranks_rollouts_and_says_why_no_tokens(
     open_app: OpenApp, logs: Path
 ) -> None:
-    app = open_app(logs, "spike", run="native", step="10", of="reward")
+    app = open_app(logs, "step", run="native", step="10", of="reward")
     assert_sound(app)
     assert "recorded per rollout" in words(app)
     (rollouts,) = (element.value for element in app.dataframe)
     assert rollouts["index"].iloc[0] == 7
-    app = open_app(logs, "spike", run="native", step="10", of="reward", order="lowest")
+    app = open_app(logs, "step", run="native", step="10", of="reward", order="lowest")
     assert app.dataframe[0].value["index"].iloc[0] == 0
 
 
 def test_a_run_without_numbers_has_nothing_to_take_apart(open_app: OpenApp, logs: Path) -> None:
-    app = open_app(logs, "spike", run="texts")
+    app = open_app(logs, "step", run="texts")
     assert_sound(app)
     assert "metric" not in query(app)
 
@@ -130,7 +130,7 @@ def test_findings_are_listed_worst_first_with_their_places(open_app: OpenApp) ->
     app = open_app(SAMPLES, "findings", run="grpo_reward_hack")
     assert_sound(app)
     shown = words(app)
-    assert shown.index("Responses are cut off") < shown.index("Longer responses, no better answers")
+    assert shown.index("Responses are cut off") < shown.index("Responses get longer but not better")
     assert "92.5 % of rollouts · threshold 25 % of rollouts" in shown
     assert "leads to follow" in shown.lower()
     assert "index=18" in links(app)["step 98, rollout 18"]
@@ -141,7 +141,7 @@ def test_findings_are_listed_worst_first_with_their_places(open_app: OpenApp) ->
     copied = app.code[0].value
     assert copied.count("· rule ") == 9
     app = open_app(SAMPLES, "findings", run="grpo_reward_hack", severity="severe")
-    assert "Longer responses, no better answers" not in "\n".join(m.value for m in app.markdown)
+    assert "Responses get longer but not better" not in "\n".join(m.value for m in app.markdown)
 
 
 def test_a_run_without_findings_says_how_much_was_looked_at(open_app: OpenApp, logs: Path) -> None:
@@ -177,7 +177,7 @@ def test_arrays_that_are_off_by_one_are_shouted_first(open_app: OpenApp, tmp_pat
     log = clean()
     shift_logprobs(log)
     log.write(tmp_path / "run")
-    app = open_app(tmp_path, "health")
+    app = open_app(tmp_path, "findings", health="1")
     assert_sound(app)
     assert len(app.error) == 2
     assert "OFF BY +1. logprobs[i] fits sampling_logprobs[i+1]" in words(app)
@@ -186,11 +186,11 @@ def test_arrays_that_are_off_by_one_are_shouted_first(open_app: OpenApp, tmp_pat
 
 
 def test_what_a_log_has_nothing_to_test_of_is_not_recorded(open_app: OpenApp, logs: Path) -> None:
-    app = open_app(logs, "health", run="texts")
+    app = open_app(logs, "findings", health="1", run="texts")
     assert_sound(app)
     told = [text.value for text in app.text]
     assert "not recorded: no token arrays" in told
     assert "not recorded: timestamp" in told
     assert "not recorded: rollout_id" in told
-    app = open_app(logs, "health", run="native")
+    app = open_app(logs, "findings", health="1", run="native")
     assert any("Steps 20 to 20 were written again" in text.value for text in app.text)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from shown import PAGES, OpenApp, assert_sound, elements
+from shown import PAGES, OpenApp, assert_sound, elements, readers
 from streamlit.testing.v1 import AppTest
 from written_logs import HOSTILE, hostile_run, hostile_texts
 
@@ -90,7 +90,7 @@ def test_the_search_for_traps_finds_each_of_them() -> None:
     assert all(_TRAPS.search(trap) for trap in HOSTILE)
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", [*PAGES, "words"])
 def test_no_page_renders_text_of_a_log(open_app: OpenApp, traps: Path, page: str) -> None:
     app = open_app(traps, page, raw="1", cols="env,group_id,rewards.#### 69", scope="run")
     assert_sound(app)
@@ -103,7 +103,7 @@ def test_no_notice_renders_what_stands_in_the_url(open_app: OpenApp, traps: Path
         link = dict.fromkeys(("step", "sort", "range", "env", "cols", "metric", "run", "q"), trap)
         app = open_app(traps, "rollouts", **link)
         assert_sound(app)
-        assert app.warning
+        assert app.toast
         assert unescaped(app) == []
 
 
@@ -127,9 +127,16 @@ def test_names_of_files_that_are_no_logs_are_not_rendered(
 
 
 def test_every_text_stands_on_the_page_as_it_was_written(open_app: OpenApp, traps: Path) -> None:
-    app = open_app(traps, "rollout")
-    names = ("prompt", "response", "ref_response", "ground_truth")
-    assert [code.value for code in app.code] == [hostile_texts(name) for name in names]
+    app = open_app(traps, "rollout", read="text")
+    (view,) = readers(app)
+    sides = {detail["title"]: detail.get("text") for detail in view["details"]}
+    assert sides["Reference response"] == hostile_texts("ref_response")
+    assert sides["Ground truth"] == hostile_texts("ground_truth")
+    given, answer = view["turns"]
+    assert [block["text"] for block in given["blocks"]] == [hostile_texts("prompt")]
+    assert [block["kind"] for block in answer["blocks"]] == ["text", "reasoning", "text"]
+    said = "\n".join(block["text"] for block in answer["blocks"])
+    assert said == hostile_texts("response").replace("<think>", "").replace("</think>", "")
 
 
 def test_what_is_nested_too_deep_to_be_shown_is_said(open_app: OpenApp, tmp_path: Path) -> None:
@@ -138,8 +145,11 @@ def test_what_is_nested_too_deep_to_be_shown_is_said(open_app: OpenApp, tmp_path
     (tmp_path / "x.jsonl").write_text(line)
     assert_sound(open_app(tmp_path, "rollout"))
     app = open_app(tmp_path, "rollout", raw="1")
-    assert not app.exception
-    assert ["nested too deep" in error.value for error in app.error] == [True]
+    assert_sound(app)
+    (view,) = readers(app)
+    assert [one["text"] for one in view["details"] if one["title"] == "Raw record"] == [
+        "The record is nested too deep to be shown."
+    ]
 
 
 @pytest.mark.parametrize("sign", [*"=+-@\t\r\n", *"＝＋－＠"])

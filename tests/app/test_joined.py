@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from shown import OpenApp, assert_sound, choice, go_to, texts
+from shown import OpenApp, assert_sound, choice, go_to, readers, table, texts
 
 PRIME = Path(__file__).parents[1] / "formats/data/prime_rl/joined"
 
@@ -23,18 +23,18 @@ def test_the_sidebar_offers_the_joined_run_and_each_log_alone(
     app = open_app(folder, "rollouts", run="run", step="2")
     (source,) = [group for group in app.button_group if group.label == "Source"]
     assert source.options == ["joined", "traces", "trainer"]
-    assert app.dataframe[0].value["reward"].notna().sum() == 4
+    assert table(app)["reward"].notna().sum() == 4
     app = next(group for group in app.button_group if group.label == "Split").set_value("all").run()
-    assert app.dataframe[0].value["reward"].notna().sum() == 5
+    assert table(app)["reward"].notna().sum() == 5
     (source,) = [group for group in app.button_group if group.label == "Source"]
     app = source.set_value("prime_rl_tokens").run()
     assert choice(app, "run") == "run (prime_rl_tokens)"
     assert_sound(app)
-    assert len(app.dataframe[0].value) == 4
+    assert len(table(app)) == 4
 
 
 def test_log_health_says_what_was_joined_and_what_was_not(folder: Path, open_app: OpenApp) -> None:
-    app = open_app(folder, "health", run="run", step="2")
+    app = open_app(folder, "findings", health="1", run="run", step="2")
     assert (
         "3 of 6 rollouts joined with prime-rl token exports by step and exact token ids"
         in texts(app)
@@ -47,7 +47,7 @@ def test_log_health_says_what_was_joined_and_what_was_not(folder: Path, open_app
 def test_log_health_counts_repeats(tmp_path: Path, open_app: OpenApp) -> None:
     shutil.copytree(Path(__file__).parents[1] / "formats/data/verl/v0", tmp_path / "run")
     shutil.copy(tmp_path / "run/10.jsonl", tmp_path / "run/copy_10.jsonl")
-    app = open_app(tmp_path, "health", run="run")
+    app = open_app(tmp_path, "findings", health="1", run="run")
     assert "4 rows repeat rollouts that the log holds already; each is shown once." in texts(app)
 
 
@@ -56,8 +56,11 @@ def test_a_joined_rollout_shows_the_tokens_of_one_log_with_the_texts_of_the_othe
 ) -> None:
     app = open_app(folder, "rollout", run="run", step="2", index="1", raw="1")
     assert_sound(app)
-    shown = texts(app)
-    assert "[tool call] add(" in shown
-    assert "token_exports/step_2/rank_1.jsonl, line 2" in shown
+    (view,) = readers(app)
+    shown = {detail["title"]: detail for detail in view["details"]}
+    calls = [block["name"] for turn in view["turns"] for block in turn["blocks"]]
+    assert "add" in calls
+    places = [f"{row['label']}, {row['value']}" for row in shown["Place in the log"]["rows"]]
+    assert any("token_exports/step_2/rank_1.jsonl, line 2" in place for place in places)
     app = go_to(app, "overview")
     assert_sound(app)

@@ -17,13 +17,14 @@ LINKS: dict[str, tuple[str, str, Any]] = {
     "root": ("overview", "native", "native"),
     "run": ("overview", "rllb", "rllb"),
     "step": ("overview", "10", 10),
-    "index": ("rollout", "5", 5),
+    "index": ("rollouts", "5", 5),
     "pads": ("overview", "<x>,<y>", "<x>,<y>"),
     "sysend": ("rollout", "END ", "END "),
     "cap": ("overview", "3", 3),
     "split": ("overview", "all", "all"),
     "evals": ("overview", "0", False),
     "live": ("overview", "1", True),
+    "follow": ("overview", "1", True),
     "kl": ("overview", "k1", "k1"),
     "band": ("overview", "quantiles", "quantiles"),
     "scale": ("overview", "0.5", 0.5),
@@ -35,6 +36,7 @@ LINKS: dict[str, tuple[str, str, Any]] = {
     "q": ("rollouts", "x<y", "x<y"),
     "sort": ("rollouts", "reward", "reward"),
     "desc": ("rollouts", "1", True),
+    "page": ("rollouts", "1", 1),
     "group": ("rollouts", "group 1", ["group 1"]),
     "env": ("rollouts", "math", ["math"]),
     "finish": ("rollouts", "length", ["length"]),
@@ -45,23 +47,25 @@ LINKS: dict[str, tuple[str, str, Any]] = {
     ),
     "cols": ("rollouts", "reward,grad_norm", ["reward", "grad_norm"]),
     "chart": ("rollouts", "distribution", "distribution"),
-    "of": ("spike", "entropy_mean", "entropy_mean"),
-    "types": ("spike", "kind", "kind"),
-    "only": ("spike", "kind:word", "kind:word"),
-    "order": ("spike", "lowest", "lowest"),
+    "part": ("step", "groups", "groups"),
+    "of": ("step", "entropy_mean", "entropy_mean"),
+    "types": ("step", "kind", "kind"),
+    "only": ("step", "kind:word", "kind:word"),
+    "order": ("step", "lowest", "lowest"),
     "severity": ("findings", "severe,lead", ["severe", "lead"]),
     "nth": ("findings", "1", 1),
+    "health": ("findings", "1", True),
     "own": ("overview", "reward - ref_reward", "reward - ref_reward"),
     "where": ("rollouts", "reward > 0.2", "reward > 0.2"),
-    "fill": ("groups", "advantage", "advantage"),
-    "gid": ("groups", "group 1", "group 1"),
-    "gfrom": ("groups", "2", 2),
+    "fill": ("step", "advantage", "advantage"),
+    "gid": ("step", "group 1", "group 1"),
+    "gfrom": ("step", "2", 2),
     "plist": ("prompts", "volatile", "volatile"),
     "prompt": ("prompts", "2", 2),
     "pstep": ("prompts", "20", 20),
     "pfrom": ("prompts", "12", 12),
-    "emetrics": ("environments", "entropy_mean,reward", ["entropy_mean", "reward"]),
-    "emulti": ("environments", "entropy_mean", "entropy_mean"),
+    "emetrics": ("overview", "entropy_mean,reward", ["entropy_mean", "reward"]),
+    "emulti": ("overview", "entropy_mean", "entropy_mean"),
     "slice": ("mismatch", "kind", "kind"),
     "measure": ("mismatch", "k3", "k3"),
     "bounds": ("mismatch", "tis:3", {"tis": {"C": 3.0}}),
@@ -70,12 +74,15 @@ LINKS: dict[str, tuple[str, str, Any]] = {
     "shifts": ("compare", "rllb:-3", {"rllb": -3}),
     "cmetrics": ("compare", "reward", ["reward"]),
     "pair": ("compare", "native,rllb", ["native", "rllb"]),
-    "words": ("words", "think,4", ["think", "4"]),
-    "by": ("words", "prompt", "prompt"),
-    "regex": ("words", "1", True),
+    "view": ("rollouts", "words", "words"),
+    "words": ("rollouts", "think,4", ["think", "4"]),
+    "speaker": ("rollouts", "prompt", "prompt"),
+    "by": ("overview", "env", "env"),
+    "steps": ("overview", "10-35", (10, 35)),
+    "regex": ("rollouts", "1", True),
     "metric": ("rollout", "entropy", "entropy"),
     "token": ("rollout", "3", 3),
-    "heat": ("rollout", "0", False),
+    "heat": ("rollout", "1", True),
     "over": ("rollout", "step", "step"),
     "strip": ("rollout", "logprobs", "logprobs"),
     "masks": ("rollout", "tis:3,is_masked", (("tis", (3.0,)), ("is_masked", ()))),
@@ -83,7 +90,19 @@ LINKS: dict[str, tuple[str, str, Any]] = {
     "vs": ("rollout", "ref", "ref"),
     "tokenizer": ("rollout", "/no/such/folder", "/no/such/folder"),
     "raw": ("rollout", "1", True),
-    "old": ("health", "1", True),
+    "read": ("rollout", "text", "text"),
+    "think": ("rollout", "plan", "plan"),
+    "old": ("findings", "1", True),
+}
+
+# What shows the part of a page that offers a choice.
+PART_OF_PAGE = {
+    "fill": {"part": "groups"},
+    "gid": {"part": "groups"},
+    "gfrom": {"part": "groups"},
+    "old": {"health": "1"},
+    "emetrics": {"by": "env"},
+    "emulti": {"by": "env"},
 }
 
 
@@ -102,7 +121,7 @@ def test_a_link_restores_the_choice_and_the_url_keeps_it(
     open_app: OpenApp, logs: Path, name: str
 ) -> None:
     page, text, value = LINKS[name]
-    link = {"run": "native", name: text}
+    link = {"run": "native", name: text, **PART_OF_PAGE.get(name, {})}
     app = open_app(logs, page, **link)
     assert_sound(app)
     assert notices(app) == []
@@ -115,7 +134,9 @@ def test_a_link_restores_the_choice_and_the_url_keeps_it(
 def test_all_choices_survive_the_way_over_every_page(open_app: OpenApp, logs: Path) -> None:
     link = {name: text for name, (_, text, _) in LINKS.items()}
     link |= {"run": "native", "root": ".", "cap": "7"}
-    app = open_app(logs, "health", **link)
+    del link["follow"]  # the step is the newest then
+    del link["view"]  # the list would not be shown
+    app = open_app(logs, "findings", **link)
     smoothing: dict[str, float] = {}
     for page in (*PAGES, "rollout", "rollouts", "overview"):
         assert_sound(app)
@@ -123,7 +144,7 @@ def test_all_choices_survive_the_way_over_every_page(open_app: OpenApp, logs: Pa
         go_to(app, page)
         if "smooth" in (shown := fields_of(app)):
             smoothing[page] = shown["smooth"]
-    assert smoothing == dict.fromkeys(("overview", "groups", "environments", "compare"), 0.9)
+    assert smoothing == dict.fromkeys(("overview", "step", "compare"), 0.9)
 
 
 def test_what_a_page_fills_in_stays_out_of_the_url_and_off_other_pages(
@@ -132,9 +153,9 @@ def test_what_a_page_fills_in_stays_out_of_the_url_and_off_other_pages(
     link = {"run": "one", "step": "20"}
     for name in ("one", "two"):
         native_run(tmp_path / name)
-    app = open_app(tmp_path, "health", **link)
-    filled = {"spike": ("of", "k3_mean"), "compare": ("prompt", 0)}
-    for page in PAGES:
+    app = open_app(tmp_path, "findings", **link)
+    filled = {"step": ("of", "k3_mean"), "compare": ("prompt", 0)}
+    for page in (one for one in PAGES if one != "rollout"):
         go_to(app, page)
         assert_sound(app)
         assert query(app) == link, page
@@ -144,44 +165,42 @@ def test_what_a_page_fills_in_stays_out_of_the_url_and_off_other_pages(
 
 # name -> (page, wrong value in the URL, what the notice names)
 WRONG = [
-    ("run", "health", "no such run", "no such run"),
-    ("step", "health", "99", "99"),
-    ("step", "health", "ten", "ten"),
-    ("index", "rollout", "99", "99"),
-    ("index", "rollout", "-1", "-1"),
-    ("index", "rollout", "1e2", "1e2"),
-    ("cap", "health", "-3", "-3"),
-    ("cap", "health", "9" * 30, "cap"),
-    ("live", "health", "yes", "yes"),
-    ("kl", "health", "k9", "k9"),
-    ("band", "health", "wide", "wide"),
-    ("scale", "health", "99", "99"),
-    ("scale", "health", "nan", "nan"),
-    ("smooth", "health", "1", "smooth"),
-    ("smooth", "health", "much", "much"),
-    ("shift", "health", "on", "on"),
-    ("log", "health", "2", "log"),
+    ("run", "findings", "no such run", "no such run"),
+    ("step", "findings", "99", "99"),
+    ("step", "findings", "ten", "ten"),
+    ("index", "rollouts", "99", "99"),
+    ("index", "rollouts", "-1", "-1"),
+    ("index", "rollouts", "1e2", "1e2"),
+    ("cap", "findings", "-3", "-3"),
+    ("cap", "findings", "9" * 30, "cap"),
+    ("live", "findings", "yes", "yes"),
+    ("kl", "findings", "k9", "k9"),
+    ("band", "findings", "wide", "wide"),
+    ("scale", "findings", "99", "99"),
+    ("scale", "findings", "nan", "nan"),
+    ("smooth", "findings", "1", "smooth"),
+    ("smooth", "findings", "much", "much"),
+    ("shift", "findings", "on", "on"),
+    ("log", "findings", "2", "log"),
     ("more", "overview", "all", "all"),
     ("scope", "rollouts", "world", "world"),
     ("sort", "rollouts", "nothing", "nothing"),
     ("sort", "rollouts", "prompt", "prompt"),
     ("desc", "rollouts", "", "desc"),
-    ("group", "rollouts", "group 77", "group 77"),
     ("env", "rollouts", "math,mars", "mars"),
-    ("finish", "rollouts", "never", "never"),
     ("range", "rollouts", "reward", "range"),
     ("range", "rollouts", "reward:a..b", "range"),
     ("range", "rollouts", "reward:nan..1", "range"),
-    ("range", "rollouts", "nothing:0..1", "nothing"),
-    ("range", "rollouts", "prompt:0..1", "prompt"),
     ("cols", "rollouts", "reward,nothing", "nothing"),
     ("cols", "rollouts", "offset", "offset"),
     ("chart", "rollouts", "pie", "chart"),
-    ("of", "spike", "prompt", "prompt"),
-    ("types", "spike", "colour", "colour"),
-    ("types", "spike", "role", "role"),
-    ("only", "spike", "colour:red", "colour"),
-    ("order", "spike", "best", "best"),
+    ("part", "step", "all", "all"),
+    ("health", "findings", "true", "true"),
+    ("of", "step", "prompt", "prompt"),
+    ("types", "step", "colour", "colour"),
+    ("types", "step", "role", "role"),
+    ("only", "step", "colour:red", "colour"),
+    ("order", "step", "best", "best"),
     ("severity", "findings", "fatal", "fatal"),
     ("metric", "rollout", "nothing", "nothing"),
     ("token", "rollout", "99", "99"),
@@ -189,18 +208,16 @@ WRONG = [
     ("token", "rollout", "x", "token"),
     ("heat", "rollout", "maybe", "maybe"),
     ("raw", "rollout", "true", "true"),
-    ("old", "health", "true", "true"),
+    ("old", "findings", "true", "true"),
     ("over", "rollout", "run", "run"),
     ("vs", "rollout", "99.99", "99.99"),
-    ("fill", "groups", "colour", "colour"),
-    ("gid", "groups", "group 77", "group 77"),
-    ("gfrom", "groups", "-1", "-1"),
+    ("fill", "step", "colour", "colour"),
+    ("gid", "step", "group 77", "group 77"),
+    ("gfrom", "step", "-1", "-1"),
     ("plist", "prompts", "best", "best"),
     ("prompt", "prompts", "999", "999"),
     ("pstep", "prompts", "999", "999"),
     ("pfrom", "prompts", "-1", "-1"),
-    ("emetrics", "environments", "nothing", "nothing"),
-    ("emulti", "environments", "nothing", "nothing"),
     ("slice", "mismatch", "weekday", "weekday"),
     ("measure", "mismatch", "k9", "k9"),
     ("rule", "mismatch", "none", "none"),
@@ -208,8 +225,10 @@ WRONG = [
     ("runs", "compare", "no such run", "no such run"),
     ("shifts", "compare", "rllb", "shifts"),
     ("cmetrics", "compare", "nothing", "nothing"),
-    ("by", "words", "nobody", "nobody"),
-    ("regex", "words", "yes", "yes"),
+    ("speaker", "rollouts", "nobody", "nobody"),
+    ("by", "overview", "prompt", "prompt"),
+    ("steps", "overview", "40-10", "steps"),
+    ("regex", "rollouts", "yes", "yes"),
 ]
 
 
@@ -217,7 +236,7 @@ WRONG = [
 def test_a_wrong_value_falls_back_and_says_so(
     open_app: OpenApp, logs: Path, name: str, page: str, text: str, named: str
 ) -> None:
-    app = open_app(logs, page, **{"run": "native", name: text})
+    app = open_app(logs, page, **{"run": "native", name: text, **PART_OF_PAGE.get(name, {})})
     assert_sound(app)
     assert any(
         named in told and name in told.replace("column", "cols range") for told in notices(app)
@@ -248,8 +267,7 @@ def test_names_with_commas_and_percent_signs_survive_the_url(
         {"step": 0, "group_id": name, "reward": 1.0, "prompt": "p", name: 1.0} for name in names
     ]
     write_lines(tmp_path / "run" / "a.jsonl", rows)
-    app = open_app(tmp_path, "rollouts")
-    app.multiselect(key="group").set_value(names).run()
+    app = open_app(tmp_path, "rollouts", group="a%2Cb,a%252Cb,100%25,x:1..2")
     app.multiselect(key="cols").set_value(names).run()
     again = open_app(tmp_path, "rollouts", **query(app))
     assert notices(again) == []
@@ -290,3 +308,13 @@ def test_all_wrong_values_at_once_break_no_page(open_app: OpenApp, logs: Path, p
     app = open_app(logs, page, **{name: "\x00<b>*" for name in LINKS if name != "root"})
     assert_sound(app)
     assert app.subheader[0].value == "native"
+
+
+@pytest.mark.parametrize("name", ["emetrics", "emulti"])
+def test_a_wrong_curve_by_environment_falls_back_and_says_so(
+    open_app: OpenApp, logs: Path, name: str
+) -> None:
+    app = open_app(logs, run="native", by="env", **{name: "nothing"})
+    assert_sound(app)
+    assert any("nothing" in told and name in told for told in notices(app))
+    assert query(app).get(name) != "nothing"

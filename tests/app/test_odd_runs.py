@@ -21,7 +21,7 @@ def lone(tmp_path: Path) -> Path:
 def test_an_advantage_that_nothing_can_be_compared_with_is_not_called_right(
     open_app: OpenApp, lone: Path
 ) -> None:
-    app = open_app(lone, "groups")
+    app = open_app(lone, "step", part="groups")
     assert_sound(app)
     assert not app.success
     assert not app.warning
@@ -33,14 +33,14 @@ def test_what_no_group_of_one_rollout_can_have_is_no_empty_chart(
 ) -> None:
     app = open_app(lone)
     assert_sound(app)
-    assert "Groups without gradient" not in [card["title"] for card in cards(app)]
+    assert "Zero-std groups" not in [card["title"] for card in cards(app)]
     assert "needs group_id and reward of two rollouts a group" in texts(app).replace("\\", "")
 
 
 def test_tokens_whose_values_are_all_zero_are_not_said_to_have_none(
     open_app: OpenApp, lone: Path
 ) -> None:
-    app = open_app(lone, "spike", of="k3_mean")
+    app = open_app(lone, "step", of="k3_mean")
     assert_sound(app)
     (told,) = [str(info.value).replace("\\", "") for info in app.info]
     assert told.startswith("KL(policy‖ref), k3 is 0 at every token of step 1")

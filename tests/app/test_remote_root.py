@@ -28,7 +28,7 @@ def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 def test_every_page_shows_a_run_in_a_store(open_app: OpenApp, memory: Any) -> None:
     app = open_app(ROOT, "rollouts", step="20")  # type: ignore[arg-type]
     assert len(table(app)) == 8
-    for page in ("overview", "rollout", "health"):
+    for page in ("overview", "rollout", "findings"):
         go_to(app, page)
         assert_sound(app)
         assert not app.error

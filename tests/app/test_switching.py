@@ -6,7 +6,17 @@ import re
 from pathlib import Path
 
 import pytest
-from shown import OpenApp, assert_sound, choice, go_to, notices, query, table, texts
+from shown import (
+    OpenApp,
+    assert_sound,
+    choice,
+    notices,
+    query,
+    read_texts,
+    table,
+    texts,
+    tiles,
+)
 from written_logs import age, native_run, rllb_run, write_lines
 
 from board.store.log_file import LogFile
@@ -25,8 +35,8 @@ def test_another_run_shows_its_own_data_at_a_step_it_has(open_app: OpenApp, logs
     assert choice(app, "step") == 3
     assert table(app)["reward"].tolist() == [0.0, 1.0, 2.0]
     assert query(app)["run"] == "rllb"
-    go_to(app, "rollout")
-    assert [code.value for code in app.code] == ["What is 2+2?", "It is 4"]
+    app = open_app(logs, "rollout", run="rllb", step="3", read="text")
+    assert read_texts(app) == ["What is 2+2?", "It is 4"]
 
 
 def test_a_step_both_runs_have_is_kept(open_app: OpenApp, tmp_path: Path) -> None:
@@ -35,7 +45,7 @@ def test_a_step_both_runs_have_is_kept(open_app: OpenApp, tmp_path: Path) -> Non
     app = open_app(tmp_path, "rollout", run="a", step="2")
     app.selectbox(key="run").set_value("b").run()
     assert choice(app, "step") == 2
-    assert [code.value for code in app.code] == ["p", "b"]
+    assert read_texts(app) == ["p", "b"]
     assert notices(app) == []
 
 
@@ -53,7 +63,7 @@ def test_another_step_begins_at_its_first_rollout_without_a_pin(
     open_app: OpenApp, logs: Path
 ) -> None:
     app = open_app(logs, "rollout", run="native", step="10", index="5", token="3")
-    app.selectbox(key="step").set_value(20).run()
+    app.number_input(key="_step_typed").set_value(20).run()
     assert (choice(app, "index"), choice(app, "token")) == (0, None)
     assert notices(app) == []
 
@@ -71,10 +81,10 @@ def test_a_run_of_the_same_name_in_another_folder_is_another_run(
     for place in ("left", "right"):
         write_lines(tmp_path / place / "run" / "x.jsonl", [sample(0, 0.0, place)])
     app = open_app(tmp_path, "rollout", root="left")
-    assert app.code[1].value == "left"
+    assert read_texts(app)[1] == "left"
     app.text_input(key="root").set_value("right").run()
     assert_sound(app)
-    assert app.code[1].value == "right"
+    assert read_texts(app)[1] == "right"
 
 
 def test_a_run_seen_from_another_folder_carries_the_name_of_the_menu(
@@ -136,7 +146,8 @@ def test_a_folder_without_a_readable_run_gets_a_message(
     app = open_app(root)
     assert_sound(app)
     said = texts(app).replace("\\", "")
-    assert {"missing": "does not exist"}.get(case, "No rollout log was found") in said
+    assert ("does not exist yet" in said) == (case == "missing")
+    assert "Waiting for the first rollout" in app.subheader[0].value
     assert str(root) in said
     if case in ("others", "broken", "zero bytes"):
         assert len(table(app)) == 1
@@ -149,7 +160,7 @@ def test_a_run_without_a_usable_rollout_says_why(open_app: OpenApp, tmp_path: Pa
     write_lines(tmp_path / "run" / "x.jsonl", rows)
     app = open_app(tmp_path)
     assert_sound(app)
-    assert "holds no usable rollout yet" in texts(app)
+    assert "no rollout that can be shown yet" in texts(app)
     assert table(app)["lines"].tolist() == [3]
     assert "step" in table(app)["what was found"].iloc[0]
 
@@ -168,7 +179,7 @@ def test_good_rows_show_beside_broken_ones_which_are_counted(
     app = open_app(tmp_path, "rollouts")
     assert len(table(app)) == 2
     assert "3 lines not used" in texts(app).replace("\\", "")
-    go_to(app, "health")
+    app = open_app(tmp_path, "findings", health="1")
     assert table(app)["lines"].sum() == 3
     assert any("x.jsonl:2" in where for where in table(app)["where (first)"])
 
@@ -186,8 +197,8 @@ def test_a_path_outside_the_root_is_refused(open_app: OpenApp, tmp_path: Path, w
     assert_sound(app)
     assert len(app.error) == 1
     said = app.error[0].value.replace("\\", "")
-    assert len(wanted) > 600 or re.search("is outside|does not exist|is no path", said)
-    assert not app.metric
+    assert len(wanted) > 600 or re.search("is outside|does not exist|is not a path", said)
+    assert not tiles(app)
 
 
 @pytest.mark.parametrize("wanted", ["~nobody-at-all", "a\x00b", "x" * 5000, "/no/such/folder"])

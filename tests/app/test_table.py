@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
+from typing import Any
 
 import pytest
-from shown import OpenApp, assert_sound, choice, go_to, query, table, texts
+from shown import (
+    OpenApp,
+    assert_sound,
+    choice,
+    count,
+    go_to,
+    query,
+    readers,
+    rollout_list,
+    table,
+    texts,
+    tiles,
+)
 from streamlit.testing.v1 import AppTest
-from streamlit.testing.v1.element_tree import NumberInput
 from written_logs import write_lines
 
 SAMPLES = Path(__file__).parents[2] / "rollout_samples"
 
 
-def limit(app: AppTest, label: str) -> NumberInput:
-    """The first field of that name among the range filters."""
-    return next(field for field in app.number_input if field.label == label)
+def sent(app: AppTest) -> dict[str, Any]:
+    """The page of the list, as it was sent."""
+    found = rollout_list(app)
+    assert found is not None
+    return found["page"]
 
 
 @pytest.mark.parametrize("descending", [False, True])
@@ -35,17 +48,6 @@ def test_rows_without_a_value_sort_last_either_way(open_app: OpenApp, tmp_path: 
     for desc, order in (("0", [2, 1, 0]), ("1", [1, 2, 0])):
         app = open_app(tmp_path, "rollouts", sort="reward", desc=desc)
         assert table(app)["index"].tolist() == order
-
-
-def test_where_groups_are_too_many_to_list_a_line_says_how_to_filter(
-    open_app: OpenApp, tmp_path: Path
-) -> None:
-    rows = [{"step": n // 1024, "group_id": f"g{n // 2}", "reward": 1.0} for n in range(4100)]
-    write_lines(tmp_path / "run" / "x.jsonl", rows)
-    app = open_app(tmp_path, "rollouts", scope="run", where='group_id == "g7"')
-    assert any('group_id == "NAME"' in caption.value for caption in app.caption)
-    assert "Group" not in [field.label for field in app.multiselect]
-    assert table(app)["index"].tolist() == [14, 15]
 
 
 @pytest.mark.parametrize(
@@ -69,11 +71,11 @@ def test_filters_keep_the_rows_that_meet_all_of_them(
 ) -> None:
     app = open_app(logs, "rollouts", run="native", step="10", **filters)
     assert_sound(app)
-    assert f"{len(indices)} of 8 rollouts at step 10" in texts(app)
+    assert count(app) == f"{len(indices)} of 8 rollouts"
     if indices:
         assert table(app)["index"].tolist() == indices
     else:
-        assert "No rollout passes the search and the filters." in texts(app)
+        assert "No rollout passes the filter." in texts(app)
         next(b for b in app.button if b.label.startswith("Clear")).click().run()
         assert len(table(app)) == 8
         assert set(query(app)) == {"run", "step"}
@@ -86,42 +88,22 @@ def test_a_range_leaves_out_rollouts_without_a_value(open_app: OpenApp, tmp_path
     assert table(app)["index"].tolist() == [1, 2]
 
 
-def test_a_range_is_set_and_taken_back_in_its_fields(open_app: OpenApp, logs: Path) -> None:
-    app = open_app(logs, "rollouts", run="native", step="10")
-    picker = next(m for m in app.multiselect if m.label == "Columns")
-    picker.set_value(["reward"]).run()
-    limit(app, "at least").set_value(1.0).run()
-    assert_sound(app)
-    assert query(app)["range"] == "reward:1.0.."
-    assert table(app)["index"].tolist() == [4, 5, 6, 7]
-    limit(app, "at most").set_value(1.25).run()
-    assert table(app)["index"].tolist() == [4, 5]
-    next(m for m in app.multiselect if m.label == "Columns").set_value([]).run()
-    assert "range" not in query(app)
-    assert len(table(app)) == 8
-
-
-def test_the_search_reads_the_whole_text_not_the_preview(open_app: OpenApp, tmp_path: Path) -> None:
-    rows = [{"step": 0, "prompt": "p", "response": "a" * 5000 + end} for end in ("left", "right")]
-    write_lines(tmp_path / "run" / "x.jsonl", rows)
-    app = open_app(tmp_path, "rollouts", q="RIGHT")
-    assert table(app)["index"].tolist() == [1]
-
-
 def test_the_column_picker_decides_what_is_shown(open_app: OpenApp, logs: Path) -> None:
     app = open_app(logs, "rollouts", run="native")
     assert "grad_norm" not in table(app)
     app.multiselect(key="cols").set_value(["grad_norm", "reward"]).run()
-    assert list(table(app).columns) == ["grad_norm", "reward"]
+    assert list(table(app).columns) == ["index", "grad_norm", "reward"]
 
 
-@pytest.mark.parametrize("run", ["grpo_arithmetic", "ppo_critic"])
-def test_the_usual_columns_fit_beside_each_other(open_app: OpenApp, run: str) -> None:
-    app = open_app(SAMPLES, "rollouts", run=run)
-    told = json.loads(app.dataframe[0].proto.columns)
-    shown = list(table(app).columns)
-    assert 1080 <= sum(told[name]["width"] for name in shown) <= 1090
-    assert {"reward", "k3_mean", "response_tokens", "response"} <= set(shown)
+def test_texts_without_tokens_have_their_first_words_on_a_line_of_their_own(
+    open_app: OpenApp, tmp_path: Path
+) -> None:
+    rows = [{"step": 0, "prompt": "p", "response": "Let me\nsee.", "reward": 1.0}]
+    write_lines(tmp_path / "run" / "x.jsonl", rows)
+    page = sent(open_app(tmp_path, "rollouts"))
+    assert page["words"] == ["Let me see."]
+    assert "response" not in [column["name"] for column in page["columns"]]
+    assert sent(open_app(SAMPLES, "rollouts", run="ppo_critic"))["words"] is None
 
 
 def test_environments_that_differ_in_their_ends_are_told_apart(
@@ -131,8 +113,8 @@ def test_environments_that_differ_in_their_ends_are_told_apart(
     write_lines(
         tmp_path / "run" / "x.jsonl", [{"step": 0, "response": "r", "env": e} for e in envs]
     )
-    told = json.loads(open_app(tmp_path, "rollouts").dataframe[0].proto.columns)
-    assert told["env"]["width"] >= 6 * len(envs[0])
+    columns = sent(open_app(tmp_path, "rollouts"))["columns"]
+    assert next(c["width"] for c in columns if c["name"] == "env") >= 6 * len(envs[0])
 
 
 def test_reward_parts_stand_beside_the_reward(open_app: OpenApp, logs: Path) -> None:
@@ -143,7 +125,7 @@ def test_reward_parts_stand_beside_the_reward(open_app: OpenApp, logs: Path) -> 
 
 def test_the_cap_is_kept_in_table_and_curves_and_told(open_app: OpenApp, logs: Path) -> None:
     app = open_app(logs, run="native", step="10", cap="2")
-    assert float(app.metric[0].value) == pytest.approx((0.1 + 0.2) / 2)
+    assert float(tiles(app)["Reward"]["value"]) == pytest.approx((0.05 + 0.15) / 2)
     assert "24 rollouts beyond the cap" in texts(app)
     go_to(app, "rollouts")
     assert table(app)["index"].tolist() == [0, 1]
@@ -161,35 +143,62 @@ def test_padding_adds_neither_length_nor_kl_and_is_counted(open_app: OpenApp, lo
 
 
 def test_the_system_prompt_ends_at_the_marker(open_app: OpenApp, logs: Path) -> None:
-    app = open_app(logs, "rollout", run="native", step="10")
-    assert app.code[0].value == "You are terse. END What is 2+0?"
+    app = open_app(logs, "rollout", run="native", step="10", read="text")
+    assert "You are terse. END What is 2+0?" in str(readers(app))
     app.text_input(key="sysend").set_value("END ").run()
-    assert app.code[0].value == "What is 2+0?"
+    assert "You are terse" not in str(readers(app))
+    assert "What is 2+0?" in str(readers(app))
 
 
-def test_a_click_on_a_row_opens_that_rollout_also_when_sorted(
-    open_app: OpenApp, logs: Path
+def test_the_whole_run_begins_with_its_newest_step(open_app: OpenApp, logs: Path) -> None:
+    page = sent(open_app(logs, "rollouts", run="native", scope="run"))
+    places = [tuple(place) for place in page["addresses"]]
+    assert places == sorted(places, key=lambda place: (-place[0], place[1]))
+    assert len({step for step, _ in places}) > 1
+
+
+def test_the_last_ten_steps_are_the_newest(open_app: OpenApp, tmp_path: Path) -> None:
+    rows = [{"step": step, "prompt": "p", "reward": 1.0} for step in range(12)]
+    write_lines(tmp_path / "run" / "x.jsonl", rows)
+    app = open_app(tmp_path, "rollouts", scope="last")
+    assert [step for step, _ in sent(app)["addresses"]] == [*range(11, 1, -1)]
+    assert count(app) == "10 rollouts"
+    assert (
+        count(open_app(tmp_path, "rollouts", scope="last", where="step > 5")) == "6 of 10 rollouts"
+    )
+
+
+def test_a_page_of_the_list_names_the_rollouts_it_lies_between(
+    open_app: OpenApp, many: Path
 ) -> None:
-    app = open_app(logs, "rollouts", run="native", step="10", sort="reward", desc="1")
-    first = int(table(app)["index"].iloc[0])
-    app.session_state[app.dataframe[0].key] = {
-        "selection": {"rows": [], "columns": [], "cells": [(0, "reward")]}
-    }
-    app.run()
+    page = sent(open_app(many, "rollouts", sort="reward", page="1"))
+    assert (page["first"], page["total"], len(page["addresses"])) == (200, 450, 200)
+    assert [page["before"], *page["addresses"], page["after"]] == [
+        [0, index] for index in range(199, 401)
+    ]
+
+
+def test_a_link_to_a_rollout_shows_the_page_that_it_is_on(open_app: OpenApp, many: Path) -> None:
+    page = sent(open_app(many, "rollouts", sort="reward", index="430"))
+    assert page["first"] == 400
+    assert [0, 430] in page["addresses"]
+    assert sent(open_app(many, "rollouts", sort="reward"))["first"] == 0
+
+
+@pytest.fixture
+def many(tmp_path: Path) -> Path:
+    """One step of 450 rollouts whose rewards rise with their index."""
+    rows = [{"step": 0, "prompt": "p", "response": "r", "reward": float(n)} for n in range(450)]
+    write_lines(tmp_path / "run" / "x.jsonl", rows)
+    return tmp_path
+
+
+def test_another_step_opens_the_first_rollout_of_its_list(open_app: OpenApp, logs: Path) -> None:
+    app = open_app(logs, "rollouts", run="native", step="10", index="3", sort="reward", desc="1")
+    next(b for b in app.button if b.key == "step_chevron_right").click().run()
     assert_sound(app)
-    assert choice(app, "index") == first == 7
-    assert any("Rollout 7" in m.value for m in app.markdown)
-
-
-def test_previous_and_next_stay_within_the_step(open_app: OpenApp, logs: Path) -> None:
-    app = open_app(logs, "rollout", run="native", step="10", index="6", token="2")
-    buttons = {b.label: b for b in app.button}
-    buttons["Next"].click().run()
-    assert (choice(app, "index"), choice(app, "token")) == (7, None)
-    buttons = {b.label: b for b in app.button}
-    assert buttons["Next"].disabled
-    buttons["Previous"].click().run()
-    assert choice(app, "index") == 6
+    step, index = sent(app)["addresses"][0]
+    assert (choice(app, "step"), choice(app, "index")) == (step, index) == (20, 7)
 
 
 def _name_of(label: str) -> str:
@@ -199,17 +208,13 @@ def _name_of(label: str) -> str:
 
 def test_the_kl_estimator_chosen_is_the_one_on_the_card(open_app: OpenApp, logs: Path) -> None:
     app = open_app(logs, run="rllb")
-    labels = [_name_of(m.label) for m in app.metric]
-    assert "KL(policy‖ref), k3" in labels
+    assert "KL(policy‖ref), k3" in tiles(app)
     app = open_app(logs, run="rllb", kl="k1")
-    values = {_name_of(m.label): m.value for m in app.metric}
-    assert float(values["KL(policy‖ref), k1"]) == pytest.approx(0.1)
-    assert "KL(policy‖ref), k3" not in values
+    assert float(tiles(app)["KL(policy‖ref), k1"]["value"]) == pytest.approx(0.1)
+    assert "KL(policy‖ref), k3" not in tiles(app)
 
 
 def test_a_metric_is_never_called_kl_or_ratio_alone(open_app: OpenApp, logs: Path) -> None:
     app = open_app(logs, run="native")
-    labels = [_name_of(m.label).lower() for m in app.metric] + [
-        m.value.lower() for m in app.markdown
-    ]
+    labels = [label.lower() for label in tiles(app)] + [m.value.lower() for m in app.markdown]
     assert not {"kl", "ratio", "**kl**", "**ratio**"} & set(labels)

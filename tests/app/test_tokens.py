@@ -1,4 +1,4 @@
-"""The token view on the Rollout page: prompts by role, lengths, tokenizers, side by side."""
+"""The reader on the Rollout page: prompts by role, lengths, tokenizers, side by side."""
 
 from __future__ import annotations
 
@@ -54,21 +54,6 @@ def test_a_tokenizer_that_is_not_there_is_said_and_ids_are_shown(
     assert "Tokens are shown as ids" in said
 
 
-def test_two_rollouts_stand_side_by_side(open_app: OpenApp, tmp_path: Path) -> None:
-    pair = [
-        row(group_id="g", reward=1.0),
-        row(group_id="g", reward=0.0, response_tokens=["a", "c"]),
-    ]
-    app = open_rows(open_app, tmp_path, *pair, vs="0.1")
-    assert "Compared with" in texts(app)
-    assert app.selectbox(key="vs").value == "0.1"
-
-
-def test_the_reference_response_is_compared_as_a_text(open_app: OpenApp, tmp_path: Path) -> None:
-    app = open_rows(open_app, tmp_path, row(ref_response="a c", prompt=CHAT), vs="ref")
-    assert "the reference response" in texts(app)
-
-
 def parts(**fields: Any) -> list[tuple[str, str]]:
     prompt_tokens = fields.pop("prompt_tokens", None)
     tokens = fields.pop("tokens", ("yes",))
@@ -90,7 +75,7 @@ def test_a_prompt_is_shown_by_role_from_the_markers_of_its_chat_template() -> No
 def test_a_prompt_is_shown_by_role_from_the_messages_found_in_it() -> None:
     messages = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "yes"}]
     found = parts(texts={"prompt": "Q: Hi\nA: "}, messages=messages)
-    assert found == [("prompt", "Q: "), ("user", "Hi"), ("prompt", "\nA: ")]
+    assert found == [("user", "Q: Hi"), ("prompt", "\nA: ")]
 
 
 def test_messages_before_the_response_stand_in_for_a_prompt_that_is_not_recorded() -> None:
@@ -149,19 +134,3 @@ def test_a_tokenizer_is_downloaded_by_the_button_alone_and_without_its_code(
     assert hub.downloads == 1
     assert not any(how["trust_remote_code"] for how in hub.calls)
     assert "Tokens are shown as ids" not in texts(app)
-
-
-def test_the_whole_prompt_decides_what_is_of_one_prompt(open_app: OpenApp, tmp_path: Path) -> None:
-    system = "You are careful. " * 30
-    rows = [
-        row(prompt=f"{system}Add 1 and 2."),
-        row(prompt=f"{system}Add 1 and 2.", step=3),
-        row(prompt=f"{system}Add 7 and 2.", step=2),
-        row(prompt=f"{system}Add 1 and 2.", step=1),
-    ]
-    app = open_rows(open_app, tmp_path, *rows, step="0", index="0")
-    offered = app.selectbox(key="vs").options
-    assert [words.split(" · ")[1] for words in offered[1:]] == [
-        "same prompt, step 1",
-        "same prompt, step 3",
-    ]

@@ -39,19 +39,19 @@ def settled(page: Page) -> None:
 def click_step(page: Page, curve: int, step: int) -> None:
     """Clicks a step of a curve of the Overview, at its place on the x axis."""
     plot = page.locator(".curves .u-over").nth(curve)
-    tip = page.locator(".curves .card").nth(curve).locator(".tip")
+    said = page.locator(".curves .card").nth(curve).locator(".readout span").first
     plot.scroll_into_view_if_needed()
-    # By halves: where a step lies is known to the chart alone, and the tip says which one is pointed at.
+    # By halves: where a step lies is known to the chart alone, whose title says which one is pointed at.
     left, right = 0.0, 1.0
     for _ in range(20):
         share = (left + right) / 2
         _point_at(page, plot, share)
-        at = re.search(r"step (\d+)", tip.inner_text())
+        at = re.search(r"step (\d+)", said.inner_text())
         assert at is not None
         if int(at[1]) == step:
             break
         left, right = (share, right) if int(at[1]) < step else (left, share)
-    expect(tip).to_contain_text(re.compile(rf"step {step}(?!\d)"))
+    expect(said).to_contain_text(re.compile(rf"step {step}(?!\d)"))
     page.mouse.down()
     page.mouse.up()
 

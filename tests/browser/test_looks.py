@@ -38,7 +38,7 @@ def test_a_square_of_the_groups_opens_its_rollout(page: Page, serve: ServeComman
     page.wait_for_function(drawn)
     index = page.evaluate(f"{drawn}[9]")
     click_point(page, 0, 0, 9)
-    expect(page).to_have_url(re.compile(rf"/rollout\?.*step=97&index={index}\b"))
+    expect(page).to_have_url(re.compile(rf"/rollouts\?.*step=97&index={index}\b"))
     expect(page.get_by_text(f"Rollout {index}", exact=True)).to_be_visible()
 
 
@@ -52,11 +52,11 @@ def test_keys_go_from_group_to_group_and_open_its_best_rollout(
     settled(page)
     best = page.get_by_role("button", name=re.compile(r"^rollout \d+$")).first.inner_text()
     page.keyboard.press("o")
-    expect(page).to_have_url(re.compile(r"/rollout\?"))
+    expect(page).to_have_url(re.compile(r"/rollouts\?"))
     expect(page.get_by_text(best.capitalize(), exact=True)).to_be_visible()
     settled(page)
     page.go_back()
-    expect(page).to_have_url(re.compile(r"/groups\?.*gid=s150g1\b"))
+    expect(page).to_have_url(re.compile(r"/step\?.*part=groups.*gid=s150g1\b"))
 
 
 def test_a_row_of_the_prompts_shows_its_course_and_a_response_opens(
@@ -67,17 +67,17 @@ def test_a_row_of_the_prompts_shows_its_course_and_a_response_opens(
     expect(page).to_have_url(re.compile(r"prompt=1\b"))
     expect(page.get_by_test_id("stCode").first).to_contain_text("Add 83 and 79.")
     click_row(page, 1, 0)
-    expect(page).to_have_url(re.compile(r"/rollout\?.*step=\d+.*index=\d+"))
+    expect(page).to_have_url(re.compile(r"/rollouts\?.*step=\d+.*index=\d+"))
     expect(page.get_by_text("Add 83 and 79.").first).to_be_visible()
 
 
 def test_the_small_chart_of_an_environment_opens_its_rollouts(
     page: Page, serve: ServeCommand
 ) -> None:
-    look(page, serve, "environments?run=grpo_arithmetic&emetrics=reward")
+    look(page, serve, "?run=grpo_arithmetic&by=env&emetrics=reward")
     click_step(page, 2, 31)
     expect(page).to_have_url(re.compile(r"/rollouts\?.*step=31\b.*env=subtract"))
-    expect(page.get_by_text(re.compile(r"^\d+ of 32 rollouts at step"))).to_be_visible()
+    expect(page.get_by_text(re.compile(r"^\d+ of 32 rollouts$"))).to_be_visible()
 
 
 def test_bounds_of_rules_are_set_and_a_step_of_their_curve_opens(
@@ -104,13 +104,13 @@ def test_bounds_of_rules_are_set_and_a_step_of_their_curve_opens(
 
 def test_a_hit_of_a_word_opens_at_its_token(page: Page, serve: ServeCommand) -> None:
     look(page, serve, "words?run=grpo_arithmetic&step=97")
-    expect(page.get_by_text("Often watched")).to_be_visible()
-    click_row(page, 1, 1)  # below what is said more
+    expect(page.get_by_text("Common patterns")).to_be_visible()
+    click_row(page, 1, 1)  # below the rising and falling phrases
     expect(page).to_have_url(re.compile(r"words=.*check.*regex=1"))
     hit = page.get_by_role("button", name=re.compile(r"rollout 25, token 16"))
     hit.click()
-    expect(page).to_have_url(re.compile(r"/rollout\?.*step=97.*index=25.*token=16"))
-    expect(page.locator(".token-view .panel")).to_contain_text("Token 16")
+    expect(page).to_have_url(re.compile(r"/rollouts\?.*step=97.*index=25.*token=16"))
+    expect(page.locator(".reader .panel")).to_contain_text("Token 16")
 
 
 def test_a_curve_of_a_compared_run_is_saved_and_opens_that_run_at_that_step(
@@ -138,5 +138,5 @@ def test_a_curve_of_a_compared_run_is_saved_and_opens_that_run_at_that_step(
     # A curve that is hidden is out of the way: the other one is clicked.
     page.locator(".curves .legend").get_by_role("button", name="grpo_arithmetic").click()
     click_step(page, 0, 60)
-    expect(page).to_have_url(re.compile(r"/spike\?.*run=grpo_reward_hack&step=50&.*of=reward"))
+    expect(page).to_have_url(re.compile(r"/step\?.*run=grpo_reward_hack&step=50&.*of=reward"))
     expect(page.get_by_text("Reward is recorded per rollout")).to_be_visible()

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.browser
 RAN = 'window.hacked !== undefined || document.querySelector("iframe[srcdoc]") !== null'
 WIDER = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
 DARK, LIGHT = "rgb(14, 18, 32)", "rgb(255, 255, 255)"
-PAGES = ("", "spike", "rollouts", "rollout", "findings", "health")
+PAGES = ("", "step", "groups", "rollouts", "findings", "health")
 
 
 @pytest.fixture(scope="session")
@@ -44,65 +44,34 @@ def test_three_clicks_lead_from_a_spike_to_the_guilty_token(
     expect(page.locator(".curves .u-over").first).to_be_visible()
     settled(page)
     click_step(page, 1, 97)
-    expect(page).to_have_url(re.compile(r"/spike\?.*step=97&of=k3_mean"))
-    expect(page.get_by_text("One token carries 77%")).to_be_visible()
+    expect(page).to_have_url(re.compile(r"/step\?.*step=97&of=k3_mean"))
+    expect(page.get_by_text("One token contributes 77 %")).to_be_visible()
     table = page.get_by_test_id("stDataFrame").first
     expect(table).to_be_visible()
     settled(page)
     table.click(position={"x": 300, "y": 35 + 18})
-    expect(page).to_have_url(re.compile(r"/rollout\?.*step=97&index=13.*metric=k3&token=6"))
-    expect(page.locator(".token-view .panel")).to_contain_text("Token 6")
+    expect(page).to_have_url(re.compile(r"/rollouts\?.*step=97&index=13.*metric=k3&token=6"))
+    expect(page.locator(".reader .panel")).to_contain_text("Token 6")
     settled(page)
     page.go_back()
-    expect(page.get_by_text("One token carries 77%")).to_be_visible()
-
-
-def test_keys_go_from_rollout_to_rollout_and_from_step_to_step(
-    page: Page, serve: ServeCommand, runs: Path
-) -> None:
-    page.goto(f"{board_on(serve, runs)}/rollout?run=run&step=20")
-    expect(page.get_by_text("Rollout 0", exact=True)).to_be_visible()
-    expect(page.locator(".token-view .flow .token").first).to_be_visible()
-    settled(page)
-    page.keyboard.press("j")
-    expect(page.get_by_text("Rollout 1", exact=True)).to_be_visible()
-    settled(page)
-    page.keyboard.press("k")
-    expect(page.get_by_text("Rollout 0", exact=True)).to_be_visible()
-    settled(page)
-    page.keyboard.press("ArrowRight")
-    expect(page).to_have_url(re.compile(r"step=35\b"))
-    expect(page.get_by_text("Rollout 0", exact=True)).to_be_visible()
-
-
-def test_the_browser_goes_back_from_a_rollout_to_the_table(
-    page: Page, serve: ServeCommand, runs: Path
-) -> None:
-    page.goto(f"{board_on(serve, runs)}/rollouts?run=run&step=20")
-    table = page.get_by_test_id("stDataFrame").first
-    expect(table).to_be_visible()
-    settled(page)
-    table.click(position={"x": 300, "y": 36 + 18})
-    expect(page).to_have_url(re.compile(r"/rollout\?"))
-    settled(page)
-    page.go_back()
-    expect(page).to_have_url(re.compile(r"/rollouts\?.*step=20\b"))
-    expect(page.get_by_text("8 of 8 rollouts at step 20")).to_be_visible()
+    expect(page.get_by_text("One token contributes 77 %")).to_be_visible()
 
 
 def test_the_browser_goes_back_over_the_links_to_pages_one_by_one(
     page: Page, serve: ServeCommand, runs: Path
 ) -> None:
-    page.set_viewport_size({"width": 420, "height": 800})  # where they need several lines
+    page.set_viewport_size({"width": 420, "height": 800})  # where they are scrolled sideways
     page.goto(f"{board_on(serve, runs)}/rollouts?run=run&step=20")
-    expect(page.get_by_text("8 of 8 rollouts at step 20")).to_be_visible()
+    expect(page.get_by_text("8 rollouts", exact=True)).to_be_visible()
     settled(page)
-    expect(page.get_by_role("link", name="Compare runs", exact=True)).to_be_in_viewport(ratio=1)
-    for name in ("Spike", "Rollout"):  # Spike fills in its metric
+    last = page.get_by_role("link", name="Compare", exact=True)
+    last.scroll_into_view_if_needed()
+    expect(last).to_be_in_viewport(ratio=1)
+    for name in ("Step", "Prompts"):  # Step fills in its metric
         page.get_by_role("link", name=name, exact=True).click()
         expect(page.get_by_test_id("stMain").locator("h3").first).to_be_visible()
         settled(page)
-    for where in ("spike", "rollouts"):
+    for where in ("step", "rollouts"):
         page.go_back()
         expect(page).to_have_url(re.compile(rf"/{where}\?.*step=20\b"))
         settled(page)
@@ -142,8 +111,8 @@ def test_nothing_that_stands_in_a_log_runs_or_is_fetched(
         assert page.locator('a[href^="javascript:"], [data-testid=stMain] img').count() == 0
     # The place that nothing listens at, named in every trap.
     assert [url for url in asked if "127.0.0.1:9/" in url] == []
-    page.goto(f"{address}/rollout?run={hostile}")
-    expect(page.get_by_test_id("stCode").first).to_contain_text("<script>window.hacked=")
+    page.goto(f"{address}/rollouts?index=0&read=text&run={hostile}")
+    expect(page.locator(".reader").first).to_contain_text("<script>window.hacked=")
 
 
 def test_every_page_fits_the_window_in_the_dark_and_in_the_light_and_complains_of_nothing(
@@ -165,12 +134,12 @@ def test_a_live_page_shows_what_the_run_logs_meanwhile(
     page: Page, serve: ServeCommand, runs: Path
 ) -> None:
     page.goto(f"{board_on(serve, runs)}/rollouts?run=live&scope=run&live=1")
-    expect(page.get_by_text("32 of 32 rollouts in the run")).to_be_visible()
+    expect(page.get_by_text("32 rollouts", exact=True)).to_be_visible()
     file = next((runs / "live").glob("a2-rank00000-*.jsonl"))
     added = [written_logs.native_sample(36, 0, index) for index in range(3)]
     with file.open("a", encoding="utf-8") as log:
         log.write("".join(f"{written_logs.json.dumps(row)}\n" for row in added))
-    expect(page.get_by_text("35 of 35 rollouts in the run")).to_be_visible(timeout=20_000)
+    expect(page.get_by_text("35 rollouts", exact=True)).to_be_visible(timeout=20_000)
 
 
 def test_what_is_looked_at_stays_while_the_run_grows(
@@ -201,7 +170,7 @@ def test_what_is_looked_at_stays_while_the_run_grows(
     grow()
     wait_for(162)
     assert table.evaluate("e => e.scrollTop") == 700
-    page.goto(f"{address}/rollout?run=growing&step=20&index=7&token=3&live=1")
+    page.goto(f"{address}/rollouts?run=growing&step=20&index=7&token=3&live=1")
     expect(page.get_by_text("Rollout 7", exact=True)).to_be_visible()
     grow(steps=200)
     wait_for(363)
@@ -227,5 +196,5 @@ def test_what_is_looked_at_stays_while_the_run_grows(
     grow()
     wait_for(365)
     assert card.get_attribute("data-zoom") == zoomed_to
-    card.get_by_role("button", name="whole run").click()
+    page.get_by_role("button", name="whole run").click()
     expect(card).to_have_attribute("data-zoom", "")

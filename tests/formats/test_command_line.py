@@ -357,7 +357,7 @@ REAL = {
 }
 REFUSED = {
     "broken/lfs_pointer.jsonl": "git lfs pull",
-    "prime_rl/traces/stream.index.jsonl": "it is its index, and holds no rollouts",
+    "prime_rl/traces/stream.index.jsonl": "index another file and hold no rollouts",
 }
 there = pytest.mark.skipif(not collection().is_dir(), reason="no collection of real log files")
 

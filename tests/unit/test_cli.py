@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import csv
 import io
 import json
 import os
@@ -11,14 +12,12 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 from streamlit import config
 
 from board import cli
-from board.cli import output, runs, serve
-from board.cli.where import Condition, matches, parse_where
-from board.errors import ChoiceError, NotFoundError
+from board.cli import commands, output, runs, serve
+from board.errors import NotFoundError
 
 REWARDS = [0.5, 1.0, 0.0, None]
 
@@ -188,39 +187,47 @@ def test_an_unknown_column_brings_up_the_ones_that_come_close(
     assert "did you mean reward" in called.err
 
 
-@pytest.mark.parametrize(
-    "expression",
-    ["", "reward", "reward =< 1", "reward > 1 or step == 2", "reward > 1 and", "__import__('os')"],
-)
-def test_an_expression_of_another_form_is_refused(expression: str) -> None:
-    with pytest.raises(ChoiceError, match="expected COLUMN OP VALUE"):
-        parse_where(expression)
-
-
-def test_quotes_hold_spaces_and_the_word_and_together() -> None:
-    found = parse_where("""env == 'a and b' and "my column">=2""")
-    assert found == (Condition("env", "==", "a and b"), Condition("my column", ">=", "2"))
-
-
-@pytest.mark.parametrize("op", ["==", "!=", "<", ">="])
-def test_a_missing_value_meets_no_condition(op: str) -> None:
-    values = pd.Series([float("nan")])
-    assert matches(values, Condition("reward", op, "0")).tolist() == [False]
-
-
-@pytest.mark.parametrize(
-    ("values", "condition"),
-    [
-        ([1.0], Condition("c", ">", "many")),
-        ([1.0], Condition("c", "contains", "1")),
-        (["text"], Condition("c", "<", "1")),
-    ],
-)
-def test_an_operator_that_does_not_suit_the_column_is_refused(
-    values: list[Any], condition: Condition
+def test_columns_are_those_named_in_their_order(
+    run_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(ChoiceError):
-        matches(pd.Series(values), condition)
+    for command, names in (("steps", ("reward_mean", "step")), ("rollouts", ("reward", "step"))):
+        asked = (command, run_folder, "--columns", ",".join(names))
+        assert {tuple(row) for row in Called(capsys, *asked, "--json").document} == {names}
+    called = Called(capsys, "steps", run_folder, "--columns", "reward_maen")
+    assert called.code == 2
+    assert "did you mean reward_mean" in called.err
+
+
+def test_the_last_steps_alone_are_shown(
+    run_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for command in ("steps", "rollouts"):
+        rows = Called(capsys, command, run_folder, "--last", 1, "--json").document
+        assert {row["step"] for row in rows} == {1}
+        assert Called(capsys, command, run_folder, "--last", 0, "--json").document == []
+
+
+def test_csv_and_json_lines_hold_texts_in_full_and_in_the_order_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    long = 'a, "b"\n' * 400
+    rows = [rollout(n // 2, response=f"{n}{long}", ground_truth=f"gt {n}") for n in range(6)]
+    folder = write(tmp_path / "run" / "rank_0.jsonl", rows).parent
+    asked = ("rollouts", folder, "--desc", "--columns", "step,response,ground_truth")
+    expected = [[str(n // 2), f"{n}{long}", f"gt {n}"] for n in reversed(range(6))]
+    head, *found = csv.reader(io.StringIO(Called(capsys, *asked, "--csv").out))
+    assert head == ["step", "response", "ground_truth"]
+    assert found == expected
+    lines = Called(capsys, *asked, "--jsonl").out.splitlines()
+    assert [[str(value) for value in json.loads(line).values()] for line in lines] == expected
+
+
+def test_steps_as_csv_leave_empty_what_is_not_recorded(
+    run_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    called = Called(capsys, "steps", run_folder, "--columns", "step,reward_std", "--csv")
+    assert called.out.splitlines()[0] == "step,reward_std"
+    assert called.out.splitlines()[-1] == "1,"
 
 
 def test_show_holds_texts_tokens_and_derived_arrays(
@@ -305,6 +312,16 @@ def test_check_names_file_line_field_and_reason(
     assert "rank_0.jsonl:3" in text.out
 
 
+def test_check_gives_the_lines_of_each_kind_of_problem_and_their_count(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [rollout(0, reward="lots") if n % 2 else "no JSON" for n in range(2400)]
+    write(tmp_path / "rank_0.jsonl", lines)
+    problems = Called(capsys, "check", tmp_path, "--json").document["problems"]
+    found = {p["severity"]: (p["count"], p["lines"][:3], len(p["lines"])) for p in problems}
+    assert found == {"lost": (1200, [1, 3, 5], 1000), "partial": (1200, [2, 4, 6], 1000)}
+
+
 def test_notes_do_not_fail_a_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = [rollout(0, logprobs=[None, -1.0]), rollout(1), rollout(2), rollout(1), rollout(2)]
     called = Called(capsys, "check", write(tmp_path / "a.jsonl", lines), "--json")
@@ -384,7 +401,53 @@ def test_runs_of_a_folder_without_logs_is_an_empty_list_with_the_reason(
     write(tmp_path / "metrics.jsonl", [{"loss": 1.0}])
     called = Called(capsys, "runs", tmp_path, "--json")
     assert (called.code, called.document) == (0, [])
-    assert "metrics.jsonl: left out: its records are numbers alone (loss)" in called.err
+    assert "metrics.jsonl: left out: its records hold only numbers (loss)" in called.err
+
+
+def test_the_mistake_of_a_mapping_file_is_said_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path / "a.jsonl", [{"foo": 1}])
+    (tmp_path / "rollout-board.toml").write_text("reader = 1\n")
+    called = Called(capsys, "steps", tmp_path)
+    assert called.code == 2
+    assert "holds no rollout log: rollout-board.toml: 'reader'" in called.err
+    assert f"`rollout-board sniff {tmp_path}`" in called.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["stepz", "RUN"], "unknown command stepz; did you mean steps?"),
+        (["rolouts"], "unknown command rolouts; did you mean rollouts"),
+        (["foo", "RUN"], "unknown command foo; nothing comes close; there are serve, runs"),
+    ],
+)
+def test_a_word_that_is_no_command_is_not_taken_for_a_path(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    called = Called(capsys, *arguments)
+    assert called.code == 2
+    assert said in called.err
+
+
+def test_runs_are_counted_again_only_when_they_change(
+    run_folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROLLOUT_BOARD_CACHE", str(run_folder.parents[1] / "cache"))
+    opened: list[str] = []
+    real = commands.opened
+    monkeypatch.setattr(commands, "opened", lambda info: opened.append(info.name) or real(info))
+    first = Called(capsys, "runs", run_folder.parent, "--json").document
+    assert Called(capsys, "runs", run_folder.parent, "--json").document == first
+    assert len(opened) == 1
+    with (run_folder / "rank_0.jsonl").open("a") as file:
+        file.write(json.dumps(rollout(2)) + "\n")
+    (row,) = Called(capsys, "runs", run_folder.parent, "--json").document
+    assert row["rollouts"] == first[0]["rollouts"] + 1
+    (run_folder / "run-1.json").write_text("no JSON")
+    (row,) = Called(capsys, "runs", run_folder.parent, "--json").document
+    assert row["problems"] == 1
 
 
 def test_a_folder_of_several_runs_asks_for_one(
@@ -555,14 +618,14 @@ def test_progress_leaves_nothing_on_a_terminal(monkeypatch: pytest.MonkeyPatch) 
     screen = Screen()
     progress = output.ProgressLine(screen)
     progress(50_000_000, 100_000_000)
-    assert screen.getvalue().endswith("reading 50 of 100 MB (50%), 25 MB/s, 2 s left")
+    assert screen.getvalue().endswith("reading 50 of 100 MB (50 %), 25 MB/s, 2 s left")
     progress.close()
     assert screen.getvalue().endswith("\r\x1b[K")
 
 
 def test_progress_of_little_is_said_in_kilobytes() -> None:
     found = output.progress_text(20_000, 80_000, 2.0)
-    assert found == "reading 20 of 80 kB (25%), 10 kB/s, 6 s left"
+    assert found == "reading 20 of 80 kB (25 %), 10 kB/s, 6 s left"
 
 
 def test_progress_in_a_pipe_is_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:

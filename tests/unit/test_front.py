@@ -160,3 +160,8 @@ def test_what_the_server_sends_does_not_wait_for_the_browser_to_confirm_what_cam
         return found
 
     assert own_loop.run(accepted()) != 0
+
+
+def test_a_document_asks_for_its_server_beside_itself(front: Front) -> None:
+    head = asked(front, "/rollouts").content.split(b"</head>")[0]
+    assert b'BACKEND_BASE_URL: new URL("./", location.href).href' in head

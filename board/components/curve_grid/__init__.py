@@ -1,8 +1,9 @@
 """The curves of a run, many charts at once: light enough to be there as soon as the page is.
 
-All charts of a page are one element. The script draws them with uPlot (MIT, beside this file with its
+The charts of a call are one element. The script draws them with uPlot (MIT, beside this file with its
 licence) on a canvas each; zoom and hidden lines stay while a run grows, and another step moves one line.
-Names and texts go onto the page as text nodes only.
+The pointed step and the zoom are shared by all calls of a page. Names and texts go onto the page as text
+nodes only.
 """
 
 from __future__ import annotations
@@ -11,26 +12,32 @@ import hashlib
 import json
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import orjson
 from streamlit.components.v2 import component
 
-__all__ = ["Card", "Picked", "curve_grid"]
+__all__ = ["Card", "Mark", "Picked", "curve_bar", "curve_grid"]
+
+MarkKind = Literal["resumed", "finding", "evaluation"]
 
 _FOLDER: Final = Path(__file__).parent
 # Declarations first, the entry point last; all parts share one module scope.
 _SCRIPTS: Final = (
     "uplot/uPlot.iife.min.js",
     "js/words.js",
+    "js/page.js",
+    "js/axis.js",
+    "js/marks.js",
     "js/plot.js",
     "js/save.js",
     "js/grid.js",
 )
-_STYLES: Final = ("uplot/uPlot.min.css", "curve_grid.css")
+_STYLES: Final = ("uplot/uPlot.min.css", "curve_grid.css", "marks.css")
+_BAR_SCRIPTS: Final = ("js/words.js", "js/page.js", "js/bar.js")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +55,26 @@ class Card:
     notes: Sequence[str] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A mark on the axis of steps. words: shown on hover, as text. id: what a click on it is told by."""
+
+    step: int
+    kind: MarkKind
+    words: str
+    id: str = ""
+
+
 class Picked(NamedTuple):
-    """A step of a chart that was clicked; line: the `group` of the line it was nearest to."""
+    """A step of a chart that was clicked; line: the `group` of the line it was nearest to.
+
+    mark: instead of a chart's point, a mark.
+    """
 
     chart: str
     step: int
     line: int = 0
+    mark: Mark | None = None
 
 
 def _joined(names: Sequence[str]) -> str:
@@ -69,26 +90,72 @@ _COMPONENT = component(
 )
 
 
+_BAR = component(
+    "rollout_board_curve_bar",
+    html='<div class="bar"></div>',
+    css=_joined(("bar.css", "marks.css")),
+    js=_joined(_BAR_SCRIPTS),
+    isolate_styles=True,
+)
+
+
 def curve_grid(
-    cards: Sequence[Card], *, step: int | None, key: str, across: int = 2
+    cards: Sequence[Card],
+    *,
+    step: int | None,
+    key: str,
+    across: int = 2,
+    marks: Sequence[Mark] = (),
+    one_legend: bool = False,
 ) -> Picked | None:
     """Draws charts `across` abreast, `step` marked in each; the click that led to this run, if one did.
 
-    Each can be saved as CSV, with the numbers that are drawn, and as PNG. key: one per place and run;
-    what the reader zoomed to is kept under it.
+    All charts of a page show the step under the pointer, and one zoom, which is in the URL (`steps`).
+    one_legend: the names of all lines above the charts, which have none of their own. Each can be saved
+    as CSV, with the numbers that are drawn, and as PNG. key: one per place and run.
     """
-    # Names of runs may hold what Streamlit takes for its own in a component's key.
-    name = f"curves-{zlib.crc32(key.encode('utf-8', 'replace')):08x}"
-    clicked: Any = _COMPONENT(
-        key=name, data=_written(step, across, cards), on_picked_change=_nothing
-    ).picked
-    if not clicked:
+    ordered = sorted(marks, key=lambda mark: mark.step)
+    result: Any = _COMPONENT(
+        key=_key("curves", key),
+        data=_written(step, across, cards, ordered, one_legend=one_legend),
+        on_picked_change=_nothing,
+        on_opened_change=_nothing,
+        on_zoomed_change=_nothing,
+    )
+    if opened := result.opened:
+        known = {(mark.kind, mark.id, mark.step): mark for mark in ordered}
+        mark = known.get((opened["kind"], str(opened["id"]), int(opened["step"])))
+        return None if mark is None else Picked("", mark.step, mark=mark)
+    if not (clicked := result.picked):
         return None
     line = str(clicked.get("line", ""))
     return Picked(str(clicked["chart"]), int(clicked["step"]), int(line) if line.isdecimal() else 0)
 
 
-def _written(step: int | None, across: int, cards: Sequence[Card]) -> bytes:
+def curve_bar(
+    first: int, last: int, *, key: str, marks: Sequence[Mark] = (), notes: Sequence[str] = ()
+) -> None:
+    """A line above the curves of a page: notes, what the marks are, the steps shown, the way back from
+    a zoom. first, last: steps of the run.
+    """
+    kinds = sorted({mark.kind for mark in marks})
+    data = {"first": first, "last": last, "kinds": kinds, "notes": list(notes)}
+    _BAR(key=_key("bar", key), data=data, on_zoomed_change=_nothing, height="content")
+
+
+def _key(place: str, name: str) -> str:
+    """Names of runs may hold what Streamlit does not accept in a component's key."""
+    return f"{place}-{zlib.crc32(name.encode('utf-8', 'replace')):08x}"
+
+
+def _written(
+    step: int | None,
+    across: int,
+    cards: Sequence[Card],
+    marks: Sequence[Mark] = (),
+    *,
+    one_legend: bool = False,
+) -> bytes:
     """A line of JSON for what all charts have in common, and the charts behind it, packed one by one.
 
     A browser takes a message of a megabyte in many pieces, between everything else that a new page asks
@@ -96,9 +163,14 @@ def _written(step: int | None, across: int, cards: Sequence[Card]) -> bytes:
     is what it was, and how many bytes it has.
     """
     charts = [_packed(_json(_plain(card))) for card in cards]
-    signs = [(sign, len(packed)) for sign, packed in charts]
-    common = orjson.dumps({"step": step, "across": across, "charts": signs})
-    return b"".join([common, b"\n", *(packed for _, packed in charts)])
+    common = {
+        "step": step,
+        "across": across,
+        "one_legend": one_legend,
+        "marks": [asdict(mark) for mark in marks],
+        "charts": [(sign, len(packed)) for sign, packed in charts],
+    }
+    return b"".join([_json(common), b"\n", *(packed for _, packed in charts)])
 
 
 @lru_cache(maxsize=64)

@@ -1,4 +1,5 @@
-// Rows of a name, a bar with a tick on it, and the bar's share in figures. Names are text, never markup.
+// Rows of a name, the share in figures, and its bar with a tick on it. The figures have a column of their
+// own: at the end of a bar they would be read as the value of the tick. Names are text, never markup.
 
 export default function ({ data, parentElement }) {
   const root = parentElement.querySelector(".bars");
@@ -28,17 +29,18 @@ function rowOf(row, { of_bars, of_ticks }, at) {
   bar.style.width = `calc(${at(right)} - ${at(left)})`;
   const tick = make("i", "tick");
   tick.style.left = at(row.of_tokens);
-  const told = make("b", "", metric);
-  told.style.left = at(Math.max(row.of_metric, row.of_tokens, 0));
-  track.append(zero, bar, tick, told);
-  element.append(make("span", "name", row.name), track);
+  track.append(zero, bar, tick);
+  element.append(make("span", "name", row.name), make("b", "share", metric), track);
   return element;
 }
 
+/** As `core/shares.py` has it: one decimal below 10 % and above 90 %, else whole. */
 function percent(share) {
-  const value = 100 * share;
-  const shown = value.toFixed(value === 0 || Math.abs(value) >= 1 ? 0 : 1);
-  return `${shown.replace(/^-(?=0\.0$)/, "").replace("-", "−")} %`;
+  if (share > 0 && share < 0.001) return "<0.1 %";
+  if (share < 1 && share > 0.999) return ">99.9 %";
+  const isWhole = Math.abs(share) >= 0.0995 && Math.abs(share) <= 0.9005;
+  const steps = isWhole ? 1 : 10;
+  return `${Math.floor(100 * share * steps + 0.5) / steps} %`;
 }
 
 function make(tag, name = "", text = "") {

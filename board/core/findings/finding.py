@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from board.core.shares import percent
+
 Severity = Literal["severe", "warning", "lead"]
 """severe: numbers of the run may be wrong, or training most likely fails. warning: a known sign of
 trouble beyond its threshold. lead: worth a look."""
@@ -81,7 +83,7 @@ _COUNTED: Final = frozenset(("steps", "rollouts", "seconds"))
 def in_words(value: float, unit: str) -> str:
     """A measured value or its threshold with its unit: a share as a percentage, else 4 digits."""
     if unit.startswith(_SHARE):
-        return f"{100 * value:.3g} % of {unit.removeprefix(_SHARE)}"
+        return f"{percent(value)} of {unit.removeprefix(_SHARE)}"
     shown = said(value, 4)
     if unit.startswith(_NAMED):
         return f"{unit} {shown}"

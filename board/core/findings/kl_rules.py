@@ -13,14 +13,17 @@ from board.core.findings.facts import Facts
 from board.core.findings.finding import Evidence, Finding, Severity, Target, said
 from board.core.findings.thresholds import Limits
 from board.core.findings.trailing import Stretch, baselines, stretches
+from board.core.shares import percent
 
 _MOST: Final = 5
 _MATTERS: Final = 0.1
 _SPIKE_SOURCE: Final = (
-    "k3: Schulman 2020, Approximating KL Divergence; against median and MAD of the steps before; bounds "
-    "are the board's"
+    "k3: Schulman 2020, Approximating KL Divergence; compared with the median and MAD of the "
+    "steps before; thresholds set by Rollout Board"
 )
-_TYPE_SOURCE: Final = "contributions to the step mean of k3, Schulman 2020; bounds are the board's"
+_TYPE_SOURCE: Final = (
+    "contributions to the step mean of k3, Schulman 2020; thresholds set by Rollout Board"
+)
 
 
 def kl_spike(facts: Facts, limits: Limits) -> Iterator[Finding]:
@@ -51,8 +54,9 @@ def _spike(facts: Facts, limits: Limits, stretch: Stretch, value: float, bound: 
     digest = facts.digest(step)
     tokens = _tokens(_telling(digest), step) if digest else ()
     text = (
-        f"The mean k3 of step {step} is {said(value)} nats, where the steps before allow {said(bound)}. "
-        "Look at the tokens that carry it: a few against all odds, one type of token, or all of them?"
+        f"The mean k3 of step {step} is {said(value)} nats, above the limit of {said(bound)} "
+        "set by the steps before. "
+        "Which tokens contribute: a few very unlikely ones, one type of token, or all of them?"
     )
     return Finding(
         "kl_spike",
@@ -133,14 +137,15 @@ def _of_piece(
         piece, bound = bounds[stretch.worst]
         tokens = [t for t in digest.tokens if t.piece == name][:3]
         text = (
-            f"At step {digest.step} {piece.share:.0%} of k3 is of one piece, {piece.kind}: {piece.count} "
-            f"tokens with a mean of {said(piece.mean)} nats, where {said(bound)} would be "
-            f"{limits['times']:g} times the usual. Is it masked, shifted or trained by mistake?"
+            f"At step {digest.step} {percent(piece.share)} of k3 comes from one token type, "
+            f"{piece.kind}: {piece.count} tokens with a mean of {said(piece.mean)} nats, "
+            f"above {said(bound)}, {limits['times']:g} times the usual. Is it masked, shifted or "
+            "trained by mistake?"
         )
         yield Finding(
             "token_type_kl",
             _by_length(stretch.count, limits),
-            f"One type of token carries KL(policy‖ref): {piece.kind}",
+            f"One token type dominates KL(policy‖ref): {piece.kind}",
             text,
             digest.step,
             facts.digests[stretch.first].step,

@@ -14,14 +14,15 @@ from board.core.findings.thresholds import Limits
 from board.core.findings.trailing import onset, stretches, trailing_mean, window_words, worst_of
 from board.core.groups import Outcome, groups_of
 from board.core.kl import FloatArray
+from board.core.shares import percent
 
 _ENTROPY_SOURCE: Final = (
     "arXiv 2505.22617: entropy is traded for reward, and its collapse ends the gains; arXiv 2506.01939: "
-    "a minority of tokens of high entropy carries them; bounds are the board's"
+    "a minority of tokens of high entropy carries them; thresholds set by Rollout Board"
 )
 _GROUPS_SOURCE: Final = (
-    "DAPO, arXiv 2503.14476, 3.2 on dynamic sampling; TRL frac_reward_zero_std (trl@f2cd577); bounds are "
-    "the board's"
+    "DAPO, arXiv 2503.14476, 3.2 on dynamic sampling; TRL frac_reward_zero_std (trl@f2cd577); thresholds "
+    "set by Rollout Board"
 )
 _OUTCOMES: Final = {Outcome.ALL_RIGHT: "all right", Outcome.ALL_WRONG: "all wrong"}
 _SHOWN: Final = 3
@@ -46,8 +47,8 @@ def entropy_collapse(facts: Facts, limits: Limits) -> Iterator[Finding]:
         text = (
             f"Entropy was {first[0]:.3g} nats in the first {steps} steps and is "
             f"{means[stretch.worst]:.3g} "
-            f"in those up to step {step}. Samples of one prompt may have become alike, and little is "
-            "left to learn from their differences."
+            f"in the {steps} up to step {step}. Samples of one prompt may have become alike, which "
+            "leaves little to learn from."
         )
         bound = limits["warning"] * float(first[0])
         yield Finding(
@@ -89,18 +90,19 @@ def zero_gradient(facts: Facts, limits: Limits) -> Iterator[Finding]:
             (found.other, "equal otherwise"),
         )
         means_of = [(trailing_mean(part, steps)[stretch.worst], words) for part, words in shares]
-        outcomes = ", ".join(f"{mean:.0%} {words}" for mean, words in means_of if mean > 0)
+        outcomes = ", ".join(f"{percent(mean)} {words}" for mean, words in means_of if mean > 0)
         text = (
-            f"In {window_words(steps, step)}, {value:.0%} of the groups have equal rewards throughout "
+            f"In {window_words(steps, step)}, {percent(value)} of the groups have equal rewards "
             f"({outcomes}): {found.effective[stretch.worst]} of "
-            f"{found.rollouts[stretch.worst]} rollouts of step {step} give a gradient. "
-            f"{f'Step {most} has most such groups. ' if most != step else ''}"
-            "Prompts may be too easy or too hard, or the reward may have lost its grading."
+            f"{found.rollouts[stretch.worst]} rollouts of step {step} are in groups whose rewards "
+            "differ. "
+            f"{f'Step {most} has the most. ' if most != step else ''}"
+            "Prompts may be too easy or too hard, or the reward may no longer distinguish answers."
         )
         yield Finding(
             "zero_gradient",
             severity,
-            "Groups without a gradient",
+            "Groups whose rewards are all equal",
             text,
             step,
             int(found.steps[first]),
@@ -153,10 +155,9 @@ def advantages(facts: Facts, limits: Limits) -> Iterator[Finding]:
         yield Finding(
             "advantages",
             "lead",
-            "Advantages follow no known convention",
-            f"{share:.0%} of the steps have the advantages of the closest convention, {label}. The "
-            "trainer may "
-            "shape, whiten or clip them, or rewards may have changed after they were made.",
+            "Advantages match no known convention",
+            f"{percent(share)} of the steps match the closest convention, {label}. The trainer may "
+            "shape, whiten or clip advantages, or rewards changed after advantages were computed.",
             None,
             None,
             None,
@@ -212,15 +213,15 @@ def _differing(
         yield Finding(
             "advantages",
             "warning",
-            "Advantages differ from what the rewards give",
-            f"The run follows {label}; at step {step} {shares[stretch.worst]:.0%} of the recorded "
-            "advantages are others. Were rewards changed, groups mixed up, or rollouts dropped since?",
+            "Advantages do not follow from the rewards",
+            f"The run follows {label}; at step {step} {percent(shares[stretch.worst])} of the recorded "
+            "advantages differ from it. Were rewards changed, groups mixed up, or rollouts dropped?",
             step,
             int(facts.steps[stretch.first]),
             int(facts.steps[stretch.last]),
             float(shares[stretch.worst]),
             limits["share"],
-            f"{source}; the bound is the board's",
+            f"{source}; threshold set by Rollout Board",
             Target("groups", step, first_index(others), metric="advantage"),
             "share of rollouts",
             others,

@@ -20,15 +20,16 @@ from board.core.findings.trailing import (
 )
 from board.core.groups import groups_of
 from board.core.kl import FloatArray
+from board.core.shares import percent
 from board.core.step_checks import StepChecks, less_means
 
 _TRUNCATION_SOURCE: Final = (
-    "DAPO, arXiv 2503.14476, 3.4, overlong filtering; TRL completions/clipped_ratio; bounds are the "
-    "board's"
+    "DAPO, arXiv 2503.14476, 3.4, overlong filtering; TRL completions/clipped_ratio; thresholds "
+    "set by Rollout Board"
 )
 _LENGTH_SOURCE: Final = (
     "Dr. GRPO, arXiv 2503.20783: GRPO lengthens wrong responses most; DAPO, arXiv 2503.14476, 4.3, looks "
-    "at length beside accuracy; bounds are the board's"
+    "at length beside accuracy; thresholds set by Rollout Board"
 )
 
 
@@ -52,8 +53,8 @@ def truncation(facts: Facts, limits: Limits) -> Iterator[Finding]:
             "truncation",
             severity,
             "Responses are cut off",
-            f"{value:.0%} of the responses of {window_words(steps, step)} end at the length limit. What "
-            "they would have answered is not known, and their rewards are of unfinished texts.",
+            f"{percent(value)} of the responses of {window_words(steps, step)} end at the length limit. "
+            "Their rewards score unfinished texts.",
             step,
             int(facts.steps[first]),
             int(facts.steps[stretch.last]),
@@ -89,11 +90,11 @@ def length_without_gain(facts: Facts, limits: Limits) -> Iterator[Finding]:
         yield Finding(
             "length_without_gain",
             "warning",
-            "Longer responses, no better answers",
+            "Responses get longer but not better",
             f"Responses of the {steps} steps up to {step} are {growth[stretch.worst]:.2f} "
             "times as long as "
             f"in the first {steps}; {name} went from {early:.3g} to {right[stretch.worst]:.3g}. "
-            "Is length paid for, by the reward or by how the loss is averaged?",
+            "Is length rewarded, by the reward itself or by how the loss is averaged?",
             step,
             int(facts.steps[onset(lengths, bound, stretch.first, steps)]),
             int(facts.steps[stretch.last]),
@@ -124,16 +125,16 @@ def reward_length(facts: Facts, limits: Limits) -> Iterator[Finding]:
         yield Finding(
             "reward_length",
             "lead",
-            "Length and reward go together within groups",
-            f"Over the {steps} steps up to {step}, reward and length of responses to one "
-            f"prompt correlate at {value:.2f}. Does the reward pay for length, or are short "
-            "ones cut off?",
+            "Reward correlates with length within groups",
+            f"Over the {steps} steps up to {step}, reward and length of responses to the "
+            f"same prompt correlate at {value:.2f}. Does the reward favor length, or are short "
+            "responses cut off?",
             step,
             int(facts.steps[first]),
             int(facts.steps[stretch.last]),
             value,
             limits["correlation"],
-            "Singhal et al. 2023, A Long Way to Go, arXiv 2310.03716; the bound is the board's",
+            "Singhal et al. 2023, A Long Way to Go, arXiv 2310.03716; threshold set by Rollout Board",
             Target("groups", most, first_index(rollouts), metric="reward"),
             "correlation",
             rollouts,

@@ -13,9 +13,10 @@ from board.core.findings.facts import Facts
 from board.core.findings.finding import Evidence, Finding, Target
 from board.core.findings.thresholds import Limits
 from board.core.findings.trailing import stretches
+from board.core.shares import percent
 from board.core.step_checks import StepChecks
 
-_OURS: Final = "the bound is the board's"
+_OURS: Final = "threshold set by Rollout Board"
 
 
 def misaligned(facts: Facts, limits: Limits) -> Iterator[Finding]:
@@ -29,23 +30,23 @@ def misaligned(facts: Facts, limits: Limits) -> Iterator[Finding]:
         worst = shifted[stretch.first][0]
         assert worst.shift is not None
         guilty = culprit([*digest.audits])
-        whose = f"{guilty} seems to be the shifted one. " if guilty else ""
+        whose = f"{guilty} seems to be the shifted array. " if guilty else ""
         at = worst.correlations
         on = "" if worst.rank is None else f"on rank {worst.rank} "
         yield Finding(
             "misaligned",
             "severe",
-            "Arrays are off by one",
+            "Token arrays are misaligned",
             f"From step {digest.step} on, {on}{worst.first}[i] correlates with "
             f"{worst.second}[i{worst.shift:+d}] "
-            f"({at[worst.shift]:.2f}; at shift 0: {at[0]:.2f}). {whose}Ratios and KL of such tokens mean "
-            "nothing: a logit at position t is of the token at t + 1.",
+            f"({at[worst.shift]:.2f}; at shift 0: {at[0]:.2f}). {whose}Ratios and KL of these tokens "
+            "are meaningless. A logit at position t predicts the token at t + 1.",
             digest.step,
             digest.step,
             facts.digests[stretch.last].step,
             float(worst.shift),
             0.0,
-            "correlation at shifts -1, 0, +1 (core/audit.py); the bounds are the board's",
+            "correlation at shifts -1, 0, +1 (core/audit.py); thresholds set by Rollout Board",
             Target("health", digest.step, metric=guilty or worst.first),
             "shift in tokens",
             _apart(digest, guilty or worst.first),
@@ -73,10 +74,9 @@ def missing_values(facts: Facts, limits: Limits) -> Iterator[Finding]:
             yield Finding(
                 "missing_values",
                 "severe" if value >= limits["severe"] else "warning",
-                f"{name} has gaps",
-                f"{value:.0%} of the loss tokens of step {digest.step} have no finite {name}. "
-                "They are left "
-                "out of all means here; were they in the loss of the training?",
+                f"{name} has missing values",
+                f"{percent(value)} of the loss tokens of step {digest.step} have no finite {name}. "
+                "They are left out of all means here. Were they part of the training loss?",
                 digest.step,
                 facts.digests[stretch.first].step,
                 facts.digests[stretch.last].step,
@@ -101,9 +101,9 @@ def _ended(facts: Facts, name: str, least: int) -> Iterator[Finding]:
     yield Finding(
         "missing_values",
         "warning",
-        f"{name} ends",
-        f"From step {first.step} on no rollout that was read has {name}, as those before do. NaN is "
-        "mostly written as null: did training run into it, or has the log changed?",
+        f"{name} stops being recorded",
+        f"From step {first.step} on, no rollout that was read has {name}; earlier ones do. NaN is often "
+        "written as null: did training produce NaN, or did the logging change?",
         first.step,
         first.step,
         after[-1].step,
@@ -126,10 +126,9 @@ def unequal_arrays(facts: Facts, limits: Limits) -> Iterator[Finding]:
             yield Finding(
                 "unequal_arrays",
                 "warning",
-                f"{name} is of another length",
-                f"In {int(counts[stretch.worst])} rollouts of step {digest.step} {name} has "
-                "another length than "
-                "the other arrays, or holds no numbers, and is left out. Was padding cut off "
+                f"{name} differs in length",
+                f"In {int(counts[stretch.worst])} rollouts of step {digest.step} {name} is not "
+                "as long as the other arrays, or is not numeric, and is left out. Was padding removed "
                 "on one side only?",
                 digest.step,
                 facts.digests[stretch.first].step,
@@ -165,8 +164,7 @@ def stopped_rank(facts: Facts, limits: Limits) -> Iterator[Finding]:
                 "severe" if severe else "warning",
                 f"Rank {rank} stopped writing",
                 f"Rank {rank} has no rollout from step {first} on, {until}, while other ranks "
-                "go on. Means "
-                "of these steps are of fewer rollouts than were trained on.",
+                "continue. Means of these steps cover fewer rollouts than were trained on.",
                 first,
                 first,
                 last,
@@ -182,7 +180,7 @@ def stopped_rank(facts: Facts, limits: Limits) -> Iterator[Finding]:
 def _last_of(checks: StepChecks, step: int, rank: int) -> tuple[Evidence, ...]:
     """The last rollout of a step that is a rank's own."""
     own = checks.rank_last[(checks.rank_steps == step) & (checks.ranks == rank)]
-    return tuple(Evidence(step, index, None, "the last one it wrote") for index in own.tolist())
+    return tuple(Evidence(step, index, None, "the last rollout it wrote") for index in own.tolist())
 
 
 def _presence(facts: Facts, checks: StepChecks) -> dict[int, np.ndarray]:
@@ -221,19 +219,18 @@ def duplicated_rollouts(facts: Facts, limits: Limits) -> Iterator[Finding]:
         yield Finding(
             "duplicated_rollouts",
             "severe",
-            "Rollouts are in the log twice",
-            f"{len(own)} rollouts of step {step} have the id of another one of the same "
-            f"step{of}. Did two "
-            "processes log the same batch, or one of them twice?",
+            "Duplicate rollouts in the log",
+            f"{len(own)} rollouts of step {step} share an id with another rollout of that "
+            f"step{of}. Did two processes log the same batch, or one process twice?",
             step,
             step,
             int(facts.steps[stretch.last]),
             float(counts[stretch.first]),
             limits["rollouts"],
-            "rollout_id is unique within a step of the record's schema; the bound is the board's",
+            "rollout_id is unique within a step of the record's schema; threshold set by Rollout Board",
             Target("rollouts", step, own[0].index),
             "rollouts",
-            tuple(Evidence(step, c.index, None, f"the same as {c.of}") for c in own[:3]),
+            tuple(Evidence(step, c.index, None, f"same id as {c.of}") for c in own[:3]),
         )
 
 
@@ -246,19 +243,18 @@ def resumed(facts: Facts, limits: Limits) -> Iterator[Finding]:
         "resumed",
         "lead",
         "The run was resumed",
-        f"Steps {first} to {last} were written again: {count} earlier rollouts are not shown. "
-        "A step in the "
-        "curves there may be of the resume (optimizer state, data order) and not of the training.",
+        f"Steps {first} to {last} were written again; {count} earlier rollouts are hidden. "
+        "A jump in the curves there may come from the resume (optimizer state, data order).",
         first,
         first,
         last,
         float(count),
         0.0,
-        "the log's attempts, of which a later one replaces the earlier; any step is told",
+        "attempts in the log, of which the latest replaces the others; reported for any step",
         Target("health", first, written_again=True),
         "rollouts",
         tuple(
-            Evidence(first, int(index), None, "as it was written again")
+            Evidence(first, int(index), None, "after the resume")
             for index in facts.rows_of(first).indices[:1].tolist()
         ),
     )
@@ -282,9 +278,8 @@ def clock_gap(facts: Facts, limits: Limits) -> Iterator[Finding]:
         yield Finding(
             "clock_gap",
             "lead",
-            "The clock ran backwards" if gap < 0 else "A pause",
-            f"{abs(gap):.0f} s lie between step {step} and the one before, where {usual:.0f} "
-            "s are usual.",
+            "The clock ran backwards" if gap < 0 else "Training paused",
+            f"{abs(gap):.0f} s passed between step {step} and the step before; {usual:.0f} s is typical.",
             step,
             int(facts.steps[stretch.first]),
             int(facts.steps[stretch.last]),
@@ -293,5 +288,5 @@ def clock_gap(facts: Facts, limits: Limits) -> Iterator[Finding]:
             _OURS,
             Target("rollouts", step, index, metric="timestamp", lowest=True),
             "seconds",
-            () if index is None else (Evidence(step, index, None, "the first one after it"),),
+            () if index is None else (Evidence(step, index, None, "the first rollout after it"),),
         )

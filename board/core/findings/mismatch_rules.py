@@ -12,16 +12,17 @@ from board.core.findings.facts import Facts
 from board.core.findings.finding import Finding, Target, said
 from board.core.findings.thresholds import Limits
 from board.core.findings.trailing import onset, stretches
+from board.core.shares import percent
 
 _SOURCE: Final = (
-    "mean exp|d|: NeMo-RL's token_mult_prob_error, to be looked into above 1.05 (NeMo-RL@7ea279a "
+    "mean exp|d|: NeMo-RL's token_mult_prob_error, to investigate above 1.05 (NeMo-RL@7ea279a "
     "docs/adding-new-models.md); ESS: verl@1dda039 docs/algo/rollout_corr.md, which warns below 0.3; the "
-    "bounds of severe are the board's; what it does to training: Yao et al. 2025, Your Efficient RL "
+    "severe thresholds are set by Rollout Board; effect on training: Yao et al. 2025, Your Efficient RL "
     "Framework Secretly Brings You Off-Policy RL Training"
 )
 _DRIFT_SOURCE: Final = (
     "NeMo-RL@7ea279a docs/guides/grpo.md: where token_mult_prob_error trends upward past 1 to 2 %, "
-    "weights are usually not updated as they should be; growth by 3 times is the board's bound"
+    "weights are usually not updated as they should be; the factor 3 is set by Rollout Board"
 )
 _EBB: Final = 4
 
@@ -47,9 +48,9 @@ def mismatch(facts: Facts, limits: Limits) -> Iterator[Finding]:
             "Sampler and trainer disagree",
             f"At step {digest.step} the mean of exp|{second} - {first}| is "
             f"{said(float(values[stretch.worst]), 5)} and "
-            f"{ess[stretch.worst]:.0%} of the tokens remain effective when weighted for it; the "
-            f"largest difference of a token is {said(_largest(digest), 2)} nats. Other precision, "
-            "temperature, tokens or weights on one side, or one token alone?",
+            f"{percent(ess[stretch.worst])} of the tokens remain effective after reweighting; the "
+            f"largest difference of one token is {said(_largest(digest), 2)} nats. Do precision, "
+            "temperature, tokenization or weights differ, or is it a single token?",
             digest.step,
             digests[stretch.first].step,
             digests[stretch.last].step,
@@ -83,10 +84,10 @@ def mismatch_drift(facts: Facts, limits: Limits) -> Iterator[Finding]:
         yield Finding(
             "mismatch_drift",
             "warning",
-            "Sampler and trainer drift apart",
+            "Sampler and trainer drift apart over time",
             f"Mean exp|d| - 1 was {said(early, 2)} in the first steps and is "
             f"{said(float(late[stretch.worst]), 2)} in those up "
-            f"to {digest.step}. Are the sampler's weights still brought up to date, and all of them?",
+            f"to {digest.step}. Are all of the sampler's weights still being updated?",
             digest.step,
             facts.digests[first].step,
             facts.digests[stretch.last].step,

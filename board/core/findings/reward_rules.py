@@ -22,14 +22,15 @@ from board.core.findings.trailing import (
 )
 from board.core.kl import FloatArray
 from board.core.metrics import REWARD_PART
+from board.core.shares import percent
 
 _HACK_SOURCE: Final = (
-    "Skalse et al. 2022, Defining and Characterizing Reward Hacking, arXiv 2209.13085; bounds are the "
-    "board's"
+    "Skalse et al. 2022, Defining and Characterizing Reward Hacking, arXiv 2209.13085; thresholds "
+    "set by Rollout Board"
 )
 _ENV_SOURCE: Final = (
-    "prime-rl@559b447 docs/training.md logs metrics of all and of each env apart; the bounds are the "
-    "board's"
+    "prime-rl@559b447 docs/training.md logs metrics of all and of each env apart; thresholds "
+    "set by Rollout Board"
 )
 
 
@@ -105,9 +106,9 @@ def _hidden(facts: Facts, limits: Limits, env: _Env, stretch: Stretch, lost: Flo
     return Finding(
         "hidden_env",
         "warning",
-        "An environment gets worse, hidden by the mean",
-        f"Between the first {steps} steps and those up to {step} the reward of env {env.name!r} has lost "
-        f"{lost[stretch.worst]:.0%}, while the mean over all environments has not fallen.",
+        "An environment gets worse while the mean does not",
+        f"Between the first {steps} steps and those up to {step} the reward of env {env.name!r} fell by "
+        f"{percent(lost[stretch.worst])}, while the mean over all environments did not fall.",
         step,
         int(facts.steps[first]),
         int(facts.steps[stretch.last]),
@@ -140,10 +141,9 @@ def _fallen(
     return Finding(
         "part_falls",
         "severe" if lost >= limits["severe"] else "warning",
-        "The reward rises, a part of it falls",
-        f"Between the first {steps} steps and those up to {step} the reward has risen, and its part "
-        f"{part!r} has lost {lost:.0%} of its value. Something else pays more: read a few "
-        "rollouts of the "
+        "The reward rises while one of its parts falls",
+        f"Between the first {steps} steps and those up to {step} the reward rose and its part "
+        f"{part!r} fell by {percent(lost)}. Something else pays more: read a few rollouts with the "
         "highest reward.",
         step,
         first,
@@ -193,16 +193,16 @@ def reward_outliers(facts: Facts, limits: Limits) -> Iterator[Finding]:
         yield Finding(
             "reward_outliers",
             severity,
-            "A reward outside of all that came before",
-            f"At step {step} a reward is {said(value)} times the whole earlier range ({said(lowest)} to "
-            f"{said(highest)}) beyond it. One such reward moves its group's mean and spread: is it "
-            "meant?",
+            "A reward far outside the earlier range",
+            f"At step {step} a reward lies {said(value)} times the width of the earlier range "
+            f"({said(lowest)} to {said(highest)}) outside it. One such reward moves its group's mean and "
+            "spread. Is it intended?",
             step,
             int(facts.steps[stretch.first]),
             int(facts.steps[stretch.last]),
             value,
             limits["times"],
-            "the range of all rewards before; bounds are the board's",
+            "the range of all rewards before; thresholds set by Rollout Board",
             Target("rollouts", step, first_index(outside), metric="reward", lowest=not is_high),
             "times the range",
             outside,
@@ -224,15 +224,15 @@ def unscored(facts: Facts, limits: Limits) -> Iterator[Finding]:
             "unscored",
             "warning",
             "Rollouts without a reward",
-            f"{share[stretch.worst]:.0%} of the rollouts of step {step} have no reward. They "
-            "enter no mean: "
-            "did the environment or the grader fail, or was the reward not a number?",
+            f"{percent(share[stretch.worst])} of the rollouts of step {step} have no reward. They "
+            "are left out of every mean. Did the environment or the grader fail, or was the reward "
+            "not a number?",
             step,
             int(facts.steps[stretch.first]),
             int(facts.steps[stretch.last]),
             float(share[stretch.worst]),
             limits["share"],
-            "the bound is the board's",
+            "threshold set by Rollout Board",
             Target("rollouts", step, first_index(lost), metric="reward"),
             "share of rollouts",
             lost,

@@ -13,8 +13,9 @@ from board.core.findings.finding import Evidence, Finding, Severity, Target
 from board.core.findings.thresholds import Limits
 from board.core.findings.trailing import stretches
 from board.core.kl import FloatArray
+from board.core.shares import percent
 
-_OURS: Final = "the bound is the board's"
+_OURS: Final = "threshold set by Rollout Board"
 _LOOPS: Final = (
     "Holtzman et al. 2020, arXiv 1904.09751, on degenerate loops; DAPO, arXiv 2503.14476, 3.3: "
     "repetitive words in overlong samples"
@@ -39,10 +40,10 @@ def repetition(facts: Facts, limits: Limits) -> Iterator[Finding]:
         yield Finding(
             "repetition",
             _severity(value, limits),
-            "Responses that go round in circles",
-            f"In {value:.0%} of the rollouts read of step {digest.step}, one short period "
-            "makes up half of "
-            "the response or more. Is the end of the text still learned, and is the length paid for?",
+            "Responses get stuck in loops",
+            f"In {percent(value)} of the rollouts read of step {digest.step}, a short "
+            "repeating pattern fills at least half of the response. Does the model still learn to stop, "
+            "and is length rewarded?",
             *_place(facts, stretch.worst, stretch.first, stretch.last),
             value,
             limits["rollouts"],
@@ -70,9 +71,9 @@ def garbled(facts: Facts, limits: Limits) -> Iterator[Finding]:
         yield Finding(
             "garbled",
             _severity(value, limits),
-            "Characters that are no text",
-            f"{value:.0%} of the rollouts read of step {digest.step} hold characters such as U+FFFD or "
-            "control characters. Did the policy break, or was text cut within a character when logged?",
+            "Unprintable or invalid characters",
+            f"{percent(value)} of the rollouts read of step {digest.step} contain U+FFFD or control "
+            "characters. Did the policy break, or was text cut inside a character when it was logged?",
             *_place(facts, stretch.worst, stretch.first, stretch.last),
             value,
             limits["rollouts"],
@@ -99,10 +100,9 @@ def foreign_script(facts: Facts, limits: Limits) -> Iterator[Finding]:
         yield Finding(
             "foreign_script",
             "lead",
-            "Another script than before",
-            f"{value:.0%} of the tokens of step {digest.step} are Chinese, Japanese or Korean, where the "
-            "steps before had next to none. Mixing languages is seen in reasoning trained without a "
-            "reward for language.",
+            "A new script appears",
+            f"{percent(value)} of the tokens of step {digest.step} are Chinese, Japanese or Korean, up "
+            "from almost none. Models mix languages when reasoning is trained without a language reward.",
             *_place(facts, stretch.worst, stretch.first, stretch.last),
             value,
             limits["share"],
@@ -120,23 +120,24 @@ def duplicates(facts: Facts, limits: Limits) -> Iterator[Finding]:
         digest = facts.digests[stretch.worst]
         pairs = digest.pairs
         allowed = (
-            f"where their probabilities let one expect {pairs.expected:.1f}"
+            f"where their probabilities predict {pairs.expected:.1f}"
             if pairs.expected == pairs.expected
-            else "and no probabilities are recorded to say how many there should be"
+            else "and no probabilities are recorded to predict how many to expect"
         )
         known = pairs.expected == pairs.expected
         severe = known and stretch.count >= limits["severe_steps"]
         yield Finding(
             "duplicates",
             "severe" if severe else "warning",
-            "The same response again and again",
-            f"{pairs.equal} of {pairs.pairs} pairs of responses to one prompt are equal at step "
-            f"{digest.step}, {allowed}. Do sampling workers share a seed or a cache, or was a rollout "
-            "logged for another?",
+            "Identical responses within groups",
+            f"{pairs.equal} of {pairs.pairs} pairs of responses to the same prompt are identical at step "
+            f"{digest.step}, {allowed}. Do sampling workers share a seed or a cache, or was one "
+            "rollout logged in place of another?",
             *_place(facts, stretch.worst, stretch.first, stretch.last),
             float(pairs.equal),
             float(pairs.equal / excess[stretch.worst]),
-            "two samples of a policy p are equal with probability Σ p(x)²; bounds are the board's",
+            "two samples of a policy p are equal with probability Σ p(x)²; thresholds set by "
+            "Rollout Board",
             Target("groups", digest.step, pairs.examples[0].index, metric="reward"),
             "equal pairs",
             pairs.examples[:3],
@@ -173,9 +174,9 @@ def same_everywhere(facts: Facts, limits: Limits) -> Iterator[Finding]:
         yield Finding(
             "same_everywhere",
             "severe",
-            "One response to all prompts",
-            f"{value:.0%} of the rollouts read of step {digest.step} are the same response to different "
-            "prompts. Has the policy collapsed, or does the sampler not see the prompts?",
+            "One response to different prompts",
+            f"{percent(value)} of the rollouts read of step {digest.step} give the same response to "
+            "different prompts. Has the policy collapsed, or does the sampler ignore the prompt?",
             *_place(facts, stretch.worst, stretch.first, stretch.last),
             value,
             limits["share"],

@@ -13,7 +13,6 @@ from board.charts.curves import (
     MAX_POINTS,
     CurveOptions,
     Series,
-    change,
     curve,
     last_means,
 )
@@ -234,7 +233,8 @@ def test_hover_says_value_unit_band_and_number_of_rollouts() -> None:
     series = Series("reward", "Reward", "reward", "nats")
     figure = curve(table([0.123456], std=0.1), [series], dark=False)
     assert line_of(figure).text[0] == (
-        "Reward <b>0.12346</b> nats<br>0.023456 to 0.22346 (± 1 std)<br>step 0, 8 rollouts"
+        "Reward <b>0.12346</b> nats<br>0.023456 to 0.22346 (± 1 std of rollouts, within the data)<br>"
+        "step 0, 8 rollouts"
     )
 
 
@@ -289,21 +289,6 @@ def test_a_card_shows_the_last_recorded_means_up_to_the_step() -> None:
     assert last_means(steps, "reward", 30) == [1.0, 3.0, 4.0]
     assert last_means(steps, "reward", 30, n=2) == [3.0, 4.0]
     assert last_means(steps, "absent", 30) == []
-
-
-def test_change_compares_with_the_newest_value_old_enough() -> None:
-    steps = table([1.0, 2.0, 4.0, 8.0], every=10)
-    assert change(steps, "reward", 30, back=20) == (8.0, 6.0, 20)
-    assert change(steps, "reward", 30, back=15) == (8.0, 6.0, 20)
-    assert change(steps, "reward", 30, back=500) == (8.0, 7.0, 30)
-
-
-def test_change_is_none_where_not_recorded() -> None:
-    steps = table([NAN, 2.0, NAN, 8.0])
-    assert change(steps, "reward", 2) == (None, None, None)
-    assert change(steps, "reward", 1) == (2.0, None, None)
-    assert change(steps, "absent", 1) == (None, None, None)
-    assert change(steps, "reward", 99) == (None, None, None)
 
 
 def test_of_curves_to_pick_from_the_pointer_finds_the_nearest() -> None:

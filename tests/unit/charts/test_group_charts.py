@@ -63,7 +63,7 @@ def test_names_of_groups_are_text_and_no_markup() -> None:
 def test_shares_without_gradient_are_stacked_up_to_their_sum() -> None:
     figure = no_gradient(by_step(groups()), dark=True)
     names = [trace.name for trace in figure.data if trace.name]
-    assert names == ["all right, mean 25%", "all wrong, mean 50%", "all of them"]
+    assert names == ["all right, mean 25 %", "all wrong, mean 50 %", "all of them"]
     total = figure.data[-1]
     np.testing.assert_allclose(total.y, [0.5, 1.0])
     assert list(total.x) == [1, 2]

@@ -95,13 +95,6 @@ def test_all_colours_are_told_and_those_of_a_dark_page_differ(dark: bool) -> Non
     assert chart["ink"]["text"] != other["ink"]["text"]
 
 
-def test_few_steps_are_the_only_ticks() -> None:
-    chart, _ = light(curve(table([1.0, 2.0]), [REWARD], dark=False))
-    assert chart["x"]["ticks"] == [0, 1]
-    many, _ = light(curve(table([1.0] * 20), [REWARD], dark=False))
-    assert many["x"]["ticks"] is None
-
-
 def test_the_axis_around_zeroes_alone_has_no_exponents() -> None:
     told = [light(curve(table([x] * 3), [REWARD], dark=False))[0]["y"] for x in (0.0, 1e-5)]
     assert [axis["exponent"] for axis in told] == [False, True]

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from board.components.token_view.choice import Choice, Chosen, Offer, fitting, latest
+from board.components.reader.choice import Choice, Chosen, Offer, fitting, latest
 
 
 def run(

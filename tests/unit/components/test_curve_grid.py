@@ -19,6 +19,7 @@ MARKUP_SINKS = ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write"
         *SCRIPTS,
         FOLDER / "uplot" / "uPlot.iife.min.js",
         FOLDER.parent / "share_bars" / "share_bars.js",
+        FOLDER.parent / "tiles" / "tiles.js",
     ],
     ids=lambda path: path.stem,
 )
@@ -28,7 +29,8 @@ def test_the_script_has_no_way_to_turn_text_into_markup(script: Path) -> None:
 
 
 def test_every_script_part_is_loaded() -> None:
-    loaded = {name.removeprefix("js/") for name in curve_grid._SCRIPTS if name.startswith("js/")}
+    scripts = (*curve_grid._SCRIPTS, *curve_grid._BAR_SCRIPTS)
+    loaded = {name.removeprefix("js/") for name in scripts if name.startswith("js/")}
     assert loaded == {path.name for path in SCRIPTS}
 
 
@@ -43,7 +45,7 @@ def test_charts_arrive_as_they_are_whatever_they_are_called_and_keep_their_sign(
     cards = [curve_grid.Card(name, name, {"lines": [{"y": [0.5, None]}]}) for name in names]
     sent = curve_grid._written(7, 2, cards)
     common, charts = unpacked(sent)
-    assert common == {"step": 7, "across": 2}
+    assert common == {"step": 7, "across": 2, "one_legend": False, "marks": []}
     assert [chart["title"] for chart in charts] == names
     assert charts[0]["chart"] == cards[0].chart
     cards[0] = curve_grid.Card("Reward", "Reward", {"lines": [{"y": [0.5, 1.0]}]})

@@ -34,11 +34,10 @@ def test_without_a_vocabulary_the_ids_stand_in():
 @pytest.mark.parametrize(
     "broken",
     [
-        {"pieces": {"a": 1}},
+        {"pieces": {"a": "b"}},
         {"pieces": ["a", 1]},
         {"pieces": None},
         {"coding": "utf-7"},
-        {"coding": None},
         {"special_ids": [[1]]},
         {"special_ids": "abc"},
     ],

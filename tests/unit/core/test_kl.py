@@ -157,7 +157,3 @@ def test_k3_clamped_ends_at_ten_nats_on_both_sides():
 
 def test_prob_delta_is_the_difference_of_probabilities():
     assert kl.prob_delta(np.log([0.5, 0.1]), np.log([0.25, 0.4])) == pytest.approx([0.25, -0.3])
-
-
-def test_log_ratio_is_k1():
-    assert kl.log_ratio([-1.0], [-3.0]).tolist() == kl.k1([-1.0], [-3.0]).tolist()

@@ -6,6 +6,13 @@ from board.core.problems import Problem, ProblemLog, count_of
 def test_problems_of_one_kind_fold_into_one_with_its_first_line_and_a_count():
     log = ProblemLog(Problem("a", line, "step", "step is missing") for line in (7, 3, 9))
     assert log.as_tuple() == (Problem("a", 3, "step", "step is missing", count=3),)
+    assert log.as_tuple()[0].lines == (3, 7, 9)
+
+
+def test_of_very_many_lines_the_first_thousand_are_named():
+    log = ProblemLog(Problem("a", line, None, "x") for line in range(5000, 0, -1))
+    (found,) = log.as_tuple()
+    assert (found.count, found.line, found.lines) == (5000, 1, tuple(range(1, 1001)))
 
 
 def test_problems_of_other_files_fields_or_reasons_stay_apart():

@@ -22,6 +22,7 @@ FRAME = {
     "response_ids": IDS,
     "response_mask": MASK,
 }
+TEXTS = {"prompt": ["p", "q"]}
 
 
 def lines_of(batch: Batch) -> list[dict[str, Any]]:
@@ -46,6 +47,34 @@ def test_right_padding_is_cut_from_ids_and_arrays_alike() -> None:
     assert first["logprobs"] == [-1, -2, -3]
     assert second["response_ids"] == [4, 5]
     assert second["logprobs"] == [-4, -5]
+
+
+def test_a_prompt_without_ids_is_left_out_and_its_text_is_kept() -> None:
+    bare = records({"prompt_ids": None})
+    assert [("prompt_ids" in line, line["response_ids"]) for line in bare] == [
+        (False, [1, 2, 3]),
+        (False, [4, 5]),
+    ]
+    assert [line["prompt"] for line in records({"prompt_ids": None}, columns=TEXTS)] == ["p", "q"]
+
+
+def test_a_prompt_mask_without_prompt_ids_is_an_error_that_says_so() -> None:
+    with pytest.raises(ValueError, match="prompt_mask: expected only with prompt_ids"):
+        records({"prompt_ids": None, "prompt_mask": [[1, 1], [1, 1]]})
+
+
+@pytest.mark.parametrize("kind", [list, np.array, torch.tensor])
+def test_reward_parts_are_the_same_as_lists_by_name_and_as_a_dict_a_rollout(kind: Any) -> None:
+    by_name = {"correct": kind([1.0, 0.0]), "format": kind([0.25, 0.5])}
+    by_rollout = [{"correct": 1.0, "format": 0.25}, {"correct": 0.0, "format": 0.5}]
+    first = records(columns={"rewards": by_name})
+    assert [line["rewards"] for line in first] == by_rollout
+    assert first == records(columns={"rewards": by_rollout})
+
+
+def test_a_reward_part_of_another_length_is_refused_by_its_name() -> None:
+    batch = taken({}, {"rewards": {"correct": [1.0, 0.0], "format": [0.2]}})
+    assert batch.refused == {"rewards": "format: expected 2 values, one a rollout, found 1"}
 
 
 def test_left_padding_is_cut_from_ids_and_arrays_alike() -> None:

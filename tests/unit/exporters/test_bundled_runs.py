@@ -8,15 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from board.store.discovery import discover
 from board.store.run import Run, open_run
+from exporters.examples import calculator
 from exporters.examples.arithmetic import REWARDS
 
 ROOT = Path(__file__).parents[3] / "rollout_samples"
 GRPO = {"grpo_arithmetic": "honest", "grpo_reward_hack": "loophole"}
-RUNS = {**GRPO, "ppo_critic": "honest", "resumed": "honest"}
+ARITHMETIC = {**GRPO, "ppo_critic": "honest", "resumed": "honest"}
+CALCULATOR, BY_TRL = "grpo_calculator", "grpo_calculator_trl"
+RUNS = (*ARITHMETIC, CALCULATOR)
 ARRAYS = ("logprobs", "sampling_logprobs", "ref_logprobs", "entropy")
 PPO_ARRAYS = ("old_logprobs", "values", "token_rewards", "advantages", "returns")
 PPO_ARRAYS += ("is_masked", "is_masked_high", "is_masked_low")
@@ -50,12 +54,12 @@ def samples(run: str) -> list[dict[str, Any]]:
     return [line for line in lines(run) if line["type"] == "sample"]
 
 
-@each_run
+@pytest.mark.parametrize("run", ARITHMETIC)
 def test_every_reward_follows_from_its_text(run: str) -> None:
     found = samples(run)
     texts = [sample["response"] for sample in found]
     truths = [sample["ground_truth"] for sample in found]
-    for function in REWARDS[RUNS[run]]:
+    for function in REWARDS[ARITHMETIC[run]]:
         expected = function(completions=texts, ground_truth=truths)
         assert [s["rewards"][function.__name__] for s in found] == pytest.approx(expected)
     totals = [sum(sample["rewards"].values()) for sample in found]
@@ -78,7 +82,7 @@ def test_every_step_is_whole_on_both_ranks(run: str) -> None:
 def test_every_array_is_as_long_as_its_response(run: str) -> None:
     for sample in samples(run):
         length = len(sample["response_ids"])
-        for name in ARRAYS:
+        for name in (name for name in ARRAYS if run != CALCULATOR or name in sample):
             assert isinstance(sample[name], float) or len(sample[name]) == length
 
 
@@ -99,7 +103,12 @@ def test_nothing_names_the_machine_it_ran_on(run: str) -> None:
 
 
 def test_the_bundled_runs_are_small() -> None:
-    sizes = {run: sum(file.stat().st_size for file in (ROOT / run).iterdir()) / 1e6 for run in RUNS}
+    sizes = {
+        folder.name: sum(file.stat().st_size for file in folder.rglob("*.*")) / 1e6
+        for folder in ROOT.iterdir()
+    }
+    assert sizes[CALCULATOR] <= 5
+    assert sizes[BY_TRL] <= 1
     assert sizes["ppo_critic"] <= 6
     assert sizes["resumed"] <= 3
     assert sizes["grpo_arithmetic"] + sizes["grpo_reward_hack"] <= 15
@@ -190,3 +199,82 @@ def test_the_resumed_steps_replace_those_of_the_killed_launch() -> None:
     assert (opened.rollouts.groupby("step").size() == 32).all()
     ranks = opened.rollouts.groupby("step")["rank"].nunique()
     assert list(ranks) == [2] * 10 + [1] * 14
+
+
+def completion(sample: dict[str, Any]) -> list[dict[str, Any]]:
+    """The messages behind the system's and the user's."""
+    return sample["messages"][2:]
+
+
+def test_every_reward_of_the_calculator_follows_from_its_messages() -> None:
+    found = samples(CALCULATOR)
+    given = {
+        "completions": list(map(completion, found)),
+        "ground_truth": [s["ground_truth"] for s in found],
+    }
+    for function in calculator.REWARDS:
+        assert [s["rewards"][function.__name__] for s in found] == pytest.approx(function(**given))
+    totals = [sum(sample["rewards"].values()) for sample in found]
+    assert [sample["reward"] for sample in found] == pytest.approx(totals)
+
+
+def test_tool_results_are_marked_timed_and_outside_the_loss() -> None:
+    for sample in samples(CALCULATOR):
+        results = [m for m in completion(sample) if m["role"] == "tool"]
+        assert all(m["is_error"] == m["content"].startswith("{'error': ") for m in results)
+        assert all(m["seconds"] > 0 for m in completion(sample) if not m.get("is_error"))
+        mask = np.broadcast_to(sample.get("loss_mask", 1), len(sample["response_ids"]))
+        for part in sample["segments"]:
+            assert (mask[part["start"] : part["end"]] == (part["role"] == "assistant")).all()
+        assert sample["segments"][-1]["end"] == len(sample["response_ids"])
+
+
+def test_what_a_calculator_returned_is_what_it_calculates() -> None:
+    calls = 0
+    for sample in samples(CALCULATOR):
+        waiting: list[dict[str, Any]] = []
+        for message in completion(sample):
+            waiting += [call["function"] for call in message.get("tool_calls", [])]
+            if message["role"] != "tool":
+                continue
+            function = waiting.pop(0)
+            assert function["name"] == message["name"]
+            if function["name"] == "calculate" and not message["is_error"]:
+                expected = calculator.Calculator().calculate(**function["arguments"])
+                assert message["content"] == expected
+                calls += 1
+    assert calls > 1000
+
+
+def test_the_calculator_is_learned_and_errors_become_rare() -> None:
+    found = samples(CALCULATOR)
+    last = max(sample["step"] for sample in found)
+    early = [s["rewards"] for s in found if s["step"] <= 10]
+    late = [s["rewards"] for s in found if s["step"] > last - 10]
+    for part in ("correct", "tool_errors"):
+        assert np.mean([r[part] for r in late]) > np.mean([r[part] for r in early]) + 0.05
+    assert {sample["env"] for sample in found} == set(calculator.ENVIRONMENTS)
+
+
+def said(messages: list[dict[str, Any]], rewards: dict[str, float]) -> tuple[Any, ...]:
+    """What identifies a rollout in both logs."""
+    texts = tuple(f"{message['role']}: {message['content']}" for message in messages)
+    return texts, round(rewards["correct"], 3), round(rewards["tool_errors"], 3)
+
+
+def test_trl_wrote_the_same_rollouts_by_itself() -> None:
+    files = sorted((ROOT / BY_TRL / "completions").glob("*.parquet"))
+    rows = [row for file in files for row in pq.read_table(file).to_pylist()]
+    theirs = [(row["step"], *said(row["prompt"] + row["completion"], row)) for row in rows]
+    ours = [(s["step"], *said(s["messages"], s["rewards"])) for s in samples(CALCULATOR)]
+    assert sorted(theirs) == sorted(ours)
+
+
+def test_the_board_reads_what_trl_wrote_as_texts() -> None:
+    opened = board_run(BY_TRL)
+    assert not [problem for problem in opened.problems if problem.severity != "note"]
+    assert opened.rollout_count == len(samples(CALCULATOR))
+    ours = board_run(CALCULATOR)
+    for column in ("rewards.correct_mean", "rewards.tool_errors_mean"):
+        assert list(opened.steps[column]) == pytest.approx(list(ours.steps[column]), abs=1e-4)
+    assert "reward_mean" not in opened.steps  # TRL writes no total

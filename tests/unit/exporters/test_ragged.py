@@ -71,6 +71,14 @@ def test_texts_alone_are_a_record() -> None:
     assert "response_ids" not in first
 
 
+def test_of_texts_alone_reward_parts_may_come_first_and_by_name() -> None:
+    parts = {"correct": [1.0, 0.0], "format": [0.2, 0.2]}
+    nothing = {"token_ids": None, "response_lengths": None}
+    first, second = records(nothing, columns={"rewards": parts, "response": ["a", "b"]})
+    assert (first["rewards"], first["response"]) == ({"correct": 1.0, "format": 0.2}, "a")
+    assert (second["rewards"], second["response"]) == ({"correct": 0.0, "format": 0.2}, "b")
+
+
 def test_one_number_a_rollout_is_a_scalar() -> None:
     first, second, _ = records(advantage=[0.5, -0.5, None])
     assert (first["advantage"], second["advantage"]) == (0.5, -0.5)

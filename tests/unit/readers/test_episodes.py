@@ -349,8 +349,8 @@ def test_steps_in_no_order_are_no_resume(tmp_path):
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"mask": [True]}, "tokens are left out: the mask of a message"),
-        ({"token_ids": ["x"], "mask": [True]}, "tokens are left out: holds something"),
+        ({"mask": [True]}, "tokens are not shown: the mask of a message"),
+        ({"token_ids": ["x"], "mask": [True]}, "tokens are not shown: holds something"),
         ({"parent": 7}, None),
         ({"parent": "x", "message": None}, None),
     ],
@@ -361,7 +361,7 @@ def test_a_damaged_message_costs_its_tokens_alone(tmp_path, change, reason):
     (tmp_path / "traces.jsonl").write_text(json.dumps(line) + "\n")
     run = run_at(tmp_path)
     assert run.rollouts["reward"].dropna().tolist() == pytest.approx([1.1])
-    said = [r for r, _ in reasons(run) if r.startswith("tokens are left out")]
+    said = [r for r, _ in reasons(run) if r.startswith("tokens are not shown")]
     assert [r.startswith(reason or "-") for r in said] == ([True] if reason else [])
 
 

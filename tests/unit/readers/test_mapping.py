@@ -100,7 +100,7 @@ def test_what_holds_no_rows_is_named(value):
         ("[keys]\nreward = 'r'\nrewards = {a = 1}", "keys.rewards.a: is a number"),
         ("rows = 1\n[keys]\nreward = 'r'", "rows: is a number"),
         ("title = '<b>'\n[keys]\nreward = 'r'", "title: expected"),
-        ("step = 'x'\n[keys]\nreward = 'r'", "'step': is no key of a mapping"),
+        ("step = 'x'\n[keys]\nreward = 'r'", "'step': is not a key of a mapping file"),
         ("files = 3\n[keys]\nreward = 'r'", "files: is a number"),
         ("files = '(a+)+'\n[keys]\nreward = 'r'", "files: can't be read at"),
     ],
@@ -201,6 +201,6 @@ def test_a_key_that_a_line_does_not_have_is_named_and_null_is_not():
     text = '[keys]\nresponse = "out"\nreward = "scores.total"\ngroup_id = "task"\n'
     (record,) = read(text, {"out": "r", "scores": {"total": None}})
     assert [(remark.field, remark.reason, remark.severity) for remark in record.remarks] == [
-        ("group_id", "task is not there, which the mapping file names for group_id", "note"),
+        ("group_id", "task is not there, which the mapping file gives for group_id", "note"),
         ("step", "the log has no step", "note"),
     ]

@@ -52,7 +52,7 @@ def test_a_buffer_that_is_not_emptied_is_shown_once_at_the_step_that_wrote_it_fi
 def test_several_parts_without_weights_have_no_total():
     run = run_at(FOLDER / "megatron")
     assert "reward" not in run.rollouts
-    assert any(reason.startswith("the log has parts") for reason, _ in reasons(run))
+    assert any(reason.startswith("the log has reward parts") for reason, _ in reasons(run))
 
 
 def test_an_opened_row_is_its_own_row_of_the_table():
@@ -112,4 +112,4 @@ def test_what_stands_after_the_advantages_is_no_part_of_the_reward():
     assert [r.texts["ground_truth"] for r in found] == [row["solution"] for row in rows]
     assert [r.scores["advantage"] for r in found] == [row["advantages"] for row in rows]
     assert "rewards.num_turns" not in run.rollouts
-    assert not any(reason.startswith("the log has parts") for reason, _ in reasons(run))
+    assert not any(reason.startswith("the log has reward parts") for reason, _ in reasons(run))

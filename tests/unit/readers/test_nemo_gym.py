@@ -128,7 +128,7 @@ def test_tokens_of_a_rewritten_history_are_left_out_and_named(read_line, lines):
     record = read_line("nemo_gym", line)
     assert record.response_ids is None
     assert record.texts["response"]
-    assert "rewritten" in next(
+    assert "changed between" in next(
         m.reason for m in record.remarks if m.field == "generation_token_ids"
     )
 

@@ -58,7 +58,7 @@ def test_the_zeros_of_a_tools_answer_are_no_log_probabilities(run):
     shown = answered.record.tokens["sampling_logprobs"].values()
     np.testing.assert_array_equal(shown, [-0.5, np.nan, np.nan, np.nan, -0.75, -0.125])
     assert answered.record.extras["request_info"]["tool_outputs"] == "4\u2028"
-    words = "logprobs are 0 at the tokens of a tool's answer"
+    words = "logprobs are 0 at tokens of tool results"
     assert sum(count for reason, count in reasons(run) if reason.startswith(words)) == 1
 
 

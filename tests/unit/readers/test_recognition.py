@@ -66,7 +66,7 @@ def test_native_files_are_known_with_and_without_types(found, line):
 def test_metrics_are_no_logs_and_are_called_so(found, line):
     reader, reason = found([line, line])
     assert reader is None
-    assert "numbers alone" in reason
+    assert "only numbers" in reason
     assert "metrics" in reason
 
 

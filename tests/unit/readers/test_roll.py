@@ -93,7 +93,7 @@ def test_the_variant_for_rllogging_board_is_cut_to_the_response_and_says_so():
         assert {k: a.values().tolist() for k, a in record.tokens.items()} == expected
         assert record.tokens["token_rewards"].values()[-1] == line["reward"] > 0
         assert record.scores["reward"] == line["reward"]
-    for words in ("arrays are padded", "values are no critic's"):
+    for words in ("arrays are padded", "values are not a critic's"):
         assert sum(count for reason, count in reasons(run) if words in reason) == len(lines()) == 6
 
 

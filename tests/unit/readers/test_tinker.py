@@ -171,10 +171,10 @@ def test_what_can_not_be_told_apart_is_kept_beside_the_rollout_and_said():
     }
     assert all("response" not in r.texts and r.texts["ground_truth"] == "5" for r in unsure)
     assert sorted(reasons(run)) == [
-        ("its group has no section of its own in the logtree", 1),
-        ("its group has no section of its own in the logtree", 2),
-        ("its response can't be told from others in the logtree", 2),
-        ("its response can't be told from others in the logtree", 2),
+        ("its group has no section in the logtree", 1),
+        ("its group has no section in the logtree", 2),
+        ("its response can't be matched to one in the logtree", 2),
+        ("its response can't be matched to one in the logtree", 2),
     ]
 
 
@@ -301,7 +301,7 @@ def test_words_under_other_names_are_the_rollouts_own_too(read_line, logs, respo
 def test_a_step_that_logs_no_words_is_said_to_be_missing(read_line):
     record = read_line("tinker", with_logs({"assistant_content": "Look."}, {}))
     assert record.texts["response"] == "Look."
-    assert [r.reason for r in record.remarks] == ["its logs do not tell what was said at each step"]
+    assert [r.reason for r in record.remarks] == ["its logs do not hold the text of each step"]
     assert "response" not in read_line("tinker", with_logs({"format_valid": 1})).texts
 
 

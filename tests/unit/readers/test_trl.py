@@ -49,7 +49,7 @@ def test_steps_have_the_means_of_the_tables(texts):
 
 def test_several_parts_without_weights_have_no_total_and_a_note_says_so(texts):
     assert "reward" not in texts.rollouts
-    said = [n for reason, n in reasons(texts) if reason.startswith("the log has parts")]
+    said = [n for reason, n in reasons(texts) if reason.startswith("the log has reward parts")]
     assert sum(said) == len(plain("text", 1, 2, 3, 4))
 
 
@@ -59,7 +59,7 @@ def test_one_reward_function_is_the_reward(tmp_path):
     frame.to_parquet(tmp_path / "completions" / "completions_00001.parquet")
     run = run_at(tmp_path)
     np.testing.assert_array_equal(run.rollouts["reward"], frame["short"])
-    assert not any(reason.startswith("the log has parts") for reason, _ in reasons(run))
+    assert not any(reason.startswith("the log has reward parts") for reason, _ in reasons(run))
 
 
 def test_a_buffer_that_was_written_again_is_shown_once_and_counted(texts):

@@ -50,7 +50,7 @@ def test_values_are_those_of_yamls_safe_loader(tmp_path):
 def test_entries_are_had_one_by_one(tmp_path):
     whole = YAML.lines(write(tmp_path, "- a: 1\n- b: [\n"))
     assert record(next(whole)) == {"a": 1}
-    with pytest.raises(DamagedError, match="no YAML, or half-written"):
+    with pytest.raises(DamagedError, match="not valid YAML, or half-written"):
         next(whole)
 
 
@@ -68,12 +68,12 @@ def test_aliases_that_grow_without_end_are_refused(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("- &a [*a]", "what it is inside of"),
+        ("- &a [*a]", "refers to its own container"),
         ("- " + "[" * 100, "deeper than 64"),
         ("a: 1", "no list"),
         ("- {[1]: 2}", "a key in it"),
         ("version https://git-lfs.github.com/spec/v1\n", "git lfs pull"),
-        ("- a: \x00", "no YAML"),
+        ("- a: \x00", "not valid YAML"),
     ],
 )
 def test_what_is_no_list_of_plain_values_is_refused_by_its_reason(tmp_path, text, reason):

@@ -109,7 +109,7 @@ def test_metrics_and_configs_beside_a_log_are_left_out_with_the_reason(tmp_path,
         "empty.jsonl": "note",
         "metrics.jsonl": "note",
     }
-    assert "numbers alone" in next(p.reason for p in run.left_out if p.path == "metrics.jsonl")
+    assert "only numbers" in next(p.reason for p in run.left_out if p.path == "metrics.jsonl")
 
 
 def test_files_without_a_run_are_named_from_the_root(tmp_path, write_log):

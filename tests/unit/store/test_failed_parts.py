@@ -1,4 +1,4 @@
-"""A file of which a part could not be read loses nothing: it is read anew at the next look."""
+"""A file of which a part could not be read loses nothing: it is read again on the next refresh."""
 
 from __future__ import annotations
 

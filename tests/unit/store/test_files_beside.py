@@ -136,16 +136,16 @@ def test_check_and_sniff_name_them(tmp_path, write_log, capsys):
     (tmp_path / "config.json").write_text(json.dumps({"lr": 1e-6, "model": "x"}))
     assert cli.main(["check", str(tmp_path)]) == 0
     shown = capsys.readouterr().out
-    assert "passed over by their names: configuration: config.json\n" in shown
+    assert "skipped by name: configuration: config.json\n" in shown
     assert "metrics or a summary: wandb/wandb-summary.json\n" in shown
     assert "no problems" in shown
     assert cli.main(["check", str(tmp_path), "--json"]) == 0
     beside = json.loads(capsys.readouterr().out)["beside"]
     assert [one["kind"] for one in beside] == ["configuration", "metrics or a summary"]
     cli.main(["sniff", str(tmp_path)])
-    assert "passed over by their names: configuration: config.json\n" in capsys.readouterr().out
+    assert "skipped by name: configuration: config.json\n" in capsys.readouterr().out
     assert cli.main(["sniff", str(tmp_path / "config.json")]) == 1
-    assert "by its name it is no log, but configuration" in capsys.readouterr().out
+    assert "its name says it is configuration" in capsys.readouterr().out
     (tmp_path / "log.jsonl").unlink()
     assert cli.main(["runs", str(tmp_path)]) == 0
     assert "(configuration: config.json; metrics" in capsys.readouterr().err

@@ -98,7 +98,7 @@ def test_thresholds_of_a_file_change_what_is_found(
     own.write_text("[repetition]\nsevere = 0.08\n")
     assert cli.main(["findings", str(folder)]) == 0
     assert cli.main(["findings", str(folder), "--thresholds", str(own)]) == 1
-    assert "round in circles" in capsys.readouterr().out
+    assert "stuck in loops" in capsys.readouterr().out
 
 
 def test_thresholds_that_can_t_be_read_end_the_command(

@@ -301,7 +301,7 @@ def test_an_index_of_which_a_kept_join_is_damaged_is_made_again(tmp_path):
     again = Follower(persist=True).run(sources(folder)[JOINED])
     assert (again.joins, again.counts) == (first.joins, first.counts)
     assert [problem.reason for problem in again.problems] == [
-        "a part of the index was gone or damaged"
+        "part of the index was missing or damaged"
     ]
 
 

@@ -60,7 +60,7 @@ def test_a_log_beside_its_packed_copy_is_shown_once_and_the_copy_is_named(
     assert run.rollout_count == 18
     (problem,) = run.problems
     assert (problem.path, problem.severity) == (f"x.jsonl.{kind}", "note")
-    assert "unpacked beside it" in problem.reason
+    assert "uncompressed next to it" in problem.reason
     plain.unlink()
     assert open_run(only_run(plain.parent)).rollout_count == 18
 
@@ -116,7 +116,7 @@ def test_rubbish_under_the_name_of_a_compressed_log_is_named(write_log, tmp_path
 def test_a_packed_log_that_was_cut_off_is_named_once_it_is_at_rest(write_log, tmp_path, kind):
     rows = [{"step": 1, "response": os.urandom(8).hex()} for _ in range(9000)]
     whole = PACK[kind](b"".join(json.dumps(row).encode() + b"\n" for row in rows))
-    for size, named in ((len(whole), []), (len(whole) // 2, ["it ends in the middle"])):
+    for size, named in ((len(whole), []), (len(whole) // 2, ["it ends abruptly"])):
         path = write_log(f"{size}/x.jsonl.{kind}", whole[:size], fresh=True)
         assert open_run(only_run(path.parent)).problems == ()  # it may still be written
         os.utime(path, (1, 1))

@@ -458,7 +458,7 @@ def test_sniff_explains_what_lies_in_a_store_as_what_lies_on_disk(store, tmp_pat
     assert told[url]["problems"] == told[str(tmp_path)]["problems"]
     assert len(told[url]["files"]) == 7
     assert cli.main(["sniff", f"{url}/verl/v0/notes.jsonl"]) == 1
-    assert "its records are numbers alone (loss)" in capsys.readouterr().out
+    assert "its records hold only numbers (loss)" in capsys.readouterr().out
     store.put("sniffed/notes.md", b"# Notes\n")
     capsys.readouterr()
     assert cli.main(["sniff", f"{url}/notes.md"]) == 1

@@ -136,7 +136,7 @@ def test_a_run_that_grows_counts_repeats_as_if_it_were_read_at_once(tmp_path):
     assert expected.repeated == run.repeated == 6
     assert run.steps["reward_mean"].tolist() == [1.5, 4.5, 7.0]
     assert run.steps.equals(expected.steps)
-    assert ("rollouts that the log holds already were written again", 6) in reasons(run)
+    assert ("rollouts already in the log were written again", 6) in reasons(run)
 
 
 def ids_of_many_files(folder: Path) -> None:
@@ -212,7 +212,7 @@ def test_a_step_that_was_copied_to_another_file_is_shown_once_and_counted(write_
     run = opened()
     assert (run.counts, run.repeated) == ({1: 6, 2: 6}, 6)
     assert run.of_step(1)["response"].tolist() == [line["output"] for line in dump]
-    assert ("rollouts that the log holds already were written again", 6) in reasons(run)
+    assert ("rollouts already in the log were written again", 6) in reasons(run)
 
 
 @pytest.mark.parametrize("change", ["another answer", "a line less", "another order", "all alike"])

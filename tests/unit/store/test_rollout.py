@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from board.core.options import ReadOptions
-from board.errors import BoardError, NotFoundError, UnreadableError
-from board.store.rollout import open_rollout, search
+from board.errors import NotFoundError, UnreadableError
+from board.store.expressed import rows_where
+from board.store.rollout import open_rollout
+from board.store.whole_run import FrameRows
 
 LINE = {
     "step": 3,
@@ -215,8 +217,10 @@ def test_a_file_that_only_grew_still_opens(write_log, opened):
 # Search
 
 
-def hits(run, text, **options) -> list[int]:
-    return run.rollouts["line"][search(run, run.rollouts, text, **options)].tolist()
+def hits(run, text) -> list[int]:
+    quoted = text.replace('"', '""')
+    found = rows_where(run, FrameRows(run.rollouts), f'any_text contains "{quoted}"')
+    return run.rollouts["line"][found].tolist()
 
 
 @pytest.fixture
@@ -257,19 +261,6 @@ def test_search_reads_whole_texts_literally_and_in_any_case(texts, text, lines):
     assert hits(texts, text) == lines
 
 
-def test_search_takes_regular_expressions_on_request(texts):
-    assert hits(texts, r"\(a.b\)", regex=True) == [1]
-
-
-def test_a_broken_regular_expression_is_an_error_for_the_user(texts):
-    with pytest.raises(BoardError, match="regular expression"):
-        search(texts, texts.rollouts, "(", regex=True)
-
-
-def test_search_of_no_rows_finds_none(texts):
-    assert search(texts, texts.rollouts.iloc[:0], "x").tolist() == []
-
-
 def test_search_finds_what_is_only_recorded_as_tokens_or_messages(write_log, opened):
     messages = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "Spoken"}]
     write_log("x.jsonl", {**LINE, "response": None}, {"step": 3, "messages": messages, "reward": 1})
@@ -284,3 +275,14 @@ def test_search_passes_by_a_line_that_changed(write_log, opened):
     run = opened()
     path.write_bytes(b"")
     assert hits(run, "cat") == []
+
+
+def test_the_response_of_messages_is_what_the_assistant_began(write_log, opened):
+    messages = [
+        {"role": "user", "content": "2+3?"},
+        {"role": "assistant", "content": "I add."},
+        {"role": "tool", "content": "5"},
+    ]
+    write_log("x.jsonl", {"step": 0, "messages": messages, "reward": 1})
+    shown = open_rollout(opened(), 0, 0).response_text
+    assert shown == "[assistant]\nI add.\n\n[tool]\n5"

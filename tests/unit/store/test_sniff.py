@@ -69,7 +69,7 @@ def test_the_verdict_is_that_of_discovery():
         ("x.jsonl", "shell text\n", "line 1: the line is no JSON"),
         ("x.jsonl", "version https://git-lfs.github.com/spec/v1\n", "git lfs pull"),
         ("x.jsonl", "", "empty"),
-        ("x.parquet", "text, which is no table", "no Parquet file"),
+        ("x.parquet", "text, which is no table", "not a Parquet file"),
         ("x.jsonl.xz", "x", "only .gz and .zst are unpacked"),
         ("x.pkl", "x", "it is a pickle, which is never opened"),
     ],
@@ -105,15 +105,15 @@ def test_a_document_that_is_not_whole_is_called_a_document(tmp_path, content, sa
     assert "line" not in problem.reason.partition("the parser says")[0]
     is_pointer = content.startswith(b"version")
     assert problem.severity == ("lost" if age or is_pointer else "note")
-    assert problem.hint == ("" if is_pointer else "it is looked at again when it changes")
+    assert problem.hint == ("" if is_pointer else "it is checked again when it changes")
 
 
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("rollout_data/0.pt", "PK", "no file of torch.save"),
+        ("rollout_data/0.pt", "PK", "not a torch.save"),
         ("rollout_data/0.pt", "version https://git-lfs.github.com/spec/v1\n", "git lfs pull"),
-        ("model_0.pt", "PK", "by its name it is no log, but weights"),
+        ("model_0.pt", "PK", "its name says it is weights"),
     ],
 )
 def test_only_what_no_layout_matches_is_said_to_be_no_log_by_its_name(
@@ -140,7 +140,7 @@ def test_pickles_that_trainers_dump_are_named_and_others_passed_over(tmp_path):
 
 def test_what_an_evaluation_was_run_with_is_named_with_what_it_belongs_to():
     metadata = next((DATA / "verifiers").rglob("metadata.json"))
-    assert "read with the results.jsonl beside" in only(metadata).reason
+    assert "read together with the results.jsonl beside" in only(metadata).reason
 
 
 def test_a_file_of_an_odd_name_is_said_to_be_one(tmp_path):
@@ -304,9 +304,9 @@ def test_nothing_at_a_path_is_an_error(tmp_path):
 @pytest.mark.parametrize(
     ("row", "told"),
     [
-        ({"step": 1, "loss": 0.5, "grad_norm": None}, "they are metrics"),
-        ({"trace_ids": ["a"], "chunk": 0, "offset": 12, "reward": 1.0}, "it is its index"),
-        ({"trace_id": "a", "info": {}, "branches": []}, "they are read with the traces"),
+        ({"step": 1, "loss": 0.5, "grad_norm": None}, "metrics, not rollouts"),
+        ({"trace_ids": ["a"], "chunk": 0, "offset": 12, "reward": 1.0}, "index another file"),
+        ({"trace_id": "a", "info": {}, "branches": []}, "read together with the traces"),
     ],
 )
 def test_what_lies_beside_logs_is_called_by_its_name(tmp_path, row, told):

@@ -97,8 +97,7 @@ def test_an_index_deleted_while_it_is_built_is_told_once_in_a_line(folder, monke
     assert main(["index", str(folder), "--json"]) == 0
     said = capsys.readouterr().err.splitlines()
     assert [line for line in said if not line.startswith("reading ")] == [
-        "the index was deleted while it was built; "
-        "it was gone on with from what was left, and is whole again"
+        "the index was deleted while it was built; it was completed from what was left"
     ]
     is_whole_now(folder, Follower().run(discover(folder).runs[0]))
 

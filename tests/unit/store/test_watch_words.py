@@ -39,7 +39,7 @@ def test_a_phrase_is_no_pattern_unless_asked_for(tmp_path: Path) -> None:
     run = opened(native_run(tmp_path / "run"))
     assert sum(w.hits for w in watch(run, compiled("2*3*4"))) == run.rollout_count // 2
     assert sum(w.hits for w in watch(run, compiled("2.3.4", regex=True))) == run.rollout_count // 2
-    with pytest.raises(ChoiceError, match="no regular expression"):
+    with pytest.raises(ChoiceError, match="regular expression"):
         compiled("(", regex=True)
 
 
@@ -166,8 +166,8 @@ def test_a_hit_in_a_message_is_placed_by_the_text_of_the_tokens(tmp_path: Path) 
     [
         ({}, "user", "right", "before the response"),
         ({}, "prompt", "p", "before the response"),
-        ({}, "tool", "elsewhere", "does not hold these words"),
-        ({}, "assistant", "yes", "does not hold these words once"),
+        ({}, "tool", "elsewhere", "do not occur exactly once"),
+        ({}, "assistant", "yes", "do not occur exactly once"),
         ({"response_tokens": None}, "assistant", "yes", "no tokens"),
         ({"response_tokens": None, "response_ids": [1, 2]}, "assistant", "yes", "no vocabulary"),
     ],

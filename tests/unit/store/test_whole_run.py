@@ -52,6 +52,7 @@ def test_columns_and_rows_are_those_of_the_table_that_is_read_whole(name: str) -
     rows = found.at(places, ["response", "reward", "step", "index"])
     wanted = whole.loc[places, list(rows.columns)]
     pd.testing.assert_frame_equal(rows.reset_index(drop=True), wanted.reset_index(drop=True))
+    assert found.at(places, ["step", "index"])["index"].tolist() == wanted["index"].tolist()
     assert len(found.at(np.zeros(0, np.int64), ["reward"])) == 0
 
 

@@ -1,4 +1,4 @@
-// The charts of a page in two columns. Each stays as it is until its data changes, zoom included.
+// The charts of a page in rows. Each stays as it is until its data changes.
 
 const GRIDS = new WeakMap();
 
@@ -7,35 +7,57 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const grid = GRIDS.get(root) ?? createGrid(root);
   GRIDS.set(root, grid);
   grid.pick = (chart, step, line) => setTriggerValue("picked", { chart, step, line });
+  grid.open = ({ id, kind, step }) => setTriggerValue("opened", { id, kind, step });
+  grid.tell = () => setTriggerValue("zoomed", Date.now());
   show(grid, data);
   return () => {
     grid.turn++;
     grid.resized.disconnect();
-    for (const { plot } of grid.cells.values()) plot?.destroy();
+    grid.left.abort();
+    for (const cell of grid.cells.values()) drop(cell);
     GRIDS.delete(root);
   };
 }
 
-/** Draws what is new; what was told meanwhile takes its place. */
+/** Draws what is new; data that arrives meanwhile replaces it. */
 async function show(grid, data) {
   const turn = ++grid.turn;
-  const { step, across, charts } = opened(data);
+  const { step, across, marks, one_legend, charts } = opened(data);
   const known = new Map([...grid.cells.values()].map((cell) => [cell.sign, cell]));
   const found = await Promise.all(charts.map(async ({ sign, packed }) => known.get(sign) ?? { sign, told: await unpacked(packed) }));
   if (turn !== grid.turn) return;
-  const moved = grid.step !== step;
-  grid.step = step;
-  grid.root.style.setProperty("--across", Math.min(across, charts.length));
+  Object.assign(grid, { step, marks });
   const cells = found.map((one) => (one.grid ? one : renewed(grid, one)));
+  const steps = stepsOf(cells.map((cell) => cell.chart), marks);
+  // Another lane of marks, or another axis of steps: of every chart.
+  const frame = JSON.stringify([steps, marks, one_legend]);
+  const isMoved = frame !== grid.frame;
+  Object.assign(grid, { frame, steps });
+  for (const cell of grid.cells.values()) if (!cells.includes(cell)) drop(cell);
   grid.cells = new Map(cells.map((cell) => [cell.key, cell]));
-  const elements = cells.map((cell) => cell.element);
+  arrange(grid, cells, Math.min(across, charts.length), one_legend);
+  PAGE.zoom = zoomOfUrl();
+  for (const cell of cells) {
+    if (isMoved || !known.has(cell.sign)) draw(cell);
+    else cell.rescale();
+    cell.point(PAGE.pointed, false);
+  }
+  for (const bar of PAGE.bars) bar.render();
+}
+
+/** Puts the cards, below one legend of them all if so, onto the page; those that are there stay. */
+function arrange(grid, cells, across, oneLegend) {
+  grid.root.style.setProperty("--across", across);
+  grid.root.style.setProperty("--across-narrow", Math.min(across, 2));
+  grid.hasOneLegend = oneLegend;
+  const lines = new Map(cells.flatMap((cell) => cell.chart.lines.map((line) => [line.name, line])));
+  const legend = oneLegend && lines.size > 1 ? [legendOf(grid, [...lines.values()])] : [];
+  grid.legend.replaceChildren(...legend);
+  grid.legend.hidden = !legend.length;
+  const elements = [grid.legend, ...cells.map((cell) => cell.element)];
   const { children } = grid.root;
   if (elements.length !== children.length || elements.some((element, i) => children[i] !== element)) {
     grid.root.replaceChildren(...elements);
-  }
-  for (const cell of cells) {
-    if (!known.has(cell.sign)) draw(cell);
-    else if (moved && cell.plot) placeStep(cell.plot, cell);
   }
 }
 
@@ -63,12 +85,25 @@ async function unpacked(bytes) {
 }
 
 function createGrid(root) {
-  const grid = { root, turn: 0, step: null, cells: new Map(), pick: () => {} };
+  const grid = { root, turn: 0, step: null, marks: [], steps: [0, 0], cells: new Map(), hidden: new Set() };
+  grid.legend = make("div", "one-legend");
+  grid.left = new AbortController();
+  window.addEventListener("keydown", (event) => event.key === "Escape" && !isTyping(event) && resetZooms(grid), { signal: grid.left.signal });
   grid.resized = new ResizeObserver(() => {
     for (const cell of grid.cells.values()) fit(cell);
   });
   grid.resized.observe(root);
   return grid;
+}
+
+function isTyping(event) {
+  const [target] = event.composedPath();
+  return target.isContentEditable || ["INPUT", "TEXTAREA", "SELECT"].includes(target.tagName);
+}
+
+function resetZooms(grid) {
+  for (const cell of grid.cells.values()) if (cell.valueZoom) zoomOut(cell);
+  if (PAGE.zoom) zoomTo(null, grid.tell);
 }
 
 /** The cell of a chart that is new or has other data. */
@@ -78,70 +113,82 @@ function renewed(grid, { sign, told }) {
 }
 
 function createCell(grid, key) {
-  const cell = { grid, key, zoom: null, hidden: new Set(), plot: null };
+  const cell = { grid, key, valueZoom: null, hidden: grid.hidden, plot: null, marks: [] };
+  cell.rescale = () => rescale(cell);
+  cell.point = (step, isSource) => point(cell, step, isSource);
   cell.element = make("section", "card");
   cell.head = make("header");
   cell.place = make("div", "plot");
   cell.notes = make("div", "notes");
   cell.element.append(cell.head, cell.place, cell.notes);
+  PAGE.cells.add(cell);
   return cell;
 }
 
+function drop(cell) {
+  PAGE.cells.delete(cell);
+  cell.plot?.destroy();
+}
+
 function draw(cell) {
-  const { told, chart } = cell;
+  const { told, chart, grid } = cell;
   cell.head.replaceChildren(...headOf(cell));
   cell.notes.replaceChildren(...told.notes.map((note) => make("p", "", note)));
   cell.tip = make("div", "tip");
   cell.line = make("div", "step-line");
-  cell.tip.hidden = cell.line.hidden = true;
-  cell.line.style.borderColor = cell.chart.ink.text;
+  cell.cross = make("div", "step-line cross");
+  cell.tip.hidden = cell.line.hidden = cell.cross.hidden = true;
+  cell.line.style.borderColor = cell.cross.style.borderColor = chart.ink.text;
   cell.plot?.destroy();
-  cell.place.replaceChildren(...(chart.legend ? [legendOf(cell)] : []));
+  cell.ownLegend = chart.legend && !grid.hasOneLegend;
+  cell.place.replaceChildren(...(cell.ownLegend ? [legendOf(grid, chart.lines)] : []));
   cell.plot = createPlot(cell, cell.place, cell.place.clientWidth);
-  cell.plot.over.append(cell.line, cell.tip);
+  cell.lane = laneOf(cell);
+  cell.plot.over.append(cell.line, cell.cross, cell.tip, cell.lane);
   cell.place.append(make("span", "axis-name", "step"));
   listen(cell);
+  cell.rescale();
 }
 
 function headOf(cell) {
   const { title, unit, help } = cell.told;
-  const parts = [make("b", "", title)];
-  if (unit) parts.push(make("span", "unit", unit));
-  if (help.length) {
-    const sign = make("button", "help", "?");
-    sign.type = "button";
-    sign.setAttribute("aria-label", help.join(" "));
-    const text = make("div", "help-text");
-    text.append(...help.map((line) => make("p", "", line)));
-    parts.push(sign, text);
-  }
+  const name = make("span", "name");
+  name.append(make("b", "", title), make("span", "unit", unit));
+  if (help.length) name.title = help.join("\n\n");
   cell.out = make("button", "out", "whole run");
   cell.out.type = "button";
-  cell.out.title = "Back from the zoom (double click)";
-  cell.out.hidden = true;
+  cell.out.title = "Back from the zoom (double click or Esc)";
   cell.out.addEventListener("click", () => zoomOut(cell));
-  const tools = make("div", "tools");
+  cell.readout = make("span", "readout");
+  const tools = make("span", "tools");
   tools.append(cell.out, ...saversOf(cell));
-  return [...parts, tools];
+  return [name, cell.readout, tools];
 }
 
-/** The names of the lines; a click hides one with its band. */
-function legendOf(cell) {
+/** The names of the lines; a click hides one, with its band, wherever it is drawn. */
+function legendOf(grid, lines) {
   const legend = make("div", "legend");
-  cell.chart.lines.forEach((line, i) => {
+  for (const line of lines) {
     const name = make("button", "", unescaped(line.name));
     name.type = "button";
     name.style.setProperty("--ink", line.ink);
     name.style.setProperty("--dash", line.dash === "solid" ? "solid" : line.dash === "dot" ? "dotted" : "dashed");
-    name.setAttribute("aria-pressed", String(!cell.hidden.has(line.group)));
+    name.setAttribute("aria-pressed", String(!grid.hidden.has(line.name)));
     name.addEventListener("click", () => {
-      if (!cell.hidden.delete(line.group)) cell.hidden.add(line.group);
-      name.setAttribute("aria-pressed", String(!cell.hidden.has(line.group)));
-      cell.plot.setSeries(i + 1, { show: !cell.hidden.has(line.group) });
+      if (!grid.hidden.delete(line.name)) grid.hidden.add(line.name);
+      name.setAttribute("aria-pressed", String(!grid.hidden.has(line.name)));
+      for (const cell of grid.cells.values()) showLines(cell);
     });
     legend.append(name);
-  });
+  }
   return legend;
+}
+
+function showLines({ plot, chart, hidden }) {
+  chart.lines.forEach((line, i) => {
+    const show = !hidden.has(line.name);
+    if (plot.series[i + 1].show !== show) plot.setSeries(i + 1, { show });
+  });
 }
 
 function listen(cell) {
@@ -150,6 +197,7 @@ function listen(cell) {
   over.addEventListener("mousedown", (event) => {
     began = [event.clientX, event.clientY];
   });
+  over.addEventListener("mouseleave", () => pointAt(null, cell));
   over.addEventListener("click", (event) => {
     const moved = began && Math.hypot(event.clientX - began[0], event.clientY - began[1]);
     const found = nearestPoint(cell.plot);

@@ -3,18 +3,28 @@
 const DASHES = { dash: [9, 6], dot: [3, 4], dashdot: [9, 5, 3, 5] };
 const FONT = '"Source Sans", "Source Sans Pro", sans-serif';
 const NEAR_PIXELS = 40;
+const MOST_VALUES = 4;
 const DRAGGED_PIXELS = 5;
 const EDGE = 0.055;
-const STEPS = Array.from({ length: 12 }, (_, n) => [1, 2, 5].map((first) => first * 10 ** n)).flat();
+const LEGEND = 22;
+const LANE = 13;
 
-/** The ends of both axes without a zoom. */
-function wholeRange(chart) {
-  const [first, last] = chart.x.range ?? [0, 1];
-  return { x: [first, last], y: chart.y.range ?? valueRange(chart) };
+/** The ends of both axes: of the page's zoom where this run has such steps, else of the whole run. */
+function rangeOf(cell) {
+  const { chart, grid, valueZoom } = cell;
+  const zoom = zoomOf(grid);
+  const x = stepEnds(...(zoom ?? grid.steps));
+  return { x, y: valueZoom ?? (zoom ? valueRange(chart, x) : (chart.y.range ?? valueRange(chart))) };
 }
 
-function valueRange(chart) {
-  const values = [...chart.lines, ...chart.shapes].flatMap(({ y }) => y.filter((value) => value !== null));
+function zoomOf({ steps: [first, last] }) {
+  return PAGE.zoom && PAGE.zoom[0] <= last && PAGE.zoom[1] >= first ? PAGE.zoom : null;
+}
+
+/** From the smallest to the largest of what is drawn between two steps. */
+function valueRange(chart, [from, to] = [-Infinity, Infinity]) {
+  const isSeen = (step, value) => value !== null && step >= from && step <= to && (value > 0 || !chart.y.log);
+  const values = [...chart.lines, ...chart.shapes].flatMap(({ x, y }) => y.filter((value, i) => isSeen(x[i], value)));
   if (values.length === 0) return chart.y.log ? [0.1, 10] : [0, 1];
   let low = Infinity;
   let high = -Infinity;
@@ -22,6 +32,7 @@ function valueRange(chart) {
     if (value < low) low = value;
     if (value > high) high = value;
   }
+  if (chart.y.log) return [low / 1.2, high * 1.2];
   const reach = high - low || Math.abs(high) || 1;
   const flat = high === low ? 0.5 : EDGE;
   const bottom = low - reach * flat;
@@ -38,35 +49,37 @@ function createPlot(cell, place, width) {
   const { chart } = cell;
   const { ink } = chart;
   const range = (_, low, high) => [low, high];
-  const ends = cell.zoom ?? wholeRange(chart);
+  const ends = rangeOf(cell);
   const axis = { stroke: ink.muted, font: `11.5px ${FONT}`, ticks: { show: false } };
+  const lane = cell.grid.marks.length ? LANE : 0;
   return new uPlot(
     {
       width,
-      height: chart.height - (chart.legend ? 30 : 0),
+      height: chart.height - (cell.ownLegend ? LEGEND : 0),
       padding: [10, 10, 0, 0],
       legend: { show: false },
       scales: {
         x: { time: false, auto: false, min: ends.x[0], max: ends.x[1], range },
         y: { auto: false, min: ends.y[0], max: ends.y[1], range, distr: chart.y.log ? 3 : 1 },
       },
-      series: [{}, ...(chart.lines.length ? chart.lines.map((line, i) => seriesOf(cell, line, i)) : [{}])],
+    series: [{}, ...(chart.lines.length ? chart.lines.map((line, i) => seriesOf(cell, line, i)) : [{}])],
       axes: [
-        { ...axis, size: 28, space: 60, incrs: STEPS, grid: { show: false }, values: (_, at) => at.map(String), ...fixedTicks(chart) },
+        { ...axis, size: 28 + lane, gap: 5 + lane, grid: { show: false }, splits: () => stepTicks(...(zoomOf(cell.grid) ?? cell.grid.steps)), values: (_, at) => at.map(String) },
         { ...axis, size: gutter, gap: 7, space: 40, grid: { stroke: ink.grid, width: 1 }, values: labelsOf(chart) },
       ],
       cursor: {
         points: { size: 8 },
         hover: { prox: NEAR_PIXELS, skip: [null, undefined] },
-        drag: { x: true, y: true, uni: 24, dist: DRAGGED_PIXELS, click: () => {} },
+        drag: { x: true, y: true, uni: 24, dist: DRAGGED_PIXELS, setScale: false, click: () => {} },
         bind: { dblclick: () => () => zoomOut(cell) },
+        x: false,
         y: false,
       },
       hooks: {
         drawAxes: [(plot) => drawShapes(plot, cell)],
-        setScale: [(plot) => keepZoom(plot, cell)],
-        draw: [(plot) => placeStep(plot, cell)],
-        setCursor: [(plot) => showTip(plot, cell)],
+        setSelect: [(plot) => zoomToSelection(plot, cell)],
+        draw: [(plot) => placeOverlays(plot, cell)],
+        setCursor: [(plot) => pointTo(plot, cell)],
       },
     },
     columnsOf(chart),
@@ -80,7 +93,7 @@ function seriesOf(cell, line, i) {
     stroke: line.ink,
     width: line.width,
     dash: DASHES[line.dash],
-    show: !cell.hidden.has(line.group),
+    show: !cell.hidden.has(line.name),
     spanGaps: line.connect,
     points: { show: false, size: 7, fill: line.ink, filter: (plot) => lonePoints(plot, line, i + 1) },
   };
@@ -91,10 +104,6 @@ function lonePoints(plot, line, row) {
   if (!line.lone) return null;
   const lone = new Set(line.x.filter((_, i) => line.lone[i]));
   return plot.data[0].flatMap((step, i) => (lone.has(step) && plot.data[row][i] != null ? [i] : []));
-}
-
-function fixedTicks({ x }) {
-  return x.ticks ? { splits: (plot) => x.ticks.filter((tick) => tick >= plot.scales.x.min && tick <= plot.scales.x.max) } : {};
 }
 
 function labelsOf({ y }) {
@@ -117,8 +126,9 @@ function drawShapes(plot, cell) {
   ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
   ctx.clip();
   if (cell.chart.y.zeroline) strokeZero(plot, cell.chart.ink.zero);
+  const hidden = new Set(cell.chart.lines.filter((line) => cell.hidden.has(line.name)).map((line) => line.group));
   for (const shape of cell.chart.shapes) {
-    if (!cell.hidden.has(shape.group)) drawShape(plot, shape);
+    if (!hidden.has(shape.group)) drawShape(plot, shape);
   }
   ctx.restore();
 }
@@ -159,32 +169,92 @@ function strokeZero({ ctx, bbox, valToPos }, ink) {
 
 // --- zoom --------------------------------------------------------------------------------------
 
-function keepZoom({ scales: { x, y } }, cell) {
-  const whole = wholeRange(cell.chart);
-  const now = { x: [x.min, x.max], y: [y.min, y.max] };
-  if ([...now.x, ...now.y].some((end) => end == null)) return;
-  const isWhole = ["x", "y"].every((name) => now[name].every((end, i) => end === whole[name][i]));
-  cell.zoom = isWhole ? null : now;
-  cell.element.dataset.zoom = isWhole ? "" : now.x.join();
-  cell.out.hidden = isWhole;
+/** A drag along the steps zooms all charts of the page; one along the values this chart alone. */
+function zoomToSelection(plot, cell) {
+  const { left, top, width, height } = plot.select;
+  if (width <= 0 || height <= 0) return;
+  const [isAllSteps, isAllValues] = [width >= plot.over.clientWidth, height >= plot.over.clientHeight];
+  plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+  if (!isAllValues) cell.valueZoom = [plot.posToVal(top + height, "y"), plot.posToVal(top, "y")];
+  if (isAllSteps) return cell.rescale();
+  const [low, high] = cell.grid.steps;
+  const first = Math.max(low, Math.floor(plot.posToVal(left, "x")));
+  const last = Math.min(high, Math.max(Math.ceil(plot.posToVal(left + width, "x")), first + 1));
+  if (0 <= first && first < last) zoomTo([first, last], cell.grid.tell);
 }
 
-function zoomOut(cell) {
-  const { x, y } = wholeRange(cell.chart);
+function rescale(cell) {
+  const { x, y } = rangeOf(cell);
   cell.plot.batch(() => {
     cell.plot.setScale("x", { min: x[0], max: x[1] });
     cell.plot.setScale("y", { min: y[0], max: y[1] });
   });
+  const zoom = zoomOf(cell.grid);
+  cell.element.dataset.zoom = (zoom ?? []).join();
+  // The line above the charts has the way back, where there is one.
+  cell.out.hidden = !(cell.valueZoom || (zoom && !PAGE.bars.size));
+}
+
+function zoomOut(cell) {
+  cell.valueZoom = null;
+  if (PAGE.zoom) zoomTo(null, cell.grid.tell);
+  else cell.rescale();
 }
 
 // --- the chosen step, and the one under the pointer ----------------------------------------------
 
-function placeStep(plot, cell) {
+function placeOverlays(plot, cell) {
+  placeLine(plot, cell.line, cell.grid.step);
+  placeLine(plot, cell.cross, PAGE.pointed);
+  placeMarks(plot, cell);
+}
+
+function placeLine(plot, line, step) {
   const { min, max } = plot.scales.x;
-  const step = cell.grid.step;
-  const isSeen = cell.chart.lines.length > 0 && step >= min && step <= max;
-  cell.line.hidden = !isSeen;
-  if (isSeen) cell.line.style.left = `${plot.valToPos(step, "x")}px`;
+  line.hidden = step === null || !(step >= min && step <= max);
+  if (!line.hidden) line.style.left = `${plot.valToPos(step, "x")}px`;
+}
+
+/** The pointer is on this chart: what is there, and the same step in all the others. */
+function pointTo(plot, cell) {
+  if (!plot.over.matches(":hover")) return;
+  pointAt(nearestPoint(plot)?.step ?? null, cell);
+  showTip(plot, cell);
+}
+
+/** Shows a step under the pointer of any chart; null: none, and the values are those of the chosen one. */
+function point(cell, step, isSource) {
+  const { plot, grid } = cell;
+  placeLine(plot, cell.line, grid.step);
+  placeLine(plot, cell.cross, step);
+  cell.readout.replaceChildren(...readoutOf(cell, step ?? grid.step));
+  if (isSource) return;
+  cell.tip.hidden = true;
+  const isSeen = !cell.cross.hidden;
+  plot.setCursor({ left: isSeen ? plot.valToPos(step, "x") : -10, top: isSeen ? 0 : -10 }, false);
+}
+
+/** The step and the values of the lines there, in their colours where there are several. */
+function readoutOf(cell, step) {
+  const lines = cell.chart.lines.flatMap((line, i) => (cell.hidden.has(line.name) ? [] : [{ line, text: textsOf(cell)[i].get(step) }]));
+  const values = lines.flatMap(({ line, text }) => {
+    const value = /<b>(.*?)<\/b>/.exec(text ?? "")?.[1];
+    return value && value !== "-" ? [{ line, value: shortNumber(unescaped(value)) }] : [];
+  });
+  if (!values.length || values.length > MOST_VALUES) return step === null ? [] : [make("span", "", `step ${step}`)];
+  const parts = values.map(({ line, value }) => {
+    const part = make("b", "", value);
+    part.title = unescaped(line.name);
+    if (lines.length > 1) part.style.color = line.ink;
+    return part;
+  });
+  return [make("span", "", `step ${step}`), ...parts];
+}
+
+/** Of each line by step what is said of it there. */
+function textsOf(cell) {
+  cell.texts ??= cell.chart.lines.map((line) => new Map(line.x.map((at, i) => [at, line.text[i]])));
+  return cell.texts;
 }
 
 function pointed(plot) {
@@ -204,13 +274,14 @@ function showTip(plot, cell) {
   const found = plot.cursor.left < 0 ? [] : pointed(plot);
   cell.tip.hidden = found.length === 0;
   if (found.length === 0) return;
-  cell.texts ??= cell.chart.lines.map((line) => new Map(line.x.map((at, i) => [at, line.text[i]])));
   cell.tip.replaceChildren(
     ...found.map(({ row, step }) => {
       const line = cell.chart.lines[row - 1];
       const part = make("div", "told");
       part.style.borderColor = line.ink;
-      part.append(...written(cell.texts[row - 1].get(step) ?? ""));
+      const rows = written(textsOf(cell)[row - 1].get(step) ?? "");
+      // Of several lines one row each: the step is at the chart's title.
+      part.append(...(found.length > 1 ? rows.slice(0, 1) : rows));
       return part;
     }),
   );

@@ -31,7 +31,7 @@ function make(tag, name = "", text = "") {
 /** Labels of the value axis, told apart by as many digits as the distance between them needs. */
 function valueLabels(axis, values, distance) {
   if (!axis.labels) return values.map(() => "");
-  if (axis.percent) return values.map((value) => `${Number((100 * value).toPrecision(4))}%`);
+  if (axis.percent) return values.map((value) => `${Number((100 * value).toPrecision(4))} %`);
   const largest = Math.max(...values.map(Math.abs));
   if (axis.exponent || (largest > 0 && largest < 1e-4)) {
     return values.map((value) => (value === 0 ? "0" : value.toExponential(2).replace(/\.?0+e/, "e")));
@@ -54,6 +54,14 @@ function digitsOf(distance) {
 function withDigits(value, digits, grouped) {
   const shown = value.toFixed(digits);
   return grouped ? Number(shown).toLocaleString("en", { minimumFractionDigits: digits }) : shown;
+}
+
+/** A number of the charts with at most four significant digits, a percentage as it is. */
+function shortNumber(text) {
+  const value = Number(text.replaceAll(",", ""));
+  if (!Number.isFinite(value) || Math.abs(value) >= 1e4) return text;
+  const short = Number(value.toPrecision(4));
+  return String(short).replace("-", "−");
 }
 
 function logLabels(values) {

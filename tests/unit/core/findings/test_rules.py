@@ -117,7 +117,11 @@ def test_an_array_of_nan_alone_is_a_gap_and_not_an_array_that_is_not_recorded() 
         1,
     )
     (finding,) = found(facts((step,)), "missing_values")
-    assert (finding.severity, finding.value, finding.title) == ("severe", 1.0, "logprobs has gaps")
+    assert (finding.severity, finding.value, finding.title) == (
+        "severe",
+        1.0,
+        "logprobs has missing values",
+    )
 
 
 def test_an_array_that_lags_behind_the_newest_steps_has_not_ended() -> None:
@@ -130,7 +134,7 @@ def test_an_array_that_ends_where_the_trainers_own_log_does_has_not_ended() -> N
     missing = [{"logprobs": 0.0, "sampling_logprobs": 0.0}] * 8 + [{"sampling_logprobs": 0.0}] * 5
     of = facts(tuple(Digest(step, 1, 1, missing=own) for step, own in enumerate(missing)))
     (ended,) = found(of, "missing_values")
-    assert (ended.title, ended.step) == ("logprobs ends", 8)
+    assert (ended.title, ended.step) == ("logprobs stops being recorded", 8)
     assert not found(replace(of, trained_until=7), "missing_values")
     assert found(replace(of, trained_until=10), "missing_values")
 

@@ -1,0 +1,247 @@
+// Two texts side by side: one object per mounted element, handlers bound once, data read when it changes.
+
+const VIEWS = new WeakMap();
+const NARROW_PIXELS = 720;
+const BELOW = 12;
+const LEAST_HEIGHT = 420;
+const PARTS_OF_VIEW = [
+  ...["pick", "target", "previous", "count", "next", "folds", "colouring", "metric", "similarity", "full-button", "close"],
+  ...["compare-menu", "left", "right", "notice", "main", "flow", "map", "sight"],
+];
+
+export default function ({ data, parentElement, setStateValue, setTriggerValue }) {
+  const root = parentElement.querySelector(".comparison");
+  const view = VIEWS.get(root) ?? createView(root, parentElement);
+  VIEWS.set(root, view);
+  Object.assign(view, { setState: setStateValue, trigger: setTriggerValue });
+  const themed = applyTheme(view);
+  const { signature, metric } = data.view;
+  if (view.signature !== signature) load(view, data);
+  else if (view.metricName !== metric || themed) colour(view, data);
+  fillMenu(view.menu, data.view.choices);
+  return () => {
+    closeMenu(view.menu);
+    view.resized.disconnect();
+    view.page.disconnect();
+    view.nearby?.disconnect();
+    window.removeEventListener("resize", view.fit);
+    document.removeEventListener("keydown", view.pageKeys, true);
+    VIEWS.delete(root);
+  };
+}
+
+function createView(root, shadow) {
+  const ui = { root };
+  for (const name of PARTS_OF_VIEW) {
+    const camel = name.replace(/-(.)/g, (_, letter) => letter.toUpperCase());
+    ui[camel] = root.querySelector(`.${name}`);
+  }
+  const sheet = new CSSStyleSheet();
+  shadow.adoptedStyleSheets = [...shadow.adoptedStyleSheets, sheet];
+  const view = { ui, sheet, current: null, differences: [], sections: [], tokens: {}, metric: null };
+  view.menu = createMenu(ui.compareMenu, {
+    ask: (wanted) => view.setState("picker", wanted),
+    choose: (vs) => view.trigger("vs", vs),
+  });
+  bind(view);
+  return view;
+}
+
+function bind(view) {
+  const { ui } = view;
+  ui.pick.onclick = () => toggleMenu(view.menu, ui.pick);
+  ui.previous.onclick = () => moveDifference(view, -1);
+  ui.next.onclick = () => moveDifference(view, 1);
+  ui.folds.onclick = () => toggleFolds(view);
+  ui.metric.onchange = () => view.trigger("metric", ui.metric.value);
+  ui.fullButton.onclick = () => setFull(view, !isFull(view));
+  ui.close.onclick = () => view.trigger("vs", "");
+  ui.root.onkeydown = (event) => onKey(view, event);
+  view.pageKeys = (event) => event.composedPath().includes(ui.root) || onKey(view, event);
+  // Before the list beside it, whose Escape closes the rollout: it closes the comparison first.
+  document.addEventListener("keydown", view.pageKeys, true);
+  view.fit = () => fitHeight(view);
+  window.addEventListener("resize", view.fit);
+  // What stands above may grow or go, which moves the comparison without a change of its own size.
+  view.page = new ResizeObserver(view.fit);
+  for (const element of [document.body, ui.root.getRootNode().host?.parentElement]) if (element) view.page.observe(element);
+  bindMap(view);
+  view.resized = new ResizeObserver(() => fitWidth(view));
+  view.resized.observe(ui.flow);
+}
+
+// --- place on the page ---------------------------------------------------------------------------
+
+/** As high as the window leaves below where the comparison begins on the page. */
+function fitHeight(view) {
+  const { root } = view.ui;
+  if (isFull(view)) return;
+  const page = root.getRootNode().host?.closest?.("section, main") ?? document.scrollingElement;
+  const top = root.getBoundingClientRect().top + (page?.scrollTop ?? 0);
+  const height = Math.max(LEAST_HEIGHT, Math.floor(window.innerHeight - top - BELOW));
+  root.style.setProperty("--height", `${height}px`);
+}
+
+/** One column where there is no room for two. */
+function fitWidth(view) {
+  const width = view.ui.flow.clientWidth;
+  const isInline = width < NARROW_PIXELS;
+  if (!width || (view.width === width && view.isInline === isInline)) return;
+  const isOther = view.isInline !== isInline;
+  Object.assign(view, { width, isInline, columnWidth: isInline ? width - 40 : width / 2 - 30 });
+  view.ui.root.classList.toggle("inline", isInline);
+  if (isOther) buildFlow(view);
+  else drawMapSoon(view);
+}
+
+function isFull(view) {
+  return view.ui.root.classList.contains("full");
+}
+
+/** Over the whole window: in the browser's top layer, above whatever else is on the page. */
+function setFull(view, full) {
+  const { root, fullButton, flow } = view.ui;
+  root.classList.toggle("full", full);
+  root.popover = full ? "manual" : null;
+  if (full) root.showPopover();
+  fullButton.setAttribute("aria-pressed", String(full));
+  flow.focus({ preventScroll: true });
+}
+
+function applyTheme(view) {
+  const background = getComputedStyle(view.ui.root).getPropertyValue("--st-background-color").trim();
+  if (view.background === background) return false;
+  view.background = background;
+  const name = brightness(background) < 0.5 ? "dark" : "light";
+  view.ui.root.dataset.theme = name;
+  view.sheet.replaceSync(paletteRules(PALETTES[name]));
+  return true;
+}
+
+/** Mean of the channels in 0..1; a canvas reads every notation of a colour. */
+function brightness(colour) {
+  const context = document.createElement("canvas").getContext("2d");
+  context.fillStyle = colour || "#ffffff";
+  context.fillRect(0, 0, 1, 1);
+  const [r, g, b] = context.getImageData(0, 0, 1, 1).data;
+  return (r + g + b) / 765;
+}
+
+// --- data ----------------------------------------------------------------------------------------
+
+function load(view, data) {
+  const { words, signature } = data.view;
+  fitHeight(view);
+  const { rows, differences } = rowsOf(readStretches(data.stretches));
+  Object.assign(view, { signature, words, differences, current: null, sections: sectionsOf(rows) });
+  view.ui.target.textContent = words.right;
+  view.ui.similarity.textContent = words.similarity;
+  view.ui.similarity.title = words.similarityHelp;
+  view.ui.notice.textContent = words.notice;
+  view.ui.notice.hidden = !words.notice;
+  view.ui.folds.hidden = !view.sections.some(({ folded }) => folded);
+  view.ui.folds.setAttribute("aria-pressed", "true");
+  showSide(view.ui.left, words.left, words.leftFacts);
+  showSide(view.ui.right, words.right, words.rightFacts);
+  fillMetrics(view, data.view);
+  readTokens(view, data);
+  showCount(view);
+  view.isInline = null;
+  fitWidth(view);
+}
+
+function readStretches(table) {
+  const [left, right] = ["left", "right"].map((name) => readTexts(table, name));
+  const [equal, aligned] = ["equal", "aligned"].map((name) => table.getChild(name));
+  return left.map((text, i) => ({
+    left: text,
+    right: equal.get(i) ? text : right[i],
+    equal: equal.get(i),
+    aligned: aligned.get(i),
+  }));
+}
+
+function showSide(element, title, facts) {
+  const parts = facts.flatMap(([label, value, change]) => {
+    const fact = make("span", "fact");
+    if (label) fact.append(make("span", "label", label), " ");
+    fact.append(make("b", "", value));
+    if (change) fact.append(" ", make("span", "change", change));
+    return [fact];
+  });
+  element.replaceChildren(make("span", "swatch"), make("b", "title", title), ...parts);
+  element.title = element.textContent;
+}
+
+// --- colours of tokens ---------------------------------------------------------------------------
+
+function fillMetrics(view, { specs, metric }) {
+  const { ui } = view;
+  ui.colouring.hidden = !specs.length;
+  const names = [{ name: "", label: "differences only" }, ...specs];
+  ui.metric.replaceChildren(
+    ...names.map(({ name, label }) => {
+      const option = make("option", "", label);
+      option.value = name;
+      option.selected = name === metric;
+      return option;
+    }),
+  );
+}
+
+function colour(view, data) {
+  readTokens(view, data);
+  view.ui.metric.value = view.metricName;
+  const { scrollTop } = view.ui.flow;
+  buildFlow(view);
+  view.ui.flow.scrollTop = scrollTop;
+}
+
+/** The chosen metric on both sides, on one scale. */
+function readTokens(view, data) {
+  const { metric, specs } = data.view;
+  view.metricName = metric;
+  view.metric = specs.find(({ name }) => name === metric) ?? null;
+  view.ui.root.classList.toggle("coloured", Boolean(view.metric));
+  view.tokens = {};
+  if (!view.metric) return;
+  for (const [side, name] of [[LEFT, "left"], [RIGHT, "right"]]) {
+    const table = data[`${name}_tokens`];
+    const column = data[`${name}_metrics`].getChild(metric);
+    if (!table.numRows || !column) continue;
+    const texts = readTexts(table, "text");
+    const values = readMetric(view.metric, column);
+    prepare({ inLoss: readMask(table, 0) }, values);
+    view.tokens[side] = { starts: startsIn(texts), levels: values.levels, values };
+  }
+}
+
+function startsIn(texts) {
+  const rollout = { texts, starts: null };
+  startsOf(rollout);
+  return rollout.starts;
+}
+
+function tokenValue({ values }, i) {
+  return isAbsent(values, i) ? "not recorded" : `${readable(values.values[i])}${unitOf(values.spec)}`;
+}
+
+// --- keyboard ------------------------------------------------------------------------------------
+
+function onKey(view, event) {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
+  const target = event.composedPath()[0];
+  if (target.isContentEditable || target.closest?.("input, textarea, select, [role=combobox], [role=dialog]")) return;
+  const action = {
+    d: () => moveDifference(view, 1),
+    D: () => moveDifference(view, -1),
+    e: () => toggleFolds(view),
+    f: () => setFull(view, !isFull(view)),
+    c: () => toggleMenu(view.menu, view.ui.pick),
+    Escape: () => (isFull(view) ? setFull(view, false) : view.trigger("vs", "")),
+  }[event.key];
+  if (!action) return;
+  event.preventDefault();
+  event.stopPropagation();
+  action();
+}

@@ -1,0 +1,33 @@
+// One line above the charts of a page: what bands and marks are, which steps are shown, the way back.
+
+const BARS = new WeakMap();
+const KINDS = ["resumed", "finding", "evaluation"];
+
+export default function ({ data, parentElement, setTriggerValue }) {
+  const root = parentElement.querySelector(".bar");
+  const bar = BARS.get(root) ?? {};
+  BARS.set(root, bar);
+  bar.render = () => root.replaceChildren(...partsOf(data, setTriggerValue));
+  PAGE.bars.add(bar);
+  PAGE.zoom = zoomOfUrl();
+  bar.render();
+  return () => PAGE.bars.delete(bar);
+}
+
+function partsOf({ kinds, notes, first, last }, setTriggerValue) {
+  const marks = KINDS.filter((kind) => kinds.includes(kind)).map((kind) => {
+    const part = make("span", "kind");
+    part.append(make("i", `mark ${kind}`), make("span", "", kind));
+    return part;
+  });
+  const zoom = PAGE.zoom && PAGE.zoom[0] <= last && PAGE.zoom[1] >= first ? PAGE.zoom : null;
+  const [low, high] = zoom ?? [first, last];
+  const steps = make("span", "steps", low === high ? `Step ${low}` : `Steps ${low}–${high}`);
+  const parts = [...notes.map((note) => make("span", "note", note)), ...marks, steps];
+  if (!zoom) return [...parts, make("span", "hint", "drag to zoom")];
+  const out = make("button", "out", "whole run");
+  out.type = "button";
+  out.title = "Show all steps (double click or Esc)";
+  out.addEventListener("click", () => zoomTo(null, () => setTriggerValue("zoomed", Date.now())));
+  return [...parts, out];
+}

@@ -1,0 +1,79 @@
+"""The filter field: one line in the language of filters, with colours, completion and saved filters.
+
+It completes columns and values, marks what can't be read in its place, and applies on Enter. The last
+filters and those with a name are kept by the browser. Names and values go onto the page as text only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import streamlit as st
+from streamlit.components.v2 import component
+
+_FOLDER: Final = Path(__file__).parent
+# Declarations first, the entry point last; all parts share one module scope.
+_SCRIPTS: Final = ("language", "completion", "saved", "filter_field")
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """A column that is completed. insert: how it is written; about: what it holds; is_text: whether it
+    is compared with texts; values: those that are completed after it.
+    """
+
+    name: str
+    insert: str
+    about: str
+    is_text: bool
+    values: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """What can't be read: characters start to end of the text, and what may be meant instead."""
+
+    reason: str
+    start: int
+    end: int
+    instead: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FilterContent:
+    """text: what stands in the field. count: how many rollouts it leaves, in words. reads_texts: whether
+    they were read for it. focus: whether the key `/` leads here.
+    """
+
+    text: str
+    columns: Sequence[Offered]
+    count: str
+    refused: Refused | None = None
+    reads_texts: bool = False
+    focus: bool = True
+
+
+_COMPONENT = component(
+    "rollout_board_filter_field",
+    html=(_FOLDER / "filter_field.html").read_text(encoding="utf-8"),
+    css=(_FOLDER / "filter_field.css").read_text(encoding="utf-8"),
+    js="\n".join((_FOLDER / "js" / f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS),
+    isolate_styles=True,
+)
+
+
+def filter_field(content: FilterContent, *, key: str, on_apply: Callable[[str], None]) -> None:
+    """Draws the field; on_apply is called with the text before the next run of the page.
+
+    key: letters, digits and hyphens.
+    """
+
+    def apply() -> None:
+        reported: Mapping[str, Any] = st.session_state.get(key) or {}
+        if isinstance(reported.get("applied"), str):
+            on_apply(reported["applied"])
+
+    _COMPONENT(key=key, data=asdict(content), on_applied_change=apply)

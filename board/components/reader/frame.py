@@ -1,0 +1,159 @@
+"""What stands around the text of a rollout: facts, notes, the details at the side, and its turns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final, cast
+
+from board.components.token_data import encodable
+from board.core.conversation import ConversationTurn
+from board.core.text_blocks import TOO_DEEP, Block, arguments_text
+from board.core.tool_errors import RULE
+
+_ONE_LINE: Final = 400
+"""Characters of a call of one argument that stands in one line."""
+_HINT: Final = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One fact of the line above the text: "label **value** after", as in "reward **0.5**". parts: what
+    the value is made of, fainter. help: the tooltip.
+    """
+
+    label: str
+    value: str
+    after: str = ""
+    parts: str = ""
+    help: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A row of a table at the side; formula may be empty."""
+
+    label: str
+    value: str
+    formula: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """A section at the side: a text, or rows. ask: in place of both, a choice that brings the text."""
+
+    title: str
+    text: str | None = None
+    rows: Sequence[Score] = ()
+    ask: str = ""
+    tall: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Around the text.
+
+    place: step and index, by which the page knows a rollout. turns: shown in the place of tokens; None
+    shows the tokens. messages: as recorded, as JSON for copying; empty where there are none.
+    can_switch: whether both tokens and a text of the response are recorded.
+    """
+
+    title: str = ""
+    place: tuple[int, int] | None = None
+    facts: Sequence[Fact] = ()
+    notes: Sequence[str] = ()
+    details: Sequence[Detail] = ()
+    turns: Sequence[ConversationTurn] | None = None
+    messages: str = ""
+    can_switch: bool = False
+
+    def data(self) -> dict[str, Any]:
+        """As the reader's script takes it."""
+        return {
+            "title": self.title,
+            "place": {"step": self.place[0], "index": self.place[1]} if self.place else None,
+            "facts": [{k: encodable(v) for k, v in asdict(fact).items()} for fact in self.facts],
+            "notes": [encodable(note) for note in self.notes],
+            "details": [_detail(one) for one in self.details],
+            "turns": None if self.turns is None else [_turn(turn) for turn in self.turns],
+            "messages": self.messages,
+            "canSwitch": self.can_switch,
+            "errorRule": RULE,
+        }
+
+
+def _detail(one: Detail) -> dict[str, Any]:
+    shown: dict[str, Any] = {"title": one.title, "tall": one.tall}
+    if one.ask:
+        return {**shown, "ask": one.ask}
+    if one.text is not None:
+        return {**shown, "text": encodable(one.text)}
+    return {
+        **shown,
+        "rows": [{k: encodable(v) for k, v in asdict(row).items()} for row in one.rows],
+    }
+
+
+def _turn(turn: ConversationTurn) -> dict[str, Any]:
+    return {
+        "number": turn.number,
+        "role": encodable(turn.role),
+        "name": encodable(turn.name),
+        "given": turn.given,
+        "seconds": turn.seconds,
+        "blocks": [_block(block) for block in turn.blocks],
+        "results": {str(rank): _block(block) for rank, block in turn.results.items()},
+    }
+
+
+def _block(block: Block) -> dict[str, Any]:
+    is_call = block.kind == "call"
+    return {
+        "kind": block.kind,
+        "text": encodable(arguments_text(block.arguments) if is_call else block.text),
+        "name": encodable(block.name),
+        "error": block.error,
+        "seconds": block.seconds,
+        "open": block.is_open,
+        "arguments": _arguments(block.arguments) if is_call else [],
+        "hint": encodable(_hint(block.arguments)) if is_call else "",
+    }
+
+
+def _arguments(arguments: Any) -> list[dict[str, Any]]:
+    """Parts of a call as they are shown: indented JSON; texts of several lines each under their name."""
+    if arguments is None or isinstance(arguments, str):
+        return [_part("", arguments or "", is_json=False)]
+    compact = arguments_text(arguments)
+    if compact == TOO_DEEP or not isinstance(arguments, Mapping):
+        return [_part("", compact, is_json=True)]
+    named = cast("Mapping[str, Any]", arguments)
+    long = {name: value for name, value in named.items() if _has_lines(value)}
+    if len(named) <= 1 and not long and len(compact) <= _ONE_LINE:
+        return [_part("", compact, is_json=True)]
+    short = {name: value for name, value in named.items() if name not in long}
+    indented = json.dumps(short, indent=2, ensure_ascii=False, default=str)
+    parts = [_part("", indented, is_json=True)] if short else []
+    return [*parts, *(_part(name, text, is_json=False) for name, text in long.items())]
+
+
+def _part(name: str, text: str, *, is_json: bool) -> dict[str, Any]:
+    return {"name": encodable(name), "text": encodable(text), "json": is_json}
+
+
+def _has_lines(value: object) -> bool:
+    return isinstance(value, str) and "\n" in value.strip()
+
+
+def _hint(arguments: Any) -> str:
+    """What a call is about in a word or two: the program of a command, the file of a path."""
+    if not isinstance(arguments, Mapping):
+        return ""
+    texts = (one for one in cast("Mapping[str, Any]", arguments).values() if isinstance(one, str))
+    first = next((text.strip() for text in texts if text.strip()), "")
+    line = first.split("\n", 1)[0]
+    if "/" in line and " " not in line and "://" not in line:
+        return line.rstrip("/").rsplit("/", 1)[-1][:_HINT]
+    is_command = any(name in arguments for name in ("command", "cmd"))
+    return (line.split(" ", 1)[0] if is_command else line)[:_HINT]

@@ -1,0 +1,23 @@
+// Matches in a response of tokens: seen across token borders, marked on the tokens.
+
+function startsOfTexts(texts) {
+  const starts = new Float64Array(texts.length + 1);
+  texts.forEach((text, i) => (starts[i + 1] = starts[i] + (text === PART ? 0 : text.length)));
+  return starts;
+}
+
+/** A token of no characters shares its start with the next one: take the last that starts here. */
+function tokensOf(starts, at, length) {
+  return { first: bound(starts, at, true) - 1, last: bound(starts, at + length, false) - 1 };
+}
+
+function setTokenHits(view, on) {
+  for (const { first, last } of view.hits) {
+    for (let i = first; i <= last; i++) setMark(view, i, on ? HIT : HIT | CURRENT, on);
+  }
+}
+
+function markCurrentTokens(view, on) {
+  const { first, last } = view.hits[view.hit];
+  for (let i = first; i <= last; i++) setMark(view, i, CURRENT, on);
+}

@@ -1,0 +1,99 @@
+"""The list of rollouts: one page of its rows, beside the rollout that is open.
+
+The URL says what is sorted, which page is shown and which rollout is open. The script changes it and
+lets Streamlit follow, as on a press of Back: J and K replace the entry in the browser's history.
+Texts go onto the page as text nodes only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple
+
+from streamlit.components.v2 import component
+
+__all__ = ["Address", "ListColumn", "ListPage", "ListState", "rollout_list"]
+
+_FOLDER: Final = Path(__file__).parent
+# Declarations first, the entry point last; all parts share one module scope.
+_SCRIPTS: Final = ("values", "columns", "address", "rows", "moves", "list")
+
+
+class Address(NamedTuple):
+    """A rollout: its step, and its index within the step."""
+
+    step: int
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class ListColumn:
+    """A column of the list.
+
+    width: pixels; of a text the least. worth: the lower, the sooner it is shown where not all fit.
+    kind: "bar" is a number with a bar from `low` to `high`; "words" is a long text, which grows.
+    """
+
+    name: str
+    label: str
+    help: str
+    width: int
+    worth: int
+    kind: Literal["number", "bar", "text", "words"] = "number"
+    low: float = 0.0
+    high: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ListPage:
+    """Some rollouts that follow each other in the list.
+
+    values: [rows][columns], None where not recorded. words: [rows] first words of each, for a second
+    line; None for rows of one line. first: place in the list of the first row, from 0. total: rollouts
+    of the whole list. before, after: the rollouts that the page lies between, where there are any.
+    """
+
+    columns: Sequence[ListColumn]
+    addresses: Sequence[Address]
+    values: Sequence[Sequence[Any]]
+    words: Sequence[str] | None
+    first: int
+    total: int
+    size: int
+    before: Address | None = None
+    after: Address | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ListState:
+    """What is chosen, as the URL says it.
+
+    identity: names the list, to come back to the same place in it. parameters: names of everything a
+    URL may hold, in the order in which the page writes them. fits: whether columns without room are
+    left out; else the list scrolls sideways. prefix: before "/step/index" the address of what is
+    fetched ahead of a rollout.
+    """
+
+    identity: str
+    sort: str
+    descending: bool
+    opened: Address | None
+    parameters: Sequence[str]
+    fits: bool
+    prefix: str
+
+
+_COMPONENT = component(
+    "rollout_board_rollout_list",
+    html='<div class="list"></div>',
+    css=(_FOLDER / "rollout_list.css").read_text(encoding="utf-8"),
+    js="\n".join((_FOLDER / f"js/{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS),
+    isolate_styles=True,
+)
+
+
+def rollout_list(page: ListPage, state: ListState, *, key: str) -> None:
+    """Draws a page of the list. Sorting, paging and opening a rollout change the URL and rerun."""
+    _COMPONENT(key=key, data={"page": asdict(page), **asdict(state)})

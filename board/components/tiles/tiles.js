@@ -1,0 +1,62 @@
+// Tiles of a number, its change and a line of the last values. All texts are text nodes.
+
+const WIDTH = 100;
+const HEIGHT = 24;
+const EDGE = 2;
+const WIDEST_PIXELS = 300;
+const SVG = "http://www.w3.org/2000/svg";
+const ARROWS = { good: true, bad: true, change: true };
+
+export default function ({ data, parentElement }) {
+  const root = parentElement.querySelector(".tiles");
+  root.style.maxWidth = `${WIDEST_PIXELS * data.tiles.length}px`;
+  root.replaceChildren(...data.tiles.map(tileOf));
+}
+
+function tileOf(tile) {
+  const element = make("section", "tile");
+  element.setAttribute("role", "listitem");
+  element.title = tile.help;
+  const head = make("div", "head");
+  head.append(make("span", "label", tile.label), make("span", "unit", tile.unit));
+  const change = make("div", `change ${tile.tone === "change" ? "neutral" : tile.tone}`);
+  change.append(make("b", "", arrowOf(tile) + tile.change), make("span", "note", tile.note));
+  const isNumber = /\d/.test(tile.value);
+  element.append(head, make("div", isNumber ? "value" : "value absent", tile.value), change);
+  if (tile.history.length > 1) element.append(lineOf(tile));
+  return element;
+}
+
+function arrowOf({ tone, change }) {
+  if (!ARROWS[tone]) return "";
+  return change.startsWith("−") ? "↓ " : "↑ ";
+}
+
+function lineOf({ history, ink }) {
+  const picture = document.createElementNS(SVG, "svg");
+  picture.setAttribute("viewBox", `0 0 ${WIDTH} ${HEIGHT}`);
+  picture.setAttribute("preserveAspectRatio", "none");
+  picture.setAttribute("aria-hidden", "true");
+  const line = document.createElementNS(SVG, "path");
+  const attributes = { d: `M${placed(history).join("L")}`, fill: "none", stroke: ink, "stroke-width": 1.5, "stroke-linejoin": "round", "vector-effect": "non-scaling-stroke" };
+  for (const [name, value] of Object.entries(attributes)) line.setAttribute(name, value);
+  picture.append(line);
+  return picture;
+}
+
+function placed(values) {
+  const low = Math.min(...values);
+  const reach = Math.max(...values) - low || 1;
+  const along = WIDTH / Math.max(values.length - 1, 1);
+  return values.map((value, i) => {
+    const height = ((value - low) / reach) * (HEIGHT - 2 * EDGE) + EDGE;
+    return `${(i * along).toFixed(2)},${(HEIGHT - height).toFixed(2)}`;
+  });
+}
+
+function make(tag, name = "", text = "") {
+  const element = document.createElement(tag);
+  if (name) element.className = name;
+  element.textContent = text;
+  return element;
+}

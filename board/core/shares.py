@@ -1,0 +1,33 @@
+"""Numbers as every page, chart and command writes them: shares in percent, and zero as zero."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+ROUNDING_NOISE: Final = 1e-12
+"""What is smaller is left of a sum that is zero, such as the mean advantage of a group: it reads 0."""
+_WHOLE_FROM: Final = 0.0995
+
+
+def percent(share: float) -> str:
+    """A share of 1 in percent: one decimal below 10 % and above 90 %, else whole: 77 %, 3.1 %, 99.4 %.
+
+    Only 0 reads "0 %" and only 1 reads "100 %": what rounds to them is "<0.1 %" and ">99.9 %".
+    NaN, nothing to take a share of, is "not recorded".
+    """
+    if share != share:
+        return "not recorded"
+    if 0 < share < 0.001:
+        return "<0.1 %"
+    if 0.999 < share < 1:
+        return ">99.9 %"
+    return f"{in_percent(share):g} %"
+
+
+def in_percent(share: float) -> float:
+    """100 times the share, rounded as `percent` writes it, for columns that stay numbers; NaN is NaN."""
+    if share != share:
+        return share
+    steps = 1 if _WHOLE_FROM <= abs(share) <= 1 - _WHOLE_FROM else 10  # per percentage point
+    return math.floor(100 * share * steps + 0.5) / steps

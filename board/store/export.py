@@ -1,0 +1,100 @@
+"""Rollouts as CSV or Parquet, with their whole texts, written in batches."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportMissingTypeStubs=false, reportUnknownParameterType=false
+# pyarrow ships without types.
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO, Final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from board.errors import ChoiceError
+from board.store.run import Run
+from board.store.step_records import PLACES
+from board.store.whole_run import Rows
+from board.store.whole_texts import read_texts
+
+LARGEST_BYTES: Final = 512 << 20
+"""What is written is in memory until the browser has it."""
+_BATCH: Final = 256
+_TEXTS: Final = ("prompt", "response", "ref_response", "ground_truth")
+_LEFT_OUT: Final = frozenset(("file", "offset", "size"))
+
+Places = npt.NDArray[np.intp]
+
+
+def write_csv(
+    run: Run, rows: Rows, places: Places, out: BinaryIO, harmless: Callable[[Any], Any]
+) -> None:
+    """All columns of some rollouts in their order, texts whole.
+
+    places: [n] among the rows. harmless: makes a cell text for a spreadsheet that would run it as a
+    formula. Raises ChoiceError when more than LARGEST_BYTES would be written.
+    """
+    for number, frame in enumerate(_frames(run, rows, places)):
+        text = frame.map(harmless).rename(columns=harmless).to_csv(index=False, header=number == 0)
+        out.write(text.encode("utf-8", "replace"))
+        _must_be_small(out)
+
+
+def write_parquet(run: Run, rows: Rows, places: Places, out: BinaryIO) -> None:
+    """As write_csv; step and index are whole numbers, other numbers float64, the rest texts."""
+    writer: pq.ParquetWriter | None = None
+    for frame in _frames(run, rows, places):
+        writer = writer or pq.ParquetWriter(out, _schema(run, frame), compression="zstd")
+        table = pa.table(
+            {name: _array(frame[name], writer.schema.field(name).type) for name in frame}
+        )
+        writer.write_table(table)
+        _must_be_small(out)
+    if writer is not None:
+        writer.close()
+
+
+def _frames(run: Run, rows: Rows, places: Places) -> Iterator[pd.DataFrame]:
+    columns = [name for name in run.columns if name not in _LEFT_OUT]
+    wanted = list(dict.fromkeys([*columns, *PLACES]))
+    for start in range(0, len(places), _BATCH):
+        frame = rows.at(places[start : start + _BATCH], wanted)
+        texts = read_texts(run, frame, _TEXTS)
+        whole = {name: pd.Series(texts[name], frame.index, object) for name in _TEXTS}
+        yield frame[columns].assign(**whole)
+
+
+def _schema(run: Run, frame: pd.DataFrame) -> pa.Schema:
+    words = {column.name for column in run.shown.columns if column.words} | set(_TEXTS)
+
+    def kind(name: str) -> pa.DataType:
+        if name in words:
+            return pa.string()
+        return pa.int64() if name in ("step", "index", "line") else pa.float64()
+
+    return pa.schema([(str(name), kind(str(name))) for name in frame])
+
+
+def _array(values: pd.Series[Any], kind: pa.DataType) -> pa.Array:
+    if kind == pa.string():
+        return pa.array([_text(value) for value in values], kind)
+    return pa.array(values.to_numpy(np.float64, na_value=np.nan), from_pandas=True).cast(kind)
+
+
+def _text(value: Any) -> str | None:
+    """A text as UTF-8 can hold it: half a sign of two parts becomes a replacement mark."""
+    if value is None or (not isinstance(value, str) and pd.isna(value)):
+        return None
+    return str(value).encode("utf-8", "replace").decode("utf-8")
+
+
+def _must_be_small(out: BinaryIO) -> None:
+    if out.tell() > LARGEST_BYTES:
+        raise ChoiceError(
+            f"the export is larger than {LARGEST_BYTES >> 20} MB; filter the list, or use "
+            "`rollout-board rollouts --csv`"
+        )

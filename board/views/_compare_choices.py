@@ -1,0 +1,196 @@
+"""What a rollout can be compared with: its own texts, and the rollouts of any step of any run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from board.errors import BoardError
+from board.store.record_row import PREVIEW_TOKENS
+from board.store.rollout import OpenRollout
+from board.store.run import Run
+from board.store.table_columns import PREVIEW_CHARS
+from board.views import _cached, _sidebar
+from board.views._compare_target import TEXTS, Target, run_named, written
+from board.views._text import number, one_line
+
+_COLUMNS: Final = (
+    *("reward", "advantage", "response_tokens", "response_chars", "group_id", "split"),
+    *("prompt", "prompt_tokens", "response"),
+)
+_MOST_ROWS: Final = 2_000
+_MOST_STEPS: Final = 10
+# Other steps of a larger run are not searched for the prompt: that reads the whole table.
+_MOST_SEARCHED: Final = 100_000
+# So many rollouts are read from the log to compare their whole prompts, once.
+_MOST_READ: Final = 64
+_PREVIEW: Final = 160
+_TITLES: Final = {"ref": "Reference response", "truth": "Ground truth"}
+
+
+def choices(run: Run, opened: OpenRollout, wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """What the menu shows: texts of the rollout, and the rollouts of one step of one run.
+
+    wanted: {"run": name, "step": number}, from the browser, not trusted; what is not available is
+    replaced by this run, and by the nearest step with the same prompt.
+    """
+    own = run.row(opened.step, opened.index)
+    runs = [info.name for info in _sidebar.neighbours()]
+    name = str(wanted.get("run") or run.info.name)
+    error = ""
+    try:
+        other = run_named(name, run)
+    except BoardError as problem:
+        other, error = run, one_line(problem, 300)
+    near = _steps_of_prompt(run, own, other)
+    is_own = other.info.name == run.info.name
+    step = _step(other, wanted.get("step"), opened.step, [] if is_own else near)
+    rows = [] if step is None else _rows(run, own, other, step)
+    return {
+        "error": error,
+        "texts": _texts(opened),
+        "runs": runs if run.info.name in runs else [run.info.name, *runs],
+        "run": other.info.name,
+        "ownRun": run.info.name,
+        "step": step,
+        "steps": [min(other.counts), max(other.counts)] if other.counts else None,
+        "promptSteps": sorted({*near, opened.step}) if is_own and near else sorted(near),
+        "rows": rows[:_MOST_ROWS],
+        "count": len(rows),
+    }
+
+
+def _texts(opened: OpenRollout) -> list[dict[str, str]]:
+    return [
+        {"vs": vs, "title": _TITLES[vs], "text": _first_words(opened.record.texts[name])}
+        for vs, name in TEXTS.items()
+        if name in opened.record.texts
+    ]
+
+
+def _first_words(text: str) -> str:
+    return one_line(" ".join(text[: 2 * _PREVIEW].split()), _PREVIEW)
+
+
+def _step(run: Run, wanted: object, own: int, near: list[int]) -> int | None:
+    """The step that is asked for, else the first of `near`, else the one nearest to `own`; `near`: of
+    another run the steps with the same prompt.
+    """
+    if not run.counts:
+        return None
+    is_number = isinstance(wanted, int) and not isinstance(wanted, bool)
+    if not is_number and near:
+        return near[0]
+    aim = wanted if isinstance(wanted, int) and is_number else own
+    return min(run.counts, key=lambda step: abs(step - aim))
+
+
+def _rows(run: Run, own: pd.Series[Any], other: Run, step: int) -> list[dict[str, Any]]:
+    """The rollouts of a step: those of the same group, of the same prompt, then the others by group;
+    within each the best reward first. The rollout itself is left out.
+    """
+    rows = other.rows_of(step, _COLUMNS)
+    is_here = other.info.name == run.info.name and step == int(own["step"])
+    if is_here:
+        rows = rows[rows["index"] != own["index"]]
+    group = _same_group(rows, own) if is_here else np.zeros(len(rows), dtype=bool)
+    prompt = _same_prompt(run, own, other, rows)
+    rows = rows.assign(_group=group, _prompt=prompt, _name=_names(rows))
+    rows["_reward"] = rows.get("reward", np.nan)
+    order = {"_group": False, "_prompt": False, "_name": True, "_reward": False, "index": True}
+    rows = rows.sort_values([*order], ascending=[*order.values()], kind="stable")
+    place = run.info.name, int(own["step"])
+    return [_entry(row, other, step, place) for _, row in rows.iterrows()]
+
+
+def _entry(row: pd.Series[Any], run: Run, step: int, place: tuple[str, int]) -> dict[str, Any]:
+    index = int(row["index"])
+    return {
+        "vs": written(Target(run.info.name, step, index), *place),
+        "index": index,
+        "reward": _shown(row, "reward"),
+        "advantage": _shown(row, "advantage"),
+        "length": length_of(row),
+        "group": one_line(row["_name"], 24),
+        "sameGroup": bool(row["_group"]),
+        "samePrompt": bool(row["_prompt"]),
+        "text": _first_words(row["response"]) if _has(row, "response") else "",
+    }
+
+
+def length_of(row: pd.Series[Any]) -> str:
+    """How long the response is, in tokens or else in characters; empty where neither is recorded."""
+    for name, unit in (("response_tokens", "tokens"), ("response_chars", "chars")):
+        if _has(row, name):
+            return f"{int(row[name]):,} {unit}"
+    return ""
+
+
+def _has(row: pd.Series[Any], name: str) -> bool:
+    return name in row and bool(pd.notna(row[name]))
+
+
+def _shown(row: pd.Series[Any], name: str) -> str:
+    return number(float(row[name])) if _has(row, name) else ""
+
+
+def _names(rows: pd.DataFrame) -> pd.Series[str]:
+    if "group_id" not in rows:
+        return pd.Series("", index=rows.index)
+    return rows["group_id"].astype("string").fillna("").astype(str)
+
+
+def _same_group(rows: pd.DataFrame, own: pd.Series[Any]) -> npt.NDArray[np.bool_]:
+    if "group_id" not in rows or not _has(own, "group_id"):
+        return np.zeros(len(rows), dtype=bool)
+    same = rows["group_id"] == own["group_id"]
+    if "split" in rows and "split" in own:
+        same &= rows["split"].eq(own["split"]) | (pd.isna(own["split"]) & rows["split"].isna())
+    return same.to_numpy(dtype=bool)
+
+
+def _same_prompt(
+    run: Run, own: pd.Series[Any], other: Run, rows: pd.DataFrame
+) -> npt.NDArray[np.bool_]:
+    """Which rows are of exactly the prompt of `own`; the table holds its beginning, the log all of it."""
+    same = _begins_alike(rows, own)
+    tokens = own.get("prompt_tokens")
+    is_short = tokens is None or pd.isna(tokens) or tokens <= PREVIEW_TOKENS
+    if not same.any() or (is_short and len(own["prompt"]) < PREVIEW_CHARS):
+        return same
+    key = _cached.prompt_key(run, int(own["step"]), int(own["index"]))
+    places = np.flatnonzero(same)
+    same[places[_MOST_READ:]] = False
+    for place in places[:_MOST_READ]:
+        row = rows.iloc[place]
+        same[place] = _cached.prompt_key(other, int(row["step"]), int(row["index"])) == key
+    return same
+
+
+def _begins_alike(rows: pd.DataFrame, own: pd.Series[Any]) -> npt.NDArray[np.bool_]:
+    if "prompt" not in rows or not isinstance(own.get("prompt"), str):
+        return np.zeros(len(rows), dtype=bool)
+    same = rows["prompt"] == own["prompt"]
+    if "prompt_tokens" in rows and _has(own, "prompt_tokens"):
+        same &= rows["prompt_tokens"] == own["prompt_tokens"]
+    return same.to_numpy(dtype=bool, copy=True)
+
+
+def _steps_of_prompt(run: Run, own: pd.Series[Any], other: Run) -> list[int]:
+    """Steps of `other` with the prompt of `own`, the nearest first, without its own step."""
+    if other.rollout_count > _MOST_SEARCHED:
+        return []
+    rows = other.chosen(("prompt", "prompt_tokens"))
+    alike = rows[_begins_alike(rows, own)]
+    if other.info.name == run.info.name:
+        alike = alike[alike["step"] != own["step"]]
+    alike = alike.assign(_far=(alike["step"] - own["step"]).abs())
+    # One of each step is enough, and reading the log for more would take long.
+    nearest = alike.sort_values(["_far", "step", "index"]).drop_duplicates("step")
+    nearest = nearest.head(_MOST_STEPS)
+    found = nearest[_same_prompt(run, own, other, nearest)]
+    return [int(step) for step in found["step"]]

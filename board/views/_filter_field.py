@@ -1,0 +1,257 @@
+"""The filter of Rollouts: one field in the language of `--where`, over whole texts.
+
+Older links hold a search, finish reasons, groups and ranges as choices of their own: they are shown as
+the filter that says the same, and go once another one is applied.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import streamlit as st
+
+from board.components.filter_field import FilterContent, Offered, Refused, filter_field
+from board.core.expression_tree import Expression
+from board.core.metrics import rollout_metric
+from board.errors import ExpressionError
+from board.store.expressed import Narrowed, names_for, narrow, parsed
+from board.store.run import Run
+from board.store.table import Filter, meeting
+from board.store.whole_run import Rows
+from board.store.whole_texts import ANY_TEXT, WHOLE_TEXTS
+from board.views import _cached, _reading, _state
+from board.views._text import one_line
+
+Mask = npt.NDArray[np.bool_]
+_KEY: Final = "filter-field"
+_ASKED: Final = "_filter_asked"
+_REFUSED: Final = "_filter_refused"
+_FOUND: Final = "_filter_found"
+_OLD: Final = ("q", "finish", "group", "range")
+_FIRST: Final = ("reward", "response", "prompt", "env", "finish_reason", "k3_mean", "advantage")
+_LAST: Final = ("rank", "file", "line", "micro_step", "index")
+_MOST_VALUES: Final = 60
+_LONGEST_VALUE: Final = 120
+_ABOUT: Final = {
+    "prompt": "whole text",
+    "response": "whole text",
+    "ref_response": "whole text of the reference",
+    "ground_truth": "whole text",
+    ANY_TEXT: "all of these, and every message",
+}
+
+
+def show(run: Run, rows: Rows, among: Mask | None = None, *, is_open: bool = False) -> Mask | None:
+    """Draws the field; [rows] which are in `among` (None: all) and pass the filter; None: all of them.
+
+    A filter that can't be read is refused in the field, and the one before stays. is_open: whether a
+    rollout is open, where `/` is the reader's.
+    """
+    refused = _apply_asked(run, rows)
+    place = st.container()
+    text = wanted()
+    kept = _kept(run, text)
+    if kept is None:
+        try:
+            kept = _found(run, rows, text, among)
+        except ExpressionError as error:
+            refused = refused or (text, error)
+            kept = _Found(_of_environments(rows, among))
+        if kept.is_whole:
+            st.session_state[_FOUND] = (_identity(run, text), kept)
+    with place:
+        count = _count(len(rows), among, kept.selected)
+        _draw(run, text, refused, count, reads_texts=kept.reads_texts, focus=not is_open)
+    return kept.selected
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """selected: [rows] which pass; None: all. is_whole: whether every text that decides was read."""
+
+    selected: Mask | None
+    reads_texts: bool = False
+    is_whole: bool = False
+
+
+def _identity(run: Run, text: str) -> tuple[Any, ...]:
+    """What the rows that pass depend on."""
+    scope = str(_state.get("scope"))
+    step = _state.get("step") if scope == "step" else None
+    return (
+        str(run.info.path),
+        run.info.part,
+        run.version,
+        text,
+        scope,
+        step,
+        tuple(_state.get("env")),
+    )
+
+
+def _kept(run: Run, text: str) -> _Found | None:
+    """What was found before, for the same: J and K must not wait for it again."""
+    before: tuple[Any, _Found] | None = st.session_state.get(_FOUND)
+    return before[1] if before is not None and before[0] == _identity(run, text) else None
+
+
+def _found(run: Run, rows: Rows, text: str, among: Mask | None) -> _Found:
+    """Raises ExpressionError."""
+    of_envs = _of_environments(rows, among)
+    if not text:
+        return _Found(of_envs, is_whole=True)
+    expression = parsed(run, text)
+    narrowed = narrow(run, rows, expression, of_envs)
+    reads_texts = bool({*expression.names} & {*WHOLE_TEXTS})
+    if not len(narrowed.unread):
+        return _Found(narrowed.holds, reads_texts, is_whole=True)
+    found = _with_texts(run, rows, expression, narrowed)
+    return _Found(narrowed.holds if found is None else found, reads_texts, found is not None)
+
+
+def wanted() -> str:
+    """The filter that is chosen, with what older links hold beside it."""
+    parts = [str(_state.get("where")).strip(), *_from_old()]
+    parts = [part for part in parts if part]
+    return parts[0] if len(parts) == 1 else " and ".join(map(_in_brackets, parts))
+
+
+def clear() -> None:
+    """Takes every filter back, the environments too."""
+    _state.forget("where", "env", "page", *_OLD)
+
+
+def _in_brackets(part: str) -> str:
+    return f"({part})" if " or " in part.lower() else part
+
+
+def _from_old() -> Iterable[str]:
+    if text := str(_state.get("q")):
+        yield f"{ANY_TEXT} contains {_quoted(text)}"
+    for key, column in (("finish", "finish_reason"), ("group", "group_id")):
+        values: list[str] = _state.get(key)
+        if len(values) == 1:
+            yield f"{column} == {_quoted(values[0])}"
+        elif values:
+            yield f"{column} in ({', '.join(map(_quoted, values))})"
+    bounds: Mapping[str, tuple[float, float]] = _state.get("range")
+    for name, (low, high) in bounds.items():
+        if np.isfinite(low):
+            yield f"{_written(name)} >= {_number(low)}"
+        if np.isfinite(high):
+            yield f"{_written(name)} <= {_number(high)}"
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"'
+
+
+def _number(value: float) -> str:
+    return repr(value).removesuffix(".0")
+
+
+def _written(name: str) -> str:
+    """A column as it stands in a filter."""
+    return name if name.replace(".", "").isidentifier() else f"col({_quoted(name)})"
+
+
+def _asks(text: str) -> None:
+    st.session_state[_ASKED] = text
+
+
+def _apply_asked(run: Run, rows: Rows) -> tuple[str, ExpressionError] | None:
+    """Chooses the filter that was entered, or gives it back with what is wrong with it."""
+    text = st.session_state.pop(_ASKED, None)
+    shown_for = (run.info.name, _state.pulls(), wanted())
+    if text is None:
+        kept = st.session_state.get(_REFUSED)
+        return kept[1] if kept is not None and kept[0] == shown_for else None
+    try:
+        if text:
+            narrow(run, rows, parsed(run, text))
+    except ExpressionError as error:
+        st.session_state[_REFUSED] = (shown_for, (text, error))
+        return text, error
+    st.session_state.pop(_REFUSED, None)
+    _state.put(where=text, page=0, **{name: _state.CHOICES[name].default for name in _OLD})
+    return None
+
+
+def _of_environments(rows: Rows, among: Mask | None) -> Mask | None:
+    """[rows] in `among` which are of the environments chosen in the sidebar."""
+    envs = tuple(_state.get("env"))
+    if not envs or "env" not in rows:
+        return among
+    own = meeting(rows, Filter(one_of={"env": envs}))
+    return own if among is None else own & among
+
+
+def _with_texts(run: Run, rows: Rows, expression: Expression, narrowed: Narrowed) -> Mask | None:
+    """[rows] which pass, with progress where that takes long; None once it is stopped."""
+    steps = rows["step"]
+    scope = (int(steps.iloc[0]), int(steps.iloc[-1]), len(rows))
+    digest = hashlib.blake2b(narrowed.unread.tobytes(), digest_size=16)
+    digest.update(narrowed.holds.tobytes())
+    reading = _cached.filtered(run, rows, expression, narrowed, (*scope, digest.hexdigest()))
+    return _reading.shown(
+        reading, f"Reading the texts of {len(narrowed.unread):,} rollouts", "filter"
+    )
+
+
+def _count(total: int, among: Mask | None, found: Mask | None) -> str:
+    total = total if among is None else int(among.sum())
+    count = total if found is None else int(found.sum())
+    noun = "rollout" if total == 1 else "rollouts"
+    return f"{count:,} of {total:,} {noun}" if count != total else f"{total:,} {noun}"
+
+
+def _draw(
+    run: Run,
+    text: str,
+    refused: tuple[str, ExpressionError] | None,
+    count: str,
+    *,
+    reads_texts: bool,
+    focus: bool,
+) -> None:
+    wrong = None
+    if refused is not None:
+        text, error = refused
+        wrong = Refused(one_line(error.reason, 300), error.start, error.end, error.instead)
+    content = FilterContent(text, _offered(run), count, wrong, reads_texts, focus)
+    filter_field(content, key=_KEY, on_apply=_asks)
+
+
+def _offered(run: Run) -> list[Offered]:
+    """The columns, and the values of those of texts: of environments all, of others those of the step."""
+    rows = run.of_step(int(_state.get("step")))
+    envs = _cached.environments(run)[:_MOST_VALUES]
+    found: list[Offered] = []
+    for name in names_for(run):
+        if name in WHOLE_TEXTS:
+            found.append(Offered(name, name, _ABOUT[name], is_text=True))
+            continue
+        is_text = name in rows and not pd.api.types.is_numeric_dtype(rows[name].dtype)
+        label = one_line(rollout_metric(name).label, 80)
+        about = "" if is_text or label == name else label
+        values = () if not is_text else envs if name == "env" else _values(rows[name])
+        found.append(Offered(name, _written(name), about, is_text or name == "file", values))
+    return sorted(found, key=_place)
+
+
+def _place(one: Offered) -> int:
+    """The columns most filtered by first, where a line stands in the log last."""
+    if one.name in _FIRST:
+        return _FIRST.index(one.name)
+    return len(_FIRST) + (one.name in _LAST)
+
+
+def _values(column: pd.Series[Any]) -> list[str]:
+    values = sorted({str(value) for value in column.dropna().unique()})
+    return [value for value in values if len(value) <= _LONGEST_VALUE][:_MOST_VALUES]

@@ -1,0 +1,58 @@
+"""Marks on the step axis of curves: resumes, findings and evaluations."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from board.components.curve_grid import Mark
+from board.store import splits
+from board.views import _badge, _cached_looks, _sidebar, _state
+from board.views._text import counted, one_line
+
+
+def of_run() -> list[Mark]:
+    """The marks of the current run; of findings those that are known already: nothing waits for them."""
+    return [*_resumes(), *_evaluations(), *_findings()]
+
+
+def _resumes() -> list[Mark]:
+    return [
+        Mark(step, "resumed", f"The training was resumed from step {step}.")
+        for step in _sidebar.whole().shown.resumed_at
+    ]
+
+
+def _evaluations() -> list[Mark]:
+    return [
+        Mark(
+            step,
+            "evaluation",
+            f"Evaluation at step {step}: {counted(count, 'rollout')} of split "
+            f"{one_line(run.split or '', 40)}",
+            splits.written(run.split or ""),
+        )
+        for run in _sidebar.evaluations()
+        for step, count in run.counts.items()
+    ]
+
+
+def _findings() -> list[Mark]:
+    run = _sidebar.current()
+    limits = _badge.limits_of(run)
+    found = (
+        _cached_looks.findings(run, limits).finished
+        or _cached_looks.index_reading(run, limits).finished
+    )
+    return [
+        Mark(one.step, "finding", f"Step {one.step}, {one.severity}: {one.title}", str(nth))
+        for nth, one in enumerate(found.findings if found else ())
+        if one.step is not None
+    ]
+
+
+def open_mark(mark: Mark) -> NoReturn:
+    """Opens the finding, or the step of a resume or of an evaluation."""
+    if mark.kind == "finding":
+        _state.go("findings", nth=int(mark.id), severity=[])
+    split = mark.id if mark.kind == "evaluation" else str(_state.get("split"))
+    _state.go("step", step=mark.step, index=None, token=None, zoom=None, split=split)

@@ -1,0 +1,77 @@
+"""Charts of the rollouts that the list holds, below it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+import pandas as pd
+import plotly.graph_objects as go
+import streamlit as st
+
+from board.charts import step_charts
+from board.charts.layout import notes_of
+from board.views import _page, _state
+from board.views._rollout_list import Listed
+from board.views._text import plain
+
+_CHARTS: Final[Mapping[str, tuple[str, Callable[..., go.Figure | None]]]] = {
+    "reward": ("Reward by rollout", step_charts.reward_by_rollout),
+    "gap": ("Gap to the reference", step_charts.gap_to_reference),
+    "distribution": ("Distribution of the reward", step_charts.reward_distribution),
+}
+_COLUMNS: Final = ("step", "index", "reward", "ref_reward", "reward_gap", "group_id", "env")
+_ACROSS_STEPS: Final = ("distribution",)
+"""Charts of rollouts of several steps: the others are drawn over the index within one."""
+
+
+def show(listed: Listed) -> None:
+    """One chart at a time: each costs the browser a fifth of a second at a step change."""
+    if "reward" not in listed.rows or not len(listed):
+        return
+    is_step = _state.get("scope") == "step"
+    rows = _frame(listed, [c for c in _COLUMNS if c in listed.rows] if is_step else ["reward"])
+    if rows["reward"].isna().all():
+        st.caption("No reward is recorded of these rollouts.")
+        return
+    offered = [
+        name
+        for name in (_CHARTS if is_step else _ACROSS_STEPS)
+        if name != "gap" or "reward_gap" in rows
+    ]
+    name = _state.get("chart") if _state.get("chart") in offered else offered[0]
+    with st.container(border=True):
+        if len(offered) > 1:
+            _state.ensure("chart", offered, offered[0])
+            st.segmented_control(
+                "Chart",
+                offered,
+                key="chart",
+                required=True,
+                format_func=lambda one: _CHARTS[one][0],
+                label_visibility="collapsed",
+                persist_state="session",
+            )
+        else:
+            st.markdown(f"**{_CHARTS[name][0]}**")
+        _draw(name, rows)
+
+
+def _frame(listed: Listed, names: Sequence[str]) -> pd.DataFrame:
+    frame = pd.DataFrame({name: listed.rows[name] for name in names})
+    return frame if listed.selected is None else frame[listed.selected]
+
+
+def _draw(name: str, rows: pd.DataFrame) -> None:
+    title, draw = _CHARTS[name]
+    figure = draw(rows, dark=_page.dark())
+    if figure is None:
+        st.caption(f"{title}: not recorded for these rollouts.")
+        return
+    _page.clickable(figure, key=f"step_{title}", field="customdata", on_pick=_open)
+    for note in notes_of(figure):
+        st.caption(plain(note))
+
+
+def _open(index: int) -> None:
+    _state.go("rollouts", index=index, token=None, zoom=None)

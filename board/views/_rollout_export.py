@@ -1,0 +1,54 @@
+"""The rollouts of the list as a file: CSV or Parquet, in their order, with whole texts."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Callable
+from functools import partial
+from typing import BinaryIO, Final
+
+import streamlit as st
+
+from board.store import export
+from board.store.run import Run
+from board.views import _rollout_list, _state
+from board.views._rollout_list import Listed
+from board.views._text import counted, harmless_cell
+
+_NOT_IN_NAMES: Final = re.compile(r"[^\w.-]+")
+
+
+def show(run: Run, listed: Listed) -> None:
+    """A button with what can be downloaded behind it."""
+    count = len(listed)
+    with st.popover("Export", icon=":material/download:"):
+        st.markdown(f"**{counted(count, 'rollout')}**, as filtered and sorted, with whole texts.")
+        for kind, mime, write in (
+            ("CSV", "text/csv", partial(export.write_csv, harmless=harmless_cell)),
+            ("Parquet", "application/vnd.apache.parquet", export.write_parquet),
+        ):
+            st.download_button(
+                kind,
+                data=partial(_written, run, listed, write),
+                file_name=f"{_name(run)}.{kind.lower()}",
+                mime=mime,
+                on_click="ignore",
+                disabled=count == 0,
+                width="stretch",
+            )
+
+
+def _written(run: Run, listed: Listed, write: Callable[..., None]) -> BinaryIO:
+    # A file, so that batches do not add up in memory while they are written.
+    out = tempfile.TemporaryFile()  # noqa: SIM115 - the download reads and closes it
+    write(run, listed.rows, _rollout_list.places_of(run, listed), out)
+    out.seek(0)
+    return out
+
+
+def _name(run: Run) -> str:
+    """The run and the scope, as a file may be named."""
+    scope = _state.get("scope")
+    part = {"step": f"step{_state.get('step')}", "last": "last10steps", "run": "all"}[scope]
+    return f"{_NOT_IN_NAMES.sub('_', run.info.name)}_{part}"

@@ -1,0 +1,189 @@
+"""Two rollouts side by side: what `vs` in the URL names, and what the menu offers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from shown import OpenApp, assert_sound, choice, notices
+from streamlit.testing.v1 import AppTest
+from written_logs import age, write_lines
+
+from board.errors import ChoiceError
+from board.views import _compare_target
+from board.views._compare_target import Target
+
+PAGE = "rollouts"
+
+
+def row(**more: Any) -> dict[str, Any]:
+    return {"step": 0, "response": "a b", **more}
+
+
+def open_rows(open_app: OpenApp, root: Path, *rows: dict[str, Any], **query: str) -> AppTest:
+    write_lines(root / "run" / "a.jsonl", rows)
+    app = open_app(root, PAGE, **{"run": "run", "index": "0", **query})
+    assert_sound(app)
+    return app
+
+
+def views(app: AppTest) -> list[dict[str, Any]]:
+    """What the components of the page are given beside tables."""
+    sent = [one.proto.mixed.json for one in app.get("bidi_component")]
+    return [json.loads(text).get("view", {}) for text in sent if text]
+
+
+def words(app: AppTest) -> dict[str, Any]:
+    """What the comparison is given in words; fails where none is drawn."""
+    return next(view["words"] for view in views(app) if "leftFacts" in view.get("words", ()))
+
+
+def offered(app: AppTest, **wanted: Any) -> dict[str, Any]:
+    """What the menu lists once it is open."""
+    app.session_state["comparison"] = {"picker": {"run": None, "step": None, **wanted}}
+    app.run()
+    assert_sound(app)
+    return next(view["choices"] for view in views(app) if view.get("choices"))
+
+
+@pytest.mark.parametrize(
+    ("vs", "target"),
+    [
+        ("5", Target("run", 3, 5)),
+        ("97:5", Target("run", 97, 5)),
+        ("97.5", Target("run", 97, 5)),
+        ("a/b/97:5", Target("a/b", 97, 5)),
+    ],
+)
+def test_a_comparison_names_a_rollout_of_the_step_another_step_or_another_run(
+    vs: str, target: Target
+) -> None:
+    assert _compare_target.parse(vs, "run", 3) == target
+    again = _compare_target.written(target, "run", 3)
+    assert _compare_target.parse(again, "run", 3) == target
+
+
+@pytest.mark.parametrize("vs", ["x", "1:", ":1", "-1", "run/5", "1:2:3", ""])
+def test_a_comparison_that_names_no_rollout_is_refused(vs: str) -> None:
+    with pytest.raises(ChoiceError, match="expected ref, truth"):
+        _compare_target.parse(vs, "run", 3)
+
+
+def test_both_sides_say_reward_length_advantage_and_group(
+    open_app: OpenApp, tmp_path: Path
+) -> None:
+    own = row(group_id="g", reward=0.5, advantage=-1.0)
+    other = row(group_id="g", reward=1.0, advantage=1.5, response="a b c")
+    seen = words(open_rows(open_app, tmp_path, own, other, vs="0.1"))
+    assert seen["leftFacts"] == [
+        ["reward", "0.5", ""],
+        ["advantage", "−1", ""],
+        ["", "3 chars", ""],
+        ["group", "g", ""],
+    ]
+    assert seen["rightFacts"] == [
+        ["reward", "1", "(+0.5)"],
+        ["advantage", "1.5", "(+2.5)"],
+        ["", "5 chars", "(+2)"],
+        ["group", "g", ""],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("vs", "title"), [("ref", "Reference response"), ("truth", "Ground truth")]
+)
+def test_the_reference_response_and_the_ground_truth_are_compared_as_texts(
+    open_app: OpenApp, tmp_path: Path, vs: str, title: str
+) -> None:
+    app = open_rows(open_app, tmp_path, row(ref_response="a c", ground_truth="41"), vs=vs)
+    assert words(app)["right"] == title
+
+
+@pytest.mark.parametrize("vs", ["ref", "truth", "9", "7:0", "none/0:0", "run/5", "x"])
+def test_what_is_not_there_is_said_and_the_rollout_is_shown_alone(
+    open_app: OpenApp, tmp_path: Path, vs: str
+) -> None:
+    app = open_rows(open_app, tmp_path, row(), vs=vs)
+    assert any(f"vs={vs} names nothing to compare with" in told for told in notices(app))
+    assert choice(app, "vs") == ""
+
+
+def test_a_rollout_of_another_run_is_compared(open_app: OpenApp, tmp_path: Path) -> None:
+    write_lines(tmp_path / "other" / "a.jsonl", [row(step=4), row(step=4, reward=0.25)])
+    app = open_rows(open_app, tmp_path, row(), vs="other/4:1")
+    assert words(app)["right"] == "other · step 4 · rollout 1"
+    assert ["reward", "0.25", ""] in words(app)["rightFacts"]
+
+
+def test_a_conversation_is_compared_with_its_roles(open_app: OpenApp, tmp_path: Path) -> None:
+    turns = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "one"}]
+    more = [{"role": "tool", "content": "out"}, {"role": "assistant", "content": "two"}]
+    rows = [{"step": 0, "messages": turns + more}, {"step": 0, "messages": turns}]
+    app = open_rows(open_app, tmp_path, *rows, vs="1")
+    length = len("[assistant]\none\n\n[tool]\nout\n\n[assistant]\ntwo")
+    assert words(app)["leftFacts"][0][1] == f"{length} chars"
+
+
+def test_the_menu_lists_the_same_group_first_then_the_others_by_group_and_reward(
+    open_app: OpenApp, tmp_path: Path
+) -> None:
+    rows = [
+        row(group_id="b", reward=0.0),
+        row(group_id="c", reward=0.0),
+        row(group_id="a", reward=0.0),
+        row(group_id="a", reward=1.0),
+        row(group_id="b", reward=0.5, response="Hi <b>"),
+    ]
+    seen = offered(open_rows(open_app, tmp_path, *rows, vs="1"))
+    assert [one["index"] for one in seen["rows"]] == [4, 3, 2, 1]
+    assert seen["rows"][0] == {
+        "vs": "4",
+        "index": 4,
+        "reward": "0.5",
+        "advantage": "",
+        "length": "6 chars",
+        "group": "b",
+        "sameGroup": True,
+        "samePrompt": False,
+        "text": "Hi <b>",
+    }
+
+
+def test_the_menu_lists_other_steps_and_other_runs(open_app: OpenApp, tmp_path: Path) -> None:
+    write_lines(tmp_path / "other" / "a.jsonl", [row(step=4), row(step=9, prompt="p")])
+    age(tmp_path / "other", 60)
+    app = open_rows(open_app, tmp_path, row(prompt="p"), row(), row(step=5), step="0", vs="1")
+    assert [one["vs"] for one in offered(app, run="run", step=5)["rows"]] == ["5:0"]
+    other = offered(app, run="other")
+    assert (other["step"], other["rows"][0]["vs"]) == (9, "other/9:0")
+    assert other["rows"][0]["samePrompt"]
+    assert [one["vs"] for one in offered(app, run="other", step=3)["rows"]] == ["other/4:0"]
+
+
+@pytest.mark.parametrize("wanted", [{"run": "none"}, {"run": 5, "step": "x"}, {"step": [1]}])
+def test_a_question_of_the_menu_for_what_is_not_there_is_answered_with_what_is(
+    open_app: OpenApp, tmp_path: Path, wanted: dict[str, Any]
+) -> None:
+    seen = offered(open_rows(open_app, tmp_path, row(), row(), vs="1"), **wanted)
+    assert (seen["run"], seen["step"], len(seen["rows"])) == ("run", 0, 1)
+
+
+def test_the_whole_prompt_decides_what_is_of_one_prompt(open_app: OpenApp, tmp_path: Path) -> None:
+    system = "You are careful. " * 30
+    rows = [
+        row(prompt=f"{system}Add 1 and 2."),
+        row(prompt=f"{system}Add 1 and 2.", step=3),
+        row(prompt=f"{system}Add 7 and 2.", step=2),
+        row(prompt=f"{system}Add 1 and 2.", step=1),
+    ]
+    app = open_rows(open_app, tmp_path, *rows, step="0", index="0", vs="1:0")
+    assert offered(app)["promptSteps"] == [0, 1, 3]
+
+
+def test_the_texts_of_the_rollout_are_offered_where_they_are_recorded(
+    open_app: OpenApp, tmp_path: Path
+) -> None:
+    app = open_rows(open_app, tmp_path, row(ground_truth="41"), row(), vs="1")
+    assert [one["vs"] for one in offered(app)["texts"]] == ["truth"]

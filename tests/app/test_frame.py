@@ -1,0 +1,74 @@
+"""What stands around every page: navigation, notices and the help of keys."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from shown import PAGES, OpenApp, assert_sound, choice, go_to, notices
+from streamlit.testing.v1 import AppTest
+
+from board.views import _keys
+
+
+def links(app: AppTest) -> dict[str, Any]:
+    """The links of the navigation by the first word of their label."""
+    found: dict[str, Any] = {}
+    for link in (one.proto for one in app.get("page_link")):
+        name = re.sub(r"^:gray\[", "", link.label).split()[0].rstrip("]")
+        if name.lower() in PAGES:
+            found.setdefault(name, link)
+    return found
+
+
+def test_a_page_is_dimmed_where_the_run_holds_nothing_for_it(open_app: OpenApp, logs: Path) -> None:
+    shown = links(open_app(logs, "prompts", run="texts"))
+    assert shown["Mismatch"].label == ":gray[Mismatch :small[not recorded]]"
+    assert "sampling\\_logprobs" in shown["Mismatch"].help
+    assert "RolloutExporter\\.log" in shown["Mismatch"].help
+    assert shown["Rollouts"].label == "Rollouts"
+    assert links(open_app(logs, "prompts", run="native"))["Mismatch"].label == "Mismatch"
+
+
+def test_compare_is_dimmed_where_there_is_one_run(open_app: OpenApp, logs: Path) -> None:
+    assert links(open_app(logs / "native", "prompts"))["Compare"].label == ":gray[Compare]"
+    assert links(open_app(logs, "prompts"))["Compare"].label == "Compare"
+
+
+def test_findings_are_counted_in_the_navigation_once_they_are_known(
+    open_app: OpenApp, logs: Path
+) -> None:
+    app = open_app(logs, "findings", run="native")
+    label = links(app)["Findings"].label
+    assert re.fullmatch(r"Findings :small\[:(red|orange|blue)\[\d+\]\]", label)
+    go_to(app, "prompts")
+    assert links(app)["Findings"].label == label
+
+
+def test_choices_follow_silently_when_the_user_switches_runs(open_app: OpenApp, logs: Path) -> None:
+    app = open_app(logs, "step", run="native", step="20", of="entropy_mean")
+    assert notices(app) == []
+    app.selectbox(key="run").set_value("texts").run()
+    assert_sound(app)
+    assert notices(app) == []
+    assert choice(app, "of") != "entropy_mean"
+
+
+def test_a_link_with_a_wrong_value_says_so_once(open_app: OpenApp, logs: Path) -> None:
+    app = open_app(logs, "step", run="native", step="20", of="nothing")
+    assert notices(app) == ["of = 'nothing' is not available; showing 'k3_mean'."]
+    app.run()
+    assert notices(app) == []
+
+
+@pytest.mark.parametrize(
+    "title", ["Overview", "Findings", "Step", "Rollouts", "Prompts", "Compare"]
+)
+def test_the_same_key_has_the_same_kind_of_meaning_on_every_page(title: str) -> None:
+    rows = [row for rows in _keys.of_page(title).values() for row in rows]
+    words = {keys: words for keys, words in rows if keys in ("j k", "o")}
+    assert all(text.startswith("next or previous") for keys, text in words.items() if keys == "j k")
+    assert all(text.startswith("open") for keys, text in words.items() if keys == "o")
+    assert ("?", "this help") in rows

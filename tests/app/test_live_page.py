@@ -1,0 +1,227 @@
+"""With Live on the newest step is shown, until another is chosen; an empty folder is waited for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from shown import OpenApp, assert_sound, choice, notices, query, texts
+from streamlit.testing.v1 import AppTest
+from written_logs import write_lines
+
+from board.views import _cached, _waiting
+from board.views._run_summary import silent_ranks
+from exporters import RolloutExporter
+
+SWITCH = "_following"
+
+
+def write(folder: Path, steps: range, name: str = "run") -> None:
+    rows = [
+        {"step": step, "prompt": "p", "response": f"r{place}", "reward": 0.1 * step}
+        for step in steps
+        for place in range(2)
+    ]
+    write_lines(folder / name / "a.jsonl", rows)
+    _cached.discovered.clear()
+
+
+def rank_writer(folder: Path, rank: int) -> RolloutExporter:
+    return RolloutExporter(
+        folder / "run", rank=rank, world_size=2, attempt="a", start_step=1, mode="sync"
+    )
+
+
+def log_steps(writer: RolloutExporter, steps: range) -> None:
+    for step in steps:
+        writer.log(step, response_ids=[[1]] * 4, rewards=[0.0, 1.0, 0.0, 1.0])
+        writer.end_step(step)
+    _cached.discovered.clear()
+
+
+@pytest.fixture
+def growing(tmp_path: Path) -> Path:
+    write(tmp_path, range(1, 8))
+    return tmp_path
+
+
+def grown(app: AppTest, root: Path, last: int) -> AppTest:
+    write(root, range(1, last + 1))
+    return app.run()
+
+
+def state(app: AppTest) -> tuple[int, bool, str]:
+    switch = app.toggle(key=SWITCH)
+    return choice(app, "step"), switch.value, switch.label
+
+
+def test_with_live_on_the_newest_step_is_shown_as_the_log_grows(
+    open_app: OpenApp, growing: Path
+) -> None:
+    app = open_app(growing, live="1")
+    assert state(app) == (7, True, "Following the newest step")
+    grown(app, growing, 9)
+    assert_sound(app)
+    assert state(app) == (9, True, "Following the newest step")
+    assert notices(app) == []
+
+
+def test_without_live_the_step_stays(open_app: OpenApp, growing: Path) -> None:
+    app = open_app(growing)
+    grown(app, growing, 9)
+    assert state(app) == (7, False, "Follow the newest step")
+
+
+@pytest.mark.parametrize("chosen", [{"step": 3}, {"index": 1}, {"token": 0}])
+def test_choosing_a_step_a_rollout_or_a_token_ends_following(
+    open_app: OpenApp, growing: Path, chosen: dict[str, int]
+) -> None:
+    app = open_app(growing, live="1")
+    for name, value in chosen.items():
+        app.session_state[name] = value
+    app.run()
+    grown(app, growing, 9)
+    assert state(app) == (chosen.get("step", 7), False, "Follow the newest step")
+    assert query(app)["live"] == "1"
+    assert "follow" not in query(app)
+
+
+def test_the_buttons_of_the_step_end_following_and_the_switch_begins_it(
+    open_app: OpenApp, growing: Path
+) -> None:
+    app = open_app(growing, live="1")
+    app.button(key="step_chevron_left").click().run()
+    grown(app, growing, 9)
+    assert state(app) == (6, False, "Follow the newest step")
+    app.toggle(key=SWITCH).set_value(True).run()
+    assert state(app) == (9, True, "Following the newest step")
+    assert query(app)["follow"] == "1"
+
+
+def test_following_switches_live_on_and_live_follows(open_app: OpenApp, growing: Path) -> None:
+    app = open_app(growing, step="3")
+    app.toggle(key=SWITCH).set_value(True).run()
+    assert (choice(app, "live"), choice(app, "step")) == (True, 7)
+    app = open_app(growing, step="3")
+    app.toggle(key="live").set_value(True).run()
+    assert state(app) == (7, True, "Following the newest step")
+
+
+def test_a_live_link_that_names_a_step_shows_it(open_app: OpenApp, growing: Path) -> None:
+    app = open_app(growing, live="1", step="3")
+    assert state(app) == (3, False, "Follow the newest step")
+
+
+def test_a_page_that_is_opened_anew_goes_on_following(open_app: OpenApp, growing: Path) -> None:
+    assert state(open_app(growing, live="1", follow="1", step="5"))[0] == 7
+
+
+def test_a_run_without_the_step_is_entered_silently_at_its_newest(
+    open_app: OpenApp, growing: Path
+) -> None:
+    write(growing, range(1, 4), "short")
+    app = open_app(growing, run="run", step="6")
+    app.selectbox(key="run").set_value("short").run()
+    assert (choice(app, "step"), notices(app)) == (3, [])
+
+
+def test_from_the_newest_step_one_comes_to_the_newest_of_another_run(
+    open_app: OpenApp, growing: Path
+) -> None:
+    write(growing, range(1, 4), "short")
+    app = open_app(growing, run="short", step="3")
+    app.selectbox(key="run").set_value("run").run()
+    assert choice(app, "step") == 7
+    app.session_state["step"] = 2
+    app.run()
+    app.selectbox(key="run").set_value("short").run()
+    assert (choice(app, "step"), notices(app)) == (2, [])
+
+
+def test_a_link_to_a_step_that_is_not_there_says_so(open_app: OpenApp, growing: Path) -> None:
+    app = open_app(growing, step="99")
+    assert choice(app, "step") == 7
+    assert len(notices(app)) == 1
+
+
+def test_an_empty_folder_is_waited_for_and_then_followed(open_app: OpenApp, tmp_path: Path) -> None:
+    app = open_app(tmp_path)
+    assert_sound(app)
+    assert "Waiting for the first rollout" in app.subheader[0].value
+    assert str(tmp_path / "my_run") in app.code[0].value
+    write(tmp_path, range(1, 3))
+    app.run()
+    assert_sound(app)
+    assert app.subheader[0].value == "run"
+
+
+def test_a_folder_that_is_still_to_be_made_is_waited_for(open_app: OpenApp, tmp_path: Path) -> None:
+    app = open_app(tmp_path / "later")
+    assert "Waiting for the first rollout" in app.subheader[0].value
+    assert "does not exist yet" in texts(app)
+    write(tmp_path / "later", range(1, 3))
+    assert app.run().subheader[0].value == "run"
+
+
+def test_a_run_without_a_rollout_is_waited_for(open_app: OpenApp, tmp_path: Path) -> None:
+    write_lines(tmp_path / "run" / "a.jsonl", [{"type": "header", "schema": 1, "rank": 0}])
+    app = open_app(tmp_path)
+    assert_sound(app)
+    assert "Waiting for the first rollout" in app.subheader[0].value
+
+
+def test_the_loop_that_is_shown_writes_a_log_that_opens(open_app: OpenApp, tmp_path: Path) -> None:
+    code = _waiting.LOOP.format(folder=repr(str(tmp_path / "my_run")))
+    given = {
+        "tokenizer": None,
+        "steps": 2,
+        "response_ids": [[1, 2]],
+        "response_mask": [[1, 1]],
+        "logprobs": [[-1.0, -2.0]],
+        "rewards": [1.0],
+        "prompts": ["p"],
+        "loss": 0.5,
+    }
+    exec(code, given)
+    app = open_app(tmp_path)
+    assert_sound(app)
+    assert choice(app, "step") == 2
+
+
+def test_a_severe_finding_is_announced_when_it_is_new_and_once(
+    open_app: OpenApp, tmp_path: Path
+) -> None:
+    first, second = (rank_writer(tmp_path, rank) for rank in range(2))
+    log_steps(first, range(1, 11))
+    log_steps(second, range(1, 11))
+    app = open_app(tmp_path, live="1")
+    assert list(app.toast) == []
+    log_steps(first, range(11, 21))  # the second rank has stopped
+    app.run()
+    assert [toast.value.startswith("Severe: ") for toast in app.toast] == [True]
+    assert list(app.run().toast) == []
+
+
+@pytest.mark.parametrize(
+    ("missing", "steps", "silent"),
+    [
+        ({}, range(5), {}),
+        ({4: (0, 1)}, range(5), {}),  # being written
+        ({3: (1,), 4: (0, 1)}, range(5), {1: 2}),
+        ({30: (1,), 40: (1, 2), 50: (1, 2), 60: (0, 1, 2)}, range(0, 70, 10), {1: 20, 2: 30}),
+        ({0: (1,), 1: (1,)}, range(2), {1: 0}),
+    ],
+)
+def test_a_rank_is_silent_since_the_step_before_the_first_it_did_not_end(
+    missing: dict[int, tuple[int, ...]], steps: range, silent: dict[int, int]
+) -> None:
+    assert silent_ranks(missing, steps) == silent
+
+
+def test_a_silent_rank_is_named_once_however_many_steps_follow(
+    open_app: OpenApp, tmp_path: Path
+) -> None:
+    for rank, last in ((0, 9), (1, 4)):
+        log_steps(rank_writer(tmp_path, rank), range(1, last + 1))
+    told = [c.value for c in open_app(tmp_path).caption if "ank" in c.value]
+    assert told == [":material/warning: Rank 1 silent since step 4"]

@@ -1,0 +1,90 @@
+"""Curves of a page share the pointed step and the zoom, and their axes name the same steps."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from board_steps import SAMPLES, ServeCommand, board_on, settled
+from playwright.sync_api import Page, expect
+
+import board.components.curve_grid
+from board.charts.step_axis import step_ends, step_ticks
+
+pytestmark = pytest.mark.browser
+
+AXIS = Path(board.components.curve_grid.__file__).parent / "js" / "axis.js"
+
+
+def test_a_zoom_is_of_all_curves_and_in_the_url_until_it_is_taken_back(
+    page: Page, serve: ServeCommand
+) -> None:
+    page.goto(f"{board_on(serve, SAMPLES)}/?run=grpo_arithmetic")
+    cards = page.locator(".curves .card")
+    plot = cards.nth(1).locator(".u-over")
+    expect(plot).to_be_visible()
+    settled(page)
+    box = plot.bounding_box()
+    assert box is not None
+    entries = page.evaluate("history.length")
+    middle = box["y"] + box["height"] / 2
+    page.mouse.move(box["x"] + box["width"] * 0.3, middle)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.6, middle, steps=5)
+    page.mouse.up()
+    expect(page).to_have_url(re.compile(r"steps=\d+-\d+"))
+    zoom = re.search(r"steps=(\d+)-(\d+)", page.url)
+    assert zoom is not None
+    for card in cards.all():
+        expect(card).to_have_attribute("data-zoom", f"{zoom[1]},{zoom[2]}")
+    settled(page)
+    assert page.evaluate("history.length") == entries
+    expect(page.get_by_text(f"Steps {zoom[1]}–{zoom[2]}")).to_be_visible()
+    page.reload()
+    expect(cards.first).to_have_attribute("data-zoom", f"{zoom[1]},{zoom[2]}")
+    settled(page)
+    page.keyboard.press("Escape")
+    expect(page).not_to_have_url(re.compile("steps="))
+    expect(cards.first).to_have_attribute("data-zoom", "")
+
+
+def test_the_step_under_the_pointer_is_shown_in_every_curve(
+    page: Page, serve: ServeCommand
+) -> None:
+    page.goto(f"{board_on(serve, SAMPLES)}/?run=grpo_arithmetic")
+    cards = page.locator(".curves .card")
+    plot = cards.first.locator(".u-over")
+    expect(plot).to_be_visible()
+    settled(page)
+    box = plot.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + 20)
+    page.mouse.move(box["x"] + box["width"] * 0.5 + 3, box["y"] + 20)
+    crosses = page.locator(".curves .cross")
+    expect(crosses.first).to_be_visible()
+    said = {card.locator(".readout span").first.inner_text() for card in cards.all()}
+    assert len(said) == 1
+    assert said != {"step 150"}
+    assert all(cross.is_visible() for cross in crosses.all())
+
+
+@pytest.mark.parametrize("ends", [(0, 0), (1, 5), (10, 35), (1, 100), (-5, 3), (7, 123_456)])
+def test_light_charts_and_those_of_plotly_name_the_same_steps(
+    page: Page, ends: tuple[int, int]
+) -> None:
+    page.set_content("<p>")
+    page.add_script_tag(content=AXIS.read_text(encoding="utf-8"))
+    assert page.evaluate("ends => stepTicks(...ends)", ends) == step_ticks(*ends)
+    assert page.evaluate("ends => stepEnds(...ends)", ends) == pytest.approx(step_ends(*ends))
+
+
+def test_a_click_on_the_mark_of_a_finding_opens_the_finding(
+    page: Page, serve: ServeCommand
+) -> None:
+    page.goto(f"{board_on(serve, SAMPLES)}/?run=grpo_reward_hack")
+    mark = page.locator(".curves .mark.finding:not([hidden])").first
+    expect(mark).to_have_attribute("title", re.compile(r"^Step \d+, \w+: "))
+    settled(page)
+    mark.click()
+    expect(page).to_have_url(re.compile(r"/findings\?"))

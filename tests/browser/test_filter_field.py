@@ -1,0 +1,80 @@
+"""The filter field in a browser: completion, errors in their place, filters that the browser keeps."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from board_steps import SAMPLES, ServeCommand, board_on, settled
+from playwright.sync_api import Locator, Page, expect
+
+pytestmark = pytest.mark.browser
+
+
+def field(page: Page) -> Locator:
+    return page.get_by_role("combobox", name="Filter", exact=True)
+
+
+def opened(page: Page, serve: ServeCommand) -> None:
+    page.goto(f"{board_on(serve, SAMPLES)}/rollouts?run=grpo_arithmetic&step=97")
+    expect(page.locator(".filter .count")).to_have_text("32 rollouts")
+    settled(page)
+
+
+def test_a_filter_is_written_by_keyboard_with_columns_and_values_completed(
+    page: Page, serve: ServeCommand
+) -> None:
+    opened(page, serve)
+    page.keyboard.press("/")
+    expect(field(page)).to_be_focused()
+    page.keyboard.type("rewa")
+    expect(page.locator(".filter .option").first).to_contain_text("reward")
+    page.keyboard.press("Tab")
+    page.keyboard.type("< 0.5 and en")
+    page.keyboard.press("Tab")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(page.locator(".filter .option")).to_have_text(["add", "subtract"])
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(field(page)).to_have_value('reward < 0.5 and env == "add" ')
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(r"where=reward\+%3C\+0.5\+and\+env"))
+    expect(page.locator(".filter .count")).to_contain_text("of 32 rollouts")
+    page.keyboard.press("Escape")
+    expect(field(page)).not_to_be_focused()
+
+
+def test_what_can_t_be_read_is_marked_in_its_place_and_mended_by_a_click(
+    page: Page, serve: ServeCommand
+) -> None:
+    opened(page, serve)
+    field(page).fill('reward < 0.5 and repsonse contains "Check"')
+    page.keyboard.press("Enter")
+    expect(page.locator(".filter .is-wrong")).to_have_text("repsonse")
+    expect(page.locator(".filter .refused")).to_contain_text("did you mean response")
+    expect(page.locator(".filter .count")).to_have_text("32 rollouts")
+    page.get_by_role("button", name="Use response").click()
+    expect(page.locator(".filter .refused")).to_be_hidden()
+    expect(page.locator(".filter .note")).to_have_text("whole texts")
+    expect(page.locator(".filter .count")).to_contain_text("of 32 rollouts")
+
+
+def test_filters_are_kept_by_the_browser_and_chosen_again(page: Page, serve: ServeCommand) -> None:
+    opened(page, serve)
+    field(page).fill("reward > 1")
+    page.keyboard.press("Enter")
+    expect(page.locator(".filter .count")).to_contain_text("of 32 rollouts")
+    page.get_by_role("button", name="Save this filter").click()
+    page.keyboard.type("right <b>ones</b>")
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Clear the filter").click()
+    expect(page).not_to_have_url(re.compile("where="))
+    page.reload()
+    expect(page.locator(".filter .count")).to_have_text("32 rollouts")
+    page.get_by_role("button", name="Recent and saved filters").click()
+    saved = page.locator(".filter .pick").first
+    expect(saved.locator("b")).to_have_text("right <b>ones</b>")
+    saved.click()
+    expect(field(page)).to_have_value("reward > 1")
+    expect(page).to_have_url(re.compile(r"where=reward\+%3E\+1"))

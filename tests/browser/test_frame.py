@@ -1,0 +1,66 @@
+"""Around the pages in a browser: help of keys, old addresses, and what the browser reports."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from board_steps import SAMPLES, ServeCommand, board_on, settled
+from playwright.sync_api import Page, expect
+
+# Old page -> what its address leads to.
+MOVED = {
+    "spike": r"/step\?(?!.*part=groups)",
+    "groups": r"/step\?.*part=groups",
+    "health": r"/findings\?.*health=1",
+    "environments": r"/\?.*by=env",
+    "rollout": r"/rollouts\?.*index=0",
+}
+KEPT = ("", "findings", "step", "rollouts", "prompts", "mismatch", "compare")
+
+
+@pytest.mark.parametrize("page_name", [*MOVED, *KEPT])
+def test_a_deep_link_opens_its_page_without_an_error(
+    page: Page, serve: ServeCommand, page_name: str
+) -> None:
+    errors: list[str] = []
+    page.on("console", lambda m: errors.append(m.text) if m.type == "error" else None)
+    address = board_on(serve, SAMPLES)
+    page.goto("about:blank")
+    page.goto(f"{address}/{page_name}?run=grpo_arithmetic&step=97")
+    expect(page.locator(".st-key-title h3")).to_have_text("grpo_arithmetic")
+    settled(page)
+    expect(page).to_have_url(re.compile(MOVED.get(page_name, rf"/{page_name}\?")))
+    expect(page).to_have_url(re.compile("step=97"))
+    assert errors == []
+    page.go_back()
+    expect(page).to_have_url("about:blank")
+
+
+def test_a_question_mark_shows_the_keys_and_escape_closes_them(
+    page: Page, serve: ServeCommand
+) -> None:
+    page.goto(f"{board_on(serve, SAMPLES)}/findings?run=grpo_arithmetic&step=97")
+    expect(page.locator(".st-key-title h3")).to_be_visible()
+    settled(page)
+    page.keyboard.press("?")
+    keys = page.get_by_role("dialog", name="Keyboard shortcuts")
+    expect(keys).to_contain_text("next or previous finding")
+    page.keyboard.press("Escape")
+    expect(keys).to_be_hidden()
+    page.get_by_role("button", name="Keyboard shortcuts").click()
+    expect(keys).to_be_visible()
+
+
+def test_a_notice_moves_nothing_on_the_page(page: Page, serve: ServeCommand) -> None:
+    address = board_on(serve, SAMPLES)
+    tops: list[float] = []
+    for query in ("", "&severity=fatal"):
+        page.goto(f"{address}/findings?run=grpo_arithmetic&step=97{query}")
+        expect(page.locator(".st-key-title h3")).to_be_visible()
+        settled(page)
+        box = page.locator(".st-key-title").bounding_box()
+        assert box is not None
+        tops.append(box["y"])
+    expect(page.get_by_text("is not available")).to_be_visible()
+    assert tops[0] == tops[1] < 60

@@ -1,0 +1,42 @@
+"""A training followed from before its first file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from board_steps import ServeCommand, board_on
+from playwright.sync_api import Page, expect
+
+from exporters import RolloutExporter
+
+
+def log_step(writer: RolloutExporter, step: int) -> None:
+    rewards: Sequence[Any] = [0.25 * step, 0.0]
+    writer.log(step, response_ids=[[1, 2], [3, 4]], rewards=rewards)
+    writer.end_step(step)
+
+
+def test_a_training_is_followed_from_an_empty_folder_until_a_step_is_chosen(
+    page: Page, serve: ServeCommand, tmp_path: Path
+) -> None:
+    page.goto(board_on(serve, tmp_path))
+    expect(page.get_by_text("Waiting for the first rollout")).to_be_visible()
+    expect(page.get_by_text("RolloutExporter(").first).to_be_visible()
+    step = page.get_by_label("Step", exact=True)
+    with RolloutExporter(tmp_path / "my_run", start_step=1, mode="sync") as writer:
+        log_step(writer, 1)
+        log_step(writer, 2)
+        expect(step).to_have_value("2")
+        log_step(writer, 3)
+        expect(step).to_have_value("3")
+        expect(page.get_by_text("Following the newest step")).to_be_visible()
+        page.keyboard.press("ArrowLeft")
+        expect(step).to_have_value("2")
+        expect(page.get_by_text("Follow the newest step")).to_be_visible()
+        log_step(writer, 4)
+        expect(page.get_by_text("1–4", exact=True)).to_be_visible()
+        expect(step).to_have_value("2")
+        page.get_by_text("Follow the newest step").click()
+        expect(step).to_have_value("4")

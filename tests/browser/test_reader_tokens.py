@@ -1,0 +1,211 @@
+"""The reader in a real browser: what it shows, what it never does, and what it reports."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+from reader_cases import GIVEN, HOSTILE, PEAK
+from reader_steps import Serve, expect_chosen, expect_report, open_case
+
+pytestmark = pytest.mark.browser
+
+# Runs in one task of the page, so that no message from the server can come between.
+SWITCH_METRIC = """(select, rank) => {
+  const token = select.getRootNode().querySelectorAll(".flow .token")[19];
+  const before = token.className;
+  select.value = rank;
+  select.dispatchEvent(new Event("change"));
+  return [before, token.className];
+}"""
+
+
+def test_hostile_tokens_are_text_and_nothing_else(page: Page, serve: Serve) -> None:
+    fetched: list[str] = []
+    page.on("request", lambda request: fetched.append(request.url))
+    view = open_case(page, serve, "hostile")
+    for fold in view.locator(".given-turn .chevron-button").all():
+        fold.click()
+    shown = view.locator(".flow .token").all_text_contents()
+    assert [text for text, token in zip(shown, HOSTILE, strict=True) if text != token] == [
+        "⟨202E⟩abc",
+        "⟨200B⟩",
+        "⟨0007⟩",
+    ]
+    expect(view.locator(".flow .prompt")).to_contain_text(["<script>window.hacked=3</script>"] * 2)
+    expect(view.locator(".flow .given")).to_have_count(len(GIVEN))
+    expect(view.locator(".segment .name", has_text="<b>search</b>")).to_be_visible()
+    assert view.locator("script, img, iframe, a, .flow b:not(.mark)").count() == 0
+    assert page.evaluate("window.hacked") is None
+    assert [url for url in fetched if "x.png" in url or url.endswith("/x")] == []
+
+
+def test_invisible_characters_are_visible(page: Page, serve: Serve) -> None:
+    view = open_case(page, serve, "hostile")
+    shown = view.locator(".flow .token")
+    for token, text in (("\u202eabc", "⟨202E⟩abc"), ("\u200b", "⟨200B⟩"), ("\x07", "⟨0007⟩")):
+        expect(shown.nth(HOSTILE.index(token))).to_have_text(text)
+    for token, mark in (("", "void"), ("\n", "newline"), ("\ttab", "tab")):
+        expect(shown.nth(HOSTILE.index(token)).locator(f".mark.{mark}")).to_have_count(1)
+
+
+def test_a_click_pins_the_token_and_tells_python(page: Page, serve: Serve) -> None:
+    view = open_case(page, serve, "hostile")
+    view.locator(".flow .token").nth(PEAK).click()
+    expect(view.locator(".pinned-index")).to_have_text(f"Token {PEAK}")
+    expect(view.locator(".panel tr.chosen .value")).to_have_text("2.5")
+    expect_report(page, f"pinned={PEAK} ")
+    page.keyboard.press("Escape")
+    expect_report(page, "pinned=None ")
+
+
+def test_a_metric_switch_recolours_before_any_rerun(page: Page, serve: Serve) -> None:
+    view = open_case(page, serve, "hostile")
+    before, after = view.locator("select.metric").evaluate(SWITCH_METRIC, 1)
+    assert "high16" in before
+    assert "high16" not in after
+    assert "high" in after
+    expect_report(page, "metric=entropy")
+    expect(view.locator(".legend .end").last).to_contain_text("nats")
+
+
+def test_missing_values_outside_tokens_and_nan_look_different(page: Page, serve: Serve) -> None:
+    view = open_case(page, serve, "hostile", metric="entropy")
+    shown = view.locator(".flow .token")
+    expect(shown.nth(5)).to_have_class(re.compile(r"\babsent\b"))
+    expect(shown.nth(3)).to_have_class(re.compile(r"\bnan\b"))
+    expect(shown.nth(1)).to_have_class(re.compile(r"\boutside\b"))
+    expect(shown.nth(6)).not_to_have_class(re.compile(r"\b(absent|nan|outside)\b"))
+
+
+def test_a_metric_without_any_value_says_so(page: Page, serve: Serve) -> None:
+    view = open_case(page, serve, "hostile", metric="values")
+    expect(view.locator(".range")).to_have_text("not recorded for this rollout")
+    expect(view.locator(".peak-count")).to_have_text("no peaks")
+    expect(view.locator(".histogram")).to_be_hidden()
+
+
+def test_hover_tells_every_metric_with_its_percentile(page: Page, serve: Serve) -> None:
+    view = open_case(page, serve, "hostile")
+    view.locator(".flow .token").nth(PEAK).hover()
+    tip = view.locator(".tip")
+    expect(tip.locator(".label")).to_have_text(["KL(policy‖ref), k1", "Entropy, policy"])
+    expect(tip.locator(".value")).to_have_text(["2.5", "0.76"])
+    expect(tip.locator(".rank")).to_have_text([re.compile("[0-9]+")] * 2)
+    view.locator(".flow .token").nth(PEAK).click()
+    expect(view.locator(".panel .metric .value")).to_have_text(["2.5", "0.76", "not recorded"])
+
+
+def test_keys_jump_to_peaks_move_find_and_clear(page: Page, serve: Serve) -> None:
+    view = open_case(page, serve, "2000")
+    pinned = view.locator(".pinned-index")
+    page.keyboard.press("n")  # from the page: nothing was clicked
+    expect(pinned).to_have_text("Token 1,000")
+    expect(view.locator(".token.pinned")).to_be_in_viewport()
+    expect(view.locator(".peak-count")).to_have_text("peak 1 of 20 by value")
+    page.keyboard.press("ArrowRight")
+    expect(pinned).to_have_text("Token 1,001")
+    page.keyboard.press("p")
+    expect(pinned).to_have_text("Token 1,000")
+    page.keyboard.press("ArrowDown")
+    expect(pinned).not_to_have_text("Token 1,000")
+    page.keyboard.press("/")
+    expect(view.locator("input.find")).to_be_focused()
+
+
+def test_an_open_card_follows_n_and_p(page: Page, serve: Serve) -> None:
+    view = open_case(page, serve, "2000")
+    view.locator(".flow .token").nth(3).hover()
+    tip = view.locator(".tip .index")
+    expect(tip).to_have_text("#3")
+    page.keyboard.press("n")
+    expect(tip).to_have_text("#1,000")
+    expect(view.locator(".tip")).to_be_in_viewport()
+    page.keyboard.press("Escape")
+    expect(view.locator(".tip")).to_be_hidden()
+
+
+def test_find_sees_across_token_borders(page: Page, serve: Serve) -> None:
+    view = open_case(page, serve, "hostile")
+    view.locator("input.find").fill("<SCRIPT>window")
+    expect(view.locator(".find-count")).to_have_text("1")
+    expect(view.locator(".flow .hit")).to_have_text(["<script>", "window.hacked=1"])
+    page.keyboard.press("Enter")
+    expect(view.locator(".flow .hit.current")).to_have_count(2)
+    page.keyboard.press("Escape")
+    expect(view.locator(".flow .hit")).to_have_count(0)
+
+
+def test_a_link_opens_on_its_metric_and_token(page: Page, serve: Serve) -> None:
+    view = open_case(page, serve, "2000", metric="entropy", pinned=1700)
+    expect(view.locator(".pinned-index")).to_have_text("Token 1,700")
+    expect(view.locator(".token.pinned")).to_be_in_viewport()
+    expect_chosen(view, "metric", "Entropy, policy")
+
+
+def test_another_rollout_replaces_the_tokens_and_the_pin(page: Page, serve: Serve) -> None:
+    view = open_case(page, serve, "hostile")
+    view.locator(".flow .token").nth(3).click()
+    expect_report(page, "pinned=3 ")
+    page.get_by_role("button", name="ask for another rollout").click()
+    expect(view.locator(".flow .token")).to_have_count(2000)
+    expect(view.locator(".token.pinned")).to_have_count(0)
+    expect_report(page, "pinned=None ")
+
+
+def test_a_wish_of_python_s_is_followed_after_the_user_s_choice(page: Page, serve: Serve) -> None:
+    view = open_case(page, serve, "hostile")
+    view.locator(".flow .token").nth(3).click()
+    expect_report(page, "pinned=3 metric=k1")
+    page.get_by_role("button", name="ask for entropy and token 7").click()
+    expect(view.locator(".pinned-index")).to_have_text("Token 7")
+    expect_chosen(view, "metric", "Entropy, policy")
+    expect_report(page, "pinned=7 metric=entropy")
+    view.locator(".flow .token").nth(4).click()
+    expect_report(page, "pinned=4 metric=entropy")
+    expect(view.locator(".pinned-index")).to_have_text("Token 4")
+
+
+@pytest.mark.parametrize("theme", ["dark", "light"])
+def test_colours_follow_the_theme(page: Page, serve: Serve, theme: Any) -> None:
+    page.emulate_media(color_scheme=theme)
+    view = open_case(page, serve, "hostile")
+    expect(view).to_have_attribute("data-theme", theme)
+    colour = {"dark": "rgba(255, 145, 60, 0.56)", "light": "rgba(230, 97, 0, 0.78)"}[theme]
+    expect(view.locator(".flow .token").nth(PEAK)).to_have_css("background-color", colour)
+
+
+def test_keys_typed_into_the_view_do_not_reach_the_page(page: Page, serve: Serve) -> None:
+    view = open_case(page, serve, "hostile")
+    page.evaluate("document.addEventListener('keydown', () => (window.leaked = true))")
+    view.locator("input.find").press("c")
+    view.locator(".flow").press("n")
+    assert page.evaluate("window.leaked") is None
+
+
+def test_no_tokens_is_an_empty_state(page: Page, serve: Serve) -> None:
+    view = open_case(page, serve, "empty")
+    expect(view.locator(".empty")).to_have_text("This response has no tokens.")
+
+
+def test_a_token_of_10_kb_wraps_and_small_values_are_not_zero(page: Page, serve: Serve) -> None:
+    view = open_case(page, serve, "long")
+    flow = view.locator(".flow")
+    assert flow.evaluate("e => e.scrollWidth <= e.clientWidth")
+    view.locator(".flow .token").nth(2).hover()
+    expect(view.locator(".tip .value")).to_have_text("-1e-5")
+
+
+def test_a_token_of_the_prompt_says_that_nothing_is_measured_about_it(
+    page: Page, serve: Serve
+) -> None:
+    view = open_case(page, serve, "hostile")
+    view.locator(".given-turn .chevron-button").first.click()
+    view.locator(".flow .given").nth(2).hover()
+    expect(view.locator(".tip .index")).to_have_text("prompt #2")
+    expect(view.locator(".tip .note")).to_have_text("id 102")
+    expect(view.locator(".tip .value")).to_have_count(0)
+    view.locator(".flow .given").nth(2).click()
+    expect(view.locator(".pinned-index")).to_have_count(0)
