@@ -9,8 +9,6 @@ them; all after temperature, in nats. Run with TRL 1.16, which has no PPO traine
 
 from __future__ import annotations
 
-import time
-from itertools import repeat
 from typing import Any
 
 from trl.trainer.grpo_trainer import GRPOTrainer
@@ -25,7 +23,7 @@ from exporters.trl_rollouts import (
     open_exporter,
     training_settings,
 )
-from exporters.trl_tools import describe_tool_use, timed, with_outcomes
+from exporters.trl_tools import ToolUse
 from exporters.writer import RolloutExporter
 
 _Trainer: Any = object
@@ -98,39 +96,13 @@ class _Export(_Trainer):
         self.exporter.log(step, micro_step=micro_step, **batch)
 
 
-class ExportGRPOTrainer(_Export, GRPOTrainer):
+class ExportGRPOTrainer(ToolUse, _Export, GRPOTrainer):
     """GRPOTrainer that writes its training rollouts, one file a rank; evaluation is not exported.
 
     `rollout_dir=None` exports nothing. `rollout_columns` names the dataset columns that become
     fields of the record; `rollout_run` is added to `run-{attempt}.json`. Where there are tools, the
     messages say how long each call and each turn took, and which calls failed.
     """
-
-    def _generate(self, *args: Any, **kwargs: Any) -> Any:
-        self._turn_seconds: list[float] = []
-        return super()._generate(*args, **kwargs)
-
-    def _generate_single_turn(self, *args: Any, **kwargs: Any) -> Any:
-        started = time.perf_counter()
-        turn = super()._generate_single_turn(*args, **kwargs)
-        self._turn_seconds.append(time.perf_counter() - started)
-        return turn
-
-    def _tool_call_loop(self, *args: Any, **kwargs: Any) -> Any:
-        calls: list[Any] = [[] for _ in self._sync_tool_dicts]
-        self._sync_tool_dicts = list(map(timed, self._sync_tool_dicts, calls))
-        outcome = super()._tool_call_loop(*args, **kwargs)
-        self._calls, self._tool_masks = calls, outcome[0]
-        return outcome
-
-    def _calculate_rewards(self, inputs: Any, prompts: Any, completions: Any, ids: Any) -> Any:
-        rewards = super()._calculate_rewards(inputs, prompts, completions, ids)
-        if self._rollouts and self.tools:
-            with guarded(self.exporter, "tools"):
-                outcomes = map(with_outcomes, completions, self._calls, repeat(self._turn_seconds))
-                texts = self._tokenizer.batch_decode(ids)
-                describe_tool_use(self._rollouts, prompts, outcomes, texts, self._tool_masks)
-        return rewards
 
 
 class ExportRLOOTrainer(_Export, RLOOTrainer):

@@ -5,13 +5,46 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, repeat
 from typing import Any
+
+from exporters.hooks.guard import guarded
 
 _DIGITS = 6  # microseconds
 
 Calls = list[tuple[str, float]]
 """The name and the seconds of every call that was made, in order."""
+_Trainer: Any = object
+
+
+class ToolUse(_Trainer):
+    """Adds tool use to the rollouts of a GRPOTrainer: a mixin before its exporting class."""
+
+    def _generate(self, *args: Any, **kwargs: Any) -> Any:
+        self._turn_seconds: list[float] = []
+        return super()._generate(*args, **kwargs)
+
+    def _generate_single_turn(self, *args: Any, **kwargs: Any) -> Any:
+        started = time.perf_counter()
+        turn = super()._generate_single_turn(*args, **kwargs)
+        self._turn_seconds.append(time.perf_counter() - started)
+        return turn
+
+    def _tool_call_loop(self, *args: Any, **kwargs: Any) -> Any:
+        calls: list[Any] = [[] for _ in self._sync_tool_dicts]
+        self._sync_tool_dicts = list(map(timed, self._sync_tool_dicts, calls))
+        outcome = super()._tool_call_loop(*args, **kwargs)
+        self._calls, self._tool_masks = calls, outcome[0]
+        return outcome
+
+    def _calculate_rewards(self, inputs: Any, prompts: Any, completions: Any, ids: Any) -> Any:
+        rewards = super()._calculate_rewards(inputs, prompts, completions, ids)
+        if self._rollouts and self.tools:
+            with guarded(self.exporter, "tools"):
+                outcomes = map(with_outcomes, completions, self._calls, repeat(self._turn_seconds))
+                texts = self._tokenizer.batch_decode(ids)
+                describe_tool_use(self._rollouts, prompts, outcomes, texts, self._tool_masks)
+        return rewards
 
 
 def timed(tools: Mapping[str, Callable[..., Any]], calls: Calls) -> dict[str, Callable[..., Any]]:
