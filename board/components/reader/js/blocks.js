@@ -91,6 +91,7 @@ function releaseBlock(view, block) {
 
 /** Give elements to the tokens in sight and a little around, and take them where nobody looks. */
 function fillInSight(view) {
+  if (view.rollout.turns) return fillTurnsInSight(view);
   const shown = view.shownBlocks;
   if (!shown.length) return;
   const [first, last] = blocksInSight(view);

@@ -8,10 +8,10 @@ const LINE_PIXELS = { say: 19, pre: 17 };
 const CHARACTERS_A_LINE = 100;
 const LEAST_MORE_LINES = 3;
 
-/** A stretch of text to be searched and shown. `lines`: shown at first, all where undefined. */
-function makePiece(view, text, className, { lines, fold } = {}) {
+/** A stretch of text of a turn, to be searched and shown. `lines`: shown at first, all where undefined. */
+function makePiece({ pieces }, text, className, { lines, fold } = {}) {
   const piece = { text: visible(text), className, fold, lines, nodes: [], shown: 0, box: null, more: null };
-  view.pieces.push(piece);
+  pieces.push(piece);
   return piece;
 }
 

@@ -1,8 +1,13 @@
 // The search field: matches in tokens or turns, counted, marked, and gone through.
 
+/** The pieces of all turns in reading order. */
+function piecesOf(sections) {
+  return sections.flatMap(({ pieces }) => pieces);
+}
+
 /** Texts that are searched: the response's tokens as one, or the pieces of the turns. */
 function searchedTexts(view) {
-  if (view.rollout.turns) return view.pieces.map(({ text }) => text);
+  if (view.rollout.turns) return piecesOf(view.sections).map(({ text }) => text);
   return [view.rollout.texts.filter((text) => text !== PART).join("")];
 }
 
@@ -10,6 +15,7 @@ function find(view, query) {
   stopSearch(view);
   takeHits(view, { hits: [], error: "" });
   if (!query) return;
+  if (view.rollout.turns) fillTurns(view);
   const texts = searchedTexts(view);
   if (!view.isRegex) takeHits(view, searchTexts(texts, query, false, MOST_HITS));
   else searchApart(view, texts, query, (found) => takeHits(view, found));
@@ -18,8 +24,9 @@ function find(view, query) {
 function takeHits(view, { hits, error }) {
   if (!view.rollout.turns) setTokenHits(view, false);
   const starts = view.rollout.turns ? null : startsOfTexts(view.rollout.texts);
+  const pieces = starts ? [] : piecesOf(view.sections);
   view.hits = hits.map(([rank, at, length]) =>
-    starts ? tokensOf(starts, at, length) : { piece: view.pieces[rank], at, length },
+    starts ? tokensOf(starts, at, length) : { piece: pieces[rank], at, length },
   );
   Object.assign(view, { hit: -1, findError: error });
   if (view.rollout.turns) markTurnHits(view);
@@ -56,9 +63,8 @@ function nextHit(view, direction) {
 function firstHit(view, direction) {
   if (direction < 0) return view.hits.length - 1;
   if (!view.rollout.turns || view.ui.flow.scrollTop < 8) return 0;
-  const from = view.sections[currentSection(view)]?.firstPiece ?? 0;
-  const ranks = new Map(view.pieces.map((piece, rank) => [piece, rank]));
-  return Math.max(0, view.hits.findIndex(({ piece }) => ranks.get(piece) >= from));
+  const ahead = new Set(piecesOf(view.sections.slice(currentSection(view))));
+  return Math.max(0, view.hits.findIndex(({ piece }) => ahead.has(piece)));
 }
 
 function isSearching(view) {

@@ -11,7 +11,7 @@ function buildFlow(view) {
   const { rollout, ui } = view;
   const count = rollout.texts.length;
   Object.assign(view, { spans: new Array(count), blocks: [], shownBlocks: [], filled: new Set() });
-  Object.assign(view, { folds: [], sections: [], pieces: [], jumped: null, aside: null, marked: null });
+  Object.assign(view, { folds: [], sections: [], jumped: null, aside: null, marked: null });
   view.marks = new Uint8Array(count);
   view.painted = new Int32Array(count).fill(NOT_PAINTED);
   if (rollout.turns) return buildTurns(view);

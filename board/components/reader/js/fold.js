@@ -50,10 +50,11 @@ function foldAll(view, kind) {
 const FOLD_CHOICES = { tool: "foldTool", thinking: "foldThinking" };
 
 function showFoldButtons(view) {
+  const { turns } = view.rollout;
+  const kinds = turns ? foldKindsOf(turns) : new Set(view.folds.map(({ kind }) => kind));
   for (const [kind, name] of Object.entries(FOLD_CHOICES)) {
     const button = kind === "tool" ? view.ui.foldTool : view.ui.foldThinking;
-    const any = view.folds.some((entry) => entry.kind === kind);
-    button.hidden = !any;
+    button.hidden = !kinds.has(kind);
     button.setAttribute("aria-pressed", String(prefers(view, name)));
   }
   const none = view.ui.foldTool.hidden && view.ui.foldThinking.hidden;
