@@ -4,7 +4,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from board.views import _following, _navigation, _page, _sidebar, _state
+from board.views import _alerts, _following, _navigation, _page, _sidebar, _state
 
 VIEWS = Path(__file__).parent / "board" / "views"
 
@@ -27,6 +27,9 @@ if _sidebar.render():
     navigation.draw(_sidebar.whole(), len(_sidebar.neighbours()))
     _page.run(page)
     navigation.draw(_sidebar.whole(), len(_sidebar.neighbours()))
+    if _state.get("live"):
+        with st.sidebar:
+            _alerts.watch(_sidebar.current())
 else:
     navigation.draw()
 _following.remember()

@@ -109,7 +109,9 @@ def url_of(host: str, port: int) -> str:
 
 
 def _root(path: str | None) -> Location:
-    """The folder to show, looked at once so that what is wrong with it is said here."""
+    """The folder to show, checked once so that what is wrong with it is said here. One that is not made
+    yet is waited for if the folder above it exists.
+    """
     root = location_of(path) if path else default_root()
     if not isinstance(root, Path):
         discover(root)
@@ -118,9 +120,11 @@ def _root(path: str | None) -> Location:
     try:
         root.stat()
     except FileNotFoundError:
+        if root.parent.is_dir():  # a training is still to make it: the page waits
+            return root
         raise NotFoundError(
-            f"{path} does not exist; give a folder of runs, a run or a log file "
-            "(rollout-board --help lists the commands)"
+            f"{path} does not exist, and neither does the folder above it; give a folder of runs, a "
+            "run or a log file (rollout-board --help lists the commands)"
         ) from None
     except OSError as error:
         raise UnreadableError(f"{root} can't be read: {error.strerror}") from error
@@ -182,7 +186,9 @@ def _announce(host: str, port: int, url: str, root: Location, open_browser: bool
         first_visit.load()
         first_visit.visit(target, port, others=not is_opened)
         first_visit.set_apart()
-        print(f"Rollout Board shows {root}\n{url}  (Ctrl-C stops it)", flush=True)
+        is_there = not isinstance(root, Path) or root.exists()
+        shown = f"shows {root}" if is_there else f"waits for {root}, which does not exist yet"
+        print(f"Rollout Board {shown}\n{url}  (Ctrl-C stops it)", flush=True)
         return
 
 

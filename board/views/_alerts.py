@@ -1,4 +1,4 @@
-"""A severe finding that is new is announced, once in a session."""
+"""While a log is followed, a severe finding that is new is announced, once, on whichever page is open."""
 
 from __future__ import annotations
 
@@ -8,22 +8,45 @@ from typing import Final
 import streamlit as st
 
 from board.core.findings.finding import Finding
+from board.store.own_thresholds import OwnThresholds
 from board.store.run import Run
+from board.views import _badge, _cached_looks
 from board.views._text import plain
 
+_CHECK_SECONDS: Final = 1.0
 _KNOWN: Final = "_severe_known"
 
 
-def announce(run: Run, findings: Iterable[Finding]) -> None:
-    """Shows a message for each rule that has a severe finding now and had none before.
+def watch(run: Run) -> None:
+    """Announces the severe findings that come up from now on. Called when the page is drawn: finding
+    them runs behind it, and not at all for runs whose findings are counted only when asked for.
+    """
+    if _badge.is_counted(run):
+        _announce(run, _badge.limits_of(run))
 
-    What a run has when it is opened is no news: the count of findings says it.
+
+@st.fragment(run_every=_CHECK_SECONDS)
+def _announce(run: Run, limits: OwnThresholds) -> None:
+    index = _cached_looks.index_reading(run, limits)
+    index.begin()
+    every = _cached_looks.findings(run, limits)
+    known: dict[tuple[str, str], set[str]] = st.session_state.setdefault(_KNOWN, {})
+    for scope, found in (("index", index.finished), ("tokens", every.finished)):
+        if found is not None:
+            _say_new(known, (run.info.name, scope), found.findings)
+
+
+def _say_new(
+    known: dict[tuple[str, str], set[str]], place: tuple[str, str], findings: Iterable[Finding]
+) -> None:
+    """A message for each rule that has a severe finding now and had none before.
+
+    known: by run and by what was read (the index, or tokens too), the rules that had one. What is there
+    at the first reading of a run is not news: the count of findings says it.
     """
     severe = {finding.rule: finding for finding in findings if finding.severity == "severe"}
-    known: dict[str, set[str]] = st.session_state.setdefault(_KNOWN, {})
-    before = known.get(run.info.name)
-    known[run.info.name] = (before or set()) | severe.keys()
-    if before is None:
-        return
-    for rule in severe.keys() - before:
+    said = {rule for (run, _), rules in known.items() if run == place[0] for rule in rules}
+    is_first = place not in known
+    known.setdefault(place, set()).update(severe)
+    for rule in severe.keys() - said if not is_first else ():
         st.toast(f"Severe: {plain(severe[rule].title)}", icon=":material/error:", duration="long")

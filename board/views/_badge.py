@@ -12,7 +12,7 @@ from board.core.findings.finding import SEVERITIES
 from board.store.findings import Diagnosis
 from board.store.own_thresholds import OwnThresholds, own_thresholds
 from board.store.run import Run
-from board.views import _alerts, _cached_looks, _state
+from board.views import _cached_looks, _state
 
 ICONS: Final = {
     "severe": ":material/error:",
@@ -58,24 +58,27 @@ def count(run: Run) -> str:
     return f" :small[:{colour}[{len(found)}]]"
 
 
+def is_counted(run: Run) -> bool:
+    """Whether findings of the index are counted without being asked for."""
+    return run.options.max_per_step is None or run.rollout_count <= _COUNTED_AT_ALL
+
+
 def link(run: Run) -> None:
     """A link to the findings with how many there are, of each severity."""
     limits = limits_of(run)
     done = _cached_looks.findings(run, limits).finished
     counting = _cached_looks.index_reading(run, limits)
-    is_kept = run.options.max_per_step is None
     if done is not None:
         _link(_told(run, done))
     elif counting.finished is not None or run.rollout_count <= _COUNTED_AT_ONCE:
-        _link(_told(run, counting.at_once()) + " so far · rules that read tokens run there")
-    elif is_kept or run.rollout_count <= _COUNTED_AT_ALL:
+        _link(_told(run, counting.at_once()) + " · open to check tokens and texts too")
+    elif is_counted(run):
         _count(run, limits)
     else:
         _link("Findings (not counted yet: open them to count)")
 
 
 def _told(run: Run, found: Diagnosis) -> str:
-    _alerts.announce(run, found.findings)
     counts = {name: sum(f.severity == name for f in found.findings) for name in SEVERITIES}
     told = [f"{ICONS[n]} {counted(count, n)}" for n, count in counts.items() if count]
     words = f"Findings: {'  '.join(told) or 'nothing stood out'}"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
+import numpy as np
 import pandas as pd
 import streamlit as st
 
@@ -32,6 +33,7 @@ _OLD_COLUMNS: Final = (
     *("k3_mean", "entropy_mean", "group_id", "finish_reason", "prompt", "response"),
 )
 _MOST_OLD: Final = 2000
+_MOST_RANGES: Final = 20
 # State -> icon, colour, and how its line begins.
 _STATES: Final[Mapping[State, tuple[str, str, str]]] = {
     "good": (":material/check_circle:", "green", ""),
@@ -61,7 +63,7 @@ def _alignment(digests: tuple[Digest, ...]) -> None:
     if not any(pair.shift for pair in pairs):
         st.success(
             f"Best shift 0 for all {len(told)} pairs of arrays, in "
-            f"{counted(len(digests), 'step')} looked at.",
+            f"{counted(len(digests), 'step')} checked.",
             icon=":material/check_circle:",
         )
     else:
@@ -109,7 +111,7 @@ def _pairs_table(pairs: list[PairAudit]) -> None:
                 for name in ("shift -1", "shift 0", "shift +1")
             },
             "apart": number_column("median difference, nats", format="%.3g"),
-            "steps": number_column(format="%d", help="Steps that were looked at."),
+            "steps": number_column(format="%d", help="Steps that were checked."),
             "tokens": number_column(format="localized"),
         },
     )
@@ -129,7 +131,7 @@ def _checks(run: Run, digests: tuple[Digest, ...]) -> None:
     rules = {c.rule: c for c in coverage(run.columns, limits.thresholds, tokens_read=False)}
     good = {
         "duplicated_rollouts": (
-            "Rollouts twice",
+            "Duplicate rollouts",
             f"no id twice in a step, in {counted(run.rollout_count, 'rollout')}",
         ),
         "stopped_rank": ("Ranks that stopped", f"every rank, of {counted(len(run.steps), 'step')}"),
@@ -231,17 +233,26 @@ def _superseded(run: Run) -> None:
         st.caption(f"The first {_MOST_OLD:,} of {len(rows):,}.")
 
 
-def _growing(run: Run) -> None:
-    """Steps that are still written, and by whom; the newest first."""
-    if not run.missing_ranks:
+def _unended(run: Run) -> None:
+    """The steps that a rank has not ended: a line for each rank."""
+    of_rank: dict[int, list[int]] = {}
+    for step in sorted(run.missing_ranks):
+        for rank in run.missing_ranks[step]:
+            of_rank.setdefault(rank, []).append(step)
+    if not of_rank:
         return
-    steps = sorted(run.missing_ranks, reverse=True)
-    st.markdown("#### Steps that are not ended yet")
-    rows = [
-        {"step": step, "not ended by rank": ", ".join(map(str, run.missing_ranks[step]))}
-        for step in steps[:_MOST_OLD]
-    ]
-    st.dataframe(pd.DataFrame(rows), hide_index=True)
+    st.markdown("#### Steps not ended")
+    for rank, steps in sorted(of_rank.items()):
+        st.text(f"Rank {rank}: {_ranges(steps, sorted(run.counts))}")
+
+
+def _ranges(steps: Sequence[int], recorded: Sequence[int]) -> str:
+    """The steps in words, neighbours among the recorded ones joined: step 5, steps 9–12. Ascending."""
+    places = np.searchsorted(recorded, steps)
+    parts = np.split(np.asarray(steps), np.flatnonzero(np.diff(places) > 1) + 1)
+    words = [f"{part[0]}–{part[-1]}" if len(part) > 1 else f"{part[0]}" for part in parts]
+    more = [f"and {len(words) - _MOST_RANGES:,} more"] if len(words) > _MOST_RANGES else []
+    return f"{'step' if len(steps) == 1 else 'steps'} {', '.join([*words[:_MOST_RANGES], *more])}"
 
 
 def _files(run: Run) -> None:
@@ -267,7 +278,7 @@ def _files(run: Run) -> None:
     st.text(str(run.info.path))
     st.dataframe(pd.DataFrame(rows), hide_index=True, placeholder="–")
     if run.info.beside:
-        st.text("Beside them, no logs by their names and not opened:")
+        st.text("Also in the folder, not opened because their names are not those of logs:")
         for one in run.info.beside:
             st.text(one.words)
 
@@ -284,5 +295,5 @@ def show(run: Run) -> None:
     _left_out(run)
     _superseded(run)
     _found(run)
-    _growing(run)
+    _unended(run)
     _files(run)

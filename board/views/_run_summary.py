@@ -56,7 +56,7 @@ def show(run: Run) -> None:
 
 
 def _unfinished(run: Run) -> Iterator[tuple[str, str]]:
-    """Ranks that have ended no step since one that others ended; and the step that is being written."""
+    """Ranks that have ended no step since one that others ended, and the step that is being written."""
     if not run.missing_ranks:
         return
     newest = max(run.missing_ranks)
@@ -72,18 +72,17 @@ def _unfinished(run: Run) -> Iterator[tuple[str, str]]:
 
 
 def silent_ranks(missing: Mapping[int, Sequence[int]], steps: Iterable[int]) -> dict[int, int]:
-    """Rank -> the last step before the first that it did not end, though a later one was begun.
+    """Rank -> the last step it ended, of the ranks that have ended none of the later steps; where it
+    ended none at all, the first step. The newest step does not count: it may still be written.
 
     missing: by step, the ranks that have not ended it. steps: all that the log holds.
     """
     ordered = sorted(steps)
+    absent = {*missing.get(ordered[-1], ())}
     found: dict[int, int] = {}
-    for step in sorted(missing):
-        if step == ordered[-1]:
-            continue
-        before = [other for other in ordered if other < step]
-        for rank in missing[step]:
-            found.setdefault(rank, before[-1] if before else step)
+    for before, step in reversed([*zip([ordered[0], *ordered], ordered[:-1], strict=False)]):
+        absent &= {*missing.get(step, ())}
+        found |= dict.fromkeys(absent, before)
     return found
 
 

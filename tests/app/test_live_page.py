@@ -9,7 +9,7 @@ from shown import OpenApp, assert_sound, choice, notices, query, texts
 from streamlit.testing.v1 import AppTest
 from written_logs import write_lines
 
-from board.views import _cached, _waiting
+from board.views import _badge, _cached, _cached_looks, _waiting
 from board.views._run_summary import silent_ranks
 from exporters import RolloutExporter
 
@@ -37,6 +37,14 @@ def log_steps(writer: RolloutExporter, steps: range) -> None:
         writer.log(step, response_ids=[[1]] * 4, rewards=[0.0, 1.0, 0.0, 1.0])
         writer.end_step(step)
     _cached.discovered.clear()
+
+
+def severe(app: AppTest) -> list[str]:
+    """What is announced until the rules are through with the run, which they check behind the page."""
+    before = notices(app.run())
+    run = app.session_state["_run"]
+    _cached_looks.index_findings(run, _badge.limits_of(run))
+    return [*before, *notices(app.run())]
 
 
 @pytest.fixture
@@ -188,18 +196,18 @@ def test_the_loop_that_is_shown_writes_a_log_that_opens(open_app: OpenApp, tmp_p
     assert choice(app, "step") == 2
 
 
-def test_a_severe_finding_is_announced_when_it_is_new_and_once(
-    open_app: OpenApp, tmp_path: Path
+@pytest.mark.parametrize("page", ["overview", "step", "rollouts"])
+def test_a_severe_finding_is_announced_when_it_is_new_and_once_on_every_page(
+    open_app: OpenApp, tmp_path: Path, page: str
 ) -> None:
     first, second = (rank_writer(tmp_path, rank) for rank in range(2))
     log_steps(first, range(1, 11))
     log_steps(second, range(1, 11))
-    app = open_app(tmp_path, live="1")
-    assert list(app.toast) == []
+    app = open_app(tmp_path, page, live="1")
+    assert severe(app) == []
     log_steps(first, range(11, 21))  # the second rank has stopped
-    app.run()
-    assert [toast.value.startswith("Severe: ") for toast in app.toast] == [True]
-    assert list(app.run().toast) == []
+    assert [words.startswith("Severe: ") for words in severe(app)] == [True]
+    assert severe(app) == []
 
 
 @pytest.mark.parametrize(
@@ -210,9 +218,11 @@ def test_a_severe_finding_is_announced_when_it_is_new_and_once(
         ({3: (1,), 4: (0, 1)}, range(5), {1: 2}),
         ({30: (1,), 40: (1, 2), 50: (1, 2), 60: (0, 1, 2)}, range(0, 70, 10), {1: 20, 2: 30}),
         ({0: (1,), 1: (1,)}, range(2), {1: 0}),
+        ({3: (1,), 8: (1,), 9: (0, 1)}, range(10), {1: 7}),
+        ({3: (1,), 8: (1,), 9: (0,)}, range(10), {}),  # it went on
     ],
 )
-def test_a_rank_is_silent_since_the_step_before_the_first_it_did_not_end(
+def test_a_rank_is_silent_since_the_last_step_it_ended(
     missing: dict[int, tuple[int, ...]], steps: range, silent: dict[int, int]
 ) -> None:
     assert silent_ranks(missing, steps) == silent
@@ -223,5 +233,7 @@ def test_a_silent_rank_is_named_once_however_many_steps_follow(
 ) -> None:
     for rank, last in ((0, 9), (1, 4)):
         log_steps(rank_writer(tmp_path, rank), range(1, last + 1))
-    told = [c.value for c in open_app(tmp_path).caption if "ank" in c.value]
-    assert told == [":material/warning: Rank 1 silent since step 4"]
+    said = [c.value for c in open_app(tmp_path).caption if "ank" in c.value]
+    assert said == [":material/warning: Rank 1 silent since step 4"]
+    health = open_app(tmp_path, "findings", health="1")
+    assert [t.value for t in health.text if "Rank 1:" in t.value] == ["Rank 1: steps 5–9"]

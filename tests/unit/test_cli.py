@@ -379,7 +379,7 @@ def test_an_unreadable_file_is_a_problem(
 def test_a_missing_path_is_an_error_without_a_traceback(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], command: list[str]
 ) -> None:
-    called = Called(capsys, *command, tmp_path / "gone")
+    called = Called(capsys, *command, tmp_path / "gone" / "run")
     assert called.code == 2
     assert "does not exist" in called.err
     assert "Traceback" not in called.err
