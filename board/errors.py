@@ -32,7 +32,7 @@ class UnreadableError(BoardError):
 
 
 class ChoiceError(BoardError):
-    """A choice that is not on offer, such as a sort column the run does not have."""
+    """A choice that does not exist, such as a sort column the run does not have."""
 
 
 class ExpressionError(ChoiceError):

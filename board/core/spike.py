@@ -92,8 +92,8 @@ def whole(found: Contributions) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """What carries a step's mean, in one sentence. token: one alone carries `share` of it; piece, kind:
-    a type of token does, which is `of_tokens` of all tokens; spread: none stands out.
+    """What contributes most to a step's mean. token: one alone contributes `share` of it; piece, kind:
+    a type of token does, which is `of_tokens` of all tokens; spread: nothing does.
     """
 
     what: Literal["token", "piece", "kind", "spread"]

@@ -9,6 +9,7 @@ from typing import Final
 from board.errors import ExpressionError
 
 _LISTED: Final = 12
+_SUGGESTED: Final = 4
 
 
 def close_to(name: str, known: Collection[str]) -> str:
@@ -26,8 +27,11 @@ def did_you_mean(name: str, known: Collection[str]) -> str:
 
 def _close(name: str, known: Collection[str], cutoff: float) -> list[str]:
     by_folded = {one.casefold(): one for one in known}
-    found = difflib.get_close_matches(name.casefold(), by_folded, n=4, cutoff=cutoff)
-    return [by_folded[one] for one in found]
+    found = difflib.get_close_matches(name.casefold(), by_folded, n=_SUGGESTED, cutoff=cutoff)
+    # A table of steps holds the mean of a rollout's column, which its users know without the ending.
+    mean = f"{name.casefold()}_mean"
+    first = [mean] if mean in by_folded else []
+    return [by_folded[one] for one in dict.fromkeys([*first, *found])][:_SUGGESTED]
 
 
 def no_column(

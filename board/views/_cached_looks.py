@@ -51,7 +51,7 @@ _SHOW_PROGRESS_ROLLOUTS = 64
 
 @dataclass(frozen=True, slots=True)
 class Spike:
-    """What carries a column at a step: who contributes most, the most first, and the whole behind it."""
+    """Rollouts, tokens and types that contribute to a column's mean at a step, largest first."""
 
     found: Contributions
     headline: Headline | None

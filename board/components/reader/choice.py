@@ -134,7 +134,7 @@ def _valid_reports(state: Mapping[str, Any], signature: str, offer: Offer) -> di
 def _metric(value: object, offer: Offer) -> str:
     if isinstance(value, str) and value in offer.names:
         return value
-    raise ValueError("no metric on offer")
+    raise ValueError("no such metric")
 
 
 def _token(value: object, offer: Offer) -> int:
