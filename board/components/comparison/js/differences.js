@@ -31,15 +31,16 @@ function markCurrent(view, on) {
   for (const element of view.differences[view.current].elements) element.classList.toggle("current", on);
 }
 
-/** Blocks get their true height when they are filled, so look again after. */
-function scrollToDifference(view, change, attempts = 3) {
+/** Blocks get their true height when they are filled, some frames later: so look again after. */
+function scrollToDifference(view, change, frames = 6) {
   const { flow } = view.ui;
   const frame = flow.getBoundingClientRect();
   const place = (change.elements[0] ?? change.row.element).getBoundingClientRect();
   const margin = frame.height * 0.15;
-  if (place.top >= frame.top + margin && place.bottom <= frame.bottom - margin) return;
-  flow.scrollTop += place.top - frame.top - frame.height / 3;
-  if (attempts > 1) requestAnimationFrame(() => scrollToDifference(view, change, attempts - 1));
+  const isInView = place.top >= frame.top + margin && place.bottom <= frame.bottom - margin;
+  if (!isInView) flow.scrollTop += place.top - frame.top - frame.height / 3;
+  const isCurrent = () => view.differences[view.current] === change;
+  if (frames > 1) requestAnimationFrame(() => isCurrent() && scrollToDifference(view, change, frames - 1));
 }
 
 // --- the map beside the text ---------------------------------------------------------------------
