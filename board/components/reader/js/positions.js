@@ -118,6 +118,7 @@ function point(view, i) {
 function showReadout(view) {
   const { rollout, metric, second, ui } = view;
   const i = view.pointed ?? view.pin;
+  ui.readout.classList.toggle("hint", i === null);
   if (i === null) {
     ui.readout.textContent = "drag to zoom, click to go there";
     return;

@@ -161,7 +161,7 @@ function showStripNames(view) {
   const words = metric ? [metric.spec.label, [axis, log].filter(Boolean).join(", ")] : [""];
   ui.first.replaceChildren(words[0], make("span", "axis", words[1] ? ` ${words[1]}` : ""));
   ui.first.style.color = firstColour(view);
-  ui.first.title = words.filter(Boolean).join(", ");
+  ui.first.title = [...words, metric?.spec.formula].filter(Boolean).join(", ");
   ui.second.style.color = second ? secondColour(view) : "";
   ui.second.title = second && !shared ? `${second.spec.label}, axis at the right` : "";
 }
