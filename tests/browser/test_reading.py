@@ -57,11 +57,14 @@ def board(serve: ServeCommand, tmp_path_factory: pytest.TempPathFactory) -> str:
     root = tmp_path_factory.mktemp("logs")
     row = {"type": "sample", "step": 1, "messages": conversation(), "reward": 0.5}
     write_lines(root / "native" / "rank0.jsonl", [row])
+    said = [piece for line in LINES.splitlines() for piece in (*line.split(), "\n")]
+    row = {"step": 1, "prompt": "Count.", "response_tokens": said, "logprobs": [-0.1] * len(said)}
+    write_lines(root / "tokens" / "rank0.jsonl", [row])
     return board_on(serve, root)
 
 
-def opened(page: Page, board: str) -> Locator:
-    page.goto(f"{board}/rollouts?run=native&index=0")
+def opened(page: Page, board: str, run: str = "native") -> Locator:
+    page.goto(f"{board}/rollouts?run={run}&index=0")
     reader = page.locator(".reader")
     expect(reader).to_have_attribute("data-theme", re.compile("dark|light"))
     settled(page)
@@ -85,9 +88,10 @@ def test_a_system_prompt_is_folded_after_the_first_look(page: Page, board: str) 
     expect(reader.locator(".turn[data-role=system] .turn-body")).to_be_hidden()
 
 
-def test_thirty_lines_of_a_conversation_are_seen_without_scrolling(page: Page, board: str) -> None:
-    reader = opened(page, board)
-    flow = reader.locator(".flow")
+@pytest.mark.parametrize("run", ["native", "tokens"])
+def test_thirty_lines_are_seen_without_scrolling(page: Page, board: str, run: str) -> None:
+    flow = opened(page, board, run).locator(".flow")
+    expect(flow.locator(".token")).to_have_count(120 if run == "tokens" else 0)
     until(page, "30 lines are seen", lambda: flow.evaluate(VISIBLE_LINES) >= 30)
 
 
