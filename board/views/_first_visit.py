@@ -41,7 +41,7 @@ _MODULES: Final = (
     *(
         f"board.views.{name}"
         for name in (
-            *("_navigation", "_page", "_badge", "_own_curve", "_places"),
+            *("_navigation", "_page", "_badge", "_alerts", "_own_curve", "_places"),
             *("_environments", "_curve_controls", "_tiles"),
         )
     ),

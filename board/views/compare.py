@@ -25,18 +25,11 @@ _USUAL: Final = (
 )
 _MOST_PARTS: Final = 3
 _ACROSS: Final = 3
+_MOST_NAMED: Final = 2
 # Sums of parts: of other parts they are other quantities.
 _TOTALS: Final = frozenset(
     ("reward", "ref_reward", "reward_gap", "valid_reward", "ref_valid_reward")
 )
-_WRAP: Final = """<style>
-.st-key-compared [data-baseweb="select"] > div,
-.st-key-compared [data-baseweb="select"] > div > div {
-  flex-wrap: wrap;
-  max-height: none;
-  overflow: visible;
-}
-</style>"""
 _LAST: Final = 10
 # More takes longer to read than to ask for.
 _AT_ONCE_BYTES: Final = 256 << 20
@@ -49,7 +42,6 @@ def _choose(run: Run) -> tuple[Run, ...]:
     names = [info.name for info in _sidebar.neighbours() if info.name != run.info.name]
     chosen = _state.keep("runs", names)
     usual = [] if chosen else _newest_other(run)
-    st.html(_WRAP)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="compared"):
         st.multiselect(
             "Compare with",
@@ -185,7 +177,8 @@ def _curves(runs: tuple[Run, ...], offered: list[str]) -> list[str]:
 def _card(runs: tuple[Run, ...], metric: str, look: CurveOptions) -> Card:
     drawn = _cached_looks.compared_curve(runs, _shifts_of(runs), metric, look, dark=_page.dark())
     lacking = [run.info.name for run in runs if metric not in run.metrics]
-    notes = [f"Not recorded in {one_line(', '.join(lacking), 300)}."] if lacking else []
+    named = f"{len(lacking)} of these runs" if len(lacking) > _MOST_NAMED else ", ".join(lacking)
+    notes = [f"Not recorded in {one_line(named, 300)}."] if lacking else []
     return _page.card(
         metric, drawn, "Click a curve to see what contributes most to that step.", notes
     )
