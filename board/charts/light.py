@@ -30,8 +30,9 @@ def light(figure: Drawing) -> LightCurve:
 
     lines: {x [n], y [n], text [n], name, ink, width, dash, lone [n] or None, group, connect}, connect:
     whether gaps are drawn over; shapes: closed areas and bars {x, y, ink, width (0: filled), group,
-    recorded}, of the stretches between None, recorded: what a smoothed line is of; y: the value axis;
-    ink: the colours of the page; height in pixels. Names and texts are escaped as for plotly.
+    recorded}, of the stretches between None, recorded: what a smoothed line is of; dots: {x, y, text,
+    ids [n], ink}, points of single rollouts; y: the value axis; ink: the colours of the page; height in
+    pixels. Names and texts are escaped as for plotly.
     """
     layout: Any = figure.layout
     traces: list[Any] = list(figure.data)
@@ -47,6 +48,7 @@ def light(figure: Drawing) -> LightCurve:
         "y": _value_axis(layout.yaxis, [one.y for one in traces]),
         "lines": [_line(one) for one in traces if one.mode == "lines+markers"],
         "shapes": [_shape(one) for one in traces if one.mode == "lines"],
+        "dots": [_dots(one) for one in traces if one.mode == "markers"],
     }
     return LightCurve(chart, notes_of(figure))
 
@@ -101,6 +103,16 @@ def _shape(trace: Any) -> dict[str, Any]:
         "width": 0 if filled else trace.line.width,
         "recorded": not filled and trace.line.width == RECORDED_WIDTH,
         "group": trace.legendgroup,
+    }
+
+
+def _dots(trace: Any) -> dict[str, Any]:
+    return {
+        "x": _numbers(trace.x),
+        "y": _numbers(trace.y),
+        "text": list(trace.text),
+        "ids": np.asarray(trace.customdata).tolist(),
+        "ink": trace.marker.color,
     }
 
 

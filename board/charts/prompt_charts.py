@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-import plotly.graph_objects as go
 
+from board.charts.curves import finish_step_axis
 from board.charts.downsample import keep_extremes
-from board.charts.layout import fit_tick_labels, new_figure, set_notes
-from board.charts.palette import colour, ink
-from board.charts.step_axis import fit_step_axis
+from board.charts.layout import fit_tick_labels, new_sketch, set_notes
+from board.charts.palette import colour, faded
+from board.charts.sketch import Sketch
 from board.charts.text import number
 
 Floats = npt.NDArray[np.float64]
@@ -21,13 +21,14 @@ MAX_MARKS = 1500
 
 def prompt_course(
     steps: IntArray, indices: IntArray, values: Floats, name: str, key: str, *, dark: bool
-) -> go.Figure:
-    """A point for each rollout of a prompt over the steps, and a line through the means of its visits.
+) -> Sketch:
+    """A point for each rollout of a prompt over the steps, and a line through the means of its visits;
+    for `board.charts.light.light`.
 
     steps, indices, values: [rollouts], NaN where not recorded: such rollouts are not drawn and are
     counted in the notes. The customdata of a point is its place in these arrays.
     """
-    figure = new_figure(dark=dark, height=250)
+    figure = new_sketch(dark=dark, height=250)
     known = np.isfinite(values)
     places = np.flatnonzero(known)
     shown = (
@@ -35,37 +36,25 @@ def prompt_course(
         if len(places)
         else places
     )
-    at = np.unique(steps[known])
-    means = np.array([float(values[known & (steps == step)].mean()) for step in at.tolist()])
     shade = colour(key, dark=dark)
-    figure.add_scatter(
-        x=at,
-        y=means,
-        mode="lines",
-        line={"color": shade, "width": 2},
-        hoverinfo="skip",
+    figure.add_traces([_means(steps[known], values[known], name, shade)])
+    figure.add_traces(
+        [
+            {
+                "x": steps[shown],
+                "y": values[shown],
+                "mode": "markers",
+                "marker": {"color": faded(shade, 0.45)},
+                "customdata": shown,
+                "text": [
+                    f"{name} <b>{number(values[place])}</b><br>"
+                    f"step {steps[place]}, rollout {indices[place]}"
+                    for place in shown.tolist()
+                ],
+            }
+        ]
     )
-    figure.add_scatter(
-        x=steps[shown],
-        y=values[shown],
-        mode="markers",
-        marker={
-            "size": 7,
-            "color": shade,
-            "opacity": 0.45,
-            "line": {"width": 1, "color": ink(dark).surface},
-        },
-        customdata=shown,
-        text=[
-            f"step {steps[place]}, rollout {indices[place]}<br>{name} <b>{number(values[place])}</b>"
-            for place in shown.tolist()
-        ],
-        hovertemplate="%{text}<extra></extra>",
-    )
-    figure.update_layout(hovermode="closest", dragmode="zoom")
-    figure.update_xaxes(title_text="step")
-    if len(at):
-        fit_step_axis(figure, int(at[0]), int(at[-1]))
+    finish_step_axis(figure, steps[known])
     fit_tick_labels(figure, "y", values)
     missing, thinned = int((~known).sum()), len(shown) < len(places)
     notes = (
@@ -74,3 +63,22 @@ def prompt_course(
     notes += [f"{len(places):,} rollouts drawn with {len(shown):,} points."] if thinned else []
     set_notes(figure, notes, missing=missing)
     return figure
+
+
+def _means(steps: IntArray, values: Floats, name: str, ink: str) -> dict[str, object]:
+    """The line through the mean of each step. steps, values: [rollouts]."""
+    at, counts = np.unique(steps, return_counts=True)
+    means = [float(values[steps == step].mean()) for step in at.tolist()]
+    return {
+        "x": at,
+        "y": np.array(means),
+        "mode": "lines+markers",
+        "name": f"mean {name}",
+        "line": {"color": ink, "width": 2, "dash": "solid"},
+        "marker": {"opacity": 0},
+        "legendgroup": "0",
+        "text": [
+            f"mean {name} <b>{number(mean)}</b><br>step {step}, {count} rollout{'s' * (count > 1)}"
+            for mean, step, count in zip(means, at.tolist(), counts.tolist(), strict=True)
+        ],
+    }

@@ -1,4 +1,4 @@
-"""Prompts: the same prompt through training. Never solved, lost again, newly solved, most volatile."""
+"""Prompts: the same prompt through training. Never solved, regressed, newly solved, most volatile."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from board.charts.layout import notes_of
+from board.charts.light import light
 from board.charts.prompt_charts import prompt_course
+from board.components.curve_grid import Card, curve_bar, curve_grid
 from board.core.groups import IntArray
 from board.core.kl import FloatArray
 from board.core.prompts import Prompts
@@ -133,7 +134,7 @@ def _frame(found: RunPrompts, courses: Courses, codes: IntArray) -> pd.DataFrame
     return pd.DataFrame(
         {
             "prompt": [piece_shown(text, 160) for text in found.texts(codes.tolist())],
-            "course": _courses(judged, codes),
+            "status": _courses(judged, codes),
             "reward over steps": [values[-60:].tolist() for values in rewards],
             "right first": _of(judged, codes, judged.first),
             "right last": _of(judged, codes, judged.last),
@@ -216,23 +217,43 @@ def _course(run: Run, found: RunPrompts, code: int) -> None:
     _moves(run, found, code, lambda: open_rollout(_newest_best(own)))
     st.code(found.texts([code])[0], language=None, wrap_lines=True)
 
-    drawn = [("reward", own.rewards, "Rewards", "reward")]
-    drawn += [(found.length, own.lengths, "Lengths", "length")] if found.length else []
-    for column, (name, values, title, key) in zip(
-        st.columns(len(drawn), gap="small"), drawn, strict=True
-    ):
-        with column, st.container(border=True, height="stretch"):
-            unit = " tokens ·" if name == "response_tokens" else ""
-            st.markdown(f"**{title}** :gray[{unit} click a point]")
-            figure = prompt_course(
-                steps, indices, values, title.lower()[:-1], key, dark=_page.dark()
-            )
-            _page.clickable(
-                figure, key=f"course_{code}_{name}", field="customdata", on_pick=open_rollout
-            )
-            for note in notes_of(figure):
-                st.caption(plain(note))
+    _charts(code, own, found.length, open_rollout)
     _prompt_answers.show(run, code, own, found.length)
+
+
+def _charts(
+    code: int,
+    own: PromptRollouts,
+    length: str | None,
+    open_rollout: Callable[[int], object],
+) -> None:
+    """Rewards and lengths over the steps. A click on a point opens its rollout; one between points shows
+    the answers of that step below.
+    """
+    drawn = [("reward", own.rewards, "Rewards", "reward")]
+    drawn += [(length, own.lengths, "Lengths", "length")] if length else []
+    cards = [
+        _chart(own, name, values, title, key)
+        for name, values, title, key in drawn
+        if np.isfinite(values).any()
+    ]
+    curve_bar(int(own.steps.min()), int(own.steps.max()), key=_page.chart_key("prompt_bar"))
+    key = _page.chart_key(f"prompt_{code}")
+    picked = curve_grid(cards, step=int(_state.get("step")), key=key)
+    if picked and picked.dot is not None:
+        open_rollout(picked.dot)
+    elif picked:
+        _state.put(pstep=picked.step, pfrom=0)
+
+
+def _chart(own: PromptRollouts, name: str, values: FloatArray, title: str, key: str) -> Card:
+    figure = prompt_course(
+        own.steps, own.indices, values, title.lower()[:-1], key, dark=_page.dark()
+    )
+    drawn = light(figure)
+    unit = "tokens" if name == "response_tokens" else ""
+    click = "Click a point to open the rollout; drag to zoom both charts."
+    return Card(name, title, drawn.chart, unit, [click], drawn.notes)
 
 
 def _render() -> None:

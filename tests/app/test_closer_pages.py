@@ -103,7 +103,7 @@ def test_prompts_are_listed_by_what_became_of_them(open_app: OpenApp) -> None:
     shown = table(app)
     assert len(shown) == lost > 0
     assert (shown["right last"] == 0).all()
-    assert (shown["course"] == "regressed").all()
+    assert (shown["status"] == "regressed").all()
     assert len(app.get("plotly_chart")) == 2
 
 

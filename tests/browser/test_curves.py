@@ -17,14 +17,16 @@ pytestmark = pytest.mark.browser
 AXIS = Path(board.components.curve_grid.__file__).parent / "js" / "axis.js"
 
 
+@pytest.mark.parametrize("place", ["", "prompts"])
 def test_a_zoom_is_of_all_curves_and_in_the_url_until_it_is_taken_back(
-    page: Page, serve: ServeCommand
+    page: Page, serve: ServeCommand, place: str
 ) -> None:
-    page.goto(f"{board_on(serve, SAMPLES)}/?run=grpo_arithmetic")
+    page.goto(f"{board_on(serve, SAMPLES)}/{place}?run=grpo_arithmetic")
     cards = page.locator(".curves .card")
     plot = cards.nth(1).locator(".u-over")
     expect(plot).to_be_visible()
     settled(page)
+    plot.scroll_into_view_if_needed()
     box = plot.bounding_box()
     assert box is not None
     entries = page.evaluate("history.length")
@@ -77,6 +79,25 @@ def test_light_charts_and_those_of_plotly_name_the_same_steps(
     page.add_script_tag(content=AXIS.read_text(encoding="utf-8"))
     assert page.evaluate("ends => stepTicks(...ends)", ends) == step_ticks(*ends)
     assert page.evaluate("ends => stepEnds(...ends)", ends) == pytest.approx(step_ends(*ends))
+
+
+def test_a_point_of_a_prompt_opens_its_rollout(page: Page, serve: ServeCommand) -> None:
+    page.goto(f"{board_on(serve, SAMPLES)}/prompts?run=grpo_arithmetic&prompt=0")
+    plot = page.locator(".curves .card").nth(1).locator(".u-over")
+    expect(plot).to_be_visible()
+    settled(page)
+    plot.scroll_into_view_if_needed()
+    box = plot.bounding_box()
+    assert box is not None
+    tip = page.locator(".curves .tip:not([hidden])")
+    for share in (0.1, 0.15, 0.2, 0.25, 0.3):  # the longest response of the first step is up there
+        page.mouse.move(box["x"] + box["width"] * 0.016, box["y"] + box["height"] * share)
+        if tip.count() and re.search(r"step 1, rollout \d+$", tip.inner_text()):
+            break
+    expect(tip).to_contain_text(re.compile(r"step 1, rollout \d+$"))
+    page.mouse.down()
+    page.mouse.up()
+    expect(page).to_have_url(re.compile(r"/rollouts\?.*step=1&index=\d+"))
 
 
 def test_a_click_on_the_mark_of_a_finding_opens_the_finding(

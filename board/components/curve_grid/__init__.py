@@ -32,6 +32,7 @@ _SCRIPTS: Final = (
     "js/page.js",
     "js/axis.js",
     "js/marks.js",
+    "js/dots.js",
     "js/plot.js",
     "js/save.js",
     "js/grid.js",
@@ -68,12 +69,13 @@ class Mark:
 class Picked(NamedTuple):
     """A step of a chart that was clicked; line: the `group` of the line it was nearest to.
 
-    mark: instead of a chart's point, a mark.
+    dot: the id of the dot that was clicked, if one was. mark: instead of a chart's point, a mark.
     """
 
     chart: str
     step: int
     line: int = 0
+    dot: int | None = None
     mark: Mark | None = None
 
 
@@ -128,8 +130,13 @@ def curve_grid(
         return None if mark is None else Picked("", mark.step, mark=mark)
     if not (clicked := result.picked):
         return None
-    line = str(clicked.get("line", ""))
-    return Picked(str(clicked["chart"]), int(clicked["step"]), int(line) if line.isdecimal() else 0)
+    line, dot = str(clicked.get("line", "")), clicked.get("dot")
+    return Picked(
+        str(clicked["chart"]),
+        int(clicked["step"]),
+        int(line) if line.isdecimal() else 0,
+        dot if isinstance(dot, int) else None,
+    )
 
 
 def curve_bar(

@@ -11,6 +11,7 @@ import pytest
 from board.charts.curves import CurveOptions
 from board.charts.env_charts import ALL, colour_places, overlaid, small_multiple
 from board.charts.layout import notes_of
+from board.charts.light import light
 from board.charts.mismatch_charts import (
     StepValue,
     distances,
@@ -50,6 +51,8 @@ def test_a_prompt_s_points_are_its_rollouts_and_missing_ones_are_counted() -> No
     line, points = figure.data
     assert (list(line.x), list(line.y)) == ([1], [0.5])
     assert list(points.customdata) == [0, 1]
+    (dots,) = light(figure).chart["dots"]
+    assert (dots["x"], dots["y"], dots["ids"]) == ([1, 1], [1, 0], [0, 1])
     assert notes_of(figure)[0] == "Not drawn, without a reward: 1 of 3 rollouts."
 
 

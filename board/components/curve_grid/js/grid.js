@@ -6,7 +6,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".curves");
   const grid = GRIDS.get(root) ?? createGrid(root);
   GRIDS.set(root, grid);
-  grid.pick = (chart, step, line) => setTriggerValue("picked", { chart, step, line });
+  grid.pick = (chart, step, line, dot) => setTriggerValue("picked", { chart, step, line, dot });
   grid.open = ({ id, kind, step }) => setTriggerValue("opened", { id, kind, step });
   grid.tell = () => setTriggerValue("zoomed", Date.now());
   show(grid, data);
@@ -200,9 +200,11 @@ function listen(cell) {
   over.addEventListener("mouseleave", () => pointAt(null, cell));
   over.addEventListener("click", (event) => {
     const moved = began && Math.hypot(event.clientX - began[0], event.clientY - began[1]);
-    const found = nearestPoint(cell.plot);
-    if (moved === null || moved >= DRAGGED_PIXELS || !found) return;
-    cell.grid.pick(cell.key, found.step, cell.chart.lines[found.row - 1].group);
+    if (moved === null || moved >= DRAGGED_PIXELS) return;
+    const dot = pointedDot(cell.plot, cell);
+    const found = dot ? null : nearestPoint(cell.plot);
+    if (dot) cell.grid.pick(cell.key, dot.step, "", dot.id);
+    else if (found) cell.grid.pick(cell.key, found.step, cell.chart.lines[found.row - 1].group, null);
   });
 }
 

@@ -24,7 +24,7 @@ function zoomOf({ steps: [first, last] }) {
 /** From the smallest to the largest of what is drawn between two steps. */
 function valueRange(chart, [from, to] = [-Infinity, Infinity]) {
   const isSeen = (step, value) => value !== null && step >= from && step <= to && (value > 0 || !chart.y.log);
-  const values = [...chart.lines, ...chart.shapes].flatMap(({ x, y }) => y.filter((value, i) => isSeen(x[i], value)));
+  const values = [...chart.lines, ...chart.shapes, ...chart.dots].flatMap(({ x, y }) => y.filter((value, i) => isSeen(x[i], value)));
   if (values.length === 0) return chart.y.log ? [0.1, 10] : [0, 1];
   let low = Infinity;
   let high = -Infinity;
@@ -130,6 +130,7 @@ function drawShapes(plot, cell) {
   for (const shape of cell.chart.shapes) {
     if (!hidden.has(shape.group)) drawShape(plot, shape);
   }
+  drawDots(plot, cell);
   ctx.restore();
 }
 
@@ -271,8 +272,16 @@ function nearestPoint(plot) {
 }
 
 function showTip(plot, cell) {
-  const found = plot.cursor.left < 0 ? [] : pointed(plot);
-  cell.tip.hidden = found.length === 0;
+  const dot = plot.cursor.left < 0 ? null : pointedDot(plot, cell);
+  const found = plot.cursor.left < 0 || dot ? [] : pointed(plot);
+  cell.tip.hidden = !dot && found.length === 0;
+  if (dot) {
+    const part = make("div", "told");
+    part.style.borderColor = dot.ink;
+    part.append(...written(dot.text));
+    cell.tip.replaceChildren(part);
+    placeTip(plot, cell.tip, dot.at);
+  }
   if (found.length === 0) return;
   cell.tip.replaceChildren(
     ...found.map(({ row, step }) => {
