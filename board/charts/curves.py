@@ -274,7 +274,5 @@ def _add_notes(figure: Drawing, drawn: Sequence[Drawn], recorded: int) -> None:
         words = "1 value" if left_out == 1 else f"{left_out:,} values"
         notes.append(f"{words} of 0 or less left out: a log scale has no place for them.")
     if shown < recorded and drawn:
-        notes.append(
-            f"{recorded:,} steps drawn with {shown:,} points: the extremes of every stretch are kept."
-        )
+        notes.append(f"{recorded:,} steps drawn with {shown:,} points: the extremes are kept.")
     set_notes(figure, notes, log_left_out=left_out, steps_drawn=shown, steps_recorded=recorded)

@@ -66,7 +66,6 @@ def _value_axis(axis: Any, drawn: list[Any]) -> dict[str, Any]:
         "nonnegative": axis.rangemode == "nonnegative",
         "zeroline": bool(axis.zeroline),
         "labels": axis.showticklabels is not False,
-        "exponent": axis.exponentformat == "e",
         "digits": bool(axis.separatethousands),
     }
 

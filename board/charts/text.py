@@ -46,7 +46,7 @@ def number(value: float) -> str:
     if abs(value) < shares.ROUNDING_NOISE:
         return "0"
     if not math.isfinite(value) or not 1e4 <= abs(value) < 1e15:
-        return f"{value:.5g}"
+        return f"{value:.5g}".replace("e-0", "e-")
     return f"{value:,.2f}".rstrip("0").rstrip(".")
 
 

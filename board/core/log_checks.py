@@ -105,7 +105,7 @@ def shift_words(pair: PairAudit) -> str:
     return (
         f"{of}{pair.first}[i] fits {pair.second}[i{shift:+d}], not [i]: correlation {at[shift]:.2f} at "
         f"shift {shift:+d}, {at[0]:.2f} at shift 0, in {len(pair.shifted)} of {pair.steps} steps "
-        f"looked at (step {pair.shifted[0]} is the first of them). Ratios and KL of such tokens mean "
+        f"checked (step {pair.shifted[0]} is the first of them). Ratios and KL of such tokens mean "
         "nothing."
     )
 
@@ -113,8 +113,8 @@ def shift_words(pair: PairAudit) -> str:
 def clear_words() -> str:
     """When a shift is called another than 0."""
     return (
-        f"Another shift than 0 is believed where its correlation is {CLEAR:g} higher and above {GOOD:g}, "
-        "where that of ranks (Spearman) says so too, and where chance can't explain it."
+        f"A shift other than 0 is reported where its correlation is {CLEAR:g} higher and above {GOOD:g}, "
+        "where rank correlation (Spearman) agrees, and where chance can't explain it."
     )
 
 
@@ -136,7 +136,7 @@ def _lengths(digests: Sequence[Digest], rollouts: int, steps: int) -> Check:
         for name, count in digest.faults.items():
             counts[name] = counts.get(name, 0) + count
     if not counts:
-        words = f"all arrays as long as the response, in {rollouts:,} rollouts of {steps} steps"
+        words = f"every array is as long as the response, in {rollouts:,} rollouts of {steps} steps"
         return Check("Array lengths", "good", words)
     first = next(digest.step for digest in digests if digest.faults)
     told = ", ".join(f"{name} in {count:,}" for name, count in counts.items())

@@ -70,8 +70,9 @@ def _whole_words(found: Contributions, headline: Headline, metric: Metric) -> st
     assert headline.type is not None
     if headline.what == "spread":
         kind = _KIND_WORDS.get(headline.type.kind, headline.type.kind)
-        parts = f"{percent(headline.share)}, as {percent(headline.of_tokens)} of the tokens"
-        return f"{of}: {plain(kind)} {'make' if kind in _PLURAL else 'makes'} {parts}"
+        verb, be = ("contribute", "are") if kind in _PLURAL else ("contributes", "is")
+        of_tokens = f"{be} {percent(headline.of_tokens)} of the tokens"
+        return f"{of}: {plain(kind)} {verb} {percent(headline.share)} and {of_tokens}"
     part = f"{headline.type.count:,} of {count:,} tokens ({percent(headline.of_tokens)})"
     return f"{of} :gray[· {part}]"
 
@@ -93,7 +94,7 @@ def _show_top_token(found: Contributions, headline: Headline, token: TokenShare)
     share = token.contribution / whole(found)
     alone = "" if headline.what == "token" else f", {percent(share)} alone"
     st.text(
-        f"{'' if headline.what == 'token' else 'the largest: '}rollout {token.index}, "
+        f"{'' if headline.what == 'token' else 'largest: '}rollout {token.index}, "
         f"token {token.position}, {number(token.value)} {unit}{alone}"
     )
     if headline.what != "piece":

@@ -62,7 +62,7 @@ def _choose_band() -> None:
             list(_BANDS),
             key="band",
             format_func=lambda name: _BANDS[name],
-            help="How far the rollouts of a step lie apart: not the error of their mean. ± std ends at "
+            help="How much the rollouts of a step vary: not the error of their mean. ± std ends at "
             "the smallest and the largest rollout.",
             persist_state="session",
         )

@@ -89,11 +89,11 @@ def _warn(run: Run, found: EnvCurves, metrics: list[str]) -> None:
 def _told(one: Hidden, found: EnvCurves, metric: str) -> str:
     label, unit = rollout_metric(metric).label, rollout_metric(metric).unit
     whole = f"from {number(one.all_before, unit)} to {number(one.all_after, unit)}"
-    when = f"first against last {one.window} steps with values, beyond {ERRORS:g} standard errors"
+    when = f"first against last {one.window} steps, by more than {ERRORS:g} standard errors"
     if one.kind == "mix":
         said = (
-            f"{label} over {ALL} went {whole}, and in no environment it changed: their shares of the "
-            f"rollouts did ({when})."
+            f"{label} over {ALL} went {whole}, but in no single environment: the mix of environments "
+            f"changed ({when})."
         )
         return plain(said, 500)
     own = f"from {number(one.before, unit)} to {number(one.after, unit)}"

@@ -27,7 +27,7 @@ _OF_PAGE: Final = {
     ),
     "Mismatch": Need(
         {"mismatch_kl_mean": "sampling_logprobs"},
-        "Pass sampling_logprobs=, the log-probabilities of the engine that sampled, beside logprobs= "
+        "Pass sampling_logprobs=, the log-probabilities of the engine that sampled, and logprobs= "
         "to RolloutExporter.log.",
     ),
 }

@@ -33,10 +33,10 @@ def show(run: Run) -> None:
     told = [
         (lost, "line", "not used", "error"),
         (partial, "value", "left out", "warning"),
-        (len(beside), "file", "beside the log that can't be used", "description"),
+        (len(beside), "file", "in the folder that can't be used", "description"),
         (run.superseded, "rollout", "superseded by a resume", "restart_alt"),
         (run.repeated, "repeat", "of rollouts, shown once", "content_copy"),
-        (_alone(run), "row", "that no other log tells of", "link_off"),
+        (_alone(run), "row", "without a match in another log", "link_off"),
         (run.over_cap, "rollout", "beyond the cap", "filter_alt"),
         (_padding(run), "padding token", "left out", "space_bar"),
     ]

@@ -40,7 +40,8 @@ def choose(run: Run) -> None:
     st.html(_LOOK)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.markdown("Step", width="stretch")
-        st.caption(f"{steps[0]}–{steps[-1]}", width="content")
+        ends = f"{steps[0]}–{steps[-1]}" if len(steps) > 1 else "1 step"
+        st.caption(ends, width="content")
     place = steps.index(chosen)
     with st.container(key="step_row", horizontal=True, gap=None):
         _button("first_page", "First step", steps, place, 0)

@@ -76,7 +76,7 @@ def _cards(found: RunGroups, fit: StepFit | None, step: int) -> None:
     ]
     if fit is not None:
         wrong = int(fit.differs.sum())
-        words = "match the rewards" if not wrong else f"of {len(fit.differs):,}: see below"
+        words = "all match the rewards" if not wrong else f"of {len(fit.differs):,}: see below"
         told.append(("Advantages that do not match", f"{wrong:,}", words, _fit_help(fit)))
     with st.grid(max(len(told), 4), min_column_width=170, gap="small"):
         for label, value, words, explained in told:
@@ -281,7 +281,7 @@ def _advantages(found: RunGroups, fit: StepFit | None, step: int) -> None:
     left, right = st.columns([1, 1.4], gap="small")
     with left, st.container(border=True, height="stretch"):
         st.markdown(f"**{plain(known.label)}**", help=plain(_fit_help(fit), 600))
-        st.caption(plain(f"{known.formula}; fits {_percent(share)} of the steps looked at"))
+        st.caption(plain(f"{known.formula}; fits {_percent(share)} of the steps checked"))
         figure = recorded_against_expected(
             own.advantages, fit.expected, fit.differs, own.indices, dark=_page.dark()
         )

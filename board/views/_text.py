@@ -63,7 +63,7 @@ def number(value: float | None, unit: str = "") -> str:
     if abs(value) < ROUNDING_NOISE:
         return "0"
     is_long = 10_000 <= abs(value) < 1e15
-    return f"{value:,.0f}" if is_long else f"{value:.4g}"
+    return f"{value:,.0f}" if is_long else f"{value:.4g}".replace("e-0", "e-")
 
 
 _FORMULA: Final = tuple("=+-@\t\r\n＝＋－＠")

@@ -38,8 +38,10 @@ def caption(run: Run) -> str:
         if len(window) > 1
         else f"Mean of step {ends}"
     )
+    if len(steps) == 1:
+        return f"{said}."
     if np.count_nonzero(steps <= upto) < _WINDOW_AND_BEFORE:
-        return f"{said}. Not enough steps for a change: it takes {_WINDOW_AND_BEFORE}."
+        return f"{said}. The change is shown from {_WINDOW_AND_BEFORE} steps on."
     return (
         f"{said}, and its change from the {WINDOW} before. Grey: within {ERRORS:g} standard errors."
     )
@@ -84,7 +86,7 @@ def _tile(run: Run, metric: Metric, ink: str) -> Tile:
     return Tile(
         one_line(metric.name.removeprefix(REWARD_PART) if is_part else metric.label, 60),
         one_line(unit, 20) if has_unit else "",
-        number(now.mean, metric.unit),
+        number(now.mean, metric.unit).replace("-", "−", now.mean is not None and now.mean < 0),
         change,
         note,
         _tone(metric, now),

@@ -229,30 +229,30 @@ def _chart(run: Run, found: Sequence[Finding]) -> None:
 
 
 def _nothing(run: Run, rules: Sequence[Coverage]) -> None:
-    looked = sum(rule.state == "looked" for rule in rules)
+    checked = sum(rule.state == "checked" for rule in rules)
     st.success(
-        f"Nothing stood out: {counted(looked, 'rule')} looked at {counted(len(run.steps), 'step')}.",
+        f"Nothing stood out: {counted(checked, 'rule')} checked {counted(len(run.steps), 'step')}.",
         icon=":material/check_circle:",
     )
-    st.caption("That is no proof that nothing is wrong: rules know a few signs of trouble.")
+    st.caption("This does not prove that nothing is wrong: the rules know a few signs of trouble.")
 
 
 def _rules(rules: Sequence[Coverage], diagnosis: Diagnosis, limits: OwnThresholds) -> None:
-    """Which rules looked, and why the others could not."""
-    looked = sum(rule.state == "looked" for rule in rules)
-    told = [f"{looked} of {len(rules)} rules looked at {counted(diagnosis.steps, 'step')}."]
+    """Which rules checked the run, and why the others could not."""
+    checked = sum(rule.state == "checked" for rule in rules)
+    told = [f"{checked} of {len(rules)} rules checked {counted(diagnosis.steps, 'step')}."]
     if diagnosis.rollouts_read:
         told.append(
-            f"Tokens were read of {counted(diagnosis.rollouts_read, 'rollout')} of "
-            f"{counted(diagnosis.steps_read, 'step')}; what lies in others is not found."
+            f"Tokens of {counted(diagnosis.rollouts_read, 'rollout')} of "
+            f"{counted(diagnosis.steps_read, 'step')} were read; problems in others are not found."
         )
     missing = [rule for rule in rules if rule.state == "not recorded"]
     if missing:
         why = "; ".join(f"{rule.rule} ({rule.missing})" for rule in missing)
-        told.append(f"{len(missing)} had nothing to look at, because it is not recorded: {why}.")
+        told.append(f"{len(missing)} could not run, because what they need is not recorded: {why}.")
     unread = sum(rule.state == "not read" for rule in rules)
     if unread:
-        told.append(f"{unread} read tokens and have not looked yet.")
+        told.append(f"{unread} read tokens and have not run yet.")
     off = [rule.rule for rule in rules if rule.state == "off"]
     if off:
         told.append(f"Switched off: {', '.join(off)}.")
@@ -291,9 +291,7 @@ def _show(run: Run) -> None:
     progress = st.container()
     if diagnosis.findings:
         _bar(run, diagnosis)
-        st.caption(
-            "Leads to follow, not verdicts: each says what was measured, and what to look at."
-        )
+        st.caption("Leads to follow, not verdicts: each says what was measured, and where to look.")
         _chart(run, diagnosis.findings)
         wanted = _wanted(diagnosis.findings)
         _one_after_another(run, wanted)

@@ -124,7 +124,11 @@ def _card_of(run: Run, chart: _Chart, options: CurveOptions) -> Card:
     beside = _beside(chart)
     drawn = _cached.light_curve(run, chart.columns, options, dark=_page.dark(), beside=beside)
     click = "Click a step to see what contributes most to it; drag to zoom all curves."
-    return _page.card(metric.name, drawn, click, columns=chart.columns, unit=chart.words)
+    is_parts = len(chart.columns) > 1 and metric.name.startswith(REWARD_PART)
+    title = "Reward parts" if is_parts else ""
+    return _page.card(
+        metric.name, drawn, click, title=title, columns=chart.columns, unit=chart.words
+    )
 
 
 def _open_step(step: int, column: str, split: str) -> None:

@@ -104,7 +104,7 @@ def test_prompts_are_listed_by_what_became_of_them(open_app: OpenApp) -> None:
     assert len(shown) == lost > 0
     assert (shown["right last"] == 0).all()
     assert (shown["status"] == "regressed").all()
-    assert len(app.get("plotly_chart")) == 2
+    assert [card["title"] for card in cards(app)] == ["Rewards", "Lengths"]
 
 
 def test_every_answer_of_a_step_is_reachable_whole(open_app: OpenApp) -> None:

@@ -11,7 +11,7 @@ from board.core.findings import RULES, Rule
 from board.core.findings.thresholds import Thresholds
 from board.core.metrics import REWARD_PART
 
-State = Literal["looked", "not recorded", "off", "not read"]
+State = Literal["checked", "not recorded", "off", "not read"]
 
 _K3: Final = (("k3_mean",),)
 _REWARD: Final = (("reward",),)
@@ -66,7 +66,10 @@ _WORDS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """Whether a rule looked, and if not, why. about: what it looks for. missing: what is not recorded."""
+    """Whether a rule checked the run, and if not, why.
+
+    about: what it looks for. missing: what is not recorded.
+    """
 
     rule: str
     about: str
@@ -95,7 +98,7 @@ def _of(
         return Coverage(rule.name, about, "not recorded", words)
     if rule.needs_tokens and not tokens_read:
         return Coverage(rule.name, about, "not read")
-    return Coverage(rule.name, about, "looked")
+    return Coverage(rule.name, about, "checked")
 
 
 def _has_one(needs: tuple[str, ...], columns: Collection[str]) -> bool:

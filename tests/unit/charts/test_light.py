@@ -95,11 +95,6 @@ def test_all_colours_are_told_and_those_of_a_dark_page_differ(dark: bool) -> Non
     assert chart["ink"]["text"] != other["ink"]["text"]
 
 
-def test_the_axis_around_zeroes_alone_has_no_exponents() -> None:
-    told = [light(curve(table([x] * 3), [REWARD], dark=False))[0]["y"] for x in (0.0, 1e-5)]
-    assert [axis["exponent"] for axis in told] == [False, True]
-
-
 @pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
 def test_one_share_throughout_stands_on_the_scale_of_all_shares(share: float) -> None:
     truncated = Series("reward", "Truncated", unit="share")

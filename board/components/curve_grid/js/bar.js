@@ -24,7 +24,7 @@ function partsOf({ kinds, notes, first, last }, setTriggerValue) {
   const [low, high] = zoom ?? [first, last];
   const steps = make("span", "steps", low === high ? `Step ${low}` : `Steps ${low}–${high}`);
   const parts = [...notes.map((note) => make("span", "note", note)), ...marks, steps];
-  if (!zoom) return [...parts, make("span", "hint", "drag to zoom")];
+  if (!zoom) return first < last ? [...parts, make("span", "hint", "drag to zoom")] : parts;
   const out = make("button", "out", "whole run");
   out.type = "button";
   out.title = "Show all steps (double click or Esc)";

@@ -8,6 +8,9 @@ const SUFFIXES = [
   [1e3, "k"],
 ];
 
+// Below it numbers have an exponent, as those that Python writes with four significant digits.
+const TINY = 1e-4;
+
 function unescaped(text) {
   return text.replace(/&(?:lt|gt|amp);/g, (sign) => ENTITIES[sign]);
 }
@@ -33,8 +36,8 @@ function valueLabels(axis, values, distance) {
   if (!axis.labels) return values.map(() => "");
   if (axis.percent) return values.map((value) => `${Number((100 * value).toPrecision(4))} %`);
   const largest = Math.max(...values.map(Math.abs));
-  if (axis.exponent || (largest > 0 && largest < 1e-4)) {
-    return values.map((value) => (value === 0 ? "0" : value.toExponential(2).replace(/\.?0+e/, "e")));
+  if (largest > 0 && largest < TINY) {
+    return values.map((value) => (value === 0 ? "0" : value.toExponential(2).replace(/\.?0+e/, "e").replace(/^-/, "−")));
   }
   const [size, suffix] = (!axis.digits && largest >= 1e4 && SUFFIXES.find(([from]) => largest >= from)) || [1, ""];
   const digits = digitsOf(distance / size);
@@ -56,12 +59,14 @@ function withDigits(value, digits, grouped) {
   return grouped ? Number(shown).toLocaleString("en", { minimumFractionDigits: digits }) : shown;
 }
 
-/** A number of the charts with at most four significant digits, a percentage as it is. */
+/** A number of the charts as the tiles write it, with four significant digits; a percentage as it is. */
 function shortNumber(text) {
   const value = Number(text.replaceAll(",", ""));
-  if (!Number.isFinite(value) || Math.abs(value) >= 1e4) return text;
+  const size = Math.abs(value);
+  if (!Number.isFinite(value) || size >= 1e15) return text;
   const short = Number(value.toPrecision(4));
-  return String(short).replace("-", "−");
+  const shown = size >= 1e4 ? Math.round(value).toLocaleString("en") : 0 < size && size < TINY ? short.toExponential() : String(short);
+  return shown.replace(/^-/, "−");
 }
 
 function logLabels(values) {
