@@ -22,7 +22,7 @@ from board.components.rollout_list import (
 from board.store.run import Run
 from board.store.table import places_by
 from board.store.whole_run import Rows
-from board.views import _filter_field, _rollout_columns, _state
+from board.views import _filter_field, _rollout_columns, _rollout_words, _state
 from board.views._text import one_line
 
 PAGE_ROWS: Final = 200
@@ -172,7 +172,8 @@ def _drawn(
     names = _rollout_columns.names_of(run, sort_of(run)[0])
     has_words = "response_tokens" not in run.columns and "response" in run.columns
     wanted = [*names, "response"] if has_words and "response" not in names else names
-    view = rows.at(places, wanted)
+    view = rows.at(places, _rollout_words.columns_in(rows, wanted))
+    view = _rollout_words.in_words(run, view)
     words = [_words(text) or "" for text in view["response"]] if has_words else None
     columns = _rollout_columns.columns_of(run, view[names], has_words_line=has_words)
     values = [_cells(column, view[column.name]) for column in columns]

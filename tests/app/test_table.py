@@ -106,6 +106,24 @@ def test_texts_without_tokens_have_their_first_words_on_a_line_of_their_own(
     assert sent(open_app(SAMPLES, "rollouts", run="ppo_critic"))["words"] is None
 
 
+def test_a_conversation_is_listed_by_its_last_question_and_its_final_answer(
+    open_app: OpenApp, tmp_path: Path
+) -> None:
+    call = '<tool_call>\n{"name": "add", "arguments": {"a": 2}}\n</tool_call>'
+    answer = "<think>So it is 5.</think>The sum is 5."
+    row = {
+        "input": f"system\n{'You are an agent. ' * 40}\nuser\nAdd 2 and 3.\nassistant\n",
+        "output": f"{call}\nuser\n<tool_response>\n5\n</tool_response>\nassistant\n{answer}",
+        "score": 1.0,
+        "step": 1,
+    }
+    write_lines(tmp_path / "run" / "1.jsonl", [row, {**row, "output": call}])
+    page = sent(open_app(tmp_path, "rollouts"))
+    assert page["words"] == ["The sum is 5.", 'add({"a": 2})']
+    prompt = [column["name"] for column in page["columns"]].index("prompt")
+    assert [values[prompt] for values in page["values"]] == ["Add 2 and 3."] * 2
+
+
 def test_environments_that_differ_in_their_ends_are_told_apart(
     open_app: OpenApp, tmp_path: Path
 ) -> None:

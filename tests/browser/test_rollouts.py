@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import written_logs
-from board_steps import ServeCommand, board_on, settled
+from board_steps import SAMPLES, ServeCommand, board_on, settled
 from playwright.sync_api import Locator, Page, expect
 from waits import until
 
@@ -112,6 +112,13 @@ def test_keys_held_down_leave_one_entry_in_the_history(
     settled(page)
     expect(page.get_by_text("Answer number 16.").last).to_be_visible()
     assert page.evaluate("history.length") == before
+
+
+def test_long_texts_make_the_list_no_wider_than_its_place(page: Page, serve: ServeCommand) -> None:
+    page.goto(f"{board_on(serve, SAMPLES)}/rollouts?run=grpo_reward_hack&step=20")
+    expect(page.locator(".list .row .cell.words").first).to_be_visible()
+    scroller = page.locator(".list .scroller")
+    assert scroller.evaluate("e => e.scrollWidth - e.clientWidth") == 0
 
 
 def test_the_first_page_of_one_rollout_is_an_address_of_the_list(

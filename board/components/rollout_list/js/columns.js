@@ -26,6 +26,11 @@ function fittingColumns(view, width) {
   return columns.filter((column) => shown.has(column));
 }
 
+/** The pixels that columns need; with less room the list scrolls sideways. */
+function leastWidth(columns) {
+  return columns.reduce((sum, column) => sum + column.width + GAP, PADDING);
+}
+
 function tracksOf(columns) {
   const last = columns.length - 1;
   const grows = columns.some(isWords);

@@ -129,6 +129,7 @@ function layOut(view, { force = false } = {}) {
   if (force || tracks !== view.tracks) {
     Object.assign(view, { columns, tracks });
     grid.style.setProperty("--tracks", tracks);
+    grid.style.setProperty("--least", `${leastWidth(columns)}px`);
     fillHead(view);
     drawRows(view);
     markRows(view);
