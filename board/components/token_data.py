@@ -83,12 +83,16 @@ class PromptPart:
 
 @dataclass(frozen=True, slots=True)
 class TokenSegment:
-    """Response tokens start..end-1 are of one role ("assistant", "tool", ...), `name` for a tool."""
+    """Response tokens start..end-1 are of one role ("assistant", "tool", ...), `name` for a tool.
+
+    error: why a tool's result is an error, in a few words; empty where it is none.
+    """
 
     start: int
     end: int
     role: str
     name: str = ""
+    error: str = ""
 
 
 def spec_of(metric: Metric) -> TokenMetricSpec:

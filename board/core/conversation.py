@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 from board.core.message_parts import as_fields, part_name, part_text, reasoning_of, tool_calls
 from board.core.text_blocks import THINK_TAGS, Block, arguments_of, arguments_text, blocks_of
 from board.core.text_turns import turns_of_texts
-from board.core.tool_errors import error_in
+from board.core.tool_errors import TOOL_ROLES, error_in
 
 _SECONDS: Final = (
     *("duration", "duration_s", "duration_seconds", "seconds", "elapsed", "elapsed_s"),
@@ -18,7 +18,6 @@ _SECONDS: Final = (
 )
 _MILLISECONDS: Final = ("duration_ms", "elapsed_ms", "latency_ms", "time_ms")
 _TIMES: Final = ("timestamp", "created_at", "created", "time")
-_TOOL_ROLES: Final = frozenset(("tool", "function", "ipython"))
 _LONGEST_SECONDS: Final = 7 * 86_400.0
 _LARGEST: Final = 1e15
 """A larger number is no time in any unit."""
@@ -72,7 +71,7 @@ def _written(texts: Mapping[str, str], tags: tuple[str, ...]) -> Iterator[Conver
     for number, (turn, text, given) in enumerate(turns_of_texts(texts), 1):
         blocks = blocks_of(text, tags)
         role = turn.role
-        if role in _TOOL_ROLES:
+        if role in TOOL_ROLES:
             blocks = [Block("result", text, name=turn.name)]
         elif role == "user" and blocks and all(block.kind == "result" for block in blocks):
             role = "tool"
@@ -102,7 +101,7 @@ def _said(
         before = at
         name = str(message.get("name") or message.get("tool_name") or "")
         blocks = [*_blocks(message, role, tags)]
-        if role in _TOOL_ROLES:
+        if role in TOOL_ROLES:
             blocks = [_result(message, blocks, name, seconds)]
         yield ConversationTurn(number, role, name, blocks, given=given, seconds=seconds, at=at)
 

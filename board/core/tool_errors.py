@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
 RULE: Final = (
@@ -13,6 +13,7 @@ RULE: Final = (
     "“Traceback (most recent call last):”, is a Python dict with an 'error' first, or says an exit code "
     "other than 0 in its first or last lines."
 )
+TOOL_ROLES: Final = frozenset(("tool", "function", "ipython"))
 _BAD_STATUS: Final = frozenset(
     ("error", "failed", "failure", "timeout", "timed_out", "cancelled", "exception")
 )
@@ -33,6 +34,23 @@ _EDGE: Final = 400
 def error_in(message: Mapping[str, Any], text: str) -> str:
     """Why a tool's result is an error, in a few words; empty where it is none. The rule is RULE."""
     return _recorded(message) or _recorded(_object(text)) or _written(text)
+
+
+def error_within(text: str, messages: Sequence[Mapping[str, Any]]) -> str:
+    """Why one of the results that a tool's stretch of a response holds is an error, as error_in.
+
+    messages: of the rollout. Where none of their results is found in the text, the text is one result.
+    """
+    found = [
+        (message, content)
+        for message in messages
+        if message.get("role") in TOOL_ROLES
+        and isinstance(content := message.get("content"), str)
+        and (words := content.strip())
+        and words in text
+    ]
+    errors = (error_in(message, content) for message, content in found or [({}, text)])
+    return next(filter(None, errors), "")
 
 
 def _recorded(fields: Mapping[str, Any]) -> str:

@@ -21,7 +21,16 @@ from board.core.kl import FloatArray
 from board.core.metric_groups import in_menu_order
 from board.core.metrics import token_metric
 from board.core.pieces import joined
-from board.core.turns import Turn, from_markers, from_messages, of_tokens, over_tokens, token_starts
+from board.core.tool_errors import TOOL_ROLES, error_within
+from board.core.turns import (
+    Turn,
+    from_markers,
+    from_messages,
+    of_tokens,
+    over_tokens,
+    token_starts,
+    without_markers,
+)
 from board.store.rollout import OpenRollout
 from board.store.run import Run
 from board.views import _cached, _state
@@ -104,7 +113,17 @@ def specs_of(metrics: Mapping[str, Any]) -> dict[str, TokenMetricSpec]:
 def segments_of(opened: OpenRollout) -> list[TokenSegment]:
     """Whose stretch of the response is whose: as recorded, by chat markers, or by messages."""
     turns = of_tokens(opened.tokens, opened.record.segments, opened.record.messages)
-    return [TokenSegment(turn.start, turn.end, turn.role, turn.name) for turn in turns]
+    return [
+        TokenSegment(turn.start, turn.end, turn.role, turn.name, _error_of(turn, opened))
+        for turn in turns
+    ]
+
+
+def _error_of(turn: Turn, opened: OpenRollout) -> str:
+    if turn.role not in TOOL_ROLES:
+        return ""
+    text = without_markers(joined(opened.tokens[turn.start : turn.end]), closing=True)
+    return error_within(text, opened.record.messages)
 
 
 def prompt_parts(opened: OpenRollout) -> list[PromptPart]:

@@ -72,6 +72,14 @@ def test_a_prompt_is_shown_by_role_from_the_markers_of_its_chat_template() -> No
     assert parts(prompt_tokens=pieces) == expected[:1]
 
 
+def test_a_tool_segment_whose_result_is_an_error_says_so() -> None:
+    messages = [{"role": "tool", "content": "no item", "is_error": True}]
+    turns = [{"start": 0, "end": 2, "role": "tool"}, {"start": 2, "end": 3, "role": "assistant"}]
+    record = Record(step=0, messages=messages, segments=turns)
+    opened = OpenRollout(0, 0, record, {}, ("no", " item", "Sorry"), None, {}, False, ())
+    assert [one.error for one in _tokens.segments_of(opened)] == ["error", ""]
+
+
 def test_a_prompt_is_shown_by_role_from_the_messages_found_in_it() -> None:
     messages = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "yes"}]
     found = parts(texts={"prompt": "Q: Hi\nA: "}, messages=messages)

@@ -130,12 +130,28 @@ def test_an_open_card_follows_n_and_p(page: Page, serve: Serve) -> None:
 def test_find_sees_across_token_borders(page: Page, serve: Serve) -> None:
     view = open_case(page, serve, "hostile")
     view.locator("input.find").fill("<SCRIPT>window")
-    expect(view.locator(".find-count")).to_have_text("1")
     expect(view.locator(".flow .hit")).to_have_text(["<script>", "window.hacked=1"])
-    page.keyboard.press("Enter")
+    page.keyboard.press("Shift+Enter")
     expect(view.locator(".flow .hit.current")).to_have_count(2)
     page.keyboard.press("Escape")
     expect(view.locator(".flow .hit")).to_have_count(0)
+
+
+def test_find_opens_the_prompt_that_holds_the_match(page: Page, serve: Serve) -> None:
+    view = open_case(page, serve, "hostile")
+    prompts = view.locator(".prompt")
+    view.locator("input.find").fill("<SCRIPT>window")
+    for key, place, prompt in (
+        ("Enter", "1", 0),
+        ("Shift+Enter", "241", 0),
+        ("Shift+Enter", "240", 1),
+    ):
+        expect(prompts.nth(1)).to_be_hidden()
+        page.keyboard.press(key)
+        expect(view.locator(".find-count")).to_have_text(f"{place} of 241")
+        expect(prompts.nth(prompt)).to_be_visible()
+    marked = page.evaluate("[...CSS.highlights.get('reader-hit-now')].map(String)")
+    assert marked == ["<script>window"]
 
 
 def test_a_link_opens_on_its_metric_and_token(page: Page, serve: Serve) -> None:

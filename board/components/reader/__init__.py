@@ -53,7 +53,7 @@ _FOLDER: Final = Path(__file__).parent
 _SCRIPT_PARTS: Final = (
     *("numbers", "text", "frames", "rollout", "scale", "peaks", "masks", "search", "layout"),
     *("blocks", "flow", "prompt", "chunks", "json_colours", "fold", "turns", "outline"),
-    *("token_find", "turn_find", "find", "legend", "token_map", "turn_map", "positions", "strip"),
+    *("token_find", "text_find", "find", "legend", "token_map", "turn_map", "positions", "strip"),
     *("heat", "what_if", "values", "panel", "tip", "details", "copy", "ahead", "keys"),
     "../../comparison/js/menu",
     "reader",

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from board.core.conversation import ConversationTurn, conversation_of
-from board.core.tool_errors import error_in
+from board.core.tool_errors import error_in, error_within
 
 
 def said(role: str, content: Any = "", **more: Any) -> dict[str, Any]:
@@ -201,3 +201,12 @@ def test_an_error_is_what_the_message_or_the_text_says(
     message: dict[str, Any], text: str, why: str
 ) -> None:
     assert error_in(message, text) == why
+
+
+def test_a_stretch_of_tool_tokens_has_the_errors_of_the_results_found_in_it() -> None:
+    fine = {"role": "tool", "content": "7"}
+    failed = {"role": "tool", "content": "no item", "is_error": True}
+    said = {"role": "assistant", "content": "Error: mine"}
+    assert error_within("<tool>7<tool>no item", [fine, said, failed]) == "error"
+    assert error_within("<tool>7", [fine, said, failed]) == ""
+    assert error_within("Error: no such file", []) == "error"

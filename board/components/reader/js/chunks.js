@@ -48,7 +48,7 @@ function moreButton(view, piece, end) {
   const words = lines > 1 ? `+${withThousands(lines)} lines` : `+${withThousands(rest)} characters`;
   piece.more = makeButton("more", words, "", () => {
     showAllOf(piece);
-    markTurnHits(view);
+    markTextHits(view);
     drawMap(view);
   });
   return piece.more;

@@ -1,14 +1,12 @@
 // The search field: matches in tokens or turns, counted, marked, and gone through.
 
-/** The pieces of all turns in reading order. */
-function piecesOf(sections) {
-  return sections.flatMap(({ pieces }) => pieces);
+/** What is searched, in reading order: the pieces of turns or prompts, and null for the response's tokens. */
+function searchedPieces(view) {
+  return view.rollout.turns ? view.sections.flatMap(({ pieces }) => pieces) : [...view.prompts, null];
 }
 
-/** Texts that are searched: the response's tokens as one, or the pieces of the turns. */
-function searchedTexts(view) {
-  if (view.rollout.turns) return piecesOf(view.sections).map(({ text }) => text);
-  return [view.rollout.texts.filter((text) => text !== PART).join("")];
+function textOf(view, piece) {
+  return piece ? piece.text : view.rollout.texts.filter((text) => text !== PART).join("");
 }
 
 function find(view, query) {
@@ -16,21 +14,21 @@ function find(view, query) {
   takeHits(view, { hits: [], error: "" });
   if (!query) return;
   if (view.rollout.turns) fillTurns(view);
-  const texts = searchedTexts(view);
+  const texts = searchedPieces(view).map((piece) => textOf(view, piece));
   if (!view.isRegex) takeHits(view, searchTexts(texts, query, false, MOST_HITS));
   else searchApart(view, texts, query, (found) => takeHits(view, found));
 }
 
 function takeHits(view, { hits, error }) {
-  if (!view.rollout.turns) setTokenHits(view, false);
-  const starts = view.rollout.turns ? null : startsOfTexts(view.rollout.texts);
-  const pieces = starts ? [] : piecesOf(view.sections);
+  setTokenHits(view, false);
+  const starts = startsOfTexts(view.rollout.texts);
+  const pieces = searchedPieces(view);
   view.hits = hits.map(([rank, at, length]) =>
-    starts ? tokensOf(starts, at, length) : { piece: pieces[rank], at, length },
+    pieces[rank] ? { piece: pieces[rank], at, length } : tokensOf(starts, at, length),
   );
   Object.assign(view, { hit: -1, findError: error });
-  if (view.rollout.turns) markTurnHits(view);
-  else setTokenHits(view, true);
+  markTextHits(view);
+  setTokenHits(view, true);
   showFindCount(view);
   drawMap(view);
   drawPositions(view);
@@ -52,10 +50,11 @@ function nextHit(view, direction) {
   const { hits } = view;
   if (!hits.length) return;
   const before = view.hit;
-  if (before >= 0 && !view.rollout.turns) markCurrentTokens(view, false);
+  if (before >= 0 && !hits[before].piece) markCurrentTokens(view, false);
   view.hit = before < 0 ? firstHit(view, direction) : (before + direction + hits.length) % hits.length;
   showFindCount(view);
-  if (view.rollout.turns) return showTurnHit(view);
+  if (hits[view.hit].piece) return showTextHit(view);
+  markTextHits(view);
   markCurrentTokens(view, true);
   scrollToToken(view, hits[view.hit].first);
 }
@@ -63,7 +62,7 @@ function nextHit(view, direction) {
 function firstHit(view, direction) {
   if (direction < 0) return view.hits.length - 1;
   if (!view.rollout.turns || view.ui.flow.scrollTop < 8) return 0;
-  const ahead = new Set(piecesOf(view.sections.slice(currentSection(view))));
+  const ahead = new Set(view.sections.slice(currentSection(view)).flatMap(({ pieces }) => pieces));
   return Math.max(0, view.hits.findIndex(({ piece }) => ahead.has(piece)));
 }
 

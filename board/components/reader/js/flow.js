@@ -11,7 +11,7 @@ function buildFlow(view) {
   const { rollout, ui } = view;
   const count = rollout.texts.length;
   Object.assign(view, { spans: new Array(count), blocks: [], shownBlocks: [], filled: new Set() });
-  Object.assign(view, { folds: [], sections: [], jumped: null, aside: null, marked: null });
+  Object.assign(view, { folds: [], sections: [], prompts: [], jumped: null, aside: null, marked: null });
   view.marks = new Uint8Array(count);
   view.painted = new Int32Array(count).fill(NOT_PAINTED);
   if (rollout.turns) return buildTurns(view);
@@ -41,7 +41,8 @@ function listShownBlocks(view) {
 
 const FOLD_KINDS = { tool: "tool", function: "tool", environment: "tool", reasoning: "thinking", thinking: "thinking" };
 
-function segmentSection(view, { role, name, start, end }) {
+function segmentSection(view, segment) {
+  const { role, name, start, end, error } = segment;
   const surplus = role === "surplus";
   const unit = surplus ? "value" : view.rollout.unit;
   const box = make("section", "segment");
@@ -55,7 +56,9 @@ function segmentSection(view, { role, name, start, end }) {
   if (view.rollout.segments.length > 1) head.append(button);
   head.append(make("span", "who", who));
   if (name) head.append(make("span", "name", visible(name)));
-  head.append(make("span", "size", counted(end - start, unit)), words);
+  head.append(make("span", "size", counted(end - start, unit)));
+  if (error) head.append(failureElement(view, error));
+  head.append(words);
   const kind = FOLD_KINDS[role] ?? FOLD_KINDS[name] ?? "turn";
   const fold = makeFold(view, kind, { button, words, body });
   words.textContent = firstWords(view.rollout.texts.slice(start, Math.min(end, start + 100)).join(""));
@@ -63,7 +66,7 @@ function segmentSection(view, { role, name, start, end }) {
   words.hidden = !fold.folded;
   appendBlocks(view, body, fold, start, end);
   box.append(head, body);
-  view.sections.push(tokenSectionOf(box, number, role, name, end - start, unit));
+  view.sections.push(tokenSectionOf(box, number, segment, end - start, unit));
   return box;
 }
 

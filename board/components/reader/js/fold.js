@@ -31,7 +31,7 @@ function makeFold(view, kind, { button, words, body, fill, parent }) {
 function afterFolding(view) {
   listShownBlocks(view);
   fillInSight(view);
-  if (view.rollout.turns) markTurnHits(view);
+  markTextHits(view);
   drawMap(view);
   moveSight(view);
 }
@@ -72,6 +72,7 @@ function keepPlace(view, change) {
 /** Opens every fold around a piece, and shows the whole of it. */
 function revealPiece(view, piece) {
   for (let fold = piece.fold; fold; fold = fold.parent) fold.set(false);
+  piece.finish?.();
   if (piece.box) showAllOf(piece);
 }
 

@@ -4,8 +4,9 @@ const BAR_PIXELS = 92;
 const ROW_PIXELS = 27;
 
 /** Sections of a response of tokens, as the outline has them. */
-function tokenSectionOf(element, number, role, name, tokens, unit) {
-  return { element, number, role, label: role || "response", hint: name, model: tokens, tool: 0, seconds: null, toolSeconds: 0, failure: "", unit };
+function tokenSectionOf(element, number, { role, name, error }, tokens, unit) {
+  const none = { tool: 0, seconds: null, toolSeconds: 0 };
+  return { ...none, element, number, role, label: role || "response", hint: name, model: tokens, failure: error ?? "", unit };
 }
 
 function fillOutline(view) {

@@ -67,7 +67,7 @@ function drawLane(view, canvas, what, draw) {
 
 function drawPositionMarks(view, context, width, height) {
   context.fillStyle = view.accentColour;
-  for (const { first: hit } of view.hits) context.fillRect(xOfToken(view, hit, width) - 1, 0, 2, 4);
+  for (const { first: hit } of tokenHits(view)) context.fillRect(xOfToken(view, hit, width) - 1, 0, 2, 4);
   const line = (i, thick, alpha) => {
     context.globalAlpha = alpha;
     context.fillRect(xOfToken(view, i, width) - thick / 2, 0, thick, height);

@@ -13,31 +13,52 @@ function promptSection(view, part, number) {
   if (name) head.append(make("span", "name", visible(name)));
   head.append(make("span", "size", role === "prompt" ? size : `prompt · ${size}`), words);
   const body = make("div", "prompt");
-  const fold = makeFold(view, "turn", { button, words, body, fill: () => fillPrompt(view, body, part) });
+  const fold = makeFold(view, "turn", { button, words, body, fill: () => fillPrompt(view, part, piece) });
+  const shown = tokens ? tokens.filter((token) => token !== PART).map(visible).join("") : visible(text);
+  const piece = { text: shown, fold, nodes: [], shown: 0, box: body, finish: null };
+  view.prompts.push(piece);
   fold.set(true);
   box.append(head, body);
-  view.sections.push(tokenSectionOf(box, number, role, name, tokens ? tokens.length : text.length, tokens ? "token" : "character"));
+  view.sections.push(tokenSectionOf(box, number, part, tokens ? tokens.length : text.length, tokens ? "token" : "character"));
   return box;
 }
 
 /** Token by token where they are known. */
-function fillPrompt(view, body, part) {
-  if (part.tokens) return fillPromptTokens(view, body, part);
-  return fillText(body, part.text);
+function fillPrompt(view, part, piece) {
+  if (part.tokens) return fillPromptTokens(view, part, piece);
+  fillText(piece.box, part.text);
+  return listNodes(piece);
 }
 
-/** A long prompt gets its tokens over several frames. */
-function fillPromptTokens(view, body, part) {
+/** A long prompt gets its tokens over several frames, or all at once where a match in it is shown. */
+function fillPromptTokens(view, part, piece) {
   const end = part.tokens.length;
   let i = 0;
   const step = () => {
+    if (i >= end) return false;
     const [block, last] = [make("div", "block"), blockEnd(part.tokens, i, end)];
     sizeBlock(block, part.tokens, i, last);
     for (; i < last; i++) block.append(givenElement(part, i));
-    body.append(block);
+    piece.box.append(block);
+    if (i >= end) {
+      listNodes(piece);
+      markTextHits(view);
+    }
     return i < end;
   };
+  piece.finish = () => {
+    while (step());
+  };
   if (step()) overFrames(view, `prompt ${part.first}`, step);
+}
+
+/** The text nodes of a piece that is shown as a whole. */
+function listNodes(piece) {
+  const walker = document.createTreeWalker(piece.box, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    piece.nodes.push({ node: walker.currentNode, start: piece.shown });
+    piece.shown += walker.currentNode.length;
+  }
 }
 
 function givenElement(part, i) {

@@ -20,7 +20,7 @@ export default function ({ data, parentElement, setStateValue, setTriggerValue }
     closeMenu(view.menu);
     setFull(view, false);
     stopSearch(view);
-    clearTurnMarks(view);
+    clearTextMarks(view);
     view.unbindLayout();
     view.unbindAhead();
     clearTimeout(view.reporting);
@@ -100,7 +100,7 @@ function load(view, data) {
   Object.assign(view, { lastStop: null, tipToken: null });
   Object.assign(view, { hits: [], hit: -1, metric: null, levels: new Int8Array(count) });
   stopSearch(view);
-  clearTurnMarks(view);
+  clearTextMarks(view);
   Object.assign(view, { spansKey: spansKey(data.view) });
   view.asked = Object.fromEntries(CHOICES.map((name) => [name, JSON.stringify(data.view[name])]));
   view.sent = Object.fromEntries(CHOICES.map((name) => [name, []]));

@@ -11,8 +11,13 @@ function tokensOf(starts, at, length) {
   return { first: bound(starts, at, true) - 1, last: bound(starts, at + length, false) - 1 };
 }
 
+/** The matches in the response; those in the prompt have no place among its tokens. */
+function tokenHits(view) {
+  return view.hits.filter(({ piece }) => !piece);
+}
+
 function setTokenHits(view, on) {
-  for (const { first, last } of view.hits) {
+  for (const { first, last } of tokenHits(view)) {
     for (let i = first; i <= last; i++) setMark(view, i, on ? HIT : HIT | CURRENT, on);
   }
 }

@@ -62,7 +62,7 @@ function drawMapRow(view, context, level, y, width) {
 function drawMapMarks(view, context, width) {
   const scale = mapHeight(view) / view.rollout.texts.length;
   context.fillStyle = view.accentColour;
-  for (const { first } of view.hits) context.fillRect(0, first * scale, 5, 2);
+  for (const { first } of tokenHits(view)) context.fillRect(0, first * scale, 5, 2);
   context.fillStyle = view.textColour;
   if (view.pin !== null) context.fillRect(0, view.pin * scale - 1, width, 2);
 }

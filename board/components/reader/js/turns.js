@@ -180,6 +180,13 @@ function callElement(view, section, parent, block, result) {
   return box;
 }
 
+/** Says why a result is an error; by which rule under the pointer. */
+function failureElement(view, words) {
+  const failure = make("span", "failure", visible(words));
+  failure.title = view.rollout.errorRule;
+  return failure;
+}
+
 function resultElement(view, section, parent, result) {
   const box = make("div", result.error ? "result failed" : "result");
   const [head, body] = [make("div", "bar-head"), make("div")];
@@ -187,9 +194,7 @@ function resultElement(view, section, parent, result) {
   button.append(make("span", "chevron"));
   const words = make("span", "words", firstWords(result.text));
   if (result.error) {
-    const failure = make("span", "failure", "error");
-    failure.title = view.rollout.errorRule;
-    button.append(failure);
+    button.append(failureElement(view, "error"));
     head.append(button, make("span", "", result.error === "error" ? "" : visible(result.error)));
   } else {
     button.append(make("span", "", "result"));

@@ -1,4 +1,4 @@
-// Matches in turns: ranges of text nodes, drawn by the browser's highlights.
+// Matches in turns and prompts: ranges of text nodes, drawn by the browser's highlights.
 
 const HIT_NAME = "reader-hit";
 const HIT_NOW_NAME = "reader-hit-now";
@@ -11,11 +11,11 @@ function highlightNamed(name) {
 }
 
 /** Ranges of the matches whose text is on the page; folded text has none. */
-function markTurnHits(view) {
-  clearTurnMarks(view);
+function markTextHits(view) {
+  clearTextMarks(view);
   const highlight = highlightNamed(HIT_NAME);
   for (const hit of view.hits) {
-    const ends = endsOf(hit);
+    const ends = hit.piece && endsOf(hit);
     if (!ends) continue;
     // Ten thousand live ranges would slow down every change of the page.
     const range = new StaticRange(ends);
@@ -24,7 +24,7 @@ function markTurnHits(view) {
   }
 }
 
-function clearTurnMarks(view) {
+function clearTextMarks(view) {
   const highlight = highlightNamed(HIT_NAME);
   for (const range of view.ranges ?? []) highlight?.delete(range);
   if (view.rangeNow) highlightNamed(HIT_NOW_NAME)?.delete(view.rangeNow);
@@ -66,10 +66,10 @@ function nodeAt({ nodes, shown }, at) {
 }
 
 /** Opens what hides the match, marks it and scrolls to it. */
-function showTurnHit(view) {
+function showTextHit(view) {
   const hit = view.hits[view.hit];
   revealPiece(view, hit.piece);
-  markTurnHits(view);
+  markTextHits(view);
   view.rangeNow = rangeOf(hit);
   if (!view.rangeNow) return;
   const now = highlightNamed(HIT_NOW_NAME);
