@@ -30,7 +30,7 @@ from board.charts.layout import (
     set_notes,
     show_legend_above,
 )
-from board.charts.palette import CATEGORIES, colour, dash, faded
+from board.charts.palette import EVALUATIONS, colour, dash, faded
 from board.charts.sketch import Drawing, Sketch
 from board.charts.step_axis import fit_step_axis
 from board.charts.text import safe_name
@@ -68,8 +68,9 @@ def curve(
     """Mean and band of each series over the steps; a click on a point carries x = the step, and the
     number of its series as the legendgroup.
 
-    beside: other rollouts, whose means of the first series are points; their numbers come after those
-    of the series. A step that only they have is no step of the series, and no gap in it.
+    beside: other rollouts, of three splits at most, whose means of the first series are points, without
+    an entry in the legend: the page has one for all charts. Their numbers come after those of the
+    series. A step that only they have is no step of the series, and no gap in it.
 
     steps: the step table, ascending. Series without a column in it are left out. Steps at which a
     series is not recorded are gaps; a recorded step between two gaps is a visible point. Above
@@ -108,7 +109,7 @@ def _draw(
     found = [one for one in series if mean_column(steps, one.stem) is not None]
     tables = [steps for _ in found]
     drawn = [prepared(steps, one, options) for one in found]
-    for one, key in zip(beside if found else (), _colours_beside(found), strict=False):
+    for one, key in zip(beside if found else (), EVALUATIONS, strict=False):
         if mean_column(one.steps, found[0].stem) is not None:
             tables.append(one.steps)
             drawn.append(beside_of(one, found[0], key, options))
@@ -119,7 +120,7 @@ def _draw(
         one.hover = hover_texts(one, table.iloc[one.rows], options)
     for group, one in enumerate(drawn):
         figure.add_traces(list(_traces(one, options, dark, group=group)))
-    if len(drawn) > 1:
+    if len(found) > 1:
         show_legend_above(figure)
     every = [table["step"].to_numpy(np.int64) for table in (steps, *tables[len(found) :])]
     is_share = bool(found) and all(one.unit == "share" for one in found)
@@ -130,12 +131,6 @@ def _draw(
         figure.update_yaxes(rangemode="nonnegative")
     fit_tick_labels(figure, "y", np.concatenate([np.array([]), *(one.mean for one in drawn)]))
     _add_notes(figure, drawn, len(steps))
-
-
-def _colours_beside(found: Sequence[Series]) -> list[str]:
-    """Colour keys that none of the series has, those furthest from the usual ones first."""
-    taken = {one.colour for one in found}
-    return [key for key in ("kl", *CATEGORIES) if key not in taken]
 
 
 def last_means(steps: pd.DataFrame, stem: str, upto_step: int, n: int = 60) -> list[float]:
@@ -225,13 +220,13 @@ def _line_trace(one: Drawn, ink: str, legend: dict[str, str]) -> dict[str, Any]:
     known = np.isfinite(one.mean)
     before, after = np.r_[False, known[:-1]], np.r_[known[1:], False]
     lone = known if one.points else known & ~before & ~after
-    style = "dot" if one.points else dash(one.series.colour)
     return dict(
         x=one.steps,
         y=one.mean,
         mode="lines+markers",
         name=safe_name(one.series.label),
-        line={"color": ink, "width": 1.4 if one.points else 2.1, "dash": style},
+        showlegend=not one.points,
+        line={"color": ink, "width": 1.4 if one.points else 2.1, "dash": dash(one.series.colour)},
         marker={"size": 7, "color": ink, "opacity": lone.astype(np.uint8) if lone.any() else 0},
         selected={"marker": {"opacity": 1}},
         connectgaps=False,

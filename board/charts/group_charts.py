@@ -299,7 +299,9 @@ def pass_at(groups: Groups, *, dark: bool, smoothing: float = 0.0, height: int =
         if np.isfinite(values).any():
             frame[f"k{k}"] = values
             words = "pass@1 (solve rate)" if k == 1 else f"pass@{k}"
-            series.append(Series(f"k{k}", words, _PASS_COLOURS[place % len(_PASS_COLOURS)]))
+            series.append(
+                Series(f"k{k}", words, _PASS_COLOURS[place % len(_PASS_COLOURS)], "share")
+            )
     options = CurveOptions(band="none", smoothing=smoothing)
     figure = curve(frame, series, options, dark=dark, height=height)
     _set_shares_axis(figure)

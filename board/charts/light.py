@@ -14,6 +14,7 @@ import numpy as np
 from board.charts.curves import RECORDED_WIDTH
 from board.charts.layout import notes_of
 from board.charts.sketch import Drawing
+from board.core.shares import ROUNDING_NOISE
 
 _HEADROOM: Final = 0.055
 
@@ -28,11 +29,11 @@ class LightCurve(NamedTuple):
 def light(figure: Drawing) -> LightCurve:
     """What `board.charts.curves` draws, as JSON: no NaN, gaps are None.
 
-    lines: {x [n], y [n], text [n], name, ink, width, dash, lone [n] or None, group, connect}, connect:
-    whether gaps are drawn over; shapes: closed areas and bars {x, y, ink, width (0: filled), group,
-    recorded}, of the stretches between None, recorded: what a smoothed line is of; dots: {x, y, text,
-    ids [n], ink}, points of single rollouts; y: the value axis; ink: the colours of the page; height in
-    pixels. Names and texts are escaped as for plotly.
+    lines: {x [n], y [n], text [n], name, ink, width, dash, lone [n] or None, group, connect, named},
+    connect: whether gaps are drawn over, named: whether the legend names it; shapes: closed areas and
+    bars {x, y, ink, width (0: filled), group, recorded}, of the stretches between None, recorded: what a
+    smoothed line is of; dots: {x, y, text, ids [n], ink}, points of single rollouts; y: the value axis;
+    ink: the colours of the page; height in pixels. Names and texts are escaped as for plotly.
     """
     layout: Any = figure.layout
     traces: list[Any] = list(figure.data)
@@ -74,7 +75,7 @@ def _is_one_share(drawn: list[Any]) -> bool:
     """Whether all that is drawn is one share: its own height tells nothing, that on the scale does."""
     known = np.concatenate([np.asarray(values, np.float64) for values in drawn] or [np.array([])])
     known = known[np.isfinite(known)]
-    return len(known) > 0 and np.ptp(known) == 0 and 0 <= known[0] <= 1
+    return len(known) > 0 and np.ptp(known) < ROUNDING_NOISE and 0 <= known[0] <= 1
 
 
 def _line(trace: Any) -> dict[str, Any]:
@@ -90,6 +91,7 @@ def _line(trace: Any) -> dict[str, Any]:
         "lone": np.asarray(opacity).tolist() if np.ndim(opacity) else None,
         "group": trace.legendgroup,
         "connect": bool(trace.connectgaps),
+        "named": trace.showlegend is not False,
     }
 
 

@@ -121,7 +121,7 @@ def rule_curves(found: Sequence[StepValue], rule: str, bound: Side, *, dark: boo
     for name, (_, share) in lines.items():
         frame[name] = [np.nan if one is None else share(one) for one in by_step]
     kept = {name: label for name, (label, _) in lines.items() if frame[name].notna().any()}
-    figure = _drawn(frame, kept, "", dark)
+    figure = _drawn(frame, kept, "share", dark)
     figure.update_yaxes(tickformat=".2%")
     return figure
 

@@ -71,6 +71,9 @@ SERIES: Final[Mapping[str, tuple[str, str]]] = {
     "ratio": ("#0284c7", "#38bdf8"),
     "logprob": ("#0369a1", "#7dd3fc"),
     "advantage": ("#7c3aed", "#a78bfa"),
+    "evaluation": ("#0f172a", "#f8fafc"),
+    "evaluation_2": ("#64748b", "#94a3b8"),
+    "evaluation_3": ("#475569", "#cbd5e1"),
 }
 """Colour key -> (on a light page, on a dark page)."""
 
@@ -86,7 +89,17 @@ CATEGORIES: Final = (
 )
 """Colour keys for things that have no colour of their own: environments, runs."""
 
-_DASHES: Final = {"reference": "dash", "validation": "dot", "validation_reference": "dashdot"}
+EVALUATIONS: Final = ("evaluation", "evaluation_2", "evaluation_3")
+"""Colour keys of the splits drawn with training's, alike in every chart: greys, which no metric has."""
+
+_DASHES: Final = {
+    "reference": "dash",
+    "validation": "dot",
+    "validation_reference": "dashdot",
+    "evaluation": "dot",
+    "evaluation_2": "dashdot",
+    "evaluation_3": "dash",
+}
 
 _KEYS: Final = {
     "reward": "reward",

@@ -55,7 +55,7 @@ def shares_said(
         )
         own = pd.DataFrame({"step": part["step"], f"w{place}": shares, f"w{place}_n": read})
         joined = joined.merge(own, on="step", how="outer")
-        series.append(Series(f"w{place}", name, CATEGORIES[place % len(CATEGORIES)]))
+        series.append(Series(f"w{place}", name, CATEGORIES[place % len(CATEGORIES)], "share"))
     joined = joined.sort_values("step").reset_index(drop=True)
     options = CurveOptions(band="none", smoothing=smoothing)
     figure = curve(joined, series, options, dark=dark, height=270)

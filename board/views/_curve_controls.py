@@ -111,7 +111,7 @@ def _choose_evaluations() -> None:
     if others := _sidebar.evaluations():
         names = plain(", ".join(one.split or "" for one in others), 40)
         st.toggle(
-            f"Points of {names}",
+            f"Show {names}",
             key="evals",
             help="Means of the other splits' rollouts, dotted, next to training's. A click on one "
             "opens its step in its own split.",

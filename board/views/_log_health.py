@@ -165,10 +165,10 @@ def _lines(run: Run) -> Check:
 
 def _line(run: Run, check: Check) -> None:
     icon, colour, prefix = _STATES[check.state]
-    name, words, place = st.columns([3, 11, 3], gap="small", vertical_alignment="center")
-    name.badge(plain(check.name), icon=icon, color=colour)  # type: ignore[arg-type] # of ours
-    words.text(f"{prefix}{check.found}")
-    with place:
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", wrap=False):
+        with st.container(width=170):
+            st.badge(plain(check.name), icon=icon, color=colour)  # type: ignore[arg-type] # of ours
+        st.text(f"{prefix}{check.found}", width="stretch")
         if check.evidence is not None:
             e = check.evidence
             label = f"Step {e.step}, rollout {e.index}"

@@ -84,7 +84,7 @@ def _set_aside(held: Mapping[str, int], shown: str | None) -> str:
     others = {name: count for name, count in held.items() if name != shown}
     told = ", ".join(f"{count:,} {name}" for name, count in others.items())
     noun = "rollout" if sum(others.values()) == 1 else "rollouts"
-    return f":material/visibility_off: set aside: {plain(told, 80)} {noun}; choose them above"
+    return f":material/visibility_off: not shown: {plain(told, 80)} {noun}; choose them above"
 
 
 def choose_environments(run: Run) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import streamlit as st
 
 from board.charts.curves import CurveOptions
-from board.components.curve_grid import Card, Mark, Picked, curve_bar, curve_grid
+from board.charts.palette import EVALUATIONS, colour, dash
+from board.components.curve_grid import Card, LineName, Mark, Picked, curve_bar, curve_grid
 from board.core.metrics import REWARD_PART, ROLLOUT_METRICS, Metric, rollout_metric
 from board.store import splits
 from board.store.narrowed import NarrowedRun
@@ -25,7 +27,7 @@ from board.views import (
     _state,
     _tiles,
 )
-from board.views._text import counted, plain
+from board.views._text import counted, one_line, plain
 
 _PER_STEP: Final = "zero_std_group_fraction"
 _MAIN: Final = (
@@ -158,13 +160,15 @@ def _not_recorded(run: Run) -> None:
         st.caption(plain("Not recorded in this run: " + "; ".join(missing) + ".", 900))
 
 
-def _bar(run: Run, marks: list[Mark]) -> None:
-    """What the marks are, and which steps are shown."""
+def _bar(run: Run, marks: list[Mark], others: Sequence[NarrowedRun]) -> None:
+    """What the marks and the lines of `others`, the evaluations, are, and which steps are shown."""
     steps = run.steps["step"]
-    dotted = [one.split or "" for one in _sidebar.evaluations()] if _state.get("evals") else []
-    notes = [f"dotted: {', '.join(dotted)}"] if dotted else []
+    lines = [
+        LineName(one_line(one.split or "", 40), colour(key, dark=_page.dark()), dash(key))
+        for one, key in zip(others, EVALUATIONS, strict=False)
+    ]
     curve_bar(
-        int(steps.min()), int(steps.max()), key=_page.chart_key("bar"), marks=marks, notes=notes
+        int(steps.min()), int(steps.max()), key=_page.chart_key("bar"), marks=marks, lines=lines
     )
 
 
@@ -190,7 +194,8 @@ def _render() -> None:
             options = _environments.options(_sidebar.current())
         else:
             options = _curve_controls.options(run)
-        _bar(run, marks)
+        is_drawn = _state.get("evals") and not by_environment
+        _bar(run, marks, _sidebar.evaluations() if is_drawn else ())
     if by_environment:
         _environments.show(_sidebar.current(), options, marks)
     else:

@@ -35,11 +35,11 @@ def test_training_is_shown_and_what_is_set_aside_is_said(open_app: OpenApp, root
     app = open_app(root, run="mixed")
     assert_sound(app)
     assert tiles(app)["Reward"]["value"] == "0.175"  # of steps 1 to 4
-    assert "set aside: 6 eval rollouts; choose them above" in texts(app)
+    assert "not shown: 6 eval rollouts; choose them above" in texts(app)
     assert "split" not in query(app)
     app = open_app(root, run="mixed", split="eval")
     assert tiles(app)["Reward"]["value"] == "50.07"  # of steps 0, 2 and 4
-    assert "set aside: 16 train rollouts" in texts(app)
+    assert "not shown: 16 train rollouts" in texts(app)
 
 
 def test_a_step_of_evaluations_alone_is_none_of_training(open_app: OpenApp, root: Path) -> None:
@@ -58,6 +58,7 @@ def test_evaluations_are_points_beside_the_curves_of_training(
     assert lines["eval"]["x"] == [0, 2, 4]
     assert min(lines["eval"]["y"]) >= 50
     assert all(lines["eval"]["lone"])
+    assert [name for name in lines if not lines[name]["named"]] == ["eval"]  # by the page, once
     app = open_app(root, run="mixed", evals="0")
     assert {line["name"] for line in cards(app)[0]["chart"]["lines"]} == {
         "Reward",
@@ -99,5 +100,5 @@ def test_a_run_of_evaluations_alone_just_shows_them(open_app: OpenApp, root: Pat
     assert "split eval" in texts(app)
     assert_sound(app)
     assert tiles(app)["Reward"]["value"] == "50.07"  # of steps 0, 2 and 4
-    assert "set aside" not in texts(app)
+    assert "not shown" not in texts(app)
     assert "Split" not in [group.label for group in app.button_group]

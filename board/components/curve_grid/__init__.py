@@ -20,7 +20,7 @@ from typing import Any, Final, Literal, NamedTuple
 import orjson
 from streamlit.components.v2 import component
 
-__all__ = ["Card", "Mark", "Picked", "curve_bar", "curve_grid"]
+__all__ = ["Card", "LineName", "Mark", "Picked", "curve_bar", "curve_grid"]
 
 MarkKind = Literal["resumed", "finding", "evaluation"]
 
@@ -64,6 +64,15 @@ class Mark:
     kind: MarkKind
     words: str
     id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LineName:
+    """An entry of the legend of a page. ink: a CSS colour; dash: plotly's word for it."""
+
+    name: str
+    ink: str
+    dash: str
 
 
 class Picked(NamedTuple):
@@ -140,13 +149,13 @@ def curve_grid(
 
 
 def curve_bar(
-    first: int, last: int, *, key: str, marks: Sequence[Mark] = (), notes: Sequence[str] = ()
+    first: int, last: int, *, key: str, marks: Sequence[Mark] = (), lines: Sequence[LineName] = ()
 ) -> None:
-    """A line above the curves of a page: notes, what the marks are, the steps shown, the way back from
-    a zoom. first, last: steps of the run.
+    """A line above the curves of a page: what lines and marks are that all of them have, the steps
+    shown, the way back from a zoom. first, last: steps of the run.
     """
     kinds = sorted({mark.kind for mark in marks})
-    data = {"first": first, "last": last, "kinds": kinds, "notes": list(notes)}
+    data = {"first": first, "last": last, "kinds": kinds, "lines": [asdict(one) for one in lines]}
     _BAR(key=_key("bar", key), data=data, on_zoomed_change=_nothing, height="content")
 
 

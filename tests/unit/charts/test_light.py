@@ -61,6 +61,18 @@ def test_a_sketch_says_what_the_figure_of_plotly_says(
         assert light(sketch(table(means), series, **whole)) == drawn
 
 
+def test_each_evaluation_looks_the_same_in_every_chart_and_unlike_the_others() -> None:
+    others = [Beside(name, table([0.5, 1.0])) for name in ("eval", "test", "hard")]
+    looks: list[list[tuple[str, str]]] = []
+    for colour in ("reward", "kl"):
+        series = [Series("reward", "Reward", colour)]
+        chart, _ = light(sketch(table([1.0, 2.0]), series, dark=True, beside=others))
+        looks.append([(line["ink"], line["dash"]) for line in chart["lines"][1:]])
+        assert not chart["legend"]  # the page names them
+    assert looks[0] == looks[1]
+    assert len(set(looks[0])) == 3
+
+
 def test_what_is_not_recorded_is_null_and_never_zero() -> None:
     chart, _ = light(curve(table([1.0, NAN, 4.0]), [REWARD], dark=True))
     (line,) = chart["lines"]

@@ -1,4 +1,4 @@
-// One line above the charts of a page: what bands and marks are, which steps are shown, the way back.
+// One line above the charts of a page: what lines and marks are in all of them, which steps are shown, the way back.
 
 const BARS = new WeakMap();
 const KINDS = ["resumed", "finding", "evaluation"];
@@ -14,7 +14,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   return () => PAGE.bars.delete(bar);
 }
 
-function partsOf({ kinds, notes, first, last }, setTriggerValue) {
+function partsOf({ kinds, lines, first, last }, setTriggerValue) {
   const marks = KINDS.filter((kind) => kinds.includes(kind)).map((kind) => {
     const part = make("span", "kind");
     part.append(make("i", `mark ${kind}`), make("span", "", kind));
@@ -23,11 +23,19 @@ function partsOf({ kinds, notes, first, last }, setTriggerValue) {
   const zoom = PAGE.zoom && PAGE.zoom[0] <= last && PAGE.zoom[1] >= first ? PAGE.zoom : null;
   const [low, high] = zoom ?? [first, last];
   const steps = make("span", "steps", low === high ? `Step ${low}` : `Steps ${low}–${high}`);
-  const parts = [...notes.map((note) => make("span", "note", note)), ...marks, steps];
+  const parts = [...lines.map(nameOf), ...marks, steps];
   if (!zoom) return first < last ? [...parts, make("span", "hint", "drag to zoom")] : parts;
   const out = make("button", "out", "whole run");
   out.type = "button";
   out.title = "Show all steps (double click or Esc)";
   out.addEventListener("click", () => zoomTo(null, () => setTriggerValue("zoomed", Date.now())));
   return [...parts, out];
+}
+
+function nameOf({ name, ink, dash }) {
+  const part = make("span", "kind");
+  const line = make("i", "line");
+  line.style.borderTop = `2px ${dash === "dot" ? "dotted" : "dashed"} ${ink}`;
+  part.append(line, make("span", "", name));
+  return part;
 }

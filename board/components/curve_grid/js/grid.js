@@ -141,7 +141,7 @@ function draw(cell) {
   cell.line.style.borderColor = cell.cross.style.borderColor = chart.ink.text;
   cell.plot?.destroy();
   cell.ownLegend = chart.legend && !grid.hasOneLegend;
-  cell.place.replaceChildren(...(cell.ownLegend ? [legendOf(grid, chart.lines)] : []));
+  cell.place.replaceChildren(...(cell.ownLegend ? [legendOf(grid, chart.lines.filter((line) => line.named))] : []));
   cell.plot = createPlot(cell, cell.place, cell.place.clientWidth);
   cell.lane = laneOf(cell);
   cell.plot.over.append(cell.line, cell.cross, cell.tip, cell.lane);

@@ -6,6 +6,8 @@ const NEAR_PIXELS = 40;
 const MOST_VALUES = 4;
 const DRAGGED_PIXELS = 5;
 const EDGE = 0.055;
+// Values that differ by less are equal: means of the same numbers in another order.
+const ROUNDING = 1e-9;
 const LEGEND = 22;
 const LANE = 13;
 
@@ -33,10 +35,10 @@ function valueRange(chart, [from, to] = [-Infinity, Infinity]) {
     if (value > high) high = value;
   }
   if (chart.y.log) return [low / 1.2, high * 1.2];
-  const reach = high - low || Math.abs(high) || 1;
-  const flat = high === low ? 0.5 : EDGE;
-  const bottom = low - reach * flat;
-  return [chart.y.nonnegative ? Math.max(0, bottom) : bottom, high + reach * flat];
+  const size = Math.max(Math.abs(high), Math.abs(low));
+  const isFlat = high - low <= size * ROUNDING;
+  const margin = isFlat ? (size || 1) * 0.5 : (high - low) * EDGE;
+  return [chart.y.nonnegative ? Math.max(0, low - margin) : low - margin, high + margin];
 }
 
 /** The columns that uPlot draws: steps, and a row of means for each line. */
@@ -237,7 +239,7 @@ function point(cell, step, isSource) {
 
 /** The step and the values of the lines there, in their colours where there are several. */
 function readoutOf(cell, step) {
-  const lines = cell.chart.lines.flatMap((line, i) => (cell.hidden.has(line.name) ? [] : [{ line, text: textsOf(cell)[i].get(step) }]));
+  const lines = cell.chart.lines.flatMap((line, i) => (cell.hidden.has(line.name) || !line.named ? [] : [{ line, text: textsOf(cell)[i].get(step) }]));
   const values = lines.flatMap(({ line, text }) => {
     const value = /<b>(.*?)<\/b>/.exec(text ?? "")?.[1];
     return value && value !== "-" ? [{ line, value: shortNumber(unescaped(value)) }] : [];
@@ -246,7 +248,7 @@ function readoutOf(cell, step) {
   const parts = values.map(({ line, value }) => {
     const part = make("b", "", value);
     part.title = unescaped(line.name);
-    if (lines.length > 1) part.style.color = line.ink;
+    if (cell.chart.lines.length > 1) part.style.color = line.ink;
     return part;
   });
   return [make("span", "", `step ${step}`), ...parts];

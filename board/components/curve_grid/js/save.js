@@ -49,7 +49,7 @@ function quoted(name) {
 function pictureOf({ plot, grid, told, chart }) {
   const drawn = plot.ctx.canvas;
   const ratio = devicePixelRatio;
-  const top = (PNG_HEAD + (chart.legend ? PNG_LEGEND : 0)) * ratio;
+  const top = (PNG_HEAD + (chart.lines.length > 1 ? PNG_LEGEND : 0)) * ratio;
   const picture = document.createElement("canvas");
   [picture.width, picture.height] = [drawn.width, drawn.height + top];
   const ctx = picture.getContext("2d");
@@ -60,7 +60,7 @@ function pictureOf({ plot, grid, told, chart }) {
   ctx.fillStyle = chart.ink.text;
   ctx.font = `600 15px ${FONT}`;
   ctx.fillText(told.unit ? `${told.title}, ${told.unit}` : told.title, 8, 20);
-  if (chart.legend) writeLegend(ctx, chart);
+  if (chart.lines.length > 1) writeLegend(ctx, chart);
   ctx.fillStyle = chart.ink.muted;
   ctx.font = `10.5px ${FONT}`;
   ctx.fillText("step", 2, picture.height / ratio - 8);
