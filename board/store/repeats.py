@@ -257,6 +257,11 @@ def place_codes(lines: IntArray, parts: IntArray) -> IntArray:
     return lines * _PARTS + np.minimum(parts, _PARTS - 1)
 
 
+def lines_and_parts(codes: IntArray) -> tuple[IntArray, IntArray]:
+    """([n] lines, [n] parts) of the rows that `place_codes` gave these numbers."""
+    return codes // _PARTS, codes % _PARTS
+
+
 def repeated(keys: IntArray, repeats: Repeats, dumps: IntArray) -> Mask:
     """Which rows of a run's files of one reader repeat another row.
 

@@ -43,7 +43,7 @@ JOIN_KEYS: Final = ("join_key", "join_key_2")
 TEXTS: Final = ("rollout_id", "group_id", "env", "split", "finish_reason", "prompt", "response")
 LONG_TEXTS: Final = frozenset(("prompt", "response"))
 CATEGORIES: Final = ("group_id", "env", "split", "finish_reason")
-_WHOLE: Final = (
+WHOLE_NUMBERS: Final = (
     *(
         "step",
         *LOCATION,
@@ -62,7 +62,7 @@ _SCORES: Final = (
     *("timestamp", *COLUMNS),
 )
 _TYPES: Final[Mapping[str, pa.DataType]] = {
-    **dict.fromkeys(_WHOLE, pa.int64()),
+    **dict.fromkeys(WHOLE_NUMBERS, pa.int64()),
     **dict.fromkeys(_SCORES, pa.float64()),
     **dict.fromkeys(TEXTS, pa.string()),
 }

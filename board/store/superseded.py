@@ -128,6 +128,16 @@ class Superseded:
                 hint = "the later rollouts are shown; the earlier ones are only counted"
                 yield Problem(state.path, None, "step", reason, hint, "note", count), count
 
+    def ranges(self) -> Iterator[tuple[int, int | None, int, int]]:
+        """What is superseded, as ranges: id of a file, rank (NO_RANK: of rows that name none; None: of
+        any), the line before which, and the step from which on, rows of it are.
+        """
+        for number, rules in self._rules.items():
+            if rules.from_step is not None:
+                yield number, None, _NEVER, rules.from_step
+            for rank, restarts in rules.restarts.items():
+                yield from ((number, rank, restart.line, restart.step) for restart in restarts)
+
     def rows(self, table: pa.Table, steps: IntArray, files: IntArray) -> npt.NDArray[np.bool_]:
         """[rows] which are superseded; steps, files: [rows], the latter ids."""
         size = max(self._rules, default=0) + 1
