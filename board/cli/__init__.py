@@ -24,6 +24,7 @@ _COMMANDS: Final = (
     "runs",
     "steps",
     "rollouts",
+    "sql",
     "show",
     "check",
     "sniff",
@@ -54,6 +55,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_rollouts(
         commands.add_parser("rollouts", help="the rollouts of a run, sorted and filtered")
     )
+    _add_sql(commands.add_parser("sql", help="ask a run by SQL"))
     _add_show(commands.add_parser("show", help="one rollout whole, token by token"))
     _add_check(commands.add_parser("check", help="every line and value that could not be used"))
     _add_sniff(commands.add_parser("sniff", help="why a file is or is not recognised"))
@@ -127,6 +129,37 @@ def _add_rollouts(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--limit", type=_count, metavar="N", help="at most N rollouts")
     _add_output(parser, "all columns, and texts in full")
+
+
+def _add_sql(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Prints the rows of one SELECT, in DuckDB's SQL, over the views rollouts, steps, groups, prompts "
+        "and problems of a run (docs/sql.md has their columns). It reads nothing but the run."
+    )
+    _add_run(parser)
+    parser.add_argument(
+        "statement",
+        metavar="SELECT",
+        help="such as 'select step, avg(reward) from rollouts group by 1'",
+    )
+    parser.add_argument(
+        "--timeout",
+        type=_seconds,
+        default=60.0,
+        metavar="SECONDS",
+        help="stop the statement after so long (%(default)g)",
+    )
+    kinds = parser.add_mutually_exclusive_group()
+    kinds.add_argument("--json", action="store_true", help="one JSON document; null where missing")
+    kinds.add_argument("--csv", action="store_true", help="comma-separated values")
+    kinds.add_argument("--parquet", type=Path, metavar="FILE", help="write them to a Parquet file")
+
+
+def _seconds(text: str) -> float:
+    number = float(text)
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError("expected a number above 0")
+    return number
 
 
 def _add_show(parser: argparse.ArgumentParser) -> None:
@@ -273,7 +306,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(args: argparse.Namespace) -> int:
     try:
         # Imported late: a training node has the exporter without what the dashboard needs.
-        from board.cli import check, commands, findings, serve, sniff
+        from board.cli import check, commands, findings, serve, sniff, sql
 
         if args.command == "serve":
             browser = not args.no_browser
@@ -286,6 +319,8 @@ def _run(args: argparse.Namespace) -> int:
             return findings.findings(args)
         if args.command == "sniff":
             return sniff.command(args)
+        if args.command == "sql":
+            return sql.sql(args)
         return commands.COMMANDS[args.command](args)
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] in ("board", "app"):

@@ -8,18 +8,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import duckdb
 import pyarrow as pa
 
-from board.errors import ChoiceError
-from board.query.engine import connection, fix_settings
+from board.errors import ChoiceError, UnreadableError
+from board.query.engine import fix_settings, open_engine
 from board.query.views import create_views
+from board.store.manifest import BrokenIndexError
 from board.store.opened_run import Run
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 DEFAULT_TIMEOUT: Final = 60.0
 """Seconds."""
@@ -35,14 +33,20 @@ def select(run: Run, statement: str, timeout: float = DEFAULT_TIMEOUT) -> pa.Tab
 
     Raises:
         ChoiceError: the statement is no SELECT, is wrong, reads something else, or takes too long.
+        UnreadableError: the index is damaged or was deleted.
     """
-    with connection(run.index_folder) as opened:
+    with open_engine(run.index_folder) as engine:
+        opened = engine.connection
         query = _only_select(opened, statement)
-        create_views(opened, run)
+        try:
+            create_views(engine, run)
+        except (duckdb.Error, BrokenIndexError) as error:
+            reason = f"the index of {run.info.name} can't be read: open the run again"
+            raise UnreadableError(f"{reason} ({error})") from error
         fix_settings(opened)
         with _stopped_after(timeout, opened) as expired:
             try:
-                return opened.sql(query).to_arrow_table()
+                return _without_decimals(opened.sql(query).to_arrow_table())
             except duckdb.InterruptException:
                 if not expired.is_set():  # Ctrl-C
                     raise KeyboardInterrupt from None
@@ -51,9 +55,13 @@ def select(run: Run, statement: str, timeout: float = DEFAULT_TIMEOUT) -> pa.Tab
                 raise ChoiceError(_reason(error)) from error
 
 
-def select_frame(run: Run, statement: str, timeout: float = DEFAULT_TIMEOUT) -> pd.DataFrame:
-    """As `select`, as a pandas frame."""
-    return select(run, statement, timeout).to_pandas()
+def _without_decimals(table: pa.Table) -> pa.Table:
+    """The table with decimals as floats: DuckDB gives them for `1.5` and for a sum of whole numbers."""
+    for place, field in enumerate(table.schema):
+        if pa.types.is_decimal(field.type):
+            values = table.column(place).cast(pa.float64())
+            table = table.set_column(place, field.name, values)
+    return table
 
 
 def _only_select(opened: duckdb.DuckDBPyConnection, statement: str) -> str:
@@ -67,9 +75,7 @@ def _only_select(opened: duckdb.DuckDBPyConnection, statement: str) -> str:
 
 
 @contextmanager
-def _stopped_after(
-    seconds: float, opened: duckdb.DuckDBPyConnection
-) -> Generator[threading.Event]:
+def _stopped_after(seconds: float, opened: duckdb.DuckDBPyConnection) -> Generator[threading.Event]:
     """Interrupts what the connection executes after so many seconds; the event says that it did."""
     expired = threading.Event()
 

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from board.query.engine import Engine
 from board.store import segments
 from board.store.build import shown_path
 from board.store.manifest import NO_RANK
@@ -24,7 +25,6 @@ from board.store.opened_run import Run
 from board.store.repeats import lines_and_parts
 from board.store.segments import Column
 from board.store.shown_columns import GAP
-from board.store.storage import FolderStorage
 
 COLUMNS: Final[Mapping[str, Mapping[str, str]]] = {
     "rollouts": {
@@ -86,15 +86,15 @@ HIDDEN_COLUMNS: Final = frozenset(("offset", "size", segments.PART))
 _INDEX: Final = (
     "row_number() OVER (PARTITION BY step ORDER BY rank NULLS LAST, number, line, row_part) - 1"
 )
-_GLOB: Final = str.maketrans({"[": "[[]", "*": "[*]", "?": "[?]"})
 
 
-def create_views(connection: duckdb.DuckDBPyConnection, run: Run) -> None:
+def create_views(engine: Engine, run: Run) -> None:
     """Creates the views of COLUMNS for a whole run, which is not narrowed to a split or environment."""
+    connection = engine.connection
     if run.shown.is_joined:
         _create_joined_rollouts(connection, run)
     else:
-        _create_rollouts(connection, run)
+        _create_rollouts(engine, run)
     connection.register("steps", pa.Table.from_pandas(run.steps, preserve_index=False))
     _create_groups(connection, run)
     _create_prompts(connection, run)
@@ -115,11 +115,10 @@ def _create_joined_rollouts(connection: duckdb.DuckDBPyConnection, run: Run) -> 
     connection.register("rollouts", table)
 
 
-def _create_rollouts(connection: duckdb.DuckDBPyConnection, run: Run) -> None:
-    stored = _create_stored(connection, run)
+def _create_rollouts(engine: Engine, run: Run) -> None:
+    connection = engine.connection
+    stored = _create_stored(engine, run)
     connection.register("files", _files(run))
-    connection.register("superseded", _superseded(run))
-    connection.register("repeats", _repeats(run))
     held = {name: f'stored."{_quoted(name)}"' for name in stored}
     part = held.get(segments.PART, "0")
     rank = f"coalesce({held['rank']}, files.rank)" if "rank" in held else "files.rank"
@@ -134,45 +133,33 @@ def _create_rollouts(connection: duckdb.DuckDBPyConnection, run: Run) -> None:
     }
     if GAP in run.columns:
         values[GAP] = f"{values['reward']} - {values['ref_reward']}"
-    row_rank = f"coalesce({held['rank']}, {NO_RANK})" if "rank" in held else str(NO_RANK)
     connection.execute(f"""
         CREATE VIEW visible AS
         SELECT {", ".join(f'{value} AS "{_quoted(name)}"' for name, value in values.items())},
             files.number, coalesce({part}, 0) AS row_part
         FROM stored JOIN files ON stored.file = files.id
-        WHERE NOT EXISTS (
-            FROM superseded AS s
-            WHERE s.file = stored.file AND stored.step >= s.from_step AND stored.line < s.before_line
-              AND (s.rank IS NULL OR s.rank = {row_rank}))
-          AND NOT EXISTS (
-            FROM repeats AS r
-            WHERE r.file = stored.file AND r.line = stored.line AND r.part = coalesce({part}, 0))
+            {_without_superseded(connection, run, held)}
+            {_without_repeats(connection, run, part)}
     """)
     shown = [name for name in run.columns if name not in HIDDEN_COLUMNS]
-    selected = (
-        f"{_INDEX} AS index" if name == "index" else f'"{_quoted(name)}"'
-        for name in shown
-    )
+    selected = (f"{_INDEX} AS index" if name == "index" else f'"{_quoted(name)}"' for name in shown)
     cap = run.options.max_per_step
     kept = "" if cap is None else f"QUALIFY index < {cap}"
-    connection.execute(
-        f"CREATE VIEW rollouts AS SELECT {', '.join(selected)} FROM visible {kept}"
-    )
+    connection.execute(f"CREATE VIEW rollouts AS SELECT {', '.join(selected)} FROM visible {kept}")
 
 
-def _create_stored(connection: duckdb.DuckDBPyConnection, run: Run) -> list[str]:
+def _create_stored(engine: Engine, run: Run) -> list[str]:
     """The rows of the index as they are stored, and the names of their columns."""
     storage, names = run.shown.index.storage, run.shown.index.segments(None)
-    if isinstance(storage, FolderStorage) and names:
-        paths = [str(storage.folder / name).translate(_GLOB) for name in names]
-        listed = ", ".join(f"'{_literal(path)}'" for path in paths)
-        connection.execute(
-            f"CREATE VIEW stored AS FROM read_parquet([{listed}], union_by_name = true)"
+    if engine.index is not None and names:
+        paths = ", ".join(f"'{engine.index / name}'" for name in names)
+        engine.connection.execute(
+            f"CREATE VIEW stored AS FROM read_parquet([{paths}], union_by_name = true)"
         )
     else:
         table = segments.joined(storage.get(name) for name in names)
-        connection.register("stored", table)
-    return [name for name, *_ in connection.execute("DESCRIBE stored").fetchall()]
+        engine.connection.register("stored", table)
+    return [name for name, *_ in engine.connection.execute("DESCRIBE stored").fetchall()]
 
 
 def _value(column: Column, held: Mapping[str, str]) -> str:
@@ -197,9 +184,7 @@ def _recorded(column: Column, value: str) -> str:
 def _files(run: Run) -> pa.Table:
     """The files of the run: id in the index, number in the run, rank of the header, path."""
     index = run.shown.index
-    rows = [
-        (state.id, index.number_of[state.id], state.rank, state.path) for state in index.files
-    ]
+    rows = [(state.id, index.number_of[state.id], state.rank, state.path) for state in index.files]
     columns = [*zip(*rows, strict=True)] if rows else [(), (), (), ()]
     types = (pa.int64(), pa.int64(), pa.int64(), pa.string())
     return pa.table(
@@ -208,21 +193,35 @@ def _files(run: Run) -> pa.Table:
     )
 
 
-def _superseded(run: Run) -> pa.Table:
+def _without_superseded(
+    connection: duckdb.DuckDBPyConnection, run: Run, held: Mapping[str, str]
+) -> str:
+    """SQL that leaves out rows which a resumed training wrote again. A join that hides nothing would
+    still keep filters from the files.
+    """
     rows = [*run.shown.index.superseded.ranges()]
-    columns = [*zip(*rows, strict=True)] if rows else [(), (), (), ()]
+    if not rows:
+        return ""
     names = ["file", "rank", "before_line", "from_step"]
-    return pa.table([pa.array(values, pa.int64()) for values in columns], names)
+    columns = [pa.array(values, pa.int64()) for values in zip(*rows, strict=True)]
+    connection.register("superseded", pa.table(columns, names))
+    rank = f"coalesce({held['rank']}, {NO_RANK})" if "rank" in held else str(NO_RANK)
+    return f"""
+        ANTI JOIN superseded AS s ON s.file = stored.file AND stored.step >= s.from_step
+            AND stored.line < s.before_line AND (s.rank IS NULL OR s.rank = {rank})"""
 
 
-def _repeats(run: Run) -> pa.Table:
+def _without_repeats(connection: duckdb.DuckDBPyConnection, run: Run, part: str) -> str:
+    """SQL that leaves out further copies of rollouts."""
     repeats = run.shown.index.repeats
-    none = np.zeros(0, np.int64)
-    files = [np.full(len(found.codes), number) for number, found in repeats.items()]
-    codes = [found.codes for found in repeats.values()]
-    lines, parts = lines_and_parts(np.concatenate([none, *codes]))
-    columns = {"file": np.concatenate([none, *files]), "line": lines, "part": parts}
-    return pa.table({name: pa.array(values, pa.int64()) for name, values in columns.items()})
+    if not repeats:
+        return ""
+    files = np.concatenate([np.full(len(r.codes), number) for number, r in repeats.items()])
+    lines, parts = lines_and_parts(np.concatenate([r.codes for r in repeats.values()]))
+    connection.register("repeats", pa.table({"file": files, "line": lines, "part": parts}))
+    return f"""
+        ANTI JOIN repeats AS r ON r.file = stored.file AND r.line = stored.line
+            AND r.part = coalesce({part}, 0)"""
 
 
 def _create_groups(connection: duckdb.DuckDBPyConnection, run: Run) -> None:
@@ -256,7 +255,3 @@ def _column(run: Run, name: str, kind: str = "VARCHAR") -> str:
 
 def _quoted(name: str) -> str:
     return name.replace('"', '""')
-
-
-def _literal(text: str) -> str:
-    return text.replace("'", "''")

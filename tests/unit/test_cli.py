@@ -12,6 +12,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from streamlit import config
 
@@ -79,6 +80,51 @@ def test_runs_counts_what_each_run_holds(
             "problems": 0,
         }
     ]
+
+
+def test_sql_prints_rows_or_writes_them(
+    run_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    statement = (
+        "select step, count(*) as n, avg(reward) as reward from rollouts group by 1 order by 1"
+    )
+    called = Called(capsys, "sql", run_folder, statement, "--json")
+    rows = [{"step": 0, "n": 4, "reward": 0.5}, {"step": 1, "n": 1, "reward": 0.25}]
+    assert (called.code, called.document) == (0, rows)
+    assert (
+        Called(capsys, "sql", run_folder, statement, "--csv").out
+        == "step,n,reward\n0,4,0.5\n1,1,0.25\n"
+    )
+    assert Called(capsys, "sql", run_folder, statement).out.split()[:3] == ["step", "n", "reward"]
+    file = run_folder.parent / "out.parquet"
+    assert Called(capsys, "sql", run_folder, statement, "--parquet", file).code == 0
+    assert pq.read_table(file).to_pylist() == rows
+
+
+def test_values_of_every_type_are_printed_as_json(
+    run_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    statement = (
+        "select sum(line) as s, 1.5 as d, [1, 2.5] as l, date '2020-01-01' as t from rollouts"
+    )
+    called = Called(capsys, "sql", run_folder, statement, "--json")
+    assert called.document == [{"s": 15, "d": 1.5, "l": [1, 2.5], "t": "2020-01-01"}]
+
+
+def test_a_file_that_can_t_be_written_is_an_error(
+    run_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    called = Called(capsys, "sql", run_folder, "select 1", "--parquet", run_folder / "no" / "x")
+    assert (called.code, called.out) == (2, "")
+    assert "can't be written" in called.err
+
+
+def test_sql_that_is_no_select_is_an_error(
+    run_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    called = Called(capsys, "sql", run_folder, "drop view rollouts")
+    assert (called.code, called.out) == (2, "")
+    assert "give one SELECT statement" in called.err
 
 
 def test_a_log_file_is_a_run(run_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

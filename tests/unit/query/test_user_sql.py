@@ -1,0 +1,186 @@
+"""A user's SQL sees the run, all of it and nothing else."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import board
+from board.errors import ChoiceError, UnreadableError
+from board.query.user_sql import select
+from board.query.views import COLUMNS
+from board.store.discovery import discover
+from board.store.run import Follower, OpenOptions, Run
+
+PROJECT = Path(__file__).parents[3]
+SAMPLES = PROJECT / "rollout_samples"
+FORMATS = PROJECT / "tests" / "formats" / "data"
+INFOS = [info for root in (SAMPLES, FORMATS) for info in discover(root).runs]
+BYTES_OF_A_ROLLOUT = ("offset", "size", "part")
+
+
+def assert_rollouts_are_those_of_the_table(run: Run) -> None:
+    found = select(run, "select * from rollouts order by step, index").to_pandas()
+    table = run.rollouts.drop(columns=[*BYTES_OF_A_ROLLOUT, "file"], errors="ignore")
+    assert len(found) == len(table) == run.rollout_count
+    for name, values in table.items():
+        if pd.api.types.is_numeric_dtype(values):
+            np.testing.assert_array_equal(
+                pd.to_numeric(found[name]).to_numpy(float), values.to_numpy(float), str(name)
+            )
+        else:
+            expected = values.astype(object).where(values.notna(), None).tolist()
+            assert found[name].astype(object).where(found[name].notna(), None).tolist() == expected
+
+
+@pytest.mark.parametrize("info", INFOS, ids=lambda info: info.name)
+def test_rollouts_are_those_of_the_table_in_every_format(info, tmp_path) -> None:
+    assert_rollouts_are_those_of_the_table(Follower().run(info))
+
+
+def lines(*steps: int, **more: object) -> str:
+    return "".join(
+        json.dumps({"step": step, "response": f"{step}", "reward": step / 2, **more}) + "\n"
+        for step in steps
+    )
+
+
+@pytest.fixture
+def indexed(tmp_path: Path) -> Run:
+    """A run on disk, in a folder whose name is a pattern, with a restart that wrote step 2 again."""
+    folder = tmp_path / "a[b]*'c"
+    folder.mkdir()
+    (folder / "rank_1.jsonl").write_text(lines(1, 2, 3, word="x") + lines(2, 3, word=1.5))
+    (folder / "rank_0.jsonl").write_text(lines(1, 2, 3))
+    (info,) = discover(folder).runs
+    return Follower(persist=True).run(info)
+
+
+def test_an_index_on_disk_is_read_like_one_in_memory(indexed: Run) -> None:
+    assert indexed.index_folder is not None
+    assert_rollouts_are_those_of_the_table(indexed)
+    assert select(indexed, "select count(*) as n from rollouts").to_pylist() == [{"n": 6}]
+
+
+def test_a_cap_of_rollouts_per_step_holds(indexed: Run) -> None:
+    capped = Follower(OpenOptions(max_per_step=1), persist=True).run(indexed.info)
+    assert_rollouts_are_those_of_the_table(capped)
+
+
+def test_what_is_not_a_number_is_null(tmp_path: Path) -> None:
+    (tmp_path / "log.jsonl").write_text(
+        '{"step": 1, "response": "a", "reward": NaN, "x": NaN}\n'
+        '{"step": 1, "response": "b", "reward": 2, "x": 3}\n'
+    )
+    (info,) = discover(tmp_path).runs
+    found = select(Follower().run(info), "select avg(reward) as r, avg(x) as x from rollouts")
+    assert found.to_pylist() == [{"r": 2.0, "x": 3.0}]
+
+
+def test_steps_groups_and_prompts_agree_with_the_rollouts() -> None:
+    run = board.open_run("grpo_arithmetic")
+    pd.testing.assert_frame_equal(run.sql("select * from steps"), run.run.steps, check_dtype=False)
+    rollouts = run.run.rollouts
+    groups = run.sql("select * from groups order by step, group_id")
+    expected = rollouts.groupby(["step", "group_id"], observed=True)["reward"]
+    np.testing.assert_allclose(groups["reward_mean"], expected.mean())
+    np.testing.assert_allclose(groups["reward_std"], expected.std(ddof=0), atol=1e-12)
+    prompts = run.sql("select * from prompts order by prompt")
+    assert prompts["rollouts"].tolist() == rollouts.groupby("prompt").size().tolist()
+    assert prompts["rollouts"].sum() == len(rollouts)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "copy rollouts to '{folder}/out.csv'",
+        "copy (select 1) to '{folder}/out.parquet' (format parquet)",
+        "export database '{folder}/out'",
+        "attach '{folder}/other.db'",
+        "install httpfs",
+        "load httpfs",
+        "set enable_external_access = true",
+        "reset memory_limit",
+        "pragma database_list",
+        "call duckdb_settings()",
+        "create table t as select 1",
+        "drop view rollouts",
+        "insert into rollouts values (1)",
+        "delete from rollouts",
+        "checkpoint",
+        "select 1; drop view rollouts",
+        "explain analyze select 1",
+        "select * from read_csv('{folder}/secret.csv')",
+        "select * from read_text('{folder}/secret.csv')",
+        "select * from read_blob('{folder}/secret.csv')",
+        "select * from read_json('{folder}/secret.csv')",
+        "select * from read_parquet('{folder}/*.parquet')",
+        "select * from glob('{folder}/*')",
+        "select * from sniff_csv('{folder}/secret.csv')",
+        "select * from '{folder}/secret.csv'",
+        "select * from 'https://example.org/a.csv'",
+        "from query('copy (select 1) to ''{folder}/out.csv''')",
+        "select * from statement",  # a variable of this process
+        "",
+    ],
+)
+def test_a_statement_that_writes_or_reads_something_else_is_refused(
+    indexed: Run, tmp_path: Path, statement: str
+) -> None:
+    (tmp_path / "secret.csv").write_text("secret\n1\n")
+    before = {path.name for path in tmp_path.rglob("*")}
+    with pytest.raises(ChoiceError):
+        select(indexed, statement.format(folder=tmp_path))
+    assert {path.name for path in tmp_path.rglob("*")} == before
+
+
+def test_a_statement_that_takes_too_long_is_stopped(indexed: Run) -> None:
+    with pytest.raises(ChoiceError, match=r"more than 0\.2 seconds"):
+        select(indexed, "select count(*) from range(10_000_000_000_000)", timeout=0.2)
+
+
+def test_an_unknown_column_is_named_with_those_that_come_close(indexed: Run) -> None:
+    with pytest.raises(ChoiceError, match=r"(?s)rewrad.*reward"):
+        select(indexed, "select rewrad from rollouts")
+
+
+def test_a_damaged_index_is_an_error_that_says_so(indexed: Run) -> None:
+    assert indexed.index_folder is not None
+    for segment in indexed.index_folder.glob("rows-*.parquet"):
+        segment.write_bytes(b"PAR1 damaged")
+    with pytest.raises(UnreadableError, match="open the run again"):
+        select(indexed, "select * from rollouts")
+
+
+def test_the_columns_of_the_views_are_documented() -> None:
+    documented = {
+        view: dict(re.findall(r"^\| `([^`]+)` \| (.+) \|$", table, re.M))
+        for view, table in re.findall(
+            r"^\| `(\w+)` \| \|\n\|---\|---\|\n((?:\|.*\n)+)",
+            (PROJECT / "docs" / "sql.md").read_text(encoding="utf-8"),
+            re.M,
+        )
+    }
+    assert documented == {view: dict(columns) for view, columns in COLUMNS.items()}
+    run = board.open_run("grpo_arithmetic")
+    for view in ("groups", "prompts", "problems"):
+        assert [*run.sql(f"select * from {view}")] == [*COLUMNS[view]]
+    for view in ("rollouts", "steps"):
+        held = {
+            re.sub(r"^.*(?=_(?:mean|std|n|q00)$)", "M", name) for name in run.sql(f"from {view}")
+        }
+        assert {*COLUMNS[view]} <= held | {*run.sql(f"from {view}")}
+
+
+def test_the_examples_of_the_docs_run() -> None:
+    text = (PROJECT / "docs" / "sql.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```sql\n(.*?)```", text, re.S)
+    run = board.open_run("grpo_arithmetic")
+    for statement in block.split(";\n"):
+        if statement.strip():
+            assert len(run.sql(statement))
