@@ -10,6 +10,7 @@ from starlette.routing import Route
 
 # Old page -> new page, and what the query says in addition.
 _MOVED: Final = {
+    "overview": ("", {}),
     "spike": ("step", {}),
     "groups": ("step", {"part": "groups"}),
     "health": ("findings", {"health": "1"}),
@@ -29,4 +30,4 @@ def _redirect(request: Request) -> RedirectResponse:
     query = request.query_params
     target = request.url.include_query_params(**{k: v for k, v in more.items() if k not in query})
     # Relative, so that it holds behind a proxy that serves the board below a path of its own.
-    return RedirectResponse(f"./{page}?{target.query}")
+    return RedirectResponse(f"./{page}?{target.query}" if target.query else f"./{page}")

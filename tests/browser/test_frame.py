@@ -15,6 +15,8 @@ MOVED = {
     "health": r"/findings\?.*health=1",
     "environments": r"/\?.*by=env",
     "rollout": r"/rollouts\?.*index=0",
+    "words": r"/rollouts\?.*view=words",
+    "overview": r"/\?",
 }
 KEPT = ("", "findings", "step", "rollouts", "prompts", "mismatch", "compare")
 
@@ -41,15 +43,28 @@ def test_a_question_mark_shows_the_keys_and_escape_closes_them(
     page: Page, serve: ServeCommand
 ) -> None:
     page.goto(f"{board_on(serve, SAMPLES)}/findings?run=grpo_arithmetic&step=97")
-    expect(page.locator(".st-key-title h3")).to_be_visible()
-    settled(page)
+    button = page.get_by_role("button", name="Keyboard shortcuts")
+    expect(button).to_be_visible()
     page.keyboard.press("?")
     keys = page.get_by_role("dialog", name="Keyboard shortcuts")
     expect(keys).to_contain_text("next or previous finding")
     page.keyboard.press("Escape")
     expect(keys).to_be_hidden()
-    page.get_by_role("button", name="Keyboard shortcuts").click()
+    button.click()
     expect(keys).to_be_visible()
+
+
+def test_a_key_draws_no_frame_around_the_page(page: Page, serve: ServeCommand) -> None:
+    page.goto(f"{board_on(serve, SAMPLES)}/findings?run=grpo_arithmetic&step=97")
+    expect(page.locator(".st-key-title h3")).to_be_visible()
+    settled(page)
+    main = page.get_by_test_id("stMain")
+    main.focus()
+    page.keyboard.press("x")
+    assert main.evaluate("main => main.matches(':focus-visible')")
+    look = """main => [null, "::before", "::after"].map(part => getComputedStyle(main, part))
+        .map(look => [look.outlineStyle, look.boxShadow, look.borderStyle])"""
+    assert main.evaluate(look) == [["none"] * 3] * 3
 
 
 def test_a_notice_moves_nothing_on_the_page(page: Page, serve: ServeCommand) -> None:

@@ -158,23 +158,25 @@ def test_what_is_looked_at_stays_while_the_run_grows(
             log.write("".join(f"{written_logs.json.dumps(row)}\n" for row in rows))
 
     def wait_for(count: int) -> None:
-        expect(page.get_by_text(re.compile(rf"\b{count} rollouts ·"))).to_be_visible(timeout=20_000)
+        said = page.get_by_text(re.compile(rf"\b{count} rollouts( ·|$)")).locator("visible=true")
+        expect(said.first).to_be_visible()
         settled(page)
 
     page.goto(f"{address}/rollouts?run=growing&scope=run&sort=reward&desc=1&live=1")
-    table = page.locator(".dvn-scroller").first
+    table = page.locator(".list .scroller")
     wait_for(160)
     # As high as its rows only once they are laid out.
     scrolled = "e => { e.scrollTop = 700; return e.scrollTop; }"
-    until(page, "the table scrolls", lambda: table.evaluate(scrolled) == 700)
+    until(page, "the list scrolls", lambda: table.evaluate(scrolled) == 700)
     grow()
     wait_for(162)
     assert table.evaluate("e => e.scrollTop") == 700
-    page.goto(f"{address}/rollouts?run=growing&step=20&index=7&token=3&live=1")
-    expect(page.get_by_text("Rollout 7", exact=True)).to_be_visible()
+    page.goto(f"{address}/rollouts?run=growing&scope=run&step=20&index=7&token=3&live=1")
+    title = page.locator(".reader .fact-line")
+    expect(title).to_contain_text("Rollout 7")
     grow(steps=200)
     wait_for(363)
-    expect(page.get_by_text("Rollout 7", exact=True)).to_be_visible()
+    expect(title).to_contain_text("Rollout 7")
     expect(page).to_have_url(re.compile(r"step=20&index=7.*token=3"))
     page.goto(f"{address}/?run=growing&live=1")
     card = page.locator(".curves .card").first

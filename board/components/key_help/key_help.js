@@ -35,7 +35,9 @@ export default function ({ data, parentElement }) {
   dialog.onkeydown = (event) => event.key !== "?" && event.stopPropagation();
   dialog.onclick = (event) => event.target === dialog && dialog.close();
   dialog.querySelector(".close").onclick = () => dialog.close();
-  parentElement.querySelector(".open").onclick = toggle;
   window.addEventListener("keydown", onKey, true);
+  const open = parentElement.querySelector(".open");
+  open.onclick = toggle;
+  open.hidden = false; // not seen before it works
   return () => window.removeEventListener("keydown", onKey, true);
 }
