@@ -63,7 +63,8 @@ class Series:
     """One curve. stem: of its columns in the step table ("k3" for k3_mean, k3_std, ...).
 
     label: words for legend and hover, from a log perhaps: it is made safe here. colour: a key of
-    `palette.SERIES`. unit: "nats", "" for none. band: whether it may have one.
+    `palette.SERIES`. unit: "nats", "" for none. band: whether it may have one. dash: plotly's word,
+    "" for that of the colour.
     """
 
     stem: str
@@ -71,6 +72,7 @@ class Series:
     colour: str = "reference"
     unit: str = ""
     band: bool = True
+    dash: str = ""
 
     @classmethod
     def of(cls, column: str) -> Series:

@@ -226,7 +226,11 @@ def _line_trace(one: Drawn, ink: str, legend: dict[str, str]) -> dict[str, Any]:
         mode="lines+markers",
         name=safe_name(one.series.label),
         showlegend=not one.points,
-        line={"color": ink, "width": 1.4 if one.points else 2.1, "dash": dash(one.series.colour)},
+        line={
+            "color": ink,
+            "width": 1.4 if one.points else 2.1,
+            "dash": one.series.dash or dash(one.series.colour),
+        },
         marker={"size": 7, "color": ink, "opacity": lone.astype(np.uint8) if lone.any() else 0},
         selected={"marker": {"opacity": 1}},
         connectgaps=False,

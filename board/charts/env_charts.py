@@ -9,7 +9,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from board.charts.curves import CurveOptions, Series, curve
-from board.charts.palette import CATEGORIES
+from board.charts.palette import CATEGORIES, category
 from board.core.environments import EnvCurves
 
 ALL = "all environments"
@@ -73,7 +73,8 @@ def colour_places(found: EnvCurves) -> dict[int, int]:
 
 def _series(code: int, name: str, unit: str, places: Mapping[int, int] | None) -> Series:
     place = code if places is None else places[code]
-    return Series(f"e{code}", name, CATEGORIES[place % len(CATEGORIES)], unit)
+    key, dash = category(place)
+    return Series(f"e{code}", name, key, unit, dash=dash)
 
 
 def _frame(found: EnvCurves, shown: Sequence[int]) -> pd.DataFrame:

@@ -89,6 +89,8 @@ CATEGORIES: Final = (
 )
 """Colour keys for things that have no colour of their own: environments, runs."""
 
+_CATEGORY_DASHES: Final = ("", "dash", "dot", "dashdot")
+
 EVALUATIONS: Final = ("evaluation", "evaluation_2", "evaluation_3")
 """Colour keys of the splits drawn with training's, alike in every chart: greys, which no metric has."""
 
@@ -152,6 +154,12 @@ def colour_key(stem: str) -> str:
 def colour(key: str, *, dark: bool) -> str:
     """The hex colour of a colour key; that of "reference", a grey, for a key that does not exist."""
     return SERIES.get(key, SERIES["reference"])[dark]
+
+
+def category(place: int) -> tuple[str, str]:
+    """Colour key and dash of one of many things: where colours begin anew the dash is another one."""
+    turn, which = divmod(place, len(CATEGORIES))
+    return CATEGORIES[which], _CATEGORY_DASHES[turn % len(_CATEGORY_DASHES)]
 
 
 def dash(key: str) -> str:

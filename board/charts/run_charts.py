@@ -9,7 +9,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from board.charts.curves import CurveOptions, Series, curve
-from board.charts.palette import CATEGORIES
+from board.charts.palette import category
 from board.core.metrics import ROLLOUT_METRICS, rollout_metric
 
 
@@ -25,7 +25,7 @@ class RunSteps:
 def overlaid_runs(
     runs: Sequence[RunSteps], column: str, options: CurveOptions, *, dark: bool, height: int = 260
 ) -> go.Figure:
-    """The metric of each run, in a colour of its own; runs that do not record it are left out.
+    """The metric of each run, in a colour or dash of its own; runs that do not record it are left out.
 
     A step that one run lacks is a gap of that run only where it lies between two of its steps.
     """
@@ -43,7 +43,8 @@ def overlaid_runs(
         )
         part = part.assign(step=part["step"] + run.shift)
         joined = joined.merge(part, on="step", how="outer")
-        series.append(Series(f"r{number}", run.name, CATEGORIES[number % len(CATEGORIES)], unit))
+        key, dash = category(number)
+        series.append(Series(f"r{number}", run.name, key, unit, dash=dash))
     joined = joined.sort_values("step").reset_index(drop=True)
     return _closed(curve(joined, series, options, dark=dark, height=height))
 

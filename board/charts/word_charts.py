@@ -10,7 +10,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from board.charts.curves import CurveOptions, Series, curve
-from board.charts.palette import CATEGORIES
+from board.charts.palette import category
 
 
 class Said(Protocol):
@@ -55,7 +55,8 @@ def shares_said(
         )
         own = pd.DataFrame({"step": part["step"], f"w{place}": shares, f"w{place}_n": read})
         joined = joined.merge(own, on="step", how="outer")
-        series.append(Series(f"w{place}", name, CATEGORIES[place % len(CATEGORIES)], "share"))
+        key, dash = category(place)
+        series.append(Series(f"w{place}", name, key, "share", dash=dash))
     joined = joined.sort_values("step").reset_index(drop=True)
     options = CurveOptions(band="none", smoothing=smoothing)
     figure = curve(joined, series, options, dark=dark, height=270)

@@ -13,7 +13,7 @@ from board.core.problems import Problem, Severity
 _EFFECTS: Final[Mapping[Severity, str]] = {
     "lost": "not shown",
     "partial": "shown, value left out",
-    "note": "shown, note",
+    "note": "shown",
 }
 # Texts wrap in rows of more than one line; together the widths are a page of 1440 pixels.
 _LINE: Final = 21

@@ -147,7 +147,7 @@ def _outcome(found: RunGroups, group: int) -> str:
 
 
 def _grid(cells: Cells, chosen: str) -> None:
-    with st.container(border=True, height="stretch"):
+    with st.container(border=True):
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             st.markdown("**Groups × rollouts** :gray[click a square]")
             st.space("stretch")

@@ -14,6 +14,7 @@ from board.charts.curves import CurveOptions
 from board.components.curve_grid import Card, Picked, curve_bar, curve_grid
 from board.core.metrics import REWARD_PART, rollout_metric
 from board.core.run_differences import differences, final
+from board.core.shares import in_percent
 from board.store.run import Run
 from board.store.steps import base_name
 from board.views import _cached, _cached_looks, _page, _shared_prompt, _sidebar, _state
@@ -200,8 +201,10 @@ def _endings(runs: tuple[Run, ...], metrics: Sequence[str]) -> None:
     rows: list[dict[str, object]] = []
     for metric in metrics:
         known = rollout_metric(metric)
-        unit, scale = ("%", 100) if known.unit == "share" else (known.unit, 1)
-        means = [scale * _ending(run, metric) for run in runs]
+        is_share = known.unit == "share"
+        unit = "%" if is_share else known.unit
+        endings = [_ending(run, metric) for run in runs]
+        means = [*map(in_percent, endings)] if is_share else endings
         label = f"{known.label}, {unit}" if unit and unit not in known.label else known.label
         row: dict[str, object] = {"metric": label, **dict(zip(names, means, strict=True))}
         for run, name, mean in zip(runs[1:], names[1:], means[1:], strict=True):

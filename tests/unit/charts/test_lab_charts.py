@@ -78,6 +78,13 @@ def test_the_largest_environments_never_share_a_colour() -> None:
     assert len({trace.line.color for trace in figure.data[1:]}) == len(CATEGORIES)
 
 
+def test_of_many_runs_no_two_look_alike() -> None:
+    steps = pd.DataFrame({"step": [1, 2], "reward_mean": [0.0, 1.0]})
+    runs = [RunSteps(f"run {number}", steps) for number in range(3 * len(CATEGORIES))]
+    drawn = overlaid_runs(runs, "reward", PLAIN, dark=True).data
+    assert len({(trace.line.color, trace.line.dash) for trace in drawn}) == len(runs)
+
+
 def test_small_charts_of_a_metric_share_their_value_axis() -> None:
     steps, values = np.array([1, 1, 2, 2]), np.array([0.0, 5.0, 1.0, 9.0])
     curves = env_curves(steps, np.array([0, 1, 0, 1]), ["a", "b"], values)
