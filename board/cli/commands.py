@@ -20,7 +20,6 @@ from board.core.problems import count_of
 from board.errors import ChoiceError
 from board.readers.locations import location_of
 from board.readers.mapping import PREFIX
-from board.store.build import shown_path
 from board.store.discovery import Discovery, RunInfo, discover
 from board.store.engines import ChooseEngine, local
 from board.store.rollout import OpenRollout, open_rollout
@@ -127,7 +126,7 @@ def rollout_document(run: Run, row: pd.Series[Any], found: OpenRollout) -> dict[
         "run": run.info.name,
         "step": found.step,
         "index": found.index,
-        "file": shown_path(run.info, run.info.files[int(row["file"])]),
+        "file": run.info.path_of(run.info.files[int(row["file"])]),
         "line": int(row["line"]),
         "ids": dict(record.ids),
         "texts": dict(record.texts),

@@ -16,7 +16,6 @@ from board.cli.runs import find_run, of_split, opened
 from board.core.expression_tree import Expression
 from board.errors import ChoiceError
 from board.store import segments, splits
-from board.store.build import shown_path
 from board.store.expressed import narrow, parsed, with_texts
 from board.store.narrowed import NarrowedRun
 from board.store.run import Run
@@ -101,7 +100,7 @@ def _ordered(
 
 
 def _files(run: Run) -> list[str]:
-    return [shown_path(run.info, file) for file in run.info.files]
+    return [run.info.path_of(file) for file in run.info.files]
 
 
 def _named(run: Run, rows: pd.DataFrame) -> pd.DataFrame:

@@ -19,14 +19,12 @@ from typing import Final
 import pyarrow as pa
 
 from board.core.problems import Problem, ProblemLog
-from board.readers.lines import read_bytes
-from board.readers.locations import below
 from board.store import segments, step_store
 from board.store.batch import BatchResult, FileRead, Work, put_rows
 from board.store.build_pace import Pace, Progress
 from board.store.discovery import RunInfo
 from board.store.engines import Awaited, ChooseEngine, Engine, Job, local
-from board.store.file_progress import state_after
+from board.store.file_progress import beginning_of, state_after
 from board.store.followed import change_of
 from board.store.found_repeats import possible_repeats
 from board.store.live_rows import UnendedRows, merged
@@ -80,7 +78,7 @@ def extend(
         while again := build.possible_repeats():
             build.read(engine, again)
         build.finish()
-    return Extended(build.manifest, build.problems)
+    return Extended(build.manifest, build.log.as_tuple())
 
 
 class _Build:
@@ -91,10 +89,10 @@ class _Build:
     ) -> None:
         self._job, self._storage = job, job.storage
         self._info = info
-        self._found = {shown_path(info, file): file for file in info.files}
+        self._found = {info.path_of(file): file for file in info.files}
         self._states = {state.id: state for state in manifest.files}
         self._stale = set(manifest.stale)
-        self._log = ProblemLog()
+        self.log = ProblemLog()  # what could not be read just now
         self._tails = UnendedRows(job.storage, manifest.tails)
         self._rest: list[pa.Table] = []
         self._beginnings: dict[int, bytes] = {}
@@ -115,11 +113,6 @@ class _Build:
         """What was known of files that are being read again, and the row of each one's last line."""
         self.changed = manifest.total != info.bytes or bool(manifest.stale) or not manifest.whole
 
-    @property
-    def problems(self) -> tuple[Problem, ...]:
-        """What could not be read just now."""
-        return self._log.as_tuple()
-
     def plan(self) -> Iterator[Rest]:
         """What is to be read; files that are gone or replaced are forgotten."""
         by_path = {state.path: state for state in self._states.values()}
@@ -135,7 +128,7 @@ class _Build:
                 self._out_of_reach.add(path)
                 continue
             if (problem := cut_problem(path, file)) is not None:
-                self._log.add(problem)
+                self.log.add(problem)
             if state is not None and change == "replaced":
                 self._forget(state)
                 state = None
@@ -150,7 +143,7 @@ class _Build:
 
     def _unreadable(self, path: str, reason: str, is_damaged: bool = False) -> None:
         hint = "" if is_damaged else "was it moved or its permissions changed?"
-        self._log.add(Problem(path, None, None, f"can't be read: {reason}", hint))
+        self.log.add(Problem(path, None, None, f"can't be read: {reason}", hint))
 
     def _begin(self, path: str, file: LogFile) -> Rest:
         number = self.manifest.next_id
@@ -307,11 +300,7 @@ class _Build:
         an edit that came in between would be taken for what the rows say, and never be noticed.
         """
         if self._states[rest.id].consumed < END_BYTES and rest.id not in self._beginnings:
-            try:
-                first = read_bytes(rest.file.path, 0, min(END_BYTES, rest.file.size))
-            except OSError:
-                first = b""  # it is read anew if it can be read after all
-            self._beginnings[rest.id] = first
+            self._beginnings[rest.id] = beginning_of(rest.file)
 
     def _take(self, result: BatchResult) -> None:
         for found in result.files:
@@ -354,7 +343,7 @@ class _Build:
 
     def _give_up(self, state: FileState) -> None:
         reason = "it changed while being read, or part of it could not be read"
-        self._log.add(
+        self.log.add(
             Problem(state.path, None, None, reason, "it is read again on the next refresh")
         )
         self._forget(state)
@@ -409,8 +398,3 @@ class _Build:
             written = put_rows(self._storage, segments.joined(self._rest))
             self.manifest = replace(self.manifest, segments=(*self.manifest.segments, written))
             self._rest = []
-
-
-def shown_path(info: RunInfo, file: LogFile) -> str:
-    """The path of a file as problems and the index name it."""
-    return below(file.path, info.path)

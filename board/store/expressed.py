@@ -19,7 +19,6 @@ from board.core.expression_parser import parse
 from board.core.expression_tree import Expression, Joined, Node, names_in
 from board.core.expressions import UNREAD, Values, evaluate, evaluate_part
 from board.store import segments
-from board.store.build import shown_path
 from board.store.run import Run
 from board.store.step_records import PLACES, StepRecords
 from board.store.steps import steps_table
@@ -203,7 +202,7 @@ class _Columns:
             return np.full(len(self._rows), np.nan)
         values: pd.Series[Any] = self._rows[name]
         if name == "file":
-            files = np.array([shown_path(self._run.info, f) for f in self._run.info.files], object)
+            files = np.array([self._run.info.path_of(f) for f in self._run.info.files], object)
             return files[values.to_numpy(np.int64)]
         if pd.api.types.is_numeric_dtype(values.dtype):
             return values.to_numpy(np.float64, na_value=np.nan)

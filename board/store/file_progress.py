@@ -5,12 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 
 from board.core.problems import ProblemLog
+from board.readers.lines import read_bytes
 from board.store.batch import FileRead
 from board.store.followed import digest
 from board.store.log_file import LogFile
 from board.store.manifest import FileState
 from board.store.shard import END_BYTES
 from board.store.tally import Tally
+
+
+def beginning_of(file: LogFile) -> bytes:
+    """Its first END_BYTES; none where it can't be read now: it is read again when it can be."""
+    try:
+        return read_bytes(file.path, 0, min(END_BYTES, file.size))
+    except OSError:
+        return b""
 
 
 def state_after(state: FileState, found: FileRead, file: LogFile, beginning: bytes) -> FileState:

@@ -17,7 +17,7 @@ from board.core.problems import Problem, ProblemLog
 from board.errors import NotFoundError, UnreadableError
 from board.readers import reader_named
 from board.store import step_store
-from board.store.build import Extended, extend, shown_path
+from board.store.build import Extended, extend
 from board.store.build_pace import Progress
 from board.store.companions import Companions, read_companions
 from board.store.discovery import JOINED, RunInfo, is_remote
@@ -207,7 +207,7 @@ def _run_of(
     options: OpenOptions,
     companions: Companions,
 ) -> Run:
-    order = [shown_path(info, file) for file in info.files]
+    order = [info.path_of(file) for file in info.files]
     shown = Shown(storage, found.manifest, order)
     counts, over_cap = _capped(shown.counts(), options.max_per_step)
     superseded, repeated = list(shown.superseded()), list(shown.repeated())

@@ -9,7 +9,7 @@ from typing import Final
 from board.core.problems import Problem
 from board.errors import NotFoundError
 from board.readers import family_of, reader_named
-from board.readers.locations import Location
+from board.readers.locations import Location, below
 from board.readers.remote import RemoteLocation
 from board.store.log_file import LogFile
 
@@ -56,6 +56,10 @@ class RunInfo:
     family: str = ""
     thresholds: RemoteLocation | None = None
     beside: tuple[PassedOver, ...] = field(default=(), compare=False)
+
+    def path_of(self, file: LogFile) -> str:
+        """The path of a file as problems and the index name it."""
+        return below(file.path, self.path)
 
     @property
     def is_joined(self) -> bool:

@@ -10,7 +10,6 @@ import pandas as pd
 
 from board.components.reader.frame import Detail, Score
 from board.core.metrics import REWARD_PART, rollout_metric
-from board.store.build import shown_path
 from board.store.rollout import OpenRollout
 from board.store.run import Run
 from board.views._text import number, one_line
@@ -78,7 +77,7 @@ def _said(value: Any) -> str:
 def _places(run: Run, row: pd.Series[Any]) -> list[Score]:
     found: list[Score] = []
     for place in (row, *run.joined_places(row)):
-        file = shown_path(run.info, run.info.files[int(place["file"])])
+        file = run.info.path_of(run.info.files[int(place["file"])])
         found.append(Score(str(file), f"line {int(place['line'])}, {int(place['size']):,} bytes"))
     return found
 

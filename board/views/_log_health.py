@@ -23,7 +23,6 @@ from board.core.log_checks import (
     shift_words,
 )
 from board.core.problems import count_of
-from board.store.build import shown_path
 from board.store.run import Run, format_title
 from board.views import _badge, _cached, _cached_looks, _problems, _reading, _state
 from board.views._text import counted, plain, size
@@ -225,7 +224,7 @@ def _superseded(run: Run) -> None:
     if not _state.get("old"):
         return
     rows = run.superseded_rollouts()
-    names = [shown_path(run.info, file) for file in run.info.files]
+    names = [run.info.path_of(file) for file in run.info.files]
     rows = rows.assign(file=[names[number] for number in rows["file"]])
     columns = [name for name in _OLD_COLUMNS if name in rows and rows[name].notna().any()]
     st.dataframe(rows[columns].head(_MOST_OLD), hide_index=True, placeholder="–")
@@ -259,7 +258,7 @@ def _files(run: Run) -> None:
     shown, joined = run.files_shown(), run.files_joined()
     rows: list[dict[str, object]] = []
     for file in run.info.files:
-        path = shown_path(run.info, file)
+        path = run.info.path_of(file)
         count, first, last = shown.get(path, (0, None, None))
         rows.append(
             {

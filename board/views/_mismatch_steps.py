@@ -25,7 +25,7 @@ from board.core.mismatch_slices import Slice, pooled
 from board.store.mismatch import ENGINE_LAG, SCANNED_ROLLOUTS, STALE_LAG, StepMismatch
 from board.store.run import Run
 from board.store.stepwise import Stepwise
-from board.views import _cached, _cached_looks, _page, _state
+from board.views import _cached, _cached_mismatch, _page, _state
 from board.views._rule_bounds import Bounds, bounds_of, bounds_told
 from board.views._text import plain
 
@@ -36,7 +36,7 @@ _SIDES: Final[tuple[Side, ...]] = ("high", "low")
 
 def over_steps(run: Run) -> None:
     """From the index at once; from the tokens of all steps when asked for."""
-    scan = _cached_looks.mismatch_scan(run)
+    scan = _cached_mismatch.mismatch_scan(run)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         st.markdown("#### Over training")
         st.space("stretch")
@@ -64,7 +64,7 @@ def _scan_button(scan: Stepwise[StepMismatch]) -> None:
 @st.fragment(run_every=_WATCH_SECONDS)
 def _watch(run: Run) -> None:
     """Draws what there is while the scan runs; reruns the page when it has ended."""
-    scan = _cached_looks.mismatch_scan(run)
+    scan = _cached_mismatch.mismatch_scan(run)
     if not scan.is_running:
         st.rerun()
     st.progress(scan.done / max(scan.total, 1), text=f"{scan.done:,} of {scan.total:,} steps")

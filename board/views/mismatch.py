@@ -18,7 +18,7 @@ from board.core.shares import percent
 from board.store.mismatch import (
     StepMismatch,
 )
-from board.views import _cached_looks, _keys, _needs, _page, _sidebar, _state
+from board.views import _cached_mismatch, _keys, _needs, _page, _sidebar, _state
 from board.views._mismatch_steps import over_steps
 from board.views._rule_bounds import show_rules
 from board.views._text import number, plain
@@ -203,7 +203,7 @@ def _render() -> None:
     if not _page.has_step(run):
         return
     step = int(_state.get("step"))
-    found = _cached_looks.step_mismatch(run, step)
+    found = _cached_mismatch.step_mismatch(run, step)
     if found.parts is None and not found.likelihood:
         st.info(
             "Not recorded at this step: logprobs and sampling_logprobs of the same tokens. "

@@ -12,7 +12,7 @@ from written_logs import age, write_lines
 
 from board.core.options import ReadOptions
 from board.store.run import OpenOptions, Run
-from board.views import _cached, _cached_looks
+from board.views import _cached, _cached_looks, _cached_mismatch
 
 BUNDLED = Path(__file__).parents[2] / "rollout_samples"
 
@@ -240,7 +240,7 @@ def test_what_tools_say_is_told_by_tool_over_the_steps(open_app: OpenApp, tmp_pa
     assert shown.loc["tool search", ["mean NLL", "largest"]].tolist() == [2.0, 2.0]
     assert shown.loc["tool python", "largest"] == 4.0
     app.button(key="scan_start").click().run()
-    _cached_looks.mismatch_scan(cached_run(tmp_path, "run")).join(60)
+    _cached_mismatch.mismatch_scan(cached_run(tmp_path, "run")).join(60)
     app.run()
     assert_sound(app)
     assert "Largest NLL of sft_mask tokens" in {card["title"] for card in cards(app)}
@@ -249,7 +249,7 @@ def test_what_tools_say_is_told_by_tool_over_the_steps(open_app: OpenApp, tmp_pa
 def test_all_steps_are_read_when_asked_for_and_drawn(open_app: OpenApp, logs: Path) -> None:
     app = open_app(logs, "mismatch", run="native", step="20")
     app.button(key="scan_start").click().run()
-    scan = _cached_looks.mismatch_scan(cached_run(logs, "native"))
+    scan = _cached_mismatch.mismatch_scan(cached_run(logs, "native"))
     scan.join(60)
     app.run()
     assert_sound(app)
