@@ -75,7 +75,7 @@ def _is_one_share(drawn: list[Any]) -> bool:
     """Whether all that is drawn is one share: its own height tells nothing, that on the scale does."""
     known = np.concatenate([np.asarray(values, np.float64) for values in drawn] or [np.array([])])
     known = known[np.isfinite(known)]
-    return len(known) > 0 and np.ptp(known) < ROUNDING_NOISE and 0 <= known[0] <= 1
+    return bool(len(known) > 0 and np.ptp(known) < ROUNDING_NOISE and 0 <= known[0] <= 1)
 
 
 def _line(trace: Any) -> dict[str, Any]:

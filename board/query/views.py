@@ -19,7 +19,6 @@ import pyarrow as pa
 
 from board.query.engine import Engine
 from board.store import segments
-from board.store.build import shown_path
 from board.store.manifest import NO_RANK
 from board.store.opened_run import Run
 from board.store.repeats import lines_and_parts
@@ -108,7 +107,7 @@ def create_views(engine: Engine, run: Run) -> None:
 def _create_joined_rollouts(connection: duckdb.DuckDBPyConnection, run: Run) -> None:
     """Of logs that are joined into one rollout each, the rows as the store joins them."""
     frame = run.shown.frame(None, None)
-    paths = pd.Series([shown_path(run.info, file) for file in run.info.files])
+    paths = pd.Series([run.info.path_of(file) for file in run.info.files])
     frame["file"] = paths[frame["file"]].to_numpy()
     shown = [name for name in run.columns if name in frame and name not in HIDDEN_COLUMNS]
     table = pa.Table.from_pandas(frame[shown], preserve_index=False)

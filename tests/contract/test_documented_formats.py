@@ -12,7 +12,7 @@ from board.readers.base import Reader
 
 ROOT = Path(__file__).parents[2]
 OURS = [reader for reader in READERS if type(reader).__module__.startswith("board.readers.")]
-COLUMNS = ["format", "read from", "recognised by", "views it fills", "test file made by"]
+COLUMNS = ["format", "read from", "recognised by", "pages it fills", "test file made by"]
 
 
 def rows() -> list[list[str]]:
