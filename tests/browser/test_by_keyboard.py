@@ -176,12 +176,29 @@ def compare_by_keyboard(page: Page) -> None:
         expect(view.locator(".count")).to_have_text(f"difference {place} of 2")
         expect(view.locator("del.current")).to_be_in_viewport()
         expect(view.locator("ins.current")).to_be_in_viewport()
+    find_in_comparison(page, view)
     fold = view.locator(".fold").last
     expect(fold).to_have_text(re.compile(r"^… [\d,]+ equal lines$"))
     page.keyboard.press("e")
     expect(fold).to_have_attribute("aria-expanded", "true")
     expect(view.locator("ins.current")).to_be_in_viewport()
     assert view.locator("b b, script, img").count() == 0
+
+
+def find_in_comparison(page: Page, view: Locator) -> None:
+    """In text that both have, which is folded; it counts once."""
+    page.keyboard.press("/")
+    page.keyboard.type("idea 1 <")
+    page.keyboard.press("Enter")
+    expect(view.locator(".find-count")).to_have_text("1 of 1")
+    expect(view.locator(".cell", has_text="idea 1 <").first).to_be_in_viewport()
+    page.keyboard.press("Escape")
+    row = view.locator(".row").first
+    columns = "row => row.children.length"
+    page.keyboard.press("w")  # lines that are not wrapped have the whole width
+    assert row.evaluate(columns) == 1
+    page.keyboard.press("w")
+    assert row.evaluate(columns) == 2
 
 
 @pytest.mark.parametrize("run", FORMATS)

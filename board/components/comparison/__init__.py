@@ -32,8 +32,12 @@ Fact = tuple[str, str, str]
 """Label, value, and the difference to the other side's value; label and difference may be empty."""
 
 _FOLDER: Final = Path(__file__).parent
-_READER: Final = ("numbers", "text", "rollout", "scale")
-_SCRIPTS: Final = ("rows", "cells", "differences", "menu", "comparison")
+_SHARED: Final = _FOLDER.parent / "reader"
+_READER: Final = (
+    *("numbers", "text", "rollout", "scale", "search", "finder", "text_find"),
+    *("settings", "place"),
+)
+_SCRIPTS: Final = ("rows", "cells", "row_find", "differences", "menu", "comparison")
 _SIMILARITY_HELP: Final = (
     "Characters in stretches that are equal on both sides, of the characters of both texts"
 )
@@ -90,11 +94,14 @@ def _read(folder: Path, names: Sequence[str]) -> str:
 
 _COMPONENT = component(
     "rollout_board_comparison",
-    html=(_FOLDER / "comparison.html").read_text(encoding="utf-8"),
-    css=_read(_FOLDER, ("comparison.css", "menu.css")),
+    html=_read(_FOLDER, ["comparison.html"]).replace(
+        "{text tools}", _read(_SHARED, ["text_tools.html"])
+    ),
+    css=_read(_SHARED, ("base.css", "controls.css"))
+    + _read(_FOLDER, ("comparison.css", "menu.css")),
     js="\n".join(
         (
-            _read(_FOLDER.parent / "reader" / "js", [f"{name}.js" for name in _READER]),
+            _read(_SHARED / "js", [f"{name}.js" for name in _READER]),
             _read(_FOLDER / "js", [f"{name}.js" for name in _SCRIPTS]),
         )
     ),

@@ -51,7 +51,8 @@ Spans = Mapping[str, ScaleSpan]
 _FOLDER: Final = Path(__file__).parent
 # Declarations first, the entry point last; all parts share one module scope.
 _SCRIPT_PARTS: Final = (
-    *("numbers", "text", "frames", "rollout", "scale", "peaks", "masks", "search", "layout"),
+    *("numbers", "text", "frames", "rollout", "scale", "peaks", "masks", "search", "finder"),
+    *("settings", "place", "layout"),
     *("blocks", "flow", "prompt", "chunks", "json_colours", "fold", "turns", "outline"),
     *("token_find", "text_find", "find", "legend", "token_map", "turn_map", "positions", "strip"),
     *("heat", "what_if", "values", "panel", "tip", "details", "copy", "ahead", "keys"),
@@ -59,7 +60,7 @@ _SCRIPT_PARTS: Final = (
     "reader",
 )
 _STYLE_PARTS: Final = (
-    *("layout", "controls", "tokens", "turns", "outline", "legend", "panel"),
+    *("base", "layout", "controls", "tokens", "turns", "outline", "legend", "panel"),
     *("strip", "what_if", "narrow"),
     "../comparison/menu",
 )
@@ -132,7 +133,7 @@ def _read(name: str) -> str:
 
 _COMPONENT = component(
     "rollout_board_reader",
-    html=_read("reader.html"),
+    html=_read("reader.html").replace("{text tools}", _read("text_tools.html")),
     # The rules for narrow places come last and override the others'.
     css="\n".join(_read(f"{part}.css") for part in _STYLE_PARTS),
     js="\n".join(_read(f"js/{part}.js") for part in _SCRIPT_PARTS),

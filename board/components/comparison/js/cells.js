@@ -20,12 +20,14 @@ function buildFlow(view) {
   const sections = view.sections.map((section) => buildSection(view, section));
   view.ui.flow.replaceChildren(...sections);
   view.ui.flow.scrollTop = 0;
+  if (view.ui.find.value) find(view, view.ui.find.value);
   drawMapSoon(view);
 }
 
 function buildSection(view, section) {
   const element = make("section", section.folded ? "equal" : "");
   section.element = element;
+  for (const row of section.rows) Object.assign(row, { section, block: null, element: null });
   if (section.folded) {
     const button = makeButton("fold", "", "Show or fold these lines", () => toggleFold(view, section));
     section.button = button;
@@ -55,7 +57,8 @@ function guessedHeight(view, { parts }) {
   const perLine = Math.max(20, view.columnWidth / CHARACTER_PIXELS);
   const lines = (without) => {
     const text = parts.filter(({ side }) => side !== without).map((part) => part.text).join("");
-    return text.split("\n").reduce((sum, line) => sum + Math.max(1, Math.ceil(line.length / perLine)), 0);
+    const height = (line) => (prefers(view, "wrap") ? Math.max(1, Math.ceil(line.length / perLine)) : 1);
+    return text.split("\n").reduce((sum, line) => sum + height(line), 0);
   };
   return LINE_PIXELS * (view.isInline ? lines(null) : Math.max(lines(RIGHT), lines(LEFT)));
 }
@@ -66,12 +69,13 @@ function fillBlock(view, block) {
   view.nearby.unobserve(block);
   block.append(...rows.map((row) => buildRow(view, row)));
   block.style.minHeight = "";
+  for (const row of rows) markRow(view, row);
 }
 
 function buildRow(view, row) {
   const changed = row.changes.length > 0;
   const element = make("div", changed ? "row changed" : "row");
-  row.element = element;
+  Object.assign(row, { element, pieces: null });
   if (view.isInline) {
     element.append(buildCell(view, row.parts, LEFT));
     return element;

@@ -2,11 +2,10 @@
 
 const VIEWS = new WeakMap();
 const NARROW_PIXELS = 720;
-const BELOW = 12;
-const LEAST_HEIGHT = 420;
 const PARTS_OF_VIEW = [
   ...["pick", "target", "previous", "count", "next", "folds", "colouring", "metric", "similarity", "full-button", "close"],
-  ...["compare-menu", "left", "right", "notice", "main", "flow", "map", "sight"],
+  ...["compare-menu", "left", "right", "notice", "main", "flow", "map", "sight", "find", "find-count", "regex"],
+  ...["previous-hit", "next-hit", "wrap", "mono"],
 ];
 
 export default function ({ data, parentElement, setStateValue, setTriggerValue }) {
@@ -22,9 +21,10 @@ export default function ({ data, parentElement, setStateValue, setTriggerValue }
   return () => {
     closeMenu(view.menu);
     view.resized.disconnect();
-    view.page.disconnect();
+    view.unbindHeight();
     view.nearby?.disconnect();
-    window.removeEventListener("resize", view.fit);
+    stopSearch(view);
+    clearTextMarks(view);
     document.removeEventListener("keydown", view.pageKeys, true);
     VIEWS.delete(root);
   };
@@ -38,7 +38,9 @@ function createView(root, shadow) {
   }
   const sheet = new CSSStyleSheet();
   shadow.adoptedStyleSheets = [...shadow.adoptedStyleSheets, sheet];
-  const view = { ui, sheet, current: null, differences: [], sections: [], tokens: {}, metric: null };
+  const view = { ui, sheet, current: null, differences: [], sections: [], tokens: {}, metric: null, searched: [] };
+  Object.assign(view, { settings: stored(SETTINGS_KEY, {}), defaults: { mono: true }, ranges: [] });
+  showTextStyle(view);
   view.menu = createMenu(ui.compareMenu, {
     ask: (wanted) => view.setState("picker", wanted),
     choose: (vs) => view.trigger("vs", vs),
@@ -60,11 +62,10 @@ function bind(view) {
   view.pageKeys = (event) => event.composedPath().includes(ui.root) || onKey(view, event);
   // Before the list beside it, whose Escape closes the rollout: it closes the comparison first.
   document.addEventListener("keydown", view.pageKeys, true);
-  view.fit = () => fitHeight(view);
-  window.addEventListener("resize", view.fit);
-  // What stands above may grow or go, which moves the comparison without a change of its own size.
-  view.page = new ResizeObserver(view.fit);
-  for (const element of [document.body, ui.root.getRootNode().host?.parentElement]) if (element) view.page.observe(element);
+  view.unbindHeight = bindHeight(view);
+  bindFinder(view, rowFinder(view));
+  ui.wrap.onclick = () => toggleTextStyle(view, "wrap");
+  ui.mono.onclick = () => toggleTextStyle(view, "mono");
   bindMap(view);
   view.resized = new ResizeObserver(() => fitWidth(view));
   view.resized.observe(ui.flow);
@@ -72,20 +73,10 @@ function bind(view) {
 
 // --- place on the page ---------------------------------------------------------------------------
 
-/** As high as the window leaves below where the comparison begins on the page. */
-function fitHeight(view) {
-  const { root } = view.ui;
-  if (isFull(view)) return;
-  const page = root.getRootNode().host?.closest?.("section, main") ?? document.scrollingElement;
-  const top = root.getBoundingClientRect().top + (page?.scrollTop ?? 0);
-  const height = Math.max(LEAST_HEIGHT, Math.floor(window.innerHeight - top - BELOW));
-  root.style.setProperty("--height", `${height}px`);
-}
-
-/** One column where there is no room for two. */
+/** One column where there is no room for two: in a narrow place, and for lines that are not wrapped. */
 function fitWidth(view) {
   const width = view.ui.flow.clientWidth;
-  const isInline = width < NARROW_PIXELS;
+  const isInline = width < NARROW_PIXELS || !prefers(view, "wrap");
   if (!width || (view.width === width && view.isInline === isInline)) return;
   const isOther = view.isInline !== isInline;
   Object.assign(view, { width, isInline, columnWidth: isInline ? width - 40 : width / 2 - 30 });
@@ -94,18 +85,12 @@ function fitWidth(view) {
   else drawMapSoon(view);
 }
 
-function isFull(view) {
-  return view.ui.root.classList.contains("full");
-}
-
-/** Over the whole window: in the browser's top layer, above whatever else is on the page. */
-function setFull(view, full) {
-  const { root, fullButton, flow } = view.ui;
-  root.classList.toggle("full", full);
-  root.popover = full ? "manual" : null;
-  if (full) root.showPopover();
-  fullButton.setAttribute("aria-pressed", String(full));
-  flow.focus({ preventScroll: true });
+function toggleTextStyle(view, name) {
+  remember(view, name, !prefers(view, name));
+  showTextStyle(view);
+  fitWidth(view);
+  if (view.current !== null) goToDifference(view, view.current);
+  drawMapSoon(view);
 }
 
 function applyTheme(view) {
@@ -116,15 +101,6 @@ function applyTheme(view) {
   view.ui.root.dataset.theme = name;
   view.sheet.replaceSync(paletteRules(PALETTES[name]));
   return true;
-}
-
-/** Mean of the channels in 0..1; a canvas reads every notation of a colour. */
-function brightness(colour) {
-  const context = document.createElement("canvas").getContext("2d");
-  context.fillStyle = colour || "#ffffff";
-  context.fillRect(0, 0, 1, 1);
-  const [r, g, b] = context.getImageData(0, 0, 1, 1).data;
-  return (r + g + b) / 765;
 }
 
 // --- data ----------------------------------------------------------------------------------------
@@ -236,12 +212,24 @@ function onKey(view, event) {
     d: () => moveDifference(view, 1),
     D: () => moveDifference(view, -1),
     e: () => toggleFolds(view),
+    n: () => nextHit(view, 1),
+    p: () => nextHit(view, -1),
+    "/": () => view.ui.find.focus(),
+    w: () => toggleTextStyle(view, "wrap"),
+    m: () => toggleTextStyle(view, "mono"),
     f: () => setFull(view, !isFull(view)),
     c: () => toggleMenu(view.menu, view.ui.pick),
-    Escape: () => (isFull(view) ? setFull(view, false) : view.trigger("vs", "")),
+    Escape: () => escape(view),
   }[event.key];
   if (!action) return;
   event.preventDefault();
   event.stopPropagation();
   action();
+}
+
+/** What Escape closes, the innermost first. */
+function escape(view) {
+  if (view.ui.find.value) endFind(view);
+  else if (isFull(view)) setFull(view, false);
+  else view.trigger("vs", "");
 }

@@ -71,6 +71,7 @@ function drawMap(view) {
     context.fillStyle = ink;
     if (change.number === view.current) context.fillRect(0, top - 1, width, 2);
   }
+  drawHits(view, context, width, scale, style.getPropertyValue("--hit-now"));
   moveSight(view);
 }
 

@@ -32,8 +32,6 @@ function onKey(view, event) {
 }
 
 function fieldAction(view, event, field) {
-  if (field === view.ui.find && event.key === "Enter") return () => nextHit(view, event.shiftKey ? -1 : 1);
-  if (field === view.ui.find && event.key === "Escape") return () => endFind(view);
   // A button needs Enter and Space for itself, a field every key.
   return field.tagName === "BUTTON" && event.key !== "Enter" && event.key !== " "
     ? flowAction(view, event)
@@ -54,7 +52,7 @@ const PLAIN_KEYS = {
   "]": (view) => nextSection(view, 1),
   "[": (view) => nextSection(view, -1),
   "/": (view) => view.ui.find.focus(),
-  f: (view) => setFull(view, !view.ui.root.classList.contains("full")),
+  f: (view) => setFullHere(view, !isFull(view)),
   t: (view) => foldAll(view, "tool"),
   h: (view) => foldAll(view, "thinking"),
   w: (view) => toggleTextStyle(view, "wrap"),
@@ -78,7 +76,7 @@ function escapeAction(view) {
   if (!ui.copyMenu.hidden) return () => openCopyMenu(view, false);
   if (ui.find.value) return () => endFind(view);
   if (view.pin !== null && !rollout.turns) return () => pin(view, null, { now: true });
-  if (ui.root.classList.contains("full")) return () => setFull(view, false);
+  if (isFull(view)) return () => setFullHere(view, false);
   return undefined;
 }
 

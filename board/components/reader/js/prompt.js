@@ -52,15 +52,6 @@ function fillPromptTokens(view, part, piece) {
   if (step()) overFrames(view, `prompt ${part.first}`, step);
 }
 
-/** The text nodes of a piece that is shown as a whole. */
-function listNodes(piece) {
-  const walker = document.createTreeWalker(piece.box, NodeFilter.SHOW_TEXT);
-  while (walker.nextNode()) {
-    piece.nodes.push({ node: walker.currentNode, start: piece.shown });
-    piece.shown += walker.currentNode.length;
-  }
-}
-
 function givenElement(part, i) {
   const [text, next] = [part.tokens[i], part.tokens[i + 1]];
   const span = make("span", joinsNext(text, next) ? "given joins" : "given");

@@ -19,9 +19,9 @@ export default function ({ data, parentElement, setStateValue, setTriggerValue }
   return () => {
     closeMenu(view.menu);
     setFull(view, false);
+    view.unbindHeight();
     stopSearch(view);
     clearTextMarks(view);
-    view.unbindLayout();
     view.unbindAhead();
     clearTimeout(view.reporting);
     clearTimeout(view.reportingMasks);
@@ -77,15 +77,6 @@ function applyTheme(view) {
   view.faintColour = name === "dark" ? "rgb(255 255 255 / .28)" : "rgb(0 0 0 / .22)";
   view.sheet.replaceSync(paletteRules(view.palette));
   return true;
-}
-
-/** Mean of the channels in 0..1; a canvas reads every notation of a colour. */
-function brightness(colour) {
-  const context = document.createElement("canvas").getContext("2d");
-  context.fillStyle = colour || "#ffffff";
-  context.fillRect(0, 0, 1, 1);
-  const [r, g, b] = context.getImageData(0, 0, 1, 1).data;
-  return (r + g + b) / 765;
 }
 
 // --- data and requests from Python -------------------------------------------------------------
@@ -345,7 +336,8 @@ function bind(view) {
   bindMap(view);
   bindPositions(view, ui.strip);
   bindPositions(view, ui.heat);
-  view.unbindLayout = bindLayout(view);
+  bindLayout(view);
+  view.unbindHeight = bindHeight(view);
   view.unbindAhead = bindAhead(view);
   view.unbindPageKeys = bindPageKeys(view);
   ui.panel.onscroll = () => (view.panelIsScrolled = true);

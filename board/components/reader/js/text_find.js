@@ -1,4 +1,4 @@
-// Matches in turns and prompts: ranges of text nodes, drawn by the browser's highlights.
+// Marks of matches in texts: ranges of text nodes, drawn by the browser's highlights.
 
 const HIT_NAME = "reader-hit";
 const HIT_NOW_NAME = "reader-hit-now";
@@ -10,18 +10,14 @@ function highlightNamed(name) {
   return CSS.highlights.get(name);
 }
 
-/** Ranges of the matches whose text is on the page; folded text has none. */
-function markTextHits(view) {
-  clearTextMarks(view);
-  const highlight = highlightNamed(HIT_NAME);
-  for (const hit of view.hits) {
-    const ends = hit.piece && endsOf(hit);
-    if (!ends) continue;
-    // Ten thousand live ranges would slow down every change of the page.
-    const range = new StaticRange(ends);
-    highlight?.add(range);
-    view.ranges.push(range);
-  }
+/** Marks a match {piece, at, length} whose text is on the page. */
+function markHit(view, hit) {
+  const ends = endsOf(hit);
+  if (!ends) return;
+  // Ten thousand live ranges would slow down every change of the page.
+  const range = new StaticRange(ends);
+  highlightNamed(HIT_NAME)?.add(range);
+  view.ranges.push(range);
 }
 
 function clearTextMarks(view) {
@@ -52,6 +48,15 @@ function rangeOf(hit) {
   return range;
 }
 
+/** The text nodes of a piece that is shown as a whole. */
+function listNodes(piece) {
+  const walker = document.createTreeWalker(piece.box, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    piece.nodes.push({ node: walker.currentNode, start: piece.shown });
+    piece.shown += walker.currentNode.length;
+  }
+}
+
 /** The text node that holds character `at` of a piece; undefined where it is not on the page. */
 function nodeAt({ nodes, shown }, at) {
   if (!nodes.length || at >= shown) return undefined;
@@ -65,30 +70,31 @@ function nodeAt({ nodes, shown }, at) {
   return nodes[low];
 }
 
-/** Opens what hides the match, marks it and scrolls to it. */
-function showTextHit(view) {
-  const hit = view.hits[view.hit];
-  revealPiece(view, hit.piece);
-  markTextHits(view);
+/** Marks the match that the reader is at, and scrolls to it. */
+function showRangeOf(view, hit) {
   view.rangeNow = rangeOf(hit);
   if (!view.rangeNow) return;
   const now = highlightNamed(HIT_NOW_NAME);
   if (now) now.priority = 1;
   now?.add(view.rangeNow);
   scrollToRange(view, view.rangeNow);
-  drawMap(view);
 }
 
-/** What is far gets its true height on sight, so look again after. */
-function scrollToRange(view, range, attempts = 3) {
+const STILL_FRAMES = 3;
+const MOST_FRAMES = 24;
+
+/** What is far gets its true height on sight: looks again until the match stays in view. */
+function scrollToRange(view, range, still = STILL_FRAMES, most = MOST_FRAMES) {
+  if (view.rangeNow !== range) return;
   const { flow } = view.ui;
   const [place, frame] = [range.getBoundingClientRect(), flow.getBoundingClientRect()];
   const margin = frame.height * 0.12;
-  if (place.top < frame.top + margin || place.bottom > frame.bottom - margin) {
-    flow.scrollTop += place.top - frame.top - frame.height / 3;
-  }
+  const isAside = place.top < frame.top + margin || place.bottom > frame.bottom - margin;
+  const before = flow.scrollTop;
+  if (isAside) flow.scrollTop += place.top - frame.top - frame.height / 3;
   if (place.left < frame.left || place.right > frame.right) {
     flow.scrollLeft += place.left - frame.left - frame.width / 3;
   }
-  if (attempts > 1) requestAnimationFrame(() => scrollToRange(view, range, attempts - 1));
+  const left = flow.scrollTop === before ? still - 1 : STILL_FRAMES;
+  if (left && most) requestAnimationFrame(() => scrollToRange(view, range, left, most - 1));
 }

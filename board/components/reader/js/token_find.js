@@ -22,7 +22,6 @@ function setTokenHits(view, on) {
   }
 }
 
-function markCurrentTokens(view, on) {
-  const { first, last } = view.hits[view.hit];
+function markCurrentTokens(view, { first, last }, on) {
   for (let i = first; i <= last; i++) setMark(view, i, CURRENT, on);
 }

@@ -45,7 +45,7 @@ function fillTurnsInSight(view) {
 }
 
 function fillTurns(view) {
-  for (const section of view.sections) fillTurn(view, section);
+  if (view.rollout.turns) for (const section of view.sections) fillTurn(view, section);
 }
 
 function fillTurn(view, section) {
