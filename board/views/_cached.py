@@ -225,6 +225,21 @@ def prompt_key(of: Run, step: int, index: int) -> str | None:
     return _prompt_key(of.version, of.options, step, index, of)
 
 
+@st.cache_resource(max_entries=4096, show_spinner="Reading lengths …", hash_funcs=KEYS)
+def _transcript_length(
+    version: str, options: OpenOptions, step: int, index: int, _run: Run
+) -> int | None:
+    try:
+        return len(open_rollout(_run, step, index, None).transcript)
+    except BoardError:
+        return None
+
+
+def transcript_length(of: Run, step: int, index: int) -> int | None:
+    """Characters of a rollout that is recorded as messages; None where it can't be read."""
+    return _transcript_length(of.version, of.options, step, index, of)
+
+
 @st.cache_resource(max_entries=2, show_spinner="Loading the tokenizer …", hash_funcs=KEYS)
 def vocabulary(name: str) -> Vocabulary:
     """A tokenizer's pieces, from this machine; loaded once for all rollouts. Raises BoardError."""

@@ -26,7 +26,7 @@ _MOST_ROWS: Final = 2_000
 _MOST_STEPS: Final = 10
 # Other steps of a larger run are not searched for the prompt: that reads the whole table.
 _MOST_SEARCHED: Final = 100_000
-# So many rollouts are read from the log to compare their whole prompts, once.
+# So many rollouts are read from the log for their whole prompts, and for lengths not in the table.
 _MOST_READ: Final = 64
 _PREVIEW: Final = 160
 _TITLES: Final = {"ref": "Reference response", "truth": "Ground truth"}
@@ -104,7 +104,11 @@ def _rows(run: Run, own: pd.Series[Any], other: Run, step: int) -> list[dict[str
     order = {"_group": False, "_prompt": False, "_name": True, "_reward": False, "index": True}
     rows = rows.sort_values([*order], ascending=[*order.values()], kind="stable")
     place = run.info.name, int(own["step"])
-    return [_entry(row, other, step, place) for _, row in rows.iterrows()]
+    entries = [_entry(row, other, step, place) for _, row in rows.iterrows()]
+    for entry in [one for one in entries if not one["length"]][:_MOST_READ]:
+        length = _cached.transcript_length(other, step, entry["index"])
+        entry["length"] = f"{length:,} chars" if length else ""
+    return entries
 
 
 def _entry(row: pd.Series[Any], run: Run, step: int, place: tuple[str, int]) -> dict[str, Any]:

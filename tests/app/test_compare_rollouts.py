@@ -120,10 +120,11 @@ def test_a_rollout_of_another_run_is_compared(open_app: OpenApp, tmp_path: Path)
 def test_a_conversation_is_compared_with_its_roles(open_app: OpenApp, tmp_path: Path) -> None:
     turns = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "one"}]
     more = [{"role": "tool", "content": "out"}, {"role": "assistant", "content": "two"}]
-    rows = [{"step": 0, "messages": turns + more}, {"step": 0, "messages": turns}]
+    rows = [{"step": 0, "messages": said} for said in (turns + more, turns, turns + more)]
     app = open_rows(open_app, tmp_path, *rows, vs="1")
     length = len("[assistant]\none\n\n[tool]\nout\n\n[assistant]\ntwo")
     assert words(app)["leftFacts"][0][1] == f"{length} chars"
+    assert [one["length"] for one in offered(app)["rows"]] == ["3 chars", f"{length} chars"]
 
 
 def test_the_menu_lists_the_same_group_first_then_the_others_by_group_and_reward(
