@@ -13,7 +13,6 @@ from board.components.reader import (
     Chosen,
     CompareMenu,
     Frame,
-    Scales,
     TokenContent,
     first_choice,
     reader,
@@ -61,7 +60,7 @@ def data_ahead(run: Run, step: int, index: int) -> dict[str, Any]:
         frame,
         signature=_tokens.signature_of(run, opened),
         shown=shown,
-        scales=_scales(run, step),
+        step_spans=lambda: _tokens.step_spans(run, step),
     )
 
 
@@ -87,7 +86,7 @@ def _draw(run: Run, opened: OpenRollout) -> None:
             raw=bool(_state.get("raw")),
             read=_state.get("read"),
         ),
-        scales=_scales(run, opened.step),
+        step_spans=lambda: _tokens.step_spans(run, opened.step),
         menu=CompareMenu(_compare.menu_content(run, opened, "reader"), _compare.begin),
     )
     shows_other = chosen.raw != _state.get("raw") or chosen.read != _state.get("read")
@@ -116,10 +115,6 @@ def _remember(chosen: Chosen, content: TokenContent) -> None:
     _state.put(strip=chosen.strip or "", masks=chosen.masks, zoom=chosen.zoom, raw=chosen.raw)
     _state.put(read=chosen.read)
     _state.push()
-
-
-def _scales(run: Run, step: int) -> Scales:
-    return Scales(over_step=lambda: _tokens.step_spans(run, step))
 
 
 def _turns(opened: OpenRollout) -> list[ConversationTurn] | None:

@@ -147,7 +147,6 @@ def traps() -> dict[str, Any]:
         "prompt": [PromptPart(TRAP, TRAP, TRAP), PromptPart(TRAP, tokens=[TRAP], ids=[7.0])],
         "segments": [TokenSegment(0, 1, TRAP, TRAP), TokenSegment(1, 2, "tool", TRAP)],
         "top_k": TopK([TRAP], np.zeros((2, 1), np.int32), np.zeros((2, 1), np.float32)),
-        "unit": TRAP,
     }
 
 
@@ -167,11 +166,6 @@ def content_of(case: str) -> TokenContent:
     return TokenContent(**{"specs": SPECS, **fields_of(case)})
 
 
-def shared_spans(case: str) -> dict[str, ScaleSpan] | None:
-    """A span whose words are hostile, where everything is."""
-    return {TRAP_METRIC: ScaleSpan(0.0, 1.0, TRAP)} if case == "traps" else None
-
-
 def fields_of(case: str) -> dict[str, Any]:
     if case in CASES:
         return CASES[case]()
@@ -183,4 +177,8 @@ def fields_of(case: str) -> dict[str, Any]:
 
 
 def step_spans() -> dict[str, ScaleSpan]:
-    return {"k1": ScaleSpan(-50.0, 50.0, "p1–p99 of the step")}
+    """Those of "traps" have hostile words, as everything there."""
+    return {
+        "k1": ScaleSpan(-50.0, 50.0, "p1–p99 of the step"),
+        TRAP_METRIC: ScaleSpan(0.0, 1.0, TRAP),
+    }

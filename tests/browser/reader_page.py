@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import streamlit as st
-from reader_cases import content_of, shared_spans, step_spans
+from reader_cases import content_of, step_spans
 
-from board.components.reader import Chosen, Scales, reader
+from board.components.reader import Chosen, reader
 
 st.set_page_config(layout="wide")
 st.session_state["runs"] = st.session_state.get("runs", 0) + 1
@@ -31,7 +31,7 @@ shown = reader(
     key="tokens",
     signature=wish["case"],
     chosen=Chosen(**{name: value for name, value in wish.items() if name != "case"}),
-    scales=Scales(step_spans, shared_spans(wish["case"])),
+    step_spans=step_spans,
     height=620,
 )
 st.text(

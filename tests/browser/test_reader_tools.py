@@ -258,6 +258,7 @@ def test_no_field_of_a_log_can_run_or_fetch_anything(page: Page, serve: Serve) -
     view.locator(".flow .token").first.click()
     view.get_by_role("button", name="Masks").click()
     view.locator("input.find").fill(TRAP[:20])
+    view.get_by_label("Colour scale over").select_option("step")
     view.locator(".flow .token").first.hover()
     readable = TRAP.replace("\u202e", "⟨202E⟩")
     expect(view.locator(".flow .token").first).to_have_text(readable)

@@ -37,7 +37,6 @@ __all__ = [
     "Chosen",
     "CompareMenu",
     "Frame",
-    "Scales",
     "TokenContent",
     "TokenMetricSpec",
     "TokenSegment",
@@ -82,7 +81,6 @@ class TokenContent:
     top_k: the likeliest tokens at each position, shown under the pointer.
     advantage: of the whole rollout, for the what-if masks, where none per token is recorded.
     clip: the run's own clip range, by the threshold names of `core.masks.RULES["ratio_clip"]`.
-    unit: what one entry of tokens is, in words: "token", or "word" for a text without tokens.
     """
 
     tokens: Sequence[str]
@@ -96,25 +94,6 @@ class TokenContent:
     top_k: TopK | None = None
     advantage: float | None = None
     clip: Mapping[str, float] | None = None
-    unit: str = "token"
-
-
-@dataclass(frozen=True, slots=True)
-class Scales:
-    """Colour scales that are not the rollout's own.
-
-    over_step: gives the step's range per metric; called only when the step is chosen. shared: a range
-    per metric for two rollouts side by side; leaves no choice between rollout and step.
-    """
-
-    over_step: Callable[[], Spans] | None = None
-    shared: Spans | None = None
-
-    def spans(self, chosen: Chosen) -> Spans:
-        """The ranges to use; none for the rollout's own."""
-        if self.shared is not None:
-            return self.shared
-        return self.over_step() if self.over_step and chosen.over == "step" else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +127,7 @@ def reader(
     key: str,
     signature: str,
     chosen: Chosen | None = None,
-    scales: Scales | None = None,
+    step_spans: Callable[[], Spans] | None = None,
     height: int | None = None,
     menu: CompareMenu | None = None,
 ) -> Chosen:
@@ -165,7 +144,7 @@ def reader(
         signature: names the content. The view is rebuilt when it changes and only then, so it must
             differ between rollouts and when the same rollout is shown with other data.
         chosen: what the caller asks for.
-        scales: colour scales that are not the rollout's own.
+        step_spans: gives the range of each metric over the step; called only where its scale is chosen.
         height: in pixels; None fills the window below the place where the reader begins.
         menu: what the rollout can be compared with.
 
@@ -174,7 +153,7 @@ def reader(
     """
     shown = _latest_choice(key, signature, chosen or Chosen(), content)
     data = reader_data(
-        content, frame, signature=signature, shown=shown, scales=scales, height=height
+        content, frame, signature=signature, shown=shown, step_spans=step_spans, height=height
     )
     if menu is not None and menu.choices is not None:
         data["view"]["choices"] = dict(menu.choices)
@@ -192,21 +171,21 @@ def reader_data(
     *,
     signature: str,
     shown: Chosen,
-    scales: Scales | None = None,
+    step_spans: Callable[[], Spans] | None = None,
     height: int | None = None,
 ) -> dict[str, Any]:
     """All that the reader's script needs to show a rollout: Arrow tables by name, and `view`.
 
     shown: valid choices, as `reader` returns them; the rest is as there. Raises the same.
     """
-    scales = scales or Scales()
+    spans = step_spans() if step_spans and shown.over == "step" else {}
     view = {
         "signature": signature,
         "height": height,
         **{name: getattr(shown, name) for name in FIELDS},
-        "hasSteps": scales.over_step is not None and scales.shared is None,
+        "hasSteps": step_spans is not None,
         "masks": [one and [one[0], *one[1]] for one in shown.masks] if shown.masks else None,
-        **_words(content, scales.spans(shown)),
+        **_words(content, spans),
         **(frame or Frame()).data(),
     }
     return {**_tables(content), "view": view}
@@ -226,7 +205,6 @@ def _words(content: TokenContent, spans: Spans) -> dict[str, Any]:
     top_k = content.top_k
     return {
         "surplus": content.surplus,
-        "unit": content.unit,
         "advantage": content.advantage,
         "clip": dict(content.clip) if content.clip else None,
         "topk": top_k.places.shape[1] if top_k is not None else 0,

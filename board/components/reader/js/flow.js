@@ -44,7 +44,7 @@ const FOLD_KINDS = { tool: "tool", function: "tool", environment: "tool", reason
 function segmentSection(view, segment) {
   const { role, name, start, end, error } = segment;
   const surplus = role === "surplus";
-  const unit = surplus ? "value" : view.rollout.unit;
+  const unit = surplus ? "value" : "token";
   const box = make("section", "segment");
   box.dataset.role = role;
   const number = view.sections.length + 1;

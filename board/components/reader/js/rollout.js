@@ -12,7 +12,6 @@ function readRollout(data) {
     texts,
     ids: readIds(data.tokens),
     surplus: view.surplus,
-    unit: view.unit,
     prompt: readPrompt(data),
     inLoss: readMask(data.tokens, view.surplus),
     segments: view.segments,
