@@ -33,9 +33,9 @@ _READER: Final = (
 
 
 def _list(what: str, opened: str = "") -> tuple[tuple[str, str], ...]:
-    """J and K through the list of a page, and O for what `opened` says."""
+    """J and K through the list of a page, and O or Enter for what `opened` says."""
     moves = (("j k", f"next or previous {what}"),)
-    return (*moves, ("o", f"open {opened}")) if opened else moves
+    return (*moves, ("o Enter", f"open {opened}")) if opened else moves
 
 
 _OF_PAGE: Final[Mapping[str, Mapping[str, Sequence[tuple[str, str]]]]] = {
@@ -49,7 +49,10 @@ _OF_PAGE: Final[Mapping[str, Mapping[str, Sequence[tuple[str, str]]]]] = {
             *_list("rollout", "the selected rollout"),
             ("/", "filter, while no rollout is open"),
         ),
-        "Words over the run": (("s", "search the whole run, or stop"), ("o", "open the first hit")),
+        "Words over the run": (
+            ("s", "search the whole run, or stop"),
+            ("o Enter", "open the first hit"),
+        ),
         "Reader": _READER,
     },
     "Prompts": {"Prompts": _list("prompt", "its best response at its last step")},
@@ -89,7 +92,7 @@ def through(what: str, items: Sequence[Any], chosen: Any, choose: Callable[[Any]
 
 
 def opens(what: str, *, disabled: bool = False) -> bool:
-    """A button with the key O; true in the run of the script in which it was pressed."""
+    """A button with the keys O and Enter; true in the run of the script in which it was pressed."""
     return st.button(
         "Open",
         icon=":material/open_in_new:",

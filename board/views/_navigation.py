@@ -14,6 +14,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from board.components.key_help import key_help
+from board.components.page_frame import page_frame
 from board.store.run import Run
 from board.views import _badge, _keys, _needs, _state
 from board.views._text import plain
@@ -33,6 +34,7 @@ class Navigation:
                 self._place: DeltaGenerator = st.empty()
             with st.container(key="key_help"):
                 key_help(_keys.of_page(current.title), key=f"keys-{current.title}")
+                page_frame(menu="run", key="page-frame")
         self._drawn: tuple[object, ...] = ()
 
     def draw(self, run: Run | None = None, runs: int = 0) -> None:

@@ -18,7 +18,7 @@ from board.errors import BoardError
 from board.store import splits
 from board.store.narrowed import NarrowedRun
 from board.store.run import Run, reader_titles
-from board.views import _cached, _state, _step_choice
+from board.views import _cached, _run_settings, _state, _step_choice
 from board.views._text import one_line, plain
 
 
@@ -39,7 +39,7 @@ def dark() -> bool:
 
 
 def header(run: Run, *, aside: str = "") -> DeltaGenerator:
-    """The run's name and format, and which part of it is shown.
+    """The run's name with its settings, its format, and which part of it is shown.
 
     aside: words at the right, muted. The row is returned for controls at its right.
     """
@@ -47,6 +47,7 @@ def header(run: Run, *, aside: str = "") -> DeltaGenerator:
     row = st.container(key="title", horizontal=True, vertical_alignment="center", gap="small")
     with row:
         st.subheader(plain(run.info.name, 200), anchor=False, width="content")
+        _run_settings.panel(run)
         st.badge(plain(reader_titles(run.info)), color="violet")
         _step_choice.in_title(run)
         _split_badge(run)

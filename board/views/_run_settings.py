@@ -1,10 +1,11 @@
-"""The settings of a run in a panel of the sidebar: how it is read, what it is, its configuration."""
+"""The settings of a run in a panel by its name: how it is read, what it is, its configuration."""
 
 from __future__ import annotations
 
 import streamlit as st
 
 from board.core.options import ReadOptions
+from board.core.text_blocks import THINK_TAGS
 from board.store.run import OpenOptions, Run, reader_titles
 from board.views import _badge, _state
 from board.views._text import counted, one_line, plain, size
@@ -23,7 +24,7 @@ def panel(run: Run) -> None:
     settings = st.popover(
         "Run settings",
         icon=":material/tune:",
-        width="stretch",
+        type="tertiary",
         key="run_settings",
         on_change="rerun",
     )
@@ -48,6 +49,14 @@ def _reading() -> None:
         key="sysend",
         placeholder="the whole prompt is shown",
         help="The prompt is shown from after the first occurrence of this text.",
+        persist_state="session",
+    )
+    st.text_input(
+        "Reasoning tags",
+        key="think",
+        placeholder=", ".join(f"<{name}>" for name in THINK_TAGS),
+        help="Names of tags, separated by commas: text between such a tag and its end folds in the "
+        "reader. Empty: the usual ones.",
         persist_state="session",
     )
     st.number_input(

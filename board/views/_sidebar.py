@@ -117,7 +117,6 @@ def render() -> bool:
         with steps:
             _step_choice.choose(current())
         _part_of_run.choose_environments(current())
-        _run_settings.panel(run)
         _run_summary.show(run)
     return True
 

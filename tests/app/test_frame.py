@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from shown import PAGES, OpenApp, assert_sound, choice, go_to, notices
+from shown import PAGES, OpenApp, assert_sound, choice, go_to, notices, query, readers
 from streamlit.testing.v1 import AppTest
+from written_logs import write_lines
 
 from board.views import _keys
 
@@ -68,7 +69,24 @@ def test_a_link_with_a_wrong_value_says_so_once(open_app: OpenApp, logs: Path) -
 )
 def test_the_same_key_has_the_same_kind_of_meaning_on_every_page(title: str) -> None:
     rows = [row for rows in _keys.of_page(title).values() for row in rows]
-    words = {keys: words for keys, words in rows if keys in ("j k", "o")}
+    words = {keys: words for keys, words in rows if keys in ("j k", "o Enter")}
     assert all(text.startswith("next or previous") for keys, text in words.items() if keys == "j k")
-    assert all(text.startswith("open") for keys, text in words.items() if keys == "o")
+    assert all(text.startswith("open") for keys, text in words.items() if keys == "o Enter")
     assert ("?", "this help") in rows
+
+
+def test_the_tags_of_reasoning_are_chosen_in_the_settings_of_the_run(
+    open_app: OpenApp, tmp_path: Path
+) -> None:
+    row = {"step": 0, "prompt": "Add.", "response": "<plan>Count.</plan>Five."}
+    write_lines(tmp_path / "run" / "x.jsonl", [row])
+    app = open_app(tmp_path, "rollouts", index="0")
+
+    def kinds() -> list[str]:
+        (view,) = readers(app)
+        return [block["kind"] for block in view["turns"][-1]["blocks"]]
+
+    assert kinds() == ["text"]
+    app.text_input(key="think").set_value("<plan>").run()
+    assert kinds() == ["reasoning", "text"]
+    assert query(app)["think"] == "<plan>"

@@ -79,3 +79,32 @@ def test_a_notice_moves_nothing_on_the_page(page: Page, serve: ServeCommand) -> 
         tops.append(box["y"])
     expect(page.get_by_text("is not available")).to_be_visible()
     assert tops[0] == tops[1] < 60
+
+
+def test_enter_opens_what_j_has_chosen(page: Page, serve: ServeCommand) -> None:
+    address = board_on(serve, SAMPLES)
+    page.goto(f"{address}/findings?run=grpo_arithmetic&step=97")
+    expect(page.get_by_text("1 of 3")).to_be_visible()
+    settled(page)
+    page.keyboard.press("j")
+    expect(page.get_by_text("2 of 3")).to_be_visible()
+    settled(page)
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(r"/step\?.*step=46\b"))
+    page.goto(f"{address}/rollouts?run=grpo_arithmetic&step=97")
+    expect(page.locator(".list .row").first).to_be_visible()
+    for row in range(2):
+        page.keyboard.press("j")
+        expect(page.locator(".list .row").nth(row)).to_have_class(re.compile("cursor"))
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(r"/rollouts\?.*index=1\b"))
+
+
+def test_the_menu_of_runs_has_the_whole_name_as_its_tooltip(
+    page: Page, serve: ServeCommand
+) -> None:
+    page.goto(f"{board_on(serve, SAMPLES)}/findings?run=grpo_arithmetic&step=97")
+    expect(page.get_by_role("button", name="Keyboard shortcuts")).to_be_visible()
+    menu = page.locator(".st-key-run")
+    menu.hover()
+    expect(menu).to_have_attribute("title", "grpo_arithmetic")
