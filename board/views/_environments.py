@@ -52,13 +52,13 @@ def _metrics(run: Run) -> list[str]:
 def options(run: Run) -> CurveOptions:
     """Menus of which curves are drawn by environment, and how."""
     chosen = _state.keep("emetrics", run.metrics)
-    label = f"Curves: {len(chosen)} chosen" if chosen else "Curves: the usual ones"
+    label = f"Curves: {len(chosen)} chosen" if chosen else "Curves: default"
     with st.popover(label, key="menu_curves"):
         st.multiselect(
             "Curves",
             run.metrics,
             key="emetrics",
-            placeholder="the usual ones",
+            placeholder="default",
             width=330,
             format_func=lambda name: one_line(rollout_metric(name).label),
             persist_state="session",

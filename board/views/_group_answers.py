@@ -70,7 +70,10 @@ def _response(run: Run, row: pd.Series[Any]) -> None:
     if text:
         st.code(text, language=None, wrap_lines=True, height=_fit_height(text, _TEXT_HEIGHT, 22))
     else:
-        st.caption("The log holds no text of this response.")
+        is_empty = opened is not None and "response" in opened.record.texts
+        st.caption(
+            "The response is empty." if is_empty else "No text of this response is recorded."
+        )
 
 
 def _opened(run: Run, index: int) -> OpenRollout | None:

@@ -39,8 +39,8 @@ def toggle(info: RunInfo, root: str) -> None:
         st.toggle(
             "Live",
             key="live",
-            help="Looks every second whether the log grew, and reads what is new, "
-            f"every {_DRAW_SECONDS:g} s at most.",
+            help="Checks every second whether the log grew, and redraws the page at most every "
+            f"{_DRAW_SECONDS:g} s.",
             on_change=_state.put,
             kwargs={"follow": True},
             persist_state="session",

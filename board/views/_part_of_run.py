@@ -98,7 +98,7 @@ def choose_environments(run: Run) -> None:
             key="env",
             placeholder="all",
             format_func=one_line,
-            help="Curves, tables and tokens are of these alone; Findings, Log health and a rollout's own "
-            "page are of all of them.",
+            help="Curves, tables and tokens use these environments only; Findings, Log health and an "
+            "open rollout use all of them.",
             persist_state="session",
         )

@@ -86,7 +86,7 @@ def _about(run: Run) -> None:
 def _configuration(run: Run) -> None:
     st.markdown("**Configuration**")
     if not run.settings:
-        st.caption("Not recorded. The exporter writes what it is given as `run={...}`.")
+        st.caption("Not recorded. Pass `run={...}` to the exporter to record them.")
     for name, content in run.settings.items():
         st.caption(plain(name))
         st.json(dict(content), expanded=1)

@@ -228,6 +228,8 @@ def _curves(run: Run) -> None:
     cards: list[Card] = []
     for chart, title, explained in _CURVES:
         drawn = _cached_looks.group_curve(run, chart, smoothing, dark=_page.dark())
+        if not drawn.chart["lines"]:  # no answer is judged: the solve rate says so
+            continue
         help_lines = [explained, "Click a step to see its groups."]
         cards.append(Card(chart, title, drawn.chart, help=help_lines, notes=drawn.notes))
     key = _page.chart_key("groups")

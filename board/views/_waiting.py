@@ -50,7 +50,7 @@ def for_first_file(
     if is_missing:
         st.caption("The folder does not exist yet. The exporter makes it.")
     st.caption(
-        "The run opens by itself when its first file is written: by this exporter, or by any framework "
+        "The run opens by itself when its first file is written, by this exporter or by any framework "
         "whose rollout logs the board reads."
     )
     # Into a store, or below a file, the exporter does not write.
@@ -61,9 +61,7 @@ def for_first_file(
     trl.code(TRL.format(folder=folder), language="python")
     if left_out:
         st.markdown("##### Files that are not rollout logs")
-        st.caption(
-            "`rollout-board sniff PATH` says why, and what a mapping file for it looks like."
-        )
+        st.caption("Run `rollout-board sniff PATH` to see why, and to get a mapping file for it.")
         _problems.table(left_out)
     _look(None, str(root))
 
@@ -71,7 +69,7 @@ def for_first_file(
 def for_first_rollout(info: RunInfo, root: str, problems: Sequence[Problem]) -> None:
     """The page while a run has files and no rollout that can be shown."""
     _heading(info.name)
-    st.caption("The run has files, and no rollout that can be shown yet.")
+    st.caption("The run has files, but no rollout that can be shown yet.")
     if problems:
         _problems.table(problems)
     _look(info, root)

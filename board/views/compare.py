@@ -49,8 +49,8 @@ def _choose(run: Run) -> tuple[Run, ...]:
             names,
             key="runs",
             placeholder=one_line(usual[0]) if usual else "runs of this folder",
-            help="Until some are chosen: the newest other run that is small enough to be read at "
-            "once, of the same folder if there is one.",
+            help="By default the newest other run that is small enough to be read at once, from "
+            "the same folder if there is one.",
             format_func=one_line,
             persist_state="session",
         )
@@ -143,13 +143,13 @@ def _usual(runs: tuple[Run, ...], offered: list[str]) -> list[str]:
 def _curves(runs: tuple[Run, ...], offered: list[str]) -> list[str]:
     chosen = _state.keep("cmetrics", offered)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        label = f"Curves: {len(chosen)} chosen" if chosen else "Curves: the usual ones"
+        label = f"Curves: {len(chosen)} chosen" if chosen else "Curves: default"
         with st.popover(label, key="menu_curves"):
             st.multiselect(
                 "Curves",
                 offered,
                 key="cmetrics",
-                placeholder="the usual ones",
+                placeholder="default",
                 width=420,
                 format_func=lambda name: one_line(rollout_metric(name).label),
                 persist_state="session",
@@ -323,7 +323,7 @@ def _render() -> None:
     if len(runs) == 1:
         _state.keep("cmetrics", run.metrics)
         words = (
-            "The other runs are large and not read by themselves. Choose above which to compare with."
+            "The other runs are large, so none is read unless you ask. Choose one above to compare with."
             if len(_sidebar.neighbours()) > 1
             else "There is no other run in this folder. Put a second run next to this one, or choose a "
             "log folder that holds several."

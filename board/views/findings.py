@@ -181,9 +181,9 @@ def _evidence(run: Run, finding: Finding) -> None:
 def _thresholds(limits: OwnThresholds) -> None:
     if limits.error:
         st.error(plain(limits.error, 400), icon=":material/error:")
-        st.caption("The board's own thresholds are used instead.")
+        st.caption("The default thresholds are used instead.")
     elif limits.path is not None:
-        st.caption(plain(f"Thresholds of {limits.path} over the board's own."))
+        st.caption(plain(f"Thresholds from {limits.path}; defaults for the rest."))
 
 
 def _wanted(found: Sequence[Finding]) -> list[Finding]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -133,7 +133,7 @@ def _frame(found: RunPrompts, courses: Courses, codes: IntArray) -> pd.DataFrame
     rewards = [visits.rewards[span] for span in spans]
     return pd.DataFrame(
         {
-            "prompt": [piece_shown(text, 160) for text in found.texts(codes.tolist())],
+            "prompt": _where_they_differ(found.texts(codes.tolist())),
             "status": _courses(judged, codes),
             "reward over steps": [values[-60:].tolist() for values in rewards],
             "right first": _of(judged, codes, judged.first),
@@ -144,6 +144,15 @@ def _frame(found: RunPrompts, courses: Courses, codes: IntArray) -> pd.DataFrame
             "rollouts": [int(visits.rollouts[span].sum()) for span in spans],
         }
     )
+
+
+def _where_they_differ(texts: Sequence[str]) -> list[str]:
+    """The prompts of a list on one line each, without the lines that all of them begin with."""
+    lines = [text.splitlines(keepends=True) for text in texts]
+    most = min(map(len, lines)) - 1 if len(lines) > 1 else 0
+    shared = next((i for i in range(most) if len({own[i] for own in lines}) > 1), max(most, 0))
+    mark = "… " if shared else ""
+    return [f"{mark}{piece_shown(''.join(own[shared:]), 160)}" for own in lines]
 
 
 def _mean(values: FloatArray) -> float:

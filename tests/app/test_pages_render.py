@@ -238,6 +238,19 @@ def test_rollouts_that_a_resume_wrote_again_are_shown_when_asked_for(
     assert set(old["file"].str.slice(0, 2)) == {"a1"}
 
 
+def test_prompts_are_listed_without_the_lines_that_all_begin_with(
+    open_app: OpenApp, tmp_path: Path
+) -> None:
+    rows = [
+        {"step": step, "prompt": f"system\nBe brief.\nAdd {place} and 2.", "reward": 1.0}
+        for step in range(2)
+        for place in range(3)
+    ]
+    write_lines(tmp_path / "run" / "a.jsonl", rows)
+    app = open_app(tmp_path, "prompts")
+    assert app.dataframe[0].value["prompt"].tolist() == [f"… Add {n} and 2." for n in range(3)]
+
+
 def test_steps_that_are_still_written_are_named_with_their_ranks(
     open_app: OpenApp, tmp_path: Path
 ) -> None:
