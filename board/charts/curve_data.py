@@ -249,7 +249,8 @@ def mean_column(steps: pd.DataFrame, stem: str) -> Floats | None:
     for name in (f"{stem}_mean", stem):
         if name in steps:
             values = steps[name].to_numpy(np.float64, na_value=np.nan)
-            return without_residue(np.where(np.isfinite(values), values, np.nan))
+            stds = _column(steps, f"{stem}_std")
+            return without_residue(np.where(np.isfinite(values), values, np.nan), stds)
     return None
 
 

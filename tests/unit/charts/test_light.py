@@ -73,6 +73,12 @@ def test_each_evaluation_looks_the_same_in_every_chart_and_unlike_the_others() -
     assert len(set(looks[0])) == 3
 
 
+def test_a_mean_that_is_zero_but_for_rounding_reads_zero() -> None:
+    rows = pd.DataFrame({"step": [1, 2, 3], "reward_mean": [1.5e-8, 3e-17, 2.5e-6]})
+    chart, _ = light(sketch(rows.assign(reward_std=[0.9, 0.0, 0.9]), [REWARD], dark=True))
+    assert chart["lines"][0]["y"] == [0, 0, 2.5e-6]
+
+
 def test_what_is_not_recorded_is_null_and_never_zero() -> None:
     chart, _ = light(curve(table([1.0, NAN, 4.0]), [REWARD], dark=True))
     (line,) = chart["lines"]
