@@ -83,13 +83,16 @@ class Series:
         return cls(stem, metric.label, colour_key(stem), metric.unit)
 
 
-def together(columns: Sequence[str]) -> list[Series]:
+def together(columns: Sequence[str], among: Sequence[str] = ()) -> list[Series]:
     """The series of columns that share a chart: the first has the band, and parts of the reward have
     their own names and a colour each.
+
+    among: columns that share another chart of the page; one column alone has its colour there.
     """
     series = [replace(Series.of(column), band=column == columns[0]) for column in columns]
     if len(series) == 1:
-        return series
+        there = {one.stem: one.colour for one in together(among)} if len(among) > 1 else {}
+        return [replace(one, colour=there.get(one.stem, one.colour)) for one in series]
     used = {one.colour for one in series if not one.stem.startswith(REWARD_PART)}
     free = [key for key in (*_PARTS, *SERIES) if key not in used]
     parts = [place for place, one in enumerate(series) if one.stem.startswith(REWARD_PART)]

@@ -294,11 +294,12 @@ def _light_curve(
     look: CurveOptions,
     dark: bool,
     beside: tuple[str, ...],
+    among: tuple[str, ...],
     _run: Run,
     _beside: tuple[NarrowedRun, ...],
 ) -> LightCurve:
     others = [Beside(one.split or "", one.steps) for one in _beside]
-    series = together(columns)
+    series = together(columns, among)
     steps = _run.steps_with_quantiles(columns) if look.band == "quantiles" else _run.steps
     return light(sketch(steps, series, look, dark=dark, beside=others))
 
@@ -310,10 +311,14 @@ def light_curve(
     *,
     dark: bool,
     beside: tuple[NarrowedRun, ...] = (),
+    among: tuple[str, ...] = (),
 ) -> LightCurve:
-    """These columns over the run's steps, with points of other splits; the caller must not change it."""
+    """These columns over the run's steps, with points of other splits; the caller must not change it.
+
+    among: see `together`.
+    """
     key = (of.version, of.info.path, of.options, columns, look, dark)
-    return _light_curve(*key, tuple(one.version for one in beside), of, beside)
+    return _light_curve(*key, tuple(one.version for one in beside), among, of, beside)
 
 
 @st.cache_resource(max_entries=16, show_spinner=False, hash_funcs=KEYS)

@@ -124,7 +124,14 @@ def _card_of(run: Run, chart: _Chart, options: CurveOptions) -> Card:
     if metric.kind == "flag":  # mean ± std of a share would leave 0 to 1 and say nothing more
         options = replace(options, band="none")
     beside = _beside(chart)
-    drawn = _cached.light_curve(run, chart.columns, options, dark=_page.dark(), beside=beside)
+    drawn = _cached.light_curve(
+        run,
+        chart.columns,
+        options,
+        dark=_page.dark(),
+        beside=beside,
+        among=_tiles.reward_columns(run),
+    )
     click = "Click a step to see what contributes most to it; drag to zoom all curves."
     is_parts = len(chart.columns) > 1 and metric.name.startswith(REWARD_PART)
     title = "Reward parts" if is_parts else ""

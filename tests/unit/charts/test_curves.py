@@ -8,7 +8,7 @@ import pandas as pd
 import plotly.graph_objects as go
 import pytest
 
-from board.charts.curve_data import smoothed
+from board.charts.curve_data import smoothed, together
 from board.charts.curves import (
     MAX_POINTS,
     CurveOptions,
@@ -298,3 +298,11 @@ def test_of_curves_to_pick_from_the_pointer_finds_the_nearest() -> None:
     assert (both.layout.hovermode, both.layout.hoverdistance) == ("closest", -1)
     assert [trace.legendgroup for trace in both.data] == ["0", "1"]
     assert curve(frame, [Series("a", "A")], pick, dark=True).layout.hovermode == "x"
+
+
+def test_a_part_of_the_reward_has_one_colour_alone_and_among_the_others() -> None:
+    columns = ("reward", "rewards.correct", "rewards.format")
+    shared = {one.stem: one.colour for one in together(columns)}
+    for column in columns:
+        (alone,) = together((column,), columns)
+        assert alone.colour == shared[column]
