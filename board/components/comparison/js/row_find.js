@@ -69,7 +69,6 @@ function showRowHit(view) {
   const { section } = hit.row;
   if (section.folded && !section.open) toggleFold(view, section);
   fillBlock(view, hit.row.block);
-  markRows(view);
   showRangeOf(view, { ...hit, piece: piecesOf(view, hit)[0] });
   drawMapSoon(view);
 }
@@ -78,11 +77,11 @@ function showRowHit(view) {
 function drawHits(view, context, width, scale, colour) {
   const { flow } = view.ui;
   const from = flow.getBoundingClientRect().top - flow.scrollTop;
-  const drawn = new Set();
+  const [drawn, boxes] = [new Set(), new Map()];
   context.fillStyle = colour;
   view.hits.forEach((hit, rank) => {
     const isNow = rank === view.hit;
-    const y = Math.round((heightOfHit(hit) - from) * scale);
+    const y = Math.round((heightOfHit(hit, boxes) - from) * scale);
     if (drawn.has(y) && !isNow) return;
     drawn.add(y);
     context.fillRect(0, y, isNow ? width : 5, 2);
@@ -90,10 +89,10 @@ function drawHits(view, context, width, scale, colour) {
 }
 
 /** As far down its row as the match is in its text; of a folded row the top of the fold. */
-function heightOfHit({ row, at, text }) {
+function heightOfHit({ row, at, text }, boxes) {
   const { element, block, share, section } = row;
   const shown = [element, block].find((one) => one?.isConnected);
-  const box = (shown ?? section.element).getBoundingClientRect();
+  const box = boxOf(shown ?? section.element, boxes);
   if (!shown) return box.top;
   return box.top + box.height * (shown === element ? at / text.length : share);
 }

@@ -40,7 +40,7 @@ function showTextHit(view) {
 function showHit(view, before) {
   const { hits, hit } = view;
   if (before >= 0 && !hits[before].piece) markCurrentTokens(view, hits[before], false);
-  markTextHits(view);
+  clearHitNow(view);
   if (hits[hit].piece) return showTextHit(view);
   markCurrentTokens(view, hits[hit], true);
   return scrollToToken(view, hits[hit].first);

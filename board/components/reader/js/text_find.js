@@ -23,8 +23,13 @@ function markHit(view, hit) {
 function clearTextMarks(view) {
   const highlight = highlightNamed(HIT_NAME);
   for (const range of view.ranges ?? []) highlight?.delete(range);
+  view.ranges = [];
+  clearHitNow(view);
+}
+
+function clearHitNow(view) {
   if (view.rangeNow) highlightNamed(HIT_NOW_NAME)?.delete(view.rangeNow);
-  Object.assign(view, { ranges: [], rangeNow: null });
+  view.rangeNow = null;
 }
 
 function endsOf({ piece, at, length }) {
@@ -72,12 +77,19 @@ function nodeAt({ nodes, shown }, at) {
 
 /** Marks the match that the reader is at, and scrolls to it. */
 function showRangeOf(view, hit) {
+  clearHitNow(view);
   view.rangeNow = rangeOf(hit);
   if (!view.rangeNow) return;
   const now = highlightNamed(HIT_NOW_NAME);
   if (now) now.priority = 1;
   now?.add(view.rangeNow);
   scrollToRange(view, view.rangeNow);
+}
+
+/** Asked of the browser once for all matches in it. */
+function boxOf(element, boxes) {
+  if (!boxes.has(element)) boxes.set(element, element.getBoundingClientRect());
+  return boxes.get(element);
 }
 
 const STILL_FRAMES = 3;

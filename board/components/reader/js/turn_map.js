@@ -50,12 +50,6 @@ function heightOfHit({ piece, at }, boxes) {
   return box.top + (box.height * (at - entry.start)) / Math.max(1, entry.node.length);
 }
 
-/** Asked of the browser once for all matches in it. */
-function boxOf(element, boxes) {
-  if (!boxes.has(element)) boxes.set(element, element.getBoundingClientRect());
-  return boxes.get(element);
-}
-
 function moveTurnSight(view) {
   const { flow, map, mapSight } = view.ui;
   const scale = Math.min(map.clientHeight, flow.scrollHeight) / flow.scrollHeight;
