@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import streamlit as st
 
 from board.core.options import ReadOptions
@@ -10,9 +12,13 @@ from board.store.run import OpenOptions, Run, reader_titles
 from board.views import _badge, _state
 from board.views._text import counted, one_line, plain, size
 
+_FIELDS: Final = ("pads", "sysend", "cap", "think")
+
 
 def options() -> OpenOptions:
-    """How logs are read, as chosen in the panel or by a link."""
+    """How logs are read, as chosen in the panel or by a link. Called before the page is drawn."""
+    # The panel is another one on each page, and would begin anew there.
+    _state.put(**{name: _state.get(name) for name in _FIELDS})
     pads = tuple(part.strip() for part in str(_state.get("pads")).split(",") if part.strip())
     read = ReadOptions(pads, str(_state.get("sysend")))
     return OpenOptions(read, max(int(_state.get("cap") or 0), 0) or None)

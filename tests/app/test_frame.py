@@ -90,3 +90,15 @@ def test_the_tags_of_reasoning_are_chosen_in_the_settings_of_the_run(
     app.text_input(key="think").set_value("<plan>").run()
     assert kinds() == ["reasoning", "text"]
     assert query(app)["think"] == "<plan>"
+
+
+def test_settings_of_the_run_stay_on_every_page(open_app: OpenApp, logs: Path) -> None:
+    app = open_app(logs, "findings", run="native")
+    assert "pads" not in query(app)
+    go_to(app, "prompts")
+    assert "pads" not in query(app)
+    app.text_input(key="pads").set_value("<eos>").run()
+    assert query(app)["pads"] == "<eos>"
+    go_to(app, "rollouts")
+    assert query(app)["pads"] == "<eos>"
+    assert app.text_input(key="pads").value == "<eos>"
