@@ -131,7 +131,6 @@ def curve_grid(
         data=_written(step, across, cards, ordered, one_legend=one_legend),
         on_picked_change=_nothing,
         on_opened_change=_nothing,
-        on_zoomed_change=_nothing,
     )
     if opened := result.opened:
         known = {(mark.kind, mark.id, mark.step): mark for mark in ordered}
@@ -156,7 +155,7 @@ def curve_bar(
     """
     kinds = sorted({mark.kind for mark in marks})
     data = {"first": first, "last": last, "kinds": kinds, "lines": [asdict(one) for one in lines]}
-    _BAR(key=_key("bar", key), data=data, on_zoomed_change=_nothing, height="content")
+    _BAR(key=_key("bar", key), data=data, height="content")
 
 
 def _key(place: str, name: str) -> str:

@@ -3,18 +3,18 @@
 const BARS = new WeakMap();
 const KINDS = ["resumed", "finding", "evaluation"];
 
-export default function ({ data, parentElement, setTriggerValue }) {
+export default function ({ data, parentElement }) {
   const root = parentElement.querySelector(".bar");
   const bar = BARS.get(root) ?? {};
   BARS.set(root, bar);
-  bar.render = () => root.replaceChildren(...partsOf(data, setTriggerValue));
+  bar.render = () => root.replaceChildren(...partsOf(data));
   PAGE.bars.add(bar);
   PAGE.zoom = zoomOfUrl();
   bar.render();
   return () => PAGE.bars.delete(bar);
 }
 
-function partsOf({ kinds, lines, first, last }, setTriggerValue) {
+function partsOf({ kinds, lines, first, last }) {
   const marks = KINDS.filter((kind) => kinds.includes(kind)).map((kind) => {
     const part = make("span", "kind");
     part.append(make("i", `mark ${kind}`), make("span", "", kind));
@@ -28,7 +28,7 @@ function partsOf({ kinds, lines, first, last }, setTriggerValue) {
   const out = make("button", "out", "whole run");
   out.type = "button";
   out.title = "Show all steps (double click or Esc)";
-  out.addEventListener("click", () => zoomTo(null, () => setTriggerValue("zoomed", Date.now())));
+  out.addEventListener("click", () => zoomTo(null));
   return [...parts, out];
 }
 

@@ -8,7 +8,6 @@ export default function ({ data, parentElement, setTriggerValue }) {
   GRIDS.set(root, grid);
   grid.pick = (chart, step, line, dot) => setTriggerValue("picked", { chart, step, line, dot });
   grid.open = ({ id, kind, step }) => setTriggerValue("opened", { id, kind, step });
-  grid.tell = () => setTriggerValue("zoomed", Date.now());
   show(grid, data);
   return () => {
     grid.turn++;
@@ -103,7 +102,7 @@ function isTyping(event) {
 
 function resetZooms(grid) {
   for (const cell of grid.cells.values()) if (cell.valueZoom) zoomOut(cell);
-  if (PAGE.zoom) zoomTo(null, grid.tell);
+  if (PAGE.zoom) zoomTo(null);
 }
 
 /** The cell of a chart that is new or has other data. */

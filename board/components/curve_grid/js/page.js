@@ -11,15 +11,16 @@ function zoomOfUrl() {
   return first < last ? [first, last] : null;
 }
 
-/** Zooms every curve of the page to whole steps, null: the whole run. tell: lets the server know. */
-function zoomTo(zoom, tell) {
+/** Zooms every curve of the page to whole steps, null: the whole run. Streamlit sends the
+ * server the URL of its last own change, unless the history moves. */
+function zoomTo(zoom) {
   if (String(zoom) === String(zoomOfUrl())) return showZoom(zoom);
   const query = new URLSearchParams(location.search);
   if (zoom) query.set("steps", zoom.join("-"));
   else query.delete("steps");
   history.replaceState(history.state, "", `${location.pathname}?${query}`);
   showZoom(zoom);
-  tell();
+  dispatchEvent(new PopStateEvent("popstate", { state: history.state }));
 }
 
 function showZoom(zoom) {

@@ -183,7 +183,7 @@ function zoomToSelection(plot, cell) {
   const [low, high] = cell.grid.steps;
   const first = Math.max(low, Math.floor(plot.posToVal(left, "x")));
   const last = Math.min(high, Math.max(Math.ceil(plot.posToVal(left + width, "x")), first + 1));
-  if (0 <= first && first < last) zoomTo([first, last], cell.grid.tell);
+  if (0 <= first && first < last) zoomTo([first, last]);
 }
 
 function rescale(cell) {
@@ -200,7 +200,7 @@ function rescale(cell) {
 
 function zoomOut(cell) {
   cell.valueZoom = null;
-  if (PAGE.zoom) zoomTo(null, cell.grid.tell);
+  if (PAGE.zoom) zoomTo(null);
   else cell.rescale();
 }
 
