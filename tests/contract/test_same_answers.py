@@ -1,0 +1,41 @@
+"""What is asked of a run is answered as it was recorded, to 1e-6."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from typing import Any
+
+import pytest
+from contract.recorded_answers import FILE, answers, name_of, runs
+
+from board.store.discovery import RunInfo
+
+RECORDED = json.loads(gzip.decompress(FILE.read_bytes()))
+
+
+def differences(found: Any, recorded: Any, place: str = "") -> list[str]:
+    """Where two documents differ."""
+    if isinstance(recorded, dict) and isinstance(found, dict):
+        names = dict.fromkeys((*recorded, *found))
+        absent = object()
+        pairs = [(name, found.get(name, absent), recorded.get(name, absent)) for name in names]
+        return [d for name, a, b in pairs for d in differences(a, b, f"{place}.{name}")]
+    if isinstance(recorded, list) and isinstance(found, list) and len(found) == len(recorded):
+        pairs = zip(found, recorded, strict=True)
+        return [d for i, (a, b) in enumerate(pairs) for d in differences(a, b, f"{place}[{i}]")]
+    if isinstance(recorded, float) and isinstance(found, int | float):
+        same = found == pytest.approx(recorded, rel=1e-6, abs=1e-9)
+    else:
+        same = found == recorded and type(found) is type(recorded)
+    return [] if same else [f"{place}: {found!r}, recorded {recorded!r}"]
+
+
+@pytest.mark.parametrize("info", runs(), ids=name_of)
+def test_a_run_is_answered_as_recorded(info: RunInfo) -> None:
+    found = json.loads(json.dumps(answers(info)))
+    assert differences(found, RECORDED[name_of(info)]) == []
+
+
+def test_every_recorded_run_is_there() -> None:
+    assert {name_of(info) for info in runs()} == {*RECORDED}
