@@ -14,7 +14,7 @@ import duckdb
 import pyarrow as pa
 
 from board.errors import ChoiceError, UnreadableError
-from board.query.engine import fix_settings, open_engine
+from board.query.database import Database
 from board.query.views import create_views
 from board.store.manifest import BrokenIndexError
 from board.store.opened_run import Run
@@ -35,15 +35,15 @@ def select(run: Run, statement: str, timeout: float = DEFAULT_TIMEOUT) -> pa.Tab
         ChoiceError: the statement is no SELECT, is wrong, reads something else, or takes too long.
         UnreadableError: the index is damaged or was deleted.
     """
-    with open_engine(run.index_folder) as engine:
-        opened = engine.connection
+    with Database() as database:
+        opened = database.cursor()
         query = _only_select(opened, statement)
         try:
-            create_views(engine, run)
+            views = create_views(run, database)
         except (duckdb.Error, BrokenIndexError) as error:
             reason = f"the index of {run.info.name} can't be read: open the run again"
             raise UnreadableError(f"{reason} ({error})") from error
-        fix_settings(opened)
+        database.read_only(run.index_folder)
         with _stopped_after(timeout, opened) as expired:
             try:
                 return _without_decimals(opened.sql(query).to_arrow_table())
@@ -53,6 +53,8 @@ def select(run: Run, statement: str, timeout: float = DEFAULT_TIMEOUT) -> pa.Tab
                 raise ChoiceError(f"the statement took more than {timeout:g} seconds") from None
             except duckdb.Error as error:
                 raise ChoiceError(_reason(error)) from error
+            finally:
+                del views
 
 
 def _without_decimals(table: pa.Table) -> pa.Table:
