@@ -40,12 +40,12 @@ from many_rollouts_index import make, opened  # noqa: E402
 
 from board.cli.output import records_of  # noqa: E402
 from board.core.groups import pass_at_k_by_step  # noqa: E402
+from board.query.narrowing import narrowed, of_split  # noqa: E402
 from board.store.discovery import discover  # noqa: E402
 from board.store.env_table import table_of_step  # noqa: E402
 from board.store.expressed import own_steps, rows_where  # noqa: E402
 from board.store.findings import diagnose  # noqa: E402
 from board.store.groups import environment_curves, step_grid  # noqa: E402
-from board.store.narrowed import narrowed, of_split  # noqa: E402
 from board.store.rollout import open_rollout  # noqa: E402
 from board.store.run import Run, open_run  # noqa: E402
 from board.store.run_groups import run_groups  # noqa: E402
@@ -171,7 +171,7 @@ def _total(run: Run) -> None:
 
 
 def _with_quantiles(run: Run) -> None:
-    run.steps_with_quantiles(["reward"])["reward_q95"].mean()
+    run.steps["reward_q95"].mean()
 
 
 _CONTROLS: Final[dict[str, Callable[[Run], None]]] = {

@@ -11,7 +11,6 @@ from board.cli.runs import find_run, of_split, opened
 from board.core.findings.finding import SEVERITIES, Evidence, Finding, in_words
 from board.errors import ChoiceError
 from board.store.findings import Diagnosis, diagnose
-from board.store.narrowed import NarrowedRun
 from board.store.own_thresholds import own_thresholds
 from board.store.run import Run
 
@@ -40,7 +39,7 @@ def findings_document(run: Run, found: Diagnosis) -> dict[str, Any]:
     """A diagnosis as one JSON object."""
     return {
         "run": run.info.name,
-        "split": run.split if isinstance(run, NarrowedRun) else None,
+        "split": run.split,
         "steps": found.steps,
         "steps_read": found.steps_read,
         "rollouts_read": found.rollouts_read,

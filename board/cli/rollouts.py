@@ -17,7 +17,6 @@ from board.core.expression_tree import Expression
 from board.errors import ChoiceError
 from board.store import segments, splits
 from board.store.expressed import narrow, parsed, with_texts
-from board.store.narrowed import NarrowedRun
 from board.store.run import Run
 from board.store.step_records import PLACES
 from board.store.table import order_by, places_by
@@ -58,10 +57,9 @@ def rollouts(args: argparse.Namespace) -> int:
 
 def _names(run: Run) -> list[str]:
     """Columns of the table, as the run has them whatever split it is narrowed to."""
-    whole = run
-    while isinstance(whole, NarrowedRun):
-        whole = whole.whole
-    return [name for name in whole.columns if name not in ("offset", "size", segments.PART)]
+    return [
+        name for name in (run.whole or run).columns if name not in ("offset", "size", segments.PART)
+    ]
 
 
 def _among(

@@ -9,12 +9,12 @@ from typing import Final
 from board.cli.output import ProgressLine, say
 from board.core.problems import Problem
 from board.errors import NotFoundError
+from board.query.narrowing import shown_split, splits_of
 from board.readers.locations import Location, location_of
 from board.store import splits
 from board.store.discovery import Discovery, RunInfo, discover
 from board.store.engines import ChooseEngine, local
 from board.store.mappings import FILE_NAME, mapping_above
-from board.store.narrowed import NarrowedRun, shown_split, splits_of
 from board.store.run import RUN_ITSELF, Follower, Run
 
 PROJECT: Final = Path(__file__).parents[2]
@@ -122,7 +122,7 @@ def of_split(run: Run, written: str | None) -> Run:
     """
     found = shown_split(run, written or "")
     left = {name: sum(of.values()) for name, of in splits_of(run).items()}
-    if written is None and isinstance(found, NarrowedRun):
+    if written is None and found is not run:
         left.pop(found.split or "", None)
         others = ", ".join(f"{count} {splits.written(name)}" for name, count in left.items())
         say(

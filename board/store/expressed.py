@@ -129,7 +129,7 @@ def _steps(run: Run, expression: Expression) -> pd.DataFrame:
         return _means(rows["step"], np.broadcast_to(evaluate(expression, columns), (len(rows),)))
 
     with ThreadPoolExecutor(_AT_ONCE) as threads:
-        tables = list(threads.map(of, run.shown.step_ranges()))
+        tables = list(threads.map(of, run.step_ranges()))
     none = pd.DataFrame({"step": np.zeros(0, np.int64)})
     return pd.concat(tables or [none], ignore_index=True)
 

@@ -33,7 +33,6 @@ from board.store import group_ids, splits
 from board.store.fetched import content_of
 from board.store.finding_rows import RowsOfSteps
 from board.store.groups import environment_curves
-from board.store.narrowed import NarrowedRun
 from board.store.run import Run
 from board.store.run_groups import fit_columns, fit_from, groups_of_run
 from board.store.step_tokens import COLUMNS, ReadTokens, StepReader
@@ -226,8 +225,6 @@ def facts_of(run: Run) -> Facts:
 
 def _trained_until(run: Run) -> int | None:
     """The newest step of the trainer's log, where it is joined with others."""
-    while isinstance(run, NarrowedRun):
-        run = run.whole
     joined = ((reader_named(count.source).join, count.last_step) for count in run.joins)
     return max(
         (
@@ -241,8 +238,7 @@ def _trained_until(run: Run) -> int | None:
 
 def _has_all_ranks(run: Run) -> bool:
     """Whether every rank is to have rollouts at each step: evaluation is often one rank's alone."""
-    split = run.split if isinstance(run, NarrowedRun) else None
-    return split is None or splits.is_training(split)
+    return run.split is None or splits.is_training(run.split)
 
 
 def _checks(table: pa.Table) -> StepChecks:

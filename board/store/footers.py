@@ -15,8 +15,6 @@ from typing import Any, Final, Self
 import numpy as np
 import numpy.typing as npt
 
-from board.store.wide_rows import WideRows
-
 _MOST: Final = 40_000
 """Chunks of columns whose places are kept, at about 1.1 kB each."""
 
@@ -25,13 +23,12 @@ _Key = tuple[int, int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Footer:
-    """What a file says of itself. metadata: pyarrow's FileMetaData. names: of its columns; rows: how the
-    table is kept in them. starts: [row groups + 1] the places of their first rows.
+    """What a file says of itself. metadata: pyarrow's FileMetaData. names: of its columns. starts: [row
+    groups + 1] the places of their first rows.
     """
 
     metadata: Any
     names: list[str]
-    rows: WideRows
     starts: npt.NDArray[np.int64]
 
     @classmethod
@@ -39,7 +36,7 @@ class Footer:
         """file: pyarrow's ParquetFile. Raises ValueError and KeyError where it says what can't be."""
         metadata, schema = file.metadata, file.schema_arrow
         sizes = [metadata.row_group(n).num_rows for n in range(metadata.num_row_groups)]
-        return cls(metadata, schema.names, WideRows.of(schema), np.cumsum([0, *sizes]))
+        return cls(metadata, schema.names, np.cumsum([0, *sizes]))
 
     @property
     def chunks(self) -> int:

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from board.store.manifest import BrokenIndexError, Manifest
 from board.store.storage import KEEP_SECONDS
-from board.store.table_files import StepRange, held_names, places_with, rows_taken
+from board.store.table_files import StepRange, held_names, rows_taken
 
 
 class MemoryStorage:
@@ -59,10 +59,6 @@ class MemoryStorage:
     def take(self, name: str, columns: Sequence[str], places: npt.NDArray[np.int64]) -> pa.Table:
         """As Storage."""
         return rows_taken(name, self.get(name, columns), places)
-
-    def places(self, name: str, column: str, texts: Sequence[str]) -> npt.NDArray[np.int64]:
-        """As Storage."""
-        return places_with(self.get(name, (column,)), column, texts)
 
     def check(self, manifest: Manifest) -> None:
         """As Storage."""

@@ -11,11 +11,12 @@ index when somebody asks for them.
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol, TypeVar
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 
@@ -23,19 +24,21 @@ from board.core.options import ReadOptions
 from board.core.problems import Problem
 from board.core.vocabulary import Vocabulary
 from board.errors import NotFoundError, UnreadableError
-from board.store import step_store
+from board.store import step_parts
 from board.store.discovery import RunInfo
+from board.store.index_rows import ORDER
 from board.store.join_counts import JoinCount
 from board.store.manifest import BrokenIndexError
-from board.store.picked import Picked, places_of
 from board.store.segments import PART
 from board.store.shown import Shown
-from board.store.step_parts import loaded
+from board.store.step_counts import chunks
+from board.store.steps import base_name
 from board.store.stored_rows import StoredRows
 from board.store.table_files import StepRange
 from board.store.tally import IntArray
 
 _STEPS_KEPT: Final = 8
+T = TypeVar("T")
 JoinedPlaces = dict[tuple[int, int, int], list[dict[str, int]]]
 """By file, line and part of a row, where those stand that it is joined with."""
 _ALWAYS: Final = frozenset(("step", "index", "file", "line", "offset", "size"))
@@ -59,10 +62,26 @@ class _Loaded:
     joined: dict[int, JoinedPlaces] = field(default_factory=dict[int, JoinedPlaces])
     totals: dict[str, float] = field(default_factory=dict[str, float])
     parts: dict[str, pa.Table | None] | None = None
-    picked: dict[str, Picked] = field(default_factory=dict[str, Picked])
-    steps: pd.DataFrame | None = None
-    held: dict[str | None, bool] = field(default_factory=dict[str | None, bool])
-    with_quantiles: set[str] = field(default_factory=set[str])
+    remembered: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+class SelectedRows(Protocol):
+    """Rows of some rollouts of a run."""
+
+    def stored_rows(
+        self,
+        steps: StepRange | None,
+        columns: Sequence[str] | None,
+        only: Mapping[str, Sequence[str]] | None = None,
+        *,
+        ordered: bool = True,
+    ) -> StoredRows:
+        """Those of a range of steps (None: of all), by step and index if `ordered`. Raises
+        BrokenIndexError.
+
+        columns: of the run's; None: all. only: by column the texts of which a rollout has one.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +99,9 @@ class Run:
     vocabulary_error: why it can't be used, empty where it can or there is none. done: bytes of the log
     that were read, of `info.bytes`.
     index_folder: where its index is kept; None: nowhere.
+    whole: the run of which this one has the rollouts of some environments (envs; none: of all) or of
+    one split (None: of all) alone; None: this is the whole. Rollouts have the index that they have
+    within the whole step, and `row` finds every one of those. selection: their rows.
     """
 
     info: RunInfo
@@ -101,6 +123,10 @@ class Run:
     vocabulary_error: str = ""
     done: int = 0
     index_folder: Path | None = None
+    whole: Run | None = None
+    envs: tuple[str, ...] = ()
+    split: str | None = None
+    selection: SelectedRows | None = None
     _loaded: _Loaded = field(default_factory=_Loaded)
 
     @property
@@ -108,11 +134,41 @@ class Run:
         """Rollouts that are shown."""
         return sum(self.counts.values())
 
-    def steps_with_quantiles(self, metrics: Collection[str] | None = None) -> pd.DataFrame:
-        """`steps`, in which no quantile of these metrics is missing (None: of all): of some runs they are
-        made at the first call.
-        """
-        return self.steps
+    def selected(
+        self,
+        selection: SelectedRows,
+        envs: tuple[str, ...],
+        split: str | None,
+        counts: Mapping[int, int],
+        steps: pd.DataFrame,
+    ) -> Run:
+        """The run with some of its rollouts alone. counts, steps: of these."""
+        whole = self.whole or self
+        metrics = tuple(name for name in whole.metrics if f"{base_name(name)}_n" in steps)
+        absent = set(whole.metrics) - set(metrics)
+        if "complete" in whole.steps:
+            known = dict(zip(whole.steps["step"], whole.steps["complete"], strict=True))
+            complete = [known.get(step) for step in steps["step"].tolist()]
+            steps = steps.assign(complete=pd.Series(complete, dtype=object))
+        return replace(
+            whole,
+            whole=whole,
+            envs=envs,
+            split=split,
+            selection=selection,
+            counts=counts,
+            steps=steps,
+            metrics=metrics,
+            columns=tuple(name for name in whole.columns if name not in absent),
+            _loaded=_Loaded(),
+        )
+
+    def remembered(self, name: str, make: Callable[[], T]) -> T:
+        """What `make` gives, made once for this run and kept as long as it."""
+        with self._loaded.lock:
+            if name not in self._loaded.remembered:
+                self._loaded.remembered[name] = make()
+            return self._loaded.remembered[name]
 
     @property
     def rollouts(self) -> pd.DataFrame:
@@ -174,7 +230,7 @@ class Run:
             yield rows
             return
         wanted = tuple(c for c in columns if c in self.columns)
-        for low, high in self.shown.step_ranges():
+        for low, high in self.step_ranges():
             held = [low, high] if steps is None else [s for s in steps if low <= s <= high]
             if held:
                 yield self._frame((min(held), max(held)), wanted, only)
@@ -189,16 +245,10 @@ class Run:
         other columns may be among these.
         """
         wanted = tuple(c for c in columns if c in self.columns)
+        if self.selection is not None:
+            return self._selected_rows(steps, wanted, only, ordered=False).frame({*wanted, "step"})
         if self.options.max_per_step is not None or not self.shown.has_rows_as_stored:
-            return self._frame(
-                steps,
-                (
-                    *dict.fromkeys(
-                        (*wanted, *(only or {})),
-                    ),
-                ),
-                only,
-            )
+            return self._frame(steps, (*dict.fromkeys((*wanted, *(only or {}))),), only)
         try:
             return self.shown.unordered(steps, wanted, only or {})
         except BrokenIndexError as error:
@@ -219,8 +269,10 @@ class Run:
 
         only: as in `pieces`.
         """
+        wanted = tuple(c for c in columns if c in self.columns)
+        if self.selection is not None:
+            return self._selected_rows((step, step), wanted, only)
         try:
-            wanted = tuple(c for c in columns if c in self.columns)
             rows = self.shown.stored_rows((step, step), wanted).with_texts(only or {})
         except BrokenIndexError as error:
             raise _gone(self.info, error) from error
@@ -232,43 +284,63 @@ class Run:
         the named columns those that there are. None where nothing of the kind is recorded.
         """
         columns = list(dict.fromkeys(columns))
+        if not self._has_own_parts:
+            made = self._made_parts().get(kind)
+            return (
+                None
+                if made is None
+                else made.select([c for c in columns if c in made.column_names])
+            )
         try:
-            if self.options.max_per_step is None:
-                return self.shown.part(kind, columns)
-            table = self._capped_parts(self.options.max_per_step).get(kind)
+            return self.shown.part(kind, columns)
         except BrokenIndexError as error:
             raise _gone(self.info, error) from error
-        return (
-            None if table is None else table.select([c for c in columns if c in table.column_names])
-        )
-
-    def part_places(self, kind: str, column: str, texts: Sequence[str]) -> IntArray:
-        """[n] the places in `part(kind, ...)`, ascending, of the rows that have one of these texts."""
-        if self.options.max_per_step is None:
-            try:
-                return self.shown.part_places(kind, column, texts)
-            except BrokenIndexError as error:
-                raise _gone(self.info, error) from error
-        return places_of(self.part(kind, (column,)), column, texts)
 
     def part_rows(self, kind: str, columns: Sequence[str], places: IntArray) -> pa.Table:
         """Rows of `part(kind, ...)` at these places, [n], in their order, without reading the others."""
         columns = list(dict.fromkeys(columns))
-        if self.options.max_per_step is None:
-            try:
-                return self.shown.part_rows(kind, columns, places)
-            except BrokenIndexError as error:
-                raise _gone(self.info, error) from error
-        table = self.part(kind, columns)
-        assert table is not None, "places are of rows that there are"
-        return table.take(pa.array(places))
+        if not self._has_own_parts:
+            table = self.part(kind, columns)
+            assert table is not None, "places are of rows that there are"
+            return table.take(pa.array(places))
+        try:
+            return self.shown.part_rows(kind, columns, places)
+        except BrokenIndexError as error:
+            raise _gone(self.info, error) from error
 
-    def _capped_parts(self, cap: int) -> dict[str, pa.Table | None]:
+    @property
+    def _has_own_parts(self) -> bool:
+        """Whether the index keeps the parts of these rollouts."""
+        return self.options.max_per_step is None and self.selection is None
+
+    def _made_parts(self) -> dict[str, pa.Table | None]:
+        """By kind what would be kept of these rollouts, made of them at the first call."""
         with self._loaded.lock:
             if self._loaded.parts is None:
-                made = step_store.capped_parts(self.shown, cap)
-                self._loaded.parts = {kind: loaded(tables) for kind, tables in made.items()}
+                self._loaded.parts = self._parts_of_rollouts()
             return self._loaded.parts
+
+    def _parts_of_rollouts(self) -> dict[str, pa.Table | None]:
+        columns = (*dict.fromkeys((*self.metrics, *step_parts.COLUMNS)),)
+        checks = self._checks_of_all_environments()
+        made: dict[str, list[pa.Table]] = {}
+        for rows in self.pieces(columns):
+            spread = step_parts.spread_of(rows["step"].to_numpy(np.int64), checks)
+            parts = step_parts.parts_of(rows, self.metrics, self._same, spread if checks else None)
+            for kind, table in parts.items():
+                made.setdefault(kind, []).append(table)
+        return {kind: step_parts.loaded(tables) for kind, tables in made.items()}
+
+    def _checks_of_all_environments(self) -> pa.Table | None:
+        """The spread of all rewards of each step, by which advantages may have been divided."""
+        if not self.envs or self.split is not None or self.whole is None:
+            return None
+        return self.whole.part("checks", ("step", "spread"))
+
+    def _same(self, steps: Sequence[int]) -> pd.DataFrame:
+        """As step_parts.RowsOf."""
+        rows = [self.rows_of(step, step_parts.SAME) for step in steps]
+        return pd.concat(rows, ignore_index=True)
 
     def superseded_rollouts(self) -> pd.DataFrame:
         """Rollouts that a resumed run wrote again, as `rollouts` would have them."""
@@ -304,11 +376,16 @@ class Run:
                 kept[step] = found
             return kept[step]
 
+    def step_ranges(self) -> Iterator[StepRange]:
+        """All steps, whole ones, in ranges of a bounded number of rollouts if no step has more."""
+        return chunks(self.counts)
+
     @property
     def version(self) -> str:
         """Another one whenever anything of the run may be different."""
         beside = f"{self.vocabulary_hash} {self.vocabulary_error}"
-        return f"{self.shown.manifest.steps} {self.done} {beside}"
+        chosen = f" {self.envs!r} {self.split!r}" if self.selection is not None else ""
+        return f"{self.shown.manifest.steps} {self.done} {beside}{chosen}"
 
     def total(self, column: str) -> float:
         """Sum of a column over all rollouts; 0 where the log holds nothing of it."""
@@ -316,7 +393,7 @@ class Run:
             return 0.0
         with self._loaded.lock:
             if column not in self._loaded.totals:
-                rows = (self.unordered(steps, (column,)) for steps in self.shown.step_ranges())
+                rows = (self.unordered(steps, (column,)) for steps in self.step_ranges())
                 self._loaded.totals[column] = float(sum(own[column].sum() for own in rows))
             return self._loaded.totals[column]
 
@@ -339,6 +416,11 @@ class Run:
         columns: tuple[str, ...] | None = None,
         only: Mapping[str, Sequence[str]] | None = None,
     ) -> pd.DataFrame:
+        if self.selection is not None:
+            frame = self._selected_rows(steps, columns, only).frame(
+                None if columns is None else {*columns, *ORDER, "index"}
+            )
+            return frame[[name for name in self.columns if name in frame]]
         try:
             frame = self.shown.frame(steps, columns, only=only)
         except BrokenIndexError as error:
@@ -348,11 +430,28 @@ class Run:
             frame = frame[frame["index"] < cap].reset_index(drop=True)
         return frame[[name for name in self.columns if name in frame]]
 
+    def _selected_rows(
+        self,
+        steps: StepRange | None,
+        columns: Sequence[str] | None,
+        only: Mapping[str, Sequence[str]] | None,
+        *,
+        ordered: bool = True,
+    ) -> StoredRows:
+        assert self.selection is not None
+        wanted = None if columns is None else (*dict.fromkeys((*columns, *ORDER)),)
+        try:
+            return self.selection.stored_rows(steps, wanted, only, ordered=ordered)
+        except BrokenIndexError as error:
+            raise _gone(self.info, error) from error
+
     def row(self, step: int, index: int, columns: Sequence[str] | None = None) -> pd.Series[Any]:
         """The row of a rollout; raises NotFoundError naming what there is.
 
         columns: all that is needed of it, which may spare reading the others.
         """
+        if self.whole is not None:
+            return self.whole.row(step, index, columns)
         count = self.counts.get(step, 0)
         if count == 0:
             raise NotFoundError(f"step {step} is not in {self.info.name}: {_range(self.counts)}")

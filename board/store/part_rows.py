@@ -87,22 +87,6 @@ def read_with_texts(
     return as_texts(found.select([c for c in columns if c in found.column_names]))
 
 
-def places_with(
-    storage: Storage, parts: Sequence[Part], column: str, texts: Sequence[str]
-) -> IntArray:
-    """[n] the places of rows of `all_rows` that have one of the texts, ascending. Raises
-    BrokenIndexError.
-    """
-    parts = [part for part in parts if part.rows]
-    starts = np.cumsum([0, *(part.rows for part in parts)])
-    found = [
-        storage.places(part.name, column, texts) + start
-        for part, start in zip(parts, starts[:-1], strict=True)
-    ]
-    places = np.concatenate([*found, np.zeros(0, np.int64)])
-    return places if _in_order(parts) else np.sort(np.argsort(_by_step(storage, parts))[places])
-
-
 def _by_step(storage: Storage, parts: Sequence[Part]) -> IntArray:
     """[rows] where each row of `all_rows` is, one part after the other."""
     steps = pa.concat_tables(storage.get(part.name, ("step",)) for part in parts)

@@ -16,7 +16,6 @@ import pyarrow as pa
 from board.store.manifest import Part
 from board.store.step_parts import by_step
 from board.store.storage import Storage
-from board.store.wide_rows import is_wide
 
 _PART_ROWS: Final = 8192
 _FULL_ROWS: Final = 32_768
@@ -95,7 +94,7 @@ class Renewal:
             table = by_step(pa.concat_tables(pending, promote_options="permissive"))
             steps = table.column("step")
             low, high = steps[0].as_py(), steps[-1].as_py()
-            name = self._storage.put(kind, _by_environment(table) if is_wide(kind) else table)
+            name = self._storage.put(kind, table)
             part = Part(name, table.num_rows, low, high)
             self._kept.setdefault(kind, []).append(part)
 
@@ -103,10 +102,3 @@ class Renewal:
         """All parts, those that stayed and those that were written."""
         self._write_pending()
         return {kind: tuple(parts) for kind, parts in self._kept.items() if parts}
-
-
-def _by_environment(table: pa.Table) -> pa.Table:
-    """The rows ordered by environment, those of one in their order."""
-    envs = table.column("env").combine_chunks().dictionary_encode()
-    ranks = np.argsort(np.argsort(envs.dictionary.to_numpy(zero_copy_only=False)))
-    return table.take(pa.array(np.argsort(ranks[envs.indices.to_numpy()], kind="stable")))

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from board.core.problems import Problem
-from board.store import join_counts, part_rows, segments, splits, step_parts
+from board.store import join_counts, part_rows, segments, step_parts
 from board.store.attempts import growing_steps
 from board.store.found_repeats import find_repeats
 from board.store.index_rows import ORDER, IndexRows, Layout
@@ -109,10 +109,6 @@ class Shown:
 
     def stale(self) -> set[int]:
         """Steps whose rollouts are others than those that the table of steps was made of."""
-        if splits.COUNTS not in self.manifest.parts and any(
-            column.name == "split" for column in self.manifest.columns
-        ):  # splits came into the log
-            return {*self.counts()}
         now, before = self.rules, self.manifest.rules
         if now == before:
             return {*self.manifest.stale}
@@ -367,12 +363,6 @@ class Shown:
         parts = self.manifest.parts.get(kind, ())
         with self._or_discarded():
             return part_rows.all_rows(self._storage, parts, columns)
-
-    def part_places(self, kind: str, column: str, texts: Sequence[str]) -> IntArray:
-        """As Run.part_places. Raises BrokenIndexError as `table` does."""
-        parts = self.manifest.parts.get(kind, ())
-        with self._or_discarded():
-            return part_rows.places_with(self._storage, parts, column, texts)
 
     def part_rows(self, kind: str, columns: Sequence[str], places: IntArray) -> pa.Table:
         """Rows of `part(kind, columns)` at these places, in their order; raises as it does."""

@@ -11,7 +11,6 @@ changed. So pages and rules over a whole run read a few numbers a step, and foll
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Final
 
@@ -48,52 +47,26 @@ RowsOf = Callable[[Sequence[int]], pd.DataFrame]
 """Rollouts of some steps with step, index and SAME, as far as the log has them."""
 
 
-@dataclass(frozen=True, slots=True)
-class StepParts:
-    """What is kept of some steps. tables: by kind. mixed: of groups and of prompts, [n] the places of
-    the rollouts of those that have rollouts of several environments, or of one and of none. copies: as
-    copies_of has them.
-    """
-
-    tables: dict[str, pa.Table]
-    mixed: Mapping[str, IntArray]
-    copies: pd.DataFrame
-
-
-def parts_of(rows: pd.DataFrame, metrics: Sequence[str], same: RowsOf) -> StepParts:
-    """What is kept of some steps; rows: all their rollouts, ordered by step and index, with a column
-    `split` where the log has one.
-    """
-    steps = rows["step"].to_numpy(np.int64)
-    judged = judged_of(rows, metrics)
-    codes = group_ids.group_codes(rows)
-    groups, mixed_groups = groups_table(rows, steps, codes, judged)
-    prompts, mixed_prompts = prompts_table(rows, steps, judged)
-    copies = copies_of(rows, same)
-    tables = {
-        "groups": groups,
-        "prompts": prompts,
-        "envs": _envs(rows, steps, metrics),
-        "checks": checks_table(rows, steps, codes, judged, copies),
-    }
-    return StepParts(tables, {"groups": mixed_groups, "prompts": mixed_prompts}, copies)
-
-
-def table_of(
-    kind: str,
+def parts_of(
     rows: pd.DataFrame,
     metrics: Sequence[str],
     same: RowsOf,
     spread: FloatArray | None = None,
-) -> pa.Table:
-    """One of groups, prompts and checks, as parts_of makes it. spread: as checks_table takes it."""
-    steps, judged = rows["step"].to_numpy(np.int64), judged_of(rows, metrics)
-    if kind == "prompts":
-        return prompts_table(rows, steps, judged)[0]
+) -> dict[str, pa.Table]:
+    """By kind what is kept of some steps.
+
+    rows: all their rollouts, ordered by step and index, with a column `split` where the log has one.
+    spread: as checks_table takes it.
+    """
+    steps = rows["step"].to_numpy(np.int64)
+    judged = judged_of(rows, metrics)
     codes = group_ids.group_codes(rows)
-    if kind == "groups":
-        return groups_table(rows, steps, codes, judged)[0]
-    return checks_table(rows, steps, codes, judged, copies_of(rows, same), spread)
+    return {
+        "groups": groups_table(rows, steps, codes, judged),
+        "prompts": prompts_table(rows, steps, judged),
+        "envs": _envs(rows, steps, metrics),
+        "checks": checks_table(rows, steps, codes, judged, copies_of(rows, same), spread),
+    }
 
 
 def judged_of(rows: pd.DataFrame, metrics: Sequence[str]) -> dict[str, FloatArray]:
@@ -123,40 +96,16 @@ def category(rows: pd.DataFrame, name: str) -> IntArray:
 
 def groups_table(
     rows: pd.DataFrame, steps: IntArray, codes: IntArray, judged: Mapping[str, FloatArray]
-) -> tuple[pa.Table, IntArray]:
-    """The groups of each step in the order of their codes, and the places of rollouts of mixed ones."""
+) -> pa.Table:
+    """The groups of each step in the order of their codes."""
     sums = group_sums(steps, codes, numbers(rows, "reward"), judged)
-    envs, mixed = _shared_envs(rows, *group_order(steps, codes))
-    return pa.table({"member": sums.codes >= 0, **columns_of_sums(sums), **envs}), mixed
-
-
-def _shared_envs(
-    rows: pd.DataFrame, order: IntArray, starts: IntArray
-) -> tuple[dict[str, pa.Array], IntArray]:
-    """A column with the environment that all rollouts of a set have, null where they have several or
-    none, and the places of the rollouts of several. order, starts: as of group_order.
-    """
-    if "env" not in rows or not len(order):
-        return {}, np.zeros(0, np.int64)
-    codes = category(rows, "env")[order]
-    low, high = np.minimum.reduceat(codes, starts), np.maximum.reduceat(codes, starts)
-    several = low != high
-    mixed = order[np.repeat(several, np.diff(np.append(starts, len(order))))]
-    return {"env": env_names(rows, np.where(several, -1, low))}, mixed
-
-
-def env_names(rows: pd.DataFrame, codes: IntArray) -> pa.Array:
-    """[codes] names of environments, null for codes below 0."""
-    names = pa.array(list(rows["env"].cat.categories), pa.string())
-    return names.take(pa.array(codes, mask=codes < 0))
+    return pa.table({"member": sums.codes >= 0, **columns_of_sums(sums)})
 
 
 def prompts_table(
     rows: pd.DataFrame, steps: IntArray, judged: Mapping[str, FloatArray]
-) -> tuple[pa.Table, IntArray]:
-    """Prompts of each step in the order in which they come first, with the numbers of their rollouts, and
-    the places of the rollouts of mixed ones.
-    """
+) -> pa.Table:
+    """Prompts of each step in the order in which they come first, with the numbers of their rollouts."""
     return prompts_of_codes(rows, steps, judged, *_told_apart(rows))
 
 
@@ -167,7 +116,7 @@ def prompts_of_codes(
     codes: IntArray,
     texts: pa.Array,
     keys: IntArray,
-) -> tuple[pa.Table, IntArray]:
+) -> pa.Table:
     """As prompts_table. codes: [rows] of prompts, -1 for none; texts, keys: [codes] and [codes, 2]."""
     places = np.flatnonzero(codes >= 0)
     if len(places) < len(rows):
@@ -175,8 +124,7 @@ def prompts_of_codes(
         judged = {name: values[places] for name, values in judged.items()}
     sums = group_sums(steps, codes, numbers(rows, "reward"), judged)
     order, starts = group_order(steps, codes)
-    envs, mixed = _shared_envs(rows, order, starts)
-    columns = columns_of_sums(sums) | envs
+    columns = columns_of_sums(sums)
     columns |= {"key": pa.array(keys[sums.codes, 0]), "text_key": pa.array(keys[sums.codes, 1])}
     columns["text"] = texts.take(pa.array(sums.codes))
     offsets = pa.array(np.append(starts, len(order)), pa.int32())
@@ -184,7 +132,7 @@ def prompts_of_codes(
     lists |= {name: numbers(rows, name) for name in LENGTHS if name in rows}
     for name, values in lists.items():
         columns[f"of:{name}"] = pa.ListArray.from_arrays(offsets, pa.array(values[order]))
-    return pa.table(columns), places[mixed]
+    return pa.table(columns)
 
 
 def _told_apart(rows: pd.DataFrame) -> tuple[IntArray, pa.Array, IntArray]:

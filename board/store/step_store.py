@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from board.store import large_step, splits, step_parts
+from board.store import large_step, step_parts
 from board.store.large_rows import LargeStep
 from board.store.manifest import BrokenIndexError, Manifest
 from board.store.renewal import Renewal
@@ -122,13 +122,12 @@ def _rows_of(shown: Shown, steps: Sequence[int]) -> pd.DataFrame:
     return rows.reset_index(drop=True)
 
 
-def _parts(shown: Shown, rows: pd.DataFrame, cap: int | None = None) -> dict[str, pa.Table]:
+def _parts(shown: Shown, rows: pd.DataFrame) -> dict[str, pa.Table]:
     def same(steps: Sequence[int]) -> pd.DataFrame:
         frames = [shown.frame((step, step), step_parts.SAME) for step in steps]
-        whole = pd.concat(frames, ignore_index=True)
-        return whole if cap is None else whole[whole["index"] < cap].reset_index(drop=True)
+        return pd.concat(frames, ignore_index=True)
 
-    return splits.kept_of(rows, shown.metrics, same)
+    return step_parts.parts_of(rows, shown.metrics, same)
 
 
 def _chunks(counts: Mapping[int, int]) -> Iterator[list[int]]:
@@ -158,15 +157,6 @@ def load(storage: Storage, manifest: Manifest) -> pd.DataFrame:
     if "step" not in table.column_names:
         raise BrokenIndexError("the table of steps has no steps")
     return table.to_pandas(ignore_metadata=True)
-
-
-def capped_parts(shown: Shown, cap: int) -> dict[str, list[pa.Table]]:
-    """By kind what is kept of all steps, over the first `cap` rollouts of each."""
-    found: dict[str, list[pa.Table]] = {}
-    for rows in _rows(shown, shown.counts(), cap):
-        for kind, table in _parts(shown, rows, cap).items():
-            found.setdefault(kind, []).append(table)
-    return found
 
 
 def capped(shown: Shown, cap: int) -> pd.DataFrame:

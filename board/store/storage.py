@@ -37,32 +37,22 @@ from board.store.table_files import (
     as_texts,
     groups_with,
     held_names,
-    places_with,
     repeating,
     rows_taken,
 )
-from board.store.wide_rows import is_wide, packed
 
 _NAME: Final = re.compile(
-    r"(?:rows|splits|joins|differences|(?:split_)?(?:env_)?(?:steps|groups|prompts|envs|checks))"
+    r"(?:rows|joins|differences|steps|groups|prompts|envs|checks)"
     r"-[0-9a-f]{32}-([0-9]{1,15})\.parquet"
 )
 """Kind, a number nobody else drew, and the size in bytes."""
 _ROW_GROUP: Final = 4096
 _PART_ROW_GROUP: Final = 8192
 """Of all but rows: these have few columns, and are read whole more often than a step at a time."""
-_WIDE_ROW_GROUP: Final = 256
-"""Of what is kept by environment, with up to hundreds of numbers a row: read is that of few of them."""
 KEEP_SECONDS: Final = 600.0
 """Files that the manifest no longer names stay so long: a reader may still be at them."""
 _UNFINISHED: Final = re.compile(r"\.[^/]+\.tmp")
 _FOOTERS: Final = Footers()
-
-
-def _row_group(kind: str) -> int:
-    if kind == "rows":
-        return _ROW_GROUP
-    return _WIDE_ROW_GROUP if is_wide(kind) else _PART_ROW_GROUP
 
 
 def forget_footers(most: int) -> None:
@@ -83,7 +73,7 @@ class Storage(Protocol):
 
     def put(self, kind: str, table: pa.Table) -> str:
         """Keeps a table and gives its name, which a manifest may then hold. kind: rows, steps,
-        or one of step_parts.KINDS, of store.splits or of store.env_parts.
+        one of step_parts.KINDS or of join_counts.KINDS.
         """
         ...
 
@@ -102,10 +92,6 @@ class Storage(Protocol):
 
     def take(self, name: str, columns: Sequence[str], places: npt.NDArray[np.int64]) -> pa.Table:
         """The columns that a table has of those named, of the rows at these places, in their order."""
-        ...
-
-    def places(self, name: str, column: str, texts: Sequence[str]) -> npt.NDArray[np.int64]:
-        """[n] the places of the rows that have one of the texts in a column, ascending."""
         ...
 
     def check(self, manifest: Manifest) -> None:
@@ -175,13 +161,11 @@ class FolderStorage:
     def put(self, kind: str, table: pa.Table) -> str:
         """As Storage."""
         name = f"{kind}-{uuid.uuid4().hex}"
-        if is_wide(kind):
-            table = packed(table, ("step",))
         with self._written() as (temporary, take):
             pq.write_table(
                 table,
                 temporary,
-                row_group_size=_row_group(kind),
+                row_group_size=_ROW_GROUP if kind == "rows" else _PART_ROW_GROUP,
                 use_dictionary=repeating(table),  # pyright: ignore[reportArgumentType]  # its default says bool
                 compression="lz4",  # half the time of zstd to read, for 1.4 times the bytes,
                 write_page_checksum=True,
@@ -219,37 +203,24 @@ class FolderStorage:
     ) -> pa.Table:
         """As Storage."""
         with self._opened(name, CATEGORIES if coded else ()) as (file, footer):
-            rows, groups = footer.rows, groups_with(footer, steps)
-            wanted = rows.names if columns is None else held_names(rows.names, columns)
-            table = file.read_row_groups(groups, columns=rows.stored(wanted), use_threads=False)
-            return rows.unpacked(table, wanted)
+            wanted = footer.names if columns is None else held_names(footer.names, columns)
+            groups = groups_with(footer, steps)
+            return file.read_row_groups(groups, columns=wanted, use_threads=False)
 
     def take(self, name: str, columns: Sequence[str], places: npt.NDArray[np.int64]) -> pa.Table:
         """As Storage: only the row groups are read in which a place lies."""
         with self._opened(name, CATEGORIES) as (file, footer):
-            starts, rows = footer.starts, footer.rows
+            starts = footer.starts
             groups = np.unique(np.searchsorted(starts, places, side="right") - 1)
             if len(groups) and groups[-1] == len(starts) - 1:
                 raise BrokenIndexError(f"{name} has no row {places.max()}")
-            wanted = held_names(rows.names, columns)
-            stored = rows.stored(wanted)
-            table = file.read_row_groups(groups.tolist(), columns=stored, use_threads=False)
+            wanted = held_names(footer.names, columns)
+            table = file.read_row_groups(groups.tolist(), columns=wanted, use_threads=False)
         # By group, how many rows before it were not read.
         left_out = starts[groups] - np.cumsum([0, *np.diff(starts)[groups]])[:-1]
         of_place = np.searchsorted(starts[groups], places, side="right") - 1
         found = rows_taken(name, table, places - left_out[of_place])
-        return as_texts(rows.unpacked(found, wanted))
-
-    def places(self, name: str, column: str, texts: Sequence[str]) -> npt.NDArray[np.int64]:
-        """As Storage: of what is kept by environment from what the file says of itself alone."""
-        with self._file(name) as whole:
-            footer = _FOOTERS.of(whole)[1]
-        if footer is None:
-            with self._opened(name) as (_, footer):
-                pass
-        if column == "env" and footer.rows.envs is not None:
-            return footer.rows.envs.places(texts)
-        return places_with(self.get(name, (column,), coded=True), column, texts)
+        return as_texts(found)
 
     @contextmanager
     def _opened(

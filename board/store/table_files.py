@@ -62,13 +62,6 @@ def _codes_in(chunk: pa.DictionaryArray, wanted: pa.Array) -> pa.Array:
     return pa.array(np.append(held, False)[codes.to_numpy()])
 
 
-def places_with(table: pa.Table, column: str, texts: Sequence[str]) -> npt.NDArray[np.int64]:
-    """[n] the places of the rows that have one of these texts; none where there is no such column."""
-    if column not in table.column_names:
-        return np.zeros(0, np.int64)
-    return np.flatnonzero(is_one_of(table.column(column), texts).to_numpy())
-
-
 def groups_with(footer: Footer, steps: StepRange | None) -> list[int]:
     """Row groups that hold a step of the range, as far as their statistics say."""
     groups = range(footer.metadata.num_row_groups)

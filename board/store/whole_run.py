@@ -21,10 +21,9 @@ import pandas as pd
 import pyarrow as pa
 
 from board.errors import UnreadableError
-from board.store import segments
+from board.store import segments, splits
 from board.store.index_rows import Layout
 from board.store.manifest import BrokenIndexError
-from board.store.narrowed_run import NarrowedRun
 from board.store.run import Run
 from board.store.stored_rows import StoredRows
 from board.store.tally import IntArray
@@ -214,14 +213,10 @@ class RunRows:
         run, cap = self._run, self._run.options.max_per_step
         if cap is not None and (self._sizes > cap).any():
             own = self._column("index").to_numpy() < cap
-        while isinstance(run, NarrowedRun):
-            is_held = self._of_layer(run)
-            own = is_held if own is None else own & is_held
-            run = run.whole
+        if run.envs:
+            held = self._column("env").isin(run.envs).to_numpy(bool)
+            own = held if own is None else own & held
+        if run.split is not None:
+            held = splits.of_rows(self._column("split"), run.split)
+            own = held if own is None else own & held
         return None if own is None else np.flatnonzero(own)
-
-    def _of_layer(self, layer: NarrowedRun) -> npt.NDArray[np.bool_]:
-        """[all rollouts] which one narrowing leaves."""
-        if layer.column not in layer.whole.columns:
-            return np.zeros(int(self._sizes.sum()), bool)
-        return layer.held_of(self._table((layer.column,)))

@@ -25,14 +25,13 @@ from board.core.expression_tree import Expression
 from board.core.text_diff import Stretch
 from board.core.vocabulary import Vocabulary
 from board.errors import BoardError
+from board.query import narrowing
 from board.store import discovery, splits
-from board.store import narrowed as narrowing
 from board.store import rollout as opening
 from board.store.builder import start
 from board.store.companions import state_of
 from board.store.discovery import Discovery, Location, RunInfo
 from board.store.expressed import Narrowed, with_texts
-from board.store.narrowed import NarrowedRun
 from board.store.own_thresholds import OwnThresholds
 from board.store.rollout import OpenRollout, open_rollout
 from board.store.run import Follower, OpenOptions, Run
@@ -296,11 +295,11 @@ def _light_curve(
     beside: tuple[str, ...],
     among: tuple[str, ...],
     _run: Run,
-    _beside: tuple[NarrowedRun, ...],
+    _beside: tuple[Run, ...],
 ) -> LightCurve:
     others = [Beside(one.split or "", one.steps) for one in _beside]
     series = together(columns, among)
-    steps = _run.steps_with_quantiles(columns) if look.band == "quantiles" else _run.steps
+    steps = _run.steps
     return light(sketch(steps, series, look, dark=dark, beside=others))
 
 
@@ -310,7 +309,7 @@ def light_curve(
     look: CurveOptions,
     *,
     dark: bool,
-    beside: tuple[NarrowedRun, ...] = (),
+    beside: tuple[Run, ...] = (),
     among: tuple[str, ...] = (),
 ) -> LightCurve:
     """These columns over the run's steps, with points of other splits; the caller must not change it.

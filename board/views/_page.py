@@ -16,7 +16,6 @@ from board.components.curve_grid import Card
 from board.core.metrics import rollout_metric
 from board.errors import BoardError
 from board.store import splits
-from board.store.narrowed import NarrowedRun
 from board.store.run import Run, reader_titles
 from board.views import _cached, _run_settings, _state, _step_choice
 from board.views._text import one_line, plain
@@ -51,7 +50,7 @@ def header(run: Run, *, aside: str = "") -> DeltaGenerator:
         st.badge(plain(reader_titles(run.info)), color="violet")
         _step_choice.in_title(run)
         _split_badge(run)
-        for name in run.envs if isinstance(run, NarrowedRun) else ():
+        for name in run.envs:
             st.badge(plain(f"env {name}", 40), icon=":material/public:", color="green")
         if step is not None and "complete" in run.steps:
             of_step = run.steps[run.steps["step"] == step]
@@ -66,7 +65,7 @@ def header(run: Run, *, aside: str = "") -> DeltaGenerator:
 
 def _split_badge(run: Run) -> None:
     """Of which split numbers are, where the log has several, or one that is not of training."""
-    if isinstance(run, NarrowedRun) and run.split is not None:
+    if run.split is not None:
         st.badge(plain(f"split {run.split}", 40), icon=":material/call_split:", color="green")
         return
     held = _cached.split_counts(run)

@@ -19,7 +19,6 @@ from board.store.discovery import (
     location_of,
     resolve_inside,
 )
-from board.store.narrowed import NarrowedRun
 from board.store.run import Run
 from board.views import (
     _cached,
@@ -60,7 +59,7 @@ def narrowed() -> Run:
     return _cached.narrowed(current(), tuple(_state.get("env")))
 
 
-def evaluations() -> tuple[NarrowedRun, ...]:
+def evaluations() -> tuple[Run, ...]:
     """Where training's split is shown, the others beside it, of the chosen environments."""
     held = [*_cached.split_counts(whole())]
     if len(held) < 2 or _state.get("split") or not splits.is_training(held[0]):
@@ -68,7 +67,7 @@ def evaluations() -> tuple[NarrowedRun, ...]:
     envs = tuple(_state.get("env"))
     found = (_cached.of_split(whole(), splits.written(name)) for name in held[1 : _MOST_BESIDE + 1])
     runs = (_cached.narrowed(run, envs) for run in found if run is not None)
-    return tuple(run for run in runs if isinstance(run, NarrowedRun) and run.rollout_count)
+    return tuple(run for run in runs if run.whole is not None and run.rollout_count)
 
 
 def neighbours() -> tuple[RunInfo, ...]:

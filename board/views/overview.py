@@ -13,7 +13,6 @@ from board.charts.palette import EVALUATIONS, colour, dash
 from board.components.curve_grid import Card, LineName, Mark, Picked, curve_bar, curve_grid
 from board.core.metrics import REWARD_PART, ROLLOUT_METRICS, Metric, rollout_metric
 from board.store import splits
-from board.store.narrowed import NarrowedRun
 from board.store.run import Run
 from board.views import (
     _badge,
@@ -112,7 +111,7 @@ def _open(chart: _Chart, picked: Picked) -> None:
         _open_step(picked.step, chart.metric.name, splits.written(others[0].split or ""))
 
 
-def _beside(chart: _Chart) -> tuple[NarrowedRun, ...]:
+def _beside(chart: _Chart) -> tuple[Run, ...]:
     """The splits that are drawn beside training's: of the chart's own metric, where they record it."""
     if not _state.get("evals") or chart.metric.name == _PER_STEP:
         return ()
@@ -167,7 +166,7 @@ def _not_recorded(run: Run) -> None:
         st.caption(plain("Not recorded in this run: " + "; ".join(missing) + ".", 900))
 
 
-def _bar(run: Run, marks: list[Mark], others: Sequence[NarrowedRun]) -> None:
+def _bar(run: Run, marks: list[Mark], others: Sequence[Run]) -> None:
     """What the marks and the lines of `others`, the evaluations, are, and which steps are shown."""
     steps = run.steps["step"]
     lines = [

@@ -21,8 +21,8 @@ if __name__ == "__main__":
 
 from board import cli  # noqa: E402
 from board.cli.runs import opened  # noqa: E402
+from board.query.narrowing import narrowed, splits_of  # noqa: E402
 from board.store.discovery import RunInfo, discover  # noqa: E402
-from board.store.narrowed import narrowed, splits_of  # noqa: E402
 from board.store.run import Run  # noqa: E402
 
 FILE = Path(__file__).with_name("recorded_answers.json.gz")
@@ -93,9 +93,7 @@ def _of_environments(run: Run) -> dict[str, Any]:
     return {
         f"steps of {', '.join(envs)}": _some(
             json.loads(
-                narrowed(run, envs)
-                .steps_with_quantiles()
-                .to_json(orient="records", double_precision=15),
+                narrowed(run, envs).steps.to_json(orient="records", double_precision=15),
                 parse_float=_short,
             )
         )

@@ -11,14 +11,14 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from board.store.envs_run import EnvsRun
 from written_logs import write_lines
 
 from board.core.advantages import told as told_of
+from board.query.narrowing import narrowed, of_split
 from board.store import env_parts, splits, step_counts, step_parts, step_store
 from board.store.discovery import discover
-from board.store.envs_run import EnvsRun
 from board.store.findings import facts_of
-from board.store.narrowed import narrowed, of_split
 from board.store.run import Follower, OpenOptions, Run
 from board.store.run_groups import run_groups
 from board.store.run_prompts import run_prompts
@@ -136,7 +136,7 @@ def test_what_is_kept_of_environments_is_what_their_rollouts_say(
     assert isinstance(found, EnvsRun)
     rows = rows_of(run, envs, split)
     expected = step_store.tidied(steps_table(rows, run.metrics), run.metrics)
-    pd.testing.assert_frame_equal(found.steps_with_quantiles(), expected, rtol=1e-12)
+    pd.testing.assert_frame_equal(found.steps, expected, rtol=1e-12)
     assert found.counts == rows.groupby("step").size().to_dict()
     for kind, table in plain(run, rows, found.whole).items():
         own = found.part(kind, table.column_names)
@@ -208,9 +208,7 @@ def test_quantiles_of_several_environments_are_those_of_the_rollouts_that_are_sh
         if name.endswith(("_q05", "_q25", "_q50", "_q75", "_q95"))
     ]
     assert between
-    pd.testing.assert_frame_equal(
-        found.steps_with_quantiles()[between], expected[between], check_exact=True
-    )
+    pd.testing.assert_frame_equal(found.steps[between], expected[between], check_exact=True)
 
 
 def test_narrowing_is_the_run_that_holds_these_rollouts_alone(tmp_path: Path) -> None:
@@ -220,7 +218,7 @@ def test_narrowing_is_the_run_that_holds_these_rollouts_alone(tmp_path: Path) ->
         own = [row for row in rows if row.get("env") in envs]
         alone = run_in(tmp_path / envs[0] / str(len(envs)), own, OpenOptions())
         found = narrowed(whole, envs)
-        pd.testing.assert_frame_equal(found.steps_with_quantiles(), alone.steps, rtol=1e-12)
+        pd.testing.assert_frame_equal(found.steps, alone.steps, rtol=1e-12)
         ours, theirs = run_groups(found), run_groups(alone)
         assert ours is not None
         assert theirs is not None

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import written_logs
 
+from board.query.narrowing import narrowed
 from board.store.discovery import discover, location_of
-from board.store.narrowed import narrowed
 from board.store.run import Run, open_run
 from board.store.run_groups import run_groups
 from board.store.step_tokens import read_step

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from board.query.narrowing import narrowed
 from board.store import renewal, segments, step_store, storage
 from board.store.batch import put_rows, tallies_of
 from board.store.discovery import RunInfo
 from board.store.log_file import LogFile
 from board.store.manifest import FileState, Manifest
 from board.store.memory_storage import MemoryStorage
-from board.store.narrowed import narrowed
 from board.store.run import Run, indexed_run
 from board.store.run_prompts import run_prompts, shared_prompts
 

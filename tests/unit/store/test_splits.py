@@ -14,11 +14,11 @@ from written_logs import native_sample, write_lines
 
 from board.core.options import ReadOptions
 from board.errors import ChoiceError
+from board.query.narrowing import NarrowedRun, SplitRun, narrowed, of_split, shown_split, splits_of
 from board.store import splits, step_store
 from board.store.discovery import discover, location_of
 from board.store.findings import diagnose, facts_of
 from board.store.memory_storage import MemoryStorage
-from board.store.narrowed import NarrowedRun, SplitRun, narrowed, of_split, shown_split, splits_of
 from board.store.run import Follower, OpenOptions, Run, open_run
 from board.store.run_groups import run_groups
 from board.store.run_prompts import run_prompts

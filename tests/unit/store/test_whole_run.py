@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from board.query.narrowing import narrowed, of_split
 from board.store.discovery import discover, location_of
-from board.store.narrowed import narrowed, of_split
 from board.store.run import Follower, OpenOptions, Run, open_run
 from board.store.table import order_by
 from board.store.whole_run import FrameRows, rows_of_run

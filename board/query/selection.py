@@ -1,0 +1,117 @@
+"""Some rollouts of a run, chosen by environment and split, as SQL."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportMissingTypeStubs=false
+# pyarrow ships without types.
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from board.query.database import shared_database
+from board.query.run_rows import RunRows, quoted
+from board.store import splits
+from board.store.manifest import BrokenIndexError
+from board.store.opened_run import Run
+from board.store.stored_rows import StoredRows
+from board.store.table_files import StepRange
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The rollouts of these environments (none: of all) and of this split (None: of all) of `rows`."""
+
+    rows: RunRows
+    envs: tuple[str, ...] = ()
+    split: str | None = None
+
+    @property
+    def view(self) -> str:
+        """The view that holds the rollouts of the whole run."""
+        return self.rows.rows
+
+    @property
+    def condition(self) -> str:
+        """What is true of the rollouts of this selection, as SQL that every statement has."""
+        terms = ["true"]
+        if self.envs:
+            terms.append("env IN (SELECT unnest($envs))")
+        if self.split is not None:
+            terms.append(f"{self.split_value} = $split")
+        cap = self.rows.run.options.max_per_step
+        if cap is not None:
+            terms.append(f"position < {cap}")
+        return " AND ".join(terms)
+
+    @property
+    def split_value(self) -> str:
+        """The split of a rollout as SQL: rollouts that name none are training's."""
+        if "split" not in self.rows.names:
+            return f"'{splits.TRAIN}'"
+        return f"coalesce(nullif(split, ''), '{splits.TRAIN}')"
+
+    def table(self, sql: str, params: Mapping[str, Any] | None = None) -> pa.Table:
+        """What a statement gives, which has `condition`. Raises BrokenIndexError."""
+        values: dict[str, Any] = {**(params or {})}
+        if self.envs:
+            values["envs"] = [*self.envs]
+        if self.split is not None:
+            values["split"] = self.split
+        try:
+            cursor = shared_database().cursor()
+            return cursor.sql(sql, params=values or None).to_arrow_table()
+        except (duckdb.IOException, duckdb.InvalidInputException) as error:
+            raise BrokenIndexError(str(error)) from error
+
+    def stored_rows(
+        self,
+        steps: StepRange | None,
+        columns: Sequence[str] | None,
+        only: Mapping[str, Sequence[str]] | None = None,
+        *,
+        ordered: bool = True,
+    ) -> StoredRows:
+        """The rollouts of a range of steps (None: of all), by step and index if `ordered`.
+
+        columns: of the run's; None: all. only: by column the texts of which a rollout has one.
+        """
+        shown = self.rows.run.shown
+        names = self.rows.names - {"position"}
+        if columns is not None:
+            names &= {*shown.stored_names(columns, ("step",))}
+        selected = [quoted(name) for name in sorted(names)]
+        terms, params = [self.condition], dict[str, Any]()
+        if steps is not None:
+            terms.append(f"step BETWEEN {steps[0]} AND {steps[1]}")
+        for place, (column, texts) in enumerate((only or {}).items()):
+            terms.append(f"{quoted(column)} IN (SELECT unnest($only_{place}))")
+            params[f"only_{place}"] = [*texts]
+        if ordered:
+            selected.append("position")
+        order = "ORDER BY step, position" if ordered else ""
+        table = self.table(
+            f"SELECT {', '.join(selected)} FROM {self.view} WHERE {' AND '.join(terms)} {order}",
+            params,
+        )
+        if not ordered:
+            return StoredRows(shown.columns, table, np.full(table.num_rows, -1, np.int32))
+        positions = table.column("position").to_numpy().astype(np.int32)
+        return StoredRows(shown.columns, table.drop_columns(["position"]), positions)
+
+
+def rows_of(run: Run) -> RunRows:
+    """The views of a whole run, created once. Raises BrokenIndexError."""
+
+    def create() -> RunRows:
+        try:
+            return RunRows.of(shared_database(), run)
+        except duckdb.Error as error:
+            raise BrokenIndexError(str(error)) from error
+
+    return run.remembered("views", create)
