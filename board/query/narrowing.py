@@ -77,7 +77,13 @@ def _selected(run: Run, envs: tuple[str, ...], split: str | None) -> Run:
         steps = steps_table(selection, counts)
     except BrokenIndexError as error:
         raise _gone(run, error) from error
-    return run.selected(selection, envs, split, counts, steps)
+    return run.selected(selection, envs, split, counts, steps, _batch(run, split) if envs else None)
+
+
+def _batch(run: Run, split: str | None) -> Run:
+    """The run with all environments."""
+    whole = run.whole or run
+    return whole if split is None else of_split(whole, split)
 
 
 def _selection(run: Run, envs: tuple[str, ...], split: str | None) -> Selection:

@@ -101,7 +101,8 @@ class Run:
     index_folder: where its index is kept; None: nowhere.
     whole: the run of which this one has the rollouts of some environments (envs; none: of all) or of
     one split (None: of all) alone; None: this is the whole. Rollouts have the index that they have
-    within the whole step, and `row` finds every one of those. selection: their rows.
+    within the whole step, and `row` finds every one of those. selection: their rows. batch: of one that
+    is narrowed to environments the run with all of them, whose rewards may scale advantages.
     """
 
     info: RunInfo
@@ -127,6 +128,7 @@ class Run:
     envs: tuple[str, ...] = ()
     split: str | None = None
     selection: SelectedRows | None = None
+    batch: Run | None = None
     _loaded: _Loaded = field(default_factory=_Loaded)
 
     @property
@@ -141,6 +143,7 @@ class Run:
         split: str | None,
         counts: Mapping[int, int],
         steps: pd.DataFrame,
+        batch: Run | None,
     ) -> Run:
         """The run with some of its rollouts alone. counts, steps: of these."""
         whole = self.whole or self
@@ -156,6 +159,7 @@ class Run:
             envs=envs,
             split=split,
             selection=selection,
+            batch=batch,
             counts=counts,
             steps=steps,
             metrics=metrics,
@@ -181,7 +185,8 @@ class Run:
             if self._loaded.rollouts is None:
                 frame = self._frame(None)
                 empty = [c for c in frame if c not in _ALWAYS and frame[c].isna().all()]
-                self._loaded.rollouts = frame.drop(columns=empty)
+                # A column that other rollouts of the whole run record stays.
+                self._loaded.rollouts = frame.drop(columns=empty) if self.whole is None else frame
             return self._loaded.rollouts
 
     def of_step(self, step: int) -> pd.DataFrame:
@@ -322,7 +327,7 @@ class Run:
 
     def _parts_of_rollouts(self) -> dict[str, pa.Table | None]:
         columns = (*dict.fromkeys((*self.metrics, *step_parts.COLUMNS)),)
-        checks = self._checks_of_all_environments()
+        checks = None if self.batch is None else self.batch.part("checks", ("step", "spread"))
         made: dict[str, list[pa.Table]] = {}
         for rows in self.pieces(columns):
             spread = step_parts.spread_of(rows["step"].to_numpy(np.int64), checks)
@@ -330,12 +335,6 @@ class Run:
             for kind, table in parts.items():
                 made.setdefault(kind, []).append(table)
         return {kind: step_parts.loaded(tables) for kind, tables in made.items()}
-
-    def _checks_of_all_environments(self) -> pa.Table | None:
-        """The spread of all rewards of each step, by which advantages may have been divided."""
-        if not self.envs or self.split is not None or self.whole is None:
-            return None
-        return self.whole.part("checks", ("step", "spread"))
 
     def _same(self, steps: Sequence[int]) -> pd.DataFrame:
         """As step_parts.RowsOf."""

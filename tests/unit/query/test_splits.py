@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +13,15 @@ from written_logs import native_sample, write_lines
 
 from board.core.options import ReadOptions
 from board.errors import ChoiceError
-from board.query.narrowing import NarrowedRun, SplitRun, narrowed, of_split, shown_split, splits_of
-from board.store import splits, step_store
+from board.query.narrowing import narrowed, of_split, shown_split, splits_of
+from board.store import splits
 from board.store.discovery import discover, location_of
-from board.store.findings import diagnose, facts_of
-from board.store.memory_storage import MemoryStorage
+from board.store.findings import diagnose
 from board.store.run import Follower, OpenOptions, Run, open_run
 from board.store.run_groups import run_groups
 from board.store.run_prompts import run_prompts
 
-KINDS = ("groups", "prompts", "envs", "checks", splits.COUNTS)
+KINDS = ("groups", "prompts", "envs", "checks")
 
 
 def samples(steps: Iterable[int], split: str | None, *, reward: float = 0.0, count: int = 4):
@@ -64,13 +62,6 @@ def assert_same_steps(one: Run, other: Run) -> None:
     assert one.metrics == other.metrics
 
 
-def plainly(run: SplitRun) -> SplitRun:
-    """The same run without what the index keeps of splits."""
-    names = (name for name in Run.__dataclass_fields__ if not name.startswith("_"))
-    kept = {name: getattr(run, name) for name in names}
-    return SplitRun(**kept, whole=run.whole, name=run.name, mixed=None)
-
-
 def test_numbers_of_training_are_unmoved_by_evaluations(runs: tuple[Run, Run]) -> None:
     alone, both = runs
     assert splits_of(both).keys() == {"train", "eval"}
@@ -102,37 +93,12 @@ def test_a_step_of_evaluations_alone_is_no_step_of_training(runs: tuple[Run, Run
 
 
 @pytest.mark.parametrize("name", ["train", "eval"])
-@pytest.mark.parametrize("kind", KINDS)
-def test_what_the_index_keeps_of_a_split_is_what_its_rollouts_say(runs, name, kind) -> None:
-    found = of_split(runs[1], name)
-    assert isinstance(found, SplitRun)
-    assert found.mixed == {3, 6}
-    slow = plainly(found)
-    slow.part(kind, ("step",))
-    assert slow._loaded.parts is not None
-    whole = slow._loaded.parts[kind]
-    assert whole is not None
-    kept = found.part(kind, whole.column_names)
-    assert kept is not None
-    names = sorted(whole.column_names)
-    assert repr(kept.select(names).to_pylist()) == repr(whole.select(names).to_pylist())
-
-
-def test_no_rollout_is_read_for_the_steps_of_a_split(runs, monkeypatch) -> None:
-    monkeypatch.setattr(Run, "chosen", None)
-    monkeypatch.setattr(Run, "rows_of", None)
-    assert len(of_split(runs[1], "eval").steps) == 4
-    assert facts_of(of_split(runs[1], "eval")).checks is not None
-
-
-@pytest.mark.parametrize("name", ["train", "eval"])
 def test_splits_and_environments_narrow_in_either_order_alike(runs, name) -> None:
     first = narrowed(of_split(runs[1], name), ["code"])
     then = of_split(narrowed(runs[1], ["code"]), name)
     rows = runs[1].rollouts
     own = rows[(rows["env"] == "code") & splits.of_rows(rows["split"], name)]
     for run in (first, then):
-        assert isinstance(run, NarrowedRun)
         assert (run.envs, run.split) == (("code",), name)
         assert run.chosen(("rollout_id",))["rollout_id"].tolist() == own["rollout_id"].tolist()
     pd.testing.assert_frame_equal(first.steps, then.steps, check_like=True)
@@ -200,26 +166,6 @@ def test_following_a_growing_log_gives_what_reading_it_anew_gives(
         anew = Follower(OpenOptions(ReadOptions(("<none>",)))).run(info)
         for name in splits_of(anew):
             assert_same_steps(of_split(grown, name), of_split(anew, name))
-
-
-def test_an_index_of_before_splits_were_counted_is_brought_up_to_date(runs) -> None:
-    shown = runs[1].shown
-    storage = shown._storage
-    assert isinstance(storage, MemoryStorage)
-    manifest = shown.manifest
-    old = {kind: parts for kind, parts in manifest.parts.items() if "split" not in kind}
-    order = [state.path for state in shown.files]
-    made = step_store.refreshed(storage, replace(manifest, parts=old), order)
-    assert made.parts.keys() == manifest.parts.keys()
-
-
-def test_splits_beyond_what_an_index_keeps_are_read_of_rollouts(tmp_path: Path) -> None:
-    names = [f"val_{n:02d}" for n in range(20)]
-    rows = [row for name in names for row in samples((1,), name, count=1)]
-    run = run_in(tmp_path, logged(*rows, *samples((1,), "train")))
-    for name in ("train", names[0], names[-1]):
-        assert of_split(run, name).rollout_count == (4 if name == "train" else 1)
-        assert len(of_split(run, name).steps) == 1
 
 
 def test_findings_of_training_are_unmoved_by_evaluations(runs: tuple[Run, Run]) -> None:

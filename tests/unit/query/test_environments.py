@@ -1,4 +1,4 @@
-"""What the index keeps of environments is what their rollouts say, alone, together and within a split."""
+"""A run narrowed to environments and a split is the run that would hold these rollouts alone."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from board.store.envs_run import EnvsRun
 from written_logs import write_lines
 
 from board.core.advantages import told as told_of
 from board.query.narrowing import narrowed, of_split
-from board.store import env_parts, splits, step_counts, step_parts, step_store
+from board.store import splits, step_counts, step_parts, step_store
 from board.store.discovery import discover
 from board.store.findings import facts_of
 from board.store.run import Follower, OpenOptions, Run
@@ -62,14 +60,12 @@ def run_in(folder: Path, rows: Sequence[dict[str, Any]], options: OpenOptions, *
     return Follower(options, **kind).run(discover(folder).runs[0])
 
 
-@pytest.fixture(scope="module", params=["in memory", "on disk", "capped", "of few environments"])
+@pytest.fixture(scope="module", params=["in memory", "on disk", "capped"])
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("envs")
     options = OpenOptions(max_per_step=15 if request.param == "capped" else None)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(step_store, "_CHUNK_ROLLOUTS", 50)
-        if request.param == "of few environments":
-            patch.setattr(env_parts, "_MOST", 1)
         kept = request.param == "on disk"
         return run_in(folder / "run", with_step(rollouts()), options, persist=kept)
 
@@ -88,10 +84,8 @@ def plain(run: Run, rows: pd.DataFrame, whole: Run) -> dict[str, pa.Table]:
     def same(steps: Sequence[int]) -> pd.DataFrame:
         return rows[rows["step"].isin(steps)].reset_index(drop=True)
 
-    tables = step_parts.parts_of(rows, run.metrics, same).tables
     batch = step_parts.spread_of(rows["step"].to_numpy(), whole.part("checks", ("step", "spread")))
-    checks = step_parts.table_of("checks", rows, run.metrics, same, batch)
-    return tables | {"checks": checks}
+    return step_parts.parts_of(rows, run.metrics, same, batch)
 
 
 def told(table: pa.Table) -> list[dict[str, Any]]:
@@ -129,22 +123,21 @@ def nearly(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         (ENVS, None),
     ],
 )
-def test_what_is_kept_of_environments_is_what_their_rollouts_say(
+def test_steps_and_parts_are_those_of_the_rollouts(
     run: Run, envs: tuple[str, ...], split: str | None
 ) -> None:
     found = narrowed(run if split is None else of_split(run, split), envs)
-    assert isinstance(found, EnvsRun)
     rows = rows_of(run, envs, split)
     expected = step_store.tidied(steps_table(rows, run.metrics), run.metrics)
     pd.testing.assert_frame_equal(found.steps, expected, rtol=1e-12)
     assert found.counts == rows.groupby("step").size().to_dict()
-    for kind, table in plain(run, rows, found.whole).items():
+    for kind, table in plain(run, rows, run if split is None else of_split(run, split)).items():
         own = found.part(kind, table.column_names)
         assert own is not None
         assert told(own) == nearly(told(table)), kind
 
 
-def test_some_rows_of_what_is_kept_are_those_of_all(run: Run) -> None:
+def test_some_rows_of_a_part_are_those_of_all(run: Run) -> None:
     for envs in CHOICES:
         found = narrowed(run, envs)
         for kind in KINDS:
@@ -153,39 +146,6 @@ def test_some_rows_of_what_is_kept_are_those_of_all(run: Run) -> None:
             places = np.random.default_rng(0).permutation(whole.num_rows)[:7]
             rows = found.part_rows(kind, ("step", "total", "reward:low", "clock"), places)
             assert repr(rows.to_pylist()) == repr(whole.take(pa.array(places)).to_pylist())
-
-
-@pytest.mark.parametrize("envs", CHOICES)
-def test_no_rollout_is_read_where_no_group_and_no_prompt_is_of_several_environments(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, envs: tuple[str, ...]
-) -> None:
-    rows = [row for row in with_step(rollouts()) if len(envs) == 1 or row["step"] % 2]
-    run = run_in(tmp_path / "run", rows, OpenOptions())
-    for name in ("chosen", "pieces", "rows_of"):
-        monkeypatch.setattr(Run, name, None)
-    for one in (run, of_split(run, "train")):
-        found = narrowed(one, envs)
-        assert isinstance(found, EnvsRun)
-        assert bool(found.several) == (len(envs) > 1)
-        assert facts_of(found).checks is not None
-        prompts = run_prompts(found)
-        assert run_groups(found) is not None
-        assert prompts is not None
-        assert prompts.texts([0])
-
-
-def test_rollouts_are_read_of_the_environments_beyond_those_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(env_parts, "_MOST", 1)
-    monkeypatch.setattr(env_parts, "_FEW", 0)
-    monkeypatch.setattr(env_parts, "_EACH", 100)
-    run = run_in(tmp_path / "run", with_step(rollouts()), OpenOptions())
-    assert run.part(env_parts.STEPS, ("step",)) is None
-    found = narrowed(run, ["maths"])
-    assert isinstance(found, EnvsRun)
-    assert not found.kept
-    assert len(found.steps) == len(rows_of(run, ["maths"], None)["step"].unique())
 
 
 @pytest.mark.parametrize("is_resumed", [False, True])
@@ -208,7 +168,7 @@ def test_quantiles_of_several_environments_are_those_of_the_rollouts_that_are_sh
         if name.endswith(("_q05", "_q25", "_q50", "_q75", "_q95"))
     ]
     assert between
-    pd.testing.assert_frame_equal(found.steps[between], expected[between], check_exact=True)
+    pd.testing.assert_frame_equal(found.steps[between], expected[between], rtol=1e-12)
 
 
 def test_narrowing_is_the_run_that_holds_these_rollouts_alone(tmp_path: Path) -> None:
@@ -257,7 +217,7 @@ def test_an_environment_may_have_groups_at_some_steps_alone(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("envs", [("code",), ("code", "maths")])
-def test_advantages_scaled_by_the_spread_of_a_step_are_told_of_its_environments(
+def test_advantages_scaled_by_the_spread_of_a_step_are_recognised_in_each_environment(
     tmp_path: Path, envs: tuple[str, ...]
 ) -> None:
     """The trainer scaled by all rewards of the step, not by those that are looked at."""
@@ -283,14 +243,3 @@ def test_advantages_scaled_by_the_spread_of_a_step_are_told_of_its_environments(
     fit = found.fit(3)
     assert fit is not None
     assert not fit.differs.any()
-
-
-def test_the_steps_of_one_environment_stand_together_in_a_table(tmp_path: Path) -> None:
-    run_in(tmp_path, with_step(rollouts()), OpenOptions(), persist=True)
-    files = [*(tmp_path / ".rollout-board").rglob("*env_steps-*.parquet")]
-    assert files
-    for file in files:
-        table = pq.read_table(file)
-        envs, steps = table.column("env").to_pylist(), table.column("step").to_pylist()
-        assert len({*envs}) > 1
-        assert list(zip(envs, steps, strict=True)) == sorted(zip(envs, steps, strict=True))
