@@ -81,7 +81,9 @@ def _selected(run: Run, envs: tuple[str, ...], split: str | None) -> Run:
 
 
 def _batch(run: Run, split: str | None) -> Run:
-    """The run with all environments."""
+    """The run with all environments of a split."""
+    if not run.envs and run.split == split:
+        return run
     whole = run.whole or run
     return whole if split is None else of_split(whole, split)
 
