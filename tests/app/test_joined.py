@@ -39,7 +39,7 @@ def test_log_health_says_what_was_joined_and_what_was_not(folder: Path, open_app
         "3 of 6 rollouts joined with prime-rl token exports by step and exact token ids"
         in texts(app)
     )
-    assert "6 rows that no other log tells of" in texts(app)
+    assert "6 rows without a match in another log" in texts(app)
     files = app.dataframe[-1].value.set_index("file")
     assert files.loc["token_exports/step_10/rank_0.jsonl", "joined to others"] == 1
 
