@@ -105,6 +105,7 @@ def _add_runs(parser: argparse.ArgumentParser) -> None:
 def _add_steps(parser: argparse.ArgumentParser) -> None:
     _add_run(parser)
     _add_split(parser, "train, or what is not said to be of any split, where there are several")
+    _add_narrowing(parser)
     parser.add_argument("--last", type=_count, metavar="N", help="the last N steps only")
     _add_output(parser, "all columns")
 
@@ -117,13 +118,20 @@ def _add_split(parser: argparse.ArgumentParser, default: str) -> None:
     parser.add_argument("--split", metavar="NAME", help=help_text)
 
 
+def _add_narrowing(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--env", metavar="A,B", help="rollouts of these environments only, separated by commas"
+    )
+    parser.add_argument("--where", metavar="EXPR", help=_WHERE_HELP)
+
+
 def _add_rollouts(parser: argparse.ArgumentParser) -> None:
     _add_run(parser)
     parser.add_argument("--step", type=int, help="rollouts of this step only")
     _add_split(parser, "all")
     parser.add_argument("--sort", metavar="COLUMN", help="by this column; missing values come last")
     parser.add_argument("--desc", action="store_true", help="largest first")
-    parser.add_argument("--where", metavar="EXPR", help=_WHERE_HELP)
+    _add_narrowing(parser)
     parser.add_argument(
         "--last", type=_count, metavar="N", help="rollouts of the last N steps only"
     )
@@ -199,6 +207,7 @@ def _add_findings(parser: argparse.ArgumentParser) -> None:
     )
     _add_run(parser)
     _add_split(parser, "train, or what is not said to be of any split, where there are several")
+    _add_narrowing(parser)
     _add_thresholds(parser)
     parser.add_argument(
         "--index-only", action="store_true", help="leave out rules that read token arrays"

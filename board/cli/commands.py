@@ -14,7 +14,7 @@ import pandas as pd
 from board.cli import output
 from board.cli.columns import named_columns
 from board.cli.rollouts import rollouts
-from board.cli.runs import default_root, find_run, no_runs, of_split, opened
+from board.cli.runs import default_root, find_run, narrowed_as_asked, no_runs, of_split, opened
 from board.core.pieces import PLACEHOLDER, PLACEHOLDER_SIGN
 from board.core.problems import count_of
 from board.errors import ChoiceError
@@ -74,7 +74,7 @@ def _run_row(info: RunInfo) -> dict[str, Any]:
 
 def steps(args: argparse.Namespace) -> int:
     """One row per step."""
-    run = of_split(opened(find_run(args.run, args.source)), args.split)
+    run = narrowed_as_asked(of_split(opened(find_run(args.run, args.source)), args.split), args)
     absent: dict[str, Any] = dict.fromkeys(FIXED_STEP_KEYS)
     rows = [{**absent, **_counted(row)} for row in output.records_of(run.steps)]
     rows = rows if args.last is None else rows[max(len(rows) - args.last, 0) :]

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from board.cli import output
-from board.cli.runs import find_run, of_split, opened
+from board.cli.runs import find_run, narrowed_as_asked, of_split, opened
 from board.core.findings.finding import SEVERITIES, Evidence, Finding, in_words
 from board.errors import ChoiceError
 from board.store.findings import Diagnosis, diagnose
@@ -21,7 +21,7 @@ def findings(args: argparse.Namespace) -> int:
     limits = own_thresholds(info, args.thresholds)
     if limits.error:
         raise ChoiceError(limits.error)
-    run = of_split(opened(info), args.split)
+    run = narrowed_as_asked(of_split(opened(info), args.split), args)
     progress = output.ProgressLine()
     try:
         found = diagnose(run, limits.thresholds, tokens=not args.index_only, progress=progress)
@@ -40,6 +40,8 @@ def findings_document(run: Run, found: Diagnosis) -> dict[str, Any]:
     return {
         "run": run.info.name,
         "split": run.split,
+        "env": [*run.envs],
+        "where": run.where,
         "steps": found.steps,
         "steps_read": found.steps_read,
         "rollouts_read": found.rollouts_read,

@@ -12,7 +12,7 @@ import pandas as pd
 
 from board.cli import output
 from board.cli.columns import known_column, named_columns
-from board.cli.runs import find_run, of_split, opened
+from board.cli.runs import find_run, of_environments, of_split, opened
 from board.core.expression_tree import Expression
 from board.errors import ChoiceError
 from board.store import segments, splits
@@ -35,6 +35,7 @@ Places = npt.NDArray[np.intp]
 def rollouts(args: argparse.Namespace) -> int:
     """Prints the rollouts that were asked for."""
     run = of_split(opened(find_run(args.run, args.source)), args.split or splits.ALL)
+    run = of_environments(run, args.env)
     if args.step is not None:
         run.row(args.step, 0)
     rows = rows_of_run(run) if args.step is None else FrameRows(run.of_step(args.step))

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from board.cli.output import ProgressLine, say
 from board.core.problems import Problem
-from board.errors import NotFoundError
-from board.query.narrowing import shown_split, splits_of
+from board.core.suggestions import did_you_mean
+from board.errors import ChoiceError, NotFoundError
+from board.query.narrowing import environments_of, narrowed, shown_split, splits_of, where
 from board.readers.locations import Location, location_of
 from board.store import splits
 from board.store.discovery import Discovery, RunInfo, discover
@@ -130,6 +132,34 @@ def of_split(run: Run, written: str | None) -> Run:
             "--split all for all together)"
         )
     return found
+
+
+def of_environments(run: Run, written: str | None) -> Run:
+    """The run with the rollouts of environments alone, as `--env A,B` names them. Raises ChoiceError for
+    one that it does not have.
+    """
+    names = [name.strip() for name in (written or "").split(",") if name.strip()]
+    if not names:
+        return run
+    known = environments_of(run)
+    for name in names:
+        if name not in known:
+            raise ChoiceError(
+                f"{run.info.name} has no environment {name!r}; {did_you_mean(name, known)}"
+            )
+    return narrowed(run, names)
+
+
+def narrowed_as_asked(run: Run, args: argparse.Namespace) -> Run:
+    """The run with the rollouts alone that `--env` and `--where` choose."""
+    found = of_environments(run, args.env)
+    if not args.where:
+        return found
+    progress = ProgressLine()
+    try:
+        return where(found, args.where, progress)
+    finally:
+        progress.close()
 
 
 def opened(info: RunInfo, *, persist: bool = False, engine: ChooseEngine = local) -> Run:

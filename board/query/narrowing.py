@@ -1,15 +1,24 @@
-"""A run as if it held the rollouts of some environments, or of one split, alone."""
+"""A run as if it held the rollouts of some environments, of one split, or of a filter alone."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportMissingTypeStubs=false
+# pyarrow ships without types.
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
 
 from board.errors import ChoiceError, UnreadableError
 from board.query.selection import Selection, rows_of
 from board.query.steps import counts_by_step, steps_table
 from board.store import splits
+from board.store.expressed import Progress, rows_where
 from board.store.manifest import BrokenIndexError
 from board.store.opened_run import Run
+from board.store.whole_run import rows_of_run
 
 
 def narrowed(run: Run, envs: Sequence[str]) -> Run:
@@ -20,7 +29,22 @@ def narrowed(run: Run, envs: Sequence[str]) -> Run:
     names = tuple(dict.fromkeys(envs))
     if not names or "env" not in run.columns:
         return run
-    return _selected(run, names, run.split)
+    return _selected(run, envs=names)
+
+
+def environments_of(run: Run) -> tuple[str, ...]:
+    """The environments that rollouts of the run name, in alphabetical order. Raises UnreadableError."""
+    if "env" not in run.columns:
+        return ()
+    try:
+        selection = _selection(run)
+        table = selection.table(f"""
+            SELECT DISTINCT env FROM {selection.view}
+            WHERE {selection.condition} AND env IS NOT NULL ORDER BY env
+        """)
+    except BrokenIndexError as error:
+        raise _gone(run, error) from error
+    return tuple(table["env"].to_pylist())
 
 
 def of_split(run: Run, name: str) -> Run:
@@ -28,7 +52,7 @@ def of_split(run: Run, name: str) -> Run:
 
     A run without the split has no steps then. Raises UnreadableError.
     """
-    return run if {*splits_of(run)} <= {name} else _selected(run, run.envs, name)
+    return run if {*splits_of(run)} <= {name} else _selected(run, split=name)
 
 
 def splits_of(run: Run) -> dict[str, dict[int, int]]:
@@ -39,7 +63,7 @@ def splits_of(run: Run) -> dict[str, dict[int, int]]:
     if "split" not in run.columns:
         return {splits.TRAIN: dict(run.counts)} if run.counts else {}
     try:
-        selection = _selection(run, run.envs, run.split)
+        selection = _selection(run)
         table = selection.table(f"""
             SELECT {selection.split_value} AS split, step, count(*) AS rollouts
             FROM {selection.view} WHERE {selection.condition} GROUP BY ALL ORDER BY step
@@ -70,26 +94,55 @@ def shown_split(run: Run, written: str = "") -> Run:
     return of_split(run, name)
 
 
-def _selected(run: Run, envs: tuple[str, ...], split: str | None) -> Run:
+def where(run: Run, text: str, progress: Progress | None = None) -> Run:
+    """The run with the rollouts alone for which an expression holds; what is not known does not hold.
+
+    progress: of the rollouts whose texts are read. Raises ExpressionError, UnreadableError.
+    """
+    rows = rows_of_run(run)
+    holds = rows_where(run, rows, text, progress)
+    columns = {
+        "step": rows["step"].to_numpy(np.int64)[holds],
+        "position": rows["index"].to_numpy(np.int64)[holds],
+    }
     try:
-        selection = _selection(run, envs, split)
+        chosen = rows_of(run.whole or run).add_table(pa.table(columns))
+    except BrokenIndexError as error:
+        raise _gone(run, error) from error
+    # The rollouts are those of the environments and the split already.
+    return _selected(run, where=text, chosen=chosen)
+
+
+def _selected(run: Run, *, chosen: str = "", **changed: Any) -> Run:
+    """changed: of envs, split and where of the run. chosen: as in Selection."""
+    narrow = {"envs": run.envs, "split": run.split, "where": run.where} | changed
+    try:
+        selection = Selection(
+            rows_of(run.whole or run), narrow["envs"], narrow["split"], chosen or _chosen(run)
+        )
         counts = counts_by_step(selection)
         steps = steps_table(selection, counts)
     except BrokenIndexError as error:
         raise _gone(run, error) from error
-    return run.selected(selection, envs, split, counts, steps, _batch(run, split) if envs else None)
+    is_partial = bool(narrow["envs"] or narrow["where"])
+    batch = _batch(run, narrow["split"]) if is_partial else None
+    return run.selected(selection, counts, steps, batch=batch, **narrow)
 
 
 def _batch(run: Run, split: str | None) -> Run:
-    """The run with all environments of a split."""
-    if not run.envs and run.split == split:
+    """The run with all rollouts of a split."""
+    if not (run.envs or run.where) and run.split == split:
         return run
     whole = run.whole or run
     return whole if split is None else of_split(whole, split)
 
 
-def _selection(run: Run, envs: tuple[str, ...], split: str | None) -> Selection:
-    return Selection(rows_of(run.whole or run), envs, split)
+def _selection(run: Run) -> Selection:
+    return Selection(rows_of(run.whole or run), run.envs, run.split, _chosen(run))
+
+
+def _chosen(run: Run) -> str:
+    return run.selection.chosen if isinstance(run.selection, Selection) else ""
 
 
 def _gone(run: Run, error: BrokenIndexError) -> UnreadableError:

@@ -12,7 +12,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import count
 from typing import Final
 
 import duckdb
@@ -41,6 +43,7 @@ class RunRows:
     run: Run
     schema: str = ""
     names: frozenset[str] = frozenset()
+    _numbers: Iterator[int] = field(default_factory=count)
 
     @classmethod
     def of(cls, database: Database, run: Run) -> RunRows:
@@ -59,6 +62,12 @@ class RunRows:
         described = cursor.execute(f"DESCRIBE {found.schema}.rows").fetchall()
         found.names = frozenset(name for name, *_ in described)
         return found
+
+    def add_table(self, content: pa.Table) -> str:
+        """The name of a new table with this content, which is there as long as these views."""
+        name = f"chosen_{next(self._numbers)}"
+        create_table(self.database.cursor(), self.schema, name, content)
+        return f"{self.schema}.{name}"
 
     @property
     def rows(self) -> str:

@@ -21,15 +21,20 @@ from board.store.manifest import BrokenIndexError
 from board.store.opened_run import Run
 from board.store.stored_rows import StoredRows
 from board.store.table_files import StepRange
+from board.store.tally import IntArray
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The rollouts of these environments (none: of all) and of this split (None: of all) of `rows`."""
+    """The rollouts of these environments (none: of all) and of this split (None: of all) of `rows`.
+
+    chosen: a table with the step and position of those that a filter chose; empty: of all.
+    """
 
     rows: RunRows
     envs: tuple[str, ...] = ()
     split: str | None = None
+    chosen: str = ""
 
     @property
     def view(self) -> str:
@@ -44,6 +49,8 @@ class Selection:
             terms.append("env IN (SELECT unnest($envs))")
         if self.split is not None:
             terms.append(f"{self.split_value} = $split")
+        if self.chosen:
+            terms.append(f"(step, position) IN (SELECT (step, position) FROM {self.chosen})")
         cap = self.rows.run.options.max_per_step
         if cap is not None:
             terms.append(f"position < {cap}")
@@ -103,6 +110,14 @@ class Selection:
             return StoredRows(shown.columns, table, np.full(table.num_rows, -1, np.int32))
         positions = table.column("position").to_numpy().astype(np.int32)
         return StoredRows(shown.columns, table.drop_columns(["position"]), positions)
+
+    def addresses(self) -> tuple[IntArray, IntArray]:
+        """As SelectedRows."""
+        table = self.table(f"""
+            SELECT step, position FROM {self.view} WHERE {self.condition} ORDER BY step, position
+        """)
+        steps, positions = table["step"].to_numpy(), table["position"].to_numpy()
+        return steps.astype(np.int64), positions.astype(np.int64)
 
 
 def rows_of(run: Run) -> RunRows:

@@ -83,6 +83,10 @@ class SelectedRows(Protocol):
         """
         ...
 
+    def addresses(self) -> tuple[IntArray, IntArray]:
+        """([n] steps, [n] indices within them), in order. Raises BrokenIndexError."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Run:
@@ -99,10 +103,10 @@ class Run:
     vocabulary_error: why it can't be used, empty where it can or there is none. done: bytes of the log
     that were read, of `info.bytes`.
     index_folder: where its index is kept; None: nowhere.
-    whole: the run of which this one has the rollouts of some environments (envs; none: of all) or of
-    one split (None: of all) alone; None: this is the whole. Rollouts have the index that they have
-    within the whole step, and `row` finds every one of those. selection: their rows. batch: of one that
-    is narrowed to environments the run with all of them, whose rewards may scale advantages.
+    whole: the run of which this one has the rollouts of some environments (envs; none: of all), of one
+    split (None: of all) or of a filter (where; empty: none) alone; None: this is the whole. Rollouts
+    have the index that they have within the whole step, and `row` finds every one of those. selection:
+    their rows. batch: the run with all rollouts of the split, whose rewards may scale advantages.
     """
 
     info: RunInfo
@@ -127,6 +131,7 @@ class Run:
     whole: Run | None = None
     envs: tuple[str, ...] = ()
     split: str | None = None
+    where: str = ""
     selection: SelectedRows | None = None
     batch: Run | None = None
     _loaded: _Loaded = field(default_factory=_Loaded)
@@ -139,13 +144,14 @@ class Run:
     def selected(
         self,
         selection: SelectedRows,
-        envs: tuple[str, ...],
-        split: str | None,
         counts: Mapping[int, int],
         steps: pd.DataFrame,
-        batch: Run | None,
+        **chosen: Any,
     ) -> Run:
-        """The run with some of its rollouts alone. counts, steps: of these."""
+        """The run with some of its rollouts alone.
+
+        counts, steps: of these. chosen: envs, split, where and batch.
+        """
         whole = self.whole or self
         metrics = tuple(name for name in whole.metrics if f"{base_name(name)}_n" in steps)
         absent = set(whole.metrics) - set(metrics)
@@ -156,15 +162,13 @@ class Run:
         return replace(
             whole,
             whole=whole,
-            envs=envs,
-            split=split,
             selection=selection,
-            batch=batch,
             counts=counts,
             steps=steps,
             metrics=metrics,
             columns=tuple(name for name in whole.columns if name not in absent),
             _loaded=_Loaded(),
+            **chosen,
         )
 
     def remembered(self, name: str, make: Callable[[], T]) -> T:
@@ -383,7 +387,7 @@ class Run:
     def version(self) -> str:
         """Another one whenever anything of the run may be different."""
         beside = f"{self.vocabulary_hash} {self.vocabulary_error}"
-        chosen = f" {self.envs!r} {self.split!r}" if self.selection is not None else ""
+        chosen = f" {self.envs!r} {self.split!r} {self.where}" if self.selection is not None else ""
         return f"{self.shown.manifest.steps} {self.done} {beside}{chosen}"
 
     def total(self, column: str) -> float:

@@ -16,12 +16,11 @@ from collections.abc import Sequence
 from typing import Any, Final, Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
 from board.errors import UnreadableError
-from board.store import segments, splits
+from board.store import segments
 from board.store.index_rows import Layout
 from board.store.manifest import BrokenIndexError
 from board.store.run import Run
@@ -209,14 +208,13 @@ class RunRows:
 
     def _held_places(self) -> IntArray | None:
         """Places, among all rollouts, of those of this run; None: of all of them."""
-        own: npt.NDArray[np.bool_] | None = None
         run, cap = self._run, self._run.options.max_per_step
+        if run.selection is not None:
+            try:
+                steps, indices = run.selection.addresses()
+            except BrokenIndexError as error:
+                raise self._gone(error) from error
+            return self._starts[np.searchsorted(self._steps, steps)] + indices
         if cap is not None and (self._sizes > cap).any():
-            own = self._column("index").to_numpy() < cap
-        if run.envs:
-            held = self._column("env").isin(run.envs).to_numpy(bool)
-            own = held if own is None else own & held
-        if run.split is not None:
-            held = splits.of_rows(self._column("split"), run.split)
-            own = held if own is None else own & held
-        return None if own is None else np.flatnonzero(own)
+            return np.flatnonzero(self._column("index").to_numpy() < cap)
+        return None

@@ -119,6 +119,24 @@ def test_a_file_that_can_t_be_written_is_an_error(
     assert "can't be written" in called.err
 
 
+def test_steps_and_findings_are_of_the_rollouts_that_are_chosen(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [rollout(step, reward=step + (env == "b"), env=env) for step in (1, 2) for env in "ab"]
+    folder = write(tmp_path / "run" / "rank_0.jsonl", [*lines]).parent
+    chosen = Called(capsys, "steps", folder, "--env", "b", "--where", "reward > 2", "--json")
+    (row,) = chosen.document
+    assert (row["step"], row["rollouts"], row["reward_mean"]) == (2, 1, 3.0)
+    found = Called(capsys, "findings", folder, "--env", "b", "--where", "reward > 2", "--json")
+    assert (found.document["steps"], found.document["env"]) == (1, ["b"])
+    assert found.document["where"] == "reward > 2"
+    rows = Called(capsys, "rollouts", folder, "--env", "b", "--json").document
+    assert [row["reward"] for row in rows] == [2.0, 3.0]
+    unknown = Called(capsys, "steps", folder, "--env", "c")
+    assert unknown.code == 2
+    assert "no environment 'c'" in unknown.err
+
+
 def test_sql_that_is_no_select_is_an_error(
     run_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 import written_logs
 
-from board.query.narrowing import narrowed
+from board.query.narrowing import narrowed, where
 from board.store.discovery import discover, location_of
+from board.store.expressed import rows_where
 from board.store.run import Run, open_run
 from board.store.run_groups import run_groups
 from board.store.step_tokens import read_step
+from board.store.whole_run import rows_of_run
 
 
 @pytest.fixture(scope="module")
@@ -61,3 +63,30 @@ def test_no_choice_is_the_run_itself_and_no_such_environment_has_no_steps(run: R
 def test_another_choice_is_another_version(run: Run) -> None:
     versions = {narrowed(run, envs).version for envs in ([], ["code"], ["math"])}
     assert len(versions) == 3
+
+
+@pytest.mark.parametrize("text", ["reward > 0.5 and env == code", 'response contains "1"'])
+def test_a_filter_leaves_the_run_that_holds_these_rollouts_alone(run: Run, text: str) -> None:
+    rows = rows_of_run(run)
+    own = run.rollouts[rows_where(run, rows, text)]
+    found = where(run, text)
+    assert found.rollout_count == len(own)
+    assert found.rollouts["rollout_id"].tolist() == own["rollout_id"].tolist()
+    assert found.steps["reward_mean"].tolist() == pytest.approx(
+        own.groupby("step")["reward"].mean().tolist()
+    )
+    assert rows_of_run(found)["rollout_id"].tolist() == own["rollout_id"].tolist()
+
+
+def test_a_filter_and_environments_hold_together_in_either_order(run: Run) -> None:
+    one, other = (
+        where(narrowed(run, ["code"]), "reward > 0.5"),
+        narrowed(where(run, "reward > 0.5"), ["code"]),
+    )
+    assert one.rollouts["rollout_id"].tolist() == other.rollouts["rollout_id"].tolist()
+    assert 0 < one.rollout_count < run.rollout_count
+    assert (one.envs, one.where) == (other.envs, other.where) == (("code",), "reward > 0.5")
+
+
+def test_a_filter_that_holds_for_none_has_no_steps(run: Run) -> None:
+    assert len(where(run, "reward > 1e9").steps) == 0
