@@ -40,14 +40,14 @@ def _visible(char: str) -> str:
 
 
 def number(value: float) -> str:
-    """A number to read: 5 significant digits, all digits left of the point, "-" if not recorded."""
+    """A number to read: 4 significant digits, all digits left of the point, "-" if not recorded."""
     if math.isnan(value):
         return "-"
     if abs(value) < shares.ROUNDING_NOISE:
         return "0"
-    if not math.isfinite(value) or not 1e4 <= abs(value) < 1e15:
-        return f"{value:.5g}".replace("e-0", "e-")
-    return f"{value:,.2f}".rstrip("0").rstrip(".")
+    if not math.isfinite(value) or not 1e3 <= abs(value) < 1e15:
+        return f"{value:.4g}".replace("e-0", "e-")
+    return f"{value:,.0f}"
 
 
 def percent(share: float) -> str:

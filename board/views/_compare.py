@@ -41,7 +41,10 @@ class _Text:
     def length(self) -> tuple[int, str]:
         """How long it is, and in which unit."""
         tokens = len(self.opened.tokens) if self.opened is not None else 0
-        return (tokens, "tokens") if tokens else (len(self.text), "chars")
+        if tokens:
+            return tokens, "tokens"
+        is_whole = self.opened is None or self.text == self.opened.response_text
+        return len(self.text), "chars" if is_whole else "chars compared"
 
 
 def show(run: Run, opened: OpenRollout) -> bool:
@@ -159,7 +162,7 @@ def _facts(text: _Text, other: _Text, *, is_other: bool) -> Sequence[Fact]:
     facts: list[Fact] = []
     for name, value in text.numbers.items():
         gap = value - other.numbers[name] if is_other and name in other.numbers else None
-        facts.append((name, number(value).replace("-", "−"), _signed(gap)))
+        facts.append((name, number(value), _signed(gap)))
     (length, unit), (own, own_unit) = text.length, other.length
     gap = length - own if is_other and unit == own_unit else None
     facts.append(("", f"{length:,} {unit}", _signed(gap)))

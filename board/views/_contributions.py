@@ -6,6 +6,7 @@ from typing import Final
 
 import streamlit as st
 
+from board.charts.curve_data import mean_column
 from board.core.metrics import rollout_metric
 from board.core.spike import TOKEN_SOURCES
 from board.store.run import Run
@@ -63,8 +64,8 @@ def _choose_metric(run: Run) -> str | None:
 
 def _mean_at(run: Run, column: str) -> float | None:
     rows = run.steps[run.steps["step"] == _state.get("step")]
-    name = column if column in rows else f"{base_name(column)}_mean"
-    return float(rows[name].iloc[0]) if len(rows) and name in rows else None
+    means = mean_column(rows, base_name(column))
+    return None if means is None or not len(means) else float(means[0])
 
 
 def _tokens_of(run: Run, column: str) -> Spike | None:

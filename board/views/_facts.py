@@ -62,6 +62,9 @@ def _of_metric(row: pd.Series[Any], name: str) -> Iterator[Fact]:
         yield Fact(_SHORT_NAMES.get(name, name), number(float(row[name])), unit, help=words)
 
 
+_BY_MODEL: Final = ("assistant", "response")
+
+
 def _lengths(opened: OpenRollout, turns: Sequence[ConversationTurn] | None) -> Iterator[Fact]:
     if turns is None:
         yield Fact("", f"{len(opened.tokens):,}", _noun(len(opened.tokens), "token"))
@@ -71,9 +74,11 @@ def _lengths(opened: OpenRollout, turns: Sequence[ConversationTurn] | None) -> I
     calls = sum(block.kind == "call" for turn in turns for block in turn.blocks)
     if calls:
         yield Fact("", f"{calls:,}", _noun(calls, "tool call"))
-    said = sum(turn.length for turn in turns if not turn.given)
+    said = sum(turn.length for turn in turns if turn.role in _BY_MODEL and not turn.given)
     words = "Characters that the model wrote, without what tools answered"
-    yield Fact("", f"{said:,}", _noun(said, "char"), help=words)
+    # The list counts the recorded response: of several turns, that is another text.
+    by = " by the model" if len(turns) > 2 else ""
+    yield Fact("", f"{said:,}", f"{_noun(said, 'char')}{by}", help=words)
 
 
 def _noun(count: int, noun: str) -> str:

@@ -275,7 +275,12 @@ def _files(run: Run) -> None:
             row["joined to others"] = joined.get(str(row["file"]), 0)
     st.markdown("#### Files")
     st.text(str(run.info.path))
-    st.dataframe(pd.DataFrame(rows), hide_index=True, placeholder="–")
+    st.dataframe(
+        pd.DataFrame(rows),
+        hide_index=True,
+        placeholder="–",
+        column_config={"rollouts shown": st.column_config.NumberColumn(format="localized")},
+    )
     if run.info.beside:
         st.text("Also in the folder, not opened because their names are not those of logs:")
         for one in run.info.beside:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 import pandas as pd
 import streamlit as st
 
 from board.core.problems import Problem, Severity
+from board.views._text import counted
 
 _EFFECTS: Final[Mapping[Severity, str]] = {
     "lost": "not shown",
@@ -32,17 +34,17 @@ _WIDTHS: Final = {
 
 
 def table(problems: Iterable[Problem]) -> None:
-    """Draws one row for each kind of trouble; columns that say nothing are left out."""
+    """Draws one row for each kind of problem, however many files have it, without empty columns."""
     rows: list[dict[str, Any]] = [
         {
             "effect": "not used" if problem.is_of_file else _EFFECTS[problem.severity],
-            "where (first)": problem.where,
+            "where (first)": _where(problem, files),
             "field": problem.field,
             "what was found": problem.reason,
             "what was expected, or what to do": problem.hint or None,
             "lines": problem.count,
         }
-        for problem in problems
+        for problem, files in of_kinds(problems)
     ]
     frame = pd.DataFrame(rows).dropna(axis="columns", how="all")
     tall = max(_lines(row[name], name) for row in rows for name in _WIDTHS)
@@ -62,6 +64,25 @@ def table(problems: Iterable[Problem]) -> None:
             if name in frame
         },
     )
+
+
+def of_kinds(problems: Iterable[Problem]) -> list[tuple[Problem, int]]:
+    """The first problem of each kind with the lines of all files, and how many files have it."""
+    kinds: dict[tuple[object, ...], list[Problem]] = {}
+    for problem in problems:
+        # A whole file is one problem of its own: its name is what matters.
+        own = problem.path if problem.line is None else ""
+        kind = (problem.severity, problem.field, problem.reason, problem.hint, own)
+        kinds.setdefault(kind, []).append(problem)
+    return [
+        (replace(same[0], count=sum(one.count for one in same)), len({one.path for one in same}))
+        for same in kinds.values()
+    ]
+
+
+def _where(problem: Problem, files: int) -> str:
+    others = f" and {counted(files - 1, 'more file')}" if files > 1 else ""
+    return f"{problem.where}{others}"
 
 
 def _lines(value: object, name: str) -> int:

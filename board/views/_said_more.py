@@ -17,7 +17,7 @@ _QUARTERS: Final = (
 _COLUMNS: Final = {
     "phrase": st.column_config.TextColumn(width=280),
     "share over training": st.column_config.LineChartColumn(
-        y_min=0, y_max=1, width=260, help="Of the rollouts sampled of each step, from 0 to 1."
+        y_min=0, y_max=1, width=260, help="Of the rollouts sampled from each step, from 0 to 1."
     ),
     **{
         name: st.column_config.NumberColumn(name, format=_headings.PERCENT, help=told)
@@ -27,7 +27,7 @@ _COLUMNS: Final = {
         )
     },
     "change": st.column_config.NumberColumn(
-        "change, points", format="%+.4g", help="From before to after, in percentage points."
+        "change, points", format="%+.1f", help="From before to after, in percentage points."
     ),
 }
 
@@ -43,11 +43,13 @@ def render(run: Run, by: str) -> None:
     found = _cached_looks.said_more(run, by)
     if not found.rollouts:
         return
-    sampled = f"{counted(found.rollouts, 'rollout')} sampled of {counted(len(found.steps), 'step')}"
+    sampled = (
+        f"{counted(found.rollouts, 'rollout')} sampled from {counted(len(found.steps), 'step')}"
+    )
     if not found.phrases:
         st.caption(f"No phrase clearly rises or falls over training, in {sampled}.")
         return
-    st.markdown(f"#### Rising and falling phrases :gray[by {sampled} · click one to follow it]")
+    st.markdown(f"#### Rising and falling phrases :gray[in {sampled} · click one to follow it]")
     rows = [
         {
             "phrase": one_line(one.phrase),

@@ -107,7 +107,8 @@ def _prompt_side(run: Run, prompts: RunPrompts, code: int, side: int) -> None:
         st.metric(
             "Reward, last",
             number(float(known[-1])),
-            number(float(known[-1] - known[0])) if len(known) > 1 else None,
+            # Streamlit's arrow points down for a hyphen, not for a minus sign.
+            number(float(known[-1] - known[0])).replace("−", "-") if len(known) > 1 else None,
             delta_description="since its first step" if len(known) > 1 else None,
         )
         if len(known) > 1:

@@ -62,8 +62,9 @@ def number(value: float | None, unit: str = "") -> str:
         return percent(value)
     if abs(value) < ROUNDING_NOISE:
         return "0"
-    is_long = 10_000 <= abs(value) < 1e15
-    return f"{value:,.0f}" if is_long else f"{value:.4g}".replace("e-0", "e-")
+    is_long = 1000 <= abs(value) < 1e15
+    shown = f"{value:,.0f}" if is_long else f"{value:.4g}".replace("e-0", "e-")
+    return f"−{shown[1:]}" if value < 0 else shown
 
 
 _FORMULA: Final = tuple("=+-@\t\r\n＝＋－＠")

@@ -86,7 +86,7 @@ def _tile(run: Run, metric: Metric, ink: str) -> Tile:
     return Tile(
         one_line(metric.name.removeprefix(REWARD_PART) if is_part else metric.label, 60),
         one_line(unit, 20) if has_unit else "",
-        number(now.mean, metric.unit).replace("-", "−", now.mean is not None and now.mean < 0),
+        number(now.mean, metric.unit),
         change,
         note,
         _tone(metric, now),

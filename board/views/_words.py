@@ -63,7 +63,7 @@ _SUM_COLUMNS: Final = {
         for name in ("reward of hits", "reward of misses")
     },
     "difference": st.column_config.NumberColumn(
-        "difference in a step",
+        "difference within steps",
         format="%+.4g",
         help="Mean reward with it less that without, among rollouts of the same step and environment.",
     ),

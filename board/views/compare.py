@@ -209,7 +209,7 @@ def _endings(runs: tuple[Run, ...], metrics: Sequence[str]) -> None:
         row: dict[str, object] = {"metric": label, **dict(zip(names, means, strict=True))}
         for run, name, mean in zip(runs[1:], names[1:], means[1:], strict=True):
             is_other = metric in _TOTALS and run.info.name in unlike
-            row[f"{name} - {names[0]}"] = None if is_other else mean - means[0]
+            row[f"{name} − {names[0]}"] = None if is_other else mean - means[0]
         rows.append(row)
     st.markdown(f"#### Metrics at the end :gray[means over the last {_LAST} steps of each run]")
     _say_windows(runs)

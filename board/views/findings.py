@@ -243,13 +243,12 @@ def _rules(rules: Sequence[Coverage], diagnosis: Diagnosis, limits: OwnThreshold
     told = [f"{checked} of {len(rules)} rules checked {counted(diagnosis.steps, 'step')}."]
     if diagnosis.rollouts_read:
         told.append(
-            f"Tokens of {counted(diagnosis.rollouts_read, 'rollout')} of "
+            f"{counted(diagnosis.rollouts_read, 'rollout')} of "
             f"{counted(diagnosis.steps_read, 'step')} were read; problems in others are not found."
         )
     missing = [rule for rule in rules if rule.state == "not recorded"]
     if missing:
-        why = "; ".join(f"{rule.rule} ({rule.missing})" for rule in missing)
-        told.append(f"{len(missing)} could not run, because what they need is not recorded: {why}.")
+        told.append(f"{len(missing)} need values that are not recorded: see the rules below.")
     unread = sum(rule.state == "not read" for rule in rules)
     if unread:
         told.append(f"{unread} read tokens and have not run yet.")

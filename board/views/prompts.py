@@ -51,13 +51,14 @@ def _cards(found: RunPrompts) -> None:
     seen = np.median(found.seen())
     steps = "1 step" if seen == 1 else f"{seen:g} steps"
     told = [("Prompts", f"{count:,}", f"median: seen at {steps}", _LISTS["all"][1])]
-    judged = found.several.judged
+    judged, several = found.several.judged, found.several.visits.prompts
     for name, flag in _FLAGS.items():
         held = int(getattr(judged, flag).sum())
         if len(judged.codes):
             value, words = f"{held:,}", f"{percent(held / count)} of prompts"
         else:
-            value, words = "–", "correctness not recorded"
+            words = "correctness not recorded" if len(several) else "no prompt at two steps"
+            value = "–"
         told.append((_LISTS[name][0], value, words, _LISTS[name][1]))
     with st.grid(4, min_column_width=170, gap="small"):
         for label, value, words, explained in told:
@@ -185,8 +186,8 @@ def _columns(courses: Courses) -> dict[str, Any]:
         "reward over steps": st.column_config.LineChartColumn(
             "reward over steps", y_min=low, y_max=high if high > low else low + 1, width=150
         ),
-        "right first": st.column_config.NumberColumn("right, first", format=_headings.PERCENT),
-        "right last": st.column_config.NumberColumn("right, last", format=_headings.PERCENT),
+        "right first": st.column_config.NumberColumn("solved, first", format=_headings.PERCENT),
+        "right last": st.column_config.NumberColumn("solved, last", format=_headings.PERCENT),
         "reward": st.column_config.NumberColumn("reward", format="%.3g"),
         "volatility": st.column_config.NumberColumn("volatility", format="%.3g"),
     }
@@ -260,7 +261,7 @@ def _chart(own: PromptRollouts, name: str, values: FloatArray, title: str, key: 
         own.steps, own.indices, values, title.lower()[:-1], key, dark=_page.dark()
     )
     drawn = light(figure)
-    unit = "tokens" if name == "response_tokens" else ""
+    unit = {"response_tokens": "tokens", "response_chars": "characters"}.get(name, "")
     click = "Click a point to open the rollout; drag to zoom both charts."
     return Card(name, title, drawn.chart, unit, [click], drawn.notes)
 
@@ -273,7 +274,13 @@ def _render() -> None:
         st.info(_page.not_recorded(run.columns, ("prompt", "reward")), icon=":material/chat_error:")
         return
     _cards(found)
-    if not len(found.several.visits.prompts):
+    if len(found.keys) == 1 and found.texts([0])[0].endswith("…"):
+        st.warning(
+            "All prompts begin with the same text and count as one. If that is a system prompt, name its "
+            "end under Run settings, *End of the system prompt*.",
+            icon=":material/merge:",
+        )
+    elif not len(found.several.visits.prompts):
         st.info("No prompt occurs at more than one step.", icon=":material/looks_one:")
     code = _table(run, found)
     if code is not None:

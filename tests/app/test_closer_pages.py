@@ -296,7 +296,7 @@ def test_before_words_are_chosen_what_is_often_watched_is_counted(
 def test_what_a_run_says_more_and_less_is_told_and_can_be_chosen(open_app: OpenApp) -> None:
     app = open_app(BUNDLED, "rollouts", view="words", run="grpo_reward_hack", step="100")
     assert_sound(app)
-    assert "288 rollouts sampled of 12 steps" in texts(app)
+    assert "288 rollouts sampled from 12 steps" in texts(app)
     phrases = app.dataframe[0].value.set_index("phrase")
     assert {"check", "answer"} <= set(phrases.index)
     points = phrases["after"] - phrases["before"]  # both rounded
@@ -332,7 +332,7 @@ def test_compared_runs_show_their_ends_and_what_differs(open_app: OpenApp) -> No
     assert "grpo_arithmetic: correct, format; grpo_reward_hack: correct, effort" in app.warning[
         0
     ].value.replace("\\", "")
-    differences = ends.set_index("metric")["grpo_reward_hack - grpo_arithmetic"]
+    differences = ends.set_index("metric")["grpo_reward_hack − grpo_arithmetic"]
     assert pd.isna(differences["Reward"])
     assert differences["Reward part: correct"] < -0.5
     assert "steps 141–150" in texts(app)
@@ -348,7 +348,7 @@ def test_without_a_choice_the_newest_other_run_is_compared_with(
 ) -> None:
     app = open_app(logs, "compare", run="native")
     assert_sound(app)
-    assert [c for c in table(app).columns if " - " in c] == ["rllb - native"]
+    assert [c for c in table(app).columns if " − " in c] == ["rllb − native"]
     assert "runs" not in query(app)
 
 

@@ -137,7 +137,7 @@ def test_findings_are_listed_worst_first_with_their_places(open_app: OpenApp) ->
     assert "sort=is_truncated&desc=1" in links(app)["Rollouts, step 98"]
     assert "gid=s98g2" in links(app)["Groups, step 98"]
     assert "measure=multiplicative" in links(app)["Mismatch, step 99"]
-    assert "Tokens of 3,200 rollouts" in shown
+    assert "3,200 rollouts of" in shown
     copied = app.code[0].value
     assert copied.count("· rule ") == 9
     app = open_app(SAMPLES, "findings", run="grpo_reward_hack", severity="severe")
@@ -150,8 +150,9 @@ def test_a_run_without_findings_says_how_much_was_looked_at(open_app: OpenApp, l
     shown = words(app)
     assert "Nothing stood out" in shown
     assert "rules checked 3 steps" in shown
-    assert "what they need is not recorded" in shown
-    assert "entropy_collapse (entropy)" in shown
+    assert "need values that are not recorded" in shown
+    rules = app.dataframe[0].value.set_index("rule")["state"]
+    assert rules["entropy_collapse"] == "not recorded: entropy"
 
 
 def test_thresholds_in_the_runs_folder_are_used_and_a_wrong_one_is_told(

@@ -160,4 +160,4 @@ def test_no_cell_of_a_download_is_a_formula(sign: str) -> None:
 
 
 def test_no_number_takes_more_than_a_line() -> None:
-    assert [number(x) for x in (1e308, -1e15, 1234567.0)] == ["1e+308", "-1e+15", "1,234,567"]
+    assert [number(x) for x in (1e308, -1e15, 1234567.0)] == ["1e+308", "−1e+15", "1,234,567"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from shown import OpenApp, assert_sound, cards, texts
+from shown import OpenApp, assert_sound, cards, readers, texts
 from written_logs import write_lines
 
 
@@ -44,3 +44,53 @@ def test_tokens_whose_values_are_all_zero_are_not_said_to_have_none(
     assert_sound(app)
     (told,) = [str(info.value).replace("\\", "") for info in app.info]
     assert told.startswith("KL(policy‖ref), k3 is 0 at every token of step 1")
+
+
+def test_advantages_that_cancel_but_for_rounding_have_a_mean_of_zero(
+    open_app: OpenApp, tmp_path: Path
+) -> None:
+    rows = [
+        {"step": 1, "reward": 1.0, "advantage": value, "response": "a"}
+        for value in (0.9352, -0.9352 + 2e-8)
+    ]
+    write_lines(tmp_path / "cancel" / "a.jsonl", rows)
+    app = open_app(tmp_path, "step", of="advantage")
+    assert_sound(app)
+    assert "at step 1: **0**" in texts(app)
+
+
+def test_one_problem_of_many_files_is_one_row(open_app: OpenApp, tmp_path: Path) -> None:
+    for step in range(1, 4):
+        row = {"step": step, "reward": "high", "response": "a"}
+        write_lines(tmp_path / "many" / f"{step}.jsonl", [row, row])
+    app = open_app(tmp_path, "findings", health="1")
+    assert_sound(app)
+    found = next(frame.value for frame in app.dataframe if "where (first)" in frame.value)
+    of_reward = found[found["field"] == "reward"]
+    assert of_reward["where (first)"].tolist() == ["1.jsonl:1 and 2 more files"]
+    assert of_reward["lines"].tolist() == [6]
+
+
+def test_prompts_that_share_a_long_beginning_are_said_to_count_as_one(
+    open_app: OpenApp, tmp_path: Path
+) -> None:
+    rows = [
+        {"step": step, "reward": step, "prompt": "x" * 300 + str(step), "response": "a"}
+        for step in range(2)
+    ]
+    write_lines(tmp_path / "alike" / "a.jsonl", rows)
+    app = open_app(tmp_path, "prompts")
+    assert_sound(app)
+    assert "count as one" in app.warning[0].value
+
+
+def test_the_length_of_several_turns_is_said_to_be_of_the_model_alone(
+    open_app: OpenApp, tmp_path: Path
+) -> None:
+    said = [("user", "q"), ("assistant", "four"), ("user", "more?"), ("assistant", "seven..")]
+    messages = [{"role": role, "content": text} for role, text in said]
+    write_lines(tmp_path / "turns" / "a.jsonl", [{"step": 0, "messages": messages}])
+    app = open_app(tmp_path, "rollouts", index="0")
+    assert_sound(app)
+    facts = [(fact["value"], fact["after"]) for fact in readers(app)[0]["facts"]]
+    assert ("11", "chars by the model") in facts

@@ -24,6 +24,7 @@ from board.components.token_data import (
     spec_for_unknown,
     token_table,
 )
+from board.core.shares import percent
 from board.core.text_diff import Stretch, similarity
 
 __all__ = ["Asked", "Comparison", "Fact", "Side", "comparison"]
@@ -197,7 +198,7 @@ def _words(content: Comparison) -> dict[str, Any]:
         "rightFacts": right.facts,
         "onlyLeft": f"Only in {left.title.lower()}",
         "onlyRight": f"Only in {right.title.lower()}",
-        "similarity": f"{share if share == 1 else min(share, 0.999):.1%} equal",
+        "similarity": f"{percent(share)} equal",
         "similarityHelp": _SIMILARITY_HELP,
         "notice": _TOO_DIFFERENT if _is_unaligned(content.stretches, share) else "",
     }

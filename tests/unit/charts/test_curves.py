@@ -233,7 +233,7 @@ def test_hover_says_value_unit_band_and_number_of_rollouts() -> None:
     series = Series("reward", "Reward", "reward", "nats")
     figure = curve(table([0.123456], std=0.1), [series], dark=False)
     assert line_of(figure).text[0] == (
-        "Reward <b>0.12346</b> nats<br>0.023456 to 0.22346 (± 1 std of rollouts, within the data)<br>"
+        "Reward <b>0.1235</b> nats<br>0.02346 to 0.2235 (± 1 std of rollouts, within the data)<br>"
         "step 0, 8 rollouts"
     )
 

@@ -65,7 +65,7 @@ function shortNumber(text) {
   const size = Math.abs(value);
   if (!Number.isFinite(value) || size >= 1e15) return text;
   const short = Number(value.toPrecision(4));
-  const shown = size >= 1e4 ? Math.round(value).toLocaleString("en") : 0 < size && size < TINY ? short.toExponential() : String(short);
+  const shown = size >= 1e3 ? Math.round(value).toLocaleString("en") : 0 < size && size < TINY ? short.toExponential() : String(short);
   return shown.replace(/^-/, "−");
 }
 

@@ -3,7 +3,7 @@
 const MISSING = "–";
 const ROUNDING = 1e-12; // what is left of sums that are zero
 const TINY = 1e-3;
-const LARGE = 1e4;
+const LARGE = 1e3;
 
 function make(tag, className, text) {
   const element = document.createElement(tag);
