@@ -133,7 +133,8 @@ function listEntries(menu) {
 }
 
 function searchedText(entry) {
-  entry.searched ??= [entry.title, entry.text, entry.index, entry.group, entry.reward].join(" ").toLowerCase();
+  const number = entry.index === undefined ? "" : `#${entry.index}`;
+  entry.searched ??= [entry.title, entry.text, number, entry.group, entry.reward].join(" ").toLowerCase();
   return entry.searched;
 }
 
