@@ -117,7 +117,7 @@ def test_what_lies_beside_a_log_is_read_with_it_in_a_store_as_on_disk(store, nam
 
 
 def test_a_file_of_a_stream_costs_one_listing_of_its_annotations(store):
-    url = store.put_folder(DATA / "prime_rl/stream", "beside")
+    url = store.put_folder(DATA / "prime_rl/stream", "listed")  # not what a test before has read
     info = discover(location_of(url)).runs[0]
     store.asked.requests.clear()
     open_run(info)
