@@ -174,7 +174,7 @@ class _Parser:
         opened = self._here()
         closing = {"(": ")", "[": "]"}.get(self._text[opened : opened + 1])
         if closing is None:
-            self._fail("after `in` stands a list in brackets, such as in (math, code)", opened)
+            self._fail("`in` needs a list in brackets, such as in (math, code)", opened)
         self._at += 1
         values: list[Number | Text] = []
         while not self._takes(closing):
@@ -384,15 +384,17 @@ class _Parser:
         self._fail("the bracket is not closed", opened, opened + 1)
 
     def _unexpected(self) -> NoReturn:
-        """What stands here can't stand here; with what may have been meant."""
+        """Refuses what comes next, with what may have been meant."""
         start = self._here()
         found = _SIGN.match(self._text, start) or _NAME.match(self._text, start)
         word = found.group() if found else self._text[start : start + 1]
         if not word:
             self._fail("something is missing at the end: a column or a value", start)
         meant = _MEANT.get(word.lower()) or close_to(word, KEYWORDS)
-        hint = f"did you mean {meant}?" if meant else "expected a comparison, and, or, or the end"
-        self._fail(f"{word[:40]!r} can't stand here; {hint}", start, start + len(word), meant)
+        hint = (
+            f"did you mean {meant}?" if meant else "expected a comparison, `and`, `or` or the end"
+        )
+        self._fail(f"{word[:40]!r} is unexpected; {hint}", start, start + len(word), meant)
 
     def _fail(self, reason: str, start: int, end: int | None = None, instead: str = "") -> NoReturn:
         raise ExpressionError(reason, start, start if end is None else end, instead)

@@ -33,8 +33,11 @@ _WIDTHS: Final = {
 }
 
 
-def table(problems: Iterable[Problem]) -> None:
-    """Draws one row for each kind of problem, however many files have it, without empty columns."""
+def table(problems: Iterable[Problem], *, of_whole_files: bool = False) -> None:
+    """Draws one row for each kind of problem, however many files have it, without empty columns.
+
+    of_whole_files: none of the files is used, so effect and number of lines say nothing.
+    """
     rows: list[dict[str, Any]] = [
         {
             "effect": "not used" if problem.is_of_file else _EFFECTS[problem.severity],
@@ -47,6 +50,8 @@ def table(problems: Iterable[Problem]) -> None:
         for problem, files in of_kinds(problems)
     ]
     frame = pd.DataFrame(rows).dropna(axis="columns", how="all")
+    if of_whole_files:
+        frame = frame.drop(columns=["effect", "lines"])
     tall = max(_lines(row[name], name) for row in rows for name in _WIDTHS)
     height = _LINE * min(tall, _MOST_LINES) + 16
     height = max(height, _WRAPPED) if tall > 1 else height

@@ -47,6 +47,14 @@ def for_first_file(
     itself is still to be made.
     """
     _heading(str(root))
+    gone = st.query_params.get("run")
+    if gone:
+        st.warning(
+            plain(
+                f"{gone} is not in this folder. If it was, its files were moved or deleted.", 300
+            ),
+            icon=":material/folder_off:",
+        )
     if is_missing:
         st.caption("The folder does not exist yet. The exporter makes it.")
     st.caption(
@@ -62,7 +70,7 @@ def for_first_file(
     if left_out:
         st.markdown("##### Files that are not rollout logs")
         st.caption("Run `rollout-board sniff PATH` to see why, and to get a mapping file for it.")
-        _problems.table(left_out)
+        _problems.table(left_out, of_whole_files=True)
     _look(None, str(root))
 
 

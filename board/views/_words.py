@@ -55,6 +55,10 @@ _PRESETS: Final = {
 }
 
 _SUM_COLUMNS: Final = {
+    **{
+        name: st.column_config.NumberColumn(name, format="localized")
+        for name in ("rollouts", "hits", "times")
+    },
     "share": st.column_config.NumberColumn(
         "share", format=_headings.PERCENT, help="Of these rollouts."
     ),
@@ -80,6 +84,9 @@ def _controls(run: Run) -> list[str]:
             list(dict.fromkeys((*chosen, *suggested, *_SUGGESTED))),
             key="words",
             accept_new_options=True,
+            # Enter takes what was typed, or the suggestion that it begins, and never all matches.
+            filter_mode="prefix",
+            select_all=False,
             max_selections=_MOST_PATTERNS,
             placeholder="type one and press Enter",
             width=480,
@@ -198,7 +205,7 @@ def _card(key: str, title: str, found: Mapping[str, Sequence[Watched]], smoothin
         "Rollouts of the step that contain it, of those that were read.",
         "Click a step to read its hits.",
     ]
-    return Card(key, title, drawn.chart, "share", told, drawn.notes)
+    return Card(key, title, drawn.chart, "", told, drawn.notes)
 
 
 def _has_envs(found: dict[str, list[Watched]]) -> bool:
@@ -223,11 +230,11 @@ def _table(found: dict[str, list[Watched]]) -> None:
         hide_index=True,
         row_height=36,
         height=min(36 * (len(rows) + 1) + 3, 400),
-        placeholder="not scored",
+        placeholder="–",
         column_config=_SUM_COLUMNS,
     )
     unscored = "" if "reward of hits" in frame else " No rollout with a hit is scored."
-    st.caption(f"Over the steps read; scope all is over {ALL}.{unscored}")
+    st.caption(f"Over the steps read; the scope “all” is over {ALL}.{unscored}")
 
 
 def _sums(entries: Sequence[Watched]) -> dict[str, object]:

@@ -237,3 +237,21 @@ def test_a_silent_rank_is_named_once_however_many_steps_follow(
     assert said == [":material/warning: Rank 1 silent since step 4"]
     health = open_app(tmp_path, "findings", health="1")
     assert [t.value for t in health.text if "Rank 1:" in t.value] == ["Rank 1: steps 5–9"]
+
+
+def test_a_run_whose_files_are_gone_is_named_and_not_only_waited_for(
+    open_app: OpenApp, tmp_path: Path
+) -> None:
+    app = open_app(tmp_path, "rollouts", run="moved")
+    assert_sound(app)
+    assert app.warning[0].value.startswith("moved is not in this folder")
+
+
+def test_files_that_are_no_logs_are_listed_with_why_and_not_as_shown(
+    open_app: OpenApp, tmp_path: Path
+) -> None:
+    (tmp_path / "rollouts.jsonl").touch()
+    app = open_app(tmp_path)
+    assert_sound(app)
+    assert "effect" not in app.dataframe[0].value
+    assert "empty" in app.dataframe[0].value["what was found"][0]

@@ -97,7 +97,7 @@ def test_progress_counts_the_rollouts_whose_texts_are_read(run: Run) -> None:
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("rewrad > 1", "did you mean reward"), ("env", "is text"), ("().__class__", "can't stand")],
+    [("rewrad > 1", "did you mean reward"), ("env", "is text"), ("().__class__", "is unexpected")],
 )
 def test_what_can_t_be_a_filter_is_said(run: Run, text: str, said: str) -> None:
     with pytest.raises(ExpressionError, match=said):
