@@ -132,4 +132,4 @@ def _check_names(names: Sequence[str], data: Collection[str]) -> None:
             )
     for name in data:
         if name not in names:
-            raise ValueError(f"data: {name!r} is no dimension of the mesh; it has {list(names)}")
+            raise ValueError(f"data: {name!r} is not a dimension of the mesh; it has {list(names)}")

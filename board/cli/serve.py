@@ -133,7 +133,7 @@ def _root(path: str | None) -> Location:
 
 def _given_port(host: str, port: int) -> int:
     if not 1 <= port <= 65535:
-        raise ChoiceError(f"--port {port} is no port; expected 1 to 65535")
+        raise ChoiceError(f"--port {port} is not a port; expected 1 to 65535")
     reason = _why_not(host, port)
     if reason:
         raise ChoiceError(

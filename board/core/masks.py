@@ -190,7 +190,7 @@ def _number_of(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise ValueError(f"{text[:20]!r} is no number") from None
+        raise ValueError(f"{text[:20]!r} is not a number") from None
 
 
 def masks_text(masks: ChosenMasks) -> str:

@@ -38,14 +38,14 @@ class Vocabulary:
             return cls(known, _coding_of(known))
         pieces: list[Any] = _by_id(held) if isinstance(held, dict) else held
         if not _holds_only(pieces, {str, type(None)}):
-            raise ValueError("pieces is no list of texts and nulls, one per token id")
+            raise ValueError("pieces is not a list of texts and nulls, one per token id")
         special: Any = data.get("special_ids") or []
         known = cast("list[str | None]", pieces)
         coding = data.get("coding") or _coding_of(known)
         if coding not in ("byte_level", "metaspace", "text"):
             raise ValueError(f"coding is {coding!r}, not byte_level, metaspace or text")
         if not _holds_only(special, {int}):
-            raise ValueError("special_ids is no list of token ids")
+            raise ValueError("special_ids is not a list of token ids")
         return cls(known, coding, frozenset(cast("list[int]", special)))
 
     def texts(self, ids: FloatArray) -> list[str]:

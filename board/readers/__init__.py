@@ -200,5 +200,5 @@ def _document_error(error: RecordError) -> str:
     if CUT_OFF in error.hint:
         return "the document is cut off, or still being written"
     reason = error.reason.replace("the line", "the document", 1)
-    reason += ", or half-written" if reason.endswith("no JSON") else ""
+    reason += ", or half-written" if reason.endswith("not JSON") else ""
     return f"{reason} (expected: {error.hint.replace(' per line', '', 1)})"

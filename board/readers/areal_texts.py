@@ -74,7 +74,7 @@ class ArealTextsReader(Reader):
         above = _ABOVE.match(text) if isinstance(text, str) else None
         parts = _BETWEEN.split(text[above.end() :], maxsplit=1) if above and text else []
         if above is None or len(parts) < 2 or _AFTER.search(parts[1]) is None:
-            raise RecordError("it is no sample", field="text", hint=_EXPECTED)
+            raise RecordError("it is not a sample", field="text", hint=_EXPECTED)
         builder = RecordBuilder(at.options)
         builder.ids["split"] = at.split or "train"
         builder.take("prompt", parts[0])

@@ -61,7 +61,7 @@ class ArtReader(Reader):
             return (line,)
         entries = line["trajectories"]
         if not isinstance(entries, list):
-            raise RecordError("trajectories is no list", field="trajectories", hint=_EXPECTED)
+            raise RecordError("trajectories is not a list", field="trajectories", hint=_EXPECTED)
         of_group = {f"group_{k}": line[k] for k in _OF_GROUP if line.get(k)}
         return [
             {**of_group, **_mapping(entry), "trajectory_index": i}
@@ -73,7 +73,7 @@ class ArtReader(Reader):
         if "group_index" in line and all(line.get(key) is None for key in _OF_TRAJECTORY):
             return None
         if "reward" not in line:
-            raise RecordError("it is no trajectory", field="reward", hint=_EXPECTED)
+            raise RecordError("it is not a trajectory", field="reward", hint=_EXPECTED)
         # The JSON is the whole trajectory, the columns beside it are for queries.
         whole = parsed_text(line.get(_TRAJECTORY))
         said = {**line, **cast("dict[str, Any]", whole)} if isinstance(whole, dict) else line

@@ -37,7 +37,7 @@ def read_number(value: object) -> float | None:
         except ValueError:
             # The text itself stays out of the reason: problems are folded by it.
             hint = f"a number; found e.g. {written[:40]!r}"
-            raise RecordError("is text that is no number", hint=hint) from None
+            raise RecordError("is text, not a number", hint=hint) from None
     if not isinstance(value, (int, float)):
         raise RecordError(f"is {kind_of(value)}", hint="a number")
     try:
@@ -103,5 +103,5 @@ def without_system_prompt(prompt: str, options: ReadOptions) -> str:
 
 def _whole(number: float) -> int:
     if not number.is_integer() or abs(number) > _LARGEST_WHOLE:
-        raise RecordError("is no whole number", hint="a whole number")
+        raise RecordError("is not a whole number", hint="a whole number")
     return int(number)

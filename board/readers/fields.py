@@ -191,13 +191,13 @@ class RecordBuilder:
             "".join(cast("list[str]", value if isinstance(value, list) else [None]))
         except TypeError:
             hint = "one piece of text per response token"
-            raise RecordError("is no list of texts", hint=hint) from None
+            raise RecordError("is not a list of texts", hint=hint) from None
         self.response_tokens = cast("list[str]", value)
 
     def _take_objects(self, key: str, value: Any) -> None:
         entries = cast("list[Any]", value) if isinstance(value, list) else [None]
         if not all(isinstance(entry, dict) for entry in entries):
-            reason = f"{key} is no list of objects"
+            reason = f"{key} is not a list of objects"
             self.remarks.append(Remark(key, reason, f"expected: a list of {key}"))
         elif key == "messages":
             self.messages = cast("list[dict[str, Any]]", entries)

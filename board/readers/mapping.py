@@ -189,7 +189,7 @@ def mapping_reader(text: str) -> MappingReader:
     try:
         table = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise BoardError(f"is no TOML: {error or 'too deep'}; see docs/formats.md") from None
+        raise BoardError(f"is not TOML: {error or 'too deep'}; see docs/formats.md") from None
     for key in table:
         if key not in _TABLES:
             raise BoardError(

@@ -186,7 +186,7 @@ def numbers_from_list(entries: list[Any]) -> FloatArray:
         array = np.array(entries, np.float64)
     except (ValueError, TypeError, OverflowError) as error:
         raise RecordError(
-            "holds something that is no number", hint="a flat list of numbers"
+            "holds something that is not a number", hint="a flat list of numbers"
         ) from error
     if array.ndim != 1:
         raise RecordError("is a list of lists", hint="a flat list of numbers")
@@ -216,4 +216,4 @@ def _tolerant_list(raw: bytes) -> list[Any]:
             return cast("list[Any]", parse(raw.decode("utf-8", "replace")))
         except (ValueError, RecursionError):
             continue
-    raise RecordError("is no JSON array", hint="a list of numbers")
+    raise RecordError("is not a JSON array", hint="a list of numbers")

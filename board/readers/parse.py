@@ -50,7 +50,7 @@ def parse_whole(line: bytes) -> tuple[dict[str, Any], bool]:
     """The record of a line with every value parsed, and whether broken text had to be mended.
 
     Takes what Python's json writes: NaN, Infinity. Bytes that are not UTF-8 and lone surrogates
-    become U+FFFD, and the second result says so. Raises RecordError when the line is no JSON object.
+    become U+FFFD, and the second result says so. Raises RecordError when the line is not JSON object.
     """
     refuse_crowd(line)
     try:
@@ -79,7 +79,7 @@ def _parse_tolerantly(line: bytes, strict_reason: str) -> tuple[object, bool]:
     try:
         parsed = loads_tolerantly(text)
     except (ValueError, RecursionError):
-        raise RecordError("the line is no JSON", hint=hint) from None
+        raise RecordError("the line is not JSON", hint=hint) from None
     if "\\ud" not in text.lower():
         return parsed, mended
     try:

@@ -52,7 +52,7 @@ def path_pattern(text: str) -> re.Pattern[str]:
     try:
         return re.compile("".join(parts), re.ASCII)
     except re.error as error:
-        raise BoardError(f"is no pattern: {error}; {_EXPECTED}") from None
+        raise BoardError(f"is not a pattern: {error}; {_EXPECTED}") from None
 
 
 def _tokens(text: str) -> Iterator[re.Match[str]]:

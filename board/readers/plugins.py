@@ -29,4 +29,4 @@ def loaded(points: Iterable[EntryPoint]) -> Iterator[Reader]:
         if isinstance(reader, Reader):
             yield reader
         else:
-            warnings.warn(f"reader {point.value} is no board.readers.base.Reader", stacklevel=2)
+            warnings.warn(f"reader {point.value} is not a board.readers.base.Reader", stacklevel=2)

@@ -114,7 +114,7 @@ class RemoteLocation:
         if not below:
             return self
         if not _is_plain(below):
-            raise ChoiceError(f"{below!r} is no path below {self}; leave out `.`, `..` and `//`")
+            raise ChoiceError(f"{below!r} is not a path below {self}; leave out `.`, `..` and `//`")
         return self._at(f"{self.path}/{below}")
 
     def _at(self, path: str, listed: RemoteStat | None = None) -> Self:

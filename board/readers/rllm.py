@@ -45,7 +45,7 @@ class RllmReader(Reader):
         episode = {key: value for key, value in line.items() if key != "trajectories"}
         entries = line.get("trajectories")
         if not isinstance(entries, list):
-            reason = "trajectories is missing" if entries is None else "trajectories is no list"
+            reason = "trajectories is missing" if entries is None else "trajectories is not a list"
             raise RecordError(reason, field="trajectories", hint="a list of trajectories")
         return [{**episode, "trajectory": entry} for entry in cast("list[Any]", entries)]
 
@@ -54,7 +54,7 @@ class RllmReader(Reader):
         found = line.get("trajectory")
         if not isinstance(found, dict):
             hint = "an object with steps and a reward"
-            raise RecordError("a trajectory is no object", field="trajectories", hint=hint)
+            raise RecordError("a trajectory is not an object", field="trajectories", hint=hint)
         trajectory = cast("dict[str, Any]", found)
         builder = RecordBuilder(at.options)
         builder.ids["split"] = at.split or "train"

@@ -48,7 +48,7 @@ def samples_of(line: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     entries = cast("list[Any]", samples) if isinstance(samples, list) else [None]
     if not all(isinstance(entry, dict) for entry in entries):
         hint = "a list of samples"
-        raise RecordError("samples is no list of mappings", field="samples", hint=hint)
+        raise RecordError("samples is not a list of mappings", field="samples", hint=hint)
     return cast("list[Mapping[str, Any]]", entries)
 
 

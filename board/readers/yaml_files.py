@@ -126,7 +126,7 @@ class _Builder:
         if len(self.stack) >= MOST_DEPTH:
             raise DamagedError(f"it is nested deeper than {MOST_DEPTH} levels")
         if not self.stack and isinstance(opened.value, dict):
-            raise DamagedError("its document is no list")
+            raise DamagedError("its document is not a list")
         self.stack.append(opened)
 
     def _put(self, value: Any, size: int, anchor: str | None) -> Mapping[str, Any] | None:

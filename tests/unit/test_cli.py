@@ -360,7 +360,7 @@ def test_check_names_file_line_field_and_reason(
 ) -> None:
     bad = [
         rollout(0),
-        "no JSON",
+        "not JSON",
         json.dumps({"prompt": "?", "response": "!"}),
         rollout(0, reward="lots"),
     ]
@@ -421,7 +421,7 @@ def test_check_explains_a_folder_of_unusable_files(
     called = Called(capsys, "check", tmp_path, "--json")
     assert called.code == 1
     assert called.document["problems"][0]["path"] == "a.jsonl"
-    assert "no JSON" in called.document["problems"][0]["reason"]
+    assert "not JSON" in called.document["problems"][0]["reason"]
 
 
 @pytest.mark.skipif(

@@ -18,13 +18,13 @@ def parse(text: str) -> dict[str, dict[str, float]]:
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ChoiceError(f"the thresholds are no TOML: {error}") from None
+        raise ChoiceError(f"the thresholds are not TOML: {error}") from None
     return {rule: _table(rule, table) for rule, table in document.items()}
 
 
 def _table(rule: str, table: Any) -> dict[str, float]:
     if not isinstance(table, dict):
-        raise ChoiceError(f"{rule} is no table; expected [{rule}] with numbers under it")
+        raise ChoiceError(f"{rule} is not a table; expected [{rule}] with numbers under it")
     found: dict[str, float] = {}
     for name, value in table.items():  # pyright: ignore[reportUnknownVariableType] # tomllib says Any
         if not isinstance(value, int | float):

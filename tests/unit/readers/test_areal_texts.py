@@ -85,7 +85,7 @@ def test_a_sample_that_is_cut_off_and_text_before_the_first_cost_no_other(tmp_pa
     path.write_text(whole[:-10], "utf-8")
     run = run_at(tmp_path)
     assert (run.rollout_count, run.steps["step"].tolist()) == (2, [4])
-    assert reasons(run) == [("it is no sample", 1)]
+    assert reasons(run) == [("it is not a sample", 1)]
     assert [r.line["text"] for r in opened(run)] == [
         part for part in whole.replace("idx:", "\0idx:").split("\0") if part
     ][:2]

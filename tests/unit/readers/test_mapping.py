@@ -89,8 +89,8 @@ def test_what_holds_no_rows_is_named(value):
 @pytest.mark.parametrize(
     ("text", "named"),
     [
-        ("[keys", "is no TOML"),
-        ("[" * 8000, "is no TOML"),
+        ("[keys", "is not TOML"),
+        ("[" * 8000, "is not TOML"),
         ("[keys]\n", "names nothing to show"),
         ("rows = 'x'", r"\[keys\]: is missing"),
         ('[keys]\nrespnse = "x"', "keys.respnse: .* did you mean response"),

@@ -181,25 +181,25 @@ def test_a_wrong_guess_costs_time_and_never_a_value(line):
 
 
 def test_a_line_that_is_no_json_is_refused_after_a_plan_was_learned():
-    with pytest.raises(RecordError, match="no JSON"):
+    with pytest.raises(RecordError, match="not JSON"):
         taught().parse(b'{"step":1,"logprobs":[1,2],"values":[3,4]')
 
 
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        (b"", "no JSON"),
-        (b"{", "no JSON"),
-        (b"not json", "no JSON"),
-        (b'{"step":1} {"step":2}', "no JSON"),
-        (b"\x00\x00", "no JSON"),
+        (b"", "not JSON"),
+        (b"{", "not JSON"),
+        (b"not json", "not JSON"),
+        (b'{"step":1} {"step":2}', "not JSON"),
+        (b"\x00\x00", "not JSON"),
         (b"[1]", "a list"),
         (b'"text"', "text"),
         (b"3", "a number"),
         (b"null", "null"),
         (b"true", "true or false"),
-        (b"[" * 100_000, "no JSON"),
-        (b'{"a":' * 3000 + b'"\\ud800"' + b"}" * 3000, "no JSON|nested too deep"),
+        (b"[" * 100_000, "not JSON"),
+        (b'{"a":' * 3000 + b'"\\ud800"' + b"}" * 3000, "not JSON|nested too deep"),
     ],
 )
 def test_what_is_no_object_is_refused_and_named(line, reason):
@@ -220,7 +220,7 @@ def test_reasons_do_not_hold_what_differs_from_line_to_line():
             parse_whole(line)
         reasons.add(caught.value.reason)
         assert "char" in caught.value.hint
-    assert reasons == {"the line is no JSON"}
+    assert reasons == {"the line is not JSON"}
 
 
 def test_nan_and_infinity_as_python_writes_them_are_read():

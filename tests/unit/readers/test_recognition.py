@@ -105,9 +105,9 @@ def test_a_byte_order_mark_does_not_hide_a_log(found):
         (b"", "empty"),
         (b"\n\n", "empty"),
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:1\n", "git lfs pull"),
-        (b"\x89PNG\r\n\x1a\n\x00\x00\xff\xfe" * 50, "line 1: the line is no JSON"),
+        (b"\x89PNG\r\n\x1a\n\x00\x00\xff\xfe" * 50, "line 1: the line is not JSON"),
         (b"[1, 2]\n", "line 1: the line is a list"),
-        (b'{"step": 1, "response": "tor', "line 1: the line is no JSON"),
+        (b'{"step": 1, "response": "tor', "line 1: the line is not JSON"),
     ],
 )
 def test_what_is_no_log_is_left_out_with_the_reason(found, content, reason):

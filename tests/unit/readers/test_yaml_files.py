@@ -70,7 +70,7 @@ def test_aliases_that_grow_without_end_are_refused(tmp_path, monkeypatch):
     [
         ("- &a [*a]", "refers to its own container"),
         ("- " + "[" * 100, "deeper than 64"),
-        ("a: 1", "no list"),
+        ("a: 1", "not a list"),
         ("- {[1]: 2}", "a key in it"),
         ("version https://git-lfs.github.com/spec/v1\n", "git lfs pull"),
         ("- a: \x00", "not valid YAML"),

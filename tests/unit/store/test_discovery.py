@@ -124,7 +124,7 @@ def test_git_lfs_pointers_and_rubbish_are_lost_and_named(tmp_path, write_log):
     write_log("a/rubbish.jsonl", bytes(range(256)) * 10)
     found = discover(tmp_path)
     assert "git lfs pull" in reasons(found)["a/lfs.jsonl"]
-    assert "no JSON" in reasons(found)["a/rubbish.jsonl"]
+    assert "not JSON" in reasons(found)["a/rubbish.jsonl"]
     assert {problem.severity for problem in found.left_out} == {"lost"}
 
 

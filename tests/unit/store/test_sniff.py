@@ -66,7 +66,7 @@ def test_the_verdict_is_that_of_discovery():
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("x.jsonl", "shell text\n", "line 1: the line is no JSON"),
+        ("x.jsonl", "shell text\n", "line 1: the line is not JSON"),
         ("x.jsonl", "version https://git-lfs.github.com/spec/v1\n", "git lfs pull"),
         ("x.jsonl", "", "empty"),
         ("x.parquet", "text, which is no table", "not a Parquet file"),
@@ -87,7 +87,7 @@ def test_what_can_not_be_read_is_named(tmp_path, name, content, said):
         (b'{"training_step": 1, "traj', "the document is cut off, or still being written"),
         (
             b'{"training_step": 1,\n  "loss": NaN,\n  "traj',
-            "the document is no JSON, or half-written (expected: one",
+            "the document is not JSON, or half-written (expected: one",
         ),
         (b'[{"training_step": 1}]', "the document is a list (expected: one JSON object)"),
         (b'"' + b"x" * 300 + b'"', "the document is text (expected: one JSON object)"),
@@ -179,7 +179,7 @@ def test_texts_of_a_torch_file_are_not_called_keys(capsys):
 def test_the_first_bad_line_of_a_log_is_told_beside_its_reader(tmp_path):
     found = only(write(tmp_path / "x.jsonl", "shell text\n", RLLB))
     assert found.reader == "rllb"
-    assert found.first_error.startswith("line 1: the line is no JSON")
+    assert found.first_error.startswith("line 1: the line is not JSON")
 
 
 def test_keys_that_a_mapping_names_and_no_record_has_are_told(tmp_path):

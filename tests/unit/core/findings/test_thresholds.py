@@ -26,8 +26,8 @@ def test_a_file_changes_what_it_names_and_nothing_else() -> None:
         ("[truncatoin]\nwarning = 1", "did you mean truncation"),
         ("[truncation]\nwarnings = 1", "did you mean warning"),
         ("[truncation]\nwarning = 'a lot'", "expected a number"),
-        ("truncation = 1", "is no table"),
-        ("[truncation", "no TOML"),
+        ("truncation = 1", "is not a table"),
+        ("[truncation", "not TOML"),
     ],
 )
 def test_a_mistake_in_a_file_is_named(text: str, message: str) -> None:
