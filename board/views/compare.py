@@ -18,7 +18,7 @@ from board.core.shares import in_percent
 from board.store.run import Run
 from board.store.steps import base_name
 from board.views import _cached, _cached_looks, _page, _shared_prompt, _sidebar, _state
-from board.views._text import one_line, plain
+from board.views._text import number, one_line, plain
 
 _USUAL: Final = (
     *("k3_mean", "response_tokens", "entropy_mean"),
@@ -215,18 +215,14 @@ def _endings(runs: tuple[Run, ...], metrics: Sequence[str]) -> None:
     _say_windows(runs)
     _warn_of_rewards(runs)
     frame = pd.DataFrame(rows)
-    config = {
-        name: st.column_config.NumberColumn(name, format="%.4g")
-        for name in map(str, frame.columns)
-        if name != "metric"
-    }
+    numbers = [name for name in map(str, frame.columns) if name != "metric"]
+    frame[numbers] = frame[numbers].astype(float)
     st.dataframe(
-        frame,
+        frame.style.format(number, na_rep="–", subset=numbers),
         hide_index=True,
         row_height=36,
         height=min(36 * (len(frame) + 1) + 3, 420),
         placeholder="–",
-        column_config=config,
     )
 
 
