@@ -18,7 +18,7 @@ from board.core.metrics import REWARD_PART, rollout_metric
 from board.core.rounding import without_residue
 from board.store.env_table import table_of_step
 from board.store.run import Run
-from board.views import _cached, _cached_looks, _headings, _keys, _marks, _page, _state
+from board.views import _cached, _cached_looks, _headings, _keys, _marks, _needs, _page, _state
 from board.views._text import number, one_line, plain
 
 _USUAL: Final = ("k3_mean", "response_tokens", "entropy_mean", "is_truncated")
@@ -231,8 +231,12 @@ def _table_columns(frame: pd.DataFrame, names: list[str]) -> dict[str, Any]:
 def show(run: Run, look: CurveOptions, marks: Sequence[Mark]) -> None:
     """The curves by environment, each environment alone, and the table of the step."""
     if "env" not in run.columns or not run.metrics:
-        needs = ("env",) if "env" not in run.columns else ("reward",)
-        st.info(_page.not_recorded(run.columns, needs), icon=":material/public_off:")
+        has_env = "env" in run.columns
+        needs, lacking = (("reward",), "Step") if has_env else (("env",), "By environment")
+        st.info(
+            f"{_page.not_recorded(run.columns, needs)} {_needs.how_to_record(lacking)}",
+            icon=":material/public_off:",
+        )
         return
     # Every rollout has a step: what is counted by environment is all of its rollouts.
     found = _cached_looks.by_environment(run, "step")

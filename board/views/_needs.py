@@ -25,6 +25,11 @@ _OF_PAGE: Final = {
         {"prompt": "prompt", "reward": "reward"},
         "Pass prompt_ids= (or the texts of the prompts) and rewards= to RolloutExporter.log.",
     ),
+    "Groups": Need(
+        {"group_id": "group_id", "reward": "reward"},
+        'Pass rewards= and meta={"group_id": ...} to RolloutExporter.log.',
+    ),
+    "By environment": Need({"env": "env"}, 'Pass meta={"env": ...} to RolloutExporter.log.'),
     "Mismatch": Need(
         {"mismatch_kl_mean": "sampling_logprobs"},
         "Pass sampling_logprobs=, the log-probabilities of the engine that sampled, and logprobs= "

@@ -24,7 +24,7 @@ from board.core.shares import percent
 from board.store.groups import step_grid
 from board.store.run import Run
 from board.store.run_groups import RunGroups, StepFit, StepRollouts
-from board.views import _cached_looks, _group_answers, _keys, _page, _sidebar, _state
+from board.views import _cached_looks, _group_answers, _keys, _needs, _page, _sidebar, _state
 from board.views._text import number, one_line, plain
 
 _CHOSEN: Final = "_group_chosen"
@@ -336,7 +336,10 @@ def show(run: Run) -> None:
     """Counts, the grid of groups and rollouts, one group side by side, curves and advantages."""
     found = _cached_looks.groups(run)
     if found is None:
-        st.info(_page.not_recorded(run.columns, ("group_id", "reward")), icon=":material/grid_off:")
+        st.info(
+            f"{_page.not_recorded(run.columns, ('group_id', 'reward'))} {_needs.how_to_record('Groups')}",
+            icon=":material/grid_off:",
+        )
         return
     step = int(_state.get("step"))
     fit = _fit(run, step)

@@ -22,6 +22,7 @@ from board.views import (
     _cached_looks,
     _headings,
     _keys,
+    _needs,
     _page,
     _prompt_answers,
     _sidebar,
@@ -188,8 +189,8 @@ def _columns(courses: Courses) -> dict[str, Any]:
         ),
         "right first": st.column_config.NumberColumn("solved, first", format=_headings.PERCENT),
         "right last": st.column_config.NumberColumn("solved, last", format=_headings.PERCENT),
-        "reward": st.column_config.NumberColumn("reward", format="%.3g"),
-        "volatility": st.column_config.NumberColumn("volatility", format="%.3g"),
+        "reward": st.column_config.NumberColumn("reward", format="%.4g"),
+        "volatility": st.column_config.NumberColumn("volatility", format="%.4g"),
     }
 
 
@@ -271,7 +272,10 @@ def _render() -> None:
     _page.header(run)
     found = _cached_looks.prompts(run)
     if found is None:
-        st.info(_page.not_recorded(run.columns, ("prompt", "reward")), icon=":material/chat_error:")
+        st.info(
+            f"{_page.not_recorded(run.columns, ('prompt', 'reward'))} {_needs.how_to_record('Prompts')}",
+            icon=":material/chat_error:",
+        )
         return
     _cards(found)
     if len(found.keys) == 1 and found.texts([0])[0].endswith("…"):

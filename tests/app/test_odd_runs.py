@@ -94,3 +94,20 @@ def test_the_length_of_several_turns_is_said_to_be_of_the_model_alone(
     assert_sound(app)
     facts = [(fact["value"], fact["after"]) for fact in readers(app)[0]["facts"]]
     assert ("11", "chars by the model") in facts
+
+
+@pytest.mark.parametrize(
+    ("page", "query", "told"),
+    [
+        ("prompts", {}, "Pass prompt_ids="),
+        ("step", {"part": "groups"}, 'meta={"group_id": ...}'),
+        ("overview", {"by": "env"}, 'meta={"env": ...}'),
+    ],
+)
+def test_an_empty_page_says_how_to_record_what_it_needs(
+    open_app: OpenApp, tmp_path: Path, page: str, query: dict[str, str], told: str
+) -> None:
+    write_lines(tmp_path / "bare" / "a.jsonl", [{"step": 1, "response": "a", "reward": 1}])
+    app = open_app(tmp_path, page, **query)
+    assert_sound(app)
+    assert told in "\n".join(str(info.value) for info in app.info)
