@@ -61,7 +61,6 @@ class _Loaded:
     of_step: dict[int, pd.DataFrame] = field(default_factory=dict[int, pd.DataFrame])
     joined: dict[int, JoinedPlaces] = field(default_factory=dict[int, JoinedPlaces])
     totals: dict[str, float] = field(default_factory=dict[str, float])
-    parts: dict[str, pa.Table | None] | None = None
     remembered: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
@@ -294,12 +293,9 @@ class Run:
         """
         columns = list(dict.fromkeys(columns))
         if not self._has_own_parts:
-            made = self._made_parts().get(kind)
-            return (
-                None
-                if made is None
-                else made.select([c for c in columns if c in made.column_names])
-            )
+            made = self._made_part(kind)
+            held = [] if made is None else [c for c in columns if c in made.column_names]
+            return None if made is None else made.select(held)
         try:
             return self.shown.part(kind, columns)
         except BrokenIndexError as error:
@@ -322,23 +318,22 @@ class Run:
         """Whether the index keeps the parts of these rollouts."""
         return self.options.max_per_step is None and self.selection is None
 
-    def _made_parts(self) -> dict[str, pa.Table | None]:
-        """By kind what would be kept of these rollouts, made of them at the first call."""
-        with self._loaded.lock:
-            if self._loaded.parts is None:
-                self._loaded.parts = self._parts_of_rollouts()
-            return self._loaded.parts
+    def _made_part(self, kind: str) -> pa.Table | None:
+        """What would be kept of these rollouts, made of them at the first call."""
 
-    def _parts_of_rollouts(self) -> dict[str, pa.Table | None]:
-        columns = (*dict.fromkeys((*self.metrics, *step_parts.COLUMNS)),)
-        checks = None if self.batch is None else self.batch.part("checks", ("step", "spread"))
-        made: dict[str, list[pa.Table]] = {}
-        for rows in self.pieces(columns):
-            spread = step_parts.spread_of(rows["step"].to_numpy(np.int64), checks)
-            parts = step_parts.parts_of(rows, self.metrics, self._same, spread if checks else None)
-            for kind, table in parts.items():
-                made.setdefault(kind, []).append(table)
-        return {kind: step_parts.loaded(tables) for kind, tables in made.items()}
+        def made() -> pa.Table | None:
+            checks = self._spread_of_batch() if kind == "checks" else None
+            tables: list[pa.Table] = []
+            for rows in self.pieces(step_parts.columns_of(kind, self.metrics)):
+                steps = rows["step"].to_numpy(np.int64)
+                spread = None if checks is None else step_parts.spread_of(steps, checks)
+                tables.append(step_parts.part_of(kind, rows, self.metrics, self._same, spread))
+            return step_parts.loaded(tables)
+
+        return self.remembered(f"part {kind}", made)
+
+    def _spread_of_batch(self) -> pa.Table | None:
+        return None if self.batch is None else self.batch.part("checks", ("step", "spread"))
 
     def _same(self, steps: Sequence[int]) -> pd.DataFrame:
         """As step_parts.RowsOf."""

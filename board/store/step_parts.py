@@ -47,26 +47,45 @@ RowsOf = Callable[[Sequence[int]], pd.DataFrame]
 """Rollouts of some steps with step, index and SAME, as far as the log has them."""
 
 
-def parts_of(
+def columns_of(kind: str, metrics: Sequence[str]) -> tuple[str, ...]:
+    """Columns of the rollouts that a kind of part is made of, as far as the log has them."""
+    judging = [name for name in metrics if judges(name)]
+    by_kind = {
+        "groups": (*group_ids.COLUMNS, "reward", *judging),
+        "prompts": ("prompt", "prompt_tokens", "reward", *LENGTHS, *judging),
+        "envs": ("env", *metrics),
+        "checks": (*group_ids.COLUMNS, *CHECKED, "rollout_id", *judging),
+    }
+    return tuple(dict.fromkeys(by_kind[kind]))
+
+
+def part_of(
+    kind: str,
     rows: pd.DataFrame,
     metrics: Sequence[str],
     same: RowsOf,
     spread: FloatArray | None = None,
-) -> dict[str, pa.Table]:
-    """By kind what is kept of some steps.
+) -> pa.Table:
+    """One kind of part of some steps.
 
-    rows: all their rollouts, ordered by step and index, with a column `split` where the log has one.
-    spread: as checks_table takes it.
+    rows: all their rollouts, ordered by step and index, with `columns_of` the kind. spread: as
+    checks_table takes it.
     """
     steps = rows["step"].to_numpy(np.int64)
+    if kind == "envs":
+        return _envs(rows, steps, metrics)
     judged = judged_of(rows, metrics)
+    if kind == "prompts":
+        return prompts_table(rows, steps, judged)
     codes = group_ids.group_codes(rows)
-    return {
-        "groups": groups_table(rows, steps, codes, judged),
-        "prompts": prompts_table(rows, steps, judged),
-        "envs": _envs(rows, steps, metrics),
-        "checks": checks_table(rows, steps, codes, judged, copies_of(rows, same), spread),
-    }
+    if kind == "groups":
+        return groups_table(rows, steps, codes, judged)
+    return checks_table(rows, steps, codes, judged, copies_of(rows, same), spread)
+
+
+def parts_of(rows: pd.DataFrame, metrics: Sequence[str], same: RowsOf) -> dict[str, pa.Table]:
+    """By kind what is kept of some steps. rows: as in part_of, with the columns of all kinds."""
+    return {kind: part_of(kind, rows, metrics, same) for kind in KINDS}
 
 
 def judged_of(rows: pd.DataFrame, metrics: Sequence[str]) -> dict[str, FloatArray]:

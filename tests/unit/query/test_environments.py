@@ -85,7 +85,9 @@ def plain(run: Run, rows: pd.DataFrame, whole: Run) -> dict[str, pa.Table]:
         return rows[rows["step"].isin(steps)].reset_index(drop=True)
 
     batch = step_parts.spread_of(rows["step"].to_numpy(), whole.part("checks", ("step", "spread")))
-    return step_parts.parts_of(rows, run.metrics, same, batch)
+    return {
+        kind: step_parts.part_of(kind, rows, run.metrics, same, batch) for kind in step_parts.KINDS
+    }
 
 
 def told(table: pa.Table) -> list[dict[str, Any]]:
