@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 
 from board.errors import ChoiceError, UnreadableError
@@ -18,6 +19,7 @@ from board.store import splits
 from board.store.expressed import Progress, rows_where
 from board.store.manifest import BrokenIndexError
 from board.store.opened_run import Run
+from board.store.steps import base_name
 from board.store.whole_run import rows_of_run
 
 
@@ -126,7 +128,28 @@ def _selected(run: Run, *, chosen: str = "", **changed: Any) -> Run:
         raise _gone(run, error) from error
     is_partial = bool(narrow["envs"] or narrow["where"])
     batch = _batch(run, narrow["split"]) if is_partial else None
-    return run.selected(selection, counts, steps, batch=batch, **narrow)
+    whole = run.whole or run
+    metrics = tuple(name for name in whole.metrics if f"{base_name(name)}_n" in steps)
+    absent = set(whole.metrics) - set(metrics)
+    return whole.changed(
+        **narrow,
+        whole=whole,
+        batch=batch,
+        selection=selection,
+        counts=counts,
+        steps=_with_complete(whole, steps),
+        metrics=metrics,
+        columns=tuple(name for name in whole.columns if name not in absent),
+    )
+
+
+def _with_complete(whole: Run, steps: pd.DataFrame) -> pd.DataFrame:
+    """The table of steps with whether all ranks have ended each, where the whole run knows that."""
+    if "complete" not in whole.steps:
+        return steps
+    known = dict(zip(whole.steps["step"], whole.steps["complete"], strict=True))
+    complete = [known.get(step) for step in steps["step"].tolist()]
+    return steps.assign(complete=pd.Series(complete, dtype=object))
 
 
 def _batch(run: Run, split: str | None) -> Run:

@@ -13,10 +13,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 
@@ -24,21 +24,22 @@ from board.core.options import ReadOptions
 from board.core.problems import Problem
 from board.core.vocabulary import Vocabulary
 from board.errors import NotFoundError, UnreadableError
-from board.store import step_parts
 from board.store.discovery import RunInfo
 from board.store.index_rows import ORDER
 from board.store.join_counts import JoinCount
+from board.store.made_parts import made_part
 from board.store.manifest import BrokenIndexError
 from board.store.segments import PART
+from board.store.selected_rows import SelectedRows
 from board.store.shown import Shown
 from board.store.step_counts import chunks
-from board.store.steps import base_name
 from board.store.stored_rows import StoredRows
 from board.store.table_files import StepRange
 from board.store.tally import IntArray
 
 _STEPS_KEPT: Final = 8
 T = TypeVar("T")
+Only = Mapping[str, Sequence[str]] | None
 JoinedPlaces = dict[tuple[int, int, int], list[dict[str, int]]]
 """By file, line and part of a row, where those stand that it is joined with."""
 _ALWAYS: Final = frozenset(("step", "index", "file", "line", "offset", "size"))
@@ -60,31 +61,7 @@ class _Loaded:
     rollouts: pd.DataFrame | None = None
     of_step: dict[int, pd.DataFrame] = field(default_factory=dict[int, pd.DataFrame])
     joined: dict[int, JoinedPlaces] = field(default_factory=dict[int, JoinedPlaces])
-    totals: dict[str, float] = field(default_factory=dict[str, float])
     remembered: dict[str, Any] = field(default_factory=dict[str, Any])
-
-
-class SelectedRows(Protocol):
-    """Rows of some rollouts of a run."""
-
-    def stored_rows(
-        self,
-        steps: StepRange | None,
-        columns: Sequence[str] | None,
-        only: Mapping[str, Sequence[str]] | None = None,
-        *,
-        ordered: bool = True,
-    ) -> StoredRows:
-        """Those of a range of steps (None: of all), by step and index if `ordered`. Raises
-        BrokenIndexError.
-
-        columns: of the run's; None: all. only: by column the texts of which a rollout has one.
-        """
-        ...
-
-    def addresses(self) -> tuple[IntArray, IntArray]:
-        """([n] steps, [n] indices within them), in order. Raises BrokenIndexError."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,35 +117,9 @@ class Run:
         """Rollouts that are shown."""
         return sum(self.counts.values())
 
-    def selected(
-        self,
-        selection: SelectedRows,
-        counts: Mapping[int, int],
-        steps: pd.DataFrame,
-        **chosen: Any,
-    ) -> Run:
-        """The run with some of its rollouts alone.
-
-        counts, steps: of these. chosen: envs, split, where and batch.
-        """
-        whole = self.whole or self
-        metrics = tuple(name for name in whole.metrics if f"{base_name(name)}_n" in steps)
-        absent = set(whole.metrics) - set(metrics)
-        if "complete" in whole.steps:
-            known = dict(zip(whole.steps["step"], whole.steps["complete"], strict=True))
-            complete = [known.get(step) for step in steps["step"].tolist()]
-            steps = steps.assign(complete=pd.Series(complete, dtype=object))
-        return replace(
-            whole,
-            whole=whole,
-            selection=selection,
-            counts=counts,
-            steps=steps,
-            metrics=metrics,
-            columns=tuple(name for name in whole.columns if name not in absent),
-            _loaded=_Loaded(),
-            **chosen,
-        )
+    def changed(self, **fields: Any) -> Run:
+        """The run with other values of these fields, and nothing remembered."""
+        return replace(self, **fields, _loaded=_Loaded())
 
     def remembered(self, name: str, make: Callable[[], T]) -> T:
         """What `make` gives, made once for this run and kept as long as it."""
@@ -221,7 +172,7 @@ class Run:
     def pieces(
         self,
         columns: Sequence[str],
-        only: Mapping[str, Sequence[str]] | None = None,
+        only: Only = None,
         steps: Set[int] | None = None,
     ) -> Iterator[pd.DataFrame]:
         """As `chosen`, whole steps at a time, so that a bounded number of rollouts is in memory.
@@ -247,7 +198,7 @@ class Run:
         self,
         steps: StepRange,
         columns: Sequence[str],
-        only: Mapping[str, Sequence[str]] | None = None,
+        only: Only = None,
     ) -> pd.DataFrame:
         """As `pieces` has the rollouts of a range of steps, in any order, which takes half of the time;
         other columns may be among these.
@@ -270,9 +221,7 @@ class Run:
                 return rows[[c for c in ("step", "index", *columns) if c in rows]]
         return self._frame((step, step), tuple(c for c in columns if c in self.columns))
 
-    def stored_rows(
-        self, step: int, columns: Sequence[str], only: Mapping[str, Sequence[str]] | None = None
-    ) -> StoredRows:
+    def stored_rows(self, step: int, columns: Sequence[str], only: Only = None) -> StoredRows:
         """As `rows_of`, as they are stored: in a fraction of the time where few columns are looked at.
 
         only: as in `pieces`.
@@ -293,7 +242,7 @@ class Run:
         """
         columns = list(dict.fromkeys(columns))
         if not self._has_own_parts:
-            made = self._made_part(kind)
+            made: pa.Table | None = self.remembered(f"part {kind}", partial(made_part, self, kind))
             held = [] if made is None else [c for c in columns if c in made.column_names]
             return None if made is None else made.select(held)
         try:
@@ -317,28 +266,6 @@ class Run:
     def _has_own_parts(self) -> bool:
         """Whether the index keeps the parts of these rollouts."""
         return self.options.max_per_step is None and self.selection is None
-
-    def _made_part(self, kind: str) -> pa.Table | None:
-        """What would be kept of these rollouts, made of them at the first call."""
-
-        def made() -> pa.Table | None:
-            checks = self._spread_of_batch() if kind == "checks" else None
-            tables: list[pa.Table] = []
-            for rows in self.pieces(step_parts.columns_of(kind, self.metrics)):
-                steps = rows["step"].to_numpy(np.int64)
-                spread = None if checks is None else step_parts.spread_of(steps, checks)
-                tables.append(step_parts.part_of(kind, rows, self.metrics, self._same, spread))
-            return step_parts.loaded(tables)
-
-        return self.remembered(f"part {kind}", made)
-
-    def _spread_of_batch(self) -> pa.Table | None:
-        return None if self.batch is None else self.batch.part("checks", ("step", "spread"))
-
-    def _same(self, steps: Sequence[int]) -> pd.DataFrame:
-        """As step_parts.RowsOf."""
-        rows = [self.rows_of(step, step_parts.SAME) for step in steps]
-        return pd.concat(rows, ignore_index=True)
 
     def superseded_rollouts(self) -> pd.DataFrame:
         """Rollouts that a resumed run wrote again, as `rollouts` would have them."""
@@ -389,11 +316,12 @@ class Run:
         """Sum of a column over all rollouts; 0 where the log holds nothing of it."""
         if column not in self.columns:
             return 0.0
-        with self._loaded.lock:
-            if column not in self._loaded.totals:
-                rows = (self.unordered(steps, (column,)) for steps in self.step_ranges())
-                self._loaded.totals[column] = float(sum(own[column].sum() for own in rows))
-            return self._loaded.totals[column]
+
+        def added() -> float:
+            rows = (self.unordered(steps, (column,)) for steps in self.step_ranges())
+            return float(sum(own[column].sum() for own in rows))
+
+        return self.remembered(f"total {column}", added)
 
     def files_shown(self) -> dict[str, tuple[int, int, int]]:
         """By path: shown rollouts, and their first and last step; files of which none is are absent."""
@@ -412,7 +340,7 @@ class Run:
         self,
         steps: tuple[int, int] | None,
         columns: tuple[str, ...] | None = None,
-        only: Mapping[str, Sequence[str]] | None = None,
+        only: Only = None,
     ) -> pd.DataFrame:
         if self.selection is not None:
             frame = self._selected_rows(steps, columns, only).frame(
@@ -432,7 +360,7 @@ class Run:
         self,
         steps: StepRange | None,
         columns: Sequence[str] | None,
-        only: Mapping[str, Sequence[str]] | None,
+        only: Only,
         *,
         ordered: bool = True,
     ) -> StoredRows:

@@ -1,0 +1,33 @@
+"""What a run needs of the rows of some of its rollouts: see board.query.selection."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from board.store.stored_rows import StoredRows
+from board.store.table_files import StepRange
+from board.store.tally import IntArray
+
+
+class SelectedRows(Protocol):
+    """Rows of some rollouts of a run."""
+
+    def stored_rows(
+        self,
+        steps: StepRange | None,
+        columns: Sequence[str] | None,
+        only: Mapping[str, Sequence[str]] | None = None,
+        *,
+        ordered: bool = True,
+    ) -> StoredRows:
+        """Those of a range of steps (None: of all), by step and index if `ordered`. Raises
+        BrokenIndexError.
+
+        columns: of the run's; None: all. only: by column the texts of which a rollout has one.
+        """
+        ...
+
+    def addresses(self) -> tuple[IntArray, IntArray]:
+        """([n] steps, [n] indices within them), in order. Raises BrokenIndexError."""
+        ...
