@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,9 +63,9 @@ class Selection:
             return f"'{splits.TRAIN}'"
         return f"coalesce(nullif(split, ''), '{splits.TRAIN}')"
 
-    def table(self, sql: str, params: Mapping[str, Any] | None = None) -> pa.Table:
+    def table(self, sql: str) -> pa.Table:
         """What a statement gives, which has `condition`. Raises BrokenIndexError."""
-        values: dict[str, Any] = {**(params or {})}
+        values: dict[str, Any] = {}
         if self.envs:
             values["envs"] = [*self.envs]
         if self.split is not None:
@@ -80,31 +80,26 @@ class Selection:
         self,
         steps: StepRange | None,
         columns: Sequence[str] | None,
-        only: Mapping[str, Sequence[str]] | None = None,
         *,
         ordered: bool = True,
     ) -> StoredRows:
         """The rollouts of a range of steps (None: of all), by step and index if `ordered`.
 
-        columns: of the run's; None: all. only: by column the texts of which a rollout has one.
+        columns: of the run's; None: all.
         """
         shown = self.rows.run.shown
         names = self.rows.names - {"position"}
         if columns is not None:
             names &= {*shown.stored_names(columns, ("step",))}
         selected = [quoted(name) for name in sorted(names)]
-        terms, params = [self.condition], dict[str, Any]()
+        terms = [self.condition]
         if steps is not None:
             terms.append(f"step BETWEEN {steps[0]} AND {steps[1]}")
-        for place, (column, texts) in enumerate((only or {}).items()):
-            terms.append(f"{quoted(column)} IN (SELECT unnest($only_{place}))")
-            params[f"only_{place}"] = [*texts]
         if ordered:
             selected.append("position")
         order = "ORDER BY step, position" if ordered else ""
         table = self.table(
-            f"SELECT {', '.join(selected)} FROM {self.view} WHERE {' AND '.join(terms)} {order}",
-            params,
+            f"SELECT {', '.join(selected)} FROM {self.view} WHERE {' AND '.join(terms)} {order}"
         )
         if not ordered:
             return StoredRows(shown.columns, table, np.full(table.num_rows, -1, np.int32))

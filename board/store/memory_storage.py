@@ -47,8 +47,6 @@ class MemoryStorage:
         name: str,
         columns: Sequence[str] | None = None,
         steps: StepRange | None = None,
-        *,
-        coded: bool = False,
     ) -> pa.Table:
         """As Storage."""
         table = self._tables.get(name)

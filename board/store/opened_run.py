@@ -11,7 +11,7 @@ index when somebody asks for them.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -39,7 +39,6 @@ from board.store.tally import IntArray
 
 _STEPS_KEPT: Final = 8
 T = TypeVar("T")
-Only = Mapping[str, Sequence[str]] | None
 JoinedPlaces = dict[tuple[int, int, int], list[dict[str, int]]]
 """By file, line and part of a row, where those stand that it is joined with."""
 _ALWAYS: Final = frozenset(("step", "index", "file", "line", "offset", "size"))
@@ -169,47 +168,28 @@ class Run:
         wanted = tuple(c for c in columns if c in self.columns)
         return self._frame(None, wanted)
 
-    def pieces(
-        self,
-        columns: Sequence[str],
-        only: Only = None,
-        steps: Set[int] | None = None,
-    ) -> Iterator[pd.DataFrame]:
-        """As `chosen`, whole steps at a time, so that a bounded number of rollouts is in memory.
-
-        only: by column (env, split) the texts of which a rollout has one; it is of `columns`. steps:
-        those whose rollouts are wanted; others may be among them.
-        """
+    def pieces(self, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
+        """As `chosen`, whole steps at a time, so that a bounded number of rollouts is in memory."""
         with self._loaded.lock:
             is_loaded = self._loaded.rollouts is not None
         if is_loaded:
-            rows = self.chosen(columns)
-            for column, texts in (only or {}).items():
-                rows = rows[rows[column].isin(texts)]
-            yield rows
+            yield self.chosen(columns)
             return
         wanted = tuple(c for c in columns if c in self.columns)
-        for low, high in self.step_ranges():
-            held = [low, high] if steps is None else [s for s in steps if low <= s <= high]
-            if held:
-                yield self._frame((min(held), max(held)), wanted, only)
+        for steps in self.step_ranges():
+            yield self._frame(steps, wanted)
 
-    def unordered(
-        self,
-        steps: StepRange,
-        columns: Sequence[str],
-        only: Only = None,
-    ) -> pd.DataFrame:
+    def unordered(self, steps: StepRange, columns: Sequence[str]) -> pd.DataFrame:
         """As `pieces` has the rollouts of a range of steps, in any order, which takes half of the time;
         other columns may be among these.
         """
         wanted = tuple(c for c in columns if c in self.columns)
         if self.selection is not None:
-            return self._selected_rows(steps, wanted, only, ordered=False).frame({*wanted, "step"})
+            return self._selected_rows(steps, wanted, ordered=False).frame({*wanted, "step"})
         if self.options.max_per_step is not None or not self.shown.has_rows_as_stored:
-            return self._frame(steps, (*dict.fromkeys((*wanted, *(only or {}))),), only)
+            return self._frame(steps, wanted)
         try:
-            return self.shown.unordered(steps, wanted, only or {})
+            return self.shown.unordered(steps, wanted)
         except BrokenIndexError as error:
             raise _gone(self.info, error) from error
 
@@ -221,16 +201,13 @@ class Run:
                 return rows[[c for c in ("step", "index", *columns) if c in rows]]
         return self._frame((step, step), tuple(c for c in columns if c in self.columns))
 
-    def stored_rows(self, step: int, columns: Sequence[str], only: Only = None) -> StoredRows:
-        """As `rows_of`, as they are stored: in a fraction of the time where few columns are looked at.
-
-        only: as in `pieces`.
-        """
+    def stored_rows(self, step: int, columns: Sequence[str]) -> StoredRows:
+        """As `rows_of`, as they are stored: in a fraction of the time where few columns are looked at."""
         wanted = tuple(c for c in columns if c in self.columns)
         if self.selection is not None:
-            return self._selected_rows((step, step), wanted, only)
+            return self._selected_rows((step, step), wanted)
         try:
-            rows = self.shown.stored_rows((step, step), wanted).with_texts(only or {})
+            rows = self.shown.stored_rows((step, step), wanted)
         except BrokenIndexError as error:
             raise _gone(self.info, error) from error
         cap = self.options.max_per_step
@@ -336,19 +313,14 @@ class Run:
         """By path how many of its rollouts are shown with those of another log of the run."""
         return self.shown.joined_by_file()
 
-    def _frame(
-        self,
-        steps: tuple[int, int] | None,
-        columns: tuple[str, ...] | None = None,
-        only: Only = None,
-    ) -> pd.DataFrame:
+    def _frame(self, steps: StepRange | None, columns: Sequence[str] | None = None) -> pd.DataFrame:
         if self.selection is not None:
-            frame = self._selected_rows(steps, columns, only).frame(
+            frame = self._selected_rows(steps, columns).frame(
                 None if columns is None else {*columns, *ORDER, "index"}
             )
             return frame[[name for name in self.columns if name in frame]]
         try:
-            frame = self.shown.frame(steps, columns, only=only)
+            frame = self.shown.frame(steps, columns)
         except BrokenIndexError as error:
             raise _gone(self.info, error) from error
         cap = self.options.max_per_step
@@ -357,17 +329,12 @@ class Run:
         return frame[[name for name in self.columns if name in frame]]
 
     def _selected_rows(
-        self,
-        steps: StepRange | None,
-        columns: Sequence[str] | None,
-        only: Only,
-        *,
-        ordered: bool = True,
+        self, steps: StepRange | None, columns: Sequence[str] | None, *, ordered: bool = True
     ) -> StoredRows:
         assert self.selection is not None
         wanted = None if columns is None else (*dict.fromkeys((*columns, *ORDER)),)
         try:
-            return self.selection.stored_rows(steps, wanted, only, ordered=ordered)
+            return self.selection.stored_rows(steps, wanted, ordered=ordered)
         except BrokenIndexError as error:
             raise _gone(self.info, error) from error
 

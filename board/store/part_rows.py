@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Final
@@ -18,7 +18,7 @@ from board.store.manifest import Part
 from board.store.segments import LONG_TEXTS
 from board.store.step_parts import loaded
 from board.store.storage import Storage
-from board.store.table_files import StepRange, as_texts, is_one_of
+from board.store.table_files import StepRange
 from board.store.tally import IntArray
 
 _MANY: Final = 2
@@ -66,25 +66,6 @@ def read_all(
 def is_heavy(columns: Sequence[str] | None) -> bool:
     """Whether these columns of rows take longer to unpack than their tables to open."""
     return columns is None or len(columns) > _HEAVY or not LONG_TEXTS.isdisjoint(columns)
-
-
-def read_with_texts(
-    storage: Storage,
-    name: str,
-    columns: Sequence[str],
-    steps: StepRange,
-    only: Mapping[str, Sequence[str]],
-) -> pa.Table:
-    """A table as Storage.get reads it, of the rows alone that have one of the texts in each of some of
-    these columns.
-    """
-    wanted = [*dict.fromkeys((*columns, *only))]
-    found = storage.get(name, wanted, steps, coded=True)
-    for column, texts in only.items():
-        if column not in found.column_names:
-            return found.slice(0, 0).select([c for c in columns if c in found.column_names])
-        found = found.filter(is_one_of(found.column(column), texts))
-    return as_texts(found.select([c for c in columns if c in found.column_names]))
 
 
 def _by_step(storage: Storage, parts: Sequence[Part]) -> IntArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 from board.store.stored_rows import StoredRows
@@ -17,14 +17,13 @@ class SelectedRows(Protocol):
         self,
         steps: StepRange | None,
         columns: Sequence[str] | None,
-        only: Mapping[str, Sequence[str]] | None = None,
         *,
         ordered: bool = True,
     ) -> StoredRows:
         """Those of a range of steps (None: of all), by step and index if `ordered`. Raises
         BrokenIndexError.
 
-        columns: of the run's; None: all. only: by column the texts of which a rollout has one.
+        columns: of the run's; None: all.
         """
         ...
 

@@ -276,18 +276,13 @@ class Shown:
                 self._layout = self.index.layout()
             return self._layout
 
-    def unordered(
-        self, steps: StepRange, columns: Sequence[str], only: Mapping[str, Sequence[str]]
-    ) -> pd.DataFrame:
+    def unordered(self, steps: StepRange, columns: Sequence[str]) -> pd.DataFrame:
         """As `frame` where `has_rows_as_stored`, with step and these columns alone and in no order: in
         half of the time. Several ranges may be read at once. Raises BrokenIndexError as `table` does.
         """
         names = self.stored_names(columns, ("step",))
         with self._or_discarded():
-            found = [
-                part_rows.read_with_texts(self._storage, name, names, steps, only)
-                for name in self.index.segments(steps)
-            ]
+            found = [self._storage.get(name, names, steps) for name in self.index.segments(steps)]
         table = segments.joined(found)
         of_row = table.column("step").to_numpy()
         rows = StoredRows(self.columns, table, np.full(len(of_row), -1, np.int32))
@@ -321,15 +316,11 @@ class Shown:
         columns: Sequence[str] | None = None,
         *,
         superseded: bool = False,
-        only: Mapping[str, Sequence[str]] | None = None,
     ) -> pd.DataFrame:
-        """As table, with each rollout's index within its step and the derived columns.
-
-        only: by column of `columns` the texts of which a row has one, where it is to have one.
-        """
+        """As table, with each rollout's index within its step and the derived columns."""
         table = self.table(steps, columns, superseded=superseded)
         within = index_within(table.column("step").to_numpy())
-        rows = StoredRows(self.columns, table, within).with_texts(only or {})
+        rows = StoredRows(self.columns, table, within)
         return rows.frame(None if columns is None else {*columns, *ORDER, "index"})
 
     def stored_rows(

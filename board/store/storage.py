@@ -82,12 +82,8 @@ class Storage(Protocol):
         name: str,
         columns: Sequence[str] | None = None,
         steps: StepRange | None = None,
-        *,
-        coded: bool = False,
     ) -> pa.Table:
-        """The columns that a table has of those named, with at least the rows of these steps. coded:
-        texts that recur may be as they are stored, each once.
-        """
+        """The columns that a table has of those named, with at least the rows of these steps."""
         ...
 
     def take(self, name: str, columns: Sequence[str], places: npt.NDArray[np.int64]) -> pa.Table:
@@ -198,11 +194,11 @@ class FolderStorage:
         name: str,
         columns: Sequence[str] | None = None,
         steps: StepRange | None = None,
-        *,
-        coded: bool = False,
     ) -> pa.Table:
         """As Storage."""
-        with self._opened(name, CATEGORIES if coded else ()) as (file, footer):
+        with self._opened(
+            name,
+        ) as (file, footer):
             wanted = footer.names if columns is None else held_names(footer.names, columns)
             groups = groups_with(footer, steps)
             return file.read_row_groups(groups, columns=wanted, use_threads=False)

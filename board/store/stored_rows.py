@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from board.store import segments
 from board.store.segments import Column
@@ -35,14 +34,6 @@ class StoredRows:
     def only(self, keep: npt.NDArray[np.bool_]) -> StoredRows:
         """Some of the rows. keep: [rows] which."""
         return replace(self, table=self.table.filter(pa.array(keep)), indices=self.indices[keep])
-
-    def with_texts(self, wanted: Mapping[str, Sequence[str]]) -> StoredRows:
-        """The rows that have one of the texts in each of these columns, which the table has."""
-        found = self
-        for column, texts in wanted.items():
-            held = pc.is_in(found.table.column(column), pa.array(texts, pa.string()))
-            found = found.only(held.to_numpy())
-        return found
 
     def numbers(self, name: str) -> npt.NDArray[np.float64]:
         """[rows] a column as numbers, NaN where it has none or is not there.

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from board.store.footers import Footer
 from board.store.manifest import BrokenIndexError
@@ -44,22 +43,6 @@ def as_texts(table: pa.Table) -> pa.Table:
             texts = table.column(place).cast(pa.string())
             table = table.set_column(place, field.name, texts)
     return table
-
-
-def is_one_of(column: pa.ChunkedArray, texts: Sequence[str]) -> pa.ChunkedArray:
-    """[rows] whether each has one of these texts; where they are stored each once, these alone are
-    looked at.
-    """
-    wanted = pa.array(texts, pa.string())
-    if not pa.types.is_dictionary(column.type):
-        return pc.is_in(column, wanted)
-    return pa.chunked_array([_codes_in(chunk, wanted) for chunk in column.chunks], pa.bool_())
-
-
-def _codes_in(chunk: pa.DictionaryArray, wanted: pa.Array) -> pa.Array:
-    held = pc.is_in(chunk.dictionary, wanted).to_numpy(zero_copy_only=False)
-    codes = chunk.indices.fill_null(len(held)) if chunk.null_count else chunk.indices
-    return pa.array(np.append(held, False)[codes.to_numpy()])
 
 
 def groups_with(footer: Footer, steps: StepRange | None) -> list[int]:
