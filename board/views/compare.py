@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -215,7 +215,7 @@ def _endings(runs: tuple[Run, ...], metrics: Sequence[str]) -> None:
     _say_windows(runs)
     _warn_of_rewards(runs)
     frame = pd.DataFrame(rows)
-    numbers = [name for name in map(str, frame.columns) if name != "metric"]
+    numbers: list[Hashable] = [name for name in frame.columns if name != "metric"]
     frame[numbers] = frame[numbers].astype(float)
     st.dataframe(
         frame.style.format(number, na_rep="–", subset=numbers),
