@@ -146,14 +146,16 @@ def _outcome(found: RunGroups, group: int) -> str:
     return OUTCOME_WORDS[outcome]
 
 
-def _grid(cells: Cells, chosen: str) -> None:
+def _grid(cells: Cells, chosen: str, *, has_advantages: bool) -> None:
     with st.container(border=True):
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             st.markdown("**Groups × rollouts** :gray[click a square]")
             st.space("stretch")
+            fills = ["reward", "advantage"] if has_advantages else ["reward"]
+            _state.ensure("fill", fills, "reward")
             st.segmented_control(
                 "Coloured by",
-                ["reward", "advantage"],
+                fills,
                 key="fill",
                 required=True,
                 label_visibility="collapsed",
@@ -359,4 +361,4 @@ def _grid_and_group(run: Run, rows: pd.DataFrame, cells: Cells) -> None:
         chosen = _choose_group(cells, rows)
         _group_answers.side_by_side(run, rows, chosen)
     with left:
-        _grid(cells, chosen)
+        _grid(cells, chosen, has_advantages="advantage" in run.columns)

@@ -111,3 +111,14 @@ def test_an_empty_page_says_how_to_record_what_it_needs(
     app = open_app(tmp_path, page, **query)
     assert_sound(app)
     assert told in "\n".join(str(info.value) for info in app.info)
+
+
+def test_groups_without_advantages_are_not_offered_by_advantage(
+    open_app: OpenApp, tmp_path: Path
+) -> None:
+    rows = [{"step": 1, "response": "a", "reward": n, "group_id": "g"} for n in range(2)]
+    write_lines(tmp_path / "bare" / "a.jsonl", rows)
+    app = open_app(tmp_path, "step", part="groups", fill="advantage")
+    assert_sound(app)
+    (coloured,) = [group for group in app.button_group if group.label == "Coloured by"]
+    assert coloured.options == ["reward"]

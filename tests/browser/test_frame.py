@@ -110,3 +110,23 @@ def test_the_menu_of_runs_has_the_whole_name_as_its_tooltip(
     menu = page.locator(".st-key-run")
     menu.hover()
     expect(menu).to_have_attribute("title", "grpo_arithmetic")
+
+
+@pytest.mark.parametrize("page_name", KEPT)
+def test_every_button_is_clicked_at_its_middle(
+    page: Page, serve: ServeCommand, page_name: str
+) -> None:
+    page.goto(f"{board_on(serve, SAMPLES)}/{page_name}?run=grpo_arithmetic&step=97")
+    expect(page.locator(".st-key-title h3")).to_have_text("grpo_arithmetic")
+    settled(page)
+    buttons = page.locator("button:visible:not([kind=elementToolbar])")
+    assert "Run settings" in "".join(buttons.all_inner_texts())
+    covered = buttons.evaluate_all(
+        """found => found.filter((button) => {
+          const box = button.getBoundingClientRect();
+          const [x, y] = [box.x + box.width / 2, box.y + box.height / 2];
+          const top = button.getRootNode().elementFromPoint(x, y); // null outside of the window
+          return top !== null && !button.contains(top);
+        }).map((button) => button.outerHTML.slice(0, 200))"""
+    )
+    assert covered == []
