@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -215,10 +215,10 @@ def _endings(runs: tuple[Run, ...], metrics: Sequence[str]) -> None:
     _say_windows(runs)
     _warn_of_rewards(runs)
     frame = pd.DataFrame(rows)
-    numbers: list[Hashable] = [name for name in frame.columns if name != "metric"]
-    frame[numbers] = frame[numbers].astype(float)
+    frame = frame.astype({name: float for name in frame.columns if name != "metric"})
+    formats: Any = {name: number for name in frame.columns if name != "metric"}
     st.dataframe(
-        frame.style.format(number, na_rep="–", subset=numbers),
+        frame.style.format(formats, na_rep="–"),
         hide_index=True,
         row_height=36,
         height=min(36 * (len(frame) + 1) + 3, 420),
