@@ -85,7 +85,8 @@ def test_enter_opens_what_j_has_chosen(page: Page, serve: ServeCommand) -> None:
     address = board_on(serve, SAMPLES)
     page.goto(f"{address}/findings?run=grpo_arithmetic&step=97")
     expect(page.get_by_text("1 of 3")).to_be_visible()
-    # The page runs again once the rules that read tokens are done.
+    # Keys work once their help is there, and the page runs again after the rules that read tokens.
+    expect(page.get_by_role("button", name="Keyboard shortcuts")).to_be_visible()
     expect(page.get_by_text("problems in others are not found")).to_be_visible()
     settled(page)
     page.keyboard.press("j")
