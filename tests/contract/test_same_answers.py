@@ -11,13 +11,15 @@ from contract.recorded_answers import FILE, answers, name_of, runs
 
 from board.store.discovery import RunInfo
 
+ADDED = ("env", "where")
+"""Keys of findings that were not there when the answers were recorded."""
 RECORDED = json.loads(gzip.decompress(FILE.read_bytes()))
 
 
 def differences(found: Any, recorded: Any, place: str = "") -> list[str]:
     """Where two documents differ."""
     if isinstance(recorded, dict) and isinstance(found, dict):
-        names = dict.fromkeys((*recorded, *found))
+        names = dict.fromkeys((*recorded, *(name for name in found if name not in ADDED)))
         absent = object()
         pairs = [(name, found.get(name, absent), recorded.get(name, absent)) for name in names]
         return [d for name, a, b in pairs for d in differences(a, b, f"{place}.{name}")]

@@ -11,6 +11,8 @@ function openChosen(event) {
   const isPlain = event.key === "Enter" && !event.ctrlKey && !event.metaKey && !event.altKey && !event.shiftKey;
   if (!isPlain || event.repeat || event.defaultPrevented || !isOnPage(event)) return;
   event.preventDefault();
+  const button = document.querySelector(".st-key-opens button:not(:disabled)");
+  if (button) return button.click();
   event.target.dispatchEvent(new KeyboardEvent("keydown", { key: "o", code: "KeyO", bubbles: true, cancelable: true }));
   event.target.dispatchEvent(new KeyboardEvent("keyup", { key: "o", code: "KeyO", bubbles: true }));
 }
