@@ -123,7 +123,7 @@ COVERED = """found => found.filter((button) => {
 """Of buttons those whose middle another element covers."""
 
 
-@pytest.mark.parametrize("page_name", KEPT)
+@pytest.mark.parametrize("page_name", ["", "step", "rollouts"])
 def test_every_button_is_clicked_at_its_middle(
     page: Page, serve: ServeCommand, page_name: str
 ) -> None:
