@@ -112,7 +112,8 @@ def where(run: Run, text: str, progress: Progress | None = None) -> Run:
     except BrokenIndexError as error:
         raise _gone(run, error) from error
     # The rollouts are those of the environments and the split already.
-    return _selected(run, where=text, chosen=chosen)
+    both = f"({run.where}) and ({text})" if run.where else text
+    return _selected(run, where=both, chosen=chosen)
 
 
 def _selected(run: Run, *, chosen: str = "", **changed: Any) -> Run:
@@ -169,4 +170,7 @@ def _chosen(run: Run) -> str:
 
 
 def _gone(run: Run, error: BrokenIndexError) -> UnreadableError:
+    """The error to raise; the index is made again when the run is next opened."""
+    index = run.shown.index
+    index.storage.discard(index.manifest)
     return UnreadableError(f"the index of {run.info.name} changed meanwhile ({error}); reload")

@@ -39,7 +39,7 @@ def select(run: Run, statement: str, timeout: float = DEFAULT_TIMEOUT) -> pa.Tab
         opened = database.cursor()
         query = _only_select(opened, statement)
         try:
-            views = create_views(run, database)
+            create_views(run, database)
         except (duckdb.Error, BrokenIndexError) as error:
             reason = f"the index of {run.info.name} can't be read: open the run again"
             raise UnreadableError(f"{reason} ({error})") from error
@@ -53,8 +53,6 @@ def select(run: Run, statement: str, timeout: float = DEFAULT_TIMEOUT) -> pa.Tab
                 raise ChoiceError(f"the statement took more than {timeout:g} seconds") from None
             except duckdb.Error as error:
                 raise ChoiceError(_reason(error)) from error
-            finally:
-                del views
 
 
 def _without_decimals(table: pa.Table) -> pa.Table:

@@ -75,9 +75,9 @@ HIDDEN_COLUMNS: Final = frozenset(("offset", "size", segments.PART))
 """Columns of the index that say where a rollout's bytes are."""
 
 
-def create_views(run: Run, database: Database) -> RunRows:
-    """Creates the views of COLUMNS for a whole run, which is not narrowed, in the schema `main`; they are
-    there as long as what is returned.
+def create_views(run: Run, database: Database) -> None:
+    """Creates the views of COLUMNS for a whole run, which is not narrowed, in the schema `main` of a
+    database of its own.
 
     Raises duckdb.Error and BrokenIndexError where the index can't be read.
     """
@@ -103,7 +103,6 @@ def create_views(run: Run, database: Database) -> RunRows:
     _create_groups(cursor, schema, run)
     _create_prompts(cursor, schema, run)
     create_table(cursor, schema, "problems", _problems(run))
-    return rows
 
 
 def _problems(run: Run) -> pa.Table:

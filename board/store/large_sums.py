@@ -92,15 +92,6 @@ def _end(values: Any, *, least: bool) -> Any:
     return (np.fmin if least else np.fmax).reduce(values)
 
 
-def with_empty_lists(table: pa.Table) -> pa.Table:
-    """The table with lists of nothing where some rows have a list and others none."""
-    for place, named in enumerate(table.schema):
-        if pa.types.is_list(named.type) and table.column(place).null_count:
-            lists = [[] if one is None else one for one in table.column(place).to_pylist()]
-            table = table.set_column(place, named.name, pa.array(lists, named.type))
-    return table
-
-
 def reward_spread(rows: LargeRows) -> float:
     """The standard deviation of the rewards of all grouped rollouts, as core.advantages has it."""
     if not {"advantage", "group_id"} <= rows.of.names:

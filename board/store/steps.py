@@ -85,20 +85,6 @@ def _steps_of(step_of: IntArray) -> tuple[IntArray, IntArray]:
     return step_of[changes > 0], np.cumsum(changes > 0) - 1
 
 
-def quantiles_table(rollouts: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
-    """Of steps_table the steps and the quantiles alone, in half of the time."""
-    import pandas as pd  # as in steps_table
-
-    steps, of_row = _steps_of(rollouts["step"].to_numpy(np.int64))
-    layout = _Layout.of(of_row, len(steps))
-    columns: dict[str, Any] = {"step": steps}
-    for name in metrics if len(steps) else ():
-        ordered = layout.ascending(rollouts[name].to_numpy(np.float64, na_value=np.nan))
-        counts = np.add.reduceat(~np.isnan(ordered), layout.starts, dtype=np.int64)
-        columns |= _quantiles(base_name(name), ordered, layout.starts, counts)
-    return pd.DataFrame(columns)
-
-
 @dataclass(frozen=True, slots=True)
 class _Layout:
     """Where the rollouts of each step lie. order: [n] rows by step, None where they are; sizes, starts:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import written_logs
 
+from board.errors import UnreadableError
 from board.query.narrowing import narrowed, where
 from board.store.discovery import discover, location_of
 from board.store.expressed import rows_where
-from board.store.run import Run, open_run
+from board.store.run import Follower, Run, open_run
 from board.store.run_groups import run_groups
 from board.store.step_tokens import read_step
 from board.store.whole_run import rows_of_run
@@ -90,3 +93,24 @@ def test_a_filter_and_environments_hold_together_in_either_order(run: Run) -> No
 
 def test_a_filter_that_holds_for_none_has_no_steps(run: Run) -> None:
     assert len(where(run, "reward > 1e9").steps) == 0
+
+
+def test_a_second_filter_is_told_from_the_first(run: Run) -> None:
+    one = where(run, "reward > 0.5")
+    both = where(one, "env == code")
+    assert both.version != where(run, "env == code").version
+    rows = run.rollouts
+    own = rows[(rows["reward"] > 0.5) & (rows["env"] == "code")]
+    assert both.rollouts["rollout_id"].tolist() == own["rollout_id"].tolist()
+
+
+def test_a_damaged_index_is_an_error_once_and_then_made_again(tmp_path: Path) -> None:
+    written_logs.native_run(tmp_path / "run")
+    (info,) = discover(location_of(str(tmp_path))).runs
+    found = Follower(persist=True).run(info)
+    assert found.index_folder is not None
+    for segment in found.index_folder.glob("rows-*.parquet"):
+        segment.write_bytes(b"\0" * segment.stat().st_size)
+    with pytest.raises(UnreadableError, match="reload"):
+        narrowed(found, ["code"])
+    assert narrowed(Follower(persist=True).run(info), ["code"]).rollout_count == 16
