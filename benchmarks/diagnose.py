@@ -26,8 +26,8 @@ import orjson
 sys.path[:0] = [str(Path(__file__).parents[1])]
 
 from board.core.contributions import contributions  # noqa: E402
+from board.query.findings import facts_of  # noqa: E402
 from board.store.discovery import discover  # noqa: E402
-from board.store.findings import facts_of  # noqa: E402
 from board.store.mismatch import step_mismatch  # noqa: E402
 from board.store.run import Run, open_run  # noqa: E402
 from board.store.step_tokens import ReadTokens, read_step  # noqa: E402

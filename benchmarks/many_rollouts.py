@@ -40,16 +40,16 @@ from many_rollouts_index import make, opened  # noqa: E402
 
 from board.cli.output import records_of  # noqa: E402
 from board.core.groups import pass_at_k_by_step  # noqa: E402
+from board.query.environments import environment_curves  # noqa: E402
+from board.query.findings import diagnose  # noqa: E402
+from board.query.groups import run_groups, step_grid  # noqa: E402
 from board.query.narrowing import narrowed, of_split  # noqa: E402
+from board.query.prompts import run_prompts, shared_prompts  # noqa: E402
 from board.store.discovery import discover  # noqa: E402
 from board.store.env_table import table_of_step  # noqa: E402
 from board.store.expressed import own_steps, rows_where  # noqa: E402
-from board.store.findings import diagnose  # noqa: E402
-from board.store.groups import environment_curves, step_grid  # noqa: E402
 from board.store.rollout import open_rollout  # noqa: E402
 from board.store.run import Run, open_run  # noqa: E402
-from board.store.run_groups import run_groups  # noqa: E402
-from board.store.run_prompts import run_prompts, shared_prompts  # noqa: E402
 from board.store.table import Filter, filtered, ordered, places_by  # noqa: E402
 from board.store.whole_run import FrameRows, Rows, rows_of_run  # noqa: E402
 

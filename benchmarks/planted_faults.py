@@ -35,8 +35,9 @@ from faults.scene import (  # noqa: E402  # pyright: ignore[reportMissingImports
 
 from board.core.findings import RULES  # noqa: E402
 from board.core.findings.finding import SEVERITIES, Finding  # noqa: E402
+from board.query.findings import Diagnosis, diagnose  # noqa: E402
 from board.store.discovery import discover  # noqa: E402
-from board.store.findings import Diagnosis, default_thresholds, diagnose  # noqa: E402
+from board.store.own_thresholds import default_thresholds  # noqa: E402
 from board.store.run import open_run  # noqa: E402
 
 DOCUMENT: Final = PROJECT / "docs" / "findings.md"

@@ -10,7 +10,7 @@ from board.cli import output
 from board.cli.runs import find_run, narrowed_as_asked, of_split, opened
 from board.core.findings.finding import SEVERITIES, Evidence, Finding, in_words
 from board.errors import ChoiceError
-from board.store.findings import Diagnosis, diagnose
+from board.query.findings import Diagnosis, diagnose
 from board.store.own_thresholds import own_thresholds
 from board.store.run import Run
 

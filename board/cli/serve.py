@@ -19,7 +19,7 @@ from board.cli.runs import PROJECT, default_root
 from board.errors import BoardError, ChoiceError, NotFoundError, UnreadableError
 from board.readers.locations import Location, location_of
 from board.store.discovery import discover
-from board.store.findings import read_thresholds
+from board.store.own_thresholds import read_thresholds
 
 _FIRST_PORT: Final = 8501
 _PORTS_TRIED: Final = 100

@@ -12,12 +12,11 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from board.errors import ChoiceError, UnreadableError
-from board.query.selection import Selection, rows_of
+from board.errors import ChoiceError
+from board.query.selection import Selection, selected
 from board.query.steps import counts_by_step, steps_table
 from board.store import splits
 from board.store.expressed import Progress, rows_where
-from board.store.manifest import BrokenIndexError
 from board.store.opened_run import Run
 from board.store.steps import base_name
 from board.store.whole_run import rows_of_run
@@ -38,14 +37,11 @@ def environments_of(run: Run) -> tuple[str, ...]:
     """The environments that rollouts of the run name, in alphabetical order. Raises UnreadableError."""
     if "env" not in run.columns:
         return ()
-    try:
-        selection = _selection(run)
+    with selected(run) as selection:
         table = selection.table(f"""
             SELECT DISTINCT env FROM {selection.view}
             WHERE {selection.condition} AND env IS NOT NULL ORDER BY env
         """)
-    except BrokenIndexError as error:
-        raise _gone(run, error) from error
     return tuple(table["env"].to_pylist())
 
 
@@ -64,14 +60,11 @@ def splits_of(run: Run) -> dict[str, dict[int, int]]:
     """
     if "split" not in run.columns:
         return {splits.TRAIN: dict(run.counts)} if run.counts else {}
-    try:
-        selection = _selection(run)
+    with selected(run) as selection:
         table = selection.table(f"""
             SELECT {selection.split_value} AS split, step, count(*) AS rollouts
             FROM {selection.view} WHERE {selection.condition} GROUP BY ALL ORDER BY step
         """)
-    except BrokenIndexError as error:
-        raise _gone(run, error) from error
     found: dict[str, dict[int, int]] = {}
     for split, step, count in zip(*(table[n].to_pylist() for n in table.column_names), strict=True):
         found.setdefault(split, {})[step] = count
@@ -107,10 +100,8 @@ def where(run: Run, text: str, progress: Progress | None = None) -> Run:
         "step": rows["step"].to_numpy(np.int64)[holds],
         "position": rows["index"].to_numpy(np.int64)[holds],
     }
-    try:
-        chosen = rows_of(run.whole or run).add_table(pa.table(columns))
-    except BrokenIndexError as error:
-        raise _gone(run, error) from error
+    with selected(run) as selection:
+        chosen = selection.rows.add_table(pa.table(columns))
     # The rollouts are those of the environments and the split already.
     both = f"({run.where}) and ({text})" if run.where else text
     return _selected(run, where=both, chosen=chosen)
@@ -119,14 +110,10 @@ def where(run: Run, text: str, progress: Progress | None = None) -> Run:
 def _selected(run: Run, *, chosen: str = "", **changed: Any) -> Run:
     """changed: of envs, split and where of the run. chosen: as in Selection."""
     narrow = {"envs": run.envs, "split": run.split, "where": run.where} | changed
-    try:
-        selection = Selection(
-            rows_of(run.whole or run), narrow["envs"], narrow["split"], chosen or _chosen(run)
-        )
+    with selected(run) as before:
+        selection = Selection(before.rows, narrow["envs"], narrow["split"], chosen or before.chosen)
         counts = counts_by_step(selection)
         steps = steps_table(selection, counts)
-    except BrokenIndexError as error:
-        raise _gone(run, error) from error
     is_partial = bool(narrow["envs"] or narrow["where"])
     batch = _batch(run, narrow["split"]) if is_partial else None
     whole = run.whole or run
@@ -159,18 +146,3 @@ def _batch(run: Run, split: str | None) -> Run:
         return run
     whole = run.whole or run
     return whole if split is None else of_split(whole, split)
-
-
-def _selection(run: Run) -> Selection:
-    return Selection(rows_of(run.whole or run), run.envs, run.split, _chosen(run))
-
-
-def _chosen(run: Run) -> str:
-    return run.selection.chosen if isinstance(run.selection, Selection) else ""
-
-
-def _gone(run: Run, error: BrokenIndexError) -> UnreadableError:
-    """The error to raise; the index is made again when the run is next opened."""
-    index = run.shown.index
-    index.storage.discard(index.manifest)
-    return UnreadableError(f"the index of {run.info.name} changed meanwhile ({error}); reload")

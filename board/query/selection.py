@@ -6,19 +6,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 
+from board.errors import UnreadableError
 from board.query.database import shared_database
 from board.query.run_rows import RunRows, quoted
 from board.store import splits
 from board.store.manifest import BrokenIndexError
 from board.store.opened_run import Run
+from board.store.segments import Column
 from board.store.stored_rows import StoredRows
 from board.store.table_files import StepRange
 from board.store.tally import IntArray
@@ -55,6 +58,16 @@ class Selection:
         if cap is not None:
             terms.append(f"position < {cap}")
         return " AND ".join(terms)
+
+    @property
+    def batch(self) -> Selection:
+        """All rollouts of the split: those whose rewards may scale advantages."""
+        return replace(self, envs=(), chosen="")
+
+    def column(self, name: str) -> str:
+        """SQL for a column of the run: NULL where nothing of it is recorded."""
+        columns = {column.name: column for column in self.rows.run.shown.columns}
+        return self.rows.value(columns.get(name, Column(name)))
 
     @property
     def split_value(self) -> str:
@@ -125,3 +138,18 @@ def rows_of(run: Run) -> RunRows:
             raise BrokenIndexError(str(error)) from error
 
     return run.remembered("views", create)
+
+
+@contextmanager
+def selected(run: Run) -> Generator[Selection]:
+    """The rollouts of a run, narrowed or not, to be asked inside.
+
+    An index that turns out damaged raises UnreadableError; it is made again when the run is next opened.
+    """
+    try:
+        yield run.selection if isinstance(run.selection, Selection) else Selection(rows_of(run))
+    except BrokenIndexError as error:
+        index = run.shown.index
+        index.storage.discard(index.manifest)
+        reason = f"the index of {run.info.name} changed meanwhile ({error}); reload"
+        raise UnreadableError(reason) from error

@@ -3,16 +3,35 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from importlib import resources
 from pathlib import Path
 from typing import Final
 
-from board.core.findings.thresholds import Thresholds
-from board.errors import BoardError
+from board.core.findings.thresholds import Thresholds, changed, parse
+from board.errors import BoardError, ChoiceError, UnreadableError
 from board.readers.locations import Location
 from board.store.discovery import THRESHOLDS, RunInfo
-from board.store.findings import default_thresholds, read_thresholds
+from board.store.fetched import content_of
 
 FILE_NAME: Final = THRESHOLDS
+
+
+def default_thresholds() -> dict[str, dict[str, float]]:
+    """Those of the package: core/findings/thresholds.toml."""
+    packaged = resources.files("board.core.findings").joinpath("thresholds.toml")
+    return parse(packaged.read_text(encoding="utf-8"))
+
+
+def read_thresholds(path: Location) -> dict[str, dict[str, float]]:
+    """The package's thresholds with what a file changes. Raises UnreadableError or ChoiceError."""
+    try:
+        text = content_of(path).decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UnreadableError(f"{path} can't be read: {error}") from error
+    try:
+        return changed(default_thresholds(), parse(text))
+    except ChoiceError as error:
+        raise ChoiceError(f"{path}: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Final
 import streamlit as st
 
 from board.core.findings.finding import SEVERITIES
-from board.store.findings import Diagnosis
+from board.query.findings import Diagnosis
 from board.store.own_thresholds import OwnThresholds, own_thresholds
 from board.store.run import Run
 from board.views import _cached_looks, _state

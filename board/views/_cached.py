@@ -112,9 +112,7 @@ def is_at_hand(info: RunInfo, options: OpenOptions) -> bool:
 
 @st.cache_resource(max_entries=16, show_spinner=False, hash_funcs=KEYS)
 def _environments(version: str, path: Location, options: OpenOptions, _run: Run) -> tuple[str, ...]:
-    kept = _run.part("envs", ("step", "env")) if "env" in _run.columns else None
-    names = () if kept is None else kept.column("env").unique().to_pylist()
-    return tuple(sorted(str(name) for name in names if name is not None))
+    return narrowing.environments_of(_run)
 
 
 def environments(of: Run) -> tuple[str, ...]:

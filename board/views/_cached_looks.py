@@ -21,16 +21,16 @@ from board.core.metrics import rollout_metric
 from board.core.spike import TOKEN_SOURCES, Headline, contributions_to, headline
 from board.core.vocabulary import Vocabulary
 from board.errors import BoardError
+from board.query.environments import environment_curves
+from board.query.findings import Diagnosis, diagnose
+from board.query.groups import RunGroups, StepFit, run_groups
+from board.query.prompts import RunPrompts, run_prompts
 from board.store.discovery import Location
 from board.store.expressed import OWN, own_steps
-from board.store.findings import Diagnosis, diagnose
-from board.store.groups import environment_curves
 from board.store.log_sample import sampled_digests
 from board.store.own_thresholds import OwnThresholds
 from board.store.patterns import compiled
 from board.store.run import OpenOptions, Run
-from board.store.run_groups import RunGroups, StepFit, run_groups
-from board.store.run_prompts import RunPrompts, run_prompts
 from board.store.said_more import SaidMore
 from board.store.said_more import said_more as said_more_of
 from board.store.step_tokens import ReadTokens, read_step

@@ -11,8 +11,8 @@ import streamlit as st
 
 from board.core.groups import IntArray
 from board.errors import BoardError
+from board.query.prompts import PromptRollouts
 from board.store.run import Run
-from board.store.run_prompts import PromptRollouts
 from board.views import _cached, _state, _step_choice
 from board.views._text import number, piece_shown, plain
 

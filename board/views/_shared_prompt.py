@@ -9,8 +9,8 @@ import streamlit as st
 
 from board.components.sparkline import sparkline
 from board.errors import BoardError
+from board.query.prompts import RunPrompts, shared_prompts
 from board.store.run import Run
-from board.store.run_prompts import RunPrompts, shared_prompts
 from board.views import _cached, _cached_looks, _keys, _page, _state
 from board.views._text import counted, number, one_line, piece_shown, plain
 

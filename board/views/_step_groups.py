@@ -21,9 +21,8 @@ from board.core.advantages import CONVENTIONS
 from board.core.groups import Outcome, StepGroups
 from board.core.metrics import REWARD_PART
 from board.core.shares import percent
-from board.store.groups import step_grid
+from board.query.groups import RunGroups, StepFit, StepRollouts, step_grid
 from board.store.run import Run
-from board.store.run_groups import RunGroups, StepFit, StepRollouts
 from board.views import _cached_looks, _group_answers, _keys, _needs, _page, _sidebar, _state
 from board.views._text import number, one_line, plain
 

@@ -15,7 +15,7 @@ from board.charts.finding_charts import findings_chart
 from board.charts.layout import PLOTLY_CONFIG
 from board.core.findings.coverage import Coverage, coverage
 from board.core.findings.finding import SEVERITIES, Finding, in_words
-from board.store.findings import Diagnosis
+from board.query.findings import Diagnosis
 from board.store.own_thresholds import OwnThresholds
 from board.store.run import Run
 from board.views import (

@@ -16,8 +16,8 @@ from board.core.groups import IntArray
 from board.core.kl import FloatArray
 from board.core.prompts import Prompts
 from board.core.shares import percent
+from board.query.prompts import Courses, PromptRollouts, RunPrompts
 from board.store.run import Run
-from board.store.run_prompts import Courses, PromptRollouts, RunPrompts
 from board.views import (
     _cached_looks,
     _headings,

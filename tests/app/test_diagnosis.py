@@ -16,7 +16,7 @@ from streamlit.testing.v1 import AppTest
 from written_logs import native_run
 
 from board.errors import UnreadableError
-from board.store.findings import Diagnosis, diagnose
+from board.query.findings import Diagnosis, diagnose
 from board.views import _badge, _cached_looks
 
 SAMPLES = Path(__file__).parents[2] / "rollout_samples"

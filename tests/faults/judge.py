@@ -10,8 +10,8 @@ from faults.kinds import Fault
 from faults.scene import TUNED, Planted, Scene, clean
 
 from board.core.findings.finding import SEVERITIES, Finding
+from board.query.findings import diagnose
 from board.store.discovery import discover
-from board.store.findings import diagnose
 from board.store.run import Run, open_run
 
 

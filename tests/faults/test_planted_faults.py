@@ -11,8 +11,8 @@ from faults.scene import LATER, SAMPLES, clean
 
 from board.core.findings import RULES
 from board.core.findings.finding import SEVERITIES, Finding
+from board.query.findings import diagnose
 from board.store.discovery import discover
-from board.store.findings import diagnose
 from board.store.run import open_run
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from board.core.contributions import contributions
+from board.query.findings import diagnose
 from board.store.discovery import discover
-from board.store.findings import diagnose
 from board.store.run import open_run
 from board.store.step_tokens import read_step
 

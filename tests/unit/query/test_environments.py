@@ -13,13 +13,13 @@ import pytest
 from written_logs import write_lines
 
 from board.core.advantages import told as told_of
+from board.query.findings import facts_of
+from board.query.groups import run_groups
 from board.query.narrowing import narrowed, of_split
+from board.query.prompts import run_prompts
 from board.store import splits, step_counts, step_parts, step_store
 from board.store.discovery import discover
-from board.store.findings import facts_of
 from board.store.run import Follower, OpenOptions, Run
-from board.store.run_groups import run_groups
-from board.store.run_prompts import run_prompts
 from board.store.steps import steps_table
 
 ENVS = ("all", "code", "maths")

@@ -9,11 +9,11 @@ import pytest
 import written_logs
 
 from board.errors import UnreadableError
+from board.query.groups import run_groups
 from board.query.narrowing import narrowed, where
 from board.store.discovery import discover, location_of
 from board.store.expressed import rows_where
 from board.store.run import Follower, Run, open_run
-from board.store.run_groups import run_groups
 from board.store.step_tokens import read_step
 from board.store.whole_run import rows_of_run
 

@@ -13,13 +13,13 @@ from written_logs import native_sample, write_lines
 
 from board.core.options import ReadOptions
 from board.errors import ChoiceError
+from board.query.findings import diagnose
+from board.query.groups import run_groups
 from board.query.narrowing import narrowed, of_split, shown_split, splits_of
+from board.query.prompts import run_prompts
 from board.store import splits
 from board.store.discovery import discover, location_of
-from board.store.findings import diagnose
 from board.store.run import Follower, OpenOptions, Run, open_run
-from board.store.run_groups import run_groups
-from board.store.run_prompts import run_prompts
 
 KINDS = ("groups", "prompts", "envs", "checks")
 

@@ -10,8 +10,9 @@ from written_logs import rllb_run, texts_only_run, write_lines
 
 from board import cli
 from board.errors import UnreadableError
+from board.query.findings import Budget, diagnose
 from board.store.discovery import discover
-from board.store.findings import Budget, diagnose, read_thresholds
+from board.store.own_thresholds import read_thresholds
 from board.store.run import Run, open_run
 
 

@@ -7,13 +7,12 @@ import pandas as pd
 import pytest
 from written_logs import native_sample, write_lines
 
+from board.query.groups import run_groups, step_grid
 from board.query.narrowing import of_split
 from board.store.discovery import discover
 from board.store.env_table import table_of_step
 from board.store.group_ids import group_codes, group_names
-from board.store.groups import step_grid
 from board.store.run import open_run
-from board.store.run_groups import run_groups
 
 
 @pytest.fixture(scope="module")

@@ -6,12 +6,12 @@ import pytest
 from written_logs import native_run, rllb_run
 
 from board.errors import ChoiceError
+from board.query.environments import environment_curves
+from board.query.groups import run_groups, step_grid
+from board.query.prompts import run_prompts
 from board.store.discovery import discover
-from board.store.groups import environment_curves, step_grid
 from board.store.mismatch import mismatch_by_step
 from board.store.run import Run, open_run
-from board.store.run_groups import run_groups
-from board.store.run_prompts import run_prompts
 from board.store.step_tokens import read_step
 
 SAMPLES = Path(__file__).parents[3] / "rollout_samples"

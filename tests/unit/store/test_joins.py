@@ -12,10 +12,10 @@ import pytest
 from read_formats import DATA, opened, reasons
 from slime_files import ARRAYS, MILES, SLIME
 
+from board.query.findings import facts_of
 from board.query.narrowing import of_split
 from board.store import join_counts
 from board.store.discovery import JOINED, RunInfo, discover
-from board.store.findings import facts_of
 from board.store.index_folder import INDEX_FOLDER
 from board.store.rollout import open_rollout
 from board.store.run import Follower, Run, open_run

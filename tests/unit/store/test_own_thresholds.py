@@ -5,9 +5,8 @@ from pathlib import Path
 from written_logs import rllb_run
 
 from board.store.discovery import RunInfo, discover
-from board.store.findings import default_thresholds
 from board.store.log_sample import ROLLOUTS, STEPS, sampled_digests
-from board.store.own_thresholds import own_thresholds
+from board.store.own_thresholds import default_thresholds, own_thresholds
 from board.store.run import open_run
 
 SAMPLES = Path(__file__).parents[3] / "rollout_samples"

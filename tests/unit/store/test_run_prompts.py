@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from board.query.narrowing import narrowed
+from board.query.prompts import run_prompts, shared_prompts
 from board.store import renewal, segments, step_store, storage
 from board.store.batch import put_rows, tallies_of
 from board.store.discovery import RunInfo
@@ -20,7 +21,6 @@ from board.store.log_file import LogFile
 from board.store.manifest import FileState, Manifest
 from board.store.memory_storage import MemoryStorage
 from board.store.run import Run, indexed_run
-from board.store.run_prompts import run_prompts, shared_prompts
 
 NAN = float("nan")
 Rollout = tuple[int, int | None, float | None]

@@ -17,13 +17,14 @@ from board.core.findings import find
 from board.core.findings.facts import Facts, StepRows
 from board.core.groups import by_step, groups_of, is_right, pass_at_k_by_step
 from board.core.prompts import Visits, prompts_of
+from board.query.environments import environment_curves
+from board.query.findings import facts_of
+from board.query.groups import run_groups
+from board.query.prompts import run_prompts
 from board.store import batch, build, renewal, scan, step_store
 from board.store.discovery import discover
-from board.store.findings import default_thresholds, facts_of
-from board.store.groups import environment_curves
+from board.store.own_thresholds import default_thresholds
 from board.store.run import Follower, OpenOptions, Run
-from board.store.run_groups import run_groups
-from board.store.run_prompts import run_prompts
 from board.store.step_parts import numbers
 
 STEPS = 6

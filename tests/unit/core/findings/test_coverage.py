@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from board.core.findings import RULES
 from board.core.findings.coverage import NEEDS, coverage
-from board.store.findings import default_thresholds
+from board.store.own_thresholds import default_thresholds
 
 EVERYTHING = {
     *(

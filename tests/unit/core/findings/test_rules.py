@@ -14,7 +14,7 @@ from board.core.findings.digest import Digest, digest
 from board.core.findings.facts import Facts
 from board.core.findings.finding import Finding, in_words, said
 from board.core.groups import groups_of
-from board.store.findings import default_thresholds
+from board.store.own_thresholds import default_thresholds
 
 LIMITS = default_thresholds()
 S = 40

@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 
 from board.core.kl import FloatArray
 from board.core.prompts import Prompts, Visits, prompts_of, visits_of
+from board.query.groups import right_column
 from board.store.kept_sums import sums_from, visit_columns
 from board.store.run import Run
-from board.store.run_groups import right_column
 from board.store.step_parts import LENGTHS
 
 IntArray = npt.NDArray[np.int64]

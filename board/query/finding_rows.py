@@ -15,9 +15,9 @@ from board.core.findings.facts import StepRows
 from board.core.groups import Groups
 from board.core.metrics import REWARD_PART
 from board.core.records import FloatArray
+from board.query.groups import places_of
 from board.store import group_ids
 from board.store.run import Run
-from board.store.run_groups import places_of
 from board.store.stored_rows import StoredRows
 
 _COLUMNS: Final = (

@@ -18,9 +18,10 @@ import pyarrow as pa
 
 from board.core.advantages import CONVENTIONS, FitCounts, Told, by_convention, told
 from board.core.group_sums import groups_from
-from board.core.groups import Groups, StepGroups, by_step, groups_of, right_part
+from board.core.groups import Grid, Groups, StepGroups, by_step, grid, groups_of, right_part
 from board.core.kl import FloatArray
 from board.core.metrics import REWARD_PART
+from board.errors import ChoiceError
 from board.store import group_ids
 from board.store.kept_sums import sums_columns, sums_from
 from board.store.run import Run
@@ -155,3 +156,20 @@ def fit_from(table: pa.Table) -> FitCounts | None:
 
     held = (known.column(name).to_numpy() for name in ("step", "telling", "spread"))
     return FitCounts(*held, *(by_name(kind) for kind in _BY_CONVENTION))
+
+
+def step_grid(run: Run, step: int, column: str = "reward") -> tuple[Grid, list[str]]:
+    """A step's groups x rollouts, and the groups' names row by row. Grid.rows are places in run.of_step.
+
+    Raises NotFoundError for a step and ChoiceError for a column that is not there.
+    """
+    run.row(step, 0)
+    rows = run.of_step(step)
+    for name in ("group_id", column):
+        if name not in rows:
+            raise ChoiceError(f"{run.info.name} has no column {name!r}")
+    called = group_ids.group_names(rows)
+    codes, names = pd.factorize(called.where(called != ""))
+    values = rows[column].to_numpy(np.float64, na_value=np.nan)
+    found = grid(codes.astype(np.int64), values)
+    return found, [str(names[code]) for code in found.codes.tolist()]

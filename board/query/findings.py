@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from importlib import resources
 from typing import Any, Final
 
 import numpy as np
@@ -22,19 +21,17 @@ from board.core.findings import TOKEN_RULES, find
 from board.core.findings.digest import Digest, digest
 from board.core.findings.facts import Copy, Facts
 from board.core.findings.finding import Finding
-from board.core.findings.thresholds import Thresholds, changed, parse
+from board.core.findings.thresholds import Thresholds
 from board.core.metrics import REWARD_PART
 from board.core.records import FloatArray
 from board.core.step_checks import StepChecks
-from board.errors import ChoiceError, UnreadableError
+from board.query.environments import environment_curves
+from board.query.finding_rows import RowsOfSteps
+from board.query.groups import fit_columns, fit_from, groups_of_run
 from board.readers import reader_named
-from board.readers.locations import Location
 from board.store import group_ids, splits
-from board.store.fetched import content_of
-from board.store.finding_rows import RowsOfSteps
-from board.store.groups import environment_curves
+from board.store.own_thresholds import default_thresholds
 from board.store.run import Run
-from board.store.run_groups import fit_columns, fit_from, groups_of_run
 from board.store.step_tokens import COLUMNS, ReadTokens, StepReader
 
 Progress = Callable[[int, int], None]
@@ -70,24 +67,6 @@ class Diagnosis:
     steps_read: int
     steps: int
     rollouts_read: int
-
-
-def default_thresholds() -> dict[str, dict[str, float]]:
-    """Those of the package: core/findings/thresholds.toml."""
-    packaged = resources.files("board.core.findings").joinpath("thresholds.toml")
-    return parse(packaged.read_text(encoding="utf-8"))
-
-
-def read_thresholds(path: Location) -> dict[str, dict[str, float]]:
-    """The package's thresholds with what a file changes. Raises UnreadableError or ChoiceError."""
-    try:
-        text = content_of(path).decode("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UnreadableError(f"{path} can't be read: {error}") from error
-    try:
-        return changed(default_thresholds(), parse(text))
-    except ChoiceError as error:
-        raise ChoiceError(f"{path}: {error}") from error
 
 
 def diagnose(
