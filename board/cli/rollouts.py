@@ -17,11 +17,11 @@ from board.core.expression_tree import Expression
 from board.errors import ChoiceError
 from board.store import segments, splits
 from board.store.expressed import narrow, parsed, with_texts
+from board.store.read_texts import WHOLE_TEXTS, read_texts
 from board.store.run import Run
 from board.store.step_records import PLACES
 from board.store.table import order_by, places_by
 from board.store.whole_run import FrameRows, Rows, rows_of_run
-from board.store.whole_texts import WHOLE_TEXTS, read_texts
 
 _USUAL: Final = (
     *("step", "index", "split", "group_id", "env", "reward", "ref_reward", "advantage", "k3_mean"),

@@ -52,7 +52,7 @@ class RunRows:
         found.schema = database.add_schema(found)
         cursor = database.cursor()
         if run.shown.is_joined:
-            table = run.shown.table()
+            table = run.shown.table(texts=True)
             position = index_within(table.column("step").to_numpy())
             create_table(
                 cursor, found.schema, "rows", table.append_column("position", pa.array(position))
@@ -91,6 +91,14 @@ class RunRows:
             return f"coalesce({', '.join(texts)})"
         numbers = (f"TRY_CAST({quoted(name)} AS DOUBLE)" for name in held)
         return f"nullif(coalesce({', '.join(numbers)}), {_NAN})"
+
+    def whole_text(self, name: str) -> str:
+        """SQL for a whole text, one of segments.TEXT_NAMES; NULL where it is not recorded."""
+        if name == segments.ANY_TEXT:
+            every = ", ".join(map(self.whole_text, segments.TEXT_NAMES[:-1]))
+            return f"concat_ws(chr(10), {every})"
+        names = [own for own in (segments.WHOLE + name, name) if own in self.names]
+        return f"coalesce({', '.join(map(quoted, names))})" if names else "CAST(NULL AS VARCHAR)"
 
 
 def _number(name: str) -> str:

@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, wraps
 from pathlib import Path, PurePath
-from types import MappingProxyType
 from typing import Any, Final, Literal, TypeVar
 
 from board.core.options import ReadOptions
@@ -26,7 +25,6 @@ from board.readers.objects import Objects
 from board.readers.remote import RemoteLocation
 from board.readers.sources import JSON_LINES, Source
 from board.readers.step_of import split_of, step_of_text
-from board.readers.texts import LongText
 from board.readers.token_columns import TokenColumns
 
 Found = TypeVar("Found")
@@ -166,16 +164,6 @@ class Reader(ABC):
     not match are read too, but for .json, .pt, .txt and .yaml files: those are only looked into where a
     layout matches. Their own folder is then the run's.
     """
-    long_texts: Mapping[str, LongText] = MappingProxyType({})
-    """Keys of chat messages of which `columns` is given BegunTexts: what a table needs of them.
-
-    The messages are let go of before the next lines are parsed, which spares a fifth of the scan of
-    short lines. Not for readers whose repeats are told by texts.
-    """
-    of_numbers: tuple[str, ...] = ()
-    """Keys of objects of numbers of which `columns` may be given a Block instead of Values."""
-    unread: tuple[str, ...] = ()
-    """Keys of objects that `columns` does not look into."""
     repeats: Repeats = "never"
     """How the framework writes the same rollout again."""
     family: str = ""

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from board.core.records import FloatArray
-from board.readers.texts import BegunTexts, Numbers, PlainTexts, Texts, Values, Words
+from board.readers.texts import Numbers, PlainTexts, Texts, Values, Words
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Block:
     """Rows of a log, one rollout each, by key. columns: by key, in the order of the first row's keys."""
 
     columns: Mapping[str, Any]
-    """Values, Texts, or a Block of objects by their own keys."""
+    """Values or Texts."""
     rows: int
 
     @classmethod
@@ -42,23 +42,6 @@ class Block:
         keys = dict.fromkeys(chain.from_iterable(records))
         return cls({key: [r.get(key) for r in records] for key in keys}, len(records))
 
-    @classmethod
-    def joined(cls, blocks: Sequence[Block]) -> Block:
-        """The rows of several blocks, one after the other."""
-        if len(blocks) == 1:
-            return blocks[0]
-        keys = dict.fromkeys(chain.from_iterable(block.columns for block in blocks))
-        columns = {key: _joined([block.held(key) for block in blocks]) for key in keys}
-        return cls(columns, sum(block.rows for block in blocks))
-
-    def kept(self, kept: list[bool]) -> Block:
-        """The rows that are kept."""
-        columns = {
-            key: values.kept(kept) if isinstance(values, Texts | Block) else kept_rows(values, kept)
-            for key, values in self.columns.items()
-        }
-        return Block(columns, kept.count(True))
-
     def held(self, key: str) -> Any:
         """The values of a key as they are held; None in all rows without such a key."""
         return self.columns.get(key) or [None] * self.rows
@@ -76,10 +59,8 @@ class Block:
         return {key: values[place] for key, values in self.items()}
 
 
-def listed(values: Values | Texts | Block) -> Values:
+def listed(values: Values | Texts) -> Values:
     """The values of a column of a block, one for each row."""
-    if isinstance(values, Block):
-        return [values.row(place) for place in range(values.rows)]
     return values.whole() if isinstance(values, Texts) else values
 
 
@@ -100,9 +81,3 @@ def kept_rows(values: Any, kept: list[bool] | None) -> Any:
         return values.kept(kept)
     found: Values = list(compress(cast("Values", values), kept))
     return Words(found) if isinstance(values, Words) else found
-
-
-def _joined(parts: Sequence[Values | Texts]) -> Values | Texts:
-    if any(isinstance(part, BegunTexts) for part in parts):
-        return BegunTexts.joined([as_texts(part).begun() for part in parts])
-    return list(chain.from_iterable(map(listed, parts)))

@@ -37,7 +37,7 @@ from board.readers.field_values import (
 from board.readers.fields import SEVERAL_REWARDS, TEXT_KEYS, UNDATED
 from board.readers.messages import conversation_text, is_messages, response_text
 from board.readers.step_of import read_step
-from board.readers.texts import BegunTexts, Numbers, SpokenTexts, Texts, Values, Words
+from board.readers.texts import Numbers, SpokenTexts, Texts, Values, Words
 
 IntArray = npt.NDArray[np.int64]
 Ids = Any
@@ -202,16 +202,13 @@ class ColumnBuilder:
                 self.set_odd([row for row, values in rows if set(values) == {None}])
             self.remarks.append(SEVERAL_REWARDS)
 
-    def take_defaults(self, objects: Values | Block) -> Set[str]:
+    def take_defaults(self, objects: Values) -> Set[str]:
         """Takes the entries of an object in each row where it has no such key itself; all their keys."""
-        if isinstance(objects, Block):
-            held = objects
-        else:
-            if objects.count(None) == len(objects):
-                return frozenset()
-            if set(map(type, objects)) != {dict}:
-                objects = [one if isinstance(one, dict) else {} for one in objects]
-            held = Block.of(objects)
+        if objects.count(None) == len(objects):
+            return frozenset()
+        if set(map(type, objects)) != {dict}:
+            objects = [one if isinstance(one, dict) else {} for one in objects]
+        held = Block.of(objects)
         for name, values in held.items():
             if (known := self.extras.get(name)) is not None:
                 if not _lacks_any(known):
@@ -257,12 +254,7 @@ class ColumnBuilder:
     def _put(self, fields: dict[str, Any], key: str, values: Values | Texts) -> None:
         """Keeps values; rows in which two keys of the log mean the same are odd."""
         known: Values | Texts | None = fields.get(key)
-        if isinstance(known, BegunTexts) or (known is not None and isinstance(values, BegunTexts)):
-            begun, others = as_texts(known).begun(), as_texts(values).begun()
-            both = zip(begun.lengths(), others.lengths(), strict=True)
-            self._odd.update(row for row, one in enumerate(both) if None not in one)
-            values = begun.filled(others)
-        elif known is not None:
+        if known is not None:
             pairs = list(zip(listed(known), listed(values), strict=True))
             both = [a is not None and b is not None for a, b in pairs]
             self._odd.update(compress(range(self.rows), both))

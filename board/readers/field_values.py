@@ -8,6 +8,7 @@ from typing import Any, Final
 from board.core.options import ReadOptions
 from board.errors import RecordError
 from board.readers.messages import conversation_text, is_messages
+from board.readers.number_arrays import RawNumbers
 from board.readers.parse import kind_of
 
 NUMBER_IDS: Final = frozenset({"micro_step", "rank", "policy_version", "timestamp"})
@@ -84,7 +85,7 @@ def read_text(key: str, value: object) -> str:
     if is_messages(value):
         return conversation_text(value)
     if key == "ground_truth":
-        return str(value)
+        return value.raw.decode("utf-8", "replace") if isinstance(value, RawNumbers) else str(value)
     raise RecordError(f"is {kind_of(value)}", hint="text, or a list of chat messages")
 
 

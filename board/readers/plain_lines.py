@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import compress
+from collections.abc import Sequence
 from typing import Any, Final, cast
 
 import orjson
@@ -13,7 +12,6 @@ from board.readers.block import Block
 from board.readers.line_layout import LineLayout
 from board.readers.lines import Stretch
 from board.readers.parse import LARGE_LINE, parse_whole
-from board.readers.texts import LongText, begun_texts
 
 try:
     import simdjson  # pyright: ignore[reportMissingImports]
@@ -27,8 +25,6 @@ _MOST_MISSES: Final = 16
 _LONGEST_FLAT: Final = 4 << 10
 _LONGEST: Final = 12 << 10
 """Longer lines, on the average, are parsed faster one by one: the first where simdjson does it."""
-_AT_ONCE: Final = 64
-"""Lines whose records are there at a time."""
 
 Record = dict[str, Any]
 
@@ -80,15 +76,7 @@ class PlainParser:
 class LineBlocks:
     """Makes blocks of the lines of one file; keeps what it learned about their layout."""
 
-    def __init__(
-        self,
-        long_texts: Mapping[str, LongText],
-        of_numbers: Sequence[str] = (),
-        unread: Sequence[str] = (),
-    ) -> None:
-        """long_texts: of these keys the blocks have what a table needs. Others as of LineLayout."""
-        self._long_texts = long_texts
-        self._apart = of_numbers, unread
+    def __init__(self) -> None:
         self._parser = PlainParser()
         self._layout: LineLayout | None = None
         self._misses = 0
@@ -101,8 +89,7 @@ class LineBlocks:
         return self._by_layout(stretch) or self._one_by_one(stretch.texts)
 
     def _by_layout(self, stretch: Stretch) -> tuple[Block, Sequence[int]] | None:
-        is_flat = simdjson is not None and not self._long_texts
-        longest = _LONGEST_FLAT if is_flat else _LONGEST
+        longest = _LONGEST if simdjson is None else _LONGEST_FLAT
         if self._misses > _MOST_MISSES or stretch.size > longest * len(stretch.sizes):
             return None
         if self._layout is None:
@@ -118,42 +105,15 @@ class LineBlocks:
         text = stretch.line(0).text
         if not text:
             return None
-        following = stretch.line(1).text if len(stretch.sizes) > 1 else None
-        return LineLayout.of(text, following, self._long_texts, *self._apart)
+        return LineLayout.of(text)
 
     def _one_by_one(
         self, lines: Sequence[bytes | memoryview | None]
     ) -> tuple[Block, Sequence[int]]:
-        """As block_of; of long texts a few lines are parsed at a time and let go of, so that all of it
-        stays in the processor's cache.
-        """
-        blocks: list[Block] = []
-        places: list[int] = []
-        at_once = _AT_ONCE if self._long_texts else len(lines)
-        for start in range(0, len(lines), at_once):
-            records = self._parser.parse(lines[start : start + at_once])
-            whole = [record for record in records if record is not None]
-            found = [place for place, record in enumerate(records, start) if record is not None]
-            block, kept = _without_long_texts(Block.of(whole), self._long_texts)
-            blocks.append(block)
-            places += found if kept is None else compress(found, kept)
-        return Block.joined(blocks), places
-
-
-def _without_long_texts(
-    block: Block, long_texts: Mapping[str, LongText]
-) -> tuple[Block, list[bool] | None]:
-    """The block with the beginnings of its long texts, and which of its rows it has; None: all."""
-    columns, odd = dict(block.columns), set[int]()
-    for key, kind in long_texts.items():
-        if key in columns:
-            columns[key], rows = begun_texts(block.values(key), kind)
-            odd.update(rows)
-    begun = Block(columns, block.rows)
-    if not odd:
-        return begun, None
-    kept = [row not in odd for row in range(block.rows)]
-    return begun.kept(kept), kept
+        """As block_of."""
+        records = self._parser.parse(lines)
+        places = [place for place, record in enumerate(records) if record is not None]
+        return Block.of([record for record in records if record is not None]), places
 
 
 def _one_plain(line: bytes) -> Record | None:

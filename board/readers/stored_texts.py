@@ -78,6 +78,13 @@ class StoredTexts(Texts):
         is_long = pc.greater(self._char_counts, PREVIEW_CHARS)
         return pc.if_else(is_long, signed, self._column).cast(pa.string())
 
+    def cut_texts(self) -> Any:
+        """As Texts, as a pyarrow Array."""
+        is_long = pc.greater(self._char_counts, PREVIEW_CHARS)
+        if not pc.any(is_long).as_py():
+            return None
+        return pc.if_else(is_long, self._column, None).cast(pa.string())
+
     @cached_property
     def _whole(self) -> Values:
         return self._column.to_pylist()

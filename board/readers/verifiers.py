@@ -27,7 +27,7 @@ from board.readers.lines import read_bytes
 from board.readers.locations import Location
 from board.readers.objects import Objects, state_of
 from board.readers.remote import RemoteLocation
-from board.readers.texts import LongText, Texts, Values, Words
+from board.readers.texts import Values, Words
 
 _IDS: Final = ("example_id", "id")
 _SIGNS: Final = frozenset(
@@ -56,14 +56,6 @@ class VerifiersReader(Reader):
         r"|(?:rollouts/)?step_(?P<step>[0-9]+)/(?P<split>train|eval)_rollouts(?:_(?P<env>[^/]+))?\.jsonl"
     )
 
-    long_texts: Mapping[str, LongText] = {
-        "prompt": LongText(False),
-        "completion": LongText(True, may_be_empty=True),
-    }
-
-    of_numbers = ("metrics", "token_usage")
-    unread = ("info", "timing", "tool_defs")
-
     def recognises(self, head: Head) -> bool:
         """An example's id, prompt, completion and reward, with a key that verifiers alone writes."""
         return any(
@@ -88,9 +80,7 @@ class VerifiersReader(Reader):
     def columns(self, block: Block, at: Place) -> Columns | None:
         """As `read`, of many lines."""
         builder = ColumnBuilder(block.rows, at.options)
-        responses = block.held("completion")
-        if not isinstance(responses, Texts):
-            responses = list(map(_response, responses))
+        responses = list(map(_response, block.values("completion")))
         builder.take_exchange(block.held("prompt"), responses)
         for key in block.columns:
             if key not in _READ_APART:

@@ -5,8 +5,8 @@ another machine: it writes tables whose names nobody knows until its result is i
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false
-# pyarrow ships without types.
+# pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false, reportAttributeAccessIssue=false
+# pyarrow ships without types, and makes its compute functions when it is imported.
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from board.core.options import ReadOptions
 from board.core.problems import Problem, ProblemLog
@@ -27,14 +28,18 @@ from board.readers.sources import DamagedError
 from board.store import segment_order, segments
 from board.store.followed import digest
 from board.store.manifest import NO_RANK, Segment, Tail, short_header
-from board.store.scan import PART_ROWS, index_shard
+from board.store.scan import PART_BYTES, PART_ROWS, index_shard
+from board.store.segments import PROMPT_KEY, WHOLE
 from board.store.shard import Shard, ShardIndex
 from board.store.spare_memory import give_back
 from board.store.storage import Storage
 from board.store.tally import Tally
+from board.store.whole_texts import key_of_text
 
 FEW_ROWS: Final = 4096
 """Fewer rows are not worth a file for each batch: it would cost as much as reading some MB."""
+FEW_BYTES: Final = 4 << 20
+"""Of rows in memory; more are worth a file, however few rows they are."""
 MOST_RANKS: Final = 4096
 """More ranks than this in one file are no ranks: its rows are counted as of one process."""
 
@@ -151,7 +156,7 @@ class _Pending:
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
         self._tables: list[pa.Table] = []
-        self._rows = 0
+        self._rows = self._bytes = 0
         self.written: list[Segment] = []
 
     def add(self, table: pa.Table, file_id: int) -> None:
@@ -159,17 +164,18 @@ class _Pending:
             return
         self._tables.append(with_file(table, file_id))
         self._rows += table.num_rows
-        if self._rows >= PART_ROWS:
+        self._bytes += table.nbytes
+        if self._rows >= PART_ROWS or self._bytes >= PART_BYTES:
             self._write()
 
     def _write(self) -> None:
         self.written.append(put_rows(self._storage, segments.joined(self._tables)))
-        self._tables, self._rows = [], 0
+        self._tables, self._rows, self._bytes = [], 0, 0
         give_back()
 
     def rest(self, few: int) -> pa.Table | None:
         """The rows that are too few for a segment of their own; None where none are left."""
-        if self._rows >= few:
+        if self._rows >= few or self._bytes >= FEW_BYTES:
             self._write()
         return segments.joined(self._tables) if self._rows else None
 
@@ -181,6 +187,7 @@ def with_file(table: pa.Table, file_id: int) -> pa.Table:
 
 def put_rows(storage: Storage, table: pa.Table) -> Segment:
     """Keeps rows, of which there is at least one, as a segment, without columns that hold nothing."""
+    table = _with_prompt_keys(table)
     names = table.column_names
     table = table.select([n for n in names if table.column(n).null_count < table.num_rows])
     steps = table.column("step").to_numpy()
@@ -189,7 +196,22 @@ def put_rows(storage: Storage, table: pa.Table) -> Segment:
     name = storage.put("rows", table)
     low, high = int(steps.min()), int(steps.max())
     ends = segment_order.ends_of(table)
-    return Segment(name, table.num_rows, low, high, tuple(files), columns, ends)
+    return Segment(name, table.num_rows, low, high, tuple(files), columns, ends, table.nbytes)
+
+
+def _with_prompt_keys(table: pa.Table) -> pa.Table:
+    """The rows with a hash of each one's whole prompt, where they have none yet."""
+    texts = [name for name in (WHOLE + "prompt", "prompt") if name in table.column_names]
+    if not texts:
+        return table
+    prompts = pc.coalesce(*(table.column(name) for name in texts))
+    encoded = prompts.combine_chunks().dictionary_encode()
+    known = pa.array(map(key_of_text, encoded.dictionary.to_pylist()), pa.int64())
+    keys = pa.chunked_array([known.take(encoded.indices)])
+    if PROMPT_KEY not in table.column_names:
+        return table.append_column(PROMPT_KEY, keys)
+    place = table.column_names.index(PROMPT_KEY)
+    return table.set_column(place, PROMPT_KEY, pc.coalesce(table.column(place), keys))
 
 
 def _take(found: FileRead, part: ShardIndex) -> None:

@@ -33,7 +33,7 @@ from board.store.manifest import FileState, Manifest
 from board.store.packed import cut_problem, readable
 from board.store.rest import Rest, next_for, telling
 from board.store.run_files import RunFiles
-from board.store.scan import PART_ROWS
+from board.store.scan import PART_BYTES, PART_ROWS
 from board.store.shard import END_BYTES
 from board.store.storage import committed
 from board.store.tally import Tally
@@ -309,7 +309,8 @@ class _Build:
         self.manifest = replace(self.manifest, segments=kept)
         if result.rest is not None:
             self._rest.append(result.rest)
-            if sum(table.num_rows for table in self._rest) >= PART_ROWS:
+            rows, size = (sum(sizes) for sizes in zip(*map(_size, self._rest), strict=True))
+            if rows >= PART_ROWS or size >= PART_BYTES:
                 self._put_rest()
         due = self._pace.due(self._done() + self._read_ahead)
         if due is not None and not self._reads_again:
@@ -398,3 +399,8 @@ class _Build:
             written = put_rows(self._storage, segments.joined(self._rest))
             self.manifest = replace(self.manifest, segments=(*self.manifest.segments, written))
             self._rest = []
+
+
+def _size(table: pa.Table) -> tuple[int, int]:
+    """Rows and bytes."""
+    return table.num_rows, table.nbytes

@@ -47,10 +47,7 @@ class ColumnScan(LineScan):
     def __init__(self, shard: Shard, options: ReadOptions, vocabulary: Vocabulary | None) -> None:
         super().__init__(shard, options, vocabulary)
         self._patience = Patience()
-        # What comes after a system prompt is cut from the whole prompt.
-        whole = bool(options.system_prompt_end)
-        long_texts = Reader.long_texts if whole else self._reader.long_texts
-        self._blocks = LineBlocks(long_texts, self._reader.of_numbers, self._reader.unread)
+        self._blocks = LineBlocks()
         self.has_tokens = _has_tokens(type(self._reader))
 
     def take_stretch(self, stretch: Stretch) -> None:

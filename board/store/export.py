@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from board.errors import ChoiceError
+from board.store.read_texts import read_texts
 from board.store.run import Run
 from board.store.step_records import PLACES
 from board.store.whole_run import Rows
-from board.store.whole_texts import read_texts
 
 LARGEST_BYTES: Final = 512 << 20
 """What is written is in memory until the browser has it."""

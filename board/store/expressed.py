@@ -19,12 +19,12 @@ from board.core.expression_parser import parse
 from board.core.expression_tree import Expression, Joined, Node, names_in
 from board.core.expressions import UNREAD, Values, evaluate, evaluate_part
 from board.store import segments
+from board.store.read_texts import WHOLE_TEXTS, whole_text
 from board.store.run import Run
 from board.store.step_records import PLACES, StepRecords
 from board.store.steps import steps_table
 from board.store.table_files import StepRange
 from board.store.whole_run import FrameRows, Rows, RunRows, rows_of_run
-from board.store.whole_texts import WHOLE_TEXTS, whole_text
 
 OWN: Final = "own metric"
 """Stem of the columns of `own_steps`."""

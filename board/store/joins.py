@@ -265,10 +265,15 @@ def _filled(found: pa.Table, table: pa.Table, at: PlaceArray, side: Side) -> pa.
     """The rows with the values of others where they have none; at: [rows] of `table`, -1 for none."""
     places = pa.array(at, mask=at < 0)
     lengths = _same_total(found, table, at)
+    before = found
     for number, name in enumerate(found.column_names):
         if name in OWN:
             continue
         theirs, ours = table.column(name).take(places), found.column(name)
+        preview = name.removeprefix(segments.WHOLE)
+        if name != preview and preview in before.column_names:
+            # A preview without a whole text is the whole text.
+            theirs = pc.if_else(pc.is_valid(before.column(preview)), None, theirs)
         if theirs.null_count == len(theirs):
             continue
         if name in LENGTHS and lengths is not None:

@@ -70,6 +70,11 @@ class LineScan:
         """How many rollouts the part holds by now."""
         return self._part.rows
 
+    @property
+    def text_chars(self) -> int:
+        """How many characters of whole texts the part holds by now."""
+        return self._part.text_chars
+
     def take(self, line: Line) -> None:
         """Reads one line: a row, an event, or a problem. A line without its newline makes the tail."""
         if not line.ended:

@@ -15,11 +15,12 @@ import pyarrow.compute as pc
 from board.store import segments
 from board.store.batch import put_rows
 from board.store.manifest import Segment
-from board.store.scan import PART_ROWS
+from board.store.scan import PART_BYTES, PART_ROWS
 from board.store.storage import Storage
 
 _MOST_SMALL: Final = 4
-"""So many segments of PART_ROWS rows together are written as one; fewer are not worth writing again."""
+"""So many segments of PART_ROWS rows and PART_BYTES together are written as one; fewer are not worth
+writing again."""
 
 
 def merged(storage: Storage, several: Iterable[Segment], files: Collection[int]) -> list[Segment]:
@@ -27,10 +28,12 @@ def merged(storage: Storage, several: Iterable[Segment], files: Collection[int])
     are small, so that there are never many: a row is written again until it is among PART_ROWS others.
     """
     kept = list(_live(storage, several, files))
-    small = rows = 0
-    while small < len(kept) and rows + kept[-1 - small].rows <= PART_ROWS:
+    small = rows = size = 0
+    for segment in reversed(kept):
+        rows, size = rows + segment.rows, size + segment.bytes
+        if rows > PART_ROWS or size > PART_BYTES:
+            break
         small += 1
-        rows += kept[-small].rows
     if small >= _MOST_SMALL:
         kept[-small:] = _rewritten(storage, kept[-small:], files)
     return kept

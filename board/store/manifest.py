@@ -17,7 +17,7 @@ from board.core.problems import Problem
 from board.store.segments import Column, decode_columns, encode_columns
 from board.store.tally import Tally
 
-VERSION: Final = 12
+VERSION: Final = 13
 """Raised whenever what a scan finds in the same bytes changes: older indexes are then made again."""
 
 _HEADER_KEYS: Final = ("attempt", "started", "start_step", "world_size", "rank")
@@ -216,6 +216,7 @@ Ends = tuple[Place, Place]
 class Segment:
     """A table of rows. low, high: smallest and largest step. files: ids of the files it has rows of.
     ends: places of its first and last row where the rows stand in order, else None; see segment_order.
+    bytes: of the table in memory.
     """
 
     name: str
@@ -225,6 +226,7 @@ class Segment:
     files: tuple[int, ...]
     columns: tuple[Column, ...]
     ends: Ends | None = None
+    bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,17 +355,19 @@ def _part_from_json(data: list[Any]) -> Part:
 
 def _segment_to_json(segment: Segment, schemas: dict[str, int]) -> list[Any]:
     schema = schemas.setdefault(encode_columns(segment.columns), len(schemas))
-    told = [segment.name, segment.rows, segment.low, segment.high, list(segment.files), schema]
+    numbers = segment.rows, segment.low, segment.high
+    told = [segment.name, *numbers, list(segment.files), schema, segment.bytes]
     return told if segment.ends is None else [*told, *segment.ends]
 
 
 def _segment_from_json(data: list[Any], schemas: list[tuple[Column, ...]]) -> Segment:
-    name, rows, low, high, files, schema, *ends = data
+    name, rows, low, high, files, schema, size, *ends = data
     numbers = int(rows), int(low), int(high)
     places = tuple(map(_place_from_json, ends))
     return Segment(
         *(str(name), *numbers, tuple(map(int, files)), schemas[int(schema)]),
         ends=(places[0], places[1]) if places else None,
+        bytes=int(size),
     )
 
 

@@ -41,6 +41,8 @@ class PartBuilder:
         self._columns = PendingColumns()
         self._chunks: list[pa.Table] = []
         self._lines: list[int] = []
+        self.text_chars = 0
+        """Characters of whole texts."""
         self._logged: set[str] = set()
         self._events: list[Event] = []
         self._problems = ProblemLog()
@@ -79,6 +81,7 @@ class PartBuilder:
             self._close_chunk()
         self._rows.append(row)
         self._lines.append(line)
+        self.text_chars += sum(len(row[n]) for n in segments.WHOLE_TEXTS if n in row)
         if len(self._rows) >= _CHUNK_ROWS:
             self._close_chunk()
 
@@ -113,6 +116,9 @@ class PartBuilder:
         if self._rows:
             self._close_chunk()
         self._columns.add(columns, end - start)
+        self.text_chars += sum(
+            _characters(columns[name]) for name in segments.WHOLE_TEXTS if name in columns
+        )
         if arrays:
             self._aggregator.add_together({name: v[start:end] for name, v in arrays.items()})
         else:
@@ -189,3 +195,10 @@ class PartBuilder:
             self._rows = []
         if self._columns.rows:
             self._chunks.append(self._columns.table())
+
+
+def _characters(texts: Sequence[str | None] | pa.Array) -> int:
+    """About how many characters texts have."""
+    if isinstance(texts, pa.Array):
+        return int(texts.nbytes)
+    return sum(len(text) for text in texts if text is not None)

@@ -13,6 +13,7 @@ from board.errors import RecordError
 from board.readers.messages import message_text
 from board.readers.number_arrays import first_values, last_values
 from board.store.table_columns import preview
+from board.store.whole_texts import TEXTS, text_columns
 
 PREVIEW_TOKENS: Final = 80
 
@@ -33,7 +34,7 @@ def row_of(record: Record, vocabulary: Vocabulary | None) -> dict[str, Any]:
     if "finish_reason" in record.texts:
         row["finish_reason"] = record.texts["finish_reason"]
     row["prompt"], row["response"] = previews(record, vocabulary)
-    return row
+    return row | text_columns(record, vocabulary, {name: row[name] for name in TEXTS})
 
 
 def previews(record: Record, vocabulary: Vocabulary | None) -> tuple[str | None, str | None]:

@@ -17,7 +17,7 @@ from board.core.joined_records import Told
 from board.core.masks import RULES, hit, recorded_clip
 from board.core.metrics import token_metrics
 from board.core.options import ReadOptions
-from board.core.pieces import detect_coding, display_pieces, joined
+from board.core.pieces import joined
 from board.core.records import FloatArray, Record, Remark
 from board.core.topk import TopK, read_top_k
 from board.core.vocabulary import Vocabulary, id_texts
@@ -33,6 +33,7 @@ from board.store.log_file import LogFile
 from board.store.packed import readable
 from board.store.record_row import previews
 from board.store.run import Run
+from board.store.whole_texts import prompt_tokens, response_tokens
 
 LOCATED: Final = (
     *("step", "file", *segments.LOCATION, segments.PART),
@@ -313,24 +314,3 @@ def _values(record: Record) -> tuple[dict[str, FloatArray], list[Remark]]:
         except RecordError as error:
             remarks.append(Remark(name, f"{name} {error.reason}", f"expected: {error.hint}"))
     return values, remarks
-
-
-def response_tokens(vocabulary: Vocabulary | None, record: Record) -> tuple[list[str], bool]:
-    """Display text of each response token, and whether ids stand in the place of text."""
-    if record.response_tokens is not None:
-        pieces = list(record.response_tokens)
-        return display_pieces(pieces, detect_coding(pieces, record.texts.get("response"))), False
-    if record.response_ids is None:
-        return [], False
-    ids = record.response_ids.values()
-    if vocabulary is not None:
-        return vocabulary.texts(ids), False
-    return id_texts(ids), True
-
-
-def prompt_tokens(vocabulary: Vocabulary | None, record: Record) -> tuple[str, ...] | None:
-    """Display text of each prompt token; None where the log has no prompt ids."""
-    if record.prompt_ids is None:
-        return None
-    ids = record.prompt_ids.values()
-    return tuple(vocabulary.texts(ids) if vocabulary else id_texts(ids))

@@ -29,6 +29,8 @@ from board.store.shard import Shard, ShardIndex
 
 PART_ROWS: Final = 16_384
 """A part of a shard ends after so many rollouts, so that short lines take no more memory than long."""
+PART_BYTES: Final = 32 << 20
+"""Or after so many characters of whole texts."""
 _STRETCH_BYTES: Final = 2 << 20
 """Lines that are taken together: enough of them that what each stretch costs does not count."""
 
@@ -54,10 +56,14 @@ def index_shard(
     return _by_row(together, source, shard)
 
 
+def _is_full(scan: LineScan) -> bool:
+    return scan.rows >= PART_ROWS or scan.text_chars >= PART_BYTES
+
+
 def _by_line(scan: LineScan, shard: Shard) -> Iterator[ShardIndex]:
     for line in read_lines(shard.path, shard.start, shard.end):
         scan.take(line)
-        if scan.rows >= PART_ROWS:
+        if _is_full(scan):
             yield scan.part()
     yield scan.part()
 
@@ -70,7 +76,7 @@ def _by_stretch(scan: ColumnScan, shard: Shard) -> Iterator[ShardIndex]:
         while len(rest.sizes):
             taken, rest = rest.cut(PART_ROWS - scan.rows)
             scan.take_stretch(taken)
-            if scan.rows >= PART_ROWS:
+            if _is_full(scan):
                 yield scan.part()
     yield scan.part()
 
@@ -79,7 +85,7 @@ def _by_row(scan: LineScan, source: Source, shard: Shard) -> Iterator[ShardIndex
     """Of a file that is read from its beginning to its end or not at all."""
     for line in source.lines(shard.path):
         scan.take_row(line)
-        if scan.rows >= PART_ROWS:
+        if _is_full(scan):
             yield scan.part()
     yield scan.last_part()
 
@@ -88,6 +94,6 @@ def _by_table(scan: ColumnScan, source: ParquetFiles, shard: Shard) -> Iterator[
     """As _by_row, the rows of a batch together."""
     for rows in source.stretches(shard.path):
         scan.take_table(rows)
-        if scan.rows >= PART_ROWS:
+        if _is_full(scan):
             yield scan.part()
     yield scan.last_part()

@@ -42,6 +42,16 @@ JOIN_KEYS: Final = ("join_key", "join_key_2")
 """Equal for rows of several logs that are one rollout, the surer first; see store.joins."""
 TEXTS: Final = ("rollout_id", "group_id", "env", "split", "finish_reason", "prompt", "response")
 LONG_TEXTS: Final = frozenset(("prompt", "response"))
+WHOLE: Final = "whole:"
+"""Begins the names of columns of whole texts."""
+ANY_TEXT: Final = "any_text"
+TEXT_NAMES: Final = ("prompt", "response", "ref_response", "ground_truth", "messages", ANY_TEXT)
+"""Of whole texts in filters and searches; the last one is all the others together."""
+WHOLE_TEXTS: Final = tuple(WHOLE + name for name in TEXT_NAMES[:-1])
+"""Columns of whole texts. Of prompt and response: NULL where the preview is the whole text. Messages:
+those of which prompt and response do not hold the text."""
+PROMPT_KEY: Final = "prompt_key"
+"""A hash of the whole prompt, equal in all runs."""
 CATEGORIES: Final = ("group_id", "env", "split", "finish_reason")
 WHOLE_NUMBERS: Final = (
     *(
@@ -50,6 +60,7 @@ WHOLE_NUMBERS: Final = (
         PART,
         REPEAT_KEY,
         *JOIN_KEYS,
+        PROMPT_KEY,
         "file",
         "rank",
         "micro_step",
@@ -64,7 +75,7 @@ _SCORES: Final = (
 _TYPES: Final[Mapping[str, pa.DataType]] = {
     **dict.fromkeys(WHOLE_NUMBERS, pa.int64()),
     **dict.fromkeys(_SCORES, pa.float64()),
-    **dict.fromkeys(TEXTS, pa.string()),
+    **dict.fromkeys((*TEXTS, *WHOLE_TEXTS), pa.string()),
 }
 FIXED_ORDER: Final = (*_TYPES,)
 FIXED: Final = frozenset(_TYPES)
@@ -162,9 +173,11 @@ def _logged(name: str, values: list[Any] | _Held) -> dict[str, _Held]:
 
 
 def columns_of(table: pa.Table) -> tuple[Column, ...]:
-    """The columns a table has, in its order."""
+    """The columns a table has, in its order, without those of whole texts."""
     found: dict[str, Column] = {}
     for stored in table.column_names:
+        if stored in WHOLE_TEXTS:
+            continue
         column = _column(stored, table)
         known = found.get(column.name)
         found[column.name] = column if known is None else known.joined(column)

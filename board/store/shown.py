@@ -226,14 +226,16 @@ class Shown:
         columns: Sequence[str] | None = None,
         *,
         superseded: bool = False,
+        texts: bool = False,
     ) -> pa.Table:
         """The rows of a range of steps in their order, `file` being the number in the run.
 
-        columns: of `self.columns`; None is all. superseded: the rows that are not shown instead.
-        Raises BrokenIndexError; the index is then made again when it is next opened.
+        columns: of `self.columns`; None is all. superseded: the rows that are not shown instead. texts:
+        with the columns of whole texts. Raises BrokenIndexError; the index is then made again when it is
+        next opened.
         """
         with self._or_discarded():
-            return self._read(steps, columns, superseded)
+            return self._read(steps, columns, superseded, texts)
 
     @contextmanager
     def _or_discarded(self) -> Generator[None]:
@@ -245,16 +247,23 @@ class Shown:
             raise
 
     def _read(
-        self, steps: StepRange | None, columns: Sequence[str] | None, superseded: bool
+        self,
+        steps: StepRange | None,
+        columns: Sequence[str] | None,
+        superseded: bool,
+        texts: bool,
     ) -> pa.Table:
-        names = None if columns is None else self.stored_names(columns)
+        wanted = [column.name for column in self.columns] if columns is None else columns
+        names = self.stored_names(wanted)
+        if texts:
+            names += (segments.PROMPT_KEY, *segments.WHOLE_TEXTS)
         if not self._joins.sides or superseded:
             return self.index.visible(steps, names, superseded)
         if steps is not None and steps[0] == steps[1]:  # soon done, and there are many
             return self._joins.joined(self.index.visible(steps, names))
         if steps not in self._arranged:
             self._arranged[steps] = self._arrangement(steps)
-        kept = None if names is None else [n for n in names if n not in segments.JOIN_KEYS]
+        kept = [name for name in names if name not in segments.JOIN_KEYS]
         table = numbered(self.index.read(steps, kept), self.files, self._number_of)
         # Rows taken from many chunks are copied one chunk after the other.
         return put_together(table.combine_chunks(), self._arranged[steps])

@@ -22,7 +22,7 @@ _IDS: Final = frozenset(("id", "idx", "index", "uid", "uuid"))
 """Last words of names of what tells rollouts apart: also where it is a number, its mean says nothing."""
 _FIRST: Final = ("step", "index", "rank", "group_id", "env")
 GAP: Final = "reward_gap"
-_KEYS: Final = frozenset((segments.REPEAT_KEY, *segments.JOIN_KEYS))
+_KEYS: Final = frozenset((segments.REPEAT_KEY, *segments.JOIN_KEYS, segments.PROMPT_KEY))
 
 
 def with_derived(columns: Sequence[Column], *, has_rank: bool) -> tuple[Column, ...]:

@@ -35,9 +35,11 @@ from board.store.segments import CATEGORIES
 from board.store.table_files import (
     StepRange,
     as_texts,
+    compression_of,
     groups_with,
     held_names,
     repeating,
+    row_group_size,
     rows_taken,
 )
 
@@ -46,7 +48,6 @@ _NAME: Final = re.compile(
     r"-[0-9a-f]{32}-([0-9]{1,15})\.parquet"
 )
 """Kind, a number nobody else drew, and the size in bytes."""
-_ROW_GROUP: Final = 4096
 _PART_ROW_GROUP: Final = 8192
 """Of all but rows: these have few columns, and are read whole more often than a step at a time."""
 KEEP_SECONDS: Final = 600.0
@@ -161,9 +162,9 @@ class FolderStorage:
             pq.write_table(
                 table,
                 temporary,
-                row_group_size=_ROW_GROUP if kind == "rows" else _PART_ROW_GROUP,
+                row_group_size=row_group_size(table) if kind == "rows" else _PART_ROW_GROUP,
                 use_dictionary=repeating(table),  # pyright: ignore[reportArgumentType]  # its default says bool
-                compression="lz4",  # half the time of zstd to read, for 1.4 times the bytes,
+                compression={name: compression_of(name) for name in table.column_names},
                 write_page_checksum=True,
                 write_statistics=["step"],  # pyright: ignore[reportArgumentType]  # its default says bool
             )

@@ -65,6 +65,11 @@ def table_columns(found: Columns) -> tuple[dict[str, Any], list[str]] | None:
     for key in ("prompt", "response"):
         if (texts := found.texts.get(key)) is not None:
             columns[key] = texts.previews()
+            if (cut := texts.cut_texts()) is not None:
+                columns[segments.WHOLE + key] = cut
+    for key in ("ref_response", "ground_truth"):
+        if (texts := found.texts.get(key)) is not None:
+            columns[segments.WHOLE + key] = texts.whole()
     for key, values in found.extras.items():
         cells, name = _cells(values), column_name(key)
         if cells is None:

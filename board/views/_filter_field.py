@@ -21,10 +21,11 @@ from board.core.expression_tree import Expression
 from board.core.metrics import rollout_metric
 from board.errors import ExpressionError
 from board.store.expressed import Narrowed, names_for, narrow, parsed
+from board.store.read_texts import WHOLE_TEXTS
 from board.store.run import Run
+from board.store.segments import ANY_TEXT
 from board.store.table import Filter, meeting
 from board.store.whole_run import Rows
-from board.store.whole_texts import ANY_TEXT, WHOLE_TEXTS
 from board.views import _cached, _reading, _state
 from board.views._text import one_line
 

@@ -5,19 +5,18 @@ from __future__ import annotations
 import json
 
 import numpy as np
-import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from board.errors import RecordError
-from board.readers import line_layout, plain_lines
+from board.readers import plain_lines
 from board.readers.block import Block
 from board.readers.line_layout import LineLayout
 from board.readers.lines import Stretch
 from board.readers.parse import parse_whole
 from board.readers.plain_lines import PlainParser
-from board.readers.texts import LongText, Numbers, begun_texts
+from board.readers.texts import Numbers
 
 WORDS = st.sampled_from(["a", "é", "\U0001f600", "\\u0000", "\\ud83d\\ude00", "\\ud800", "\\n"])
 NUMBERS = st.sampled_from(
@@ -126,7 +125,7 @@ def alike(draw) -> bytes:
 def test_lines_of_one_layout_have_the_values_of_each(content):
     pieces = content.split(b"\n")[:-1]
     stretch = Stretch(0, np.array([len(piece) + 1 for piece in pieces]), content)
-    layout = LineLayout.of(pieces[0], None, {}, (), ())
+    layout = LineLayout.of(pieces[0])
     found = None if layout is None else layout.block_of(stretch)
     if found is None:  # each is parsed for itself
         return
@@ -146,59 +145,13 @@ def test_lines_of_one_layout_have_the_values_of_each(content):
             )
 
 
-SPOKEN = st.sampled_from(
-    [
-        *('"hi"', '"é"', "null", "[]", "7", r'"\ud800"', '"\udcff"', '[{"role":"user"'),
-        *('[{"role":"user","content":"a"}]', '[{"role":"user","content":"a"} ]'),
-        '[{"role":"system","content":null},{"role":"user","content":"é\\n"}]',
-        '[{"role":"user","content":"a","other":1}]',
-    ]
-)
-KINDS = {"prompt": LongText(False), "answer": LongText(True, may_be_empty=True)}
-
-
-@settings(max_examples=300, deadline=None)
-@given(
-    groups=st.lists(st.tuples(SPOKEN, SPOKEN, st.integers(1, 3)), min_size=1, max_size=4),
-    known=st.sampled_from([None, b'{"prompt":"a"}']),
-    at_once=st.integers(1, 300),
-)
-def test_prompts_that_follow_themselves_say_what_each_says(groups, known, at_once):
-    """Or the lines are left to a parser of single ones. known: by what it is told that they may."""
-    lines = [
-        f'{{"prompt":{prompt},"answer":{answer}}}'.encode("utf-8", "surrogateescape")
-        for prompt, answer, times in groups
-        for _ in range(times)
-    ]
-    content = b"".join(line + b"\n" for line in lines)
-    stretch = Stretch(0, np.array([len(line) + 1 for line in lines]), content)
-    layout = LineLayout.of(b'{"prompt":"a","answer":"b"}', known, KINDS, (), ())
-    assert layout is not None
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(line_layout, "_PIECE_BYTES", at_once)
-        found = layout.block_of(stretch)
-    if found is None:
-        return
-    block, places = found
-    records = [orjson.loads(line) for line in lines]
-    odd = set[int]()
-    for key, kind in KINDS.items():
-        begun, others = begun_texts([record[key] for record in records], kind)
-        odd.update(others)
-        shown = zip(begun.previews(), begun.lengths(), strict=True)
-        wanted = [of for place, of in enumerate(shown) if place in places]
-        kept = block.held(key)
-        assert list(zip(kept.previews(), kept.lengths(), strict=True)) == wanted
-    assert list(places) == [place for place in range(len(lines)) if place not in odd]
-
-
 def test_most_lines_of_texts_and_numbers_are_of_one_layout():
     lines = [
         json.dumps({"a": "é\n", "b": n, "c": None if n else 0.5, "d": n > 2}) for n in range(9)
     ]
     content = "".join(f"{line}\n" for line in lines).encode()
     stretch = Stretch(0, np.array([len(line) + 1 for line in lines]), content)
-    layout = LineLayout.of(lines[0].encode(), None, {}, (), ())
+    layout = LineLayout.of(lines[0].encode())
     assert layout is not None
     found = layout.block_of(stretch)
     assert found is not None

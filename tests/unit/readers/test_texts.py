@@ -1,21 +1,18 @@
-"""Texts that are looked at in part say what the whole texts say."""
+"""Texts of a column, of messages and of a list say the same, whole and cut."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from board.readers.messages import conversation_text, is_messages, response_text
-from board.readers.said_messages import SaidMessage, begun_said
+from board.readers.messages import conversation_text, response_text
 from board.readers.stored_texts import StoredTexts
-from board.readers.texts import LongText, PlainTexts, SpokenTexts, Texts, begun_texts
+from board.readers.texts import PREVIEW_CHARS, PlainTexts, SpokenTexts, Texts, Words
 
-SIGN = "…".encode()
 SIZE = 8
 CHARS = st.characters(exclude_categories=["Cs"]) | st.sampled_from("ab\0’é\U0001f600")
 TEXTS = st.text(CHARS, max_size=3 * SIZE)
@@ -32,10 +29,15 @@ MESSAGES = st.fixed_dictionaries(
 )
 
 
-def told(texts: Texts, size: int) -> Any:
-    """All that a scan asks of texts, what was cut as text."""
-    cut = [one.decode() if isinstance(one, bytes) else one for one in texts.cut(size, SIGN)]
-    return texts.whole(), list(texts.lengths()), cut
+def told(texts: Texts) -> Any:
+    """All that a scan asks of texts."""
+    previews = [one.decode() if isinstance(one, bytes) else one for one in listed(texts.previews())]
+    cut = texts.cut_texts()
+    return texts.whole(), list(texts.lengths()), previews, cut if cut is None else listed(cut)
+
+
+def listed(values: Any) -> list[Any]:
+    return values.to_pylist() if isinstance(values, pa.Array) else list(values)
 
 
 @settings(max_examples=60, deadline=None)
@@ -45,8 +47,8 @@ def test_a_stored_column_says_what_its_texts_say(rows, large, data):
     first = data.draw(st.integers(0, len(rows)))
     kept = data.draw(st.lists(st.booleans(), min_size=len(rows), max_size=len(rows)))[first:]
     stored, plain = StoredTexts(pa.array(rows, kind)[first:]), PlainTexts(rows[first:])
-    assert told(stored, SIZE) == told(plain, SIZE)
-    assert told(stored.kept(kept), SIZE) == told(plain.kept(kept), SIZE)
+    assert told(stored) == told(plain)
+    assert told(stored.kept(kept)) == told(plain.kept(kept))
 
 
 @settings(max_examples=60, deadline=None)
@@ -56,17 +58,16 @@ def test_a_stored_column_begins_as_its_texts_begin(rows, large):
     texts += ["é" * n + "b" * m for n in (239, 240, 241) for m in (0, 1)]
     stored = StoredTexts(pa.array([None, *texts], pa.large_string() if large else None)[1:])
     assert stored.previews().type == pa.string()
-    assert stored.previews().to_pylist() == said(PlainTexts(texts))[0]
+    assert told(stored) == told(PlainTexts(texts))
 
 
 @pytest.mark.parametrize("generated", [True, False])
 @settings(max_examples=60, deadline=None)
 @given(
     rows=st.lists(TEXTS | st.none() | st.lists(MESSAGES, min_size=1, max_size=3), max_size=5),
-    size=st.sampled_from([2, SIZE, 511, 512, 600]),
     long=st.sampled_from([1, 100]),
 )
-def test_a_conversation_says_what_its_text_says(generated, rows, size, long):
+def test_a_conversation_says_what_its_text_says(generated, rows, long):
     for row in rows:
         for message in row if isinstance(row, list) else []:
             if isinstance(message["content"], str):
@@ -74,78 +75,14 @@ def test_a_conversation_says_what_its_text_says(generated, rows, size, long):
     text_of = response_text if generated else conversation_text
     plain = PlainTexts([text_of(row) if isinstance(row, list) else row for row in rows])
     spoken = SpokenTexts(rows, generated=generated)
-    assert told(spoken, size) == told(plain, size)
+    assert told(spoken) == told(plain)
     kept = [bool(place % 2) for place in range(len(rows))]
-    assert told(spoken.kept(kept), size) == told(plain.kept(kept), size)
+    assert told(spoken.kept(kept)) == told(plain.kept(kept))
 
 
-SAME = st.sampled_from([{"role": "user", "content": "é" * n} for n in (1, 300)])
-ANYTHING = TEXTS | st.none() | st.lists(MESSAGES | SAME, max_size=3)
-ODD = st.sampled_from([0, 1.5, True, {}, {"role": "user"}, [3], ["role"], [{}], [None], [["role"]]])
-EQUAL = st.sampled_from([[{"role": "user", "content": one}] * 2 for one in (1, True, 1.0)])
-
-
-@pytest.mark.parametrize("kind", [LongText(False), LongText(True), LongText(True, True)], ids=str)
 @settings(max_examples=60, deadline=None)
-@given(rows=st.lists(ANYTHING | ODD | EQUAL, max_size=8))
-def test_what_is_kept_of_a_text_is_what_its_row_shows(kind, rows):
-    rows = [row for row in rows for _ in range(2)]  # a prompt follows itself
-    begun, odd = begun_texts(rows, kind)
-    is_empty = [kind.may_be_empty and isinstance(row, list) and not row for row in rows]
-    plain = [is_messages(row) or isinstance(row, str | None) for row in rows]
-    assert odd == [i for i in range(len(rows)) if not plain[i] and not is_empty[i]]
-    text_of = response_text if kind.generated else conversation_text
-    texts = PlainTexts(
-        [
-            text_of(row) if is_messages(row) else "" if empty else row
-            for row, empty in zip(rows, is_empty, strict=True)
-        ]
-    )
-    kept = [row not in odd for row in range(len(rows))]
-    assert said(begun.kept(kept)) == said(texts.kept(kept))
-
-
-def said(texts: Texts) -> Any:
-    """What a table has of texts, what was cut as text."""
-    previews = texts.previews()
-    return [p.decode() if isinstance(p, bytes) else p for p in previews], [*texts.lengths()]
-
-
-SAID = st.fixed_dictionaries(
-    {"role": st.sampled_from(["user", "assistant", ""])},
-    optional={
-        "content": TEXTS | st.none(),
-        "tool_call_id": st.none() | st.just("c0"),
-        "tool_calls": st.none()
-        | st.lists(
-            st.sampled_from(
-                [
-                    '{"name": "add", "arguments": "{}", "id": "c0"}',
-                    '{"id": 3, "function": {"name": "add", "arguments": {"a": 1e400}}}',
-                    '{"name": "add", "name": "b", "arguments": "\\ud800"}',
-                    '{"arguments": "x"}',
-                    '{"id": "c0", "type": "function", "function": {"arguments": "{}", "name": "add"}}',
-                    '{"name": "a", "function": {"arguments": "x"}, "type": null}',
-                    '{"name": "a", "function": null}',
-                    '{"name": "a", "function": "b"}',
-                    '{"name": null, "index": 0}',
-                    "[1]",
-                    "",
-                ]
-            )
-        ),
-    },
-)
-
-
-@settings(max_examples=100, deadline=None)
-@given(
-    rows=st.lists(TEXTS | st.none() | st.lists(SAID, max_size=3), max_size=6),
-    generated=st.booleans(),
-    may_be_empty=st.booleans(),
-)
-def test_messages_without_dicts_say_what_those_of_dicts_say(rows, generated, may_be_empty):
-    kind = LongText(generated, may_be_empty)
-    parsed = msgspec.convert(rows, list[str | list[SaidMessage] | None])
-    (begun, odd), (expected, expected_odd) = begun_said(parsed, kind), begun_texts(rows, kind)
-    assert (said(begun), odd) == (said(expected), expected_odd)
+@given(rows=st.lists(st.sampled_from(["a", "é" * 240, "b" * 241, "é" * 300]), max_size=9))
+def test_a_text_is_stored_whole_where_its_preview_is_cut(rows):
+    texts = PlainTexts(Words(rows))
+    long = [row if len(row) > PREVIEW_CHARS else None for row in rows]
+    assert texts.cut_texts() == (long if any(long) else None)
