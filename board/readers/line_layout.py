@@ -48,7 +48,7 @@ class LineLayout:
 
     def __init__(self, record: Mapping[str, Any]) -> None:
         """record: of a line. Raises ValueError or KeyError on one that has no layout."""
-        self._kinds = {key: type(value) for key, value in record.items()}
+        self._kinds: dict[str, type] = {key: type(value) for key, value in record.items()}
         self._decode = msgspec.json.Decoder(_struct(self._kinds)).decode_lines
 
     @classmethod

@@ -197,8 +197,8 @@ class PartBuilder:
             self._chunks.append(self._columns.table())
 
 
-def _characters(texts: Sequence[str | None] | pa.Array) -> int:
-    """About how many characters texts have."""
+def _characters(texts: Any) -> int:
+    """About how many characters texts have; texts: a list of texts and None, or an Arrow array."""
     if isinstance(texts, pa.Array):
         return int(texts.nbytes)
     return sum(len(text) for text in texts if text is not None)

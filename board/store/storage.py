@@ -164,7 +164,7 @@ class FolderStorage:
                 temporary,
                 row_group_size=row_group_size(table) if kind == "rows" else _PART_ROW_GROUP,
                 use_dictionary=repeating(table),  # pyright: ignore[reportArgumentType]  # its default says bool
-                compression={name: compression_of(name) for name in table.column_names},
+                compression={name: compression_of(name) for name in table.column_names},  # pyright: ignore[reportArgumentType]
                 write_page_checksum=True,
                 write_statistics=["step"],  # pyright: ignore[reportArgumentType]  # its default says bool
             )
