@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from board.core.groups import FloatArray, Groups, IntArray, outcomes_of
+from board.core.groups import FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,44 +99,6 @@ def _extremes(values: FloatArray, order: IntArray, starts: IntArray) -> Extremes
         np.add.reduceat(ordered == np.repeat(low, size), starts, dtype=np.int64),
         np.add.reduceat(ordered == np.repeat(high, size), starts, dtype=np.int64),
     )
-
-
-def groups_from(sums: GroupSums, part: str | None = None) -> Groups:
-    """As groups_of makes them of all rollouts of a run, with an empty `of_row`.
-
-    part: name of the score that says what is right, its highest value being so unless it is 0 or less
-    throughout; None: by the reward, the highest of all being right and the lowest wrong.
-    """
-    lowest, highest = _ends(sums.reward if part is None else sums.parts[part])
-    if part is None:
-        judged, right = judged_by_reward(sums.reward, lowest, highest)
-    else:
-        judged, right = judged_by_part(sums.parts[part], lowest, highest)
-    member = sums.codes >= 0
-    judged, right = judged[member], right[member]
-    right = np.where(judged > 0, right, np.nan)
-    scored = sums.reward.known[member]
-    equal = (scored >= 2) & (sums.reward.low == sums.reward.high)[member]
-    mean = np.full(len(scored), np.nan)
-    np.divide(sums.total[member], scored, out=mean, where=scored > 0)
-    return Groups(
-        sums.steps[member],
-        sums.codes[member],
-        sums.size[member],
-        scored,
-        right,
-        judged,
-        outcomes_of(scored, equal, judged, right),
-        mean,
-        np.zeros(0, np.int64),
-    )
-
-
-def _ends(values: Extremes) -> tuple[float, float]:
-    """Lowest and highest of all, NaN without any."""
-    if not values.known.any():
-        return np.nan, np.nan
-    return float(np.nanmin(values.low)), float(np.nanmax(values.high))
 
 
 def judged_by_reward(

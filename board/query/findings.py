@@ -6,30 +6,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from board.core.findings import TOKEN_RULES, find
 from board.core.findings.digest import Digest, digest
-from board.core.findings.facts import Copy, Facts
+from board.core.findings.facts import Facts
 from board.core.findings.finding import Finding
 from board.core.findings.thresholds import Thresholds
 from board.core.metrics import REWARD_PART
 from board.core.records import FloatArray
-from board.core.step_checks import StepChecks
+from board.query.advantages import advantage_fit, expected_advantages
+from board.query.checks import copies, expects_all_ranks, step_checks
 from board.query.environments import environment_curves
 from board.query.finding_rows import RowsOfSteps
-from board.query.groups import fit_columns, fit_from, groups_of_run
+from board.query.groups import groups_of_run
 from board.readers import reader_named
-from board.store import group_ids, splits
+from board.store import group_ids
 from board.store.own_thresholds import default_thresholds
 from board.store.run import Run
 from board.store.step_tokens import COLUMNS, ReadTokens, StepReader
@@ -37,13 +36,6 @@ from board.store.step_tokens import COLUMNS, ReadTokens, StepReader
 Progress = Callable[[int, int], None]
 """Called with bytes read and bytes to read; raising from it stops the reading."""
 
-_CHECKS: Final = (
-    *("step", "rollouts", "scored", "lowest", "highest", "clock", "started", "earliest"),
-    *("pairs", "xx", "yy", "xy"),
-)
-_RANKS: Final = ("ranks", "rank_last")
-_COPIES: Final = ("copy:index", "copy:of", "copy:rank")
-_NO_RANK: Final = np.iinfo(np.int64).min
 _LEAST_STEPS: Final = 8
 _REFINEMENTS: Final = 24
 """Steps that are read besides, to tell at which one something began."""
@@ -180,23 +172,21 @@ def _sample(groups: npt.NDArray[np.int64], most: int) -> npt.NDArray[np.intp]:
 def facts_of(run: Run) -> Facts:
     """What the index says of a run, without a look at its log or at its rollouts."""
     steps = run.steps["step"].to_numpy(np.int64)
-    ranks = _RANKS if _has_all_ranks(run) else ()
-    with ThreadPoolExecutor(1) as thread:  # what is longest is mostly without the GIL
-        found_groups = thread.submit(groups_of_run, run)
-        table = run.part("checks", (*_CHECKS, *fit_columns(), *ranks, *_COPIES))
-        groups = found_groups.result()
+    groups = groups_of_run(run)
     env_rewards = environment_curves(run) if "reward" in run.columns else None
     return Facts(
         steps=steps,
         curves=_Curves(run.steps),
         rows_of=RowsOfSteps(run, groups, () if env_rewards is None else env_rewards.names),
-        checks=None if table is None else _checks(table),
+        checks=step_checks(run),
         groups=groups,
+        fit=advantage_fit(run),
+        expected_advantages=partial(expected_advantages, run),
         env_rewards=env_rewards,
         parts=[name for name in run.columns if name.startswith(REWARD_PART)],
-        world_sizes=run.shown.world_sizes() if ranks else {},
+        world_sizes=run.shown.world_sizes() if expects_all_ranks(run) else {},
         growing=frozenset(steps[-1:].tolist()) & frozenset(run.missing_ranks),
-        copies=() if table is None else tuple(_copies(table)),
+        copies=copies(run),
         rewritten=_rewritten(run),
         trained_until=_trained_until(run),
     )
@@ -213,44 +203,6 @@ def _trained_until(run: Run) -> int | None:
         ),
         default=None,
     )
-
-
-def _has_all_ranks(run: Run) -> bool:
-    """Whether every rank is to have rollouts at each step: evaluation is often one rank's alone."""
-    return run.split is None or splits.is_training(run.split)
-
-
-def _checks(table: pa.Table) -> StepChecks:
-    (rank_steps, ranks), (_, last) = (_listed(table, name) for name in _RANKS)
-    held = {name: table.column(name).to_numpy() for name in _CHECKS}
-    return StepChecks(
-        held.pop("step"),
-        **held,
-        fit=fit_from(table),
-        rank_steps=rank_steps,
-        ranks=ranks,
-        rank_last=last,
-    )
-
-
-def _listed(table: pa.Table, name: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """(step, value) of every entry of a column of lists; none where there is no such column."""
-    if name not in table.column_names:
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    sizes = pc.list_value_length(table.column(name)).fill_null(0).to_numpy()
-    values = pc.list_flatten(table.column(name)).fill_null(_NO_RANK).to_numpy()
-    return np.repeat(table.column("step").to_numpy(), sizes), values
-
-
-def _copies(table: pa.Table) -> Iterator[Copy]:
-    """Rollouts that are there twice; see step_parts."""
-    steps, indices = _listed(table, _COPIES[0])
-    _, first = _listed(table, _COPIES[1])
-    _, ranks = _listed(table, _COPIES[2])
-    for step, index, of, rank in zip(
-        *(a.tolist() for a in (steps, indices, first, ranks)), strict=True
-    ):
-        yield Copy(step, index, of, None if rank == _NO_RANK else rank)
 
 
 class _Curves(Mapping[str, FloatArray]):

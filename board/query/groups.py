@@ -6,38 +6,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-import pyarrow as pa
 
-from board.core.advantages import CONVENTIONS, FitCounts, Told, by_convention, told
-from board.core.group_sums import groups_from
-from board.core.groups import Grid, Groups, StepGroups, by_step, grid, groups_of, right_part
+from board.core.advantages import Told, told
+from board.core.groups import Grid, Groups, StepGroups, by_step, grid, outcomes_of
 from board.core.kl import FloatArray
-from board.core.metrics import REWARD_PART
 from board.errors import ChoiceError
+from board.query.advantages import advantage_fit, expected_advantages
+from board.query.correctness import counts_of_right, right_column
+from board.query.selection import selected
 from board.store import group_ids
-from board.store.kept_sums import sums_columns, sums_from
 from board.store.run import Run
 from board.store.step_parts import numbers
 
 IntArray = npt.NDArray[np.int64]
 
 _OF_STEP: Final = ("reward", "advantage", *group_ids.COLUMNS)
-_BY_CONVENTION: Final = ("hits", "differs", "furthest")
-
-
-def right_column(run: Run) -> str | None:
-    """The column of the reward part that says whether an answer is right; None where none does."""
-    parts = [c.removeprefix(REWARD_PART) for c in run.columns if c.startswith(REWARD_PART)]
-    found = right_part(parts)
-    return None if found is None else f"{REWARD_PART}{found}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +45,7 @@ class StepRollouts:
 
 @dataclass(frozen=True, slots=True)
 class StepFit:
-    """told: of the whole run. expected, differs: [rollouts] of the one step; see by_convention."""
+    """told: of the whole run. expected, differs: [rollouts] of the one step; see expected_advantages."""
 
     told: Told
     expected: FloatArray
@@ -64,7 +54,7 @@ class StepFit:
 
 @dataclass(frozen=True)
 class RunGroups:
-    """groups: of all steps, without `of_row`. right_by: the column that says what is right; None: the
+    """groups: of all steps. right_by: the column that says what is right; None: the
     highest reward.
     """
 
@@ -90,21 +80,11 @@ class RunGroups:
 
     def fit(self, step: int) -> StepFit | None:
         """Recorded advantages of a step against recomputed ones; None where none is recorded."""
-        own = self.of(step)
-        if self._fits is None or not np.isfinite(own.advantages).any():
+        counts = advantage_fit(self.run)
+        if counts is None or not np.isfinite(self.of(step).advantages).any():
             return None
-        counts, fit = self._fits
-        groups = groups_of(np.full(len(own.groups), step), own.groups, own.rewards)
-        spread = counts.spread_at(step, len(own.groups))
-        expected = by_convention(fit.closest, own.rewards, own.advantages, groups, spread)
-        return StepFit(fit, *expected)
-
-    @cached_property
-    def _fits(self) -> tuple[FitCounts, Told] | None:
-        """By whole steps, evenly spread; None where no advantage is recorded."""
-        table = self.run.part("checks", fit_columns())
-        counts = None if table is None else fit_from(table)
-        return None if counts is None else (counts, told(counts))
+        fit = told(counts)
+        return StepFit(fit, *expected_advantages(self.run, step, fit.closest))
 
 
 def places_of(groups: Groups, step: int, rows: pd.DataFrame) -> IntArray:
@@ -118,44 +98,48 @@ def places_of(groups: Groups, step: int, rows: pd.DataFrame) -> IntArray:
 
 
 def groups_of_run(run: Run) -> Groups | None:
-    """The groups of all steps, without `of_row`; None where the run has no group_id or no reward."""
-    if "group_id" not in run.columns or "reward" not in run.columns:
+    """The groups of all steps; None where the run has no group_id or no reward.
+
+    Raises UnreadableError.
+    """
+    if not {"group_id", "reward"} <= {*run.columns} or not run.counts:
         return None
-    part = right_column(run)
-    table = run.part("groups", sums_columns(part))
-    if table is None:
-        return None
-    codes = np.arange(table.num_rows)
-    return groups_from(sums_from(table, codes, part), part)
+    return run.remembered("groups", lambda: _groups_of_run(run))
+
+
+def _groups_of_run(run: Run) -> Groups:
+    with selected(run) as selection:
+        table = selection.table(f"""
+            WITH rollouts AS NOT MATERIALIZED (
+                SELECT step, group_id, {selection.split_value} AS split,
+                    {selection.column("reward")} AS reward,
+                    {selection.column(right_column(run) or "reward")} AS score
+                FROM {selection.view} WHERE {selection.condition}),
+            ends AS (SELECT min(score) AS lowest, max(score) AS highest FROM rollouts)
+            SELECT step, count(*) AS size, count(reward) AS scored, avg(reward) AS mean,
+                count(reward) >= 2 AND min(reward) = max(reward) AS equal, {counts_of_right(run)}
+            FROM rollouts CROSS JOIN ends WHERE group_id IS NOT NULL
+            GROUP BY step, group_id, split ORDER BY step, group_id, split
+        """)
+    held = {name: table[name].to_numpy() for name in table.column_names}
+    judged, scored = held["judged"], held["scored"]
+    right = np.where(judged > 0, held["right"], np.nan)
+    return Groups(
+        held["step"],
+        np.arange(len(scored)),
+        held["size"],
+        scored,
+        right,
+        judged,
+        outcomes_of(scored, held["equal"], judged, right),
+        held["mean"],
+    )
 
 
 def run_groups(run: Run) -> RunGroups | None:
     """The groups of all steps; None where the run has no group_id or no reward."""
     groups = groups_of_run(run)
     return None if groups is None else RunGroups(run, groups, right_column(run))
-
-
-def fit_columns() -> tuple[str, ...]:
-    """Columns of the checks that `fit_from` takes."""
-    return (
-        "step",
-        "telling",
-        "spread",
-        *(f"{c}:{name}" for c in _BY_CONVENTION for name in CONVENTIONS),
-    )
-
-
-def fit_from(table: pa.Table) -> FitCounts | None:
-    """How the advantages of each step fit; None where none is recorded."""
-    if "telling" not in table.column_names:
-        return None
-    known = table.filter(table.column("telling").is_valid())
-
-    def by_name(kind: str) -> Mapping[str, npt.NDArray[Any]]:
-        return {name: known.column(f"{kind}:{name}").to_numpy() for name in CONVENTIONS}
-
-    held = (known.column(name).to_numpy() for name in ("step", "telling", "spread"))
-    return FitCounts(*held, *(by_name(kind) for kind in _BY_CONVENTION))
 
 
 def step_grid(run: Run, step: int, column: str = "reward") -> tuple[Grid, list[str]]:

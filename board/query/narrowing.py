@@ -114,15 +114,12 @@ def _selected(run: Run, *, chosen: str = "", **changed: Any) -> Run:
         selection = Selection(before.rows, narrow["envs"], narrow["split"], chosen or before.chosen)
         counts = counts_by_step(selection)
         steps = steps_table(selection, counts)
-    is_partial = bool(narrow["envs"] or narrow["where"])
-    batch = _batch(run, narrow["split"]) if is_partial else None
     whole = run.whole or run
     metrics = tuple(name for name in whole.metrics if f"{base_name(name)}_n" in steps)
     absent = set(whole.metrics) - set(metrics)
     return whole.changed(
         **narrow,
         whole=whole,
-        batch=batch,
         selection=selection,
         counts=counts,
         steps=_with_complete(whole, steps),
@@ -138,11 +135,3 @@ def _with_complete(whole: Run, steps: pd.DataFrame) -> pd.DataFrame:
     known = dict(zip(whole.steps["step"], whole.steps["complete"], strict=True))
     complete = [known.get(step) for step in steps["step"].tolist()]
     return steps.assign(complete=pd.Series(complete, dtype=object))
-
-
-def _batch(run: Run, split: str | None) -> Run:
-    """The run with all rollouts of a split."""
-    if not (run.envs or run.where) and run.split == split:
-        return run
-    whole = run.whole or run
-    return whole if split is None else of_split(whole, split)

@@ -18,7 +18,8 @@ import pyarrow.compute as pc
 
 from board.core.kl import FloatArray
 from board.core.prompts import Prompts, Visits, prompts_of, visits_of
-from board.query.groups import right_column
+from board.query.correctness import right_column
+from board.query.selection import selected
 from board.store.kept_sums import sums_from, visit_columns
 from board.store.run import Run
 from board.store.step_parts import LENGTHS
@@ -180,14 +181,13 @@ def _courses(visits: Visits) -> Courses:
 
 def _ends(run: Run, part: str | None) -> tuple[float, float]:
     """The lowest and the highest of what says what is right in the whole run, NaN without one."""
-    names = ("lowest", "highest") if part is None else (f"{part}:highest",) * 2
-    table = run.part("checks", names)
-    if table is None or names[1] not in table.column_names:
-        return np.nan, np.nan
-    low, high = (table.column(name).to_numpy() for name in names)
-    if not np.isfinite(high).any():
-        return np.nan, np.nan
-    return float(np.nanmin(low)), float(np.nanmax(high))
+    with selected(run) as selection:
+        score = selection.column(part or "reward")
+        table = selection.table(f"""
+            SELECT min({score}), max({score}) FROM {selection.view} WHERE {selection.condition}
+        """)
+    low, high = (column.to_numpy()[0] for column in table.columns)
+    return float(low), float(high)
 
 
 def shared_prompts(left: RunPrompts, right: RunPrompts, most: int) -> IntArray:

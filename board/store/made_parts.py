@@ -6,11 +6,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-import pandas as pd
 import pyarrow as pa
 
 from board.store import step_parts
@@ -21,16 +18,8 @@ if TYPE_CHECKING:
 
 def made_part(run: Run, kind: str) -> pa.Table | None:
     """One of step_parts.KINDS of all steps of the run, in ascending order; None without a rollout."""
-
-    def same(steps: Sequence[int]) -> pd.DataFrame:
-        rows = [run.rows_of(step, step_parts.SAME) for step in steps]
-        return pd.concat(rows, ignore_index=True)
-
-    batch = run.batch if kind == "checks" else None
-    checks = None if batch is None else batch.part("checks", ("step", "spread"))
-    tables: list[pa.Table] = []
-    for rows in run.pieces(step_parts.columns_of(kind, run.metrics)):
-        steps = rows["step"].to_numpy(np.int64)
-        spread = None if checks is None else step_parts.spread_of(steps, checks)
-        tables.append(step_parts.part_of(kind, rows, run.metrics, same, spread))
+    tables = [
+        step_parts.part_of(kind, rows, run.metrics)
+        for rows in run.pieces(step_parts.columns_of(kind, run.metrics))
+    ]
     return step_parts.loaded(tables)

@@ -81,7 +81,7 @@ class Run:
     whole: the run of which this one has the rollouts of some environments (envs; none: of all), of one
     split (None: of all) or of a filter (where; empty: none) alone; None: this is the whole. Rollouts
     have the index that they have within the whole step, and `row` finds every one of those. selection:
-    their rows. batch: the run with all rollouts of the split, whose rewards may scale advantages.
+    their rows.
     """
 
     info: RunInfo
@@ -108,7 +108,6 @@ class Run:
     split: str | None = None
     where: str = ""
     selection: SelectedRows | None = None
-    batch: Run | None = None
     _loaded: _Loaded = field(default_factory=_Loaded)
 
     @property

@@ -10,9 +10,9 @@ changed. So pages and rules over a whole run read a few numbers a step, and foll
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -24,68 +24,36 @@ from board.core.group_sums import group_order, group_sums
 from board.core.groups import RIGHT_PARTS
 from board.core.metrics import REWARD_PART
 from board.core.records import FloatArray
-from board.core.step_checks import StepChecks, step_checks
 from board.store import group_ids
 from board.store.kept_sums import columns_of_sums
 
 IntArray = npt.NDArray[np.int64]
 
-KINDS: Final = ("groups", "prompts", "envs", "checks")
+KINDS: Final = ("prompts",)
 COLUMNS: Final = (
-    *("rank", *group_ids.COLUMNS, "env", "prompt", "prompt_tokens", "reward", "advantage"),
-    *("response_tokens", "response_chars", "timestamp", "rollout_id"),
+    *("rank", *group_ids.COLUMNS, "prompt", "prompt_tokens", "reward"),
+    *("response_tokens", "response_chars"),
 )
 """Columns of the rollouts that parts are made of, besides those that make a curve."""
-SAME: Final = ("rollout_id", "split", "env", "response_tokens", "reward", "response", "rank")
-"""What two rollouts of one id have in common when they are one, and the rank that wrote them."""
 LENGTHS: Final = ("response_tokens", "response_chars")
-
-CHECKED: Final = ("reward", "advantage", "response_tokens", "timestamp", "rank")
-_FIT: Final = ("hits", "differs", "furthest")
-
-RowsOf = Callable[[Sequence[int]], pd.DataFrame]
-"""Rollouts of some steps with step, index and SAME, as far as the log has them."""
 
 
 def columns_of(kind: str, metrics: Sequence[str]) -> tuple[str, ...]:
     """Columns of the rollouts that a kind of part is made of, as far as the log has them."""
-    judging = [name for name in metrics if judges(name)]
-    by_kind = {
-        "groups": (*group_ids.COLUMNS, "reward", *judging),
-        "prompts": ("prompt", "prompt_tokens", "reward", *LENGTHS, *judging),
-        "envs": ("env", *metrics),
-        "checks": (*group_ids.COLUMNS, *CHECKED, "rollout_id", *judging),
-    }
-    return tuple(dict.fromkeys(by_kind[kind]))
+    return ("prompt", "prompt_tokens", "reward", *LENGTHS, *filter(judges, metrics))
 
 
-def part_of(
-    kind: str,
-    rows: pd.DataFrame,
-    metrics: Sequence[str],
-    same: RowsOf,
-    spread: FloatArray | None = None,
-) -> pa.Table:
+def part_of(kind: str, rows: pd.DataFrame, metrics: Sequence[str]) -> pa.Table:
     """One kind of part of some steps.
 
-    rows: all their rollouts, ordered by step and index, with `columns_of` the kind. spread: as
-    checks_table takes it.
+    rows: all their rollouts, ordered by step and index, with `columns_of` the kind.
     """
-    steps = rows["step"].to_numpy(np.int64)
-    if kind == "envs":
-        return _envs(rows, steps, metrics)
-    judged = judged_of(rows, metrics)
-    if kind == "prompts":
-        return prompts_table(rows, steps, judged)
-    codes = group_ids.group_codes(rows)
-    if kind == "groups":
-        return groups_table(rows, steps, codes, judged)
-    return checks_table(rows, steps, codes, judged, copies_of(rows, same), spread)
+    return prompts_table(rows, rows["step"].to_numpy(np.int64), judged_of(rows, metrics))
 
 
-def parts_of(rows: pd.DataFrame, metrics: Sequence[str], same: RowsOf) -> dict[str, pa.Table]:
+def parts_of(rows: pd.DataFrame, metrics: Sequence[str]) -> dict[str, pa.Table]:
     """By kind what is kept of some steps. rows: as in part_of, with the columns of all kinds."""
-    return {kind: part_of(kind, rows, metrics, same) for kind in KINDS}
+    return {kind: part_of(kind, rows, metrics) for kind in KINDS}
 
 
 def judged_of(rows: pd.DataFrame, metrics: Sequence[str]) -> dict[str, FloatArray]:
@@ -104,21 +72,6 @@ def numbers(rows: pd.DataFrame, column: str) -> FloatArray:
 def judges(name: str) -> bool:
     """Whether a column is a score that may say what is right."""
     return name.startswith(REWARD_PART) and name.removeprefix(REWARD_PART).lower() in RIGHT_PARTS
-
-
-def category(rows: pd.DataFrame, name: str) -> IntArray:
-    """[rows] codes in the order of the names, -1 where there is none."""
-    if name not in rows:
-        return np.full(len(rows), -1, np.int64)
-    return np.asarray(rows[name].cat.codes, np.int64)
-
-
-def groups_table(
-    rows: pd.DataFrame, steps: IntArray, codes: IntArray, judged: Mapping[str, FloatArray]
-) -> pa.Table:
-    """The groups of each step in the order of their codes."""
-    sums = group_sums(steps, codes, numbers(rows, "reward"), judged)
-    return pa.table({"member": sums.codes >= 0, **columns_of_sums(sums)})
 
 
 def prompts_table(
@@ -189,134 +142,6 @@ def prompt_keys(texts: pa.Array, lengths: IntArray) -> IntArray:
 
 def _digest(content: bytes) -> bytes:
     return blake2b(content, digest_size=8).digest()
-
-
-def _envs(rows: pd.DataFrame, steps: IntArray, metrics: Sequence[str]) -> pa.Table:
-    """By step and environment (null: of those without one) the count and the sum of every metric."""
-    codes = category(rows, "env")
-    order, starts = group_order(steps, codes)
-    first = order[starts]
-    names = list(rows["env"].cat.categories) if "env" in rows else []
-    columns: dict[str, Any] = {
-        "step": steps[first],
-        "env": pa.array([names[c] if c >= 0 else None for c in codes[first].tolist()], pa.string()),
-        "rollouts": np.diff(np.append(starts, len(order))),
-    }
-    for name in metrics:
-        values = numbers(rows, name)[order]
-        finite = np.isfinite(values)
-        if finite.any():
-            columns[f"{name}:known"] = np.add.reduceat(finite, starts, dtype=np.int64)
-            columns[f"{name}:sum"] = np.add.reduceat(np.where(finite, values, 0.0), starts)
-    return pa.table(columns)
-
-
-def checks_table(
-    rows: pd.DataFrame,
-    steps: IntArray,
-    codes: IntArray,
-    judged: Mapping[str, FloatArray],
-    copies: pd.DataFrame,
-    spread: FloatArray | None = None,
-) -> pa.Table:
-    """What rules ask of each step. codes: of groups. copies: as copies_of has them. spread: [rows] as
-    spread_of has it, where the rollouts are some of their steps' alone.
-    """
-    held = {name: numbers(rows, name) for name in CHECKED if name in rows}
-    found = step_checks(steps, held, codes, spread)
-    names = (
-        *("steps", "rollouts", "scored", "lowest", "highest", "clock", "started", "earliest"),
-        *("pairs", "xx", "yy", "xy"),
-    )
-    columns: dict[str, Any] = {name: getattr(found, name) for name in names}
-    columns["step"] = columns.pop("steps")
-    columns["earliest"] = _indices(rows, steps, found.steps, found.earliest)
-    columns |= {f"{n}:highest": _highest(found.steps, steps, v) for n, v in judged.items()}
-    if found.fit is not None:
-        columns |= _fit_columns(found)
-    if len(found.ranks):
-        last = _indices(rows, steps, found.rank_steps, found.rank_last)
-        for name, values in (("ranks", found.ranks), ("rank_last", last)):
-            columns[name] = _lists(found.steps, found.rank_steps, pa.array(values))
-    if len(copies):
-        for name in ("index", "of", "rank"):
-            values = pa.array(copies[name], pa.int64(), from_pandas=True)
-            columns[f"copy:{name}"] = _lists(found.steps, copies["step"].to_numpy(), values)
-    return pa.table(columns)
-
-
-def spread_of(steps: IntArray, checks: pa.Table | None) -> FloatArray:
-    """[n] the spread of all rewards of each step, NaN where none is known. checks: of these steps, with
-    step and, where advantages are recorded, spread.
-    """
-    if checks is None or "spread" not in checks.column_names:
-        return np.full(len(steps), np.nan)
-    of = checks.column("step").to_numpy()
-    place = np.minimum(np.searchsorted(of, steps), len(of) - 1)
-    return np.where(of[place] == steps, checks.column("spread").to_numpy()[place], np.nan)
-
-
-def _indices(rows: pd.DataFrame, steps: IntArray, of: IntArray, places: IntArray) -> IntArray:
-    """[of] the index of the rollout at that place within its step, -1 for none.
-
-    The two differ where the rows are some of their steps' alone. steps: [rows] ascending.
-    """
-    at = np.searchsorted(steps, of) + np.maximum(places, 0)
-    return np.where(places >= 0, rows["index"].to_numpy(np.int64)[at], -1)
-
-
-def _highest(steps: IntArray, step_of: IntArray, values: FloatArray) -> FloatArray:
-    """[steps] the highest finite value of each step, NaN without one; step_of: [values] ascending."""
-    finite = np.where(np.isfinite(values), values, np.nan)
-    return np.fmax.reduceat(finite, np.searchsorted(step_of, steps)) if len(steps) else np.zeros(0)
-
-
-def _lists(steps: IntArray, step_of: IntArray, values: pa.Array) -> pa.ListArray:
-    """[steps] the values of each step; step_of: [values] ascending."""
-    offsets = np.append(np.searchsorted(step_of, steps), len(step_of))
-    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values)
-
-
-def _fit_columns(found: StepChecks) -> dict[str, Any]:
-    fit = found.fit
-    assert fit is not None
-    place = np.searchsorted(found.steps, fit.steps)
-
-    def spread(numbers: IntArray | FloatArray) -> pa.Array:
-        values = np.full(len(found.steps), np.nan)
-        values[place] = numbers
-        whole = pa.int64() if numbers.dtype.kind == "i" else pa.float64()
-        return pa.array(values, from_pandas=True).cast(whole)
-
-    columns = {"telling": spread(fit.telling), "spread": spread(fit.spread)}
-    for field in _FIT:
-        columns |= {f"{field}:{name}": spread(c) for name, c in getattr(fit, field).items()}
-    return columns
-
-
-def copies_of(rows: pd.DataFrame, same: RowsOf) -> pd.DataFrame:
-    """Rollouts of one step with the same id that are the same: same length, reward and beginning.
-
-    Columns step, index, of, rank. The same id alone may be of one trajectory that was cut into several
-    training samples, and training and evaluation count from 0 alike.
-    """
-    none = pd.DataFrame({"step": np.zeros(0, np.int64)})
-    if "rollout_id" not in rows:
-        return none
-    known = rows.loc[rows["rollout_id"].notna(), ["step", "rollout_id"]]
-    twice = known[known.duplicated(keep=False)]
-    if twice.empty:
-        return none
-    whole = same(sorted(twice["step"].unique().tolist()))
-    whole = whole[whole["rollout_id"].notna()]
-    keys = ["step", *(name for name in SAME[:-1] if name in whole)]
-    first = whole.groupby(keys, dropna=False, observed=True)["index"].transform("min")
-    again = whole[whole["index"] > first]
-    rank = (
-        again["rank"].astype("Int64") if "rank" in again else pd.array([None] * len(again), "Int64")
-    )
-    found = {"step": again["step"], "index": again["index"], "of": first[again.index], "rank": rank}
-    return pd.DataFrame(found).reset_index(drop=True)
 
 
 def loaded(tables: Iterable[pa.Table]) -> pa.Table | None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
 from typing import Any, Final
 
 import numpy as np
@@ -18,11 +17,10 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from board.store import large_step, step_parts
-from board.store.large_rows import LargeStep
+from board.store import step_parts
 from board.store.manifest import BrokenIndexError, Manifest
 from board.store.renewal import Renewal
-from board.store.shared_work import apart, shared
+from board.store.shared_work import shared
 from board.store.shown import Shown
 from board.store.spare_memory import give_back
 from board.store.steps import QUANTILES, base_name, steps_table
@@ -32,8 +30,6 @@ _CHUNK_ROLLOUTS: Final = 30_000
 """Rollouts whose numbers are in memory at once, if no step has more."""
 _MANY: Final = 300_000
 """From so many on it is a third of that: each piece costs a little time, but memory is short by then."""
-_LARGE: Final = 25_000
-"""Rollouts of a step from which on it is summed up a piece after the other."""
 _FOOTERS: Final = 4000
 """Chunks of columns that are remembered while steps are summed up: a segment is read for few of them."""
 _MUCH: Final = 155 << 20
@@ -62,20 +58,14 @@ def refreshed(
         forget_footers(_FOOTERS)
         give_back(_MUCH)
         rows = _rows_of(shown, chunk)
-        return steps_table(rows, shown.metrics), _parts(shown, rows)
+        return steps_table(rows, shown.metrics), step_parts.parts_of(rows, shown.metrics)
 
-    def is_large(step: int) -> bool:
-        return counts[step] > _LARGE and not shown.is_joined
-
-    for large, steps in groupby((s for s in sorted(stale) if counts.get(s)), is_large):
-        if large:
-            tables += (_large(shown, step, renewal) for step in steps)
-            continue
-        chunks = list(_chunks(found := {step: counts[step] for step in steps}))
-        is_much = sum(found.values()) >= _MANY
-        for table, parts in shared(made_of, chunks, copies=alone + is_much, here=not is_much):
-            tables.append(table)
-            renewal.add(parts)
+    own = {step: counts[step] for step in sorted(stale) if counts.get(step)}
+    chunks = list(_chunks(own))
+    is_much = sum(own.values()) >= _MANY
+    for table, parts in shared(made_of, chunks, copies=alone + is_much, here=not is_much):
+        tables.append(table)
+        renewal.add(parts)
     kept = load(storage, manifest)
     kept = kept[kept["step"].isin(counts) & ~kept["step"].isin(stale)]
     if len(kept):
@@ -84,24 +74,6 @@ def refreshed(
     return replace(
         manifest, steps=name, stale=frozenset(), rules=shown.rules, parts=renewal.finish()
     )
-
-
-def _large(shown: Shown, step: int, renewal: Renewal) -> pd.DataFrame:
-    """The table of a step that has very many rollouts; what else is kept of it goes to the renewal."""
-    tables: list[pd.DataFrame] = []
-
-    def made() -> Iterator[tuple[str, pa.Table]]:
-        return large_step.kept_of(LargeStep(shown, step), shown.metrics)
-
-    def others() -> Iterator[tuple[str, pa.Table]]:
-        for kind, table in apart(made):
-            if kind == large_step.STEPS:
-                tables.append(table.to_pandas())
-            else:
-                yield kind, table
-
-    renewal.add_alone(others())
-    return tables[0]
 
 
 def _rows(shown: Shown, counts: Mapping[int, int], cap: int) -> Iterator[pd.DataFrame]:
@@ -120,14 +92,6 @@ def _rows_of(shown: Shown, steps: Sequence[int]) -> pd.DataFrame:
     if len(steps) <= steps[-1] - steps[0]:
         rows = rows[rows["step"].isin(steps)]
     return rows.reset_index(drop=True)
-
-
-def _parts(shown: Shown, rows: pd.DataFrame) -> dict[str, pa.Table]:
-    def same(steps: Sequence[int]) -> pd.DataFrame:
-        frames = [shown.frame((step, step), step_parts.SAME) for step in steps]
-        return pd.concat(frames, ignore_index=True)
-
-    return step_parts.parts_of(rows, shown.metrics, same)
 
 
 def _chunks(counts: Mapping[int, int]) -> Iterator[list[int]]:

@@ -66,15 +66,6 @@ def steps_table(rollouts: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-def statistics_of_step(name: str, values: FloatArray) -> dict[str, Any]:
-    """The columns of a metric in the steps_table of one step. values: [n], at least one, which are put
-    in order.
-    """
-    values.sort()
-    sizes = np.array([len(values)], np.int64)
-    return _statistics(base_name(name), values, _Layout(None, sizes, np.zeros(1, np.int64)))
-
-
 def _steps_of(step_of: IntArray) -> tuple[IntArray, IntArray]:
     """([S] steps, ascending; [n] the place of each row's among them)."""
     changes = np.diff(step_of, prepend=step_of[:1] - 1)
@@ -189,13 +180,3 @@ def columns_of_groups(groups: IntArray, told: IntArray, zero: IntArray) -> dict[
     with np.errstate(invalid="ignore"):
         share = zero / np.where(told > 0, told, np.nan)
     return {"groups": held, "groups_compared": told, "zero_std_group_fraction": share}
-
-
-def group_counts(codes: IntArray, rewards: FloatArray) -> tuple[IntArray, IntArray, IntArray]:
-    """As columns_of_groups takes them, of one step's rollouts. codes: [n] of groups, -1 for none."""
-    found = _groups(np.zeros(len(codes), np.int64), codes, rewards, 1)
-    groups, told = (
-        np.nan_to_num(found[name]).astype(np.int64) for name in ("groups", "groups_compared")
-    )
-    zero = np.nan_to_num(found["zero_std_group_fraction"]) * told
-    return groups, told, zero.round().astype(np.int64)

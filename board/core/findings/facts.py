@@ -10,6 +10,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from board.core.advantages import BoolArray, FitCounts
 from board.core.environments import EnvCurves
 from board.core.findings.digest import Digest
 from board.core.findings.finding import Evidence
@@ -29,6 +30,10 @@ class Copy:
     index: int
     of: int
     rank: int | None
+
+
+ExpectedAdvantages = Callable[[int, str], tuple[FloatArray, BoolArray]]
+"""Of a step and a convention: [n] its advantages of the rollouts, [n] whether recorded ones differ."""
 
 
 class StepRows(Protocol):
@@ -61,6 +66,7 @@ class Facts:
 
     rows_of: reads the rollouts of a step, for what a finding names of them. checks: of the same steps,
     None for a run without rollouts. groups: of all steps, None where no group or no reward is recorded.
+    fit: of recorded advantages, None where none is; expected_advantages: those of a step.
     env_rewards: by environment, None without rewards. parts: columns of the reward's parts.
     world_sizes: by step, how many ranks write, where the log says so. growing: steps that are still
     written. copies: rollouts that are there twice. rewritten: (first step, last step, rollouts) that a
@@ -74,6 +80,8 @@ class Facts:
     rows_of: Callable[[int], StepRows]
     checks: StepChecks | None = None
     groups: Groups | None = None
+    fit: FitCounts | None = None
+    expected_advantages: ExpectedAdvantages | None = None
     env_rewards: EnvCurves | None = None
     parts: Sequence[str] = ()
     world_sizes: Mapping[int, int] = field(default_factory=dict[int, int])

@@ -7,12 +7,12 @@ from typing import Final
 
 import numpy as np
 
-from board.core.advantages import CONVENTIONS, BoolArray, FitCounts, by_convention, told
+from board.core.advantages import CONVENTIONS, FitCounts, told
 from board.core.findings.facts import Facts, StepRows
 from board.core.findings.finding import Evidence, Finding, Severity, Target, first_index
 from board.core.findings.thresholds import Limits
 from board.core.findings.trailing import onset, stretches, trailing_mean, window_words, worst_of
-from board.core.groups import Outcome, groups_of
+from board.core.groups import Outcome
 from board.core.kl import FloatArray
 from board.core.shares import percent
 
@@ -142,7 +142,7 @@ def _equal_groups(facts: Facts, step: int, count: int = 3) -> tuple[Evidence, ..
 
 def advantages(facts: Facts, limits: Limits) -> Iterator[Finding]:
     """Recorded advantages are not those that the rewards give by the run's own convention."""
-    counts = facts.checks.fit if facts.checks is not None else None
+    counts = facts.fit
     if counts is None or facts.groups is None:
         return
     fit = told(counts)
@@ -176,12 +176,13 @@ def _furthest(facts: Facts, counts: FitCounts, convention: str) -> tuple[Evidenc
     """The rollouts whose advantage is furthest from what the convention gives: they are of the steps of
     which the furthest one is so.
     """
+    assert facts.expected_advantages is not None, "there are counts"
     of_steps = np.nan_to_num(counts.furthest[convention], nan=-1.0)
     most = np.argsort(-of_steps, kind="stable")[:_SHOWN]
     found: list[tuple[float, Evidence]] = []
     for step in sorted(counts.steps[most[of_steps[most] > 0]].tolist()):
         rows = facts.rows_of(step)
-        expected, _ = _expected(rows, step, convention, counts)
+        expected, _ = facts.expected_advantages(step, convention)
         apart = np.nan_to_num(np.abs(rows.columns["advantage"] - expected), nan=-1.0)
         order = np.argsort(-apart, kind="stable")[:_SHOWN]
         found += [
@@ -209,7 +210,7 @@ def _differing(
     shares /= facts.checks.rollouts
     for stretch in stretches(shares > limits["share"], shares):
         step = int(facts.steps[stretch.worst])
-        others = _others(facts, step, convention, counts)
+        others = _others(facts, step, convention)
         yield Finding(
             "advantages",
             "warning",
@@ -228,24 +229,13 @@ def _differing(
         )
 
 
-def _others(facts: Facts, step: int, convention: str, counts: FitCounts) -> tuple[Evidence, ...]:
+def _others(facts: Facts, step: int, convention: str) -> tuple[Evidence, ...]:
     """The first rollouts of a step whose advantages are not those of the convention."""
+    assert facts.expected_advantages is not None, "there are counts"
     rows = facts.rows_of(step)
-    expected, differs = _expected(rows, step, convention, counts)
+    expected, differs = facts.expected_advantages(step, convention)
     places = np.flatnonzero(differs)[:_SHOWN].tolist()
     return tuple(_expects(rows, step, i, expected) for i in places)
-
-
-def _expected(
-    rows: StepRows, step: int, convention: str, counts: FitCounts
-) -> tuple[FloatArray, BoolArray]:
-    """See by_convention."""
-    of_rows = rows.groups  # of which most is read: the columns come with them
-    rewards, recorded = rows.columns["reward"], rows.columns["advantage"]
-    groups = groups_of(np.full(len(rewards), step), of_rows, rewards)
-    return by_convention(
-        convention, rewards, recorded, groups, counts.spread_at(step, len(rewards))
-    )
 
 
 def _expects(rows: StepRows, step: int, place: int, expected: FloatArray) -> Evidence:

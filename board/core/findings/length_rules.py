@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 
+from board.core.advantages import BoolArray
 from board.core.findings.facts import Facts
 from board.core.findings.finding import Evidence, Finding, Severity, Target, first_index
 from board.core.findings.thresholds import Limits
@@ -18,10 +19,10 @@ from board.core.findings.trailing import (
     window_words,
     worst_of,
 )
-from board.core.groups import groups_of
+from board.core.groups import IntArray
 from board.core.kl import FloatArray
 from board.core.shares import percent
-from board.core.step_checks import StepChecks, less_means
+from board.core.step_checks import StepChecks
 
 _TRUNCATION_SOURCE: Final = (
     "DAPO, arXiv 2503.14476, 3.4, overlong filtering; TRL completions/clipped_ratio; thresholds "
@@ -157,12 +158,25 @@ def _within_groups(checks: StepChecks, steps: int) -> tuple[FloatArray, FloatArr
 def _together(facts: Facts, step: int, count: int = 3) -> tuple[Evidence, ...]:
     """The rollouts of a step that speak most for it: long and paid, or short and not."""
     rows = facts.rows_of(step)
-    rewards, lengths = rows.columns["reward"], rows.columns["response_tokens"]
-    groups = groups_of(np.full(len(rewards), step), rows.groups, rewards)
-    _, reward, length = less_means(groups, rewards, lengths)
+    grouped = rows.groups >= 0
+    known = (
+        grouped & np.isfinite(rows.columns["reward"]) & np.isfinite(rows.columns["response_tokens"])
+    )
+    reward, length = (
+        _less_means(rows.columns[name], rows.groups, known)
+        for name in ("reward", "response_tokens")
+    )
     product = reward * length
     order = np.argsort(-product, kind="stable")[:count]
     return tuple(Evidence(step, int(rows.indices[i])) for i in order.tolist() if product[i] > 0)
+
+
+def _less_means(values: FloatArray, groups: IntArray, known: BoolArray) -> FloatArray:
+    """[n] what is left of known values after the mean of those of their group; 0 for the others."""
+    _, of = np.unique(groups[known], return_inverse=True)
+    found = np.zeros(len(values))
+    found[known] = values[known] - (np.bincount(of, values[known]) / np.bincount(of))[of]
+    return found
 
 
 def _moving(values: FloatArray, steps: int) -> FloatArray:

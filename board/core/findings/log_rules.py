@@ -158,7 +158,7 @@ def stopped_rank(facts: Facts, limits: Limits) -> Iterator[Finding]:
             first, last = int(facts.steps[stretch.first]), int(facts.steps[stretch.last])
             until = "and never again" if to_end else f"until step {last}"
             before = int(facts.steps[stretch.first - 1]) if stretch.first else None
-            written = () if before is None else _last_of(facts.checks, before, rank)
+            written = () if before is None else _last_of(facts, before, rank)
             yield Finding(
                 "stopped_rank",
                 "severe" if severe else "warning",
@@ -177,9 +177,10 @@ def stopped_rank(facts: Facts, limits: Limits) -> Iterator[Finding]:
             )
 
 
-def _last_of(checks: StepChecks, step: int, rank: int) -> tuple[Evidence, ...]:
+def _last_of(facts: Facts, step: int, rank: int) -> tuple[Evidence, ...]:
     """The last rollout of a step that is a rank's own."""
-    own = checks.rank_last[(checks.rank_steps == step) & (checks.ranks == rank)]
+    rows = facts.rows_of(step)
+    own = rows.indices[rows.columns["rank"] == rank][-1:]
     return tuple(Evidence(step, index, None, "the last rollout it wrote") for index in own.tolist())
 
 
@@ -273,8 +274,8 @@ def clock_gap(facts: Facts, limits: Limits) -> Iterator[Finding]:
     for stretch in stretches(fires, np.nan_to_num(np.abs(gaps)), calm=0):
         step = int(facts.steps[stretch.worst])
         gap = float(gaps[stretch.worst])
-        earliest = int(facts.checks.earliest[stretch.worst])
-        index = earliest if earliest >= 0 else None
+        first = facts.top(step, "timestamp", 1, lowest=True)
+        index = first[0].index if first else None
         yield Finding(
             "clock_gap",
             "lead",

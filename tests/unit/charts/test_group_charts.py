@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
+from plain_groups import groups_of
 
 from board.charts.group_charts import (
     Cells,
@@ -12,7 +13,7 @@ from board.charts.group_charts import (
     recorded_against_expected,
 )
 from board.charts.layout import notes_of
-from board.core.groups import Groups, by_step, groups_of
+from board.core.groups import Groups, by_step
 
 NAN = float("nan")
 

@@ -7,12 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
+from plain_advantages import by_convention, fit_counts
+from plain_groups import groups_of
 
+from board.core.advantages import FitCounts
 from board.core.environments import curves_from
-from board.core.findings.facts import Facts
-from board.core.groups import Groups, groups_of
+from board.core.findings.facts import ExpectedAdvantages, Facts
+from board.core.groups import Groups
 from board.core.prompts import Visits
-from board.core.step_checks import step_checks
+from board.core.step_checks import StepChecks
 
 
 @dataclass(frozen=True)
@@ -55,11 +59,57 @@ def plain_facts(
         np.unique(step_of),
         curves,
         rows_of,
-        step_checks(step_of, columns, codes),
+        plain_checks(step_of, columns, codes),
         found,
+        *advantages_of(step_of, columns, codes),
         env_rewards,
         [name for name in columns if name.startswith("rewards.")],
         **others,
+    )
+
+
+def advantages_of(
+    step_of: np.ndarray, columns: Mapping[str, np.ndarray], codes: np.ndarray
+) -> tuple[FitCounts | None, ExpectedAdvantages | None]:
+    """As Facts.fit and Facts.expected_advantages."""
+    if not {"reward", "advantage"} <= columns.keys():
+        return None, None
+    rewards, recorded = columns["reward"], columns["advantage"]
+
+    def expected(step: int, convention: str) -> tuple[np.ndarray, np.ndarray]:
+        own = step_of == step
+        groups = groups_of(step_of[own], codes[own], rewards[own])
+        return by_convention(convention, rewards[own], recorded[own], groups)
+
+    return fit_counts(rewards, recorded, groups_of(step_of, codes, rewards)), expected
+
+
+def plain_checks(
+    step_of: np.ndarray, columns: Mapping[str, np.ndarray], codes: np.ndarray
+) -> StepChecks:
+    """By pandas, step by step."""
+    names = {"reward": "reward", "length": "response_tokens", "clock": "timestamp", "rank": "rank"}
+    rows = pd.DataFrame({"step": step_of, "group": codes})
+    for name, of in names.items():
+        rows[name] = columns.get(of, np.nan)
+    by_step = rows.groupby("step")
+    pairs = rows[(rows["group"] >= 0) & rows["reward"].notna() & rows["length"].notna()].copy()
+    for name in ("reward", "length"):
+        pairs[name] -= pairs.groupby(["step", "group"])[name].transform("mean")
+    products = {"xx": pairs["reward"] ** 2, "yy": pairs["length"] ** 2}
+    products["xy"] = pairs["reward"] * pairs["length"]
+    sums = pd.DataFrame({"pairs": 1, **products}).groupby(pairs["step"]).sum()
+    sums = sums.reindex(list(by_step.groups), fill_value=0)
+    ranks = (
+        rows.dropna(subset="rank")[["step", "rank"]].drop_duplicates().sort_values(["step", "rank"])
+    )
+    return StepChecks(
+        np.unique(step_of),
+        *(by_step["reward"].agg(of).to_numpy() for of in ("size", "count", "min", "max")),
+        by_step["clock"].max().to_numpy(),
+        *(sums[name].to_numpy() for name in ("pairs", "xx", "yy", "xy")),
+        ranks["step"].to_numpy(),
+        ranks["rank"].to_numpy(np.int64),
     )
 
 

@@ -4,14 +4,12 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from plain_groups import groups_of, is_right
 
-from board.core.group_sums import group_sums, groups_from
 from board.core.groups import (
     Outcome,
     by_step,
     grid,
-    groups_of,
-    is_right,
     pass_at_k,
     pass_at_k_by_step,
     right_part,
@@ -116,74 +114,3 @@ def test_a_grid_keeps_the_order_of_groups_and_pads_the_small_ones() -> None:
 def test_the_part_that_says_right_is_found_by_its_name() -> None:
     assert right_part(["format", "Accuracy"]) == "Accuracy"
     assert right_part(["format"]) is None
-
-
-def judged_by(part: np.ndarray, rewards: np.ndarray) -> list[Outcome]:
-    """Outcomes of groups of two, right by a part of the reward."""
-    codes = np.repeat(np.arange(len(part) // 2), 2)
-    sums = group_sums(np.zeros(len(part), np.int64), codes, rewards, {"correct": part})
-    return [Outcome(outcome) for outcome in groups_from(sums, "correct").outcomes]
-
-
-@pytest.mark.parametrize("never", [0.0, -1.0])
-def test_nothing_is_right_by_a_part_that_no_rollout_ever_earned(never: float) -> None:
-    part, rewards = floats(never, never, never, NAN), floats(0.5, 0.5, 0.5, 1)
-    assert judged_by(part, rewards) == [Outcome.ALL_WRONG, Outcome.MIXED]
-    sums = group_sums(ints(1, 1, 1, 1), ints(0, 0, 1, 1), rewards, {"correct": part})
-    groups = groups_from(sums, "correct")
-    assert (groups.right.tolist(), groups.judged.tolist()) == ([0, 0], [2, 1])
-    assert by_step(groups).solve_rate.tolist() == [0]
-
-
-def test_all_is_right_by_a_part_that_every_rollout_earned() -> None:
-    assert judged_by(floats(1, 1, 1, 1), floats(0, 0, 0, 1)) == [Outcome.ALL_RIGHT, Outcome.MIXED]
-
-
-def test_groups_of_unequal_size_with_failed_rollouts_are_those_of_a_plain_loop() -> None:
-    dice = np.random.default_rng(5)
-    n = 240
-    steps = np.sort(dice.integers(0, 4, n))
-    codes = dice.integers(-1, 9, n)
-    right = dice.choice([0.0, 1.0, NAN], n, p=[0.5, 0.4, 0.1])
-    rewards = np.where(dice.random(n) < 0.15, NAN, np.where(right == 1, 2.0, 0.5))
-    rewards[codes == 3] = 0.5  # equal, but not all of them are right
-    whole = group_sums(steps, codes, rewards, {"correct": right})
-    groups = groups_from(whole, "correct")
-    found = by_step(groups)
-    for place, step in enumerate(found.steps.tolist()):
-        shares = dict.fromkeys(Outcome, 0)
-        chances: dict[int, list[float]] = {1: [], 4: []}
-        rates, effective, members = [], 0, 0
-        for code in range(9):
-            own = [i for i in range(n) if steps[i] == step and codes[i] == code]
-            scores = [rewards[i] for i in own if rewards[i] == rewards[i]]
-            told = [right[i] for i in own if right[i] == right[i]]
-            members += len(own)
-            if told:
-                rates.append(sum(told) / len(told))
-            for k, of_k in chances.items():
-                if len(told) >= k:
-                    subsets = [*combinations(told, k)]
-                    of_k.append(sum(any(one) for one in subsets) / len(subsets))
-            if len(scores) < 2:
-                continue
-            if len(set(scores)) > 1:
-                shares[Outcome.MIXED] += 1
-                effective += len(scores)
-            elif told and all(told):
-                shares[Outcome.ALL_RIGHT] += 1
-            elif told and not any(told):
-                shares[Outcome.ALL_WRONG] += 1
-            else:
-                shares[Outcome.OTHER] += 1
-        compared = sum(shares.values())
-        assert found.groups[place] == compared
-        assert found.all_right[place] == pytest.approx(shares[Outcome.ALL_RIGHT] / compared)
-        assert found.all_wrong[place] == pytest.approx(shares[Outcome.ALL_WRONG] / compared)
-        assert found.other[place] == pytest.approx(shares[Outcome.OTHER] / compared)
-        assert found.zero_std[place] == pytest.approx(1 - shares[Outcome.MIXED] / compared)
-        assert (found.effective[place], found.rollouts[place]) == (effective, members)
-        assert found.solve_rate[place] == pytest.approx(np.mean(rates))
-        for k, of_k in chances.items():
-            _, values = pass_at_k_by_step(groups, k)
-            assert values[place] == pytest.approx(np.mean(of_k))

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 from plain_facts import visits_from
+from plain_groups import groups_of
 
-from board.core.groups import groups_of
 from board.core.prompts import Visits, prompts_of
 
 NAN = float("nan")

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 from written_logs import write_lines
 
@@ -17,14 +16,13 @@ from board.query.findings import facts_of
 from board.query.groups import run_groups
 from board.query.narrowing import narrowed, of_split
 from board.query.prompts import run_prompts
-from board.store import splits, step_counts, step_parts, step_store
+from board.store import splits, step_counts, step_store
 from board.store.discovery import discover
 from board.store.run import Follower, OpenOptions, Run
 from board.store.steps import steps_table
 
 ENVS = ("all", "code", "maths")
 CHOICES = (("maths",), ("code", "maths"))
-KINDS = step_parts.KINDS
 
 
 def rollouts() -> Iterator[dict[str, Any]]:
@@ -78,43 +76,6 @@ def rows_of(run: Run, envs: Sequence[str], split: str | None) -> pd.DataFrame:
     return rows[own].reset_index(drop=True)
 
 
-def plain(run: Run, rows: pd.DataFrame, whole: Run) -> dict[str, pa.Table]:
-    """What would be kept of these rollouts; the spread of a step's rewards is of those of `whole`."""
-
-    def same(steps: Sequence[int]) -> pd.DataFrame:
-        return rows[rows["step"].isin(steps)].reset_index(drop=True)
-
-    batch = step_parts.spread_of(rows["step"].to_numpy(), whole.part("checks", ("step", "spread")))
-    return {
-        kind: step_parts.part_of(kind, rows, run.metrics, same, batch) for kind in step_parts.KINDS
-    }
-
-
-def told(table: pa.Table) -> list[dict[str, Any]]:
-    """The rows by step, those of prompts by their keys as well. Of copies none is as good as an empty
-    list.
-    """
-    kept = [n for n in sorted(table.column_names) if n not in ("env", "place")]
-    rows = table.select(kept).to_pylist()
-    for row in rows:
-        row |= {name: row[name] or [] for name in kept if name.startswith("copy:")}
-    if "key" in kept:
-        rows.sort(key=lambda row: (row["step"], row["key"]))
-    return rows
-
-
-def nearly(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows that are equal to those that differ in the last digits: sums of sums are rounded otherwise."""
-
-    def value(of: Any) -> Any:
-        numbers = of if isinstance(of, list) else [of]
-        if not any(isinstance(number, float) for number in numbers):
-            return of
-        return pytest.approx(of, rel=1e-12, abs=1e-12, nan_ok=True)
-
-    return [{name: value(of) for name, of in row.items()} for row in rows]
-
-
 @pytest.mark.parametrize(
     ("envs", "split"),
     [
@@ -125,7 +86,7 @@ def nearly(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         (ENVS, None),
     ],
 )
-def test_steps_and_parts_are_those_of_the_rollouts(
+def test_steps_are_those_of_the_rollouts(
     run: Run, envs: tuple[str, ...], split: str | None
 ) -> None:
     found = narrowed(run if split is None else of_split(run, split), envs)
@@ -133,21 +94,6 @@ def test_steps_and_parts_are_those_of_the_rollouts(
     expected = step_store.tidied(steps_table(rows, run.metrics), run.metrics)
     pd.testing.assert_frame_equal(found.steps, expected, rtol=1e-12)
     assert found.counts == rows.groupby("step").size().to_dict()
-    for kind, table in plain(run, rows, run if split is None else of_split(run, split)).items():
-        own = found.part(kind, table.column_names)
-        assert own is not None
-        assert told(own) == nearly(told(table)), kind
-
-
-def test_some_rows_of_a_part_are_those_of_all(run: Run) -> None:
-    for envs in CHOICES:
-        found = narrowed(run, envs)
-        for kind in KINDS:
-            whole = found.part(kind, ("step", "total", "reward:low", "clock"))
-            assert whole is not None
-            places = np.random.default_rng(0).permutation(whole.num_rows)[:7]
-            rows = found.part_rows(kind, ("step", "total", "reward:low", "clock"), places)
-            assert repr(rows.to_pylist()) == repr(whole.take(pa.array(places)).to_pylist())
 
 
 @pytest.mark.parametrize("is_resumed", [False, True])
@@ -236,11 +182,10 @@ def test_advantages_scaled_by_the_spread_of_a_step_are_recognised_in_each_enviro
                 for reward, advantage in zip(group.tolist(), made.tolist(), strict=True):
                     rows.append(own | {"reward": reward, "advantage": advantage})
     run = run_in(tmp_path / "run", rows, OpenOptions())
-    checks = facts_of(narrowed(run, envs)).checks
+    counts = facts_of(narrowed(run, envs)).fit
     found = run_groups(narrowed(run, envs))
-    assert checks is not None
-    assert checks.fit is not None
-    assert told_of(checks.fit).convention == "batch_std"
+    assert counts is not None
+    assert told_of(counts).convention == "batch_std"
     assert found is not None
     fit = found.fit(3)
     assert fit is not None

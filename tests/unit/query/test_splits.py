@@ -21,8 +21,6 @@ from board.store import splits
 from board.store.discovery import discover, location_of
 from board.store.run import Follower, OpenOptions, Run, open_run
 
-KINDS = ("groups", "prompts", "envs", "checks")
-
 
 def samples(steps: Iterable[int], split: str | None, *, reward: float = 0.0, count: int = 4):
     for step in steps:
@@ -102,9 +100,6 @@ def test_splits_and_environments_narrow_in_either_order_alike(runs, name) -> Non
         assert (run.envs, run.split) == (("code",), name)
         assert run.chosen(("rollout_id",))["rollout_id"].tolist() == own["rollout_id"].tolist()
     pd.testing.assert_frame_equal(first.steps, then.steps, check_like=True)
-    for kind in KINDS:
-        parts = [run.part(kind, ("step", "rollouts", "size", "total")) for run in (first, then)]
-        assert repr(parts[0]) == repr(parts[1])
 
 
 def test_a_rollout_of_a_split_keeps_its_index_within_the_step(runs: tuple[Run, Run]) -> None:

@@ -12,10 +12,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from plain_facts import plain_facts, visits_from
+from plain_groups import groups_of, is_right
 
+from board.core.advantages import CONVENTIONS
 from board.core.findings import find
-from board.core.findings.facts import Facts, StepRows
-from board.core.groups import by_step, groups_of, is_right, pass_at_k_by_step
+from board.core.findings.facts import Facts
+from board.core.groups import by_step, pass_at_k_by_step
 from board.core.prompts import Visits, prompts_of
 from board.query.environments import environment_curves
 from board.query.findings import facts_of
@@ -118,9 +120,9 @@ def right_of(rows: pd.DataFrame) -> np.ndarray:
 
 def assert_same(found: object, expected: object) -> None:
     """Equal dataclasses of arrays, but for the last bits of sums."""
-    for name in type(expected).__dataclass_fields__:  # type: ignore[attr-defined]
+    for name in type(found).__dataclass_fields__:  # type: ignore[attr-defined]
         left, right = getattr(found, name), getattr(expected, name)
-        if isinstance(right, np.ndarray) and name not in ("of_row", "codes", "prompts"):
+        if isinstance(right, np.ndarray) and name not in ("codes", "prompts"):
             np.testing.assert_allclose(left, right, rtol=1e-9, atol=1e-9, err_msg=name)
 
 
@@ -140,8 +142,8 @@ def test_what_is_kept_of_steps_says_what_all_rollouts_say(
         assert facts.checks is not None
         assert expected.checks is not None
         assert_same(facts.checks, expected.checks)
-        if facts.checks.fit is not None:
-            assert_same(facts.checks.fit, expected.checks.fit)
+        if facts.fit is not None:
+            assert_same_fit(facts, expected)
         assert_groups(run, expected)
         assert_rows(facts, expected)
         assert_prompts(run, rows)
@@ -168,22 +170,27 @@ def assert_rows(facts: Facts, expected: Facts) -> None:
         assert found.indices.tolist() == wanted.indices.tolist()
         assert found.groups.tolist() == wanted.groups.tolist()
         assert found.envs.tolist() == wanted.envs.tolist()
-        assert_named(facts, step, found)
 
 
-def assert_named(facts: Facts, step: int, rows: StepRows) -> None:
-    """The first rollout by the clock and the last one of each rank."""
-    checks = facts.checks
-    assert checks is not None
-    clock, ranks = rows.columns["timestamp"], rows.columns["rank"]
-    earliest = int(checks.earliest[np.flatnonzero(checks.steps == step)[0]])
-    if np.isfinite(clock).any():
-        assert earliest == rows.indices[np.nanargmin(clock)]
-    else:
-        assert earliest == -1
-    own = checks.rank_steps == step
-    last = dict(zip(checks.ranks[own].tolist(), checks.rank_last[own].tolist(), strict=True))
-    assert last == {rank: rows.indices[ranks == rank][-1] for rank in np.unique(ranks).tolist()}
+def assert_same_fit(facts: Facts, expected: Facts) -> None:
+    assert facts.fit is not None
+    assert expected.fit is not None
+    assert facts.expected_advantages is not None
+    assert expected.expected_advantages is not None
+    assert_same(facts.fit, expected.fit)
+    for kind in ("hits", "differs", "furthest"):
+        for name in CONVENTIONS:
+            np.testing.assert_allclose(
+                getattr(facts.fit, kind)[name], getattr(expected.fit, kind)[name]
+            )
+    for name in CONVENTIONS:
+        pairs = zip(
+            facts.expected_advantages(facts.steps[-1], name),
+            expected.expected_advantages(facts.steps[-1], name),
+            strict=True,
+        )
+        for left, right in pairs:
+            np.testing.assert_allclose(left, right)
 
 
 def assert_groups(run: Run, expected: Facts) -> None:
@@ -248,17 +255,3 @@ def test_copies_are_kept_with_the_rank_that_wrote_them(tmp_path: Path) -> None:
         (tmp_path / f"data_rank{rank}.jsonl").write_text(json.dumps({**row, "rank": rank}) + "\n")
     (copy,) = facts_of(Follower(persist=True).run(discover(tmp_path).runs[0])).copies
     assert (copy.step, copy.index, copy.of, copy.rank) == (1, 1, 0, 1)
-
-
-def test_following_writes_again_what_is_kept_of_few_other_steps(tmp_path: Path) -> None:
-    follower, dice = Follower(), np.random.default_rng(9)
-
-    def parts_after(steps: range) -> set[str]:
-        for step in steps:
-            append(tmp_path, 0, rollouts(dice, 0, step, parts=True))
-        run = follower.run(discover(tmp_path).runs[0])
-        return {part.name for part in run.shown.manifest.parts["groups"]}
-
-    before = parts_after(range(40))
-    assert len(before) > 2
-    assert len(before - parts_after(range(40, 41))) <= 1

@@ -6,14 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 from made_tokens import step_tokens
+from plain_advantages import by_convention, fit_counts
 from plain_facts import plain_facts
+from plain_groups import groups_of
 
-from board.core.advantages import by_convention, fit_counts, told
+from board.core.advantages import told
 from board.core.findings import find
 from board.core.findings.digest import Digest, digest
 from board.core.findings.facts import Facts
 from board.core.findings.finding import Finding, in_words, said
-from board.core.groups import groups_of
 from board.store.own_thresholds import default_thresholds
 
 LIMITS = default_thresholds()

@@ -1,0 +1,102 @@
+"""Recorded advantages against those that the rewards give, by each convention in use."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyarrow ships without types.
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from board.core.advantages import ABSOLUTE, EPSILON, RELATIVE, BoolArray, FitCounts
+from board.core.records import FloatArray
+from board.query.selection import Selection, selected
+from board.store.opened_run import Run
+
+FORMULAS: Final[Mapping[str, str]] = {
+    "grpo": f"(reward - mean) / (std + {EPSILON})",
+    "dr_grpo": "reward - mean",
+    "rloo": "(reward - mean) * n / nullif(n - 1, 0)",
+    "grpo_population": f"(reward - mean) / (population_std + {EPSILON})",
+    "batch_std": f"(reward - mean) / (step_std + {EPSILON})",
+}
+"""Convention -> SQL for the advantage of a rollout. n, mean, std: of the rewards of its group; step_std:
+of all grouped rollouts of the step and the split, whichever of them the run has.
+"""
+
+
+def advantage_fit(run: Run) -> FitCounts | None:
+    """How the advantages of each step with groups fit; None where none is recorded.
+
+    Raises UnreadableError.
+    """
+    if not {"group_id", "reward", "advantage"} <= {*run.columns}:
+        return None
+    return run.remembered("advantage fit", lambda: _advantage_fit(run))
+
+
+def _advantage_fit(run: Run) -> FitCounts:
+    counts = ", ".join(
+        f"""count(*) FILTER (telling AND NOT differs_{name}) AS hits_{name},
+            count(*) FILTER (differs_{name}) AS differs_{name},
+            max(abs(advantage - {name})) AS furthest_{name}"""
+        for name in FORMULAS
+    )
+    with selected(run) as selection:
+        table = selection.table(f"""
+            SELECT step, count(*) FILTER (telling) AS telling, {counts}
+            FROM ({_compared(selection)}) WHERE group_id IS NOT NULL GROUP BY step ORDER BY step
+        """)
+    held = {name: table[name].to_numpy() for name in table.column_names}
+    return FitCounts(
+        held["step"],
+        held["telling"],
+        *({n: held[f"{kind}_{n}"] for n in FORMULAS} for kind in ("hits", "differs", "furthest")),
+    )
+
+
+def expected_advantages(run: Run, step: int, convention: str) -> tuple[FloatArray, BoolArray]:
+    """([n] advantages of a step's rollouts as a convention has them, [n] whether recorded ones differ).
+
+    NaN for rollouts without a reward or a group. Raises UnreadableError.
+    """
+    with selected(run) as selection:
+        table = selection.table(f"""
+            SELECT {convention} AS expected, coalesce(differs_{convention}, false) AS differs
+            FROM ({_compared(selection, f"step = {step}")}) ORDER BY position
+        """)
+    return table["expected"].to_numpy(), table["differs"].to_numpy()
+
+
+def _compared(selection: Selection, steps: str = "true") -> str:
+    """SQL for the rollouts of some steps with each convention's advantage, and whether the recorded one
+    differs: both NULL where not known. telling: whether it is one by which conventions differ: rewards
+    at their group's mean tell as little as zeros do.
+    """
+    group = f"{selection.column('group_id')} AS group_id, {selection.split_value} AS split"
+    reward = f"{selection.column('reward')} AS reward"
+    expected = ", ".join(f"{formula} AS {name}" for name, formula in FORMULAS.items())
+    differs = ", ".join(
+        f"abs({name} - advantage) > {ABSOLUTE} + {RELATIVE} * abs({name}) AS differs_{name}"
+        for name in FORMULAS
+    )
+    return f"""
+        WITH rollouts AS NOT MATERIALIZED (
+            SELECT step, position, {group}, {reward}, {selection.column("advantage")} AS advantage
+            FROM {selection.view} WHERE {selection.condition} AND {steps}),
+        groups AS (
+            SELECT step, group_id, split, count(reward) AS n, avg(reward) AS mean,
+                stddev_samp(reward) AS std, stddev_pop(reward) AS population_std
+            FROM rollouts WHERE group_id IS NOT NULL GROUP BY step, group_id, split),
+        batch AS (
+            SELECT step, stddev_samp(reward) AS step_std
+            FROM (
+                SELECT step, {group}, {reward} FROM {selection.view}
+                WHERE {selection.batch.condition} AND {steps})
+            WHERE group_id IS NOT NULL GROUP BY step),
+        expected AS (
+            SELECT rollouts.*, abs(reward - mean) > {ABSOLUTE} AND advantage IS NOT NULL AS telling,
+                {expected}
+            FROM rollouts LEFT JOIN groups USING (step, group_id, split) LEFT JOIN batch USING (step))
+        SELECT *, {differs} FROM expected
+    """
