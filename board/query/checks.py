@@ -73,9 +73,10 @@ def _sums(selection: Selection) -> str:
 
 def _ranks(selection: Selection, *, wanted: bool) -> str:
     """The ranks that have a rollout at each step."""
+    rank = selection.column("rank")
     return f"""
-        SELECT DISTINCT step, rank FROM {selection.view}
-        WHERE {selection.condition} AND {wanted} AND rank IS NOT NULL ORDER BY step, rank
+        SELECT DISTINCT step, CAST({rank} AS BIGINT) AS rank FROM {selection.view}
+        WHERE {selection.condition} AND {wanted} AND {rank} IS NOT NULL ORDER BY step, rank
     """
 
 
@@ -108,7 +109,7 @@ def _copies(run: Run) -> tuple[Copy, ...]:
                 GROUP BY step, rollout_id HAVING count(*) > 1)
             SELECT step, position, first, rank
             FROM (
-                SELECT step, position, rank, min(position) OVER (
+                SELECT step, position, {selection.column("rank")} AS rank, min(position) OVER (
                     PARTITION BY step, {selection.split_value}, {keys}) AS first
                 FROM {selection.view} SEMI JOIN again USING (step, rollout_id)
                 WHERE {selection.condition})
