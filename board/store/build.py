@@ -26,13 +26,11 @@ from board.store.discovery import RunInfo
 from board.store.engines import Awaited, ChooseEngine, Engine, Job, local
 from board.store.file_progress import beginning_of, state_after
 from board.store.followed import change_of
-from board.store.found_repeats import possible_repeats
 from board.store.live_rows import UnendedRows, merged
 from board.store.log_file import LogFile
 from board.store.manifest import FileState, Manifest
 from board.store.packed import cut_problem, readable
-from board.store.rest import Rest, next_for, telling
-from board.store.run_files import RunFiles
+from board.store.rest import Rest, next_for
 from board.store.scan import PART_BYTES, PART_ROWS
 from board.store.shard import END_BYTES
 from board.store.storage import committed
@@ -75,8 +73,6 @@ def extend(
     rests = list(build.plan())
     if rests or build.changed:
         build.read(engine, rests)
-        while again := build.possible_repeats():
-            build.read(engine, again)
         build.finish()
     return Extended(build.manifest, build.log.as_tuple())
 
@@ -103,14 +99,6 @@ class _Build:
         self._pace = Pace(info.bytes, self._done(), progress)
         self._read_ahead = 0
         """Bytes that were read and wait for those before them."""
-        self._out_of_reach = set[str]()
-        """Paths of files that can't be read just now."""
-        self._repeating = {state.reader for state in manifest.files if state.keyed}
-        """Readers of files that may hold copies: what is begun of them gets its keys at once."""
-        self._reads_again = self._left_out = False
-        self._read_twice = set[str]()
-        self._before: list[tuple[FileState, pa.Table | None]] = []
-        """What was known of files that are being read again, and the row of each one's last line."""
         self.changed = manifest.total != info.bytes or bool(manifest.stale) or not manifest.whole
 
     def plan(self) -> Iterator[Rest]:
@@ -125,7 +113,6 @@ class _Build:
                 change = None if state is None else change_of(state, file)
             except OSError as error:
                 self._unreadable(path, error.strerror or str(error))
-                self._out_of_reach.add(path)
                 continue
             if (problem := cut_problem(path, file)) is not None:
                 self.log.add(problem)
@@ -136,7 +123,7 @@ class _Build:
                 yield self._begin(path, file)
             elif change == "grown":
                 at = (path, state.consumed, state.lines + 1)
-                told = (self._info.path / path, self._info.is_joined, state.keyed)
+                told = (self._info.path / path, self._info.is_joined)
                 yield Rest(file, state.id, *at, *told)
             elif file.inode != state.inode:
                 self._states[state.id] = replace(state, inode=file.inode)
@@ -148,10 +135,8 @@ class _Build:
     def _begin(self, path: str, file: LogFile) -> Rest:
         number = self.manifest.next_id
         self.manifest = replace(self.manifest, next_id=number + 1)
-        keyed = file.reader in self._repeating
-        self._states[number] = FileState(number, path, file.reader, keyed=keyed)
-        told = (self._info.path / path, self._info.is_joined, keyed)
-        return Rest(file, number, path, 0, 1, *told)
+        self._states[number] = FileState(number, path, file.reader)
+        return Rest(file, number, path, 0, 1, self._info.path / path, self._info.is_joined)
 
     def _forget(self, state: FileState) -> None:
         self._touch(state.all_tallies.values())
@@ -163,62 +148,13 @@ class _Build:
         for tally in tallies:
             self._stale.update(step for step, _ in tally.counts())
 
-    def possible_repeats(self) -> list[Rest]:
-        """Files to be read again, since they may hold copies of rollouts and their rows have no keys.
-
-        Nothing is committed until they were: the rollouts of an index do not go and come back.
-        """
-        self._put_back()
-        again = [state for state in self._possible_repeats() if state.path not in self._read_twice]
-        self._reads_again = bool(again)
-        for state in again:
-            self._before.append((state, self._tails.of(state.id)))
-            self._read_twice.add(state.path)
-            self._pace.read_again(state.consumed)
-            self._forget(state)
-        return [self._begin(state.path, self._found[state.path]) for state in again]
-
-    def _put_back(self) -> None:
-        """Puts back what was known of files that could not be read again as far as before."""
-        now = {state.path: state for state in self._states.values()}
-        for before, tail in self._before:
-            state = now.get(before.path)
-            if state is not None and state.consumed >= before.consumed:
-                continue
-            if state is not None:
-                self._forget(state)
-            self._states[before.id] = before
-            self._tails.put(before.id, tail)
-            self._left_out = True
-        self._before = []
-
-    def _possible_repeats(self) -> list[FileState]:
-        """Such files; those of their readers that are not begun get their keys at once."""
-        self._gather()
-        run = RunFiles.of(self.manifest, list(self._found))
-        found = possible_repeats(self._storage, self.manifest, run)
-        states = [state for state in run.files if state.id in found]
-        self._repeating |= {state.reader for state in states}
-        self._left_out |= any(state.path in self._out_of_reach for state in states)
-        return [state for state in states if state.path not in self._out_of_reach]
-
-    def _with_keys(self, rest: Rest) -> Rest:
-        """What is to be read, with keys where it is the beginning and may hold copies."""
-        if rest.start or rest.keyed or rest.file.reader not in self._repeating:
-            return rest
-        self._states[rest.id] = replace(self._states[rest.id], keyed=True)
-        return replace(rest, keyed=True)
-
     def read(self, choose: ChooseEngine, rests: Sequence[Rest]) -> None:
         """Reads all rests, with as many batches under way as the engine likes."""
         self._pace.report(self._done())
         large = [rest for rest in rests if rest.is_object_above(SHARD_BYTES)]
         others = [rest for rest in rests if rest not in large]
         with choose(self._job, sum(rest.size for rest in rests)) as engine:
-            if first := telling(others):
-                self._read_at_once(engine, first)
-                self._possible_repeats()
-            self._read_at_once(engine, [rest for rest in others if rest not in first])
+            self._read_at_once(engine, others)
             self._read_in_turn(engine, large)
 
     def _read_in_turn(self, engine: Engine, rests: Sequence[Rest]) -> None:
@@ -233,7 +169,6 @@ class _Build:
                 rest = waiting.popleft()
                 if rest.id not in self._states:  # given up
                     continue
-                rest = self._with_keys(rest)
                 end = min(rest.start + SHARD_BYTES, rest.file.size)
                 self._keep_beginning(rest)
                 awaited.append((rest, engine.submit([rest.work(end)])))
@@ -286,7 +221,6 @@ class _Build:
             state = self._states.get(rest.id)
             if state is None:  # given up
                 continue
-            rest = self._with_keys(rest)
             end = rest.cut(size)
             self._keep_beginning(rest)
             batch.append(rest.work(end, (state.consumed, state.lines + 1)))
@@ -313,7 +247,7 @@ class _Build:
             if rows >= PART_ROWS or size >= PART_BYTES:
                 self._put_rest()
         due = self._pace.due(self._done() + self._read_ahead)
-        if due is not None and not self._reads_again:
+        if due is not None:
             self._commit(with_steps=due == "steps")
         self._pace.report(self._done())
 
@@ -358,7 +292,7 @@ class _Build:
     def _commit(self, *, with_steps: bool, last: bool = False) -> None:
         """Puts the manifest as it stands in place of the one before. last: everything was read."""
         self._gather()
-        self.manifest = replace(self.manifest, whole=last and not self._left_out)
+        self.manifest = replace(self.manifest, whole=last)
         if with_steps:
             self._refresh_steps(alone=last)
         self._storage.commit(self.manifest)

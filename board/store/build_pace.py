@@ -26,17 +26,11 @@ class Pace:
         self._progress = progress
         self._committed_at = self._stepped_at = self._begun_at = time.monotonic()
         self._steps_took = _FIRST_STEPS_SECONDS / _STEPS_SHARE
-        self._again = 0
-
-    def read_again(self, size: int) -> None:
-        """So many bytes that were read, and no longer count as done, are read a second time."""
-        self._again += size
 
     def report(self, done: int) -> None:
-        """Says how many bytes are done: more than there are, with those that are read a second time."""
+        """Says how many bytes are done."""
         if self._progress is not None:
-            whole = self._total + self._again
-            self._progress(min(done + self._again, whole), whole)
+            self._progress(min(done, self._total), self._total)
 
     def due(self, done: int) -> Literal["steps", "rows"] | None:
         """Whether rows are to be committed now, and the step table with them. done: bytes, with those

@@ -18,7 +18,7 @@ from board.readers.plain_lines import LineBlocks
 from board.readers.sources import RowStretch
 from board.readers.token_columns import TokenColumns
 from board.store.line_scan import LineScan, reader_of
-from board.store.repeats import BY_FILE, has_keys, line_keys, repeat_keys
+from board.store.repeats import BY_FILE, line_keys, repeat_keys
 from board.store.shard import END_BYTES, Shard
 from board.store.table_columns import Patience, table_columns
 from board.store.tally import IntArray
@@ -101,7 +101,7 @@ class ColumnScan(LineScan):
             places = [place for row, place in enumerate(places) if row not in found.odd]
         columns |= self._places(places, stretch)
         repeats = self._reader.repeats
-        if has_keys(repeats, self._shard.keyed):
+        if repeats != "never":
             by_line = repeats in BY_FILE
             keys = line_keys(stretch)[places] if by_line else repeat_keys(found, repeats)
             columns["repeat_key"] = keys

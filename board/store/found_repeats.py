@@ -1,11 +1,4 @@
-"""Which rows of an index repeat others.
-
-Nearly no log has copies, and what tells them surely, a hash of each line or of all texts of a row, takes
-a good part of a scan. So it is known in two looks. The first is at numbers that every index has:
-`possible_repeats` finds the files in which equal lengths and scores stand where copies would. These are
-read again, with keys; `find_repeats` then goes by the keys alone. Rows that are known by an id have their
-keys from the first.
-"""
+"""Which rows of an index repeat others, by the hash that each row has of its id, texts or whole line."""
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false, reportAttributeAccessIssue=false
@@ -16,15 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
 from board.readers import reader_named
 from board.readers.base import Repeats
-from board.store import segments
 from board.store.manifest import Manifest
 from board.store.repeat_rows import RepeatRows
 from board.store.repeats import (
@@ -33,19 +23,11 @@ from board.store.repeats import (
     alike,
     copied,
     first_shared,
-    may_be_merged,
-    may_overlap,
     repeated,
-    starts_of,
 )
 from board.store.run_files import RunFiles
 from board.store.storage import Storage
 from board.store.tally import IntArray
-
-_OF_ROWS: Final = ("response_chars", "reward", "advantage")
-"""Numbers that are equal in rows of equal texts and scores."""
-_OF_LINES: Final = ("size", *_OF_ROWS)
-"""Numbers that are equal in rows of equal lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,25 +38,12 @@ class FoundRepeats:
     counts: Mapping[int, int]
 
 
-def possible_repeats(storage: Storage, manifest: Manifest, run: RunFiles) -> set[int]:
-    """Ids of files that may hold copies of rows, or what was copied, and have no keys to tell."""
-    found: set[int] = set()
-    for kind, ids in _ids_of_kinds(run).items():
-        if kind in BY_FILE:
-            look = RepeatRows(storage, manifest, run, _OF_LINES)
-            found |= _possible_copies(look, kind, ids)
-        elif kind not in BY_ID:
-            found |= _possible_buffers(RepeatRows(storage, manifest, run, _OF_ROWS), kind, ids)
-    return found - {state.id for state in run.files if state.keyed}
-
-
 def find_repeats(storage: Storage, manifest: Manifest, run: RunFiles) -> dict[int, FoundRepeats]:
     """By id of the file the rows that repeat another, as far as their keys tell."""
-    look = RepeatRows(storage, manifest, run, (segments.REPEAT_KEY,))
-    keyed = {state.id for state in run.files if state.keyed}
+    look = RepeatRows(storage, manifest, run)
     found: dict[int, list[FoundRepeats]] = {}
     for kind, ids in _ids_of_kinds(run).items():
-        for table in _tables(look, kind, ids, keyed):
+        for table in _tables(look, kind, ids):
             for number, repeats in _repeats_in(look, table, kind):
                 # The last file of a table is told again with the next, where nothing is before it.
                 if number not in found or kind in BY_ID:
@@ -92,17 +61,15 @@ def _ids_of_kinds(run: RunFiles) -> dict[Repeats, list[int]]:
     return found
 
 
-def _tables(
-    look: RepeatRows, kind: Repeats, ids: Sequence[int], keyed: set[int]
-) -> Iterator[pa.Table]:
+def _tables(look: RepeatRows, kind: Repeats, ids: Sequence[int]) -> Iterator[pa.Table]:
     """Rows that may repeat each other, a bounded number of most kinds at a time."""
     if kind in BY_ID:
         yield from look.with_equal_keys(ids)
     elif kind in BY_FILE:
-        own = _possible_copies(look, kind, [number for number in ids if number in keyed])
-        if own:
-            yield look.kept(look.of(sorted(own)))
-    elif not keyed.isdisjoint(ids):  # buffers without keys stand between those that have them
+        files = _possible_copies(look, kind, ids)
+        if files:
+            yield look.kept(look.of(sorted(files)))
+    else:
         yield from look.in_turn(ids)
 
 
@@ -126,19 +93,18 @@ def _together(parts: Sequence[FoundRepeats]) -> FoundRepeats:
 
 
 def _possible_copies(look: RepeatRows, kind: Repeats, ids: Sequence[int]) -> set[int]:
-    """Files whose lines may stand in another one: told by the steps they share, and of copies by the
-    lines of the first of them, so that the files of ranks cost one step.
+    """Files whose lines may stand in another one: of each reader those that share steps. Copies of whole
+    steps begin at the first shared one, so that the files of ranks cost one step.
     """
     found: set[int] = set()
     for by_step in _holders(look.run, ids).values():
         shared = {step: files for step, files in sorted(by_step.items()) if len(files) > 1}
         files = sorted({file for of_step in shared.values() for file in of_step})
-        if not files:
-            continue
-        steps = first_shared(shared) if kind == "copied_steps" else set(shared)
-        rows = look.ordered(look.kept(look.of(files, steps)))
-        may_be = alike if kind == "copied_steps" else may_be_merged
-        found |= may_be(rows.keys, rows.files, rows.steps)
+        if kind != "copied_steps":
+            found.update(files)
+        elif files:
+            rows = look.ordered(look.kept(look.of(files, first_shared(shared))))
+            found |= alike(rows.keys, rows.files, rows.steps)
     return found
 
 
@@ -151,16 +117,4 @@ def _holders(run: RunFiles, ids: Sequence[int]) -> dict[str, dict[int, list[int]
             of_reader = found.setdefault(state.reader, {})
             for step in {step for step, count in counts if count}:
                 of_reader.setdefault(step, []).append(state.id)
-    return found
-
-
-def _possible_buffers(look: RepeatRows, kind: Repeats, ids: Sequence[int]) -> set[int]:
-    """Files with a buffer that may begin with rows that end the one before, and the files of those."""
-    found: set[int] = set()
-    for table in look.in_turn(ids):
-        rows = look.ordered(table)
-        bounds = [*starts_of(rows.dumps(kind)), len(rows.keys)]
-        for first, second in pairwise(pairwise(bounds)):
-            if may_overlap(rows.keys[slice(*first)], rows.keys[slice(*second)]):
-                found |= {int(rows.files[first[0]]), int(rows.files[second[0]])}
     return found

@@ -25,7 +25,7 @@ from board.store.joins import join_keys
 from board.store.log_file import AT_REST_SECONDS
 from board.store.part import PartBuilder
 from board.store.record_row import row_of
-from board.store.repeats import BY_FILE, has_keys, line_key, repeat_key
+from board.store.repeats import BY_FILE, line_key, repeat_key
 from board.store.shard import END_BYTES, Shard, ShardIndex
 
 MENDED: Final = Remark(
@@ -160,7 +160,7 @@ class LineScan:
         if part:
             address["part"] = part
         repeats = self._reader.repeats
-        if has_keys(repeats, self._shard.keyed):
+        if repeats != "never":
             by_line = repeats in BY_FILE
             key = line_key(line.text, part) if by_line else repeat_key(record, repeats)
             address["repeat_key"] = key

@@ -53,7 +53,7 @@ class FileState:
     the last line that was read and ended; lines: how many lines that are. head, ending: hashes of up to
     4 KiB at the beginning, and before `consumed`. beside: as in LogFile. header: what its header line
     says. ended: steps that it says are written. tallies: by rank (NO_RANK: the rows name none). tail:
-    its unended last line. keyed: whether its rows have keys, as in Shard.
+    its unended last line.
     """
 
     id: int
@@ -72,7 +72,6 @@ class FileState:
     problems: tuple[Problem, ...] = ()
     tail: Tail | None = None
     beside: str = ""
-    keyed: bool = False
 
     @property
     def rank(self) -> int | None:
@@ -119,8 +118,6 @@ class FileState:
         }
         if self.beside:
             data["beside"] = self.beside
-        if self.keyed:
-            data["keyed"] = True
         if self.header is not None:
             data["header"] = dict(self.header)
         if self.ended.counts():
@@ -159,7 +156,6 @@ class FileState:
                 tuple(map(int, tail["ended"])),
             ),
             str(data.get("beside", "")),
-            bool(data.get("keyed")),
         )
 
 
@@ -249,8 +245,7 @@ class Manifest:
     rules: restarts and attempts that the step table was made with. total: bytes of all files, as
     they were found; done: of them, those the index covers. parts: by kind, what was made of the steps
     with the step table; every step is in one part of each kind, or
-    alone in several that follow each other. whole: whether the build that made it came to its end,
-    and could tell all copies.
+    alone in several that follow each other. whole: whether the build that made it came to its end.
     """
 
     key: str

@@ -61,14 +61,11 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class RepeatRows:
-    """names: the columns by which a row is known: segments.REPEAT_KEY alone, or numbers that are equal
-    in rows that are one, and may be in others.
-    """
+    """The rows of an index, with the segments.REPEAT_KEY of each."""
 
     storage: Storage
     manifest: Manifest
     run: RunFiles
-    names: Sequence[str]
 
     def ordered(self, table: pa.Table) -> Rows:
         """The rows of a table that `of`, `in_turn` or `with_equal_keys` gave."""
@@ -77,22 +74,9 @@ class RepeatRows:
         files, lines = table.column("file").to_numpy(), table.column("line").to_numpy()
         codes = place_codes(lines, whole_numbers(table, segments.PART, 0))
         rows = Rows(
-            *(files, places[files], lines, codes), table.column("step").to_numpy(), self.keys(table)
+            *(files, places[files], lines, codes), table.column("step").to_numpy(), _keys_of(table)
         )
         return rows.only(np.lexsort((codes, rows.places)))
-
-    def keys(self, table: pa.Table) -> IntArray:
-        """[rows] what each row is known by."""
-        if segments.REPEAT_KEY in self.names:
-            return whole_numbers(table, segments.REPEAT_KEY, NO_KEY)
-        told = np.ones(table.num_rows, np.uint64)
-        for name in self.names:
-            if name in table.column_names:
-                values = table.column(name).fill_null(-1).to_numpy()
-                words = np.ascontiguousarray(values).view(np.uint64)
-                # High bits are brought down, for what is multiplied only goes up.
-                told = (told ^ words ^ words >> np.uint64(32)) * np.uint64(0x9E3779B97F4A7C15)
-        return told.view(np.int64)
 
     def kept(self, table: pa.Table) -> pa.Table:
         """The rows that no resume wrote again: the others repeat none."""
@@ -139,14 +123,14 @@ class RepeatRows:
                 if np.isin(own, equal).any()
             ]
             table = segments.joined(tables)
-            held = self.keys(table).view(np.uint64)
+            held = _keys_of(table).view(np.uint64)
             yield self.kept(table.filter(pa.array(np.isin(held, equal))))
 
     def _keys(self, ids: Sequence[int]) -> Iterator[tuple[Segment, npt.NDArray[np.uint64]]]:
         """The keys of the rows of each segment that has any of these files."""
         for segment in self._segments(ids):
-            table = self.storage.get(segment.name, self.names)
-            yield segment, self.keys(table).view(np.uint64)
+            table = self.storage.get(segment.name, ("step", segments.REPEAT_KEY))
+            yield segment, _keys_of(table).view(np.uint64)
 
     def _files_in_turn(self, ids: Sequence[int]) -> Iterator[list[int]]:
         """Files that follow each other."""
@@ -180,15 +164,16 @@ class RepeatRows:
 
     def _of(self, segment: Segment, ids: Sequence[int], steps: StepRange | None) -> pa.Table:
         """The rows of a segment that are of these files and steps."""
-        names = ["step", "file", "line", "rank", segments.PART, *self.names]
+        names = ["step", "file", "line", "rank", segments.PART, segments.REPEAT_KEY]
         table = self.storage.get(segment.name, names, steps)
         wanted = pc.is_in(table.column("file"), pa.array(ids, pa.int64()))
         if steps is not None:  # a table is read some thousand rows at a time
             held = table.column("step")
             of_steps = pc.and_(pc.greater_equal(held, steps[0]), pc.less_equal(held, steps[1]))
             wanted = pc.and_(wanted, of_steps)
-        table = table.filter(wanted)
-        if segment is self.manifest.tails and "size" in self.names:  # a copy may have its newline
-            place = table.column_names.index("size")
-            table = table.set_column(place, "size", pc.add(table.column("size"), 1))
-        return table
+        return table.filter(wanted)
+
+
+def _keys_of(table: pa.Table) -> IntArray:
+    """[rows] the key of each row."""
+    return whole_numbers(table, segments.REPEAT_KEY, NO_KEY)

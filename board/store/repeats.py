@@ -6,7 +6,6 @@ another one has, or one at the beginning of a buffer that is the end of the buff
 
 from __future__ import annotations
 
-import hashlib
 import struct
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,6 +16,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 import orjson
+from xxhash import xxh3_64_intdigest, xxh3_128_digest
 
 from board.core.records import Record
 from board.readers.base import Repeats
@@ -26,7 +26,6 @@ from board.readers.texts import Values
 from board.store.tally import IntArray
 
 _WORD: Final = (1 << 64) - 1
-_OF_NONE: Final = bytes(8)
 _PARTS: Final = 1 << 20
 BY_ID: Final = ("same_id", "unique_id")
 """Kinds of repeats that are told by ids, wherever they stand."""
@@ -38,13 +37,6 @@ NO_KEY: Final = 0
 Mask = npt.NDArray[np.bool_]
 _Dumps = Mapping[int, Mapping[int, IntArray]]
 """By file and step the rows of a dump, in their order."""
-
-
-def has_keys(repeats: Repeats, keyed: bool) -> bool:
-    """Whether rows of such files get keys; keyed: as in Shard. An id costs little; hashing whole lines or
-    texts would cost a third of the scan, and nearly no file has copies.
-    """
-    return repeats in BY_ID or (keyed and repeats != "never")
 
 
 def repeat_key(record: Record, repeats: Repeats) -> int:
@@ -102,38 +94,32 @@ def _buffer_keys(found: Columns) -> list[int]:
 @lru_cache(maxsize=1024)
 def _factors(name: str) -> tuple[int, int]:
     """Two odd numbers that look like drawn ones, others for every name."""
-    drawn = hashlib.shake_128(name.encode("utf-8", "surrogatepass")).digest(16)
+    drawn = xxh3_128_digest(name.encode("utf-8", "surrogatepass"))
     first, second = struct.unpack("<2Q", drawn)
     return first | 1, second | 1
 
 
 def _of_texts(name: str, texts: Values) -> npt.NDArray[np.uint64]:
     """[rows] a hash of each text and of its name, 0 of None."""
-    named = hashlib.sha1(f"{len(name)}:{name}".encode("utf-8", "surrogatepass"))
-    found: list[bytes] = []
-    last, told = None, _OF_NONE
-    for text in texts:
+    seed = xxh3_64_intdigest(f"{len(name)}:{name}".encode("utf-8", "surrogatepass"))
+    found = np.zeros(len(texts), np.uint64)
+    last, key = None, 0
+    for place, text in enumerate(texts):
+        if text is None:
+            continue
         if text != last:  # nearly all rollouts of a prompt follow each other
-            last, told = text, _OF_NONE
-            if text is not None:
-                known = named.copy()
-                known.update(text.encode("utf-8", "surrogatepass"))
-                told = known.digest()[: len(_OF_NONE)]
-        found.append(told)
-    return np.frombuffer(b"".join(found), "<u8")
+            last, key = text, xxh3_64_intdigest(text.encode("utf-8", "surrogatepass"), seed)
+        found[place] = key
+    return found
 
 
-def _hashed(*contents: bytes | memoryview) -> int:
-    # SHA-1 is computed by the processor itself, nearly everywhere: no other hash is as quick.
-    known = hashlib.sha1(usedforsecurity=False)
-    for content in contents:
-        known.update(content)
-    return int.from_bytes(known.digest()[:8], "big", signed=True)
+def _hashed(content: bytes | memoryview, seed: int = 0) -> int:
+    return int(np.uint64(xxh3_64_intdigest(content, seed)).view(np.int64))
 
 
 def line_key(text: bytes | memoryview | None, part: int) -> int:
     """A hash of a line, and of the number of a rollout in it; NO_KEY of None, no line of text."""
-    return NO_KEY if text is None else _hashed(b"%d:" % part, text)
+    return NO_KEY if text is None else _hashed(text, part)
 
 
 def line_keys(stretch: Stretch) -> IntArray:
@@ -225,23 +211,6 @@ def _merged(keys: IntArray, dumps: _Dumps) -> Iterator[IntArray]:
                 yield rows
 
 
-def may_be_merged(keys: IntArray, files: IntArray, steps: IntArray) -> set[int]:
-    """The files that `_merged` may find, and those that they may be put together of, of keys that are
-    equal for lines that may not be; arguments as of `copied`.
-    """
-    counted: dict[int, dict[int, Counter[int]]] = {}
-    for file, dumps in _dumps_of(files, steps).items():
-        for step, rows in dumps.items():
-            counted.setdefault(step, {})[file] = _counted(keys[rows])
-    found: set[int] = set()
-    for of_step in counted.values():
-        for file, whole in of_step.items():
-            inside = {other: part for other, part in of_step.items() if part < whole}
-            if len(inside) > 1 and whole <= sum(inside.values(), Counter[int]()):
-                found |= {file, *inside}
-    return found
-
-
 def _counted(keys: IntArray) -> Counter[int]:
     values: list[int] = keys.tolist()
     return Counter(values)
@@ -301,11 +270,6 @@ def overlap(before: IntArray, after: IntArray) -> int:
     shared = _shared(before, after)
     is_told = len(shared) and shared[0] != NO_KEY and _differ(shared)
     return len(shared) if is_told else 0
-
-
-def may_overlap(before: IntArray, after: IntArray) -> bool:
-    """Whether `overlap` may find any, of keys that are equal for rows that may not be."""
-    return len(_shared(before, after)) > 1
 
 
 def _shared(before: IntArray, after: IntArray) -> IntArray:

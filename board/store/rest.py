@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
-from typing import Final
 
-from board.readers import mapping_text, reader_named, source_of
+from board.readers import mapping_text, source_of
 from board.readers.local_files import open_descriptor
 from board.readers.locations import Location
 from board.readers.remote import RemoteLocation
@@ -18,15 +16,12 @@ from board.store.line_numbers import lines_between
 from board.store.log_file import LogFile
 from board.store.shard import Shard
 
-_TELLING: Final = 4
-"""So many files say whether buffers of a run repeat each other."""
-
 
 @dataclass(frozen=True, slots=True)
 class Rest:
     """What of a file is to be read: bytes [start, its size), the first line being `line`.
 
-    line: 0 where it is not known. named: its path as the framework gave it. joined, keyed: as in Shard.
+    line: 0 where it is not known. named: its path as the framework gave it. joined: as in Shard.
     reader: which of an engine's processes was given what is before it.
     """
 
@@ -37,7 +32,6 @@ class Rest:
     line: int
     named: Location
     joined: bool
-    keyed: bool = False
     reader: int | None = None
 
     @property
@@ -52,7 +46,7 @@ class Rest:
     def work(self, end: int, known: tuple[int, int] = (0, 1)) -> Work:
         """To read it up to a byte. known: as in Work."""
         place = (self.file.path, self.shown, self.file.reader, self.start, end, self.line)
-        told = (self.named, mapping_text(self.file.reader), self.joined, self.keyed)
+        told = (self.named, mapping_text(self.file.reader), self.joined)
         shard = Shard(*place, *told)
         return Work(shard, self.id, known)
 
@@ -98,12 +92,3 @@ def next_for(reader: int | None, waiting: Sequence[Rest], *, shared: bool) -> in
     others = (rest for number, rest in enumerate(waiting) if number != place)
     has_all = all(rest.reader == reader for rest in others)
     return (0 if place else 1) if has_all else place
-
-
-def telling(rests: Sequence[Rest]) -> list[Rest]:
-    """The first of many files of buffers, to be read before the others: if they repeat each other, all
-    are read with keys. None where there are few.
-    """
-    buffers = (r for r in rests if reader_named(r.file.reader).repeats == "file_buffer")
-    found = list(islice((rest for rest in buffers if not rest.keyed), 2 * _TELLING))
-    return found[:_TELLING] if len(found) == 2 * _TELLING else []

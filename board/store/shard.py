@@ -30,8 +30,7 @@ class Shard:
     path that the framework gave the file, where `path` is an unpacked copy of it; None: the same. Files
     that are no lines of text are read whole, whatever `start` says. mapping: the text of the mapping file
     that the reader was made of, since other processes have not seen it; empty: it is another reader.
-    joined: whether the rows get the keys by which they are joined with those of other logs. keyed:
-    whether they get those by which copies of lines and buffers are known; see store.found_repeats.
+    joined: whether the rows get the keys by which they are joined with those of other logs.
     """
 
     path: Location
@@ -43,7 +42,6 @@ class Shard:
     named: Location | None = None
     mapping: str = ""
     joined: bool = False
-    keyed: bool = False
 
     @property
     def origin(self) -> Location:

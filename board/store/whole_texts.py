@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from hashlib import blake2b
 from itertools import takewhile
 from typing import Final
+
+from xxhash import xxh3_64_digest
 
 from board.core.pieces import detect_coding, display_pieces, joined
 from board.core.records import NumberArray, Record
@@ -104,4 +105,4 @@ def key_of_ids(ids: NumberArray) -> int:
 
 
 def _hashed(content: bytes) -> int:
-    return int.from_bytes(blake2b(content, digest_size=8).digest(), "big", signed=True)
+    return int.from_bytes(xxh3_64_digest(content), "big", signed=True)

@@ -37,7 +37,7 @@ IDS = [reader.name for reader in BY_COLUMNS]
 
 def indexed(path: Path, reader: Reader, options: ReadOptions | None = None) -> list[ShardIndex]:
     """The parts of the file's index."""
-    return list(index_shard(Shard(path, path.name, reader.name, keyed=True), options))
+    return list(index_shard(Shard(path, path.name, reader.name), options))
 
 
 def said(parts: list[ShardIndex]) -> list[Any]:

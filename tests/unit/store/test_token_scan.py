@@ -26,7 +26,7 @@ ARRAYS = (
 
 def indexed(path: Path, reader: str) -> list[Any]:
     """All that the parts of a file's index say; the order of the columns is no part of it."""
-    parts = index_shard(Shard(path, path.name, reader, keyed=True))
+    parts = index_shard(Shard(path, path.name, reader))
     return [
         (
             {

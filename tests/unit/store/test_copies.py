@@ -1,8 +1,7 @@
-"""Files that may hold copies are read a second time; no other is, and only what is equal is a copy."""
+"""Rollouts that a log holds twice are shown once, and only what is equal is a copy."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +12,8 @@ from read_formats import run_at
 
 from board.store import batch, build, build_pace, memory_storage
 from board.store.discovery import discover
-from board.store.manifest import Manifest
-from board.store.run import Follower, open_run
+from board.store.run import Follower
 from board.store.shard import Shard
-from board.store.storage import FolderStorage
 
 
 def dump(step: int, rollouts: int = 4, said: str = "answer") -> list[dict[str, Any]]:
@@ -42,30 +39,18 @@ def buffers(folder: Path, *rows: range) -> None:
         pq.write_table(pa.table(columns), path)
 
 
-def keyed(run: Any) -> set[str]:
-    """The names of files whose rows have keys."""
-    return {Path(state.path).stem for state in run.shown.files if state.keyed}
-
-
-def times_begun(run: Any) -> int:
-    """How often a file was read from its beginning."""
-    return run.shown.manifest.next_id
-
-
-def test_a_log_without_copies_is_read_once_and_has_no_keys(write_log, opened):
+def test_files_of_ranks_hold_no_copies(write_log, opened):
     for rank in (0, 1):
         lines = [line for step in (1, 2) for line in dump(step, said=f"by {'rank' * rank}")]
         write_log(f"rollout_data_rank{rank}.jsonl", *lines)
     run = opened()
-    assert (times_begun(run), keyed(run), run.repeated) == (2, set(), 0)
-    assert "repeat_key" not in run.shown.index.read(None, None).column_names
+    assert (run.counts, run.repeated) == ({1: 8, 2: 8}, 0)
 
 
-def test_of_a_log_with_copies_only_what_may_be_one_is_read_again(write_log, opened):
+def test_a_step_that_another_file_holds_too_is_shown_once(write_log, opened):
     for name, step in (("1", 1), ("2", 2), ("resumed_2", 2), ("3", 3)):
         write_log(f"{name}.jsonl", *dump(step))
     run = opened()
-    assert (times_begun(run), keyed(run)) == (6, {"2", "resumed_2"})
     assert (run.counts, run.repeated) == ({1: 4, 2: 4, 3: 4}, 4)
 
 
@@ -77,7 +62,7 @@ def test_a_line_that_differs_in_a_single_sign_is_no_copy(write_log, opened, plac
     write_log("1.jsonl", *first)
     write_log("resumed_1.jsonl", *other)
     run = opened()
-    assert (keyed(run), run.counts, run.repeated) == ({"1", "resumed_1"}, {1: 8}, 0)
+    assert (run.counts, run.repeated) == ({1: 8}, 0)
 
 
 def test_rows_of_a_buffer_that_differ_in_a_single_sign_are_no_repeats(tmp_path):
@@ -89,7 +74,7 @@ def test_rows_of_a_buffer_that_differ_in_a_single_sign_are_no_repeats(tmp_path):
         path = tmp_path / "completions" / f"completions_{step:05}.parquet"
         pq.write_table(pa.table(columns | {"advantage": [0.5] * 4}), path)
     run = run_at(tmp_path)
-    assert (len(keyed(run)), run.counts, run.repeated) == (2, {1: 4, 2: 4}, 0)
+    assert (run.counts, run.repeated) == ({1: 4, 2: 4}, 0)
 
 
 def test_a_copy_that_lacks_its_last_newline_is_one(write_log, opened, tmp_path):
@@ -100,29 +85,15 @@ def test_a_copy_that_lacks_its_last_newline_is_one(write_log, opened, tmp_path):
 
 
 def test_a_buffer_repeats_only_the_one_right_before_it(tmp_path):
-    """The fifth begins as the second ends, which is no repeat: others, without keys, stand between."""
+    """The fifth begins as the second ends, which is no repeat: others stand between."""
     buffers(
         tmp_path, range(6), range(3, 9), range(20, 26), range(30, 36), range(6, 12), range(9, 15)
     )
     run = run_at(tmp_path)
-    assert keyed(run) == {f"completions_{n:05}" for n in (1, 2, 5, 6)}
     assert run.counts == {1: 6, 2: 3, 3: 6, 4: 6, 5: 6, 6: 3}
 
 
-def test_progress_never_falls_where_files_are_read_again(write_log, tmp_path):
-    for name in ("1", "resumed_1", "2"):
-        write_log(f"{name}.jsonl", *dump(int(name[-1])))
-    (info,) = discover(tmp_path).runs
-    seen: list[tuple[int, int]] = []
-    open_run(info, progress=lambda done, total: seen.append((done, total)))
-    again = sum(file.size for file in info.files if file.path.stem != "2")
-    assert seen == sorted(seen)
-    assert seen[-1] == (info.bytes + again, info.bytes + again)
-
-
-def test_an_index_on_disk_knows_its_copies_and_new_files_of_the_run_are_read_once(
-    write_log, tmp_path
-):
+def test_an_index_on_disk_knows_its_copies_and_those_in_new_files(write_log, tmp_path):
     for name in ("1", "resumed_1"):
         write_log(f"{name}.jsonl", *dump(1))
 
@@ -132,31 +103,25 @@ def test_an_index_on_disk_knows_its_copies_and_new_files_of_the_run_are_read_onc
 
     first, second = look(), look()
     assert (first.repeated, second.repeated) == (4, 4)
-    assert (times_begun(first), times_begun(second)) == (4, 4)
     write_log("2.jsonl", *dump(2))
     write_log("resumed_2.jsonl", *dump(2))
     third = look()
-    assert (third.counts, third.repeated, times_begun(third)) == ({1: 4, 2: 4}, 8, 6)
+    assert (third.counts, third.repeated) == ({1: 4, 2: 4}, 8)
 
 
-def test_of_many_buffers_the_first_tell_whether_the_others_repeat_each_other(tmp_path):
-    """Files are not read a second time then but for these, and what is shown is the same."""
+def test_overlapping_buffers_show_each_rollout_once(tmp_path):
     rows = [range(first, first + 6) for first in range(0, 60, 3)]
-    buffers(tmp_path / "many", *rows)
-    many = run_at(tmp_path / "many")
-    assert times_begun(many) == len(rows) + 4
-    assert many.repeated == 3 * (len(rows) - 1)
-    assert many.rollouts["response"].tolist() == [f"c{i:03}" for i in range(63)]
-    buffers(tmp_path / "few", *rows[:3])
-    few = run_at(tmp_path / "few")
-    assert (times_begun(few), few.repeated) == (6, 6)
+    buffers(tmp_path, *rows)
+    run = run_at(tmp_path)
+    assert run.repeated == 3 * (len(rows) - 1)
+    assert run.rollouts["response"].tolist() == [f"c{i:03}" for i in range(63)]
 
 
 class StoppedError(Exception):
     """Somebody ended the build."""
 
 
-@pytest.mark.parametrize("batches", range(8))
+@pytest.mark.parametrize("batches", range(4))
 def test_copies_are_found_whenever_an_earlier_build_was_ended(
     write_log, tmp_path, monkeypatch, batches
 ):
@@ -182,25 +147,6 @@ def test_copies_are_found_whenever_an_earlier_build_was_ended(
     for _ in range(2):
         run = look()
         assert (run.counts, run.repeated) == ({1: 4, 2: 4}, 8)
-
-
-def test_rollouts_do_not_leave_an_index_while_files_are_read_again(
-    write_log, tmp_path, monkeypatch
-):
-    for name in ("1", "resumed_1", "2", "resumed_2"):
-        write_log(f"{name}.jsonl", *dump(int(name[-1])))
-    monkeypatch.setattr(build, "_MOST_FILES", 1)
-    monkeypatch.setattr(build_pace.Pace, "due", lambda self, done: "rows")
-    real, held = FolderStorage.commit, list[int]()
-
-    def commit(storage: FolderStorage, manifest: Manifest) -> None:
-        held.append(sum(segment.rows for segment in manifest.all_segments))
-        real(storage, manifest)
-
-    monkeypatch.setattr(FolderStorage, "commit", commit)
-    (info,) = discover(tmp_path).runs
-    assert Follower(persist=True).run(info).repeated == 8
-    assert held == [4, 8, 12, 16, 16]
 
 
 def test_a_line_that_a_restart_wrote_again_hides_no_copy_of_a_later_step(write_log, opened):
@@ -239,27 +185,6 @@ def damaged(monkeypatch) -> set[str]:
 
     monkeypatch.setattr(batch, "index_shard", index_shard)
     return names
-
-
-def test_a_file_that_cant_be_read_again_stays_as_it_was_until_it_can(write_log, tmp_path, damaged):
-    write_log("1.jsonl", *dump(1), *dump(2), dump(3)[0], json.dumps(dump(3)[1]).encode())
-    follower = Follower(persist=True)
-
-    def look() -> Any:
-        (info,) = discover(tmp_path).runs
-        return follower.run(info)
-
-    assert look().counts == {1: 4, 2: 4, 3: 2}
-    write_log("resumed_1.jsonl", *dump(1))
-    damaged.add("1")
-    for _ in range(2):
-        run = look()
-        assert (run.counts, run.repeated) == ({1: 8, 2: 4, 3: 2}, 0)
-        assert len(run.rollouts) == run.rollout_count
-        assert "can't be read: Input/output error" in {problem.reason for problem in run.problems}
-    damaged.clear()
-    run = look()
-    assert (run.counts, run.repeated) == ({1: 4, 2: 4, 3: 2}, 4)
 
 
 def test_copies_are_told_in_what_can_be_read_of_a_file(write_log, opened, damaged, monkeypatch):
