@@ -121,6 +121,7 @@ class _Chosen:
         self._reader = StepReader(run, ReadTokens(roles=False, texts=True))
         self._table = run.chosen((*COLUMNS, *group_ids.COLUMNS))
         self._of = self._table["step"].to_numpy()
+        self._groups = group_ids.group_codes(self._table)
         steps, counts = np.unique(self._of, return_counts=True)
         sizes = np.add.reduceat(
             self._table["size"].to_numpy(np.float64), np.searchsorted(self._of, steps)
@@ -136,7 +137,7 @@ class _Chosen:
     def digest(self, step: int) -> Digest:
         first, end = np.searchsorted(self._of, (step, step + 1)).tolist()
         rows = self._table.iloc[first:end]
-        groups = _codes(rows)
+        groups = _numbered(self._groups[first:end])
         places = _sample(groups, self._budget.rollouts)
         chosen = rows.iloc[places]
         tokens = self._reader.read(step, chosen)
@@ -149,10 +150,9 @@ class _Chosen:
         return digest(tokens, own, broken, len(rows))
 
 
-def _codes(rows: pd.DataFrame) -> npt.NDArray[np.int64]:
-    """[rollouts] a number per group, -1 where a rollout has none."""
-    codes = group_ids.group_codes(rows)
-    found = np.full(len(rows), -1, np.int64)
+def _numbered(codes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """[rollouts] groups counted from 0 in the order of their first rollouts, -1 where there is none."""
+    found = np.full(len(codes), -1, np.int64)
     found[codes >= 0] = pd.factorize(codes[codes >= 0])[0]
     return found
 
