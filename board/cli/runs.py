@@ -153,13 +153,7 @@ def of_environments(run: Run, written: str | None) -> Run:
 def narrowed_as_asked(run: Run, args: argparse.Namespace) -> Run:
     """The run with the rollouts alone that `--env` and `--where` choose."""
     found = of_environments(run, args.env)
-    if not args.where:
-        return found
-    progress = ProgressLine()
-    try:
-        return where(found, args.where, progress)
-    finally:
-        progress.close()
+    return where(found, args.where) if args.where else found
 
 
 def opened(info: RunInfo, *, persist: bool = False, engine: ChooseEngine = local) -> Run:

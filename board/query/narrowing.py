@@ -6,20 +6,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
 
-import numpy as np
 import pandas as pd
-import pyarrow as pa
 
 from board.errors import ChoiceError
-from board.query.selection import Selection, selected
+from board.query.selection import Selection, selection_of
 from board.query.steps import counts_by_step, steps_table
 from board.store import splits
-from board.store.expressed import Progress, rows_where
 from board.store.opened_run import Run
 from board.store.steps import base_name
-from board.store.whole_run import rows_of_run
 
 
 def narrowed(run: Run, envs: Sequence[str]) -> Run:
@@ -37,11 +33,11 @@ def environments_of(run: Run) -> tuple[str, ...]:
     """The environments that rollouts of the run name, in alphabetical order. Raises UnreadableError."""
     if "env" not in run.columns:
         return ()
-    with selected(run) as selection:
-        table = selection.table(f"""
-            SELECT DISTINCT env FROM {selection.view}
-            WHERE {selection.condition} AND env IS NOT NULL ORDER BY env
-        """)
+    selection = selection_of(run)
+    table = selection.table(f"""
+        SELECT DISTINCT env FROM {selection.view}
+        WHERE {selection.condition} AND env IS NOT NULL ORDER BY env
+    """)
     return tuple(table["env"].to_pylist())
 
 
@@ -60,11 +56,11 @@ def splits_of(run: Run) -> dict[str, dict[int, int]]:
     """
     if "split" not in run.columns:
         return {splits.TRAIN: dict(run.counts)} if run.counts else {}
-    with selected(run) as selection:
-        table = selection.table(f"""
-            SELECT {selection.split_value} AS split, step, count(*) AS rollouts
-            FROM {selection.view} WHERE {selection.condition} GROUP BY ALL ORDER BY step
-        """)
+    selection = selection_of(run)
+    table = selection.table(f"""
+        SELECT {selection.split_value} AS split, step, count(*) AS rollouts
+        FROM {selection.view} WHERE {selection.condition} GROUP BY ALL ORDER BY step
+    """)
     found: dict[str, dict[int, int]] = {}
     for split, step, count in zip(*(table[n].to_pylist() for n in table.column_names), strict=True):
         found.setdefault(split, {})[step] = count
@@ -89,36 +85,37 @@ def shown_split(run: Run, written: str = "") -> Run:
     return of_split(run, name)
 
 
-def where(run: Run, text: str, progress: Progress | None = None) -> Run:
+def where(run: Run, text: str) -> Run:
     """The run with the rollouts alone for which an expression holds; what is not known does not hold.
 
-    progress: of the rollouts whose texts are read. Raises ExpressionError, UnreadableError.
+    Raises ExpressionError, UnreadableError.
     """
-    rows = rows_of_run(run)
-    holds = rows_where(run, rows, text, progress)
-    columns = {
-        "step": rows["step"].to_numpy(np.int64)[holds],
-        "position": rows["index"].to_numpy(np.int64)[holds],
-    }
-    with selected(run) as selection:
-        chosen = selection.rows.add_table(pa.table(columns))
-    # The rollouts are those of the environments and the split already.
     both = f"({run.where}) and ({text})" if run.where else text
-    return _selected(run, where=both, chosen=chosen)
+    selection = selection_of(run).where(text)
+    return _of_selection(run, selection, both)
 
 
-def _selected(run: Run, *, chosen: str = "", **changed: Any) -> Run:
-    """changed: of envs, split and where of the run. chosen: as in Selection."""
-    narrow = {"envs": run.envs, "split": run.split, "where": run.where} | changed
-    with selected(run) as before:
-        selection = Selection(before.rows, narrow["envs"], narrow["split"], chosen or before.chosen)
-        counts = counts_by_step(selection)
-        steps = steps_table(selection, counts)
+def _selected(run: Run, *, envs: tuple[str, ...] | None = None, split: str | None = None) -> Run:
+    """The run of other environments, or of another split; None: as they are."""
+    selection = selection_of(run)
+    if envs is not None:
+        selection = replace(selection, envs=envs)
+    if split is not None:
+        selection = replace(selection, split=split)
+    return _of_selection(run, selection, run.where)
+
+
+def _of_selection(run: Run, selection: Selection, text: str) -> Run:
+    """text: what its filters are made of."""
+    counts = counts_by_step(selection)
+    steps = steps_table(selection, counts)
     whole = run.whole or run
     metrics = tuple(name for name in whole.metrics if f"{base_name(name)}_n" in steps)
     absent = set(whole.metrics) - set(metrics)
     return whole.changed(
-        **narrow,
+        envs=selection.envs,
+        split=selection.split,
+        where=text,
         whole=whole,
         selection=selection,
         counts=counts,

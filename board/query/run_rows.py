@@ -2,8 +2,8 @@
 
 `stored` has the rows of the index. `rows` leaves out those that a resumed training wrote again
 (`superseded`) and further copies of a rollout (`repeats`), and has the columns of `stored`, but
-`file` (number in the run) and `rank` (of the file's header where the row has none), and `position`
-(index within the step).
+`file` (number in the run) and `rank` (of the file's header where the row has none), and `path` (of the
+file) and `position` (index within the step).
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -12,9 +12,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from itertools import count
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Final
 
 import duckdb
@@ -43,7 +42,6 @@ class RunRows:
     run: Run
     schema: str = ""
     names: frozenset[str] = frozenset()
-    _numbers: Iterator[int] = field(default_factory=count)
 
     @classmethod
     def of(cls, database: Database, run: Run) -> RunRows:
@@ -54,20 +52,15 @@ class RunRows:
         if run.shown.is_joined:
             table = run.shown.table(texts=True)
             position = index_within(table.column("step").to_numpy())
-            create_table(
-                cursor, found.schema, "rows", table.append_column("position", pa.array(position))
-            )
+            paths = _texts(run.info.path_of(file) for file in run.info.files)
+            table = table.append_column("position", pa.array(position))
+            table = table.append_column("path", paths.take(table.column("file")))
+            create_table(cursor, found.schema, "rows", table)
         else:
             _create_rows(cursor, found)
         described = cursor.execute(f"DESCRIBE {found.schema}.rows").fetchall()
         found.names = frozenset(name for name, *_ in described)
         return found
-
-    def add_table(self, content: pa.Table) -> str:
-        """The name of a new table with this content, which is there as long as these views."""
-        name = f"chosen_{next(self._numbers)}"
-        create_table(self.database.cursor(), self.schema, name, content)
-        return f"{self.schema}.{name}"
 
     @property
     def rows(self) -> str:
@@ -120,7 +113,7 @@ def _create_rows(cursor: duckdb.DuckDBPyConnection, found: RunRows) -> None:
     others = "".join(f", {name}" for name in ("rank",) if name in held)
     cursor.execute(f"""
         CREATE VIEW {schema}.rows AS
-        SELECT stored.* EXCLUDE (file{others}), files.number AS file, {rank} AS rank,
+        SELECT stored.* EXCLUDE (file{others}), files.number AS file, files.path AS path, {rank} AS rank,
             {_POSITION.format(rank=rank, part=part)} AS position
         FROM {schema}.stored AS stored JOIN {schema}.files AS files ON stored.file = files.id
             {_without_superseded(cursor, schema, run, raw_rank)}
@@ -144,10 +137,16 @@ def _create_stored(cursor: duckdb.DuckDBPyConnection, found: RunRows) -> list[st
 
 
 def _files(run: Run) -> pa.Table:
-    """The files of the run: id in the index, number in the run, rank of the header."""
+    """The files of the run: id in the index, number in the run, rank of the header, path."""
     index = run.shown.index
     rows = [(state.id, index.number_of[state.id], state.rank) for state in index.files]
-    return _numbers(rows, ("id", "number", "rank"))
+    paths = _texts(state.path for state in index.files)
+    return _numbers(rows, ("id", "number", "rank")).append_column("path", paths)
+
+
+def _texts(texts: Iterable[str]) -> pa.Array:
+    """Texts as UTF-8 can hold them."""
+    return pa.array([text.encode("utf-8", "replace").decode() for text in texts], pa.string())
 
 
 def _numbers(rows: list[tuple[int | None, ...]], names: tuple[str, ...]) -> pa.Table:

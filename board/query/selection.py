@@ -1,4 +1,4 @@
-"""Some rollouts of a run, chosen by environment and split, as SQL."""
+"""Some rollouts of a run, chosen by environment, split and filters, as SQL."""
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportMissingTypeStubs=false
@@ -6,9 +6,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import duckdb
@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from board.errors import UnreadableError
 from board.query.database import shared_database
+from board.query.predicate import BoundSql, parsed, predicate_of
 from board.query.run_rows import RunRows, quoted
 from board.store import splits
 from board.store.manifest import BrokenIndexError
@@ -29,15 +30,18 @@ from board.store.tally import IntArray
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The rollouts of these environments (none: of all) and of this split (None: of all) of `rows`.
+    """The rollouts of these environments (none: of all), of this split (None: of all) and of this range
+    of steps (None: of all) of `rows` for which all filters hold.
 
-    chosen: a table with the step and position of those that a filter chose; empty: of all.
+    parameters: values that statements have beside `condition`. No two parameters have one name.
     """
 
     rows: RunRows
     envs: tuple[str, ...] = ()
     split: str | None = None
-    chosen: str = ""
+    filters: tuple[BoundSql, ...] = ()
+    steps: StepRange | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     @property
     def view(self) -> str:
@@ -52,17 +56,27 @@ class Selection:
             terms.append("env IN (SELECT unnest($envs))")
         if self.split is not None:
             terms.append(f"{self.split_value} = $split")
-        if self.chosen:
-            terms.append(f"(step, position) IN (SELECT (step, position) FROM {self.chosen})")
+        if self.steps is not None:
+            terms.append(f"step BETWEEN {self.steps[0]} AND {self.steps[1]}")
+        terms += [one.sql for one in self.filters]
         cap = self.rows.run.options.max_per_step
         if cap is not None:
             terms.append(f"position < {cap}")
         return " AND ".join(terms)
 
+    def where(self, text: str) -> Selection:
+        """Those of them for which an expression holds; what is not known does not hold.
+
+        Raises ExpressionError.
+        """
+        run, prefix = self.rows.run, f"where{len(self.filters)}_"
+        found = predicate_of(self.rows, parsed(run, text), prefix)
+        return replace(self, filters=(*self.filters, found))
+
     @property
     def batch(self) -> Selection:
         """All rollouts of the split: those whose rewards may scale advantages."""
-        return replace(self, envs=(), chosen="")
+        return replace(self, envs=(), filters=())
 
     def column(self, name: str) -> str:
         """SQL for a column of the run: NULL where nothing of it is recorded."""
@@ -77,17 +91,34 @@ class Selection:
         return f"coalesce(nullif(split, ''), '{splits.TRAIN}')"
 
     def table(self, sql: str) -> pa.Table:
-        """What a statement gives, which has `condition`. Raises BrokenIndexError."""
-        values: dict[str, Any] = {}
+        """What a statement gives, which has `condition`. Raises UnreadableError."""
+        with self._cursor() as cursor:
+            return cursor.sql(sql, params=self._values or None).to_arrow_table()
+
+    def batches(self, sql: str, size: int) -> Iterator[pa.Table]:
+        """As `table`, some rows at a time."""
+        with self._cursor() as cursor:
+            reader = cursor.sql(sql, params=self._values or None).to_arrow_reader(size)
+            for batch in reader:
+                yield pa.Table.from_batches([batch])
+
+    @contextmanager
+    def _cursor(self) -> Generator[duckdb.DuckDBPyConnection]:
+        try:
+            yield shared_database().cursor()
+        except (duckdb.IOException, duckdb.InvalidInputException) as error:
+            raise discarded(self.rows.run, error) from error
+
+    @property
+    def _values(self) -> dict[str, Any]:
+        values = {**self.parameters}
+        for one in self.filters:
+            values |= one.parameters
         if self.envs:
             values["envs"] = [*self.envs]
         if self.split is not None:
             values["split"] = self.split
-        try:
-            cursor = shared_database().cursor()
-            return cursor.sql(sql, params=values or None).to_arrow_table()
-        except (duckdb.IOException, duckdb.InvalidInputException) as error:
-            raise BrokenIndexError(str(error)) from error
+        return values
 
     def stored_rows(
         self,
@@ -101,7 +132,7 @@ class Selection:
         columns: of the run's; None: all.
         """
         shown = self.rows.run.shown
-        names = self.rows.names - {"position"}
+        names = self.rows.names - {"position", "path"}
         if columns is not None:
             names &= {*shown.stored_names(columns, ("step",))}
         selected = [quoted(name) for name in sorted(names)]
@@ -129,27 +160,32 @@ class Selection:
 
 
 def rows_of(run: Run) -> RunRows:
-    """The views of a whole run, created once. Raises BrokenIndexError."""
+    """The views of a whole run, created once. Raises UnreadableError."""
 
     def create() -> RunRows:
         try:
             return RunRows.of(shared_database(), run)
-        except duckdb.Error as error:
-            raise BrokenIndexError(str(error)) from error
+        except (duckdb.Error, BrokenIndexError) as error:
+            raise discarded(run, error) from error
 
     return run.remembered("views", create)
 
 
+def discarded(run: Run, error: Exception) -> UnreadableError:
+    """The error to raise; the index is made again when the run is next opened."""
+    index = run.shown.index
+    index.storage.discard(index.manifest)
+    return UnreadableError(f"the index of {run.info.name} changed meanwhile ({error}); reload")
+
+
+def selection_of(run: Run) -> Selection:
+    """The rollouts of a run, narrowed or not. Raises UnreadableError."""
+    if isinstance(run.selection, Selection):
+        return run.selection
+    return Selection(rows_of(run))
+
+
 @contextmanager
 def selected(run: Run) -> Generator[Selection]:
-    """The rollouts of a run, narrowed or not, to be asked inside.
-
-    An index that turns out damaged raises UnreadableError; it is made again when the run is next opened.
-    """
-    try:
-        yield run.selection if isinstance(run.selection, Selection) else Selection(rows_of(run))
-    except BrokenIndexError as error:
-        index = run.shown.index
-        index.storage.discard(index.manifest)
-        reason = f"the index of {run.info.name} changed meanwhile ({error}); reload"
-        raise UnreadableError(reason) from error
+    """As selection_of."""
+    yield selection_of(run)

@@ -7,17 +7,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 import pandas as pd
 import pyarrow.compute as pc
 
-from board.query.selection import Selection
+from board.query.predicate import number_of, parsed
+from board.query.selection import Selection, selection_of
+from board.store.opened_run import Run
 from board.store.step_store import tidied
 from board.store.steps import QUANTILES, base_name
 
 _CHUNK_ROLLOUTS: Final = 500_000
 """Quantiles do not spill: the values of so many rollouts are in memory at once."""
+OWN: Final = "own metric"
+"""Stem of the columns of `own_steps`."""
+_NONE: Final = pd.DataFrame({"step": pd.Series([], dtype="int64")})
 _QUANTILES: Final = ", ".join(str(q) for q in QUANTILES.values())
 
 
@@ -32,10 +38,29 @@ def counts_by_step(selection: Selection) -> dict[int, int]:
 
 def steps_table(selection: Selection, counts: Mapping[int, int]) -> pd.DataFrame:
     """As store.steps.steps_table. counts: rollouts by step, ascending."""
-    metrics = selection.rows.run.metrics
-    tables = [_of_range(selection, low, high) for low, high in _ranges(counts)]
-    none = pd.DataFrame({"step": pd.Series([], dtype="int64")})
-    return tidied(pd.concat(tables or [none], ignore_index=True), metrics)
+    rows = selection.rows
+    columns = {column.name for column in rows.run.shown.columns}
+    values = {base_name(name): selection.column(name) for name in rows.run.metrics}
+    tables: list[pd.DataFrame] = []
+    for steps in _ranges(counts):
+        own = replace(selection, steps=steps)
+        table = _statistics(own, values)
+        if {"group_id", "reward"} <= columns:
+            table = table.merge(_groups(own, values["reward"]), "left", "step")
+        tables.append(table)
+    return tidied(pd.concat(tables or [_NONE], ignore_index=True), rows.run.metrics)
+
+
+def own_steps(run: Run, text: str) -> pd.DataFrame:
+    """An expression as a metric OWN over the rollouts of each step: mean, std, n and quantiles as
+    store.steps.steps_table has them, infinities left out. Raises ExpressionError, UnreadableError.
+    """
+    selection = selection_of(run)
+    found = number_of(selection.rows, parsed(run, text))
+    bound = replace(selection, parameters=found.parameters)
+    values = {OWN: f"CASE WHEN isfinite({found.sql}) THEN {found.sql} END"}
+    tables = [_statistics(replace(bound, steps=steps), values) for steps in _ranges(run.counts)]
+    return pd.concat(tables or [_NONE], ignore_index=True)
 
 
 def _ranges(counts: Mapping[int, int]) -> list[tuple[int, int]]:
@@ -51,44 +76,36 @@ def _ranges(counts: Mapping[int, int]) -> list[tuple[int, int]]:
     return found
 
 
-def _of_range(selection: Selection, low: int, high: int) -> pd.DataFrame:
-    """The table of the steps from low to high."""
-    rows, metrics = selection.rows, selection.rows.run.metrics
-    columns = {column.name: column for column in rows.run.shown.columns}
-    rank = "rank" if "rank" in rows.names else "NULL"
-    values = "".join(
-        f", CAST({rows.value(columns[name])} AS DOUBLE) AS v{i}" for i, name in enumerate(metrics)
-    )
+def _statistics(selection: Selection, values: Mapping[str, str]) -> pd.DataFrame:
+    """Rollouts and ranks of each step, and mean, std, n and quantiles of values. values: SQL by stem."""
+    rank = "rank" if "rank" in selection.rows.names else "NULL"
+    selected = "".join(f", CAST({sql} AS DOUBLE) AS v{i}" for i, sql in enumerate(values.values()))
     aggregates = "".join(
         f""", avg(v{i}) AS mean{i}, stddev_samp(v{i}) AS std{i}, count(v{i}) AS n{i},
         quantile_cont(v{i}, [{_QUANTILES}]) AS quantiles{i}"""
-        for i in range(len(metrics))
+        for i in range(len(values))
     )
     table = selection.table(f"""
         SELECT step, count(*) AS rollouts, count(DISTINCT rank) AS ranks {aggregates}
-        FROM (
-            SELECT step, {rank} AS rank {values} FROM {selection.view}
-            WHERE {selection.condition} AND step BETWEEN {low} AND {high})
+        FROM (SELECT step, {rank} AS rank {selected} FROM {selection.view}
+            WHERE {selection.condition})
         GROUP BY step ORDER BY step
     """)
     found = {name: table[name].to_numpy() for name in ("step", "rollouts", "ranks")}
-    for i, name in enumerate(metrics):
-        stem = base_name(name)
+    for i, stem in enumerate(values):
         for part in ("mean", "std", "n"):
             found[f"{stem}_{part}"] = table[f"{part}{i}"].to_numpy()
         for place, suffix in enumerate(QUANTILES):
             found[f"{stem}_{suffix}"] = pc.list_element(table[f"quantiles{i}"], place).to_numpy()
-    frame = pd.DataFrame(found)
-    if not {"group_id", "reward"} <= columns.keys():
-        return frame
-    return frame.merge(_groups(selection, low, high), "left", "step")
+    return pd.DataFrame(found)
 
 
-def _groups(selection: Selection, low: int, high: int) -> pd.DataFrame:
-    """Groups of each step, and the share of those with 2 or more rewards whose rewards are all equal."""
-    columns = {column.name: column for column in selection.rows.run.shown.columns}
-    reward = selection.rows.value(columns["reward"])
-    table = selection.table(f"""
+def _groups(selection: Selection, reward: str) -> pd.DataFrame:
+    """Groups of each step, and the share of those with 2 or more rewards whose rewards are all equal.
+
+    reward: SQL.
+    """
+    return selection.table(f"""
         SELECT step, count(*) AS groups,
             count(*) FILTER (scored >= 2 AND lowest = highest)
                 / nullif(count(*) FILTER (scored >= 2), 0) AS zero_std_group_fraction
@@ -96,9 +113,7 @@ def _groups(selection: Selection, low: int, high: int) -> pd.DataFrame:
             SELECT step, count(reward) AS scored, min(reward) AS lowest, max(reward) AS highest
             FROM (
                 SELECT step, group_id, {selection.split_value} AS split, {reward} AS reward
-                FROM {selection.view}
-                WHERE {selection.condition} AND group_id IS NOT NULL AND step BETWEEN {low} AND {high})
+                FROM {selection.view} WHERE {selection.condition} AND group_id IS NOT NULL)
             GROUP BY step, group_id, split)
         GROUP BY step
-    """)
-    return table.to_pandas()
+    """).to_pandas()

@@ -83,9 +83,6 @@ def create_views(run: Run, database: Database) -> None:
     """
     rows = RunRows.of(database, run)
     cursor, schema = database.cursor(), "main"
-    paths = pa.array([run.info.path_of(file) for file in run.info.files], pa.string())
-    numbers = pa.array(range(len(paths)), pa.int64())
-    create_table(cursor, schema, "paths", pa.table({"number": numbers, "path": paths}))
     shown = (column for column in run.shown.columns if column.name in run.columns)
     values = {
         column.name: "path" if column.name == "file" else rows.value(column)
@@ -97,7 +94,7 @@ def create_views(run: Run, database: Database) -> None:
     kept = "" if cap is None else f"WHERE position < {cap}"
     cursor.execute(f"""
         CREATE VIEW {schema}.rollouts AS
-        SELECT {selected} FROM {rows.rows} JOIN {schema}.paths AS paths ON file = paths.number {kept}
+        SELECT {selected} FROM {rows.rows} {kept}
     """)
     create_table(cursor, schema, "steps", pa.Table.from_pandas(run.steps, preserve_index=False))
     _create_groups(cursor, schema, run)

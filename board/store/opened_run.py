@@ -332,10 +332,7 @@ class Run:
     ) -> StoredRows:
         assert self.selection is not None
         wanted = None if columns is None else (*dict.fromkeys((*columns, *ORDER)),)
-        try:
-            return self.selection.stored_rows(steps, wanted, ordered=ordered)
-        except BrokenIndexError as error:
-            raise _gone(self.info, error) from error
+        return self.selection.stored_rows(steps, wanted, ordered=ordered)
 
     def row(self, step: int, index: int, columns: Sequence[str] | None = None) -> pd.Series[Any]:
         """The row of a rollout; raises NotFoundError naming what there is.

@@ -21,12 +21,12 @@ class SelectedRows(Protocol):
         ordered: bool = True,
     ) -> StoredRows:
         """Those of a range of steps (None: of all), by step and index if `ordered`. Raises
-        BrokenIndexError.
+        UnreadableError.
 
         columns: of the run's; None: all.
         """
         ...
 
     def addresses(self) -> tuple[IntArray, IntArray]:
-        """([n] steps, [n] indices within them), in order. Raises BrokenIndexError."""
+        """([n] steps, [n] indices within them), in order. Raises UnreadableError."""
         ...

@@ -1,0 +1,275 @@
+"""Expressions over rollouts as SQL: a filter is a predicate, an own metric a number.
+
+Values are bound parameters. What is not recorded is NULL, and so is what can't be calculated (NaN):
+SQL's `and`, `or` and `not` are those of the language. A division by zero is an infinity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal, NamedTuple
+
+from board.core.expression_parser import parse
+from board.core.expression_tree import (
+    Arithmetic,
+    Call,
+    Column,
+    Compared,
+    Contains,
+    Expression,
+    Joined,
+    Negative,
+    Node,
+    Not,
+    Number,
+    OneOf,
+    Text,
+    names_in,
+)
+from board.core.suggestions import no_column
+from board.errors import ExpressionError
+from board.query.run_rows import RunRows
+from board.store import segments
+from board.store.opened_run import Run
+from board.store.whole_texts import WHOLE_TEXTS
+
+_NOT_OFFERED: Final = frozenset((*segments.LOCATION, segments.PART)) - {"line"}
+_NAN: Final = "CAST('nan' AS DOUBLE)"
+_LARGEST_WHOLE: Final = 2.0**53
+_LONGEST_SQL: Final = 100_000
+"""Characters. A chain of comparisons and a modulo repeat their operands."""
+_TRUTHS: Final = {"true": 1.0, "false": 0.0}
+# NaN is the largest number to DuckDB: a missing operand makes the result missing.
+_FUNCTIONS: Final[Mapping[str, Callable[..., str]]] = {
+    "abs": "abs({})".format,
+    "log": "ln({})".format,
+    "exp": "exp({})".format,
+    "sqrt": "sqrt({})".format,
+    "min": f"-greatest(-coalesce({{}}, {_NAN}), -coalesce({{}}, {_NAN}))".format,
+    "max": f"greatest(coalesce({{}}, {_NAN}), coalesce({{}}, {_NAN}))".format,
+}
+
+
+def names_for(run: Run) -> tuple[str, ...]:
+    """The names that an expression over the rollouts of a run can use."""
+    columns = [name for name in run.columns if name not in _NOT_OFFERED]
+    return tuple(dict.fromkeys((*columns, *WHOLE_TEXTS)))
+
+
+def parsed(run: Run, text: str) -> Expression:
+    """An expression over the rollouts of a run. Raises ExpressionError."""
+    return parse(text, names_for(run))
+
+
+@dataclass(frozen=True, slots=True)
+class BoundSql:
+    """SQL over the view of the rollouts. parameters: values by the names that it has for them."""
+
+    sql: str
+    parameters: Mapping[str, Any]
+
+
+def predicate_of(rows: RunRows, expression: Expression, prefix: str = "where") -> BoundSql:
+    """A BOOLEAN that is NULL where it is not known whether the expression holds.
+
+    prefix: begins the names of its parameters. Raises ExpressionError where texts and numbers are mixed,
+    and where the whole is a text.
+    """
+    compiler = _Compiler(rows, expression.text, prefix)
+    return compiler.bound(compiler.truth(expression.tree))
+
+
+def number_of(rows: RunRows, expression: Expression, prefix: str = "own") -> BoundSql:
+    """A DOUBLE, NULL where the value is not known; otherwise as predicate_of."""
+    compiler = _Compiler(rows, expression.text, prefix)
+    return compiler.bound(compiler.double(expression.tree))
+
+
+class _Value(NamedTuple):
+    """A part as SQL; "number": of any type that has numbers."""
+
+    sql: str
+    kind: Literal["text", "number", "double", "truth"]
+
+
+class _Compiler:
+    def __init__(self, rows: RunRows, text: str, prefix: str) -> None:
+        self._rows, self._text, self._prefix = rows, text, prefix
+        self._columns = {column.name: column for column in rows.run.shown.columns}
+        self._parameters: dict[str, Any] = {}
+
+    def bound(self, sql: str) -> BoundSql:
+        """The SQL with the parameters that are in it; DuckDB refuses others."""
+        used = {n: value for n, value in self._parameters.items() if _parameter(n) in sql}
+        return BoundSql(sql, used)
+
+    def truth(self, node: Node) -> str:
+        """The part as BOOLEAN: a number other than 0 is true."""
+        value = self._no_text(node)
+        return value.sql if value.kind == "truth" else f"({value.sql} <> 0)"
+
+    def double(self, node: Node) -> str:
+        """The part as DOUBLE."""
+        value = self._no_text(node)
+        return value.sql if value.kind == "double" else f"CAST({value.sql} AS DOUBLE)"
+
+    def _no_text(self, node: Node) -> _Value:
+        value = self._value(node)
+        if value.kind == "text":
+            hint = f'compare it, such as {self._source(node)} == "..."'
+            raise self._wrong(node, f"{self._source(node)} is text; {hint}")
+        return value
+
+    def _value(self, node: Node) -> _Value:
+        value = self._compiled(node)
+        if len(value.sql) > _LONGEST_SQL:
+            raise self._wrong(node, "this is nested too deep")
+        return value
+
+    def _compiled(self, node: Node) -> _Value:
+        match node:
+            case Number(value=value):
+                return _Value(self._bound(value), "number")
+            case Text(value=value):
+                return _Value(self._bound(value), "text")
+            case Column(name=name):
+                return self._column(name)
+            case Arithmetic(op=op, left=left, right=right):
+                return _known(_calculated(op, self.double(left), self.double(right)))
+            case Negative(operand=operand):
+                return _Value(f"(-{self.double(operand)})", "double")
+            case Not(operand=operand):
+                return _Value(f"(NOT {self.truth(operand)})", "truth")
+            case Joined(op=op, parts=parts):
+                return _Value(f"({f' {op} '.join(map(self.truth, parts))})", "truth")
+            case Compared(op=op, left=left, right=right):
+                return _Value(self._compared(op, left, right), "truth")
+            case OneOf(left=left, values=values):
+                return _Value(self._one_of(left, values), "truth")
+            case Contains():
+                return _Value(self._contains(node), "truth")
+            case Call(name="missing", arguments=(operand,)):
+                return _Value(f"({self._value(operand).sql} IS NULL)", "truth")
+            case Call(name=name, arguments=arguments):
+                return _known(_FUNCTIONS[name](*map(self.double, arguments)))
+            case _:
+                raise AssertionError("the parser makes no other")
+
+    def _column(self, name: str) -> _Value:
+        if name in WHOLE_TEXTS:
+            return _Value(self._rows.whole_text(name), "text")
+        if name == "file":
+            return _Value("path", "text")
+        column = self._columns[name]
+        return _Value(self._rows.value(column), "text" if column.words else "number")
+
+    def _compared(self, op: str, left: Node, right: Node) -> str:
+        one, other = self._comparable(left, right)
+        if one.kind == "text" and op not in ("==", "!="):
+            reason = f"{self._source(left)} is text, which {op} can't compare"
+            raise self._wrong(left, f"{reason}; use ==, != or contains")
+        return f"({one.sql} {'=' if op == '==' else op} {other.sql})"
+
+    def _comparable(self, left_node: Node, right_node: Node) -> tuple[_Value, _Value]:
+        """Two texts, or two numbers."""
+        left, right = self._value(left_node), self._value(right_node)
+        if (left.kind == "text") != (right.kind == "text"):
+            left = self._as_other(left, left_node, right)
+            right = self._as_other(right, right_node, left)
+        if (left.kind == "text") != (right.kind == "text"):
+            is_left = left.kind == "text"
+            one, other = (right_node, left_node) if is_left else (left_node, right_node)
+            raise self._wrong(
+                one, f"{self._source(one)} is a number, and {self._source(other)} is text"
+            )
+        if left.kind == right.kind == "text":
+            return left, right
+        return _number(left), _number(right)
+
+    def _as_other(self, value: _Value, node: Node, other: _Value) -> _Value:
+        """What is written as a text beside numbers, or as a number beside texts, as one of those."""
+        if isinstance(node, Text) and other.kind != "text":
+            return _Value(self._bound(self._number_in(node)), "number")
+        if other.kind == "text" and not isinstance(node, Text) and not names_in(node):
+            return _Value(self._bound(self._source(node)), "text")
+        return value
+
+    def _number_in(self, node: Text) -> float:
+        try:
+            return float(_TRUTHS.get(node.value.lower(), node.value))
+        except ValueError:
+            pass
+        names = names_for(self._rows.run)
+        if node.is_bare and node.value not in names:
+            raise no_column(node.value, names, node.start)
+        raise self._wrong(node, f"a number is compared with the text {node.value[:40]!r}")
+
+    def _one_of(self, left: Node, values: tuple[Number | Text, ...]) -> str:
+        if not values:
+            return f"(CASE WHEN {self._value(left).sql} IS NOT NULL THEN false END)"
+        pairs = [self._comparable(left, value) for value in values]
+        one, others = pairs[0][0], ", ".join(other.sql for _, other in pairs)
+        if all(other == one for other, _ in pairs):
+            return f"({one.sql} IN ({others}))"
+        return f"({' OR '.join(f'{one.sql} = {other.sql}' for one, other in pairs)})"
+
+    def _contains(self, node: Contains) -> str:
+        value = self._value(node.left)
+        if value.kind != "text":
+            reason = f"{self._source(node.left)} is a number, which contains no text"
+            raise self._wrong(node.left, f"{reason}; use == != < <= > >=")
+        return f"contains(lower({value.sql}), lower({self._bound(node.text)}))"
+
+    def _bound(self, value: float | str) -> str:
+        """A parameter with this value; NaN is not known."""
+        if value != value:
+            return "CAST(NULL AS DOUBLE)"
+        name = f"{self._prefix}{len(self._parameters)}"
+        if isinstance(value, str):
+            self._parameters[name] = value.encode("utf-8", "replace").decode()
+            return f"{_parameter(name)} VARCHAR)"
+        # Beside a column of whole numbers a whole one: row groups are pruned by it.
+        is_whole = float(value).is_integer() and abs(value) < _LARGEST_WHOLE
+        self._parameters[name] = int(value) if is_whole else value
+        return f"{_parameter(name)} {'BIGINT' if is_whole else 'DOUBLE'})"
+
+    def _source(self, node: Node) -> str:
+        return self._text[node.start : node.end]
+
+    @staticmethod
+    def _wrong(node: Node, reason: str) -> ExpressionError:
+        return ExpressionError(reason, node.start, node.end)
+
+
+def _parameter(name: str) -> str:
+    return f"CAST(${name} AS"
+
+
+def _number(value: _Value) -> _Value:
+    """A truth as 1 or 0."""
+    return _Value(f"CAST({value.sql} AS DOUBLE)", "double") if value.kind == "truth" else value
+
+
+def _known(sql: str) -> _Value:
+    """NULL for NaN."""
+    return _Value(f"nullif({sql}, {_NAN})", "double")
+
+
+def _calculated(op: str, left: str, right: str) -> str:
+    """As Python calculates, but that a division by zero is no error."""
+    if op == "**":
+        return f"pow({left}, {right})"
+    if op == "%":
+        return _modulo(left, right)
+    if op == "//":
+        whole = f"round(({left} - {_modulo(left, right)}) / {right})"
+        return f"(CASE WHEN {right} = 0 THEN {left} / {right} ELSE {whole} END)"
+    return f"({left} {op} {right})"
+
+
+def _modulo(left: str, right: str) -> str:
+    """The remainder, with the sign of the divisor."""
+    remainder = f"({left} % {right})"  # fmod() of DuckDB is another one
+    differs = f"{remainder} <> 0 AND ({remainder} < 0) <> ({right} < 0)"
+    return f"(CASE WHEN {differs} THEN {remainder} + {right} ELSE {remainder} END)"
