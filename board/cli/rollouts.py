@@ -3,33 +3,27 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
-import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from board.cli import output
 from board.cli.columns import known_column, named_columns
 from board.cli.runs import find_run, of_environments, of_split, opened
-from board.core.expression_tree import Expression
 from board.errors import ChoiceError
+from board.query.predicate import WHOLE_TEXTS, parsed
+from board.query.rollouts import Sorting, batches, frame
+from board.query.selection import Selection, selection_of
 from board.store import segments, splits
-from board.store.expressed import narrow, parsed, with_texts
-from board.store.read_texts import WHOLE_TEXTS, read_texts
 from board.store.run import Run
-from board.store.step_records import PLACES
-from board.store.table import order_by, places_by
-from board.store.whole_run import FrameRows, Rows, rows_of_run
 
 _USUAL: Final = (
     *("step", "index", "split", "group_id", "env", "reward", "ref_reward", "advantage", "k3_mean"),
     *("mismatch_kl_mean", "entropy_mean", "response_tokens", "finish_reason", "response"),
 )
-_AT_ONCE: Final = 256
-"""Rollouts whose whole texts are in memory."""
-Places = npt.NDArray[np.intp]
+_BATCH_ROLLOUTS: Final = 2048
 
 
 def rollouts(args: argparse.Namespace) -> int:
@@ -38,20 +32,20 @@ def rollouts(args: argparse.Namespace) -> int:
     run = of_environments(run, args.env)
     if args.step is not None:
         run.row(args.step, 0)
-    rows = rows_of_run(run) if args.step is None else FrameRows(run.of_step(args.step))
-    asked = parsed(run, args.where) if args.where else None
     names = _names(run)
     wanted = named_columns(args.columns, (*names, *WHOLE_TEXTS)) if args.columns else []
-    places = _ordered(run, rows, _among(run, rows, asked, args.last), args)
+    listed = _Listed(run, _selection(run, args), _sorting(args, names), args.limit)
     if args.csv or args.jsonl:
-        _print_whole(run, rows, places, wanted or names, as_csv=args.csv)
+        columns = wanted or names
+        (output.print_csv if args.csv else output.print_json_lines)(listed.whole(columns), columns)
         return 0
     if set(wanted) & set(WHOLE_TEXTS) - set(names):
         raise ChoiceError("texts that the table does not hold go with --csv or --jsonl")
-    records = output.records_of(_named(run, rows.at(places)).reindex(columns=wanted or names))
+    records = listed.records(wanted or names)
     if args.json:
         output.print_json(records)
     else:
+        asked = parsed(run, args.where).names if args.where else ()
         output.print_table(records, wanted or _table_columns(asked, args.sort, names))
     return 0
 
@@ -63,73 +57,54 @@ def _names(run: Run) -> list[str]:
     ]
 
 
-def _among(
-    run: Run, rows: Rows, asked: Expression | None, last: int | None
-) -> npt.NDArray[np.bool_]:
-    """[rows] which are of the last steps and which the filter holds for."""
-    steps = sorted(run.counts)[-last:] if last else []
-    among = np.ones(len(rows), bool) if last is None else rows["step"].isin(steps).to_numpy(bool)
-    if asked is None:
-        return among
-    narrowed = narrow(run, rows, asked, among)
-    return with_texts(run, rows, asked, narrowed)
+def _selection(run: Run, args: argparse.Namespace) -> Selection:
+    """The rollouts that the step, the last steps and the filter choose."""
+    selection = selection_of(run)
+    if args.step is not None:
+        selection = replace(selection, steps=(args.step, args.step))
+    elif args.last is not None and run.counts:
+        steps = sorted(run.counts)[-args.last :]
+        selection = replace(selection, steps=(steps[0], steps[-1]))
+    return selection.where(args.where) if args.where else selection
 
 
-def _ordered(
-    run: Run, rows: Rows, among: npt.NDArray[np.bool_], args: argparse.Namespace
-) -> Places:
-    """The places of the rows that are shown, in the order in which they are."""
-    if not args.sort:
-        places = np.flatnonzero(among)
-        return (places[::-1] if args.desc else places)[: args.limit]
-    column = known_column(args.sort, _names(run))
-    order: dict[str, Any] = {"descending": args.desc, "limit": args.limit}
-    if column == "file":
-        files = _files(run)
-        places = np.flatnonzero(among)
-        names = pd.Series([files[number] for number in rows["file"].iloc[places].tolist()])
-        return places[order_by(names, **order)][: args.limit]
-    if column not in rows:  # of another split than the one shown
-        return np.flatnonzero(among)[: args.limit]
-    try:
-        return places_by(rows, column, among, **order)[: args.limit]
-    except TypeError:
-        reason = f"{column} holds numbers and text, which have no common order"
-        raise ChoiceError(reason) from None
+def _sorting(args: argparse.Namespace, names: Sequence[str]) -> Sorting:
+    return Sorting(known_column(args.sort, names) if args.sort else "", args.desc)
 
 
-def _files(run: Run) -> list[str]:
-    return [run.info.path_of(file) for file in run.info.files]
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """Some rollouts in their order. limit: at most so many."""
+
+    run: Run
+    selection: Selection
+    sorting: Sorting
+    limit: int | None
+
+    def records(self, columns: Sequence[str]) -> list[dict[str, Any]]:
+        """All of them, of texts the beginnings."""
+        rows = frame(self.selection, columns, self.sorting, limit=self.limit)
+        return output.records_of(self._named(rows))
+
+    def whole(self, columns: Sequence[str]) -> Iterator[list[dict[str, Any]]]:
+        """Batches, with whole texts."""
+        texts = [name for name in columns if name in WHOLE_TEXTS]
+        for rows in batches(
+            self.selection, columns, texts, self.sorting, limit=self.limit, size=_BATCH_ROLLOUTS
+        ):
+            yield output.records_of(self._named(rows))
+
+    def _named(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """With names of files in the place of their numbers."""
+        if "file" not in rows:
+            return rows
+        files = [self.run.info.path_of(file) for file in self.run.info.files]
+        return rows.assign(file=[files[number] for number in rows["file"]])
 
 
-def _named(run: Run, rows: pd.DataFrame) -> pd.DataFrame:
-    """With names of files in the place of their numbers."""
-    files = _files(run)
-    return rows.assign(file=[files[number] for number in rows["file"]])
-
-
-def _print_whole(run: Run, rows: Rows, places: Places, columns: list[str], *, as_csv: bool) -> None:
-    """As CSV or as JSON lines, with texts in full."""
-    batches = _whole(run, rows, places, columns)
-    (output.print_csv if as_csv else output.print_json_lines)(batches, columns)
-
-
-def _whole(
-    run: Run, rows: Rows, places: Places, columns: list[str]
-) -> Iterator[list[dict[str, Any]]]:
-    texts = [name for name in columns if name in WHOLE_TEXTS]
-    for first in range(0, len(places), _AT_ONCE):
-        batch = places[first : first + _AT_ONCE]
-        frame = _named(run, rows.at(batch)).reindex(columns=columns)
-        if texts:
-            whole = read_texts(run, rows.at(batch, PLACES), texts)
-            frame = frame.assign(**{name: pd.Series(whole[name], frame.index) for name in texts})
-        yield output.records_of(frame)
-
-
-def _table_columns(asked: Expression | None, sort: str | None, names: list[str]) -> list[str]:
+def _table_columns(asked: Sequence[str], sort: str | None, names: list[str]) -> list[str]:
     """The usual columns, with those that were asked for before the text."""
-    wanted = [*(asked.names if asked else ()), *([sort] if sort else [])]
+    wanted = [*asked, *([sort] if sort else [])]
     usual = [name for name in _USUAL if name in names]
     added = [name for name in dict.fromkeys(wanted) if name in names and name not in usual]
     place = len(usual) - ("response" in usual)

@@ -32,8 +32,9 @@ from board.errors import ExpressionError
 from board.query.run_rows import RunRows
 from board.store import segments
 from board.store.opened_run import Run
-from board.store.whole_texts import WHOLE_TEXTS
 
+WHOLE_TEXTS: Final = ("prompt", "response", "ref_response", "ground_truth", segments.ANY_TEXT)
+"""Names of whole texts; the last one is all the others and every message."""
 _NOT_OFFERED: Final = frozenset((*segments.LOCATION, segments.PART)) - {"line"}
 _NAN: Final = "CAST('nan' AS DOUBLE)"
 _LARGEST_WHOLE: Final = 2.0**53

@@ -13,32 +13,27 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
-import numpy.typing as npt
 import streamlit as st
 
 from board.charts.curve_data import together
 from board.charts.curves import Beside, CurveOptions, sketch
 from board.charts.light import LightCurve, light
 from board.core import text_diff as differences
-from board.core.expression_tree import Expression
 from board.core.text_diff import Stretch
 from board.core.vocabulary import Vocabulary
 from board.errors import BoardError
-from board.query import narrowing
+from board.query import narrowing, rollouts
+from board.query.selection import Selection
 from board.store import discovery, splits
 from board.store import rollout as opening
 from board.store.builder import start
 from board.store.companions import state_of
 from board.store.discovery import Discovery, Location, RunInfo
-from board.store.expressed import Narrowed, with_texts
 from board.store.own_thresholds import OwnThresholds
 from board.store.rollout import OpenRollout, open_rollout
 from board.store.run import Follower, OpenOptions, Run
 from board.store.spans import StepReading, StepSpans
 from board.store.tokenizers import load_vocabulary
-from board.store.whole_run import Rows, rows_of_run
-from board.views._reading import Reading
 from board.views._text import plain, size
 
 KEYS: Final[dict[str | type, Callable[[Any], Any]]] = {
@@ -318,38 +313,14 @@ def light_curve(
     return _light_curve(*key, tuple(one.version for one in beside), among, of, beside)
 
 
-@st.cache_resource(max_entries=16, show_spinner=False, hash_funcs=KEYS)
-def _filtered(
-    version: str,
-    path: Location,
-    options: OpenOptions,
-    text: str,
-    scope: tuple[int, int, int, str],
-    _run: Run,
-    _rows: Rows,
-    _expression: Expression,
-    _narrowed: Narrowed,
-) -> Reading[npt.NDArray[np.bool_]]:
-    return Reading(lambda progress: with_texts(_run, _rows, _expression, _narrowed, progress))
+@st.cache_resource(max_entries=64, show_spinner="Filtering the rollouts …", hash_funcs=KEYS)
+def _rollout_count(
+    version: str, path: Location, options: OpenOptions, chosen: str, _selection: Selection
+) -> int:
+    return rollouts.count(_selection)
 
 
-def filtered(
-    of: Run,
-    rows: Rows,
-    expression: Expression,
-    narrowed: Narrowed,
-    scope: tuple[int, int, int, str],
-) -> Reading[npt.NDArray[np.bool_]]:
-    """The reading of which rows a filter over texts holds for. scope: tells these rows from others."""
-    key = (of.version, of.info.path, of.options, expression.text, scope)
-    return _filtered(*key, of, rows, expression, narrowed)
-
-
-@st.cache_resource(max_entries=2, show_spinner="Reading the rollouts …", hash_funcs=KEYS)
-def _whole_rows(version: str, path: Location, options: OpenOptions, _run: Run) -> Rows:
-    return rows_of_run(_run)
-
-
-def whole_rows(of: Run) -> Rows:
-    """All rollouts of a run, of which no more is read than is looked at."""
-    return _whole_rows(of.version, of.info.path, of.options, of)
+def rollout_count(of: Run, selection: Selection) -> int:
+    """How many rollouts of a run a selection has."""
+    chosen = repr((selection.envs, selection.steps, selection.filters))
+    return _rollout_count(of.version, of.info.path, of.options, chosen, selection)

@@ -25,8 +25,8 @@ from board.query.environments import environment_curves
 from board.query.findings import Diagnosis, diagnose
 from board.query.groups import RunGroups, StepFit, run_groups
 from board.query.prompts import RunPrompts, run_prompts
+from board.query.steps import OWN, own_steps
 from board.store.discovery import Location
-from board.store.expressed import OWN, own_steps
 from board.store.log_sample import sampled_digests
 from board.store.own_thresholds import OwnThresholds
 from board.store.patterns import compiled
@@ -321,19 +321,9 @@ def hit(
     return hit_in(of, opened, compiled(text, regex=regex), by, _AROUND)
 
 
-@st.cache_resource(max_entries=16, show_spinner=False, hash_funcs=_cached.KEYS)
-def _own_reading(
-    version: str, path: Location, options: OpenOptions, text: str, _run: Run
-) -> Reading[pd.DataFrame]:
-    return Reading(lambda progress: own_steps(_run, text, progress))
-
-
-def own_reading(of: Run, text: str) -> Reading[pd.DataFrame]:
-    """The reading of an expression over the steps, which takes long where it is over texts."""
-    return _own_reading(of.version, of.info.path, of.options, text, of)
-
-
-@st.cache_resource(max_entries=32, show_spinner=False, hash_funcs=_cached.KEYS)
+@st.cache_resource(
+    max_entries=32, show_spinner="Averaging over the rollouts …", hash_funcs=_cached.KEYS
+)
 def _own_curve(
     version: str,
     path: Location,
@@ -341,13 +331,11 @@ def _own_curve(
     text: str,
     look: CurveOptions,
     dark: bool,
-    _steps: pd.DataFrame,
+    _run: Run,
 ) -> LightCurve:
-    return light(sketch(_steps, [Series(OWN, text, "gap")], look, dark=dark))
+    return light(sketch(own_steps(_run, text), [Series(OWN, text, "gap")], look, dark=dark))
 
 
-def own_curve(
-    of: Run, steps: pd.DataFrame, text: str, look: CurveOptions, *, dark: bool
-) -> LightCurve:
-    """The curve of an expression; the caller must not change it. steps: what its reading found."""
-    return _own_curve(of.version, of.info.path, of.options, text, look, dark, steps)
+def own_curve(of: Run, text: str, look: CurveOptions, *, dark: bool) -> LightCurve:
+    """The curve of an expression; the caller must not change it. Raises ExpressionError."""
+    return _own_curve(of.version, of.info.path, of.options, text, look, dark, of)

@@ -6,34 +6,28 @@ the filter that says the same, and go once another one is applied.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import streamlit as st
 
 from board.components.filter_field import FilterContent, Offered, Refused, filter_field
-from board.core.expression_tree import Expression
 from board.core.metrics import rollout_metric
 from board.errors import ExpressionError
-from board.store.expressed import Narrowed, names_for, narrow, parsed
-from board.store.read_texts import WHOLE_TEXTS
+from board.query.predicate import WHOLE_TEXTS, names_for
+from board.query.selection import Selection
 from board.store.run import Run
 from board.store.segments import ANY_TEXT
-from board.store.table import Filter, meeting
-from board.store.whole_run import Rows
-from board.views import _cached, _reading, _state
+from board.store.table_files import StepRange
+from board.views import _cached, _state
 from board.views._text import one_line
 
-Mask = npt.NDArray[np.bool_]
 _KEY: Final = "filter-field"
 _ASKED: Final = "_filter_asked"
 _REFUSED: Final = "_filter_refused"
-_FOUND: Final = "_filter_found"
 _OLD: Final = ("q", "finish", "group", "range")
 _FIRST: Final = ("reward", "response", "prompt", "env", "finish_reason", "k3_mean", "advantage")
 _LAST: Final = ("rank", "file", "line", "micro_step", "index")
@@ -48,72 +42,29 @@ _ABOUT: Final = {
 }
 
 
-def show(run: Run, rows: Rows, among: Mask | None = None, *, is_open: bool = False) -> Mask | None:
-    """Draws the field; [rows] which are in `among` (None: all) and pass the filter; None: all of them.
+def show(run: Run, scope: Selection, *, is_open: bool = False) -> tuple[Selection, int]:
+    """Draws the field; the rollouts of the scope that pass the filter, and how many they are.
 
     A filter that can't be read is refused in the field, and the one before stays. is_open: whether a
     rollout is open, where `/` is the reader's.
     """
-    refused = _apply_asked(run, rows)
+    refused = _apply_asked(run, scope)
     place = st.container()
-    text = wanted()
-    kept = _kept(run, text)
-    if kept is None:
+    text, found = wanted(), _of_environments(run, scope)
+    if text:
         try:
-            kept = _found(run, rows, text, among)
+            found = found.where(text)
         except ExpressionError as error:
             refused = refused or (text, error)
-            kept = _Found(_of_environments(rows, among))
-        if kept.is_whole:
-            st.session_state[_FOUND] = (_identity(run, text), kept)
+    total = sum(n for step, n in run.counts.items() if _is_within(step, scope.steps))
+    count = total if found == scope else _cached.rollout_count(run, found)
     with place:
-        count = _count(len(rows), among, kept.selected)
-        _draw(run, text, refused, count, reads_texts=kept.reads_texts, focus=not is_open)
-    return kept.selected
+        _draw(run, text, refused, _in_words(count, total), focus=not is_open)
+    return found, count
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """selected: [rows] which pass; None: all. is_whole: whether every text that decides was read."""
-
-    selected: Mask | None
-    reads_texts: bool = False
-    is_whole: bool = False
-
-
-def _identity(run: Run, text: str) -> tuple[Any, ...]:
-    """What the rows that pass depend on."""
-    scope = str(_state.get("scope"))
-    step = _state.get("step") if scope == "step" else None
-    return (
-        str(run.info.path),
-        run.info.part,
-        run.version,
-        text,
-        scope,
-        step,
-        tuple(_state.get("env")),
-    )
-
-
-def _kept(run: Run, text: str) -> _Found | None:
-    """What was found before, for the same: J and K must not wait for it again."""
-    before: tuple[Any, _Found] | None = st.session_state.get(_FOUND)
-    return before[1] if before is not None and before[0] == _identity(run, text) else None
-
-
-def _found(run: Run, rows: Rows, text: str, among: Mask | None) -> _Found:
-    """Raises ExpressionError."""
-    of_envs = _of_environments(rows, among)
-    if not text:
-        return _Found(of_envs, is_whole=True)
-    expression = parsed(run, text)
-    narrowed = narrow(run, rows, expression, of_envs)
-    reads_texts = bool({*expression.names} & {*WHOLE_TEXTS})
-    if not len(narrowed.unread):
-        return _Found(narrowed.holds, reads_texts, is_whole=True)
-    found = _with_texts(run, rows, expression, narrowed)
-    return _Found(narrowed.holds if found is None else found, reads_texts, found is not None)
+def _is_within(step: int, steps: StepRange | None) -> bool:
+    return steps is None or steps[0] <= step <= steps[1]
 
 
 def wanted() -> str:
@@ -166,7 +117,7 @@ def _asks(text: str) -> None:
     st.session_state[_ASKED] = text
 
 
-def _apply_asked(run: Run, rows: Rows) -> tuple[str, ExpressionError] | None:
+def _apply_asked(run: Run, scope: Selection) -> tuple[str, ExpressionError] | None:
     """Chooses the filter that was entered, or gives it back with what is wrong with it."""
     text = st.session_state.pop(_ASKED, None)
     shown_for = (run.info.name, _state.pulls(), wanted())
@@ -175,7 +126,7 @@ def _apply_asked(run: Run, rows: Rows) -> tuple[str, ExpressionError] | None:
         return kept[1] if kept is not None and kept[0] == shown_for else None
     try:
         if text:
-            narrow(run, rows, parsed(run, text))
+            scope.where(text)
     except ExpressionError as error:
         st.session_state[_REFUSED] = (shown_for, (text, error))
         return text, error
@@ -184,30 +135,13 @@ def _apply_asked(run: Run, rows: Rows) -> tuple[str, ExpressionError] | None:
     return None
 
 
-def _of_environments(rows: Rows, among: Mask | None) -> Mask | None:
-    """[rows] in `among` which are of the environments chosen in the sidebar."""
+def _of_environments(run: Run, scope: Selection) -> Selection:
+    """Those of the environments chosen in the sidebar."""
     envs = tuple(_state.get("env"))
-    if not envs or "env" not in rows:
-        return among
-    own = meeting(rows, Filter(one_of={"env": envs}))
-    return own if among is None else own & among
+    return replace(scope, envs=envs) if envs and "env" in run.columns else scope
 
 
-def _with_texts(run: Run, rows: Rows, expression: Expression, narrowed: Narrowed) -> Mask | None:
-    """[rows] which pass, with progress where that takes long; None once it is stopped."""
-    steps = rows["step"]
-    scope = (int(steps.iloc[0]), int(steps.iloc[-1]), len(rows))
-    digest = hashlib.blake2b(narrowed.unread.tobytes(), digest_size=16)
-    digest.update(narrowed.holds.tobytes())
-    reading = _cached.filtered(run, rows, expression, narrowed, (*scope, digest.hexdigest()))
-    return _reading.shown(
-        reading, f"Reading the texts of {len(narrowed.unread):,} rollouts", "filter"
-    )
-
-
-def _count(total: int, among: Mask | None, found: Mask | None) -> str:
-    total = total if among is None else int(among.sum())
-    count = total if found is None else int(found.sum())
+def _in_words(count: int, total: int) -> str:
     noun = "rollout" if total == 1 else "rollouts"
     return f"{count:,} of {total:,} {noun}" if count != total else f"{total:,} {noun}"
 
@@ -218,14 +152,13 @@ def _draw(
     refused: tuple[str, ExpressionError] | None,
     count: str,
     *,
-    reads_texts: bool,
     focus: bool,
 ) -> None:
     wrong = None
     if refused is not None:
         text, error = refused
         wrong = Refused(one_line(error.reason, 300), error.start, error.end, error.instead)
-    content = FilterContent(text, _offered(run), count, wrong, reads_texts, focus)
+    content = FilterContent(text, _offered(run), count, wrong, focus)
     filter_field(content, key=_KEY, on_apply=_asks)
 
 

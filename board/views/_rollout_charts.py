@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import pandas as pd
@@ -11,6 +11,8 @@ import streamlit as st
 
 from board.charts import step_charts
 from board.charts.layout import notes_of
+from board.query.rollouts import Sorting, frame
+from board.store.run import Run
 from board.views import _page, _state
 from board.views._rollout_list import Listed
 from board.views._text import plain
@@ -25,12 +27,13 @@ _ACROSS_STEPS: Final = ("distribution",)
 """Charts of rollouts of several steps: the others are drawn over the index within one."""
 
 
-def show(listed: Listed) -> None:
+def show(run: Run, listed: Listed) -> None:
     """One chart at a time: each costs the browser a fifth of a second at a step change."""
-    if "reward" not in listed.rows or not len(listed):
+    if "reward" not in run.columns or not len(listed):
         return
     is_step = _state.get("scope") == "step"
-    rows = _frame(listed, [c for c in _COLUMNS if c in listed.rows] if is_step else ["reward"])
+    columns = [c for c in _COLUMNS if c in run.columns] if is_step else ["reward"]
+    rows = frame(listed.selection, columns, Sorting())
     if rows["reward"].isna().all():
         st.caption("No reward is recorded of these rollouts.")
         return
@@ -55,11 +58,6 @@ def show(listed: Listed) -> None:
         else:
             st.markdown(f"**{_CHARTS[name][0]}**")
         _draw(name, rows)
-
-
-def _frame(listed: Listed, names: Sequence[str]) -> pd.DataFrame:
-    frame = pd.DataFrame({name: listed.rows[name] for name in names})
-    return frame if listed.selected is None else frame[listed.selected]
 
 
 def _draw(name: str, rows: pd.DataFrame) -> None:

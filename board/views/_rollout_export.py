@@ -10,7 +10,8 @@ from typing import BinaryIO, Final
 
 import streamlit as st
 
-from board.store import export
+from board.query import export
+from board.query.rollouts import Sorting
 from board.store.run import Run
 from board.views import _rollout_list, _state
 from board.views._rollout_list import Listed
@@ -30,7 +31,7 @@ def show(run: Run, listed: Listed) -> None:
         ):
             st.download_button(
                 kind,
-                data=partial(_written, run, listed, write),
+                data=partial(_written, listed, _rollout_list.sort_of(run), write),
                 file_name=f"{_name(run)}.{kind.lower()}",
                 mime=mime,
                 on_click="ignore",
@@ -39,10 +40,10 @@ def show(run: Run, listed: Listed) -> None:
             )
 
 
-def _written(run: Run, listed: Listed, write: Callable[..., None]) -> BinaryIO:
+def _written(listed: Listed, sorting: Sorting, write: Callable[..., None]) -> BinaryIO:
     # A file, so that batches do not add up in memory while they are written.
     out = tempfile.TemporaryFile()  # noqa: SIM115 - the download reads and closes it
-    write(run, listed.rows, _rollout_list.places_of(run, listed), out)
+    write(listed.selection, sorting, out)
     out.seek(0)
     return out
 

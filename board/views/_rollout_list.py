@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import streamlit as st
 
@@ -19,9 +18,10 @@ from board.components.rollout_list import (
     ListState,
     rollout_list,
 )
+from board.query.rollouts import Sorting, frame, place_of
+from board.query.selection import Selection, selection_of
 from board.store.run import Run
-from board.store.table import places_by
-from board.store.whole_run import Rows
+from board.store.table_files import StepRange
 from board.views import _filter_field, _rollout_columns, _rollout_words, _state
 from board.views._text import one_line
 
@@ -39,38 +39,29 @@ _OF_READER: Final = frozenset(
 # In the session: what J and K must not wait for again.
 _PAGE: Final = "_list_page"
 
-Places = npt.NDArray[np.intp]
-
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """The rollouts of a scope that pass the filters.
+    """The rollouts of a scope that pass the filters, and how many they are."""
 
-    rows: of the scope's run or step. selected: [rows] which are listed; None: all. scope: how many
-    rollouts the scope has without filters.
-    """
-
-    rows: Rows
-    selected: npt.NDArray[np.bool_] | None
-    scope: int
+    selection: Selection
+    count: int
 
     def __len__(self) -> int:
-        return len(self.rows) if self.selected is None else int(np.count_nonzero(self.selected))
+        return self.count
 
 
-def listed(run: Run, rows: Rows) -> Listed:
-    """The rows of the scope that pass the filter, whose field is drawn."""
-    scope = _in_scope(run, rows)
-    selected = _filter_field.show(run, rows, scope, is_open=opened() is not None)
-    return Listed(rows, selected, len(rows) if scope is None else int(np.count_nonzero(scope)))
+def listed(run: Run) -> Listed:
+    """The rollouts of the scope that pass the filter, whose field is drawn."""
+    scope = replace(selection_of(run), steps=_steps_in_scope(run))
+    return Listed(*_filter_field.show(run, scope, is_open=opened() is not None))
 
 
-def _in_scope(run: Run, rows: Rows) -> npt.NDArray[np.bool_] | None:
-    """[rows] which are of the newest steps, where these are chosen; None: all are in scope."""
+def _steps_in_scope(run: Run) -> StepRange | None:
+    if _state.get("scope") == "step":
+        return int(_state.get("step")), int(_state.get("step"))
     steps = sorted(run.counts)[-_NEWEST_STEPS:]
-    if _state.get("scope") != "last" or len(steps) == len(run.counts):
-        return None
-    return np.asarray(rows["step"].to_numpy() >= steps[0])
+    return (steps[0], steps[-1]) if _state.get("scope") == "last" and steps else None
 
 
 def opened() -> Address | None:
@@ -79,19 +70,13 @@ def opened() -> Address | None:
     return None if index is None else Address(int(_state.get("step")), int(index))
 
 
-def sort_of(run: Run) -> tuple[str, bool]:
-    """By which column the list is sorted, and whether descending; of several steps the newest first."""
+def sort_of(run: Run) -> Sorting:
+    """How the list is sorted; of several steps the newest first."""
     offered = [c for c in run.columns if c not in (*_rollout_columns.HIDDEN, "prompt", "response")]
     sort, descending = _state.ensure("sort", offered, "index"), bool(_state.get("desc"))
     if sort == "index" and _state.get("scope") != "step":
-        return "step", not descending
-    return sort, descending
-
-
-def places_of(run: Run, listed: Listed, limit: int | None = None) -> Places:
-    """[listed] places of the rollouts among the rows, in the order of the list; the first `limit`."""
-    sort, descending = sort_of(run)
-    return places_by(listed.rows, sort, listed.selected, descending=descending, limit=limit)
+        return Sorting("step", not descending)
+    return Sorting(sort, descending)
 
 
 def identity(run: Run) -> str:
@@ -103,11 +88,11 @@ def identity(run: Run) -> str:
 
 def show(run: Run, page: ListPage, *, prefix: str) -> None:
     """Draws a page of the list, in which rollouts are opened."""
-    sort, descending = sort_of(run)
+    sorting = sort_of(run)
     state = ListState(
         identity=identity(run),
-        sort=sort,
-        descending=descending,
+        sort=sorting.column,
+        descending=sorting.descending,
         opened=opened(),
         parameters=tuple(_state.CHOICES),
         fits=not _rollout_columns.has_chosen(),
@@ -130,56 +115,46 @@ def page_of(run: Run, listed: Listed) -> ListPage:
 
 
 def _read_page(run: Run, listed: Listed, number: int, at: Address | None) -> ListPage:
-    total = len(listed)
+    total, sorting = len(listed), sort_of(run)
     number = min(number, max(total - 1, 0) // PAGE_ROWS)
-    first = number * PAGE_ROWS
-    places = places_of(run, listed, first + PAGE_ROWS + 1)
     if number == 0 and at is not None and total > PAGE_ROWS:
-        first = _place_of(run, listed, at) // PAGE_ROWS * PAGE_ROWS
-        places = places_of(run, listed, first + PAGE_ROWS + 1)
+        number = place_of(listed.selection, sorting, *at) // PAGE_ROWS
+    first = number * PAGE_ROWS
     start = max(first - 1, 0)
-    around = _addresses(listed.rows, places[start : first + PAGE_ROWS + 1])
-    own = around[first - start :][:PAGE_ROWS]
+    names = _rollout_columns.names_of(run, sorting.column)
+    has_words = "response_tokens" not in run.columns and "response" in run.columns
+    read = [*names, *_rollout_words.PLACES, *(["response"] if has_words else [])]
+    rows = frame(
+        listed.selection,
+        [name for name in dict.fromkeys(read) if name in run.columns],
+        sorting,
+        limit=first - start + PAGE_ROWS + 1,
+        offset=start,
+    )
+    around = [Address(*map(int, pair)) for pair in zip(rows["step"], rows["index"], strict=True)]
+    own = slice(first - start, first - start + PAGE_ROWS)
     return _drawn(
         run,
-        listed.rows,
-        places[first : first + PAGE_ROWS],
-        own,
+        rows[own],
+        names,
+        has_words=has_words,
+        addresses=around[own],
         first=first,
         total=total,
         before=around[0] if first else None,
-        after=around[-1] if len(around) > first - start + PAGE_ROWS else None,
+        after=around[-1] if len(around) > own.stop else None,
     )
 
 
-def _place_of(run: Run, listed: Listed, at: Address) -> int:
-    """The place of a rollout in the list; 0 where it is not in it."""
-    whole = places_of(run, listed)
-    steps, indices = (listed.rows[name].to_numpy()[whole] for name in Address._fields)
-    hits = np.flatnonzero((steps == at.step) & (indices == at.index))
-    return int(hits[0]) if len(hits) else 0
-
-
-def _addresses(rows: Rows, places: Places) -> list[Address]:
-    frame = rows.at(places, ("step", "index"))
-    pairs = zip(frame["step"].tolist(), frame["index"].tolist(), strict=True)
-    return [Address(int(step), int(index)) for step, index in pairs]
-
-
 def _drawn(
-    run: Run, rows: Rows, places: Places, addresses: Sequence[Address], **place: Any
+    run: Run, rows: pd.DataFrame, names: Sequence[str], *, has_words: bool, **place: Any
 ) -> ListPage:
-    names = _rollout_columns.names_of(run, sort_of(run)[0])
-    has_words = "response_tokens" not in run.columns and "response" in run.columns
-    wanted = [*names, "response"] if has_words and "response" not in names else names
-    view = rows.at(places, _rollout_words.columns_in(rows, wanted))
-    view = _rollout_words.in_words(run, view)
+    view = _rollout_words.in_words(run, rows)
     words = [_words(text) or "" for text in view["response"]] if has_words else None
     columns = _rollout_columns.columns_of(run, view[names], has_words_line=has_words)
     values = [_cells(column, view[column.name]) for column in columns]
     return ListPage(
         columns=columns,
-        addresses=addresses,
         values=list(zip(*values, strict=True)),
         words=words,
         size=PAGE_ROWS,

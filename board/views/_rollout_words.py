@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -12,23 +12,19 @@ from board.core.conversation import ConversationTurn, conversation_of
 from board.core.text_blocks import arguments_text, think_tags
 from board.store.run import Run
 from board.store.step_records import PLACES, StepRecords, bytes_again
-from board.store.whole_run import Rows
 from board.views import _state
 
-COLUMNS: Final = PLACES
-"""Columns of the rows that `in_words` takes beside the texts, as far as the run has them."""
+__all__ = ["PLACES", "in_words"]
+
 _LARGEST_PAGE: Final = 2 << 20
 """Bytes that are read for a page of the list; more would keep it waiting."""
-
-
-def columns_in(rows: Rows, names: Iterable[str]) -> list[str]:
-    """The names, and those of COLUMNS that the rows have."""
-    return list(dict.fromkeys((*names, *(name for name in COLUMNS if name in rows))))
 
 
 def in_words(run: Run, view: pd.DataFrame) -> pd.DataFrame:
     """The rows with other words as prompt and response: what the user said last, and the last answer
     without its reasoning. Where that takes long to read, they keep the beginnings of the whole texts.
+
+    view: with PLACES as far as the run has them.
     """
     texts = [name for name in ("prompt", "response") if name in view]
     if not texts or not _is_quick(run, view):

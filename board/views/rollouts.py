@@ -7,9 +7,7 @@ from typing import Final
 import streamlit as st
 
 from board.store.run import Run
-from board.store.whole_run import FrameRows, Rows, prepare
 from board.views import (
-    _cached,
     _filter_field,
     _headings,
     _page,
@@ -42,12 +40,6 @@ _BESIDE: Final = """<style>
 .st-key-rollouts_work > :has(> .st-key-rollouts_reader) { flex: 1 1 0; min-width: 0; }
 </style>"""
 _ALONE: Final = "<style>.st-key-rollouts_list { flex: 1 1 auto; min-width: 0; }</style>"
-
-
-def _rows_in_scope(run: Run) -> Rows:
-    if _state.get("scope") == "step":
-        return FrameRows(run.of_step(int(_state.get("step"))))
-    return _cached.whole_rows(run)
 
 
 def _choose_view() -> str:
@@ -121,7 +113,7 @@ def _work(run: Run, listed: Listed) -> None:
             with st.container(key="rollouts_reader"):
                 _reader.show(run, at.step, at.index)
     if at is None:
-        _rollout_charts.show(listed)
+        _rollout_charts.show(run, listed)
     else:
         _rollout_ahead.send(run, page, at)
 
@@ -144,12 +136,10 @@ def _render() -> None:
         _choose_scope()
         _columns(run)
         export = st.container(width="content")
-    listed = _rollout_list.listed(run, _rows_in_scope(run))
+    listed = _rollout_list.listed(run)
     with export:
         _rollout_export.show(run, listed)
     _work(run, listed)
-    if _state.get("scope") == "step":
-        prepare(run)  # of "whole run" the order of the rollouts is what takes longest
 
 
 _render()

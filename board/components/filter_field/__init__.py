@@ -44,15 +44,14 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class FilterContent:
-    """text: what stands in the field. count: how many rollouts it leaves, in words. reads_texts: whether
-    they were read for it. focus: whether the key `/` leads here.
+    """text: what stands in the field. count: how many rollouts it leaves, in words. focus: whether the
+    key `/` leads here.
     """
 
     text: str
     columns: Sequence[Offered]
     count: str
     refused: Refused | None = None
-    reads_texts: bool = False
     focus: bool = True
 
 

@@ -61,7 +61,7 @@ function draw(field) {
   ui.ink.replaceChildren(...inkOf(text, data.columns, refused));
   ui.ink.scrollLeft = ui.input.scrollLeft;
   const isApplied = text.trim() === data.text.trim() && !refused;
-  ui.note.textContent = isApplied ? (data.reads_texts ? "whole texts" : "") : refused ? "not applied" : "Enter to apply";
+  ui.note.textContent = isApplied ? "" : refused ? "not applied" : "Enter to apply";
   ui.clear.hidden = !text && !data.text;
   ui.slash.hidden = Boolean(text) || !data.focus;
   ui.save.disabled = !text.trim() || Boolean(refused);

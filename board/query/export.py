@@ -10,45 +10,43 @@ from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, Final
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from board.errors import ChoiceError
-from board.store.read_texts import read_texts
+from board.query.rollouts import Sorting, batches
+from board.query.selection import Selection
 from board.store.run import Run
-from board.store.step_records import PLACES
-from board.store.whole_run import Rows
 
 LARGEST_BYTES: Final = 512 << 20
 """What is written is in memory until the browser has it."""
-_BATCH: Final = 256
+_BATCH_ROLLOUTS: Final = 2048
 _TEXTS: Final = ("prompt", "response", "ref_response", "ground_truth")
 _LEFT_OUT: Final = frozenset(("file", "offset", "size"))
 
-Places = npt.NDArray[np.intp]
-
 
 def write_csv(
-    run: Run, rows: Rows, places: Places, out: BinaryIO, harmless: Callable[[Any], Any]
+    selection: Selection, sorting: Sorting, out: BinaryIO, harmless: Callable[[Any], Any]
 ) -> None:
     """All columns of some rollouts in their order, texts whole.
 
-    places: [n] among the rows. harmless: makes a cell text for a spreadsheet that would run it as a
-    formula. Raises ChoiceError when more than LARGEST_BYTES would be written.
+    harmless: makes a cell text for a spreadsheet that would run it as a formula. Raises ChoiceError when
+    more than LARGEST_BYTES would be written.
     """
-    for number, frame in enumerate(_frames(run, rows, places)):
+    for number, frame in enumerate(_frames(selection, sorting)):
         text = frame.map(harmless).rename(columns=harmless).to_csv(index=False, header=number == 0)
         out.write(text.encode("utf-8", "replace"))
         _must_be_small(out)
 
 
-def write_parquet(run: Run, rows: Rows, places: Places, out: BinaryIO) -> None:
+def write_parquet(selection: Selection, sorting: Sorting, out: BinaryIO) -> None:
     """As write_csv; step and index are whole numbers, other numbers float64, the rest texts."""
     writer: pq.ParquetWriter | None = None
-    for frame in _frames(run, rows, places):
-        writer = writer or pq.ParquetWriter(out, _schema(run, frame), compression="zstd")
+    for frame in _frames(selection, sorting):
+        writer = writer or pq.ParquetWriter(
+            out, _schema(selection.rows.run, frame), compression="zstd"
+        )
         table = pa.table(
             {name: _array(frame[name], writer.schema.field(name).type) for name in frame}
         )
@@ -58,14 +56,10 @@ def write_parquet(run: Run, rows: Rows, places: Places, out: BinaryIO) -> None:
         writer.close()
 
 
-def _frames(run: Run, rows: Rows, places: Places) -> Iterator[pd.DataFrame]:
-    columns = [name for name in run.columns if name not in _LEFT_OUT]
-    wanted = list(dict.fromkeys([*columns, *PLACES]))
-    for start in range(0, len(places), _BATCH):
-        frame = rows.at(places[start : start + _BATCH], wanted)
-        texts = read_texts(run, frame, _TEXTS)
-        whole = {name: pd.Series(texts[name], frame.index, object) for name in _TEXTS}
-        yield frame[columns].assign(**whole)
+def _frames(selection: Selection, sorting: Sorting) -> Iterator[pd.DataFrame]:
+    columns = [name for name in selection.rows.run.columns if name not in _LEFT_OUT]
+    columns = list(dict.fromkeys([*columns, *_TEXTS]))
+    return batches(selection, columns, _TEXTS, sorting, size=_BATCH_ROLLOUTS)
 
 
 def _schema(run: Run, frame: pd.DataFrame) -> pa.Schema:

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import io
 
-import numpy as np
 import pandas as pd
 import pytest
 from written_logs import write_lines
 
 from board.errors import ChoiceError
-from board.store import export
+from board.query import export
+from board.query.rollouts import Sorting
+from board.query.selection import selection_of
 from board.store.discovery import discover, location_of
 from board.store.run import Follower, Run
-from board.store.whole_run import rows_of_run
 from board.views._text import harmless_cell
-
-ORDER = np.array([599, 3, 300, 0])
 
 
 @pytest.fixture(scope="module")
@@ -39,17 +37,18 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 def test_csv_has_the_order_and_the_whole_texts_and_no_formula(run: Run) -> None:
     out = io.BytesIO()
-    export.write_csv(run, rows_of_run(run), ORDER, out, harmless_cell)
+    selection = selection_of(run).where("prompt in ('=1+0', '=1+3', '=1+300', '=1+599')")
+    export.write_csv(selection, Sorting("reward", descending=True), out, harmless_cell)
     frame = pd.read_csv(io.BytesIO(out.getvalue()))
-    assert frame["response"].str.split().str[-1].tolist() == ["599", "3", "300", "0"]
-    assert frame["prompt"].tolist() == ["'=1+599", "'=1+3", "'=1+300", "'=1+0"]
-    assert frame["step"].tolist() == [5, 0, 3, 0]
-    assert frame["reward"].isna().tolist() == [False, True, False, False]
+    assert frame["response"].str.split().str[-1].tolist() == ["599", "300", "0", "3"]
+    assert frame["prompt"].tolist() == ["'=1+599", "'=1+300", "'=1+0", "'=1+3"]
+    assert frame["step"].tolist() == [5, 3, 0, 0]
+    assert frame["reward"].isna().tolist() == [False, False, False, True]
 
 
 def test_parquet_has_every_batch_in_one_schema(run: Run) -> None:
     out = io.BytesIO()
-    export.write_parquet(run, rows_of_run(run), np.arange(600)[::-1], out)
+    export.write_parquet(selection_of(run), Sorting(descending=True), out)
     frame = pd.read_parquet(io.BytesIO(out.getvalue()))
     assert len(frame) == 600
     assert frame["response"].str.endswith(" end 599").tolist() == [True] + [False] * 599
@@ -63,4 +62,4 @@ def test_an_export_too_large_for_memory_says_what_to_do(
 ) -> None:
     monkeypatch.setattr(export, "LARGEST_BYTES", 10_000)
     with pytest.raises(ChoiceError, match="filter the list"):
-        export.write_csv(run, rows_of_run(run), np.arange(600), io.BytesIO(), harmless_cell)
+        export.write_csv(selection_of(run), Sorting(), io.BytesIO(), harmless_cell)
