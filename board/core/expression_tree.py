@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 
@@ -111,22 +110,31 @@ class Expression:
 
 def names_in(node: Node) -> tuple[str, ...]:
     """The columns of a tree, each once."""
-    return tuple(dict.fromkeys(_names(node)))
+    names: dict[str, None] = {}
+    _collect(node, names, set())
+    return tuple(names)
 
 
-def _names(node: Node) -> Iterator[str]:
+def _collect(node: Node, names: dict[str, None], seen: set[int]) -> None:
+    """seen: ids of nodes that were visited; the middle of a chain of comparisons is there twice."""
+    if id(node) in seen:
+        return
+    seen.add(id(node))
+    if isinstance(node, Column):
+        names[node.name] = None
+    for part in _parts(node):
+        _collect(part, names, seen)
+
+
+def _parts(node: Node) -> tuple[Node, ...]:
     match node:
-        case Column(name=name):
-            yield name
         case Arithmetic(left=left, right=right) | Compared(left=left, right=right):
-            yield from _names(left)
-            yield from _names(right)
+            return left, right
         case Negative(operand=operand) | Not(operand=operand):
-            yield from _names(operand)
+            return (operand,)
         case OneOf(left=left) | Contains(left=left):
-            yield from _names(left)
+            return (left,)
         case Joined(parts=parts) | Call(arguments=parts):
-            for part in parts:
-                yield from _names(part)
+            return parts
         case _:
-            return
+            return ()

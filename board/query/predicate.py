@@ -99,6 +99,7 @@ class _Compiler:
         self._rows, self._text, self._prefix = rows, text, prefix
         self._columns = {column.name: column for column in rows.run.shown.columns}
         self._parameters: dict[str, Any] = {}
+        self._values: dict[int, _Value] = {}
 
     def bound(self, sql: str) -> BoundSql:
         """The SQL with the parameters that are in it; DuckDB refuses others."""
@@ -123,10 +124,11 @@ class _Compiler:
         return value
 
     def _value(self, node: Node) -> _Value:
-        value = self._compiled(node)
-        if len(value.sql) > _LONGEST_SQL:
-            raise self._wrong(node, "this is nested too deep")
-        return value
+        if id(node) not in self._values:
+            value = self._values[id(node)] = self._compiled(node)
+            if len(value.sql) > _LONGEST_SQL:
+                raise self._wrong(node, "this is nested too deep")
+        return self._values[id(node)]
 
     def _compiled(self, node: Node) -> _Value:
         match node:
