@@ -23,6 +23,7 @@ _USUAL: Final = (
     *("step", "index", "split", "group_id", "env", "reward", "ref_reward", "advantage", "k3_mean"),
     *("mismatch_kl_mean", "entropy_mean", "response_tokens", "finish_reason", "response"),
 )
+_NO_STEPS: Final = (1, 0)
 _BATCH_ROLLOUTS: Final = 2048
 
 
@@ -62,9 +63,9 @@ def _selection(run: Run, args: argparse.Namespace) -> Selection:
     selection = selection_of(run)
     if args.step is not None:
         selection = replace(selection, steps=(args.step, args.step))
-    elif args.last is not None and run.counts:
-        steps = sorted(run.counts)[-args.last :]
-        selection = replace(selection, steps=(steps[0], steps[-1]))
+    elif args.last is not None:
+        steps = sorted(run.counts)[-args.last :] if args.last else []
+        selection = replace(selection, steps=(steps[0], steps[-1]) if steps else _NO_STEPS)
     return selection.where(args.where) if args.where else selection
 
 
