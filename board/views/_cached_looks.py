@@ -26,6 +26,7 @@ from board.query.findings import Diagnosis, diagnose
 from board.query.groups import RunGroups, StepFit, run_groups
 from board.query.prompts import RunPrompts, run_prompts
 from board.query.steps import OWN, own_steps
+from board.query.words import Watched, watch, watch_step
 from board.store.discovery import Location
 from board.store.log_sample import sampled_digests
 from board.store.own_thresholds import OwnThresholds
@@ -35,7 +36,6 @@ from board.store.said_more import SaidMore
 from board.store.said_more import said_more as said_more_of
 from board.store.step_tokens import ReadTokens, read_step
 from board.store.stepwise import Stepwise, coarse_to_fine
-from board.store.watch_words import Watched, watch, watch_step
 from board.store.word_hits import Hit, hit_in
 from board.views import _cached
 from board.views._reading import Progress, Reading

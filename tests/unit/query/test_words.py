@@ -7,11 +7,11 @@ import pytest
 from written_logs import native_run, write_lines
 
 from board.errors import ChoiceError
+from board.query.words import watch
 from board.store.discovery import discover
 from board.store.patterns import compiled
 from board.store.rollout import open_rollout
 from board.store.run import Run, open_run
-from board.store.watch_words import watch
 from board.store.word_hits import Hit, hit_in
 
 
