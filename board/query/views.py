@@ -25,6 +25,11 @@ COLUMNS: Final[Mapping[str, Mapping[str, str]]] = {
         "env": "environment",
         "file": "path of its file, relative to the run",
         "line": "line of the file, from 1; of a file of rows: the row",
+        "prompt": "whole text of the prompt",
+        "prompt_key": "hash of the whole prompt, equal in all runs",
+        "response": "whole text of the response",
+        "ref_response": "whole text of the reference response",
+        "ground_truth": "what the right answer is",
     },
     "steps": {
         "step": "trainer step",
@@ -50,8 +55,8 @@ COLUMNS: Final[Mapping[str, Mapping[str, str]]] = {
         "reward_max": "largest reward",
     },
     "prompts": {
-        "prompt": "its first 240 characters, by which prompts are told apart",
-        "prompt_tokens": "its length in tokens, by which they are told apart too",
+        "prompt_key": "hash of the whole prompt, by which prompts are told apart",
+        "prompt": "whole text of the prompt",
         "rollouts": "rollouts of the run that answer it",
         "steps": "steps at which it occurs",
         "first_step": "the first of them",
@@ -71,6 +76,7 @@ COLUMNS: Final[Mapping[str, Mapping[str, str]]] = {
     },
 }
 """View -> column -> what it is. `rollouts` has every other column of the run's table too."""
+_TEXTS: Final = ("prompt", "response", "ref_response", "ground_truth")
 HIDDEN_COLUMNS: Final = frozenset(("offset", "size", segments.PART))
 """Columns of the index that say where a rollout's bytes are."""
 
@@ -89,6 +95,10 @@ def create_views(run: Run, database: Database) -> None:
         for column in shown
         if column.name not in HIDDEN_COLUMNS
     }
+    values |= {name: rows.whole_text(name) for name in _TEXTS}
+    values["prompt_key"] = (
+        segments.PROMPT_KEY if segments.PROMPT_KEY in rows.names else "NULL::BIGINT"
+    )
     selected = ", ".join(f"{value} AS {quoted(name)}" for name, value in values.items())
     cap = run.options.max_per_step
     kept = "" if cap is None else f"WHERE position < {cap}"
@@ -123,14 +133,13 @@ def _create_groups(cursor: duckdb.DuckDBPyConnection, schema: str, run: Run) -> 
 
 
 def _create_prompts(cursor: duckdb.DuckDBPyConnection, schema: str, run: Run) -> None:
-    prompt, reward = _column(run, "prompt"), _column(run, "reward", "DOUBLE")
+    reward = _column(run, "reward", "DOUBLE")
     cursor.execute(f"""
         CREATE VIEW {schema}.prompts AS
-        SELECT {prompt} AS prompt, {_column(run, "prompt_tokens", "BIGINT")} AS prompt_tokens,
-            count(*) AS rollouts, count(DISTINCT step) AS steps,
-            min(step) AS first_step, max(step) AS last_step, avg({reward}) AS reward_mean,
-            min({reward}) AS reward_min, max({reward}) AS reward_max
-        FROM {schema}.rollouts WHERE {prompt} IS NOT NULL GROUP BY ALL
+        SELECT prompt_key, any_value(prompt) AS prompt, count(*) AS rollouts,
+            count(DISTINCT step) AS steps, min(step) AS first_step, max(step) AS last_step,
+            avg({reward}) AS reward_mean, min({reward}) AS reward_min, max({reward}) AS reward_max
+        FROM {schema}.rollouts WHERE prompt_key IS NOT NULL GROUP BY prompt_key
     """)
 
 
