@@ -9,8 +9,8 @@ process of its own that has imported everything; first: the run is opened as wel
 nothing of the page is kept. Narrowed to environments: the narrowing is part of the page's time. Pages
 about prompts are measured of a second index as well, in which no prompt comes twice (distinct); those
 narrowed to a split and environments of a third one (splits), and others of a fourth one, of 64
-environments (many). sort: the table of the whole run, sorted by one column after the other, each time in
-a run that was opened and of which nothing was read, and again where the order of its rollouts is known.
+environments (many). sort: a page of the list of the whole run, sorted by one column after the other, each
+time in a run that was opened and of which nothing was read, and again.
 --index keeps the indexes there and uses them again; --parts and --pages (those with one of these texts
 in their names) measure some alone. --tokens: also what reads token arrays, from a generated log: lists of
 a step of 512 rollouts x 4,096 tokens (diagnose.py), and one rollout of 8,000 tokens x 12 arrays.
@@ -28,6 +28,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
@@ -38,20 +39,19 @@ sys.path[:0] = [str(Path(__file__).parents[1])]
 
 from many_rollouts_index import make, opened  # noqa: E402
 
-from board.cli.output import records_of  # noqa: E402
 from board.core.groups import pass_at_k_by_step  # noqa: E402
 from board.query.environments import environment_curves  # noqa: E402
 from board.query.findings import diagnose  # noqa: E402
 from board.query.groups import run_groups, step_grid  # noqa: E402
 from board.query.narrowing import narrowed, of_split  # noqa: E402
 from board.query.prompts import run_prompts, shared_prompts  # noqa: E402
+from board.query.rollouts import Sorting, count, frame  # noqa: E402
+from board.query.selection import Selection, selection_of  # noqa: E402
+from board.query.steps import own_steps  # noqa: E402
 from board.store.discovery import discover  # noqa: E402
 from board.store.env_table import table_of_step  # noqa: E402
-from board.store.expressed import own_steps, rows_where  # noqa: E402
 from board.store.rollout import open_rollout  # noqa: E402
 from board.store.run import Run, open_run  # noqa: E402
-from board.store.table import Filter, filtered, ordered, places_by  # noqa: E402
-from board.store.whole_run import FrameRows, Rows, rows_of_run  # noqa: E402
 
 _SORTED: Final = 1_000_000
 _METRICS: Final = ("reward", "response_tokens", "k3_mean", "entropy_mean")
@@ -65,7 +65,9 @@ _WHERE: Final = "reward < 0.5 and k3_mean > 0.1"
 _SORTED_BY: Final = (
     *((name, "") for name in ("index", "reward", "k3_mean", "response_tokens")),
     *((name, "") for name in ("env", "group_id", "rollout_id")),
+    *((name, "") for name in ("prompt", "response")),
     ("k3_mean", _WHERE),
+    ("k3_mean", 'response contains "no such word"'),
 )
 
 Timing = tuple[float, float]
@@ -124,7 +126,11 @@ def _compare(run: Run) -> None:
 
 
 def _ranking(run: Run) -> None:
-    ordered(run.of_step(_middle(run)), "k3_mean", descending=True, limit=200)
+    frame(_of_step(run), _SHOWN, Sorting("k3_mean", descending=True), limit=200)
+
+
+def _of_step(run: Run) -> Selection:
+    return replace(selection_of(run), steps=(_middle(run), _middle(run)))
 
 
 def _findings(run: Run) -> None:
@@ -155,11 +161,8 @@ def _prompt_lists(run: Run) -> None:
 
 
 def _filtered_step(run: Run) -> None:
-    rows = run.of_step(_middle(run))
-    kept = filtered(
-        rows[rows_where(run, FrameRows(rows), _WHERE)], Filter(bounds={"k3_mean": (-1.0, 1.0)})
-    )
-    ordered(kept, "reward", descending=True, limit=200)
+    found = _of_step(run).where(f"{_WHERE} and -1 <= k3_mean <= 1")
+    frame(found, _SHOWN, Sorting("reward", descending=True), limit=200)
 
 
 def _own_curve(run: Run) -> None:
@@ -244,39 +247,26 @@ def measure(folder: Path, pages: Sequence[str]) -> dict[str, Timing]:
 
 
 def sorting(folder: Path) -> dict[str, Timing]:
-    """Milliseconds until the first 2,000 rollouts of the whole run are there, sorted; by a text, which
-    the command line alone does: the first 20, with all their columns.
-    """
+    """Milliseconds until a page of the whole run is there, sorted and filtered: 200 rollouts."""
     found: dict[str, Timing] = {}
     for column, where in _SORTED_BY:
         run = opened(folder)
         title = f"sorted by {column}{f', those with {where}' if where else ''}"
-        found[f"{title}, first"] = _ms(
-            lambda run=run, by=column, only=where: _shown(run, rows_of_run(run), by, only)
-        )
-        rows = rows_of_run(run)
-        found[f"{title}, the order of rollouts known"] = _ms(
-            lambda run=run, rows=rows, by=column, only=where: _shown(run, rows, by, only)
-        )
-    for column in ("prompt", "response"):
-        run = opened(folder)
-        title = f"sorted by {column}, its first 20 as rollout-board rollouts --limit 20 has them"
-        found[f"{title}, first"] = _ms(lambda run=run, by=column: _printed(run, by))
-        found[f"{title}, later"] = _ms(lambda run=run, by=column: _printed(run, by))
+        found[f"{title}, first"] = _ms(lambda r=run, by=column, only=where: _page(r, by, only))
+        found[f"{title}, later"] = _ms(lambda r=run, by=column, only=where: _page(r, by, only))
     run = opened(folder)
+    found["the last page, by k3_mean"] = _ms(lambda: _page(run, "k3_mean", "", last=True))
     found["the whole table, as for a CSV"] = _ms(lambda: run.rollouts)
     return found
 
 
-def _shown(run: Run, rows: Rows, column: str, where: str) -> None:
-    among = rows_where(run, rows, where) if where else None
-    places = places_by(rows, column, among, descending=True, limit=2000)
-    rows.at(places, _SHOWN)
-
-
-def _printed(run: Run, column: str) -> None:
-    rows = rows_of_run(run)
-    records_of(rows.at(places_by(rows, column, descending=True, limit=20)[:20]))
+def _page(run: Run, column: str, where: str, *, last: bool = False) -> None:
+    selection = selection_of(run)
+    if where:
+        selection = selection.where(where)
+        count(selection)
+    offset = run.rollout_count - 200 if last else 0
+    frame(selection, _SHOWN, Sorting(column, descending=True), limit=200, offset=offset)
 
 
 def _kept(kept: list[Run], run: Run) -> Run:

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Generator, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from typing import Any
@@ -20,7 +19,7 @@ from board.core.problems import Problem
 from board.store import join_counts, part_rows, segments, step_parts
 from board.store.attempts import growing_steps
 from board.store.found_repeats import find_repeats
-from board.store.index_rows import ORDER, IndexRows, Layout
+from board.store.index_rows import ORDER, IndexRows
 from board.store.join_counts import JoinCount, JoinsFound
 from board.store.joins import Arranged, Joins, put_together
 from board.store.manifest import BrokenIndexError, FileState, Manifest
@@ -56,8 +55,6 @@ class Shown:
         self.is_joined = bool(self._joins.sides)
         """Whether rollouts are made of the rows of several logs."""
         self._joined = JoinsFound()
-        self._lock = threading.Lock()
-        self._layout: Layout | None = None
         self._arranged: dict[StepRange | None, Arranged] = {}
         self.joins_made: list[Mapping[str, pa.Table]] = []
         if self.is_joined:
@@ -272,18 +269,6 @@ class Shown:
     def has_rows_as_stored(self) -> bool:
         """Whether every row of the index is a rollout that is shown, none joined to another one."""
         return self.index.shows_all and not self._joins.sides
-
-    @property
-    def knows_layout(self) -> bool:
-        """Whether `layout` was asked for and is at hand, or being found."""
-        return self._layout is not None or self._lock.locked()
-
-    def layout(self) -> Layout:
-        """Where all rollouts stand, found once. Of logs that are not joined. Raises BrokenIndexError."""
-        with self._lock:
-            if self._layout is None:
-                self._layout = self.index.layout()
-            return self._layout
 
     def unordered(self, steps: StepRange, columns: Sequence[str]) -> pd.DataFrame:
         """As `frame` where `has_rows_as_stored`, with step and these columns alone and in no order: in

@@ -10,11 +10,10 @@ import pandas as pd
 import pytest
 from read_formats import collection
 
+from board.query.narrowing import where
 from board.store.discovery import discover
-from board.store.expressed import rows_where
 from board.store.rollout import open_rollout
 from board.store.run import OpenOptions, open_run
-from board.store.whole_run import rows_of_run
 
 FORMATS = collection()
 pytestmark = pytest.mark.skipif(
@@ -69,11 +68,7 @@ def test_its_texts_can_be_searched(poems, lines):
     word = lines["response"].iloc[17][:4]
     columns = ["prompt", "response", "ref_response"]
     expected = lines[columns].apply(lambda c: c.str.contains(word, regex=False)).any(axis=1)
-    assert (
-        int(rows_where(poems, rows_of_run(poems), f'any_text contains "{word}"').sum())
-        == int(expected.sum())
-        > 0
-    )
+    assert where(poems, f'any_text contains "{word}"').rollout_count == int(expected.sum()) > 0
 
 
 def test_its_cap_holds(poems, lines):

@@ -12,10 +12,8 @@ from board.errors import UnreadableError
 from board.query.groups import run_groups
 from board.query.narrowing import narrowed, where
 from board.store.discovery import discover, location_of
-from board.store.expressed import rows_where
 from board.store.run import Follower, Run, open_run
 from board.store.step_tokens import read_step
-from board.store.whole_run import rows_of_run
 
 
 @pytest.fixture(scope="module")
@@ -70,15 +68,16 @@ def test_another_choice_is_another_version(run: Run) -> None:
 
 @pytest.mark.parametrize("text", ["reward > 0.5 and env == code", 'response contains "1"'])
 def test_a_filter_leaves_the_run_that_holds_these_rollouts_alone(run: Run, text: str) -> None:
-    rows = rows_of_run(run)
-    own = run.rollouts[rows_where(run, rows, text)]
+    rows = run.rollouts
+    holds = (rows["reward"] > 0.5) & (rows["env"] == "code")
+    own = rows[rows["response"].str.contains("1") if "contains" in text else holds]
     found = where(run, text)
+    assert 0 < len(own) < len(rows)
     assert found.rollout_count == len(own)
     assert found.rollouts["rollout_id"].tolist() == own["rollout_id"].tolist()
     assert found.steps["reward_mean"].tolist() == pytest.approx(
         own.groupby("step")["reward"].mean().tolist()
     )
-    assert rows_of_run(found)["rollout_id"].tolist() == own["rollout_id"].tolist()
 
 
 def test_a_filter_and_environments_hold_together_in_either_order(run: Run) -> None:

@@ -17,13 +17,12 @@ from read_formats import DATA
 
 from board.cli import main
 from board.errors import BoardError
+from board.query.narrowing import where
 from board.readers.sources import DamagedError
 from board.readers.torch_files import TORCH
 from board.store.discovery import RunInfo, discover
-from board.store.expressed import rows_where
 from board.store.rollout import open_rollout
 from board.store.run import open_run
-from board.store.whole_run import rows_of_run
 
 DEEP = ("[" * 1000 + "]" * 1000, '{"a":' * 1000 + "1" + "}" * 1000)
 ODD = (
@@ -80,7 +79,7 @@ def test_whatever_stands_where_something_else_is_expected_costs_its_line_at_most
     assert info.formats == (reader,)
     run = open_run(info)
     assert len(lines) + 1 in set(run.rollouts["line"]) or run.repeated
-    assert not rows_where(run, rows_of_run(run), 'any_text contains "nobody said this"').any()
+    assert not where(run, 'any_text contains "nobody said this"').counts
     for row in run.rollouts.itertuples():
         if row.line % 7 == 0:
             with suppress(BoardError):
