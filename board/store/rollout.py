@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import dropwhile, takewhile
+from itertools import dropwhile
 from typing import Any, Final
 
 import numpy as np
@@ -133,26 +131,6 @@ def token_values(run: Run, step: int, index: int) -> dict[str, FloatArray]:
     """The token metrics of one rollout without its texts, as `OpenRollout.metrics`. Raises the same."""
     _, record, _ = _read(run, run.row(step, index, LOCATED))
     return _metrics(run, record)[0]
-
-
-def prompt_key(run: Run, step: int, index: int) -> str | None:
-    """Equal for two rollouts of exactly one prompt: by its ids, else its text, else the messages before
-    the first of the assistant. None where no prompt is recorded. Raises the same as open_rollout.
-    """
-    _, record, _ = _read(run, run.row(step, index, LOCATED))
-    if record.prompt_ids is not None:
-        content = record.prompt_ids.values().tobytes()
-    elif "prompt" in record.texts:
-        content = record.texts["prompt"].encode("utf-8", "surrogatepass")
-    else:
-        given = takewhile(lambda message: message.get("role") != "assistant", record.messages)
-        try:
-            content = json.dumps(list(given), sort_keys=True).encode()
-        except RecursionError:
-            return None
-        if content == b"[]":
-            return None
-    return hashlib.sha256(content).hexdigest()
 
 
 def _metrics(run: Run, record: Record) -> tuple[dict[str, FloatArray], list[Remark]]:

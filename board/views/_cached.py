@@ -25,7 +25,6 @@ from board.errors import BoardError
 from board.query import narrowing, rollouts
 from board.query.selection import Selection
 from board.store import discovery, splits
-from board.store import rollout as opening
 from board.store.builder import start
 from board.store.companions import state_of
 from board.store.discovery import Discovery, Location, RunInfo
@@ -202,19 +201,6 @@ def rollout(of: Run, step: int, index: int, tokenizer: str = "") -> OpenRollout:
 def text_diff(left: str, right: str) -> list[Stretch]:
     """The stretches of two texts; the caller must not change them."""
     return differences.text_diff(left, right)
-
-
-@st.cache_resource(max_entries=4096, show_spinner="Comparing prompts …", hash_funcs=KEYS)
-def _prompt_key(version: str, options: OpenOptions, step: int, index: int, _run: Run) -> str | None:
-    try:
-        return opening.prompt_key(_run, step, index)
-    except BoardError:
-        return None
-
-
-def prompt_key(of: Run, step: int, index: int) -> str | None:
-    """The same for rollouts of one prompt; None where that can't be read."""
-    return _prompt_key(of.version, of.options, step, index, of)
 
 
 @st.cache_resource(max_entries=4096, show_spinner="Reading lengths …", hash_funcs=KEYS)

@@ -10,23 +10,20 @@ import numpy.typing as npt
 import pandas as pd
 
 from board.errors import BoardError
-from board.store.record_row import PREVIEW_TOKENS
+from board.query.same_prompt import indices_of_prompt, prompt_key, steps_of_prompt
 from board.store.rollout import OpenRollout
 from board.store.run import Run
-from board.store.table_columns import PREVIEW_CHARS
 from board.views import _cached, _sidebar
 from board.views._compare_target import TEXTS, Target, run_named, written
 from board.views._text import number, one_line
 
 _COLUMNS: Final = (
     *("reward", "advantage", "response_tokens", "response_chars", "group_id", "split"),
-    *("prompt", "prompt_tokens", "response"),
+    "response",
 )
 _MOST_ROWS: Final = 2_000
 _MOST_STEPS: Final = 10
-# Other steps of a larger run are not searched for the prompt: that reads the whole table.
-_MOST_SEARCHED: Final = 100_000
-# So many rollouts are read from the log for their whole prompts, and for lengths not in the table.
+# So many rollouts are read from the log for lengths that are not in the table.
 _MOST_READ: Final = 64
 _PREVIEW: Final = 160
 _TITLES: Final = {"ref": "Reference response", "truth": "Ground truth"}
@@ -39,6 +36,7 @@ def choices(run: Run, opened: OpenRollout, wanted: Mapping[str, Any]) -> dict[st
     replaced by this run, and by the nearest step with the same prompt.
     """
     own = run.row(opened.step, opened.index)
+    key = prompt_key(run, opened.step, opened.index)
     runs = [info.name for info in _sidebar.neighbours()]
     name = str(wanted.get("run") or run.info.name)
     error = ""
@@ -46,10 +44,12 @@ def choices(run: Run, opened: OpenRollout, wanted: Mapping[str, Any]) -> dict[st
         other = run_named(name, run)
     except BoardError as problem:
         other, error = run, one_line(problem, 300)
-    near = _steps_of_prompt(run, own, other)
     is_own = other.info.name == run.info.name
+    near = [] if key is None else steps_of_prompt(other, key)
+    near = [step for step in near if not (is_own and step == opened.step)]
+    near = sorted(near, key=lambda step: abs(step - opened.step))[:_MOST_STEPS]
     step = _step(other, wanted.get("step"), opened.step, [] if is_own else near)
-    rows = [] if step is None else _rows(run, own, other, step)
+    rows = [] if step is None else _rows(run, own, key, other, step)
     return {
         "error": error,
         "texts": _texts(opened),
@@ -89,7 +89,9 @@ def _step(run: Run, wanted: object, own: int, near: list[int]) -> int | None:
     return min(run.counts, key=lambda step: abs(step - aim))
 
 
-def _rows(run: Run, own: pd.Series[Any], other: Run, step: int) -> list[dict[str, Any]]:
+def _rows(
+    run: Run, own: pd.Series[Any], key: int | None, other: Run, step: int
+) -> list[dict[str, Any]]:
     """The rollouts of a step: those of the same group, of the same prompt, then the others by group;
     within each the best reward first. The rollout itself is left out.
     """
@@ -98,7 +100,7 @@ def _rows(run: Run, own: pd.Series[Any], other: Run, step: int) -> list[dict[str
     if is_here:
         rows = rows[rows["index"] != own["index"]]
     group = _same_group(rows, own) if is_here else np.zeros(len(rows), dtype=bool)
-    prompt = _same_prompt(run, own, other, rows)
+    prompt = rows["index"].isin([] if key is None else indices_of_prompt(other, step, key))
     rows = rows.assign(_group=group, _prompt=prompt, _name=_names(rows))
     rows["_reward"] = rows.get("reward", np.nan)
     order = {"_group": False, "_prompt": False, "_name": True, "_reward": False, "index": True}
@@ -155,46 +157,3 @@ def _same_group(rows: pd.DataFrame, own: pd.Series[Any]) -> npt.NDArray[np.bool_
     if "split" in rows and "split" in own:
         same &= rows["split"].eq(own["split"]) | (pd.isna(own["split"]) & rows["split"].isna())
     return same.to_numpy(dtype=bool)
-
-
-def _same_prompt(
-    run: Run, own: pd.Series[Any], other: Run, rows: pd.DataFrame
-) -> npt.NDArray[np.bool_]:
-    """Which rows are of exactly the prompt of `own`; the table holds its beginning, the log all of it."""
-    same = _begins_alike(rows, own)
-    tokens = own.get("prompt_tokens")
-    is_short = tokens is None or pd.isna(tokens) or tokens <= PREVIEW_TOKENS
-    if not same.any() or (is_short and len(own["prompt"]) < PREVIEW_CHARS):
-        return same
-    key = _cached.prompt_key(run, int(own["step"]), int(own["index"]))
-    places = np.flatnonzero(same)
-    same[places[_MOST_READ:]] = False
-    for place in places[:_MOST_READ]:
-        row = rows.iloc[place]
-        same[place] = _cached.prompt_key(other, int(row["step"]), int(row["index"])) == key
-    return same
-
-
-def _begins_alike(rows: pd.DataFrame, own: pd.Series[Any]) -> npt.NDArray[np.bool_]:
-    if "prompt" not in rows or not isinstance(own.get("prompt"), str):
-        return np.zeros(len(rows), dtype=bool)
-    same = rows["prompt"] == own["prompt"]
-    if "prompt_tokens" in rows and _has(own, "prompt_tokens"):
-        same &= rows["prompt_tokens"] == own["prompt_tokens"]
-    return same.to_numpy(dtype=bool, copy=True)
-
-
-def _steps_of_prompt(run: Run, own: pd.Series[Any], other: Run) -> list[int]:
-    """Steps of `other` with the prompt of `own`, the nearest first, without its own step."""
-    if other.rollout_count > _MOST_SEARCHED:
-        return []
-    rows = other.chosen(("prompt", "prompt_tokens"))
-    alike = rows[_begins_alike(rows, own)]
-    if other.info.name == run.info.name:
-        alike = alike[alike["step"] != own["step"]]
-    alike = alike.assign(_far=(alike["step"] - own["step"]).abs())
-    # One of each step is enough, and reading the log for more would take long.
-    nearest = alike.sort_values(["_far", "step", "index"]).drop_duplicates("step")
-    nearest = nearest.head(_MOST_STEPS)
-    found = nearest[_same_prompt(run, own, other, nearest)]
-    return [int(step) for step in found["step"]]
