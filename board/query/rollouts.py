@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from board.query.predicate import BoundSql
 from board.query.run_rows import quoted
 from board.query.selection import Selection
 from board.store.step_counts import chunks
@@ -36,7 +37,7 @@ class Sorting:
         if not self.column:
             return f"step {direction}, position {direction}"
         value = "path" if self.column == "file" else selection.column(self.column)
-        return f"{value} {direction} NULLS LAST, step, position"
+        return f"{value} {direction} NULLS LAST, {selection.rows.order}"
 
 
 def count(selection: Selection) -> int:
@@ -51,7 +52,7 @@ def place_of(selection: Selection, sorting: Sorting, step: int, index: int) -> i
         SELECT place FROM (
             SELECT step, position,
                 row_number() OVER (ORDER BY {sorting.sql(selection)}) - 1 AS place
-            FROM {selection.view} WHERE {selection.condition})
+            FROM {selection.view} AS rollouts WHERE {selection.condition})
         WHERE step = {step} AND position = {index}
     """)
     return found["place"][0].as_py() if found.num_rows else 0
@@ -69,8 +70,8 @@ def frame(
 
     columns: of the whole run's. limit: at most so many, after the first `offset`.
     """
-    sql = _sql(selection, columns, (), sorting, limit) + f" OFFSET {offset}"
-    return _frame(selection, selection.table(sql), columns, ())
+    asked, sql = _statement(selection, columns, (), sorting, limit, offset)
+    return _frame(asked, asked.table(sql), columns, ())
 
 
 def batches(
@@ -84,9 +85,9 @@ def batches(
 ) -> Iterator[pd.DataFrame]:
     """As `frame`, at most `size` rollouts at a time. texts: columns that hold whole texts instead."""
     for part in _parts(selection, sorting, limit):
-        sql = _sql(part, columns, texts, sorting, limit)
-        for table in selection.batches(sql, size):
-            yield _frame(selection, table, columns, texts)
+        asked, sql = _statement(part, columns, texts, sorting, limit, 0)
+        for table in asked.batches(sql, size):
+            yield _frame(asked, table, columns, texts)
 
 
 def _parts(selection: Selection, sorting: Sorting, limit: int | None) -> Iterator[Selection]:
@@ -99,26 +100,54 @@ def _parts(selection: Selection, sorting: Sorting, limit: int | None) -> Iterato
         yield replace(selection, steps=steps)
 
 
-def _sql(
+def _statement(
     selection: Selection,
     columns: Sequence[str],
     texts: Sequence[str],
     sorting: Sorting,
     limit: int | None,
-) -> str:
+    offset: int,
+) -> tuple[Selection, str]:
+    """A statement for these columns in their order, and the selection that it is asked of."""
     rows = selection.rows
     names = rows.names & {*rows.run.shown.stored_names(columns, ("step",))}
-    selected = [*map(quoted, sorted(names)), "position"]
+    selected = [f"rollouts.{quoted(name)}" for name in sorted(names)]
+    if "index" in columns:
+        selected.append("position")
     selected += [f"{rows.whole_text(name)} AS {quoted(_TEXT + name)}" for name in texts]
-    return f"""
-        SELECT {", ".join(selected)} FROM {selection.view} WHERE {selection.condition}
-        ORDER BY {sorting.sql(selection)} LIMIT {"ALL" if limit is None else limit}"""
+    sql = f"SELECT {', '.join(selected)} FROM {selection.view} AS rollouts"
+    if limit is None:
+        return selection, f"{sql} WHERE {selection.condition} ORDER BY {sorting.sql(selection)}"
+    # To sort all their columns, or to count all positions, would take several times as long.
+    chosen = _chosen(selection, sorting, limit, offset)
+    join = f"""
+        JOIN (SELECT unnest($files) AS file, unnest($lines) AS line, unnest($parts) AS part,
+            unnest($places) AS place) AS chosen
+        ON rollouts.file = chosen.file AND rollouts.line = chosen.line
+            AND {rows.part} = chosen.part"""
+    return chosen, f"{sql} {join} WHERE {chosen.condition} ORDER BY place"
+
+
+def _chosen(selection: Selection, sorting: Sorting, limit: int, offset: int) -> Selection:
+    """The steps of some rollouts, with parameters that say where these stand and in which order."""
+    rows = selection.rows
+    table = selection.table(f"""
+        SELECT step, file, line, {rows.part} AS part
+        FROM {selection.view} AS rollouts WHERE {selection.condition}
+        ORDER BY {sorting.sql(selection)} LIMIT {limit} OFFSET {offset}
+    """)
+    steps, files, lines, parts = (table[name].to_pylist() for name in table.column_names)
+    places = {"files": files, "lines": lines, "parts": parts, "places": [*range(len(steps))]}
+    of_steps = f"step IN ({', '.join(map(str, sorted({*steps})))})" if steps else "false"
+    return Selection(rows, filters=(BoundSql(of_steps, {}),), parameters=places)
 
 
 def _frame(
     selection: Selection, table: pa.Table, columns: Sequence[str], texts: Sequence[str]
 ) -> pd.DataFrame:
-    positions = table.column("position").to_numpy().astype(np.int32)
+    positions = np.full(table.num_rows, -1, np.int32)
+    if "position" in table.column_names:
+        positions = table.column("position").to_numpy().astype(np.int32)
     rows = StoredRows(selection.rows.run.shown.columns, table, positions)
     found = rows.frame({*columns})
     whole = {name: table.column(_TEXT + name).to_pandas() for name in texts}

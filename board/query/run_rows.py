@@ -67,6 +67,18 @@ class RunRows:
         """The name of the view."""
         return f"{self.schema}.rows"
 
+    @property
+    def order(self) -> str:
+        """What follows ORDER BY for the order by step and position; a position would take longer."""
+        if self.run.shown.is_joined:
+            return "step, position"
+        return f"step, rank NULLS LAST, file, line, {self.part}"
+
+    @property
+    def part(self) -> str:
+        """SQL for the number of a rollout within its line."""
+        return "coalesce(rollouts.part, 0)" if segments.PART in self.names else "CAST(0 AS BIGINT)"
+
     def value(self, column: Column) -> str:
         """SQL for a column of the run: NULL where it is not recorded, also where the log says NaN."""
         if column.name == "index":
