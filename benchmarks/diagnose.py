@@ -29,8 +29,9 @@ from board.core.contributions import contributions  # noqa: E402
 from board.query.findings import facts_of  # noqa: E402
 from board.store.discovery import discover  # noqa: E402
 from board.store.mismatch import step_mismatch  # noqa: E402
+from board.store.rollout_tokens import ReadTokens  # noqa: E402
 from board.store.run import Run, open_run  # noqa: E402
-from board.store.step_tokens import ReadTokens, read_step  # noqa: E402
+from board.store.step_tokens import read_step  # noqa: E402
 
 _ROLLOUTS: Final = 512
 _VOCABULARY: Final = 50_000

@@ -92,8 +92,11 @@ def detect_coding(pieces: Sequence[str | None], text: str | None) -> Coding:
     if not text:
         return "text"
     known = ["" if piece is None else piece for piece in pieces]
+    whole = "".join(known)
+    if whole == text:  # nearly always
+        return "text"
     target = _bare(text)
-    if _bare("".join(known)) == target:
+    if _bare(whole) == target:
         return "text"
     for coding in ("byte_level", "metaspace"):
         if _bare("".join(_decoded(known, coding))) == target:

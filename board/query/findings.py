@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
@@ -30,8 +30,9 @@ from board.query.groups import groups_of_run
 from board.readers import reader_named
 from board.store import group_ids
 from board.store.own_thresholds import default_thresholds
+from board.store.rollout_tokens import ReadTokens
 from board.store.run import Run
-from board.store.step_tokens import COLUMNS, ReadTokens, StepReader
+from board.store.step_tokens import COLUMNS, StepReader
 
 Progress = Callable[[int, int], None]
 """Called with bytes read and bytes to read; raising from it stops the reading."""
@@ -80,13 +81,13 @@ def diagnose(
     if not tokens or not len(facts.steps):
         return Diagnosis(tuple(find(facts, limits)), 0, len(facts.steps), 0)
     chosen = _Chosen(run, budget or Budget(), progress)
-    digests = {step: chosen.digest(step) for step in chosen.steps}
+    digests = dict(chosen.digests(chosen.steps))
     findings = find(_with(facts, digests), limits)
     for _ in range(_REFINEMENTS):
         between = _between(facts.steps, digests, findings)
         if not between:
             break
-        digests |= {step: chosen.digest(step) for step in between}
+        digests |= chosen.digests(between)
         findings = find(_with(facts, digests), limits)
     read = sum(found.read for found in digests.values())
     return Diagnosis(tuple(findings), len(digests), len(facts.steps), read)
@@ -120,13 +121,14 @@ class _Chosen:
         self._budget, self._progress = budget, progress
         self._reader = StepReader(run, ReadTokens(roles=False, texts=True))
         self._table = run.chosen((*COLUMNS, *group_ids.COLUMNS))
-        self._of = self._table["step"].to_numpy()
         self._groups = group_ids.group_codes(self._table)
-        steps, counts = np.unique(self._of, return_counts=True)
-        sizes = np.add.reduceat(
-            self._table["size"].to_numpy(np.float64), np.searchsorted(self._of, steps)
+        self._sizes = self._table["size"].to_numpy(np.float64)
+        steps, firsts, counts = np.unique(
+            self._table["step"].to_numpy(np.int64), return_index=True, return_counts=True
         )
-        each = sizes * np.minimum(budget.rollouts / counts, 1.0)
+        bounds = zip(firsts.tolist(), (firsts + counts).tolist(), strict=True)
+        self._rows_of = dict(zip(steps.tolist(), bounds, strict=True))
+        each = np.add.reduceat(self._sizes, firsts) * np.minimum(budget.rollouts / counts, 1.0)
         share = min(1.0, budget.bytes / max(float(each.sum()), 1.0))
         count = max(int(len(steps) * share), min(len(steps), _LEAST_STEPS))
         places = np.unique(np.linspace(0, len(steps) - 1, count).round().astype(int))
@@ -134,20 +136,32 @@ class _Chosen:
         self._total = int(each[places].sum())
         self._done = 0
 
-    def digest(self, step: int) -> Digest:
-        first, end = np.searchsorted(self._of, (step, step + 1)).tolist()
-        rows = self._table.iloc[first:end]
-        groups = _numbered(self._groups[first:end])
-        places = _sample(groups, self._budget.rollouts)
-        chosen = rows.iloc[places]
-        tokens = self._reader.read(step, chosen)
-        of_index = dict(zip(chosen["index"].tolist(), groups[places].tolist(), strict=True))
-        own = np.array([of_index[index] for index in tokens.indices.tolist()], np.int64)
-        broken = tokens.numbers.get("broken", np.zeros(len(tokens.indices)))
-        self._done += int(chosen["size"].sum())
+    def digests(self, steps: Iterable[int]) -> Iterator[tuple[int, Digest]]:
+        """Digests of these steps, in ascending order."""
+        groups: dict[int, dict[int, int]] = {}
+        places: list[npt.NDArray[np.intp]] = []
+        indices = self._table["index"].to_numpy(np.int64)
+        for step in sorted(steps):
+            first, end = self._rows_of[step]
+            own = _numbered(self._groups[first:end])
+            sample = _sample(own, self._budget.rollouts)
+            places.append(first + sample)
+            of = zip(indices[first + sample].tolist(), own[sample].tolist(), strict=True)
+            groups[step] = dict(of)
+        rows = self._table.iloc[np.concatenate(places)]
+        for tokens in self._reader.steps(rows):
+            of_index = groups.pop(tokens.step)
+            own = np.array([of_index[index] for index in tokens.indices.tolist()], np.int64)
+            broken = tokens.numbers.get("broken", np.zeros(len(tokens.indices)))
+            first, end = self._rows_of[tokens.step]
+            self._report(int(self._sizes[places.pop(0)].sum()))
+            yield tokens.step, digest(tokens, own, broken, end - first)
+
+    def _report(self, size: int) -> None:
+        """Tells that so many bytes more were read."""
+        self._done += size
         if self._progress is not None:
             self._progress(min(self._done, self._total), self._total)
-        return digest(tokens, own, broken, len(rows))
 
 
 def _numbered(codes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

@@ -247,6 +247,7 @@ _TOO_DEEP: Final[Mapping[str, Callable[..., object]]] = {
     "read": _refuse,
     "rows": _refuse,
     "columns": lambda *_: None,
+    "token_columns": lambda *_: None,
     "recognises": lambda *_: False,
 }
 """What a reader's methods do with lines of a thousand arrays within each other, which parsers take and

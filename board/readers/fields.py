@@ -45,7 +45,8 @@ SEVERAL_REWARDS: Final = Remark(
 UNDATED: Final = Remark("step", "the log has no step", "all rollouts are shown at step 0", "note")
 
 
-def _is_flat_numbers(value: object) -> bool:
+def is_flat_numbers(value: object) -> bool:
+    """Whether it is a list of numbers and nulls, parsed or not."""
     if isinstance(value, RawNumbers):
         return True
     if not isinstance(value, list) or not value:
@@ -97,7 +98,7 @@ class RecordBuilder:
         self.extras[key] = value
 
     def _take_unknown(self, key: str, value: Any) -> None:
-        if _is_flat_numbers(value) and (array := as_numbers(value)) is not None:
+        if is_flat_numbers(value) and (array := as_numbers(value)) is not None:
             self.unknown_arrays[key] = array
         self.extras[key] = value
 

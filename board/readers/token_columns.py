@@ -32,7 +32,8 @@ class TokenColumns:
     """What rows hold beside the columns of texts and numbers. By row, None: not recorded.
 
     columns: of the same rows. lengths: tokens of the response. token_ids: prompt_ids and response_ids.
-    pieces: of the response. arrays: what aggregates are made of, in each row of one length.
+    pieces: of the response. arrays: what aggregates are made of; other_arrays: all others, as logged;
+    in each row all arrays are of one length.
     """
 
     columns: Columns
@@ -40,6 +41,7 @@ class TokenColumns:
     token_ids: Mapping[str, Values]
     pieces: Values
     arrays: Mapping[str, Sequence[FloatArray]]
+    other_arrays: Mapping[str, Values]
 
 
 class TokenColumnBuilder(ColumnBuilder):
@@ -108,6 +110,11 @@ class TokenColumnBuilder(ColumnBuilder):
             {key: list(compress(ids, kept)) for key, ids in self._token_ids.items()},
             list(compress(self._pieces, kept)),
             {name: list(compress(values, kept)) for name, values in arrays.items()},
+            {
+                name: list(compress(values, kept))
+                for name, values in self._tokens.items()
+                if name not in arrays
+            },
         )
 
     def _rows(self) -> list[int]:

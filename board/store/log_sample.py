@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 
 from board.core.findings.digest import Digest, digest
+from board.store.rollout_tokens import ReadTokens
 from board.store.run import Run
-from board.store.step_tokens import COLUMNS, ReadTokens, StepReader
+from board.store.step_tokens import COLUMNS, StepReader
 
 Progress = Callable[[int, int], None]
 """Called with rollouts done and rollouts in all; raising from it stops the reading."""

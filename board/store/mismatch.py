@@ -31,9 +31,10 @@ from board.core.mismatch_slices import (
 )
 from board.core.rule_counts import Numbers, RuleCounts, count_rules
 from board.core.step_tokens import StepTokens
+from board.store.rollout_tokens import ReadTokens
 from board.store.run import Run
 from board.store.step_records import Progress
-from board.store.step_tokens import ReadTokens, StepReader, read_step
+from board.store.step_tokens import StepReader, read_step
 
 ENGINE_LAG: Final = "engine by lag"
 STALE_LAG: Final = "staleness by lag"

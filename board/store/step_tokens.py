@@ -1,70 +1,34 @@
-"""Reads the tokens of a step, or of some of its rollouts, into flat arrays."""
+"""Puts the tokens of a step, or of some of its rollouts, into flat arrays."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from board.core.alignment import words
-from board.core.metrics import DERIVED
-from board.core.records import FloatArray, NumberArray, Record
+from board.core.records import FloatArray
 from board.core.schema import TOKEN_ARRAY_FIELDS
 from board.core.step_tokens import StepTokens
 from board.core.token_kinds import KINDS
 from board.core.turns import from_markers, of_tokens, with_tool_names
 from board.core.vocabulary import Vocabulary
-from board.errors import RecordError
+from board.store.rollout_tokens import ReadTokens, RolloutTokens, broken_share, read_tokens
 from board.store.run import Run
 from board.store.step_records import PLACES, Progress, StepRecords
 from board.store.token_codes import TokenCodes
 
+IntArray = npt.NDArray[np.int64]
+
 _NUMBERS: Final = ("reward", "advantage", "policy_version", "rank", "is_truncated")
 _ROLE_MARKS: Final = frozenset(("template", "tool tag", "end of text"))
-_BROKEN: Final = re.compile("[\ufffd\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ue000-\uf8ff]")
-_LEAST_BROKEN: Final = 3
 _FAULTY: Final = 3
-
-
-@dataclass(frozen=True, slots=True)
-class ReadTokens:
-    """What of each rollout is read. arrays: token arrays by name; () is all that are recorded.
-
-    roles: whether to find out who speaks where, which takes a look at every token's text where the
-    log has chat-template markers. columns: further columns of the rollouts table for `numbers`.
-    texts: whether to look at the responses as texts: `numbers["broken"]` is then the share of their
-    characters that are no text, and words stand for tokens where a rollout has no tokens.
-    """
-
-    arrays: tuple[str, ...] = ()
-    roles: bool = True
-    columns: tuple[str, ...] = ()
-    texts: bool = False
-
-    @classmethod
-    def of_metric(cls, metric: str) -> ReadTokens:
-        """What a token metric needs, and no more."""
-        needs = DERIVED[metric].needs if metric in DERIVED else (metric,)
-        return cls(tuple(dict.fromkeys((*needs, metric))))
-
-
-@dataclass(slots=True)
-class _Read:
-    """One rollout as far as it is needed. tokens: ids as numbers, or codes of pieces as whole ones."""
-
-    place: int
-    length: int
-    arrays: dict[str, FloatArray]
-    tokens: FloatArray | npt.NDArray[np.int32] | None
-    segments: Sequence[Mapping[str, Any]]
-    messages: Sequence[Mapping[str, Any]] = ()
-    broken: float = float("nan")
-    faults: list[str] = field(default_factory=list[str])
+_TOGETHER_BYTES: Final = 4 << 20
+"""Lines of so many bytes are read before the first of their steps is given; a step is never cut."""
 
 
 COLUMNS: Final = (*PLACES, *_NUMBERS)
@@ -107,87 +71,107 @@ class StepReader:
         """The tokens of these rollouts of a step. rows: of the rollouts table, with COLUMNS as far as
         the run has them. Rollouts that can't be read are left out and counted.
         """
-        found = sorted(self._rollouts(rows, progress), key=lambda read: read.place)
-        return _joined(step, rows, found, self._texts, self._what)
+        return self._joined(step, rows, self._rollouts(rows, progress))
 
-    def _rollouts(self, rows: pd.DataFrame, progress: Progress | None) -> Iterator[_Read]:
-        for place, record in self._records.of(rows, progress):
-            yield _needed(place, record, self._what, self._texts)
+    def steps(self, rows: pd.DataFrame, progress: Progress | None = None) -> Iterator[StepTokens]:
+        """As read, of the rollouts of several steps, which are in ascending order."""
+        of = rows["step"].to_numpy(np.int64)
+        for first, end in _stretches(of, rows["size"].to_numpy(np.int64)):
+            own = rows.iloc[first:end]
+            shifted = None if progress is None else _shifted(progress, first, len(rows))
+            found = self._rollouts(own, shifted)
+            places = [read.place for read in found]
+            steps, starts = np.unique(of[first:end], return_index=True)
+            ends = [*starts[1:].tolist(), end - first]
+            for step, start, stop in zip(steps.tolist(), starts.tolist(), ends, strict=True):
+                reads = found[bisect_left(places, start) : bisect_left(places, stop)]
+                for read in reads:
+                    read.place -= start
+                yield self._joined(step, own.iloc[start:stop], reads)
+
+    def _rollouts(self, rows: pd.DataFrame, progress: Progress | None) -> list[RolloutTokens]:
+        """In the order of rows."""
+        found = read_tokens(self._records, rows, self._what, progress)
+        return sorted(found, key=lambda read: read.place)
+
+    def _joined(self, step: int, rows: pd.DataFrame, found: list[RolloutTokens]) -> StepTokens:
+        what, texts = self._what, self._texts
+        lengths = np.array([read.length for read in found], np.int64)
+        starts = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
+        places = np.array([read.place for read in found], np.int64)
+        names = sorted({name for read in found for name in read.arrays} - {"loss_mask"}, key=_rank)
+        arrays = {name: _flat(found, name, starts) for name in names}
+        codes = _codes(found, starts, texts)
+        kinds = texts.kinds()
+        roles = _roles(found, codes, texts.shown, kinds, starts) if what.roles else ((), None, None)
+        indices = rows["index"].to_numpy(np.int64)[places]
+        faults, faulty = _faults(found, indices)
+        return StepTokens(
+            step=step,
+            indices=indices,
+            starts=starts,
+            arrays=arrays,
+            in_loss=_in_loss(found, starts),
+            codes=codes,
+            pieces=[*texts.shown],
+            kinds=kinds,
+            roles=roles[0],
+            role_codes=np.zeros(0, np.int16) if roles[1] is None else roles[1],
+            turns=np.zeros(0, np.int32) if roles[2] is None else roles[2],
+            numbers=_broken(found, codes, starts, kinds, texts)
+            | {
+                name: rows[name].to_numpy(np.float64, na_value=np.nan)[places]
+                for name in dict.fromkeys((*_NUMBERS, *what.columns))
+                if name in rows
+            },
+            left_out=len(rows) - len(found),
+            faults=faults,
+            faulty=faulty,
+        )
 
 
-def _needed(place: int, record: Record, what: ReadTokens, texts: TokenCodes) -> _Read:
-    """The arrays that are asked for, of the length that most have, and the tokens' codes."""
-    names = ("loss_mask", *what.arrays) if what.arrays else (*record.tokens,)
-    held = {name: record.tokens[name] for name in names if name in record.tokens}
-    length = _length(record, held)
-    arrays: dict[str, FloatArray] = {}
-    faults: list[str] = []
-    for name, array in held.items():
-        values = _values(array) if len(array) == length else None
-        if values is None:
-            faults.append(name)
-        else:
-            arrays[name] = values
-    if "loss_mask" in faults:  # without it, means would be over other tokens
-        arrays = {}
-    tokens = _tokens(record, texts)
-    response = record.texts.get("response") if what.texts else None
-    if tokens is None and not arrays and response:
-        tokens = texts.of_pieces(words(response), None)
-        length = len(tokens)
-    if tokens is not None and len(tokens) != length:
-        tokens = None
-        faults.append("response_ids")
-    broken = _broken_share(response) if response else float("nan")
-    # What tools said is told by them; of other runs they would only take memory.
-    messages = record.messages if "sft_mask" in arrays else ()
-    return _Read(place, length, arrays, tokens, record.segments, messages, broken, faults)
+def _stretches(steps: IntArray, sizes: IntArray) -> Iterator[tuple[int, int]]:
+    """First and last rows (exclusive) of steps that are read together."""
+    ends = np.flatnonzero(np.diff(steps, append=steps[-1:] - 1)) + 1
+    bytes_until = np.cumsum(sizes)
+    first = 0
+    while first < len(steps):
+        before = int(bytes_until[first - 1]) if first else 0
+        last = int(np.searchsorted(bytes_until[ends - 1], before + _TOGETHER_BYTES, "right"))
+        end = int(ends[max(last - 1, np.searchsorted(ends, first, "right"))])
+        yield first, end
+        first = end
 
 
-def _broken_share(text: str) -> float:
-    """The share of characters that are no text: U+FFFD, control and private-use characters.
-
-    One in the end is what a response cut within a character ends with.
-    """
-    count = len(_BROKEN.findall(text[:-1]))
-    return count / len(text) if count >= _LEAST_BROKEN else 0.0
+def _shifted(progress: Progress, first: int, total: int) -> Progress:
+    return lambda done, _: progress(first + done, total)
 
 
-def _length(record: Record, held: Mapping[str, NumberArray]) -> int:
-    lengths = [len(array) for array in held.values()]
-    if not lengths:
-        return record.response_length or 0
-    return max(lengths, key=lengths.count)
-
-
-def _values(array: NumberArray) -> FloatArray | None:
-    try:
-        return array.values()
-    except RecordError:
-        return None
-
-
-def _tokens(record: Record, texts: TokenCodes) -> FloatArray | npt.NDArray[np.int32] | None:
-    if record.response_tokens is not None:
-        return texts.of_pieces(record.response_tokens, record.texts.get("response"))
-    return None if record.response_ids is None else _values(record.response_ids)
+def _faults(
+    found: list[RolloutTokens], indices: IntArray
+) -> tuple[dict[str, int], dict[str, list[int]]]:
+    """By array how many rollouts it was left out of, and the first of them."""
+    faulty: dict[str, list[int]] = {}
+    for read, index in zip(found, indices.tolist(), strict=True):
+        for name in read.faults:
+            faulty.setdefault(name, []).append(index)
+    counts = {name: len(own) for name, own in faulty.items()}
+    return counts, {name: own[:_FAULTY] for name, own in faulty.items()}
 
 
 def _codes(
-    found: list[_Read], starts: npt.NDArray[np.int64], texts: TokenCodes
+    found: list[RolloutTokens], starts: IntArray, texts: TokenCodes
 ) -> npt.NDArray[np.int32]:
     """Codes of all tokens, -1 where a rollout has none."""
     codes = np.full(int(starts[-1]), -1, np.int32)
     of_ids = np.zeros(len(codes), bool)
     ids: list[FloatArray] = []
     for read, start in zip(found, starts.tolist(), strict=False):
-        if read.tokens is None:
-            continue
-        if read.tokens.dtype == np.int32:
-            codes[start : start + read.length] = read.tokens
-        else:
+        if read.pieces is not None:
+            codes[start : start + read.length] = texts.of_pieces(read.pieces, read.response)
+        elif read.ids is not None:
             of_ids[start : start + read.length] = True
-            ids.append(read.tokens.astype(np.float64, copy=False))
+            ids.append(read.ids)
     if ids and of_ids.all():  # nearly all logs
         return texts.of_ids(np.concatenate(ids))
     if ids:
@@ -195,54 +179,10 @@ def _codes(
     return codes
 
 
-def _joined(
-    step: int,
-    rows: pd.DataFrame,
-    found: list[_Read],
-    texts: TokenCodes,
-    what: ReadTokens,
-) -> StepTokens:
-    lengths = np.array([read.length for read in found], np.int64)
-    starts = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
-    kept = rows.iloc[[read.place for read in found]]
-    names = sorted({name for read in found for name in read.arrays} - {"loss_mask"}, key=_rank)
-    arrays = {name: _flat(found, name, starts) for name in names}
-    codes = _codes(found, starts, texts)
-    kinds = texts.kinds()
-    roles = _roles(found, codes, texts.shown, kinds, starts) if what.roles else ((), None, None)
-    indices = kept["index"].to_numpy(np.int64)
-    faulty: dict[str, list[int]] = {}
-    for read, index in zip(found, indices.tolist(), strict=True):
-        for name in read.faults:
-            faulty.setdefault(name, []).append(index)
-    return StepTokens(
-        step=step,
-        indices=indices,
-        starts=starts,
-        arrays=arrays,
-        in_loss=_in_loss(found, starts),
-        codes=codes,
-        pieces=[*texts.shown],
-        kinds=kinds,
-        roles=roles[0],
-        role_codes=np.zeros(0, np.int16) if roles[1] is None else roles[1],
-        turns=np.zeros(0, np.int32) if roles[2] is None else roles[2],
-        numbers=_broken(found, codes, starts, kinds, texts)
-        | {
-            name: kept[name].to_numpy(np.float64, na_value=np.nan)
-            for name in dict.fromkeys((*_NUMBERS, *what.columns))
-            if name in kept
-        },
-        left_out=len(rows) - len(found),
-        faults={name: len(own) for name, own in faulty.items()},
-        faulty={name: own[:_FAULTY] for name, own in faulty.items()},
-    )
-
-
 def _broken(
-    found: list[_Read],
+    found: list[RolloutTokens],
     codes: npt.NDArray[np.int32],
-    starts: npt.NDArray[np.int64],
+    starts: IntArray,
     kinds: npt.NDArray[np.int8],
     texts: TokenCodes,
 ) -> dict[str, FloatArray]:
@@ -252,9 +192,9 @@ def _broken(
     is_part = np.append(kinds, np.int8(-1))[codes] == part
     for place in np.flatnonzero(np.isnan(shares)).tolist():
         read, own = found[place], is_part[starts[place] : starts[place + 1]]
-        if own.any() and read.tokens is not None and read.tokens.dtype != np.int32:
-            shares[place] = _broken_share(texts.decoded(read.tokens))
-        elif read.tokens is not None:
+        if own.any() and read.ids is not None:
+            shares[place] = broken_share(texts.decoded(read.ids))
+        elif read.has_tokens:
             shares[place] = 0.0
     return {"broken": shares} if np.isfinite(shares).any() else {}
 
@@ -263,7 +203,7 @@ def _rank(name: str) -> int:
     return TOKEN_ARRAY_FIELDS.index(name) if name in TOKEN_ARRAY_FIELDS else len(TOKEN_ARRAY_FIELDS)
 
 
-def _flat(found: list[_Read], name: str, starts: npt.NDArray[np.int64]) -> FloatArray:
+def _flat(found: list[RolloutTokens], name: str, starts: IntArray) -> FloatArray:
     """The array of all rollouts, NaN where a rollout has none."""
     if all(name in read.arrays for read in found):
         return np.concatenate([read.arrays[name] for read in found])
@@ -274,7 +214,7 @@ def _flat(found: list[_Read], name: str, starts: npt.NDArray[np.int64]) -> Float
     return flat
 
 
-def _in_loss(found: list[_Read], starts: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+def _in_loss(found: list[RolloutTokens], starts: IntArray) -> npt.NDArray[np.bool_]:
     """A rollout without a loss_mask has all its tokens in the loss."""
     in_loss = np.ones(int(starts[-1]), bool)
     for read, start in zip(found, starts.tolist(), strict=False):
@@ -284,11 +224,11 @@ def _in_loss(found: list[_Read], starts: npt.NDArray[np.int64]) -> npt.NDArray[n
 
 
 def _roles(
-    found: list[_Read],
+    found: list[RolloutTokens],
     codes: npt.NDArray[np.int32],
     shown: Sequence[str],
     kinds: npt.NDArray[np.int8],
-    starts: npt.NDArray[np.int64],
+    starts: IntArray,
 ) -> tuple[Sequence[str], npt.NDArray[np.int16] | None, npt.NDArray[np.int32] | None]:
     """Roles, and of each token the code of its role and the number of its turn."""
     marks = [

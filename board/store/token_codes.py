@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from board.core.pieces import Coding, detect_coding, display_pieces, joined
 from board.core.records import FloatArray
@@ -25,7 +24,7 @@ class TokenCodes:
 
     def __init__(self, vocabulary: Vocabulary | None) -> None:
         self._vocabulary = vocabulary
-        self._pieces: dict[tuple[Coding, str], int] = {}
+        self._pieces: dict[Coding, dict[str, int]] = {}
         self._codes: dict[int, int] = {}
         self._special: list[int] = []
         self._kinds = np.zeros(0, np.int8)
@@ -34,16 +33,15 @@ class TokenCodes:
     def of_pieces(self, pieces: Sequence[str], response: str | None) -> npt.NDArray[np.int32]:
         """[pieces] codes of the pieces of one response. response: its text, which tells the coding."""
         coding = detect_coding(pieces, response)
-        inverse, unique = pd.factorize(np.asarray(pieces, object))
-        known = np.array([self._code_of_piece(piece, coding) for piece in unique], np.int32)
-        return known[inverse] if len(known) else np.zeros(0, np.int32)
-
-    def _code_of_piece(self, piece: str, coding: Coding) -> int:
-        known = self._pieces.get((coding, piece))
-        if known is None:
-            known = self._pieces[coding, piece] = len(self.shown)
-            self.shown.append(display_pieces([piece], coding)[0])
-        return known
+        known = self._pieces.setdefault(coding, {})
+        codes = [*map(known.get, pieces)]
+        if None in codes:
+            for piece in dict.fromkeys(pieces):
+                if piece not in known:
+                    known[piece] = len(self.shown)
+                    self.shown.append(display_pieces([piece], coding)[0])
+            codes = [known[piece] for piece in pieces]
+        return np.array(codes, np.int32)
 
     def of_ids(self, ids: FloatArray) -> npt.NDArray[np.int32]:
         """All ids at once: most occur many times, and each is decoded once."""

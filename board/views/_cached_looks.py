@@ -31,10 +31,11 @@ from board.store.discovery import Location
 from board.store.log_sample import sampled_digests
 from board.store.own_thresholds import OwnThresholds
 from board.store.patterns import compiled
+from board.store.rollout_tokens import ReadTokens
 from board.store.run import OpenOptions, Run
 from board.store.said_more import SaidMore
 from board.store.said_more import said_more as said_more_of
-from board.store.step_tokens import ReadTokens, read_step
+from board.store.step_tokens import read_step
 from board.store.stepwise import Stepwise, coarse_to_fine
 from board.store.word_hits import Hit, hit_in
 from board.views import _cached

@@ -12,8 +12,9 @@ from board.core.token_kinds import KINDS
 from board.errors import NotFoundError
 from board.store.discovery import discover
 from board.store.rollout import open_rollout
+from board.store.rollout_tokens import ReadTokens
 from board.store.run import Run, open_run
-from board.store.step_tokens import ReadTokens, read_step
+from board.store.step_tokens import read_step
 
 SAMPLES = Path(__file__).parents[3] / "rollout_samples"
 
@@ -56,10 +57,11 @@ def test_chosen_rollouts_are_read_and_the_others_counted(run: Run) -> None:
     assert tokens.left_out == 6
 
 
-def test_progress_tells_every_rollout_and_can_stop_the_reading(run: Run) -> None:
+def test_progress_tells_how_many_rollouts_are_read_and_can_stop_the_reading(run: Run) -> None:
     seen: list[tuple[int, int]] = []
     read_step(run, 20, progress=lambda done, total: seen.append((done, total)))
-    assert seen == [(i, 8) for i in range(1, 9)]
+    assert seen == sorted(set(seen))
+    assert seen[-1] == (8, 8)
 
     def stop(done: int, total: int) -> None:
         raise KeyboardInterrupt
