@@ -159,10 +159,10 @@ def _of_columns(batch: Batch, found: TokenColumns, what: ReadTokens) -> Iterator
     texts = found.columns.texts.get("response")
     responses = nothing if texts is None else texts.whole()
     for row, place in enumerate(batch.places):
-        arrays = {name: own[row] for name, own in values.items() if own[row] is not None}
-        alike = (own[row] for own in (*values.values(), *recorded.values()))
-        one = next((array for array in alike if array is not None), None)
-        length = (found.lengths[row] or 0) if one is None else len(one)
+        arrays = {name: array for name, own in values.items() if (array := own[row]) is not None}
+        logged = (own[row] for own in (*values.values(), *recorded.values()))
+        first = next((one for one in logged if one is not None), None)
+        length = (found.lengths[row] or 0) if first is None else len(first)
         read = RolloutTokens(place, length, arrays, response=responses[row], pieces=pieces[row])
         if read.pieces is None:
             read.ids = ids[row]

@@ -47,8 +47,7 @@ def _with_progress(of: Run, step: int) -> StepMismatch:
     bar = st.progress(0.0, text="Reading the tokens of the step")
 
     def report(done: int, total: int) -> None:
-        if done % 16 == 0:
-            bar.progress(done / total, text=f"Reading tokens: {done:,} of {total:,} rollouts")
+        bar.progress(done / total, text=f"Reading tokens: {done:,} of {total:,} rollouts")
 
     try:
         return read_mismatch(of, step, report)
