@@ -15,7 +15,8 @@ import pyarrow as pa
 
 from board.query.predicate import BoundSql
 from board.query.run_rows import quoted
-from board.query.selection import Selection
+from board.query.selection import Selection, selection_of
+from board.store.run import Run
 from board.store.step_counts import chunks
 from board.store.stored_rows import StoredRows
 
@@ -72,6 +73,28 @@ def frame(
     """
     asked, sql = _statement(selection, columns, (), sorting, limit, offset)
     return _frame(asked, asked.table(sql), columns, ())
+
+
+def texts_at(
+    run: Run, steps: Sequence[int], indices: Sequence[int], name: str, longest: int
+) -> list[str | None]:
+    """One whole text of some rollouts of the whole run, [n]; None where it is not recorded or has more
+    than `longest` bytes. Raises UnreadableError.
+    """
+    selection = selection_of(run.whole or run)
+    wanted = replace(selection, parameters={"steps": [*steps], "indices": [*indices]})
+    text = selection.rows.whole_text(name)
+    table = wanted.table(f"""
+        SELECT place, CASE WHEN strlen({text}) <= {longest} THEN {text} END AS text
+        FROM {selection.view} JOIN (
+            SELECT unnest($steps) AS step, unnest($indices) AS position,
+                unnest(range(len($steps))) AS place) AS wanted USING (step, position)
+        WHERE step IN ({", ".join(map(str, {*steps})) or "NULL"})
+    """)
+    found: list[str | None] = [None] * len(steps)
+    for place, own in zip(table["place"].to_pylist(), table["text"].to_pylist(), strict=True):
+        found[place] = own
+    return found
 
 
 def batches(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -10,6 +10,7 @@ import pandas as pd
 
 from board.core.conversation import ConversationTurn, conversation_of
 from board.core.text_blocks import arguments_text, think_tags
+from board.query.rollouts import texts_at
 from board.store.run import Run
 from board.store.step_records import PLACES, StepRecords, bytes_again
 from board.views import _state
@@ -17,26 +18,45 @@ from board.views import _state
 __all__ = ["PLACES", "in_words"]
 
 _LARGEST_PAGE: Final = 2 << 20
-"""Bytes that are read for a page of the list; more would keep it waiting."""
+"""Bytes that are read of the log for a page of the list; more would keep it waiting."""
+_LONGEST_TEXT: Final = 64 << 10
+"""Bytes of a text of the index; of a longer one the preview is shown."""
+_Placed = tuple[int, list[ConversationTurn]]
 
 
 def in_words(run: Run, view: pd.DataFrame) -> pd.DataFrame:
     """The rows with other words as prompt and response: what the user said last, and the last answer
-    without its reasoning. Where that takes long to read, they keep the beginnings of the whole texts.
+    without its reasoning.
 
     view: with PLACES as far as the run has them.
     """
     texts = [name for name in ("prompt", "response") if name in view]
-    if not texts or not _is_quick(run, view):
+    if not texts:
         return view
     found = {name: view[name].tolist() for name in texts}
     tags = think_tags(str(_state.get("think")))
-    for place, record in StepRecords(run).of(view):
-        turns = conversation_of(record.messages, record.texts, tags)
+    conversations = _of_log if _is_quick(run, view) else _of_index
+    for place, turns in conversations(run, view, tags):
         for name, text in (("prompt", _question(turns)), ("response", _answer(turns))):
             if name in found and text:
                 found[name][place] = text
     return view.assign(**found)
+
+
+def _of_log(run: Run, view: pd.DataFrame, tags: tuple[str, ...]) -> Iterator[_Placed]:
+    """The turns of the rollouts, as they are recorded, with their places in `view`."""
+    for place, record in StepRecords(run).of(view):
+        yield place, conversation_of(record.messages, record.texts, tags)
+
+
+def _of_index(run: Run, view: pd.DataFrame, tags: tuple[str, ...]) -> Iterator[_Placed]:
+    """The turns that the whole texts of the index tell, without reading the log."""
+    at = view["step"].tolist(), view["index"].tolist()
+    pairs = (texts_at(run, *at, name, _LONGEST_TEXT) for name in ("prompt", "response"))
+    for place, (prompt, response) in enumerate(zip(*pairs, strict=True)):
+        texts = {"prompt": prompt, "response": response}
+        known = {name: text for name, text in texts.items() if text is not None}
+        yield place, conversation_of((), known, tags)
 
 
 def _is_quick(run: Run, view: pd.DataFrame) -> bool:

@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
+from board.query.rollouts import texts_at
 from board.query.selection import Selection, rows_of
 from board.store.discovery import discover
 from board.store.run import Follower, Run
 from board.store.segments import ANY_TEXT
 from board.store.step_records import StepRecords
 from board.store.whole_texts import whole_text
+from board.views import _rollout_words
 
 PROJECT = Path(__file__).parents[3]
 ROOTS = (PROJECT / "rollout_samples", PROJECT / "tests" / "formats" / "data")
@@ -103,3 +105,26 @@ def test_prompts_that_are_ids_alone_are_told_apart_by_all_of_them(tmp_path: Path
     )
     first, second, third = keys_of(opened(tmp_path))
     assert first == third != second
+
+
+def test_texts_of_some_rollouts_come_in_the_order_asked(tmp_path: Path) -> None:
+    write(tmp_path, *({"step": n // 2, "prompt": "p", "response": "é" * n} for n in range(6)))
+    run = opened(tmp_path)
+    steps, indices = [2, 0, 9, 1, 2], [1, 0, 0, 1, 0]
+    found = texts_at(run, steps, indices, "response", longest=8)
+    assert found == [None, "", None, "ééé", "éééé"]  # of 10 bytes; not there
+    assert texts_at(run, [], [], "response", longest=8) == []
+    assert texts_at(run, [0], [0], "ground_truth", longest=8) == [None]
+
+
+@pytest.mark.parametrize("bytes_of_a_page", [0, 1 << 20])
+def test_the_list_shows_last_words_whether_it_reads_the_log_or_the_index(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bytes_of_a_page: int
+) -> None:
+    monkeypatch.setattr(_rollout_words, "_LARGEST_PAGE", bytes_of_a_page)
+    monkeypatch.setattr(_rollout_words._state, "get", lambda name: "")
+    prompt = f"[system]\n{'Be brief. ' * 50}\n\n[user]\nhow many?\n\n"
+    write(tmp_path, {"step": 1, "prompt": prompt, "response": "<think>hm</think>seven"})
+    run = opened(tmp_path)
+    rows = _rollout_words.in_words(run, run.rollouts)
+    assert rows[["prompt", "response"]].values.tolist() == [["how many?", "seven"]]
