@@ -37,8 +37,11 @@ class Sorting:
         direction = "DESC" if self.descending else "ASC"
         if not self.column:
             return f"step {direction}, position {direction}"
-        value = "path" if self.column == "file" else selection.column(self.column)
-        return f"{value} {direction} NULLS LAST, {selection.rows.order}"
+        return f"{self.value(selection)} {direction} NULLS LAST, {selection.rows.order}"
+
+    def value(self, selection: Selection) -> str:
+        """SQL for what is sorted by, where that is a column."""
+        return "path" if self.column == "file" else selection.column(self.column)
 
 
 def count(selection: Selection) -> int:
@@ -48,15 +51,21 @@ def count(selection: Selection) -> int:
 
 
 def place_of(selection: Selection, sorting: Sorting, step: int, index: int) -> int:
-    """How many rollouts come before one; 0 where it is not among them. Raises UnreadableError."""
-    found = selection.table(f"""
-        SELECT place FROM (
-            SELECT step, position,
-                row_number() OVER (ORDER BY {sorting.sql(selection)}) - 1 AS place
-            FROM {selection.view} AS rollouts WHERE {selection.condition})
-        WHERE step = {step} AND position = {index}
+    """How many rollouts come before one when they are sorted by a column; 0 where it is not among them.
+
+    Raises UnreadableError.
+    """
+    value, key = sorting.value(selection), selection.rows.key
+    table = selection.table(f"""
+        SELECT count(*) AS before FROM {selection.view} AS rollouts, (
+            SELECT {value} AS own, {key} AS own_key FROM {selection.view} AS rollouts
+            WHERE {selection.condition} AND step = {step} AND position = {index})
+        WHERE {selection.condition} AND (
+            {value} {">" if sorting.descending else "<"} own
+            OR ({value} IS NOT NULL AND own IS NULL)
+            OR ({value} IS NOT DISTINCT FROM own AND {key} < own_key))
     """)
-    return found["place"][0].as_py() if found.num_rows else 0
+    return table["before"][0].as_py()
 
 
 def frame(

@@ -31,6 +31,7 @@ from board.store.shown_columns import GAP
 
 _POSITION: Final = """row_number() OVER (
     PARTITION BY stored.step ORDER BY {rank} NULLS LAST, files.number, stored.line, {part}) - 1"""
+_LAST: Final = np.iinfo(np.int64).max
 _NAN: Final = "CAST('nan' AS DOUBLE)"
 
 
@@ -73,6 +74,13 @@ class RunRows:
         if self.run.shown.is_joined:
             return "step, position"
         return f"step, rank NULLS LAST, file, line, {self.part}"
+
+    @property
+    def key(self) -> str:
+        """SQL for a value by which rollouts are in that order."""
+        if self.run.shown.is_joined:
+            return "row(step, position)"
+        return f"row(step, coalesce(rank, {_LAST}), file, line, {self.part})"
 
     @property
     def part(self) -> str:
