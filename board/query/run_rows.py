@@ -20,7 +20,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from board.query.database import Database, create_table
+from board.database import Database, create_table
 from board.store import segments
 from board.store.manifest import NO_RANK
 from board.store.opened_run import Run

@@ -15,8 +15,8 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
+from board.database import shared_database
 from board.errors import UnreadableError
-from board.query.database import shared_database
 from board.query.predicate import BoundSql, parsed, predicate_of
 from board.query.run_rows import RunRows, quoted
 from board.store import splits

@@ -13,8 +13,8 @@ from typing import Final
 import duckdb
 import pyarrow as pa
 
+from board.database import Database
 from board.errors import ChoiceError, UnreadableError
-from board.query.database import Database
 from board.query.views import create_views
 from board.store.manifest import BrokenIndexError
 from board.store.opened_run import Run

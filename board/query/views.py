@@ -11,7 +11,7 @@ from typing import Final
 import duckdb
 import pyarrow as pa
 
-from board.query.database import Database, create_table
+from board.database import Database, create_table
 from board.query.run_rows import RunRows, quoted
 from board.store import segments
 from board.store.opened_run import Run

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from board.store import part_rows, segments
-from board.store.found_repeats import FoundRepeats
+from board.store.duplicates import Duplicates
 from board.store.manifest import FileState, Manifest
 from board.store.repeats import place_codes
 from board.store.row_order import in_order, numbered
@@ -42,7 +42,7 @@ class IndexRows:
     files: Sequence[FileState]
     number_of: Mapping[int, int]
     superseded: Superseded
-    repeats: Mapping[int, FoundRepeats]
+    repeats: Mapping[int, Duplicates]
 
     def segments(self, steps: StepRange | None) -> list[str]:
         """Names of the segments that have rows of these steps."""

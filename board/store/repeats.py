@@ -1,16 +1,10 @@
-"""Rollouts that a framework wrote more than once: which rows are such, told exactly.
-
-Equal texts alone make no repeat, since a policy may say the same twice. A repeat is a row with an id that
-another one has, or one at the beginning of a buffer that is the end of the buffer written before.
-"""
+"""The hash by which a row of the index is known again, and how far two buffers overlap."""
 
 from __future__ import annotations
 
 import struct
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -33,10 +27,6 @@ BY_FILE: Final = ("copied_steps", "merged_files")
 """Kinds of repeats that are told by the lines of whole files, and only where several hold one step."""
 NO_KEY: Final = 0
 """The key of a row that can't be a repeat of another."""
-
-Mask = npt.NDArray[np.bool_]
-_Dumps = Mapping[int, Mapping[int, IntArray]]
-"""By file and step the rows of a dump, in their order."""
 
 
 def repeat_key(record: Record, repeats: Repeats) -> int:
@@ -127,100 +117,6 @@ def line_keys(stretch: Stretch) -> IntArray:
     return np.array([line_key(text, 0) for text in stretch.texts], np.int64)
 
 
-def copied(keys: IntArray, files: IntArray, steps: IntArray, repeats: Repeats) -> Mask:
-    """Which rows stand in another file too, told by whole steps of files alone, [n].
-
-    keys: of line_key; files: numbers; steps. A file's lines of one step are its dump. Two dumps are one
-    when all their lines are equal: one line may well be that of another rollout, since a group holds
-    equal answers, and so may a dump whose lines are all alike.
-    """
-    dumps = _dumps_of(files, steps)
-    again = _copies if repeats == "copied_steps" else _merged
-    mask = np.zeros(len(keys), bool)
-    for rows in again(keys, dumps):
-        mask[rows] = True
-    return mask
-
-
-def _dumps_of(files: IntArray, steps: IntArray) -> _Dumps:
-    dumps: dict[int, dict[int, IntArray]] = {}
-    order = np.lexsort((np.arange(len(files)), steps, files))
-    changed = (np.diff(files[order]) != 0) | (np.diff(steps[order]) != 0)
-    for rows in np.split(order, np.flatnonzero(changed) + 1) if len(order) else ():
-        dumps.setdefault(int(files[rows[0]]), {})[int(steps[rows[0]])] = rows
-    return dumps
-
-
-def first_shared(holders: Mapping[int, Sequence[int]]) -> set[int]:
-    """The steps at which two files first hold a step together; holders: files by step, ascending."""
-    groups: set[tuple[int, ...]] = set()
-    pairs: set[tuple[int, int]] = set()
-    found: set[int] = set()
-    for step, files in holders.items():
-        group = tuple(files)
-        if len(group) < 2 or group in groups:
-            continue
-        groups.add(group)
-        fresh = {(a, b) for i, a in enumerate(group) for b in group[i + 1 :]} - pairs
-        if fresh:
-            found.add(step)
-            pairs |= fresh
-    return found
-
-
-def alike(keys: IntArray, files: IntArray, steps: IntArray) -> set[int]:
-    """The files that hold a dump which another one holds too, of two lines or more; arguments as of
-    `copied`, where keys may be equal for lines that are not.
-    """
-    holders: dict[tuple[int, bytes], list[int]] = {}
-    for number, dumps in _dumps_of(files, steps).items():
-        for step, rows in dumps.items():
-            if len(rows) > 1:
-                holders.setdefault((step, keys[rows].tobytes()), []).append(number)
-    return {number for group in holders.values() if len(group) > 1 for number in group}
-
-
-def _copies(keys: IntArray, dumps: _Dumps) -> Iterator[IntArray]:
-    """The dumps that an earlier file holds too, from the first step on that both hold."""
-    numbers = list(dumps)
-    copied: set[tuple[int, int]] = set()
-    for place, number in enumerate(numbers):
-        for earlier in numbers[:place]:
-            for step in sorted(dumps[number].keys() & dumps[earlier].keys()):
-                own, other = dumps[number][step], dumps[earlier][step]
-                if not np.array_equal(keys[own], keys[other]) or not _tells(keys[own]):
-                    break
-                if (number, step) not in copied:
-                    copied.add((number, step))
-                    yield own
-
-
-def _merged(keys: IntArray, dumps: _Dumps) -> Iterator[IntArray]:
-    """The dumps that hold the lines of several other files, of each all, and none else."""
-    for number, steps in dumps.items():
-        for step, rows in steps.items():
-            whole = _counted(keys[rows])
-            parts = [
-                _counted(keys[other[step]])
-                for file, other in dumps.items()
-                if file != number and step in other and len(other[step]) < len(rows)
-            ]
-            inside = [part for part in parts if part <= whole]
-            total = sum(inside, Counter[int]())
-            if len(inside) > 1 and total == whole and _tells(keys[rows]):
-                yield rows
-
-
-def _counted(keys: IntArray) -> Counter[int]:
-    values: list[int] = keys.tolist()
-    return Counter(values)
-
-
-def _tells(keys: IntArray) -> bool:
-    """Whether the lines of a dump are such that an equal one is no chance."""
-    return len(keys) > 1 and _differ(keys) and bool((keys != NO_KEY).all())
-
-
 def place_codes(lines: IntArray, parts: IntArray) -> IntArray:
     """One number for each row of a file, in file order; lines, parts: [n]."""
     return lines * _PARTS + np.minimum(parts, _PARTS - 1)
@@ -229,37 +125,6 @@ def place_codes(lines: IntArray, parts: IntArray) -> IntArray:
 def lines_and_parts(codes: IntArray) -> tuple[IntArray, IntArray]:
     """([n] lines, [n] parts) of the rows that `place_codes` gave these numbers."""
     return codes // _PARTS, codes % _PARTS
-
-
-def repeated(keys: IntArray, repeats: Repeats, dumps: IntArray) -> Mask:
-    """Which rows of a run's files of one reader repeat another row.
-
-    keys: [n], in file order. dumps: [n], a number for each buffer that was written as a whole, equal for
-    its rows, which follow each other.
-    """
-    if repeats == "never" or len(keys) == 0:
-        return np.zeros(len(keys), bool)
-    return _all_but_last(keys) if repeats in BY_ID else _buffered(keys, dumps)
-
-
-def _all_but_last(keys: IntArray) -> Mask:
-    mask = np.ones(len(keys), bool)
-    _, last = np.unique(keys[::-1], return_index=True)
-    mask[len(keys) - 1 - last] = False
-    return mask & (keys != NO_KEY)
-
-
-def _buffered(keys: IntArray, dumps: IntArray) -> Mask:
-    mask = np.zeros(len(keys), bool)
-    for first, second in pairwise(pairwise([*starts_of(dumps), len(keys)])):
-        shared = overlap(keys[slice(*first)], keys[slice(*second)])
-        mask[second[0] : second[0] + shared] = True
-    return mask
-
-
-def starts_of(dumps: IntArray) -> list[int]:
-    """Where each of the dumps begins; dumps: as of `repeated`."""
-    return [0, *(np.flatnonzero(np.diff(dumps)) + 1).tolist()] if len(dumps) else []
 
 
 def overlap(before: IntArray, after: IntArray) -> int:

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from board.core.problems import Problem
 from board.store import join_counts, part_rows, segments, step_parts
 from board.store.attempts import growing_steps
-from board.store.found_repeats import find_repeats
+from board.store.duplicates import find_duplicates
 from board.store.index_rows import ORDER, IndexRows
 from board.store.join_counts import JoinCount, JoinsFound
 from board.store.joins import Arranged, Joins, put_together
@@ -47,7 +47,7 @@ class Shown:
         run = RunFiles.of(manifest, order)
         self.files, self.attempts, self.attempt_of = run.files, run.attempts, run.attempt_of
         self._number_of, self._superseded = run.number_of, run.superseded
-        self._repeats = find_repeats(storage, manifest, run)
+        self._repeats = find_duplicates(storage, manifest, run)
         self.index = IndexRows(
             storage, manifest, self.files, self._number_of, self._superseded, self._repeats
         )

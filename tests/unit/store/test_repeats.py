@@ -16,15 +16,32 @@ from hypothesis import strategies as st
 from read_formats import DATA, reasons, run_at
 
 from board.core.records import Record
+from board.database import shared_database
 from board.readers.lines import Stretch
-from board.store import repeat_rows
+from board.store import duplicates
 from board.store.discovery import discover
-from board.store.repeats import NO_KEY, line_key, line_keys, overlap, repeat_key, repeated
+from board.store.repeats import NO_KEY, line_key, line_keys, overlap, repeat_key
 from board.store.run import Follower
 
 
 def ints(*values: int) -> Any:
     return np.array(values, np.int64)
+
+
+def candidates(keys: Any, files: Any) -> pa.Table:
+    """Rows of step 1 as duplicates are looked for in."""
+    lines = np.arange(len(keys))
+    same = np.zeros(len(keys), np.int64)
+    columns = (files, files, same + 1, lines, same, keys)
+    return pa.table([pa.array(column) for column in columns], schema=duplicates._SCHEMA)
+
+
+def repeated(keys: Any, dumps: Any) -> list[bool]:
+    """Which rows of buffers end the one before."""
+    table = candidates(keys, dumps)
+    starts = duplicates._buffer_starts(table, "file_buffer")
+    lines = duplicates._overlapping(table, starts)["line"].to_pylist()
+    return [line in lines for line in range(len(keys))]
 
 
 @pytest.mark.parametrize(
@@ -48,7 +65,7 @@ def test_equal_rows_alone_are_no_repeat():
     same = ints(7, 7, 7, 7)
     assert overlap(same, same) == 0
     keys, dumps = ints(1, 2, 3, 1, 2, 4), ints(0, 0, 0, 1, 1, 1)
-    assert not repeated(keys, "line_buffer", dumps).any()
+    assert not any(repeated(keys, dumps))
 
 
 @settings(max_examples=60)
@@ -65,13 +82,15 @@ def test_of_a_buffer_of_distinct_rollouts_each_is_shown_once(news, size):
         written += new
         keys += buffer
         dumps += [dump] * len(buffer)
-    hidden = repeated(ints(*keys), "line_buffer", ints(*dumps))
-    assert np.array(keys)[~hidden].tolist() == list(range(1, written))
+    hidden = repeated(ints(*keys), ints(*dumps))
+    assert np.array(keys)[~np.array(hidden)].tolist() == list(range(1, written))
 
 
 def test_of_rows_with_one_id_the_last_is_shown_and_rows_without_one_all_are():
-    hidden = repeated(ints(5, 6, 5, NO_KEY, NO_KEY, 6), "same_id", ints(*range(6)))
-    assert hidden.tolist() == [True, True, False, False, False, False]
+    with shared_database().cursor() as cursor:
+        cursor.register("candidates", candidates(ints(5, 6, 5, NO_KEY, NO_KEY, 6), ints(*range(6))))
+        found = cursor.sql(duplicates._BY_ID).to_arrow_table()
+    assert sorted(found["line"].to_pylist()) == [0, 1]
 
 
 def test_an_id_is_one_within_its_step_and_split_only():
@@ -178,8 +197,7 @@ def test_repeats_are_those_of_all_rows_however_few_are_looked_at_at_once(
     written(tmp_path)
     expected = run_at(tmp_path)
     assert expected.repeated > 5
-    for name in ("_ROWS_AT_ONCE", "_BUFFERED_AT_ONCE"):
-        monkeypatch.setattr(repeat_rows, name, rows)
+    monkeypatch.setattr(duplicates, "_BATCH_ROWS", rows)
     run = run_at(tmp_path)
     assert (run.repeated, run.counts) == (expected.repeated, expected.counts)
     pd.testing.assert_frame_equal(run.rollouts, expected.rollouts)
