@@ -71,7 +71,9 @@ class LineParser:
 
     def _is_new_beside(self, plan: _Plan, record: dict[str, Any]) -> bool:
         """Whether a line that fits a plan has arrays that are not in it, as none had before."""
-        names = [k for k, v in record.items() if _begins_with_number(v)]
+        names = [
+            key for key, value in record.items() if type(value) is list and _is_of_numbers(value)
+        ]
         if not names or len(self._beside) >= _MOST_LAYOUTS or (plan, *names) in self._beside:
             return False
         self._beside.add((plan, *names))
@@ -104,10 +106,8 @@ class LineParser:
         return None if mended else record
 
 
-def _begins_with_number(value: object) -> bool:
-    if not isinstance(value, list) or not value:
-        return False
-    return type(cast("list[object]", value)[0]) in _NUMBERS
+def _is_of_numbers(values: Any) -> bool:
+    return bool(values) and type(values[0]) in _NUMBERS
 
 
 def _flat_arrays(line: bytes, record: dict[str, Any]) -> Iterator[tuple[str, bytes]]:

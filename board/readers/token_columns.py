@@ -19,12 +19,13 @@ from board.core.aggregate import NEEDED
 from board.core.options import ReadOptions
 from board.core.records import FloatArray, Remark
 from board.errors import RecordError
-from board.readers.columns import ColumnBuilder, Columns
+from board.readers.columns import ColumnBuilder, Columns, IntArray
 from board.readers.number_arrays import RawNumbers, lengths_together, values_together
 from board.readers.texts import Values
 
 _NAMES: Final = ("loss_mask", *NEEDED)
 _NOTHING: Final[FloatArray] = np.empty(0)
+_NOT_RECORDED: Final = np.int64(-1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,6 @@ class TokenColumnBuilder(ColumnBuilder):
         """What `build` gives, and what there is of each token."""
         rows = self._rows()
         names = self._names(rows[0]) if rows else ()
-        self.set_odd([row for row in rows if self._names(row) != names])
         arrays = self._values(names)
         lengths = self._lengths(names, arrays)
         columns = self.build(steps)
@@ -121,10 +121,13 @@ class TokenColumnBuilder(ColumnBuilder):
         """Those that are not odd, as far as is known."""
         return [row for row in range(self.rows) if row not in self._odd]
 
-    def _names(self, row: int) -> tuple[str, ...]:
-        """The arrays that aggregates need and a row has."""
-        held = self._tokens
-        names = tuple(n for n in _NAMES if (values := held.get(n)) and values[row] is not None)
+    def _names(self, first: int) -> tuple[str, ...]:
+        """The arrays that aggregates need and a row has; rows that have others are odd."""
+        held = {name: self._tokens[name] for name in _NAMES if name in self._tokens}
+        names = tuple(name for name, values in held.items() if values[first] is not None)
+        for name, values in held.items():
+            has = name in names
+            self.set_odd([row for row, value in enumerate(values) if (value is not None) != has])
         return () if names == ("loss_mask",) else names
 
     def _values(self, names: Sequence[str]) -> dict[str, list[FloatArray]]:
@@ -153,35 +156,33 @@ class TokenColumnBuilder(ColumnBuilder):
 
     def _lengths(self, names: Sequence[str], arrays: Mapping[str, Sequence[FloatArray]]) -> Values:
         """The length of each response; rows with arrays of another length are odd."""
-        counts: list[set[int]] = [set() for _ in range(self.rows)]
-        for values in arrays.values():
-            for row, array in enumerate(values):
-                counts[row].add(len(array))
-        others = [self._tokens[name] for name in self._tokens if name not in names]
-        self._count(others, counts)
-        of_ids: list[set[int]] = [set() for _ in range(self.rows)]
-        self._count([self._token_ids.get("response_ids", [])], of_ids)
-        lengths: Values = [None] * self.rows
-        differences: dict[int, int] = {}
-        for row in self._rows():
-            found, pieces = counts[row], self._pieces[row]
-            length = max(found, default=None)
-            if of_ids[row] or pieces is not None:
-                length = max(of_ids[row]) if of_ids[row] else len(pieces)
-            if found and (len(found) > 1 or 0 in found):
-                self.set_odd((row,))
-            elif found and length is not None:
-                differences[row] = max(found) - length
-            lengths[row] = length
-        self._explain(differences)
-        return lengths
-
-    def _count(self, columns: Sequence[Values], counts: Sequence[set[int]]) -> None:
-        """Adds the lengths of arrays to those of their rows."""
-        places = [(row, v) for values in columns for row, v in enumerate(values) if v is not None]
-        lengths = lengths_together([array for _, array in places])
-        for (row, _), length in zip(places, lengths, strict=True):
-            counts[row].add(length)
+        others = [values for name, values in self._tokens.items() if name not in names]
+        counts: list[IntArray] = [
+            np.fromiter(map(len, arrays[name]), np.int64, self.rows) for name in names
+        ]
+        counts += map(_counted, others)
+        if not counts:
+            counts = [np.full(self.rows, _NOT_RECORDED)]
+        longest: IntArray = np.max(np.stack(counts), axis=0)
+        shortest: IntArray = np.min(
+            np.stack([np.where(one < 0, longest, one) for one in counts]), axis=0
+        )
+        has_arrays = longest >= 0
+        self.set_odd(np.flatnonzero(has_arrays & ((longest != shortest) | (longest == 0))).tolist())
+        are_lists = (isinstance(own, list) for own in self._pieces)
+        pieces = [
+            len(p) if is_list else _NOT_RECORDED
+            for p, is_list in zip(self._pieces, are_lists, strict=True)
+        ]
+        of_pieces = np.array(pieces, np.int64)
+        lengths: IntArray = np.where(of_pieces < 0, longest, of_pieces)
+        if "response_ids" in self._token_ids:
+            of_ids = _counted(self._token_ids["response_ids"])
+            lengths = np.where(of_ids < 0, lengths, of_ids)
+        self._explain(
+            {row: int(longest[row] - lengths[row]) for row in self._rows() if has_arrays[row]}
+        )
+        return [None if length < 0 else length for length in lengths.tolist()]
 
     def _explain(self, differences: Mapping[int, int]) -> None:
         """Says once of all rows by how much their arrays differ from the pieces in length."""
@@ -198,3 +199,11 @@ class TokenColumnBuilder(ColumnBuilder):
         **dict.fromkeys(schema.TOPK_FIELDS, ColumnBuilder.take_extra),
         "response_tokens": _take_pieces,
     }
+
+
+def _counted(arrays: Values) -> IntArray:
+    """[rows] the length of each array, _NOT_RECORDED where there is none."""
+    counts = np.full(len(arrays), _NOT_RECORDED)
+    places = [row for row, array in enumerate(arrays) if array is not None]
+    counts[places] = lengths_together([arrays[row] for row in places])
+    return counts

@@ -151,24 +151,26 @@ def _values(array: NumberArray) -> FloatArray | None:
 def _of_columns(batch: Batch, found: TokenColumns, what: ReadTokens) -> Iterator[RolloutTokens]:
     """As _of_record, of rows in each of which all arrays are of one length."""
     recorded = {n: v for n, v in (*found.other_arrays.items(), *_unknown(found)) if what.wants(n)}
-    values = {name: list(own) for name, own in found.arrays.items() if what.wants(name)}
-    values |= {name: _together(own) for name, own in recorded.items()}
+    parsed = {name: _together(own) for name, own in recorded.items()}
+    values = {name: own for name, own in found.arrays.items() if what.wants(name)} | parsed
+    faulty = [
+        (name, own)
+        for name, own in recorded.items()
+        if any(a is None and b is not None for a, b in zip(parsed[name], own, strict=True))
+    ]
     nothing: Values = [None] * len(batch.places)
-    pieces = found.pieces
     ids = _together(found.token_ids.get("response_ids", nothing))
     texts = found.columns.texts.get("response")
     responses = nothing if texts is None else texts.whole()
-    for row, place in enumerate(batch.places):
+    rows = zip(batch.places, found.lengths, found.pieces, ids, responses, strict=True)
+    for row, (place, count, pieces, own_ids, response) in enumerate(rows):
         arrays = {name: array for name, own in values.items() if (array := own[row]) is not None}
-        logged = (own[row] for own in (*values.values(), *recorded.values()))
-        first = next((one for one in logged if one is not None), None)
-        length = (found.lengths[row] or 0) if first is None else len(first)
-        read = RolloutTokens(place, length, arrays, response=responses[row], pieces=pieces[row])
-        if read.pieces is None:
-            read.ids = ids[row]
-        for name, own in recorded.items():
-            if own[row] is not None and name not in arrays:
-                read.faults.append(name)
+        faults = [name for name, own in faulty if own[row] is not None and name not in arrays]
+        logged = arrays or {name: recorded[name][row] for name in faults}
+        length = len(next(iter(logged.values()))) if logged else count or 0
+        read = RolloutTokens(place, length, arrays, response=response, pieces=pieces, faults=faults)
+        if pieces is None:
+            read.ids = own_ids
         yield read.finish(what)
 
 
