@@ -39,6 +39,7 @@ class Database:
             "python_enable_replacements": False,  # else `FROM name` reads this process's variables
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,
+            "allow_community_extensions": False,
         }
         self._connection = duckdb.connect(":memory:", config=config)
         self._numbers = count(1)

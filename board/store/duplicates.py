@@ -118,11 +118,12 @@ def _by_file(tables: Sequence[pa.Table]) -> dict[int, Duplicates]:
     table = pa.concat_tables(columns)
     files, steps, lines, parts = (column.to_numpy() for column in table.columns)
     codes = place_codes(lines, parts)
-    found: dict[int, Duplicates] = {}
-    for number in np.unique(files).tolist():
-        own = files == number
-        found[number] = Duplicates(np.unique(codes[own]), Counter(steps[own].tolist()))
-    return found
+    order = np.lexsort((codes, files))
+    bounds = np.flatnonzero(np.diff(files[order])) + 1
+    return {
+        int(files[own[0]]): Duplicates(codes[own], Counter(steps[own].tolist()))
+        for own in np.split(order, bounds)
+    }
 
 
 def _ids_of_kinds(run: RunFiles) -> dict[Repeats, list[int]]:
@@ -181,9 +182,9 @@ class _Rows:
         table = table.filter(is_wanted)
         steps_of, files = table.column("step").to_numpy(), table.column("file").to_numpy()
         table = table.filter(pa.array(~self.run.superseded.rows(table, steps_of, files)))
-        places = pa.array(
-            [self.run.number_of[n] for n in table.column("file").to_pylist()], pa.int64()
-        )
+        numbers = np.zeros(max(self.run.number_of) + 1, np.int64)
+        numbers[list(self.run.number_of)] = list(self.run.number_of.values())
+        places = pa.array(numbers[table.column("file").to_numpy()])
         parts = whole_numbers(table, segments.PART, 0)
         keys = whole_numbers(table, segments.REPEAT_KEY, NO_KEY)
         columns = [places, table.column("file"), table.column("step"), table.column("line")]
