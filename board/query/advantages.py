@@ -10,7 +10,7 @@ from typing import Final
 
 from board.core.advantages import ABSOLUTE, EPSILON, RELATIVE, BoolArray, FitCounts
 from board.core.records import FloatArray
-from board.query.selection import Selection, selected
+from board.query.selection import Selection, selection_of
 from board.store.opened_run import Run
 
 FORMULAS: Final[Mapping[str, str]] = {
@@ -42,11 +42,11 @@ def _advantage_fit(run: Run) -> FitCounts:
             max(abs(advantage - {name})) AS furthest_{name}"""
         for name in FORMULAS
     )
-    with selected(run) as selection:
-        table = selection.table(f"""
-            SELECT step, count(*) FILTER (telling) AS telling, {counts}
-            FROM ({_compared(selection)}) WHERE group_id IS NOT NULL GROUP BY step ORDER BY step
-        """)
+    selection = selection_of(run)
+    table = selection.table(f"""
+        SELECT step, count(*) FILTER (telling) AS telling, {counts}
+        FROM ({_compared(selection)}) WHERE group_id IS NOT NULL GROUP BY step ORDER BY step
+    """)
     held = {name: table[name].to_numpy() for name in table.column_names}
     return FitCounts(
         held["step"],
@@ -60,11 +60,11 @@ def expected_advantages(run: Run, step: int, convention: str) -> tuple[FloatArra
 
     NaN for rollouts without a reward or a group. Raises UnreadableError.
     """
-    with selected(run) as selection:
-        table = selection.table(f"""
-            SELECT {convention} AS expected, coalesce(differs_{convention}, false) AS differs
-            FROM ({_compared(selection, f"step = {step}")}) ORDER BY position
-        """)
+    selection = selection_of(run)
+    table = selection.table(f"""
+        SELECT {convention} AS expected, coalesce(differs_{convention}, false) AS differs
+        FROM ({_compared(selection, f"step = {step}")}) ORDER BY position
+    """)
     return table["expected"].to_numpy(), table["differs"].to_numpy()
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from board.core.findings.facts import Copy
 from board.core.step_checks import StepChecks
-from board.query.selection import Selection, selected
+from board.query.selection import Selection, selection_of
 from board.store import splits
 from board.store.opened_run import Run
 
@@ -32,9 +32,9 @@ def expects_all_ranks(run: Run) -> bool:
 
 
 def _step_checks(run: Run) -> StepChecks:
-    with selected(run) as selection:
-        sums = selection.table(_sums(selection))
-        ranks = selection.table(_ranks(selection, wanted=expects_all_ranks(run)))
+    selection = selection_of(run)
+    sums = selection.table(_sums(selection))
+    ranks = selection.table(_ranks(selection, wanted=expects_all_ranks(run)))
     return StepChecks(
         **{name: sums[name].to_numpy() for name in sums.column_names},
         rank_steps=ranks["step"].to_numpy(),
@@ -92,27 +92,27 @@ def copies(run: Run) -> tuple[Copy, ...]:
 
 
 def _copies(run: Run) -> tuple[Copy, ...]:
-    with selected(run) as selection:
-        ids = selection.table(f"""
-            SELECT hash(step, rollout_id) AS id FROM {selection.view}
+    selection = selection_of(run)
+    ids = selection.table(f"""
+        SELECT hash(step, rollout_id) AS id FROM {selection.view}
+        WHERE {selection.condition} AND rollout_id IS NOT NULL
+    """)
+    # Most runs have none, and numbers are sorted in half the time of grouping by texts.
+    ordered = np.sort(ids["id"].to_numpy())
+    if not (ordered[1:] == ordered[:-1]).any():
+        return ()
+    keys = ", ".join(map(selection.column, _SAME))
+    table = selection.table(f"""
+        WITH again AS (
+            SELECT step, rollout_id FROM {selection.view}
             WHERE {selection.condition} AND rollout_id IS NOT NULL
-        """)
-        # Most runs have none, and numbers are sorted in half the time of grouping by texts.
-        ordered = np.sort(ids["id"].to_numpy())
-        if not (ordered[1:] == ordered[:-1]).any():
-            return ()
-        keys = ", ".join(map(selection.column, _SAME))
-        table = selection.table(f"""
-            WITH again AS (
-                SELECT step, rollout_id FROM {selection.view}
-                WHERE {selection.condition} AND rollout_id IS NOT NULL
-                GROUP BY step, rollout_id HAVING count(*) > 1)
-            SELECT step, position, first, rank
-            FROM (
-                SELECT step, position, {selection.column("rank")} AS rank, min(position) OVER (
-                    PARTITION BY step, {selection.split_value}, {keys}) AS first
-                FROM {selection.view} SEMI JOIN again USING (step, rollout_id)
-                WHERE {selection.condition})
-            WHERE position > first ORDER BY step, position
-        """)
+            GROUP BY step, rollout_id HAVING count(*) > 1)
+        SELECT step, position, first, rank
+        FROM (
+            SELECT step, position, {selection.column("rank")} AS rank, min(position) OVER (
+                PARTITION BY step, {selection.split_value}, {keys}) AS first
+            FROM {selection.view} SEMI JOIN again USING (step, rollout_id)
+            WHERE {selection.condition})
+        WHERE position > first ORDER BY step, position
+    """)
     return tuple(map(Copy, *(column.to_pylist() for column in table.columns)))

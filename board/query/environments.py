@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from board.core.environments import EnvCurves, curves_from
 from board.errors import ChoiceError
-from board.query.selection import selected
+from board.query.selection import selection_of
 from board.store.opened_run import Run
 
 
@@ -23,15 +23,15 @@ def environment_curves(run: Run, column: str = "reward") -> EnvCurves:
     """
     if column not in ("step", *run.metrics):
         raise ChoiceError(f"{run.info.name} has no column {column!r} that makes a curve")
-    with selected(run) as selection:
-        table = selection.table(f"""
-            SELECT step, env, count(value) AS rollouts, coalesce(sum(value), 0) AS total
-            FROM (
-                SELECT step, {selection.column("env")} AS env,
-                    CAST({selection.column(column)} AS DOUBLE) AS value
-                FROM {selection.view} WHERE {selection.condition})
-            GROUP BY step, env ORDER BY step, env
-        """)
+    selection = selection_of(run)
+    table = selection.table(f"""
+        SELECT step, env, count(value) AS rollouts, coalesce(sum(value), 0) AS total
+        FROM (
+            SELECT step, {selection.column("env")} AS env,
+                CAST({selection.column(column)} AS DOUBLE) AS value
+            FROM {selection.view} WHERE {selection.condition})
+        GROUP BY step, env ORDER BY step, env
+    """)
     steps, sums, counts = (table[name].to_numpy() for name in ("step", "total", "rollouts"))
     names = sorted(pc.unique(table["env"]).drop_null().to_pylist())
     codes = pc.index_in(table["env"], pa.array(names, pa.string())).fill_null(-1)

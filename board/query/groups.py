@@ -20,7 +20,7 @@ from board.core.kl import FloatArray
 from board.errors import ChoiceError
 from board.query.advantages import advantage_fit, expected_advantages
 from board.query.correctness import counts_of_right, right_column
-from board.query.selection import selected
+from board.query.selection import selection_of
 from board.store import group_ids
 from board.store.run import Run
 from board.store.step_parts import numbers
@@ -108,19 +108,19 @@ def groups_of_run(run: Run) -> Groups | None:
 
 
 def _groups_of_run(run: Run) -> Groups:
-    with selected(run) as selection:
-        table = selection.table(f"""
-            WITH rollouts AS NOT MATERIALIZED (
-                SELECT step, group_id, {selection.split_value} AS split,
-                    {selection.column("reward")} AS reward,
-                    {selection.column(right_column(run) or "reward")} AS score
-                FROM {selection.view} WHERE {selection.condition}),
-            ends AS (SELECT min(score) AS lowest, max(score) AS highest FROM rollouts)
-            SELECT step, count(*) AS size, count(reward) AS scored, avg(reward) AS mean,
-                count(reward) >= 2 AND min(reward) = max(reward) AS equal, {counts_of_right(run)}
-            FROM rollouts CROSS JOIN ends WHERE group_id IS NOT NULL
-            GROUP BY step, group_id, split ORDER BY step, group_id, split
-        """)
+    selection = selection_of(run)
+    table = selection.table(f"""
+        WITH rollouts AS NOT MATERIALIZED (
+            SELECT step, group_id, {selection.split_value} AS split,
+                {selection.column("reward")} AS reward,
+                {selection.column(right_column(run) or "reward")} AS score
+            FROM {selection.view} WHERE {selection.condition}),
+        ends AS (SELECT min(score) AS lowest, max(score) AS highest FROM rollouts)
+        SELECT step, count(*) AS size, count(reward) AS scored, avg(reward) AS mean,
+            count(reward) >= 2 AND min(reward) = max(reward) AS equal, {counts_of_right(run)}
+        FROM rollouts CROSS JOIN ends WHERE group_id IS NOT NULL
+        GROUP BY step, group_id, split ORDER BY step, group_id, split
+    """)
     held = {name: table[name].to_numpy() for name in table.column_names}
     judged, scored = held["judged"], held["scored"]
     right = np.where(judged > 0, held["right"], np.nan)

@@ -183,9 +183,3 @@ def selection_of(run: Run) -> Selection:
     if isinstance(run.selection, Selection):
         return run.selection
     return Selection(rows_of(run))
-
-
-@contextmanager
-def selected(run: Run) -> Generator[Selection]:
-    """As selection_of."""
-    yield selection_of(run)

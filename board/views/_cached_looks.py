@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import pandas as pd
 import streamlit as st
 
@@ -16,7 +15,6 @@ from board.charts.run_charts import RunSteps, overlaid_runs
 from board.core.contributions import Contributions, RolloutShare, TypeShare
 from board.core.environments import EnvCurves
 from board.core.findings.digest import Digest
-from board.core.groups import IntArray
 from board.core.metrics import rollout_metric
 from board.core.spike import TOKEN_SOURCES, Headline, contributions_to, headline
 from board.core.vocabulary import Vocabulary
@@ -24,7 +22,7 @@ from board.errors import BoardError
 from board.query.environments import environment_curves
 from board.query.findings import Diagnosis, diagnose
 from board.query.groups import RunGroups, StepFit, run_groups
-from board.query.prompts import RunPrompts, run_prompts
+from board.query.prompts import PromptRollouts, RunPrompts, run_prompts
 from board.query.steps import OWN, own_steps
 from board.query.words import Watched, watch, watch_step
 from board.store.discovery import Location
@@ -179,12 +177,32 @@ def prompts(of: Run) -> RunPrompts | None:
     return _prompts(of.version, of.info.path, of.options, of)
 
 
-def codes_in(whole: Run, found: RunPrompts) -> IntArray:
-    """[prompts] what the whole run numbers each prompt of a part of it by: the URL's number."""
-    every = prompts(whole)
-    if every is None or every is found:
-        return np.arange(len(found.keys))
-    return pd.Index(every.keys).get_indexer(pd.Index(found.keys)).astype(np.int64)
+@st.cache_resource(max_entries=16, show_spinner=False, hash_funcs=_cached.KEYS)
+def _prompt_table(
+    version: str, path: Location, options: OpenOptions, keys: tuple[int, ...], _run: Run
+) -> pd.DataFrame:
+    found = prompts(_run)
+    assert found is not None, "keys are of prompts that there are"
+    return found.table(keys)
+
+
+def prompt_table(of: Run, keys: Sequence[int]) -> pd.DataFrame:
+    """As RunPrompts.table; the caller must not change it."""
+    return _prompt_table(of.version, of.info.path, of.options, tuple(keys), of)
+
+
+@st.cache_resource(max_entries=16, show_spinner=False, hash_funcs=_cached.KEYS)
+def _prompt_rollouts(
+    version: str, path: Location, options: OpenOptions, key: int, _run: Run
+) -> PromptRollouts:
+    found = prompts(_run)
+    assert found is not None, "the key is of a prompt that there is"
+    return found.rollouts(key)
+
+
+def prompt_rollouts(of: Run, key: int) -> PromptRollouts:
+    """All rollouts of a prompt."""
+    return _prompt_rollouts(of.version, of.info.path, of.options, key, of)
 
 
 @st.cache_resource(max_entries=64, show_spinner=False, hash_funcs=_cached.KEYS)

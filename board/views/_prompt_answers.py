@@ -33,7 +33,7 @@ _WHICH: Final = (
 _NEWEST: Final = 64
 
 
-def show(run: Run, code: int, own: PromptRollouts, length: str | None) -> None:
+def show(run: Run, key: int, own: PromptRollouts, length: str | None) -> None:
     """The answers at the chosen step, or the best and the worst of three; then the list.
 
     length: the column of their lengths; None: the log has none.
@@ -43,7 +43,7 @@ def show(run: Run, code: int, own: PromptRollouts, length: str | None) -> None:
         _some(run, own)
     else:
         _of_step(run, own, step)
-    _every_response(run, code, own, length)
+    _every_response(run, key, own, length)
 
 
 def _choose_step(seen: list[int]) -> int | None:
@@ -157,7 +157,7 @@ def _of_step(run: Run, own: PromptRollouts, step: int) -> None:
             _move("arrow_forward", "Next answers", "pfrom", starts, page + 1)
 
 
-def _every_response(run: Run, code: int, own: PromptRollouts, length: str | None) -> None:
+def _every_response(run: Run, key: int, own: PromptRollouts, length: str | None) -> None:
     """Its newest rollouts as the index keeps them; a click opens one."""
     newest = range(len(own.steps))[::-1][:_NEWEST]
     cut = len(newest) < len(own.steps)
@@ -174,7 +174,7 @@ def _every_response(run: Run, code: int, own: PromptRollouts, length: str | None
     st.markdown(f"#### Every response :gray[{told} · click to open]")
     event: Any = st.dataframe(
         frame.rename(columns={"index": "rollout"}),
-        key=f"responses_{run.info.name}_{run.version}_{code}",
+        key=f"responses_{run.info.name}_{run.version}_{key}",
         hide_index=True,
         height=min(36 * (len(frame) + 1) + 3, 300),
         row_height=36,

@@ -9,7 +9,7 @@ import streamlit as st
 
 from board.components.sparkline import sparkline
 from board.errors import BoardError
-from board.query.prompts import RunPrompts, shared_prompts
+from board.query.prompts import key_from, shared_prompts, written_key
 from board.store.run import Run
 from board.views import _cached, _cached_looks, _keys, _page, _state
 from board.views._text import counted, number, one_line, piece_shown, plain
@@ -31,7 +31,7 @@ def show(runs: tuple[Run, ...], narrowed: tuple[Run, ...]) -> None:
     if len(runs) < 2:
         st.caption("Choose a second run.")
         return
-    whole, own_runs = runs[0], {run.info.name: run for run in narrowed}
+    own_runs = {run.info.name: run for run in narrowed}
     lacking = [run.info.name for run in runs if run.info.name not in own_runs]
     if lacking:
         st.caption(plain(f"None of these environments is in {', '.join(lacking)}.", 300))
@@ -44,37 +44,34 @@ def show(runs: tuple[Run, ...], narrowed: tuple[Run, ...]) -> None:
         told = _page.not_recorded(without.columns, ("prompt", "reward"))
         st.caption(plain(f"{without.info.name}: {told}", 300))
         return
-    shared: list[int] = shared_prompts(left, right, _MOST_PROMPTS).tolist()
+    shared = shared_prompts(left, right, _MOST_PROMPTS)
     if not shared:
         st.caption("These two runs have no prompt in common.")
         return
-    of_run: list[int] = _cached_looks.codes_in(whole, left)[shared].tolist()
+    table = _cached_looks.prompt_table(runs[0], shared)
+    texts = dict(zip(map(written_key, shared), table["prompt"], strict=True))
     # A prompt chosen on another page need not be shared: no mistake that has to be told.
-    if _state.get("prompt") not in of_run:
+    if _state.get("prompt") not in texts:
         _state.put(prompt=None)
-    _state.ensure("prompt", of_run, of_run[0])
-    texts = dict(zip(of_run, left.texts(shared), strict=True))
+    _state.ensure("prompt", texts, next(iter(texts)))
     st.selectbox(
         "Prompt",
-        of_run,
+        list(texts),
         key="prompt",
-        format_func=lambda code: piece_shown(texts[code], 120),
+        format_func=lambda key: piece_shown(texts[key], 120),
         label_visibility="collapsed",
         help=None,
         persist_state="session",
     )
-    code = shared[of_run.index(int(_state.get("prompt")))]
+    chosen = str(_state.get("prompt"))
     with moves:
-        _keys.through("shared prompt", of_run, int(_state.get("prompt")), _choose_prompt)
-    other = int(np.flatnonzero(right.text_keys == left.text_keys[code])[-1])
-    sides = zip(runs, (left, right), (code, other), strict=True)
-    columns = zip(st.columns(2, gap="small"), sides, strict=True)
-    for side, (column, (run, prompts, own)) in enumerate(columns):
+        _keys.through("shared prompt", list(texts), chosen, _choose_prompt)
+    for side, (column, run) in enumerate(zip(st.columns(2, gap="small"), runs, strict=True)):
         with column, st.container(border=True, height="stretch"):
-            _prompt_side(run, prompts, own, side)
+            _prompt_side(run, key_from(chosen), side)
 
 
-def _choose_prompt(prompt: int) -> None:
+def _choose_prompt(prompt: str) -> None:
     _state.put(prompt=prompt)
 
 
@@ -98,9 +95,9 @@ def _pair(runs: tuple[Run, ...]) -> tuple[Run, ...]:
     return tuple(by_name[name] for name in chosen) if chosen else runs[:2]
 
 
-def _prompt_side(run: Run, prompts: RunPrompts, code: int, side: int) -> None:
+def _prompt_side(run: Run, key: int, side: int) -> None:
     """The prompt's rewards over the run, then the best and the worst answer of its last step."""
-    rewards = prompts.of([code]).visits.rewards
+    rewards = _cached_looks.prompt_table(run, [key])["rewards"].iloc[0]
     st.markdown(f"**{plain(run.info.name, 60)}** :gray[seen at {counted(len(rewards), 'step')}]")
     known = rewards[np.isfinite(rewards)]
     if len(known):
@@ -113,7 +110,7 @@ def _prompt_side(run: Run, prompts: RunPrompts, code: int, side: int) -> None:
         )
         if len(known) > 1:
             sparkline(known.tolist(), tone="gray", key=f"rewards-{side}")
-    own = prompts.rollouts(code)
+    own = _cached_looks.prompt_rollouts(run, key)
     last = np.flatnonzero(own.steps == own.steps.max())
     scores = own.rewards[last]
     order = last[np.argsort(np.where(np.isfinite(scores), -scores, np.inf), kind="stable")]

@@ -17,6 +17,7 @@ import streamlit as st
 
 from board.core.masks import masks_from_text, masks_text, numbers_from_text, numbers_text
 from board.core.options import DEFAULT_PAD_MARKERS
+from board.query.prompts import key_from, written_key
 from board.store.speech import SPEAKERS
 from board.views._text import plain
 
@@ -52,6 +53,13 @@ def _count(text: str) -> int:
     if not 0 <= value <= LARGEST_COUNT:
         raise ValueError(f"not between 0 and {LARGEST_COUNT}")
     return value
+
+
+def _prompt_key(text: str) -> str:
+    try:
+        return written_key(key_from(text))
+    except ValueError:
+        raise ValueError("not the key of a prompt, 16 hexadecimal digits") from None
 
 
 def _number(text: str) -> float:
@@ -204,7 +212,7 @@ CHOICES: Final[Mapping[str, Choice]] = {
     "gfrom": Choice(0, _count),
     # Prompts
     "plist": Choice("all", _one_of("all", "never", "lost", "new", "volatile")),
-    "prompt": Choice(None, _count),
+    "prompt": Choice(None, _prompt_key),
     "pstep": Choice(None, _whole),
     "pfrom": Choice(0, _count),
     # Environments; of Rollouts, `env`

@@ -14,9 +14,8 @@ from board.charts.prompt_charts import prompt_course
 from board.components.curve_grid import Card, curve_bar, curve_grid
 from board.core.groups import IntArray
 from board.core.kl import FloatArray
-from board.core.prompts import Prompts
 from board.core.shares import percent
-from board.query.prompts import Courses, PromptRollouts, RunPrompts
+from board.query.prompts import PromptRollouts, RunPrompts, key_from, written_key
 from board.store.run import Run
 from board.views import (
     _cached_looks,
@@ -49,16 +48,16 @@ _FLAGS: Final = {"never": "never_solved", "lost": "lost_again", "new": "newly_so
 
 def _cards(found: RunPrompts) -> None:
     count = len(found.keys)
-    seen = np.median(found.seen())
+    seen = np.median(found.steps)
     steps = "1 step" if seen == 1 else f"{seen:g} steps"
     told = [("Prompts", f"{count:,}", f"median: seen at {steps}", _LISTS["all"][1])]
-    judged, several = found.several.judged, found.several.visits.prompts
+    several = found.steps > 1
     for name, flag in _FLAGS.items():
-        held = int(getattr(judged, flag).sum())
-        if len(judged.codes):
+        held = int(getattr(found, flag).sum())
+        if found.judged[several].any():
             value, words = f"{held:,}", f"{percent(held / count)} of prompts"
         else:
-            words = "correctness not recorded" if len(several) else "no prompt at two steps"
+            words = "correctness not recorded" if several.any() else "no prompt at two steps"
             value = "–"
         told.append((_LISTS[name][0], value, words, _LISTS[name][1]))
     with st.grid(4, min_column_width=170, gap="small"):
@@ -69,21 +68,19 @@ def _cards(found: RunPrompts) -> None:
 
 
 def _listed(found: RunPrompts) -> IntArray:
-    """Codes of the prompts of the chosen list, in its order."""
+    """Places of the prompts of the chosen list, in its order."""
     chosen = str(_state.get("plist"))
-    judged, scored = found.several.judged, found.several.scored
     if chosen in _FLAGS:
-        held = getattr(judged, _FLAGS[chosen])
-        order = np.argsort(-judged.visits[held], kind="stable")
-        return judged.codes[held][order]
+        places = np.flatnonzero(getattr(found, _FLAGS[chosen]))
+        return places[np.argsort(-found.judged[places], kind="stable")]
     if chosen == "volatile":
-        known = np.flatnonzero(np.isfinite(scored.volatility))
-        return scored.codes[known[np.argsort(-scored.volatility[known], kind="stable")]]
+        places = np.flatnonzero(np.isfinite(found.volatility))
+        return places[np.argsort(-found.volatility[places], kind="stable")]
     return np.arange(len(found.keys))
 
 
 def _table(run: Run, found: RunPrompts) -> int | None:
-    """The list; the code of the prompt that is chosen in it or by the URL, None for an empty list."""
+    """The list; the key of the prompt that is chosen in it or by the URL, None for an empty list."""
     st.segmented_control(
         "Prompts",
         list(_LISTS),
@@ -99,10 +96,10 @@ def _table(run: Run, found: RunPrompts) -> int | None:
         st.info("No prompt in this list.", icon=":material/check_circle:")
         return None
     shown = listed[:_SHOWN_ROWS]
-    courses = found.of(shown.tolist())
+    table = _cached_looks.prompt_table(run, found.keys[shown].tolist())
     event: Any = st.dataframe(
         _headings.written(
-            _headings.without_empty(_frame(found, courses, shown)), ("right first", "right last")
+            _headings.without_empty(_frame(found, table, shown)), ("right first", "right last")
         ),
         key=f"prompts_{run.info.name}_{run.version}_{_state.get('plist')}",
         hide_index=True,
@@ -111,39 +108,34 @@ def _table(run: Run, found: RunPrompts) -> int | None:
         on_select="rerun",
         selection_mode="single-cell",
         placeholder="–",
-        column_config=_columns(courses),
+        column_config=_columns(table),
     )
     if len(shown) < len(listed):
         st.caption(f"Showing the first {len(shown):,} of {len(listed):,}.")
-    of_run = _cached_looks.codes_in(_sidebar.current(), found)
     if event.selection.cells:
-        clicked = int(of_run[shown[int(event.selection.cells[0][0])]])
+        clicked = written_key(int(found.keys[shown[int(event.selection.cells[0][0])]]))
         if clicked != _state.get("prompt"):
-            _state.put(prompt=clicked, pstep=None, pfrom=0)
-    chosen = _state.get("prompt")
-    own = np.flatnonzero(of_run == (-2 if chosen is None else chosen))
-    if len(own):
-        return int(own[0])
+            _choose(clicked)
+    chosen: str | None = _state.get("prompt")
+    if chosen is not None and key_from(chosen) in found.keys:
+        return key_from(chosen)
     _state.ensure("prompt", [None], None)
-    return int(shown[0])
+    return int(found.keys[shown[0]])
 
 
-def _frame(found: RunPrompts, courses: Courses, codes: IntArray) -> pd.DataFrame:
-    """The table of the prompts with these codes; courses: theirs."""
-    visits, judged, scored = courses.visits, courses.judged, courses.scored
-    spans = [visits.of(code) for code in codes.tolist()]
-    rewards = [visits.rewards[span] for span in spans]
+def _frame(found: RunPrompts, table: pd.DataFrame, places: IntArray) -> pd.DataFrame:
+    """The table of the prompts at these places; table: of RunPrompts, of the same."""
     return pd.DataFrame(
         {
-            "prompt": _where_they_differ(found.texts(codes.tolist())),
-            "status": _courses(judged, codes),
-            "reward over steps": [values[-60:].tolist() for values in rewards],
-            "right first": _of(judged, codes, judged.first),
-            "right last": _of(judged, codes, judged.last),
-            "reward": [_mean(values) for values in rewards],
-            "volatility": _of(scored, codes, scored.volatility),
-            "steps": [len(values) for values in rewards],
-            "rollouts": [int(visits.rollouts[span].sum()) for span in spans],
+            "prompt": _where_they_differ(table["prompt"].tolist()),
+            "status": _statuses(found, places),
+            "reward over steps": [values[-60:].tolist() for values in table["rewards"]],
+            "right first": table["first_rate"],
+            "right last": table["last_rate"],
+            "reward": [_mean(values) for values in table["rewards"]],
+            "volatility": found.volatility[places],
+            "steps": found.steps[places],
+            "rollouts": table["rollouts"],
         }
     )
 
@@ -162,25 +154,16 @@ def _mean(values: FloatArray) -> float:
     return float(known.mean()) if len(known) else float("nan")
 
 
-def _of(prompts: Prompts, codes: IntArray, values: FloatArray) -> FloatArray:
-    """Of each code its value; NaN where it is not among the prompts."""
-    places = np.searchsorted(prompts.codes, codes)
-    own = np.append(values, np.nan)[places]
-    return np.where(np.append(prompts.codes, -1)[places] == codes, own, np.nan)
-
-
-def _courses(judged: Prompts, codes: IntArray) -> list[str]:
+def _statuses(found: RunPrompts, places: IntArray) -> list[str]:
     """In words what became of each prompt; empty where none of the words holds."""
-    words = [""] * len(codes)
-    for name, flag in _FLAGS.items():
-        held = judged.codes[getattr(judged, flag)]
-        for place in np.flatnonzero(np.isin(codes, held)).tolist():
-            words[place] = _LISTS[name][0].lower()
-    return words
+    flags = {name: getattr(found, flag)[places] for name, flag in _FLAGS.items()}
+    words = np.select(list(flags.values()), [_LISTS[name][0].lower() for name in flags], "")
+    return words.tolist()
 
 
-def _columns(courses: Courses) -> dict[str, Any]:
-    known = courses.visits.rewards[np.isfinite(courses.visits.rewards)]
+def _columns(table: pd.DataFrame) -> dict[str, Any]:
+    rewards = np.concatenate(table["rewards"].tolist())
+    known = rewards[np.isfinite(rewards)]
     low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
     return {
         "prompt": st.column_config.TextColumn("prompt", width=280),
@@ -194,20 +177,18 @@ def _columns(courses: Courses) -> dict[str, Any]:
     }
 
 
-def _moves(run: Run, found: RunPrompts, code: int, open_best: Callable[[], object]) -> None:
+def _moves(found: RunPrompts, key: int, open_best: Callable[[], object]) -> None:
     """Buttons from prompt to prompt of the list, and to the best answer of the newest step."""
-    listed = _listed(found)[:_SHOWN_ROWS]
-    of_run = _cached_looks.codes_in(_sidebar.current(), found)
-    items = of_run[listed].tolist()
+    items = [written_key(one) for one in found.keys[_listed(found)[:_SHOWN_ROWS]].tolist()]
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown("#### Prompt", width="content")
         st.space("stretch")
-        _keys.through("prompt of the list", items, int(of_run[code]), _choose)
+        _keys.through("prompt of the list", items, written_key(key), _choose)
         if _keys.opens("its best answer at the newest step"):
             open_best()
 
 
-def _choose(prompt: int) -> None:
+def _choose(prompt: str) -> None:
     _state.put(prompt=prompt, pstep=None, pfrom=0)
 
 
@@ -217,23 +198,24 @@ def _newest_best(own: PromptRollouts) -> int:
     return int(last[np.argmax(np.nan_to_num(own.rewards[last], nan=-np.inf))])
 
 
-def _course(run: Run, found: RunPrompts, code: int) -> None:
+def _course(run: Run, found: RunPrompts, key: int) -> None:
     """One prompt: rewards and lengths of its rollouts over the steps, and what was answered."""
-    own = found.rollouts(code)
+    own = _cached_looks.prompt_rollouts(run, key)
     steps, indices = own.steps, own.indices
 
     def open_rollout(place: int) -> None:
         _state.go("rollouts", step=int(steps[place]), index=int(indices[place]), token=None)
 
-    _moves(run, found, code, lambda: open_rollout(_newest_best(own)))
-    st.code(found.texts([code])[0], language=None, wrap_lines=True)
+    _moves(found, key, lambda: open_rollout(_newest_best(own)))
+    text = _cached_looks.prompt_table(run, [key])["prompt"].iloc[0]
+    st.code(text, language=None, wrap_lines=True)
 
-    _charts(code, own, found.length, open_rollout)
-    _prompt_answers.show(run, code, own, found.length)
+    _charts(key, own, found.length, open_rollout)
+    _prompt_answers.show(run, key, own, found.length)
 
 
 def _charts(
-    code: int,
+    prompt: int,
     own: PromptRollouts,
     length: str | None,
     open_rollout: Callable[[int], object],
@@ -249,7 +231,7 @@ def _charts(
         if np.isfinite(values).any()
     ]
     curve_bar(int(own.steps.min()), int(own.steps.max()), key=_page.chart_key("prompt_bar"))
-    key = _page.chart_key(f"prompt_{code}")
+    key = _page.chart_key(f"prompt_{prompt}")
     picked = curve_grid(cards, step=int(_state.get("step")), key=key)
     if picked and picked.dot is not None:
         open_rollout(picked.dot)
@@ -278,26 +260,17 @@ def _render() -> None:
         )
         return
     _cards(found)
-    if len(found.keys) == 1 and found.texts([0])[0].endswith("…"):
-        st.warning(
-            "All prompts begin with the same text and count as one. If that is a system prompt, name its "
-            "end under Run settings, *End of the system prompt*.",
-            icon=":material/merge:",
-        )
-    elif not len(found.several.visits.prompts):
+    if not (found.steps > 1).any():
         st.info("No prompt occurs at more than one step.", icon=":material/looks_one:")
-    code = _table(run, found)
-    if code is not None:
-        _course(run, found, code)
+    key = _table(run, found)
+    if key is not None:
+        _course(run, found, key)
     judged = (
         found.right_by or "the reward: the highest of the run counts as right, the lowest as wrong"
     )
     st.caption(
         plain(
-            f"Correctness comes from {judged}. Prompts are distinguished by their first 240 characters "
-            "and their number of tokens; if all share a long system prompt, leave it out in the run "
-            "settings.",
-            400,
+            f"Correctness comes from {judged}. Prompts are the same when all of their text is.", 400
         )
     )
 
