@@ -23,7 +23,7 @@ from board.query.correctness import counts_of_right, right_column
 from board.query.selection import selection_of
 from board.store import group_ids
 from board.store.run import Run
-from board.store.step_parts import numbers
+from board.store.stored_rows import numbers
 
 IntArray = npt.NDArray[np.int64]
 

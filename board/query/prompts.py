@@ -72,9 +72,8 @@ class RunPrompts:
         """
         selection = selection_of(self.run)
         asked = replace(selection, parameters={"keys": [*keys]})
-        wanted = f"{PROMPT_KEY} IN (SELECT unnest($keys))"
         table = asked.table(f"""
-            {_visits(self.run, selection, wanted)}
+            {_visits(self.run, selection, "IN (SELECT unnest($keys))")}
             SELECT prompt_key AS key, min(text) AS prompt, list(reward ORDER BY step) AS rewards,
                 arg_min(rate, step) AS first_rate, arg_max(rate, step) AS last_rate,
                 sum(rollouts) AS rollouts
@@ -91,7 +90,7 @@ class RunPrompts:
         table = replace(selection, parameters={"key": key}).table(f"""
             SELECT step, position, CAST({selection.column("reward")} AS DOUBLE) AS reward,
                 CAST({length} AS DOUBLE) AS length
-            FROM {selection.view} WHERE {selection.condition} AND {PROMPT_KEY} = $key
+            FROM {selection.view} WHERE {selection.condition} AND {selection.column(PROMPT_KEY)} = $key
             ORDER BY step, position
         """)
         return PromptRollouts(*(column.to_numpy() for column in table.columns))
@@ -103,7 +102,7 @@ def run_prompts(run: Run) -> RunPrompts | None:
         return None
     selection = selection_of(run)
     table = selection.table(f"""
-        {_visits(run, selection, f"{PROMPT_KEY} IS NOT NULL")},
+        {_visits(run, selection, "IS NOT NULL")},
         courses AS (
             SELECT prompt_key, count(*) AS steps, count(rate) AS judged,
                 arg_min(rate, step) AS first_rate, arg_max(rate, step) AS last_rate,
@@ -123,10 +122,11 @@ def run_prompts(run: Run) -> RunPrompts | None:
     return RunPrompts(run, **columns, length=length, right_by=right_column(run))
 
 
-def _visits(run: Run, selection: Selection, wanted: str) -> str:
-    """SQL of `visits`: a row for each step of each prompt that is wanted, with the mean reward and the
-    share of right rollouts.
+def _visits(run: Run, selection: Selection, keys: str) -> str:
+    """SQL of `visits`: a row for each step of each prompt whose key is one of these, with the mean reward
+    and the share of right rollouts.
     """
+    key = selection.column(PROMPT_KEY)
     reward = f"CAST({selection.column('reward')} AS DOUBLE)"
     score = selection.column(right_column(run) or "reward")
     return f"""
@@ -134,13 +134,13 @@ def _visits(run: Run, selection: Selection, wanted: str) -> str:
             SELECT min({score}) AS lowest, max({score}) AS highest
             FROM {selection.view} WHERE {selection.condition}),
         rollouts AS NOT MATERIALIZED (
-            SELECT {PROMPT_KEY}, step, position, {selection.column("prompt")} AS text,
+            SELECT {key} AS prompt_key, step, position, {selection.column("prompt")} AS text,
                 {reward} AS reward, {score} AS score
-            FROM {selection.view} WHERE {selection.condition} AND {wanted}),
+            FROM {selection.view} WHERE {selection.condition} AND {key} {keys}),
         counts AS NOT MATERIALIZED (
-            SELECT {PROMPT_KEY}, step, count(*) AS rollouts, avg(reward) AS reward, min(text) AS text,
+            SELECT prompt_key, step, count(*) AS rollouts, avg(reward) AS reward, min(text) AS text,
                 min(position) AS position, {counts_of_right(run)}
-            FROM rollouts CROSS JOIN ends GROUP BY {PROMPT_KEY}, step),
+            FROM rollouts CROSS JOIN ends GROUP BY prompt_key, step),
         visits AS NOT MATERIALIZED (
             SELECT *, "right" / nullif(judged, 0) AS rate FROM counts)"""
 

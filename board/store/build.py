@@ -294,7 +294,7 @@ class _Build:
         self._gather()
         self.manifest = replace(self.manifest, whole=last)
         if with_steps:
-            self._refresh_steps(alone=last)
+            self._refresh_steps()
         self._storage.commit(self.manifest)
         self._storage.retire(sorted(self._names - self.manifest.names))
         self._names = {*self.manifest.names}
@@ -313,7 +313,7 @@ class _Build:
             stale=frozenset(self._stale),
         )
 
-    def _refresh_steps(self, *, alone: bool) -> None:
+    def _refresh_steps(self) -> None:
         begun = time.monotonic()
         words = {column.name for column in self.manifest.columns if column.words}
         if self._words - words:  # what was text is numbers now: every step has a mean more
@@ -321,9 +321,7 @@ class _Build:
             self._touch([t for s in self._states.values() for t in s.all_tallies.values()])
             self.manifest = replace(self.manifest, stale=frozenset(self._stale))
         self._words = words
-        self.manifest = step_store.refreshed(
-            self._storage, self.manifest, list(self._found), alone=alone
-        )
+        self.manifest = step_store.refreshed(self._storage, self.manifest, list(self._found))
         self._stale = set()
         self._pace.stepped(begun)
 

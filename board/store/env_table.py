@@ -9,7 +9,7 @@ import pandas as pd
 
 from board.core.metrics import is_zero_std
 from board.store.group_ids import group_codes
-from board.store.step_parts import numbers
+from board.store.stored_rows import numbers
 
 
 def table_of_step(rows: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from board.store import part_rows, segments
+from board.store import segments
 from board.store.duplicates import Duplicates
 from board.store.manifest import FileState, Manifest
 from board.store.repeats import place_codes
@@ -25,6 +25,7 @@ from board.store.segments import whole_numbers
 from board.store.storage import Storage
 from board.store.superseded import Superseded
 from board.store.table_files import StepRange
+from board.store.table_reads import read_all
 from board.store.tally import IntArray
 
 ORDER: Final = ("step", "rank", "file", "line", segments.PART)
@@ -56,7 +57,7 @@ class IndexRows:
     def read(self, steps: StepRange | None, names: list[str] | None) -> pa.Table:
         """Rows of these steps and more; names: of stored columns."""
         held = self.segments(steps)
-        return segments.joined(part_rows.read_all(self.storage, held, names, steps))
+        return segments.joined(read_all(self.storage, held, names, steps))
 
     def visible(
         self, steps: StepRange | None, names: list[str] | None, superseded: bool = False

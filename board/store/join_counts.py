@@ -1,7 +1,7 @@
 """How far the logs of a run are joined, and of what they say different things: counted by step, and kept.
 
-Kept as what else is kept of each step is (step_parts): counted when the table of steps is made, of steps
-whose rows changed alone. Whoever opens the run adds up what is kept.
+Counted when the table of steps is made, of steps whose rows changed alone, and kept in tables beside it.
+Whoever opens the run adds up what is kept.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -135,8 +135,20 @@ def counted(joins: Joins, table: pa.Table, ids: IntArray) -> dict[str, pa.Table]
     }
 
 
+def together(tables: Sequence[Mapping[str, pa.Table]]) -> dict[str, pa.Table]:
+    """Tables of some steps each as one by kind, ordered by step; without kinds of which there is none."""
+    found: dict[str, pa.Table] = {}
+    for kind in KINDS:
+        own = [of[kind] for of in tables if kind in of and of[kind].num_rows]
+        if own:
+            table = pa.concat_tables(own, promote_options="permissive")
+            order = np.argsort(table.column("step").to_numpy(), kind="stable")
+            found[kind] = table.take(pa.array(order))
+    return found
+
+
 def found_in(
-    tables: Mapping[str, pa.Table | None], joins: Joins, number_of: Mapping[int, int]
+    tables: Mapping[str, pa.Table], joins: Joins, number_of: Mapping[int, int]
 ) -> JoinsFound:
     """What the tables of all steps say. number_of: place of each file in the run, by its id."""
     rows, differ = tables.get("joins"), tables.get("differences")

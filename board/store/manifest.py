@@ -17,7 +17,7 @@ from board.core.problems import Problem
 from board.store.segments import Column, decode_columns, encode_columns
 from board.store.tally import Tally
 
-VERSION: Final = 13
+VERSION: Final = 14
 """Raised whenever what a scan finds in the same bytes changes: older indexes are then made again."""
 
 _HEADER_KEYS: Final = ("attempt", "started", "start_step", "world_size", "rank")
@@ -226,16 +226,6 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """A table of what is kept of some steps; see store.step_parts. low, high: first and last of them."""
-
-    name: str
-    rows: int
-    low: int
-    high: int
-
-
-@dataclass(frozen=True, slots=True)
 class Manifest:
     """The whole index at one moment.
 
@@ -243,9 +233,8 @@ class Manifest:
     the order they were made. tails: the segment of unended last lines, if there are any. steps: name of
     the step table. stale: steps whose row in it is older than the segments, None: all of them.
     rules: restarts and attempts that the step table was made with. total: bytes of all files, as
-    they were found; done: of them, those the index covers. parts: by kind, what was made of the steps
-    with the step table; every step is in one part of each kind, or
-    alone in several that follow each other. whole: whether the build that made it came to its end.
+    they were found; done: of them, those the index covers. joins: by kind (join_counts.KINDS), the name
+    of a table that is made with the step table. whole: whether the build that made it came to its end.
     """
 
     key: str
@@ -257,7 +246,7 @@ class Manifest:
     stale: frozenset[int] = frozenset()
     rules: Mapping[str, int] = field(default_factory=dict[str, int])
     total: int = 0
-    parts: Mapping[str, tuple[Part, ...]] = field(default_factory=dict[str, tuple[Part, ...]])
+    joins: Mapping[str, str] = field(default_factory=dict[str, str])
     whole: bool = True
 
     @property
@@ -288,8 +277,8 @@ class Manifest:
     def names(self) -> frozenset[str]:
         """Names of all tables."""
         steps = () if self.steps is None else (self.steps,)
-        parts = (part.name for several in self.parts.values() for part in several)
-        return frozenset((*(segment.name for segment in self.all_segments), *steps, *parts))
+        rows = (segment.name for segment in self.all_segments)
+        return frozenset((*rows, *steps, *self.joins.values()))
 
     def to_bytes(self) -> bytes:
         """As one JSON document."""
@@ -310,10 +299,7 @@ class Manifest:
                 "segments": told,
                 "tails": tails,
                 "files": [state.to_json() for state in self.files],
-                "parts": {
-                    kind: [[part.name, part.rows, part.low, part.high] for part in parts]
-                    for kind, parts in self.parts.items()
-                },
+                "joins": self.joins,
             }
         )
 
@@ -336,16 +322,11 @@ class Manifest:
                 frozenset(map(int, data["stale"])),
                 {str(place): int(step) for place, step in data["rules"].items()},
                 int(data["total"]),
-                {str(k): tuple(map(_part_from_json, v)) for k, v in data["parts"].items()},
+                {str(kind): str(name) for kind, name in data["joins"].items()},
                 bool(data["whole"]),
             )
         except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
             raise BrokenIndexError(str(error)) from error
-
-
-def _part_from_json(data: list[Any]) -> Part:
-    name, rows, low, high = data
-    return Part(str(name), int(rows), int(low), int(high))
 
 
 def _segment_to_json(segment: Segment, schemas: dict[str, int]) -> list[Any]:

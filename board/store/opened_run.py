@@ -13,12 +13,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import pandas as pd
-import pyarrow as pa
 
 from board.core.options import ReadOptions
 from board.core.problems import Problem
@@ -27,7 +25,6 @@ from board.errors import NotFoundError, UnreadableError
 from board.store.discovery import RunInfo
 from board.store.index_rows import ORDER
 from board.store.join_counts import JoinCount
-from board.store.made_parts import made_part
 from board.store.manifest import BrokenIndexError
 from board.store.segments import PART
 from board.store.selected_rows import SelectedRows
@@ -35,7 +32,6 @@ from board.store.shown import Shown
 from board.store.step_counts import chunks
 from board.store.stored_rows import StoredRows
 from board.store.table_files import StepRange
-from board.store.tally import IntArray
 
 _STEPS_KEPT: Final = 8
 T = TypeVar("T")
@@ -211,37 +207,6 @@ class Run:
             raise _gone(self.info, error) from error
         cap = self.options.max_per_step
         return rows if cap is None else rows.only(rows.indices < cap)
-
-    def part(self, kind: str, columns: Sequence[str]) -> pa.Table | None:
-        """Of what is kept of each step (step_parts.KINDS) one kind, of all steps in ascending order; of
-        the named columns those that there are. None where nothing of the kind is recorded.
-        """
-        columns = list(dict.fromkeys(columns))
-        if not self._has_own_parts:
-            made: pa.Table | None = self.remembered(f"part {kind}", partial(made_part, self, kind))
-            held = [] if made is None else [c for c in columns if c in made.column_names]
-            return None if made is None else made.select(held)
-        try:
-            return self.shown.part(kind, columns)
-        except BrokenIndexError as error:
-            raise _gone(self.info, error) from error
-
-    def part_rows(self, kind: str, columns: Sequence[str], places: IntArray) -> pa.Table:
-        """Rows of `part(kind, ...)` at these places, [n], in their order, without reading the others."""
-        columns = list(dict.fromkeys(columns))
-        if not self._has_own_parts:
-            table = self.part(kind, columns)
-            assert table is not None, "places are of rows that there are"
-            return table.take(pa.array(places))
-        try:
-            return self.shown.part_rows(kind, columns, places)
-        except BrokenIndexError as error:
-            raise _gone(self.info, error) from error
-
-    @property
-    def _has_own_parts(self) -> bool:
-        """Whether the index keeps the parts of these rollouts."""
-        return self.options.max_per_step is None and self.selection is None
 
     def superseded_rollouts(self) -> pd.DataFrame:
         """Rollouts that a resumed run wrote again, as `rollouts` would have them."""

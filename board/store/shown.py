@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from board.core.problems import Problem
-from board.store import join_counts, part_rows, segments, step_parts
+from board.store import join_counts, segments
 from board.store.attempts import growing_steps
 from board.store.duplicates import find_duplicates
 from board.store.index_rows import ORDER, IndexRows
@@ -31,7 +31,6 @@ from board.store.step_counts import chunks, without
 from board.store.storage import Storage
 from board.store.stored_rows import StoredRows
 from board.store.table_files import StepRange
-from board.store.tally import IntArray
 
 
 class Shown:
@@ -56,7 +55,8 @@ class Shown:
         """Whether rollouts are made of the rows of several logs."""
         self._joined = JoinsFound()
         self._arranged: dict[StepRange | None, Arranged] = {}
-        self.joins_made: list[Mapping[str, pa.Table]] = []
+        self.join_tables: Mapping[str, pa.Table] = {}
+        """By kind (join_counts.KINDS) what is joined of each step."""
         if self.is_joined:
             self._joined = self._find_joined()
         has_rank = any(state.rank is not None for state in self.files)
@@ -114,19 +114,24 @@ class Shown:
         return {*self.manifest.stale, *(s for counts in every for s, _ in counts if s >= first)}
 
     def _find_joined(self) -> JoinsFound:
-        """What is joined: as it is kept, and of steps whose rows are new as `joins_made` has it."""
+        """What is joined: as the index has it, and counted of steps whose rows are new."""
         held = self.counts()
         fresh = set(held)
-        # What is kept is of all files of the index: it is no help where one is not of this run.
+        # The tables are of all files of the index: they are no help where one is not of this run.
         if self.manifest.steps is not None and len(self.files) == len(self.manifest.files):
             fresh &= self.stale()
-        counts = {step: count for step, count in held.items() if step in fresh}
-        self.joins_made = list(self._counted_joins(counts))
-        found: dict[str, pa.Table | None] = {}
-        for kind in join_counts.KINDS:
-            kept = self._kept_joins(kind, [step for step in held if step not in fresh])
-            found[kind] = step_parts.loaded((*kept, *(made[kind] for made in self.joins_made)))
-        return join_counts.found_in(found, self._joins, self._number_of)
+        tables = list(self._counted_joins({step: held[step] for step in held if step in fresh}))
+        if len(fresh) < len(held):
+            steps = pa.array([step for step in held if step not in fresh], pa.int64())
+            known = {kind: self._storage.get(name) for kind, name in self.manifest.joins.items()}
+            tables.append(
+                {
+                    kind: table.filter(pc.is_in(table.column("step"), steps))
+                    for kind, table in known.items()
+                }
+            )
+        self.join_tables = join_counts.together(tables)
+        return join_counts.found_in(self.join_tables, self._joins, self._number_of)
 
     def _counted_joins(self, counts: Mapping[int, int]) -> Iterator[Mapping[str, pa.Table]]:
         """What is joined of these steps (with the rows of each), a bounded number of rows at a time."""
@@ -138,13 +143,6 @@ class Shown:
             table = self.index.visible(steps, wanted)
             own = pc.is_in(table.column("step"), pa.array(list(counts), pa.int64()))
             yield join_counts.counted(self._joins, table.filter(own), ids)
-
-    def _kept_joins(self, kind: str, steps: Sequence[int]) -> Iterator[pa.Table]:
-        """What is kept of the joins of these steps."""
-        wanted = pa.array(steps, pa.int64())
-        for part in self.manifest.parts.get(kind, ()) if steps else ():
-            table = self._storage.get(part.name)
-            yield table.filter(pc.is_in(table.column("step"), wanted))
 
     @property
     def join_counts(self) -> tuple[JoinCount, ...]:
@@ -339,21 +337,6 @@ class Shown:
         """Whether these columns can be read without those that tell the order of the rows."""
         alone = columns.isdisjoint({"rank", "file"})
         return alone and self.index.stands_in_order and not self._joins.sides
-
-    def part(self, kind: str, columns: Sequence[str] | None = None) -> pa.Table | None:
-        """One kind of step_parts.KINDS of all steps, ordered by step; None where nothing is recorded.
-
-        columns: of those that it has; None is all. Raises BrokenIndexError as `table` does.
-        """
-        parts = self.manifest.parts.get(kind, ())
-        with self._or_discarded():
-            return part_rows.all_rows(self._storage, parts, columns)
-
-    def part_rows(self, kind: str, columns: Sequence[str], places: IntArray) -> pa.Table:
-        """Rows of `part(kind, columns)` at these places, in their order; raises as it does."""
-        parts = self.manifest.parts.get(kind, ())
-        with self._or_discarded():
-            return part_rows.rows_at(self._storage, parts, columns, places)
 
     def row(self, step: int, index: int, columns: Sequence[str] | None = None) -> dict[str, Any]:
         """One row of `frame((step, step), columns)`, in a fraction of the time; index: below the step's

@@ -1,6 +1,4 @@
-"""Keeps the table of steps, and what else is kept of each, in step with the rollouts: only steps whose
-rollouts changed are made anew.
-"""
+"""Brings the table of steps up to date: steps whose rollouts changed are computed again."""
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false
@@ -17,10 +15,8 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from board.store import step_parts
+from board.store import group_ids
 from board.store.manifest import BrokenIndexError, Manifest
-from board.store.renewal import Renewal
-from board.store.shared_work import shared
 from board.store.shown import Shown
 from board.store.spare_memory import give_back
 from board.store.steps import QUANTILES, base_name, steps_table
@@ -28,8 +24,6 @@ from board.store.storage import Storage, forget_footers
 
 _CHUNK_ROLLOUTS: Final = 30_000
 """Rollouts whose numbers are in memory at once, if no step has more."""
-_MANY: Final = 300_000
-"""From so many on it is a third of that: each piece costs a little time, but memory is short by then."""
 _FOOTERS: Final = 4000
 """Chunks of columns that are remembered while steps are summed up: a segment is read for few of them."""
 _MUCH: Final = 155 << 20
@@ -37,43 +31,25 @@ _MUCH: Final = 155 << 20
 _COUNTS: Final = ("rollouts", "ranks", "groups")
 
 
-def refreshed(
-    storage: Storage, manifest: Manifest, order: Sequence[str], *, alone: bool = True
-) -> Manifest:
-    """The manifest with a table of steps, and parts, in which nothing is stale.
-
-    alone: whether no other process of this build is at work, so that a copy of this one may be.
-    """
+def refreshed(storage: Storage, manifest: Manifest, order: Sequence[str]) -> Manifest:
+    """The manifest with a table of steps, and of joins, in which nothing is stale."""
     shown = Shown(storage, manifest, order)
     stale = shown.stale()
     if not stale and manifest.steps is not None:
         return manifest
     counts = shown.counts()
-    renewal = Renewal(storage, manifest.parts, stale)
-    for made in shown.joins_made:
-        renewal.add(made)
     tables: list[pd.DataFrame] = []
-
-    def made_of(chunk: Sequence[int]) -> tuple[pd.DataFrame, dict[str, pa.Table]]:
+    for chunk in _chunks({step: counts[step] for step in sorted(stale) if counts.get(step)}):
         forget_footers(_FOOTERS)
         give_back(_MUCH)
-        rows = _rows_of(shown, chunk)
-        return steps_table(rows, shown.metrics), step_parts.parts_of(rows, shown.metrics)
-
-    own = {step: counts[step] for step in sorted(stale) if counts.get(step)}
-    chunks = list(_chunks(own))
-    is_much = sum(own.values()) >= _MANY
-    for table, parts in shared(made_of, chunks, copies=alone + is_much, here=not is_much):
-        tables.append(table)
-        renewal.add(parts)
+        tables.append(steps_table(_rows_of(shown, chunk), shown.metrics))
     kept = load(storage, manifest)
     kept = kept[kept["step"].isin(counts) & ~kept["step"].isin(stale)]
     if len(kept):
         tables.append(kept)
     name = storage.put("steps", pa.table(_tidied(_together(tables), shown.metrics)))
-    return replace(
-        manifest, steps=name, stale=frozenset(), rules=shown.rules, parts=renewal.finish()
-    )
+    joins = {kind: storage.put(kind, table) for kind, table in shown.join_tables.items()}
+    return replace(manifest, steps=name, stale=frozenset(), rules=shown.rules, joins=joins)
 
 
 def _rows(shown: Shown, counts: Mapping[int, int], cap: int) -> Iterator[pd.DataFrame]:
@@ -87,7 +63,7 @@ def _rows(shown: Shown, counts: Mapping[int, int], cap: int) -> Iterator[pd.Data
 
 def _rows_of(shown: Shown, steps: Sequence[int]) -> pd.DataFrame:
     """All rollouts of some steps, which are ascending."""
-    columns = [*dict.fromkeys((*shown.metrics, *step_parts.COLUMNS))]
+    columns = [*dict.fromkeys((*shown.metrics, "rank", *group_ids.COLUMNS, "reward"))]
     rows = shown.frame((steps[0], steps[-1]), columns)
     if len(steps) <= steps[-1] - steps[0]:
         rows = rows[rows["step"].isin(steps)]
@@ -95,20 +71,15 @@ def _rows_of(shown: Shown, steps: Sequence[int]) -> pd.DataFrame:
 
 
 def _chunks(counts: Mapping[int, int]) -> Iterator[list[int]]:
-    """The steps in pieces of about as many rollouts each, an even number of them where there are many,
-    since two processes may share them.
-    """
-    total = sum(counts.values())
-    most = _CHUNK_ROLLOUTS if total < _MANY else -(-_CHUNK_ROLLOUTS // 3)
-    pieces = 2 * -(-total // (2 * most)) if 2 * total > most else 1
+    """The steps, ascending, in pieces of at most so many rollouts, or of one step."""
     chunk: list[int] = []
-    held = made = 0
+    rollouts = 0
     for step, count in counts.items():
-        if chunk and (held + count / 2) * pieces > (made + 1) * total:
+        if chunk and rollouts + count > _CHUNK_ROLLOUTS:
             yield chunk
-            chunk, made = [], made + 1
+            chunk, rollouts = [], 0
         chunk.append(step)
-        held += count
+        rollouts += count
     if chunk:
         yield chunk
 

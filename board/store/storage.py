@@ -43,10 +43,7 @@ from board.store.table_files import (
     rows_taken,
 )
 
-_NAME: Final = re.compile(
-    r"(?:rows|joins|differences|steps|groups|prompts|envs|checks)"
-    r"-[0-9a-f]{32}-([0-9]{1,15})\.parquet"
-)
+_NAME: Final = re.compile(r"(?:rows|joins|differences|steps)-[0-9a-f]{32}-([0-9]{1,15})\.parquet")
 """Kind, a number nobody else drew, and the size in bytes."""
 _PART_ROW_GROUP: Final = 8192
 """Of all but rows: these have few columns, and are read whole more often than a step at a time."""
@@ -73,8 +70,8 @@ class Storage(Protocol):
         ...
 
     def put(self, kind: str, table: pa.Table) -> str:
-        """Keeps a table and gives its name, which a manifest may then hold. kind: rows, steps,
-        one of step_parts.KINDS or of join_counts.KINDS.
+        """Keeps a table and gives its name, which a manifest may then hold. kind: rows, steps or one of
+        join_counts.KINDS.
         """
         ...
 

@@ -18,7 +18,6 @@ import pyarrow as pa
 from board.store import segments
 from board.store.segments import Column
 from board.store.shown_columns import GAP
-from board.store.step_parts import numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,3 +61,11 @@ class StoredRows:
         if name not in self.table.column_names:
             return np.full(self.table.num_rows, np.nan)
         return self.table.column(name).to_pandas().to_numpy(np.float64)
+
+
+def numbers(rows: pd.DataFrame, column: str) -> npt.NDArray[np.float64]:
+    """[rows] a column as numbers, NaN where it has none or is not there."""
+    values = rows.get(column)
+    if values is None or not pd.api.types.is_numeric_dtype(values):
+        return np.full(len(rows), np.nan)
+    return values.to_numpy(np.float64, na_value=np.nan)

@@ -14,8 +14,6 @@ from plain_groups import groups_of
 from board.core.advantages import FitCounts
 from board.core.environments import curves_from
 from board.core.findings.facts import ExpectedAdvantages, Facts
-from board.core.groups import Groups
-from board.core.prompts import Visits
 from board.core.step_checks import StepChecks
 
 
@@ -110,16 +108,4 @@ def plain_checks(
         *(sums[name].to_numpy() for name in ("pairs", "xx", "yy", "xy")),
         ranks["step"].to_numpy(),
         ranks["rank"].to_numpy(np.int64),
-    )
-
-
-def visits_from(groups: Groups) -> Visits:
-    """The visits of prompts, a prompt of a step being a group; groups: ordered by step."""
-    order = np.argsort(groups.codes, kind="stable")
-    return Visits(
-        groups.codes[order],
-        groups.steps[order],
-        groups.mean[order],
-        groups.solve_rate[order],
-        groups.size[order],
     )

@@ -140,16 +140,10 @@ def visits(run: Run) -> dict[int, str]:
     """By key of a prompt how it went."""
     found = run_prompts(run)
     assert found is not None
-    courses = found.of(range(len(found.keys))).visits
-    return {
-        int(key): repr(
-            [
-                (courses.steps[i], courses.rewards[i], courses.solve_rate[i])
-                for i in range(courses.of(code).start, courses.of(code).stop)
-            ]
-        )
-        for code, key in enumerate(found.keys.tolist())
-    }
+    table = found.table(found.keys.tolist())
+    rounded = [[*np.round(rewards, 9)] for rewards in table["rewards"]]
+    ends = table[["first_rate", "last_rate", "rollouts"]].round(9).to_numpy().tolist()
+    return dict(zip(found.keys.tolist(), map(repr, zip(rounded, ends, strict=True)), strict=True))
 
 
 def test_an_environment_may_have_groups_at_some_steps_alone(tmp_path: Path) -> None:

@@ -51,14 +51,11 @@ def test_a_grid_s_cells_are_indices_of_rollouts(run: Run) -> None:
 def test_every_rollout_is_of_one_visit_of_one_prompt(run: Run) -> None:
     found = run_prompts(run)
     assert found is not None
-    codes = range(len(found.keys))
-    assert found.of(codes).visits.rollouts.sum() == run.rollout_count
-    assert set(found.texts(codes)) == set(run.rollouts["prompt"])
-    seen = [
-        pair
-        for code in codes
-        for pair in zip(found.rollouts(code).steps, found.rollouts(code).indices, strict=True)
-    ]
+    table = found.table(found.keys.tolist())
+    assert table["rollouts"].sum() == run.rollout_count
+    assert set(table["prompt"]) == set(run.rollouts["prompt"])
+    listed = [found.rollouts(key) for key in found.keys.tolist()]
+    seen = [pair for own in listed for pair in zip(own.steps, own.indices, strict=True)]
     assert sorted(seen) == sorted(zip(run.rollouts["step"], run.rollouts["index"], strict=True))
 
 

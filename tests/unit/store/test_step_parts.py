@@ -4,31 +4,30 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from plain_facts import plain_facts, visits_from
-from plain_groups import groups_of, is_right
+from plain_facts import plain_facts
+from plain_groups import is_right
 
 from board.core.advantages import CONVENTIONS
 from board.core.findings import find
 from board.core.findings.facts import Facts
 from board.core.findings.finding import Finding
 from board.core.groups import by_step, pass_at_k_by_step
-from board.core.prompts import Visits, prompts_of
 from board.query.environments import environment_curves
 from board.query.findings import facts_of
 from board.query.groups import run_groups
 from board.query.prompts import run_prompts
-from board.store import batch, build, renewal, scan, step_store
+from board.store import batch, build, scan, step_store
 from board.store.discovery import discover
 from board.store.own_thresholds import default_thresholds
 from board.store.run import Follower, OpenOptions, Run
-from board.store.step_parts import numbers
+from board.store.stored_rows import numbers
 
 STEPS = 6
 NUMBERS = ("reward", "advantage", "response_tokens", "timestamp", "rank", "rewards.correct")
@@ -42,8 +41,6 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
         (batch, "PART_ROWS", 7),
         (build, "PART_ROWS", 7),
         (step_store, "_CHUNK_ROLLOUTS", 30),
-        (renewal, "_PART_ROWS", 16),
-        (renewal, "_FULL_ROWS", 32),
     ):
         monkeypatch.setattr(module, name, value)
 
@@ -222,27 +219,25 @@ def assert_prompts(run: Run, rows: pd.DataFrame) -> None:
     if "prompt" not in rows or "reward" not in rows:
         return
     assert found is not None
-    codes, texts = pd.factorize(rows["prompt"])
-    steps = rows["step"].to_numpy(np.int64)
-    groups = groups_of(steps, codes.astype(np.int64), numbers(rows, "reward"), right_of(rows))
-    visits = visits_from(groups)
-    every = found.of(range(len(found.keys)))
-    assert_same(every.visits, visits)
-    assert every.visits.prompts.tolist() == visits.prompts.tolist()
-    assert_same(every.judged, prompts_of(visits))
-    seen = np.bincount(visits.prompts)
-    assert found.seen().tolist() == seen.tolist()
-    several = Visits(*(getattr(visits, f.name)[seen[visits.prompts] > 1] for f in fields(Visits)))
-    assert_same(found.several.visits, several)
-    assert_same(found.several.judged, prompts_of(several))
-    assert found.texts(range(len(texts))) == [*texts]
-    for code in range(len(texts)):
-        own = rows[codes == code]
-        table = found.rollouts(code)
-        assert table.steps.tolist() == own["step"].tolist()
-        assert table.indices.tolist() == own["index"].tolist()
-        np.testing.assert_array_equal(table.rewards, numbers(own, "reward"))
-        np.testing.assert_array_equal(table.lengths, numbers(own, "response_tokens"))
+    table = found.table(found.keys.tolist())
+    texts = rows["prompt"].dropna().unique().tolist()
+    assert table["prompt"].tolist() == texts
+    rows = rows.assign(right=right_of(rows))
+    for place, text in enumerate(texts):
+        own = rows[rows["prompt"] == text]
+        by_step = own.groupby("step")
+        rates = by_step["right"].mean().dropna()
+        assert found.steps[place] == by_step.ngroups
+        assert found.judged[place] == len(rates)
+        np.testing.assert_allclose(table["rewards"][place], by_step["reward"].mean())
+        if len(rates):
+            ends = table[["first_rate", "last_rate"]].iloc[place]
+            np.testing.assert_allclose(ends, rates.iloc[[0, -1]])
+        listed = found.rollouts(int(found.keys[place]))
+        assert listed.steps.tolist() == own["step"].tolist()
+        assert listed.indices.tolist() == own["index"].tolist()
+        np.testing.assert_array_equal(listed.rewards, numbers(own, "reward"))
+        np.testing.assert_array_equal(listed.lengths, numbers(own, "response_tokens"))
 
 
 def assert_environments(run: Run, rows: pd.DataFrame, column: str) -> None:
