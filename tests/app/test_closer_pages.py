@@ -108,14 +108,13 @@ def test_prompts_are_listed_by_what_became_of_them(open_app: OpenApp) -> None:
 
 
 def test_every_answer_of_a_step_is_reachable_whole(open_app: OpenApp) -> None:
-    app = open_app(BUNDLED, "prompts", run="grpo_arithmetic", prompt="0")
+    app = open_app(BUNDLED, "prompts", run="grpo_arithmetic")
     three = len(app.code)
     seen = next(box for box in app.selectbox if box.key == "pstep")
     app = open_app(
         BUNDLED,
         "prompts",
         run="grpo_arithmetic",
-        prompt="0",
         pstep=seen.options[1].split()[1].strip(","),
     )
     assert_sound(app)
@@ -321,7 +320,7 @@ def test_a_wrong_pattern_is_said_and_breaks_nothing(open_app: OpenApp, logs: Pat
 
 
 def test_compared_runs_show_their_ends_and_what_differs(open_app: OpenApp) -> None:
-    app = open_app(BUNDLED, "compare", run="grpo_arithmetic", runs="grpo_reward_hack", prompt="0")
+    app = open_app(BUNDLED, "compare", run="grpo_arithmetic", runs="grpo_reward_hack")
     assert_sound(app)
     ends, settings = (frame.value for frame in app.dataframe[:2])
     assert "Truncated, %" in ends["metric"].tolist()

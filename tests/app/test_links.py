@@ -8,9 +8,13 @@ from typing import Any
 import pytest
 from shown import PAGES, OpenApp, assert_sound, choice, go_to, notices, query
 from streamlit.testing.v1 import AppTest
-from written_logs import native_run, write_lines
+from written_logs import native_run, native_sample, write_lines
 
+from board.query.prompts import written_key
+from board.store.whole_texts import key_of_text
 from board.views import _state
+
+PROMPT = written_key(key_of_text(native_sample(0, 0, 0)["prompt"]))
 
 # name -> (page that offers it, value in the URL, value chosen); all on the native run
 LINKS: dict[str, tuple[str, str, Any]] = {
@@ -61,7 +65,7 @@ LINKS: dict[str, tuple[str, str, Any]] = {
     "gid": ("step", "group 1", "group 1"),
     "gfrom": ("step", "2", 2),
     "plist": ("prompts", "volatile", "volatile"),
-    "prompt": ("prompts", "2", 2),
+    "prompt": ("prompts", PROMPT, PROMPT),
     "pstep": ("prompts", "20", 20),
     "pfrom": ("prompts", "12", 12),
     "emetrics": ("overview", "entropy_mean,reward", ["entropy_mean", "reward"]),
@@ -154,7 +158,7 @@ def test_what_a_page_fills_in_stays_out_of_the_url_and_off_other_pages(
     for name in ("one", "two"):
         native_run(tmp_path / name)
     app = open_app(tmp_path, "findings", **link)
-    filled = {"step": ("of", "k3_mean"), "compare": ("prompt", 0)}
+    filled = {"step": ("of", "k3_mean"), "compare": ("prompt", PROMPT)}
     for page in (one for one in PAGES if one != "rollout"):
         go_to(app, page)
         assert_sound(app)
@@ -215,6 +219,7 @@ WRONG = [
     ("gid", "step", "group 77", "group 77"),
     ("gfrom", "step", "-1", "-1"),
     ("plist", "prompts", "best", "best"),
+    ("prompt", "prompts", "0" * 16, "0" * 16),
     ("prompt", "prompts", "999", "999"),
     ("pstep", "prompts", "999", "999"),
     ("pfrom", "prompts", "-1", "-1"),

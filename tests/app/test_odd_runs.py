@@ -71,7 +71,7 @@ def test_one_problem_of_many_files_is_one_row(open_app: OpenApp, tmp_path: Path)
     assert of_reward["lines"].tolist() == [6]
 
 
-def test_prompts_that_share_a_long_beginning_are_said_to_count_as_one(
+def test_prompts_that_share_a_long_beginning_are_told_apart(
     open_app: OpenApp, tmp_path: Path
 ) -> None:
     rows = [
@@ -81,7 +81,8 @@ def test_prompts_that_share_a_long_beginning_are_said_to_count_as_one(
     write_lines(tmp_path / "alike" / "a.jsonl", rows)
     app = open_app(tmp_path, "prompts")
     assert_sound(app)
-    assert "count as one" in app.warning[0].value
+    (count,) = (card.value for card in app.metric if card.label == "Prompts")
+    assert count == "2"
 
 
 def test_the_length_of_several_turns_is_said_to_be_of_the_model_alone(

@@ -82,7 +82,7 @@ def test_light_charts_and_those_of_plotly_name_the_same_steps(
 
 
 def test_a_point_of_a_prompt_opens_its_rollout(page: Page, serve: ServeCommand) -> None:
-    page.goto(f"{board_on(serve, SAMPLES)}/prompts?run=grpo_arithmetic&prompt=0")
+    page.goto(f"{board_on(serve, SAMPLES)}/prompts?run=grpo_arithmetic")
     plot = page.locator(".curves .card").nth(1).locator(".u-over")
     expect(plot).to_be_visible()
     settled(page)

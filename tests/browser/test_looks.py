@@ -64,7 +64,7 @@ def test_a_row_of_the_prompts_shows_its_course_and_a_response_opens(
 ) -> None:
     look(page, serve, "prompts?run=grpo_arithmetic")
     click_row(page, 0, 1)
-    expect(page).to_have_url(re.compile(r"prompt=1\b"))
+    expect(page).to_have_url(re.compile(r"prompt=[0-9a-f]{16}\b"))
     expect(page.get_by_test_id("stCode").first).to_contain_text("Add 83 and 79.")
     click_row(page, 1, 0)
     expect(page).to_have_url(re.compile(r"/rollouts\?.*step=\d+.*index=\d+"))
