@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from board.query.selection import selected
+from board.query.selection import selection_of
 from board.store.patterns import Pattern
 from board.store.run import Run
 from board.store.speech import said
@@ -133,13 +133,13 @@ def _counted(run: Run, steps: Sequence[int], patterns: Sequence[Pattern], by: st
     if by not in TEXTS:
         tables = [_counted_again(run, step, patterns, by) for step in steps]
         return pd.concat(tables, ignore_index=True)
-    with selected(run) as selection:
-        table = selection.table(f"""
-            SELECT step, position AS "index", {selection.column("env")} AS env,
-                {selection.column("reward")} AS reward, {selection.rows.whole_text(by)} AS text
-            FROM {selection.view}
-            WHERE {selection.condition} AND step IN ({", ".join(map(str, steps))})
-        """)
+    selection = selection_of(run)
+    table = selection.table(f"""
+        SELECT step, position AS "index", {selection.column("env")} AS env,
+            {selection.column("reward")} AS reward, {selection.rows.whole_text(by)} AS text
+        FROM {selection.view}
+        WHERE {selection.condition} AND step IN ({", ".join(map(str, steps))})
+    """)
     texts = table.column("text")
     rows = table.drop_columns(["text"]).to_pandas()
     for number, pattern in enumerate(patterns):

@@ -25,7 +25,6 @@ from board.store.segments import whole_numbers
 from board.store.storage import Storage
 from board.store.superseded import Superseded
 from board.store.table_files import StepRange
-from board.store.table_reads import read_all
 from board.store.tally import IntArray
 
 ORDER: Final = ("step", "rank", "file", "line", segments.PART)
@@ -56,8 +55,9 @@ class IndexRows:
 
     def read(self, steps: StepRange | None, names: list[str] | None) -> pa.Table:
         """Rows of these steps and more; names: of stored columns."""
-        held = self.segments(steps)
-        return segments.joined(read_all(self.storage, held, names, steps))
+        return segments.joined(
+            self.storage.get(name, names, steps) for name in self.segments(steps)
+        )
 
     def visible(
         self, steps: StepRange | None, names: list[str] | None, superseded: bool = False
