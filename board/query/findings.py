@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from board.core.findings import TOKEN_RULES, find
-from board.core.findings.digest import Digest, digest
+from board.core.findings.digest import Digest
 from board.core.findings.facts import Facts
 from board.core.findings.finding import Finding
 from board.core.findings.thresholds import Thresholds
@@ -27,29 +27,13 @@ from board.query.checks import copies, expects_all_ranks, step_checks
 from board.query.environments import environment_curves
 from board.query.finding_rows import RowsOfSteps
 from board.query.groups import groups_of_run
+from board.query.token_sample import Budget, Progress, TokenSample
 from board.readers import reader_named
-from board.store import group_ids
 from board.store.own_thresholds import default_thresholds
-from board.store.rollout_tokens import ReadTokens
 from board.store.run import Run
-from board.store.step_tokens import COLUMNS, StepReader
 
-Progress = Callable[[int, int], None]
-"""Called with bytes read and bytes to read; raising from it stops the reading."""
-
-_LEAST_STEPS: Final = 8
 _REFINEMENTS: Final = 24
 """Steps that are read besides, to tell at which one something began."""
-
-
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """How much of the token arrays is read. rollouts: of each step at most, whole groups evenly spread;
-    bytes: of the log in all; steps evenly spread where that is not enough for all.
-    """
-
-    rollouts: int = 64
-    bytes: int = 256 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +64,14 @@ def diagnose(
     facts = facts_of(run)
     if not tokens or not len(facts.steps):
         return Diagnosis(tuple(find(facts, limits)), 0, len(facts.steps), 0)
-    chosen = _Chosen(run, budget or Budget(), progress)
-    digests = dict(chosen.digests(chosen.steps))
+    sample = TokenSample(run, budget or Budget(), progress)
+    digests = dict(sample.digests())
     findings = find(_with(facts, digests), limits)
     for _ in range(_REFINEMENTS):
         between = _between(facts.steps, digests, findings)
         if not between:
             break
-        digests |= chosen.digests(between)
+        digests |= sample.digests_of(between)
         findings = find(_with(facts, digests), limits)
     read = sum(found.read for found in digests.values())
     return Diagnosis(tuple(findings), len(digests), len(facts.steps), read)
@@ -112,75 +96,6 @@ def _between(
         if len(unread):
             found.add(int(unread[len(unread) // 2]))
     return found
-
-
-class _Chosen:
-    """Which rollouts of which steps are read, and their digests."""
-
-    def __init__(self, run: Run, budget: Budget, progress: Progress | None) -> None:
-        self._budget, self._progress = budget, progress
-        self._reader = StepReader(run, ReadTokens(roles=False, texts=True))
-        self._table = run.chosen((*COLUMNS, *group_ids.COLUMNS))
-        self._groups = group_ids.group_codes(self._table)
-        self._sizes = self._table["size"].to_numpy(np.float64)
-        steps, firsts, counts = np.unique(
-            self._table["step"].to_numpy(np.int64), return_index=True, return_counts=True
-        )
-        bounds = zip(firsts.tolist(), (firsts + counts).tolist(), strict=True)
-        self._rows_of = dict(zip(steps.tolist(), bounds, strict=True))
-        each = np.add.reduceat(self._sizes, firsts) * np.minimum(budget.rollouts / counts, 1.0)
-        share = min(1.0, budget.bytes / max(float(each.sum()), 1.0))
-        count = max(int(len(steps) * share), min(len(steps), _LEAST_STEPS))
-        places = np.unique(np.linspace(0, len(steps) - 1, count).round().astype(int))
-        self.steps: list[int] = steps[places].tolist()
-        self._total = int(each[places].sum())
-        self._done = 0
-
-    def digests(self, steps: Iterable[int]) -> Iterator[tuple[int, Digest]]:
-        """Digests of these steps, in ascending order."""
-        groups: dict[int, dict[int, int]] = {}
-        places: list[npt.NDArray[np.intp]] = []
-        indices = self._table["index"].to_numpy(np.int64)
-        for step in sorted(steps):
-            first, end = self._rows_of[step]
-            own = _numbered(self._groups[first:end])
-            sample = _sample(own, self._budget.rollouts)
-            places.append(first + sample)
-            of = zip(indices[first + sample].tolist(), own[sample].tolist(), strict=True)
-            groups[step] = dict(of)
-        rows = self._table.iloc[np.concatenate(places)]
-        for tokens in self._reader.steps(rows):
-            of_index = groups.pop(tokens.step)
-            own = np.array([of_index[index] for index in tokens.indices.tolist()], np.int64)
-            broken = tokens.numbers.get("broken", np.zeros(len(tokens.indices)))
-            first, end = self._rows_of[tokens.step]
-            self._report(int(self._sizes[places.pop(0)].sum()))
-            yield tokens.step, digest(tokens, own, broken, end - first)
-
-    def _report(self, size: int) -> None:
-        """Tells that so many bytes more were read."""
-        self._done += size
-        if self._progress is not None:
-            self._progress(min(self._done, self._total), self._total)
-
-
-def _numbered(codes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """[rollouts] groups counted from 0 in the order of their first rollouts, -1 where there is none."""
-    found = np.full(len(codes), -1, np.int64)
-    found[codes >= 0] = pd.factorize(codes[codes >= 0])[0]
-    return found
-
-
-def _sample(groups: npt.NDArray[np.int64], most: int) -> npt.NDArray[np.intp]:
-    """Places of at most so many rollouts: whole groups, evenly spread, or evenly spread rollouts."""
-    if len(groups) <= most:
-        return np.arange(len(groups))
-    if (groups < 0).any():
-        return np.linspace(0, len(groups) - 1, most).round().astype(np.intp)
-    size = np.bincount(groups)
-    count = max(int(most // max(size.mean(), 1)), 1)
-    wanted = np.linspace(0, len(size) - 1, min(count, len(size))).round().astype(np.int64)
-    return np.flatnonzero(np.isin(groups, wanted))[:most].astype(np.intp)
 
 
 def facts_of(run: Run) -> Facts:
