@@ -99,28 +99,44 @@ class Contributions:
     def top_tokens(self, limit: int = 50) -> list[TokenShare]:
         """Single tokens, the one that contributes most first."""
         places = self._largest(limit)
-        return [self._token(place) for place in places if self.counted[place]]
+        places = places[self.counted[places]]
+        t = self.tokens
+        parts = self.parts[places]
+        shares = parts / self.mean if self.mean else np.full(len(parts), np.nan)
+        columns = (
+            t.indices[t.rollout_of[places]],
+            t.positions[places],
+            t.codes[places],
+            t.token_kinds[places],
+            t.role_codes[places] if len(t.role_codes) else np.full(len(places), -1),
+            self.values[places],
+            parts,
+            shares,
+        )
+        rows: Iterator[tuple[int, int, int, int, int, float, float, float]] = zip(
+            *(column.tolist() for column in columns), strict=True
+        )
+        return [
+            TokenShare(
+                index,
+                position,
+                t.pieces[code] if code >= 0 else "",
+                KINDS[kind],
+                t.roles[role] if role >= 0 else "",
+                value,
+                part,
+                share,
+            )
+            for index, position, code, kind, role, value, part, share in rows
+        ]
 
-    def _largest(self, limit: int) -> list[int]:
+    def _largest(self, limit: int) -> IntArray:
+        """Places of the tokens that contribute most."""
         keys = self._keys(self.parts)
         if limit < len(keys):
             best = np.argpartition(-keys, limit)[:limit]
-            return best[np.argsort(-keys[best], kind="stable")].tolist()
-        return np.argsort(-keys, kind="stable").tolist()
-
-    def _token(self, place: int) -> TokenShare:
-        t = self.tokens
-        role = int(t.role_codes[place]) if len(t.role_codes) else -1
-        return TokenShare(
-            int(t.indices[t.rollout_of[place]]),
-            int(t.positions[place]),
-            t.piece(place),
-            KINDS[int(t.token_kinds[place])],
-            t.roles[role] if role >= 0 else "",
-            float(self.values[place]),
-            float(self.parts[place]),
-            self._share(self.parts[place]),
-        )
+            return best[np.argsort(-keys[best], kind="stable")]
+        return np.argsort(-keys, kind="stable")
 
     def by(self, grouping: Grouping, limit: int | None = None) -> list[TypeShare]:
         """Types of tokens, the one that contributes most first; they add up to the mean."""

@@ -291,7 +291,8 @@ def _loops(tokens: StepTokens) -> list[Loop]:
     n = len(tokens.indices)
     best = np.zeros(n, np.int64)
     begin, period_of = np.zeros(n, np.int64), np.zeros(n, np.int64)
-    for period in range(1, LONGEST_PERIOD + 1):
+    longest_response = int(np.diff(tokens.starts).max(initial=0))
+    for period in range(1, min(LONGEST_PERIOD, longest_response // 3) + 1):
         starts, lengths = _runs(_repeats(tokens, period))
         whole = lengths + period
         keep = whole >= 3 * period

@@ -102,24 +102,29 @@ def token_type_kl(facts: Facts, limits: Limits) -> Iterator[Finding]:
     hits: dict[str, list[tuple[int, TypeShare, float]]] = {}
     for place, digest in enumerate(facts.digests):
         for piece in digest.pieces:
-            past = usual.get(piece.name, [])
-            bound = limits["times"] * (float(np.median(past[-20:])) if past else np.inf)
-            if _carries(piece, digest, bound, limits):
-                hits.setdefault(piece.name, []).append((place, piece, bound))
-            else:
-                usual.setdefault(piece.name, []).append(piece.mean)
+            past = usual.setdefault(piece.name, [])
+            if past and _is_large(piece, digest, limits):
+                bound = limits["times"] * float(np.median(past[-20:]))
+                if _mean_of_others(piece, digest) > bound:
+                    hits.setdefault(piece.name, []).append((place, piece, bound))
+                    continue
+            past.append(piece.mean)
     for name, found in hits.items():
         yield from _of_piece(facts, limits, name, found)
 
 
-def _carries(piece: TypeShare, digest: Digest, bound: float, limits: Limits) -> bool:
+def _is_large(piece: TypeShare, digest: Digest, limits: Limits) -> bool:
+    """Whether a piece is of many tokens and of much of a step's k3."""
     if digest.k3 < limits["least"] or piece.share < limits["share"]:
         return False
-    if piece.count < limits["tokens"]:
-        return False
+    return piece.count >= limits["tokens"]
+
+
+def _mean_of_others(piece: TypeShare, digest: Digest) -> float:
+    """The mean over the tokens of a piece without the largest of them; NaN where there is no other."""
     values = [t.value for t in digest.tokens if t.piece == piece.name]
     rest = piece.mean * piece.count - max(values, default=0.0)
-    return rest / (piece.count - 1) > bound
+    return rest / (piece.count - 1) if piece.count > 1 else float("nan")
 
 
 def _of_piece(
