@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -113,8 +113,9 @@ class Contributions:
             parts,
             shares,
         )
-        rows: Iterator[tuple[int, int, int, int, int, float, float, float]] = zip(
-            *(column.tolist() for column in columns), strict=True
+        rows = cast(
+            "Iterator[tuple[int, int, int, int, int, float, float, float]]",
+            zip(*(column.tolist() for column in columns), strict=True),
         )
         return [
             TokenShare(
