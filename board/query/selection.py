@@ -25,7 +25,6 @@ from board.store.opened_run import Run
 from board.store.segments import Column
 from board.store.stored_rows import StoredRows
 from board.store.table_files import StepRange
-from board.store.tally import IntArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,43 +119,18 @@ class Selection:
             values["split"] = self.split
         return values
 
-    def stored_rows(
-        self,
-        steps: StepRange | None,
-        columns: Sequence[str] | None,
-        *,
-        ordered: bool = True,
-    ) -> StoredRows:
-        """The rollouts of a range of steps (None: of all), by step and index if `ordered`.
-
-        columns: of the run's; None: all.
-        """
+    def stored_rows(self, steps: StepRange | None, columns: Sequence[str] | None) -> StoredRows:
+        """The rollouts of a range of steps (None: of all), by step and index. columns: None is all."""
         shown = self.rows.run.shown
-        names = self.rows.names - {"position", "path"}
-        if columns is not None:
-            names &= {*shown.stored_names(columns, ("step",))}
-        selected = [quoted(name) for name in sorted(names)]
-        terms = [self.condition]
-        if steps is not None:
-            terms.append(f"step BETWEEN {steps[0]} AND {steps[1]}")
-        if ordered:
-            selected.append("position")
-        order = "ORDER BY step, position" if ordered else ""
-        table = self.table(
-            f"SELECT {', '.join(selected)} FROM {self.view} WHERE {' AND '.join(terms)} {order}"
+        wanted = [column.name for column in shown.columns] if columns is None else columns
+        names = self.rows.names & {*shown.stored_names(wanted, ("step",))}
+        selected = ", ".join((*map(quoted, sorted(names)), "position"))
+        asked = self if steps is None else replace(self, steps=steps)
+        table = asked.table(
+            f"SELECT {selected} FROM {self.view} WHERE {asked.condition} ORDER BY step, position"
         )
-        if not ordered:
-            return StoredRows(shown.columns, table, np.full(table.num_rows, -1, np.int32))
         positions = table.column("position").to_numpy().astype(np.int32)
         return StoredRows(shown.columns, table.drop_columns(["position"]), positions)
-
-    def addresses(self) -> tuple[IntArray, IntArray]:
-        """As SelectedRows."""
-        table = self.table(f"""
-            SELECT step, position FROM {self.view} WHERE {self.condition} ORDER BY step, position
-        """)
-        steps, positions = table["step"].to_numpy(), table["position"].to_numpy()
-        return steps.astype(np.int64), positions.astype(np.int64)
 
 
 def rows_of(run: Run) -> RunRows:

@@ -25,7 +25,7 @@ from board.core.problems import Problem, ProblemLog
 from board.core.vocabulary import Vocabulary
 from board.readers.base import Event
 from board.readers.sources import DamagedError
-from board.store import segment_order, segments
+from board.store import segments
 from board.store.followed import digest
 from board.store.manifest import NO_RANK, Segment, Tail, short_header
 from board.store.scan import PART_BYTES, PART_ROWS, index_shard
@@ -195,8 +195,7 @@ def put_rows(storage: Storage, table: pa.Table) -> Segment:
     columns = segments.columns_of(table)
     name = storage.put("rows", table)
     low, high = int(steps.min()), int(steps.max())
-    ends = segment_order.ends_of(table)
-    return Segment(name, table.num_rows, low, high, tuple(files), columns, ends, table.nbytes)
+    return Segment(name, table.num_rows, low, high, tuple(files), columns, table.nbytes)
 
 
 def _with_prompt_keys(table: pa.Table) -> pa.Table:

@@ -19,8 +19,7 @@ from board.store import segments
 from board.store.duplicates import Duplicates
 from board.store.manifest import FileState, Manifest
 from board.store.repeats import place_codes
-from board.store.row_order import in_order, numbered
-from board.store.segment_order import stand_in_order
+from board.store.row_order import in_order
 from board.store.segments import whole_numbers
 from board.store.storage import Storage
 from board.store.superseded import Superseded
@@ -64,26 +63,14 @@ class IndexRows:
     ) -> pa.Table:
         """The rows in order, those that are joined to others among them; names: of stored columns.
 
-        Those of ORDER have to be among them unless `stands_in_order`; then of these `step` alone, and
-        `file` where `rank` is.
+        Those of ORDER have to be among them.
         """
         table = self.read(steps, names)
-        if self.stands_in_order and not superseded:
-            return self._cut(table, steps)
         keep = self.kept(table, steps, superseded)
         if not keep.all():
             table = table.filter(pa.array(keep))
         table = in_order(table, self.files, self.number_of)
         # Rows taken from many chunks are copied one chunk after the other.
-        return table.combine_chunks()
-
-    def _cut(self, table: pa.Table, steps: StepRange | None) -> pa.Table:
-        """The rows of these steps, of rows that stand in order."""
-        if steps is not None:
-            low, high = np.searchsorted(table.column("step").to_numpy(), (steps[0], steps[1] + 1))
-            table = table.slice(low, high - low)
-        if "file" in table.column_names:
-            table = numbered(table, self.files, self.number_of)
         return table.combine_chunks()
 
     def kept(
@@ -107,11 +94,6 @@ class IndexRows:
         """Whether every row of the index is one of a file of the run that stands for itself."""
         known = self.number_of.keys() >= {n for s in self.manifest.all_segments for n in s.files}
         return known and not (self.repeats or self.superseded.as_plain)
-
-    @cached_property
-    def stands_in_order(self) -> bool:
-        """Whether every row is known to be shown, and to stand in its order."""
-        return self.shows_all and stand_in_order(self.manifest.all_segments)
 
     def _hidden(self, table: pa.Table, steps: IntArray, files: IntArray) -> npt.NDArray[np.bool_]:
         hidden = self.superseded.rows(table, steps, files)

@@ -17,7 +17,7 @@ from board.core.problems import Problem
 from board.store.segments import Column, decode_columns, encode_columns
 from board.store.tally import Tally
 
-VERSION: Final = 14
+VERSION: Final = 15
 """Raised whenever what a scan finds in the same bytes changes: older indexes are then made again."""
 
 _HEADER_KEYS: Final = ("attempt", "started", "start_step", "world_size", "rank")
@@ -203,15 +203,9 @@ def _problem_from_json(data: list[Any]) -> Problem:
     )
 
 
-Place = tuple[int, int, int, int, int]
-"""Step, file's id, rank (NO_RANK: none is named), line and part of a row."""
-Ends = tuple[Place, Place]
-
-
 @dataclass(frozen=True, slots=True)
 class Segment:
     """A table of rows. low, high: smallest and largest step. files: ids of the files it has rows of.
-    ends: places of its first and last row where the rows stand in order, else None; see segment_order.
     bytes: of the table in memory.
     """
 
@@ -221,7 +215,6 @@ class Segment:
     high: int
     files: tuple[int, ...]
     columns: tuple[Column, ...]
-    ends: Ends | None = None
     bytes: int = 0
 
 
@@ -332,21 +325,11 @@ class Manifest:
 def _segment_to_json(segment: Segment, schemas: dict[str, int]) -> list[Any]:
     schema = schemas.setdefault(encode_columns(segment.columns), len(schemas))
     numbers = segment.rows, segment.low, segment.high
-    told = [segment.name, *numbers, list(segment.files), schema, segment.bytes]
-    return told if segment.ends is None else [*told, *segment.ends]
+    return [segment.name, *numbers, list(segment.files), schema, segment.bytes]
 
 
 def _segment_from_json(data: list[Any], schemas: list[tuple[Column, ...]]) -> Segment:
-    name, rows, low, high, files, schema, size, *ends = data
+    name, rows, low, high, files, schema, size = data
     numbers = int(rows), int(low), int(high)
-    places = tuple(map(_place_from_json, ends))
-    return Segment(
-        *(str(name), *numbers, tuple(map(int, files)), schemas[int(schema)]),
-        ends=(places[0], places[1]) if places else None,
-        bytes=int(size),
-    )
-
-
-def _place_from_json(data: list[Any]) -> Place:
-    step, file, rank, line, part = map(int, data)
-    return step, file, rank, line, part
+    columns = schemas[int(schema)]
+    return Segment(str(name), *numbers, tuple(map(int, files)), columns, int(size))

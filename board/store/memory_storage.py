@@ -11,13 +11,11 @@ import uuid
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from board.store.manifest import BrokenIndexError, Manifest
 from board.store.storage import KEEP_SECONDS
-from board.store.table_files import StepRange, held_names, rows_taken
+from board.store.table_files import StepRange, held_names
 
 
 class MemoryStorage:
@@ -53,10 +51,6 @@ class MemoryStorage:
         if table is None:
             raise BrokenIndexError(f"{name} is gone")
         return table if columns is None else table.select(held_names(table.column_names, columns))
-
-    def take(self, name: str, columns: Sequence[str], places: npt.NDArray[np.int64]) -> pa.Table:
-        """As Storage."""
-        return rows_taken(name, self.get(name, columns), places)
 
     def check(self, manifest: Manifest) -> None:
         """As Storage."""

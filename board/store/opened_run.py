@@ -11,11 +11,12 @@ index when somebody asks for them.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+import numpy as np
 import pandas as pd
 
 from board.core.options import ReadOptions
@@ -163,31 +164,6 @@ class Run:
         wanted = tuple(c for c in columns if c in self.columns)
         return self._frame(None, wanted)
 
-    def pieces(self, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
-        """As `chosen`, whole steps at a time, so that a bounded number of rollouts is in memory."""
-        with self._loaded.lock:
-            is_loaded = self._loaded.rollouts is not None
-        if is_loaded:
-            yield self.chosen(columns)
-            return
-        wanted = tuple(c for c in columns if c in self.columns)
-        for steps in self.step_ranges():
-            yield self._frame(steps, wanted)
-
-    def unordered(self, steps: StepRange, columns: Sequence[str]) -> pd.DataFrame:
-        """As `pieces` has the rollouts of a range of steps, in any order, which takes half of the time;
-        other columns may be among these.
-        """
-        wanted = tuple(c for c in columns if c in self.columns)
-        if self.selection is not None:
-            return self._selected_rows(steps, wanted, ordered=False).frame({*wanted, "step"})
-        if self.options.max_per_step is not None or not self.shown.has_rows_as_stored:
-            return self._frame(steps, wanted)
-        try:
-            return self.shown.unordered(steps, wanted)
-        except BrokenIndexError as error:
-            raise _gone(self.info, error) from error
-
     def rows_of(self, step: int, columns: Sequence[str]) -> pd.DataFrame:
         """These columns of the rollouts of one step, with step and index, without reading the others."""
         with self._loaded.lock:
@@ -198,15 +174,7 @@ class Run:
 
     def stored_rows(self, step: int, columns: Sequence[str]) -> StoredRows:
         """As `rows_of`, as they are stored: in a fraction of the time where few columns are looked at."""
-        wanted = tuple(c for c in columns if c in self.columns)
-        if self.selection is not None:
-            return self._selected_rows((step, step), wanted)
-        try:
-            rows = self.shown.stored_rows((step, step), wanted)
-        except BrokenIndexError as error:
-            raise _gone(self.info, error) from error
-        cap = self.options.max_per_step
-        return rows if cap is None else rows.only(rows.indices < cap)
+        return self._stored((step, step), [c for c in columns if c in self.columns])
 
     def superseded_rollouts(self) -> pd.DataFrame:
         """Rollouts that a resumed run wrote again, as `rollouts` would have them."""
@@ -242,10 +210,6 @@ class Run:
                 kept[step] = found
             return kept[step]
 
-    def step_ranges(self) -> Iterator[StepRange]:
-        """All steps, whole ones, in ranges of a bounded number of rollouts if no step has more."""
-        return chunks(self.counts)
-
     @property
     def version(self) -> str:
         """Another one whenever anything of the run may be different."""
@@ -259,8 +223,8 @@ class Run:
             return 0.0
 
         def added() -> float:
-            rows = (self.unordered(steps, (column,)) for steps in self.step_ranges())
-            return float(sum(own[column].sum() for own in rows))
+            ranges = (self._stored(steps, (column,)) for steps in chunks(self.counts))
+            return float(sum(np.nansum(rows.numbers(column)) for rows in ranges))
 
         return self.remembered(f"total {column}", added)
 
@@ -278,26 +242,21 @@ class Run:
         return self.shown.joined_by_file()
 
     def _frame(self, steps: StepRange | None, columns: Sequence[str] | None = None) -> pd.DataFrame:
+        rows = self._stored(steps, columns)
+        frame = rows.frame(None if columns is None else {*columns, *ORDER, "index"})
+        return frame[[name for name in self.columns if name in frame]]
+
+    def _stored(self, steps: StepRange | None, columns: Sequence[str] | None) -> StoredRows:
+        """The rollouts of a range of steps, with columns of ORDER. columns: None is all."""
         if self.selection is not None:
-            frame = self._selected_rows(steps, columns).frame(
-                None if columns is None else {*columns, *ORDER, "index"}
-            )
-            return frame[[name for name in self.columns if name in frame]]
+            wanted = None if columns is None else (*dict.fromkeys((*columns, *ORDER)),)
+            return self.selection.stored_rows(steps, wanted)
         try:
-            frame = self.shown.frame(steps, columns)
+            rows = self.shown.stored_rows(steps, columns)
         except BrokenIndexError as error:
             raise _gone(self.info, error) from error
         cap = self.options.max_per_step
-        if cap is not None:
-            frame = frame[frame["index"] < cap].reset_index(drop=True)
-        return frame[[name for name in self.columns if name in frame]]
-
-    def _selected_rows(
-        self, steps: StepRange | None, columns: Sequence[str] | None, *, ordered: bool = True
-    ) -> StoredRows:
-        assert self.selection is not None
-        wanted = None if columns is None else (*dict.fromkeys((*columns, *ORDER)),)
-        return self.selection.stored_rows(steps, wanted, ordered=ordered)
+        return rows if cap is None else rows.only(rows.indices < cap)
 
     def row(self, step: int, index: int, columns: Sequence[str] | None = None) -> pd.Series[Any]:
         """The row of a rollout; raises NotFoundError naming what there is.
@@ -314,18 +273,11 @@ class Run:
         with self._loaded.lock:
             if self._loaded.rollouts is not None or step in self._loaded.of_step:
                 return self.of_step(step).iloc[index]
-        return self._lone_row(step, index, columns)
-
-    def _lone_row(self, step: int, index: int, columns: Sequence[str] | None) -> pd.Series[Any]:
-        """The row of a step that is not at hand, without making a frame of all its rows."""
-        try:
-            found = self.shown.row(step, index, columns)
-        except BrokenIndexError as error:
-            raise _gone(self.info, error) from error
-        label = index + sum(count for s, count in self.counts.items() if s < step)
-        return pd.Series(
-            {n: found[n] for n in self.columns if n in found}, dtype=object, name=label
-        )
+        rows = self._stored((step, step), columns)
+        one = replace(rows, table=rows.table[index : index + 1], indices=rows.indices[[index]])
+        frame = one.frame(None if columns is None else {*columns, *ORDER, "index"})
+        frame.index += index + sum(count for s, count in self.counts.items() if s < step)
+        return frame[[n for n in self.columns if n in frame]].astype(object).iloc[0]
 
 
 def _gone(info: RunInfo, error: BrokenIndexError) -> UnreadableError:

@@ -12,7 +12,6 @@ at their values.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -299,29 +298,6 @@ def _numbers_said(array: pa.ChunkedArray) -> pd.Series[Any]:
     if array.null_count:
         values = np.append(values.astype(np.float64), np.nan)
     return pd.Series(values[encoded.indices.fill_null(-1).to_numpy()])
-
-
-def row_of(table: pa.Table, columns: Sequence[Column], place: int) -> dict[str, Any]:
-    """One row of the table as frame_of has it, as plain values, NaN where there is none.
-
-    A frame of one row takes longer to make than to read.
-    """
-    found: dict[str, Any] = {}
-    for column in columns:
-        held = (name for name in stored_names(column) if name in table.column_names)
-        values = (table.column(name)[place].as_py() for name in held)
-        value = next((value for value in values if value is not None), math.nan)
-        found[column.name] = _as_of(column, value)
-    return found
-
-
-def _as_of(column: Column, value: Any) -> Any:
-    """The value as text in a column of words, as a number in one of numbers."""
-    import pandas as pd
-
-    if column.words:
-        return value if isinstance(value, str) or math.isnan(value) else str(value)
-    return pd.to_numeric(value) if isinstance(value, str) and column.name not in TEXTS else value
 
 
 def _is_text(array: pa.ChunkedArray) -> bool:

@@ -7,7 +7,6 @@ from typing import Protocol
 
 from board.store.stored_rows import StoredRows
 from board.store.table_files import StepRange
-from board.store.tally import IntArray
 
 
 class SelectedRows(Protocol):
@@ -17,16 +16,9 @@ class SelectedRows(Protocol):
         self,
         steps: StepRange | None,
         columns: Sequence[str] | None,
-        *,
-        ordered: bool = True,
     ) -> StoredRows:
-        """Those of a range of steps (None: of all), by step and index if `ordered`. Raises
-        UnreadableError.
+        """Those of a range of steps (None: of all), by step and index. Raises UnreadableError.
 
         columns: of the run's; None: all.
         """
-        ...
-
-    def addresses(self) -> tuple[IntArray, IntArray]:
-        """([n] steps, [n] indices within them), in order. Raises UnreadableError."""
         ...

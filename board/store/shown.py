@@ -6,9 +6,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence, Set
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -263,25 +262,6 @@ class Shown:
         # Rows taken from many chunks are copied one chunk after the other.
         return put_together(table.combine_chunks(), self._arranged[steps])
 
-    @property
-    def has_rows_as_stored(self) -> bool:
-        """Whether every row of the index is a rollout that is shown, none joined to another one."""
-        return self.index.shows_all and not self._joins.sides
-
-    def unordered(self, steps: StepRange, columns: Sequence[str]) -> pd.DataFrame:
-        """As `frame` where `has_rows_as_stored`, with step and these columns alone and in no order: in
-        half of the time. Several ranges may be read at once. Raises BrokenIndexError as `table` does.
-        """
-        names = self.stored_names(columns, ("step",))
-        with self._or_discarded():
-            found = [self._storage.get(name, names, steps) for name in self.index.segments(steps)]
-        table = segments.joined(found)
-        of_row = table.column("step").to_numpy()
-        rows = StoredRows(self.columns, table, np.full(len(of_row), -1, np.int32))
-        is_within = (of_row >= steps[0]) & (of_row <= steps[1])
-        found = rows if is_within.all() else rows.only(is_within)
-        return found.frame({*columns, "step"})
-
     def _arrangement(self, steps: StepRange | None) -> Arranged:
         """Which of these `_rows` are shown and joined: found once, for it takes longer than to read."""
         table = self.index.read(steps, self.stored_names(()))
@@ -310,9 +290,7 @@ class Shown:
         superseded: bool = False,
     ) -> pd.DataFrame:
         """As table, with each rollout's index within its step and the derived columns."""
-        table = self.table(steps, columns, superseded=superseded)
-        within = index_within(table.column("step").to_numpy())
-        rows = StoredRows(self.columns, table, within)
+        rows = self.stored_rows(steps, columns, superseded=superseded)
         return rows.frame(None if columns is None else {*columns, *ORDER, "index"})
 
     def stored_rows(
@@ -322,30 +300,6 @@ class Shown:
         *,
         superseded: bool = False,
     ) -> StoredRows:
-        """As `frame`, as they are stored: in a fraction of the time where few columns are looked at.
-
-        Columns of ORDER are there where they are asked for.
-        """
-        if columns is not None and not superseded and self._needs_no_order({*columns}):
-            with self._or_discarded():
-                table = self.index.visible(steps, self.stored_names(columns, ("step",)))
-        else:
-            table = self.table(steps, columns, superseded=superseded)
+        """As `frame`, as they are stored: in a fraction of the time where few columns are looked at."""
+        table = self.table(steps, columns, superseded=superseded)
         return StoredRows(self.columns, table, index_within(table.column("step").to_numpy()))
-
-    def _needs_no_order(self, columns: Set[str]) -> bool:
-        """Whether these columns can be read without those that tell the order of the rows."""
-        alone = columns.isdisjoint({"rank", "file"})
-        return alone and self.index.stands_in_order and not self._joins.sides
-
-    def row(self, step: int, index: int, columns: Sequence[str] | None = None) -> dict[str, Any]:
-        """One row of `frame((step, step), columns)`, in a fraction of the time; index: below the step's
-        count.
-        """
-        table = self.table((step, step), columns)
-        wanted = None if columns is None else {*columns, *ORDER}
-        held = [c for c in self.columns if wanted is None or c.name in wanted]
-        found = segments.row_of(table, held, index) | {"index": index}
-        if GAP in found:
-            found[GAP] = found["reward"] - found["ref_reward"]
-        return found

@@ -20,12 +20,10 @@ from board.store.manifest import BrokenIndexError, Manifest
 from board.store.shown import Shown
 from board.store.spare_memory import give_back
 from board.store.steps import QUANTILES, base_name, steps_table
-from board.store.storage import Storage, forget_footers
+from board.store.storage import Storage
 
 _CHUNK_ROLLOUTS: Final = 30_000
 """Rollouts whose numbers are in memory at once, if no step has more."""
-_FOOTERS: Final = 4000
-"""Chunks of columns that are remembered while steps are summed up: a segment is read for few of them."""
 _MUCH: Final = 155 << 20
 """Bytes of memory from which on what is free is given back before the next rollouts are read."""
 _COUNTS: Final = ("rollouts", "ranks", "groups")
@@ -40,7 +38,6 @@ def refreshed(storage: Storage, manifest: Manifest, order: Sequence[str]) -> Man
     counts = shown.counts()
     tables: list[pd.DataFrame] = []
     for chunk in _chunks({step: counts[step] for step in sorted(stale) if counts.get(step)}):
-        forget_footers(_FOOTERS)
         give_back(_MUCH)
         tables.append(steps_table(_rows_of(shown, chunk), shown.metrics))
     kept = load(storage, manifest)

@@ -23,24 +23,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, Protocol
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from board.readers.local_files import held, open_binary
-from board.store.footers import Footer, Footers
 from board.store.manifest import BrokenIndexError, Manifest, TakenAwayError
-from board.store.segments import CATEGORIES
 from board.store.table_files import (
     StepRange,
-    as_texts,
     compression_of,
     groups_with,
     held_names,
     repeating,
     row_group_size,
-    rows_taken,
 )
 
 _NAME: Final = re.compile(r"(?:rows|joins|differences|steps)-[0-9a-f]{32}-([0-9]{1,15})\.parquet")
@@ -50,12 +44,6 @@ _PART_ROW_GROUP: Final = 8192
 KEEP_SECONDS: Final = 600.0
 """Files that the manifest no longer names stay so long: a reader may still be at them."""
 _UNFINISHED: Final = re.compile(r"\.[^/]+\.tmp")
-_FOOTERS: Final = Footers()
-
-
-def forget_footers(most: int) -> None:
-    """Lets go of what files say of themselves, down to so many chunks of columns of 1.1 kB each."""
-    _FOOTERS.forget(most)
 
 
 class Storage(Protocol):
@@ -82,10 +70,6 @@ class Storage(Protocol):
         steps: StepRange | None = None,
     ) -> pa.Table:
         """The columns that a table has of those named, with at least the rows of these steps."""
-        ...
-
-    def take(self, name: str, columns: Sequence[str], places: npt.NDArray[np.int64]) -> pa.Table:
-        """The columns that a table has of those named, of the rows at these places, in their order."""
         ...
 
     def check(self, manifest: Manifest) -> None:
@@ -194,46 +178,14 @@ class FolderStorage:
         steps: StepRange | None = None,
     ) -> pa.Table:
         """As Storage."""
-        with self._opened(
-            name,
-        ) as (file, footer):
-            wanted = footer.names if columns is None else held_names(footer.names, columns)
-            groups = groups_with(footer, steps)
-            return file.read_row_groups(groups, columns=wanted, use_threads=False)
-
-    def take(self, name: str, columns: Sequence[str], places: npt.NDArray[np.int64]) -> pa.Table:
-        """As Storage: only the row groups are read in which a place lies."""
-        with self._opened(name, CATEGORIES) as (file, footer):
-            starts = footer.starts
-            groups = np.unique(np.searchsorted(starts, places, side="right") - 1)
-            if len(groups) and groups[-1] == len(starts) - 1:
-                raise BrokenIndexError(f"{name} has no row {places.max()}")
-            wanted = held_names(footer.names, columns)
-            table = file.read_row_groups(groups.tolist(), columns=wanted, use_threads=False)
-        # By group, how many rows before it were not read.
-        left_out = starts[groups] - np.cumsum([0, *np.diff(starts)[groups]])[:-1]
-        of_place = np.searchsorted(starts[groups], places, side="right") - 1
-        found = rows_taken(name, table, places - left_out[of_place])
-        return as_texts(found)
-
-    @contextmanager
-    def _opened(
-        self, name: str, coded: Sequence[str] = ()
-    ) -> Generator[tuple[pq.ParquetFile, Footer]]:
-        """coded: columns whose texts may be as they are stored, each once."""
-        with self._file(name) as whole:
-            key, footer = _FOOTERS.of(whole)
+        with (
+            self._file(name) as whole,
             # Beforehand other threads would read what is small and mostly in memory.
-            with pq.ParquetFile(
-                whole,
-                metadata=None if footer is None else footer.metadata,
-                read_dictionary=[] if footer is None else held_names(footer.names, coded),
-                pre_buffer=False,
-                page_checksum_verification=True,
-            ) as file:
-                if footer is None:
-                    _FOOTERS.keep(key, footer := Footer.of(file))
-                yield file, footer
+            pq.ParquetFile(whole, pre_buffer=False, page_checksum_verification=True) as file,
+        ):
+            names = file.schema_arrow.names
+            wanted = names if columns is None else held_names(names, columns)
+            return file.read_row_groups(groups_with(file, steps), columns=wanted, use_threads=False)
 
     @contextmanager
     def _file(self, name: str) -> Generator[str]:

@@ -9,13 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from board.store import segments
-from board.store.footers import Footer
-from board.store.manifest import BrokenIndexError
 
 _GROUP_ROWS: Final = 4096
 _GROUP_BYTES: Final = 8 << 20
@@ -30,32 +26,13 @@ def held_names(names: Sequence[str], wanted: Sequence[str]) -> list[str]:
     return [name for name in wanted if name in held]
 
 
-def rows_taken(name: str, table: pa.Table, places: npt.NDArray[np.int64]) -> pa.Table:
-    """The rows at these places, in their order. Raises BrokenIndexError, with the table's name."""
-    if np.array_equal(places, np.arange(table.num_rows)):
-        return table
-    try:
-        return table.take(pa.array(places))
-    except pa.ArrowException as error:
-        raise BrokenIndexError(f"{name}: {error}") from error
-
-
-def as_texts(table: pa.Table) -> pa.Table:
-    """The table with texts where each was there once."""
-    for place, field in enumerate(table.schema):
-        if pa.types.is_dictionary(field.type):
-            texts = table.column(place).cast(pa.string())
-            table = table.set_column(place, field.name, texts)
-    return table
-
-
-def groups_with(footer: Footer, steps: StepRange | None) -> list[int]:
-    """Row groups that hold a step of the range, as far as their statistics say."""
-    groups = range(footer.metadata.num_row_groups)
+def groups_with(file: Any, steps: StepRange | None) -> list[int]:
+    """Row groups that hold a step of the range, as far as their statistics say. file: a ParquetFile."""
+    groups = range(file.num_row_groups)
     if steps is None:
         return list(groups)
-    place = footer.names.index("step")
-    held = ((group, footer.metadata.row_group(group).column(place).statistics) for group in groups)
+    place = file.schema_arrow.names.index("step")
+    held = ((group, file.metadata.row_group(group).column(place).statistics) for group in groups)
     return [group for group, statistics in held if _may_hold(statistics, steps)]
 
 

@@ -12,6 +12,7 @@ from written_logs import native_run, write_lines
 
 from board.errors import ChoiceError, ExpressionError
 from board.query.predicate import number_of, parsed
+from board.query.rollouts import Sorting, frame
 from board.query.selection import selection_of
 from board.query.steps import OWN, own_steps
 from board.store.discovery import discover
@@ -44,8 +45,8 @@ def run(tmp_path: Path) -> Run:
 
 def places(run: Run, text: str) -> list[int]:
     """The places of the rollouts for which it holds, among all."""
-    steps, indices = selection_of(run).where(text).addresses()
-    return (steps * 2 + indices).tolist()
+    found = frame(selection_of(run).where(text), ["step", "index"], Sorting())
+    return (found["step"] * 2 + found["index"]).tolist()
 
 
 @pytest.mark.parametrize(
