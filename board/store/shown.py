@@ -188,10 +188,6 @@ class Shown:
                 total[step] = total.get(step, 0) + count
         return dict(sorted(total.items()))
 
-    def step_ranges(self) -> Iterator[StepRange]:
-        """All steps, whole ones, in ranges of a bounded number of rows if no step has more."""
-        return chunks(self.counts())
-
     def counts_by_file(self) -> Iterator[tuple[FileState, list[tuple[int, int]]]]:
         """For each file the shown rollouts of each step; a step comes once for each of its ranks."""
         for state, counts in self._superseded.standing:
