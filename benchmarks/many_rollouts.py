@@ -100,10 +100,9 @@ def _groups(run: Run) -> None:
 def _prompts(run: Run) -> None:
     found = run_prompts(run)
     assert found is not None
-    listed = range(500)
-    found.of(listed)
-    found.texts(listed)
-    found.rollouts(listed[0])
+    keys = found.keys[:500].tolist()
+    found.table(keys)
+    found.rollouts(keys[0])
 
 
 def _environments(run: Run) -> None:
@@ -118,10 +117,10 @@ def _compare(run: Run) -> None:
     left, right = sides
     assert left is not None
     assert right is not None
-    shared = shared_prompts(left, right, 2000).tolist()
-    left.texts(shared)
+    shared = shared_prompts(left, right, 2000)
+    left.table(shared)
     for side in (left, right):
-        side.of(shared[:1])
+        side.table(shared[:1])
         side.rollouts(shared[0])
 
 
@@ -153,11 +152,9 @@ def _prompt_lists(run: Run) -> None:
     """Each list of the page: its first 500, with their courses and beginnings."""
     found = run_prompts(run)
     assert found is not None
-    judged, scored = found.several.judged, found.several.scored
-    lists = [judged.codes[held] for held in (judged.never_solved, judged.lost_again)]
-    for listed in (*lists, scored.codes[np.argsort(-scored.volatility, kind="stable")]):
-        found.of(listed[:500].tolist())
-        found.texts(listed[:500].tolist())
+    lists = [np.flatnonzero(held) for held in (found.never_solved, found.lost_again)]
+    for places in (*lists, np.argsort(-found.volatility, kind="stable")):
+        found.table(found.keys[places[:500]].tolist())
 
 
 def _filtered_step(run: Run) -> None:

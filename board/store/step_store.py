@@ -61,7 +61,9 @@ def _rows(shown: Shown, counts: Mapping[int, int], cap: int) -> Iterator[pd.Data
 def _rows_of(shown: Shown, steps: Sequence[int]) -> pd.DataFrame:
     """All rollouts of some steps, which are ascending."""
     columns = [*dict.fromkeys((*shown.metrics, "rank", *group_ids.COLUMNS, "reward"))]
-    rows = shown.frame((steps[0], steps[-1]), columns)
+    stored = shown.stored_rows((steps[0], steps[-1]), columns)
+    give_back(_MUCH)  # what putting them in order took
+    rows = stored.frame({*columns, "step", "index"})
     if len(steps) <= steps[-1] - steps[0]:
         rows = rows[rows["step"].isin(steps)]
     return rows.reset_index(drop=True)
