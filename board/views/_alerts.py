@@ -19,10 +19,9 @@ _KNOWN: Final = "_severe_known"
 
 def watch(run: Run) -> None:
     """Announces the severe findings that come up from now on. Called when the page is drawn: finding
-    them runs behind it, and not at all for runs whose findings are counted only when asked for.
+    them runs behind it.
     """
-    if _badge.is_counted(run):
-        _announce(run, _badge.limits_of(run))
+    _announce(run, _badge.limits_of(run))
 
 
 @st.fragment(run_every=_CHECK_SECONDS)

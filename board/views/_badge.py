@@ -19,10 +19,8 @@ ICONS: Final = {
     "warning": ":material/warning:",
     "lead": ":material/search:",
 }
-_COUNTED_AT_ONCE: Final = 500_000
-"""Of more rollouts the page is drawn first, and counted is what rules find while it is looked at."""
-_COUNTED_AT_ALL: Final = 1_000_000
-"""With at most N rollouts of a step what is kept of steps is made at each opening: seconds for more."""
+_COUNTED_AT_ONCE: Final = 100_000
+"""Of more rollouts, which take some 0.1 s, the page is drawn first, and counted while it is read."""
 _LOOK_SECONDS: Final = 2.0
 """Counting begins at the first look, when the page is drawn also where browser and server are new."""
 _DRAWN: Final = "_badge_drawn"
@@ -58,11 +56,6 @@ def count(run: Run) -> str:
     return f" :small[:{colour}[{len(found)}]]"
 
 
-def is_counted(run: Run) -> bool:
-    """Whether findings of the index are counted without being asked for."""
-    return run.options.max_per_step is None or run.rollout_count <= _COUNTED_AT_ALL
-
-
 def link(run: Run) -> None:
     """A link to the findings with how many there are, of each severity."""
     limits = limits_of(run)
@@ -72,10 +65,8 @@ def link(run: Run) -> None:
         _link(_told(run, done))
     elif counting.finished is not None or run.rollout_count <= _COUNTED_AT_ONCE:
         _link(_told(run, counting.at_once()) + " · open to check tokens and texts too")
-    elif is_counted(run):
-        _count(run, limits)
     else:
-        _link("Findings (not counted yet: open them to count)")
+        _count(run, limits)
 
 
 def _told(run: Run, found: Diagnosis) -> str:
