@@ -43,8 +43,9 @@ def test_rows_of_all_steps_are_those_of_each_step_by_itself(folder):
     run = joined(folder)
     expected = step_by_step(run)
     for _ in range(2):
-        found = run.chosen(LOOKED_AT)
-        assert plain(found) == plain(expected[found.columns])
+        pieces = pd.concat(list(run.pieces(LOOKED_AT)), ignore_index=True)
+        for found in (run.chosen(LOOKED_AT), pieces):
+            assert plain(found) == plain(expected[found.columns])
 
 
 def test_which_rows_are_joined_is_found_once(monkeypatch):
