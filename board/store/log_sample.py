@@ -27,9 +27,8 @@ def sampled_digests(run: Run, step: int, progress: Progress | None = None) -> tu
 
     Of each, up to ROLLOUTS rollouts evenly spread; fewer of long ones, so that 32 MB are read at most.
     """
-    table = run.chosen(COLUMNS)
     reader = StepReader(run, ReadTokens(roles=False))
-    chosen = [_rows(table, wanted) for wanted in _steps(run, step)]
+    chosen = [_rows(run, wanted) for wanted in _steps(run, step)]
     total, done = sum(len(rows) for _, rows, _ in chosen), 0
     found: list[Digest] = []
     for wanted, rows, count in chosen:
@@ -53,9 +52,9 @@ def _steps(run: Run, step: int) -> list[int]:
     return sorted({*steps[places].tolist(), step})
 
 
-def _rows(table: pd.DataFrame, step: int) -> tuple[int, pd.DataFrame, int]:
+def _rows(run: Run, step: int) -> tuple[int, pd.DataFrame, int]:
     """The step, the rows of it that are read, and how many it has."""
-    rows = table[table["step"] == step]
+    rows = run.rows_of(step, COLUMNS)
     usual = max(float(rows["size"].mean()), 1.0)
     most = int(np.clip(_BYTES / STEPS / usual, 1, ROLLOUTS))
     places = np.linspace(0, len(rows) - 1, min(len(rows), most)).round().astype(int)

@@ -34,7 +34,7 @@ from board.core.step_tokens import StepTokens
 from board.store.rollout_tokens import ReadTokens
 from board.store.run import Run
 from board.store.step_records import Progress
-from board.store.step_tokens import StepReader, read_step
+from board.store.step_tokens import COLUMNS, StepReader, read_step
 
 ENGINE_LAG: Final = "engine by lag"
 STALE_LAG: Final = "staleness by lag"
@@ -102,7 +102,7 @@ def mismatch_by_step(
     wanted = [*run.counts] if steps is None else [*steps]
     reader, own = StepReader(run, _BRIEF), own_numbers(run)
     for done, step in enumerate(wanted, 1):
-        rows = run.of_step(step)
+        rows = run.rows_of(step, COLUMNS)
         places = np.linspace(0, len(rows) - 1, min(len(rows), rollouts)).round().astype(np.int64)
         tokens = reader.read(step, rows.iloc[places])
         yield _of(tokens, len(rows), own, ["lag"])

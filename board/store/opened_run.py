@@ -175,7 +175,8 @@ class Run:
         with self._loaded.lock:
             if self._loaded.rollouts is not None or step in self._loaded.of_step:
                 rows = self.of_step(step)
-                return rows[[c for c in ("step", "index", *columns) if c in rows]]
+                held = [c for c in ("step", "index", *columns) if c in rows]
+                return rows[list(dict.fromkeys(held))]
         return self._frame((step, step), tuple(c for c in columns if c in self.columns))
 
     def stored_rows(self, step: int, columns: Sequence[str]) -> StoredRows:

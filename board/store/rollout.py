@@ -127,9 +127,8 @@ def open_rollout(
     )
 
 
-def token_values(run: Run, step: int, index: int) -> dict[str, FloatArray]:
-    """The token metrics of one rollout without its texts, as `OpenRollout.metrics`. Raises the same."""
-    _, record, _ = _read(run, run.row(step, index, LOCATED))
+def token_values(run: Run, record: Record) -> dict[str, FloatArray]:
+    """The token metrics of a rollout that was read, as `OpenRollout.metrics`."""
     return _metrics(run, record)[0]
 
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from board.core.alignment import SCALE_PERCENTILES
 from board.core.kl import FloatArray
 from board.core.spread import Spread
-from board.errors import BoardError
 from board.store.rollout import token_values
 from board.store.run import Run
+from board.store.step_records import PLACES, StepRecords
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +25,14 @@ class StepSpans:
 class StepReading:
     """Reads the token metrics of a step rollout by rollout, and can be left and taken up again.
 
-    total: rollouts of the step. done: of these, how many were read or, being unreadable, passed over.
+    total: rollouts of the step. done: of these, how many were read; in the end also those that can't be.
     """
 
     def __init__(self, run: Run, step: int) -> None:
         self.total = run.counts.get(step, 0)
         self.done = 0
-        self._run, self._step = run, step
+        self._run = run
+        self._records = StepRecords(run).of(run.rows_of(step, PLACES))
         self._read = 0
         self._spreads: dict[str, Spread] = {}
 
@@ -41,14 +42,14 @@ class StepReading:
         return self.done >= self.total
 
     def read_one(self) -> None:
-        """Reads the next rollout."""
-        index, self.done = self.done, self.done + 1
-        try:
-            metrics = token_values(self._run, self._step, index)
-        except BoardError:
+        """Reads the next rollout that can be read."""
+        found = next(self._records, None)
+        if found is None:
+            self.done = self.total
             return
+        self.done += 1
         self._read += 1
-        for name, values in in_loss(metrics).items():
+        for name, values in in_loss(token_values(self._run, found[1])).items():
             self._spreads.setdefault(name, Spread()).add(values)
 
     def result(self) -> StepSpans:

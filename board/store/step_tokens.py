@@ -50,11 +50,11 @@ def read_step(
     step.
     """
     run.row(step, 0)
-    rows = run.of_step(step)
+    rows = whole = run.rows_of(step, (*COLUMNS, *(what.columns if what else ())))
     if indices is not None:
-        rows = rows[rows["index"].isin(list(indices))]
+        rows = whole[whole["index"].isin(list(indices))]
     found = StepReader(run, what, vocabulary).read(step, rows, progress)
-    return replace(found, left_out=len(run.of_step(step)) - len(found.indices))
+    return replace(found, left_out=len(whole) - len(found.indices))
 
 
 class StepReader:

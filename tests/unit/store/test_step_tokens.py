@@ -14,7 +14,7 @@ from board.store.discovery import discover
 from board.store.rollout import open_rollout
 from board.store.rollout_tokens import ReadTokens
 from board.store.run import Run, open_run
-from board.store.step_tokens import read_step
+from board.store.step_tokens import COLUMNS, read_step
 
 SAMPLES = Path(__file__).parents[3] / "rollout_samples"
 
@@ -68,6 +68,14 @@ def test_progress_tells_how_many_rollouts_are_read_and_can_stop_the_reading(run:
 
     with pytest.raises(KeyboardInterrupt):
         read_step(run, 20, progress=stop)
+
+
+def test_rows_of_a_step_have_each_column_once_whether_all_were_read_before_or_not(
+    run: Run,
+) -> None:
+    before = run.rows_of(20, COLUMNS)
+    assert len(run.rollouts) > len(before)
+    assert sorted(run.rows_of(20, COLUMNS)) == sorted({*before})
 
 
 def test_a_step_that_is_not_there_is_named(run: Run) -> None:
