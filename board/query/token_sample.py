@@ -19,6 +19,7 @@ from board.query.selection import selection_of
 from board.store import group_ids
 from board.store.rollout_tokens import ReadTokens
 from board.store.run import Run
+from board.store.step_counts import chunks
 from board.store.step_tokens import COLUMNS, StepReader
 
 Progress = Callable[[int, int], None]
@@ -57,8 +58,8 @@ class TokenSample:
     def digests(self) -> Iterator[tuple[int, Digest]]:
         """Digests of the steps, in ascending order."""
         wanted = frozenset(self.steps)
-        for rows in self._run.pieces(_COLUMNS):
-            yield from self._digests(rows, wanted)
+        for steps in chunks(self._run.counts):
+            yield from self._digests(self._run.rows_of_steps(steps, _COLUMNS), wanted)
 
     def digests_of(self, steps: Iterable[int]) -> Iterator[tuple[int, Digest]]:
         """Digests of a few other steps."""

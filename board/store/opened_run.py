@@ -177,7 +177,11 @@ class Run:
                 rows = self.of_step(step)
                 held = [c for c in ("step", "index", *columns) if c in rows]
                 return rows[list(dict.fromkeys(held))]
-        return self._frame((step, step), tuple(c for c in columns if c in self.columns))
+        return self.rows_of_steps((step, step), columns)
+
+    def rows_of_steps(self, steps: StepRange, columns: Sequence[str]) -> pd.DataFrame:
+        """As `rows_of`, of a range of steps."""
+        return self._frame(steps, tuple(c for c in columns if c in self.columns))
 
     def stored_rows(self, step: int, columns: Sequence[str]) -> StoredRows:
         """As `rows_of`, as they are stored: in a fraction of the time where few columns are looked at."""
