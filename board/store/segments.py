@@ -40,7 +40,6 @@ REPEAT_KEY: Final = "repeat_key"
 JOIN_KEYS: Final = ("join_key", "join_key_2")
 """Equal for rows of several logs that are one rollout, the surer first; see store.joins."""
 TEXTS: Final = ("rollout_id", "group_id", "env", "split", "finish_reason", "prompt", "response")
-LONG_TEXTS: Final = frozenset(("prompt", "response"))
 WHOLE: Final = "whole:"
 """Begins the names of columns of whole texts."""
 ANY_TEXT: Final = "any_text"
