@@ -11,7 +11,7 @@ index when somebody asks for them.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -163,12 +163,6 @@ class Run:
                 return self._loaded.rollouts[list(dict.fromkeys(held))]
         wanted = tuple(c for c in columns if c in self.columns)
         return self._frame(None, wanted)
-
-    def pieces(self, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
-        """As `chosen`, whole steps at a time, so that a bounded number of rollouts is in memory."""
-        wanted = tuple(c for c in columns if c in self.columns)
-        for steps in chunks(self.counts):
-            yield self._frame(steps, wanted)
 
     def rows_of(self, step: int, columns: Sequence[str]) -> pd.DataFrame:
         """These columns of the rollouts of one step, with step and index, without reading the others."""

@@ -39,8 +39,10 @@ class Pattern:
         found = pc.count_substring_regex(_array(texts), self.expression)
         return np.asarray(found.to_numpy(zero_copy_only=False), np.int64)
 
-    def counts_in(self, texts: pa.ChunkedArray) -> pa.ChunkedArray:
-        """[texts] how often it is said in each, null where there is none. texts: of valid UTF-8."""
+    def counts_in(self, texts: Any) -> Any:
+        """[texts] how often it is said in each, null where there is none. texts: an Arrow array of valid
+        UTF-8; so is what is given back.
+        """
         return pc.count_substring_regex(texts, self.expression)
 
     def first(self, text: str) -> int:
