@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from board.store import segments
 
-_GROUP_ROWS: Final = 4096
+_GROUP_ROWS: Final = 16_384
 _GROUP_BYTES: Final = 8 << 20
 """Of a row group, uncompressed: a reader unpacks all of a column's texts in it to read one."""
 StepRange = tuple[int, int]
