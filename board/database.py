@@ -16,7 +16,7 @@ from typing import Final, Self
 import duckdb
 import pyarrow as pa
 
-MEMORY_LIMIT: Final = "400MB"
+MEMORY_LIMIT: Final = "300MB"
 _SPILL_LIMIT: Final = "20GB"
 _THREADS: Final = 2
 
