@@ -16,7 +16,9 @@ import pandas as pd
 
 from board.core.kl import FloatArray
 from board.query.correctness import counts_of_right, right_column
+from board.query.rollouts import texts_at
 from board.query.selection import Selection, selection_of
+from board.readers.texts import CUT_SIGN
 from board.store.opened_run import Run
 from board.store.segments import PROMPT_KEY
 
@@ -24,6 +26,8 @@ IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
 _LENGTHS: Final = ("response_tokens", "response_chars")
+_LONGEST_PROMPT: Final = 64 << 10
+"""Bytes."""
 _ROUNDING: Final = 1e-12
 _KEY_BITS: Final = 64
 
@@ -66,7 +70,8 @@ class RunPrompts:
     def table(self, keys: Sequence[int]) -> pd.DataFrame:
         """A row for each of these prompts, in their order.
 
-        Columns: key, prompt (its beginning), rewards (mean of each step, NaN where none is recorded),
+        Columns: key, prompt (of more than 64 kB the beginning), rewards (mean of each step, NaN where
+        none is recorded),
         first_rate and last_rate (share of right rollouts at the first and last step that is judged), and
         rollouts. Raises UnreadableError.
         """
@@ -76,10 +81,15 @@ class RunPrompts:
             {_visits(self.run, selection, "IN (SELECT unnest($keys))")}
             SELECT prompt_key AS key, min(text) AS prompt, list(reward ORDER BY step) AS rewards,
                 arg_min(rate, step) AS first_rate, arg_max(rate, step) AS last_rate,
-                sum(rollouts) AS rollouts
+                sum(rollouts) AS rollouts, min(step) AS step, arg_min(position, step) AS position
             FROM visits GROUP BY prompt_key
         """)
         found = table.to_pandas().set_index("key").loc[[*keys]].reset_index()
+        is_cut = found["prompt"].fillna("").str.endswith(CUT_SIGN).to_numpy(bool)
+        steps, indices = (found.pop(name)[is_cut].tolist() for name in ("step", "position"))
+        whole = texts_at(self.run, steps, indices, "prompt", _LONGEST_PROMPT) if steps else []
+        begun = found.loc[is_cut, "prompt"].tolist()
+        found.loc[is_cut, "prompt"] = [a or b for a, b in zip(whole, begun, strict=True)]
         found["rewards"] = [np.array(values, np.float64) for values in found["rewards"]]
         return found.astype({"prompt": str, "rollouts": np.int64})
 

@@ -30,6 +30,10 @@ from board.views import (
 from board.views._text import piece_shown, plain
 
 _SHOWN_ROWS: Final = 500
+_TEXT_HEIGHT: Final = 200
+_TALL_TEXT: Final = 800
+_TALL_LINES: Final = 7
+"""A prompt of more characters or lines is scrolled."""
 _LISTS: Final = {
     "all": ("All", "All prompts, in order of first appearance."),
     "never": (
@@ -208,7 +212,8 @@ def _course(run: Run, found: RunPrompts, key: int) -> None:
 
     _moves(found, key, lambda: open_rollout(_newest_best(own)))
     text = _cached_looks.prompt_table(run, [key])["prompt"].iloc[0]
-    st.code(text, language=None, wrap_lines=True)
+    height = _TEXT_HEIGHT if len(text) > _TALL_TEXT or text.count("\n") > _TALL_LINES else "content"
+    st.code(text, language=None, wrap_lines=True, height=height)
 
     _charts(key, own, found.length, open_rollout)
     _prompt_answers.show(run, key, own, found.length)

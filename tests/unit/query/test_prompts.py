@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,11 +16,11 @@ from board.query.narrowing import narrowed
 from board.query.prompts import RunPrompts, key_from, run_prompts, shared_prompts, written_key
 from board.store import segments, step_store
 from board.store.batch import put_rows, tallies_of
-from board.store.discovery import RunInfo
+from board.store.discovery import RunInfo, discover
 from board.store.log_file import LogFile
 from board.store.manifest import FileState, Manifest
 from board.store.memory_storage import MemoryStorage
-from board.store.run import Run, indexed_run
+from board.store.run import Run, indexed_run, open_run
 
 NAN = float("nan")
 Rollout = tuple[int, int | None, float | None]
@@ -179,3 +180,19 @@ def test_a_narrowed_run_is_that_of_its_rollouts_alone(rollouts: list[Rollout]) -
         seen = rows.groupby("prompt", sort=False)["step"].nunique()
         texts = prompts.table(prompts.keys.tolist())["prompt"]
         assert dict(zip(texts, prompts.steps.tolist(), strict=True)) == seen.to_dict()
+
+
+def test_prompts_behind_one_long_system_prompt_have_rows_that_differ(tmp_path: Path) -> None:
+    system = "You are a helpful assistant. " * 20
+    lines = [
+        {"step": step, "prompt": f"{system}{n} + {n}?", "response": "x", "reward": 1.0}
+        for step in (1, 2)
+        for n in range(4)
+    ]
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (info,) = discover(tmp_path).runs
+    found = run_prompts(open_run(info))
+    assert found is not None
+    table = found.table(found.keys.tolist())
+    assert table["prompt"].tolist() == [f"{system}{n} + {n}?" for n in range(4)]
+    assert table["rollouts"].tolist() == [2, 2, 2, 2]
