@@ -12,7 +12,7 @@ from board.errors import BoardError
 from board.query.prompts import key_from, shared_prompts, written_key
 from board.store.run import Run
 from board.views import _cached, _cached_looks, _keys, _page, _state
-from board.views._text import counted, number, one_line, piece_shown, plain
+from board.views._text import counted, number, one_line, plain, where_they_differ
 
 _MOST_PROMPTS: Final = 2000
 _TEXT_HEIGHT: Final = 220
@@ -49,7 +49,8 @@ def show(runs: tuple[Run, ...], narrowed: tuple[Run, ...]) -> None:
         st.caption("These two runs have no prompt in common.")
         return
     table = _cached_looks.prompt_table(runs[0], shared)
-    texts = dict(zip(map(written_key, shared), table["prompt"], strict=True))
+    labels = where_they_differ(table["prompt"].tolist(), 120)
+    texts = dict(zip(map(written_key, shared), labels, strict=True))
     # A prompt chosen on another page need not be shared: no mistake that has to be told.
     if _state.get("prompt") not in texts:
         _state.put(prompt=None)
@@ -58,7 +59,7 @@ def show(runs: tuple[Run, ...], narrowed: tuple[Run, ...]) -> None:
         "Prompt",
         list(texts),
         key="prompt",
-        format_func=lambda key: piece_shown(texts[key], 120),
+        format_func=lambda key: texts[key],
         label_visibility="collapsed",
         help=None,
         persist_state="session",

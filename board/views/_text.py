@@ -8,6 +8,7 @@ st.dataframe or a component, which show it as it is.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any, Final
 
 from board.core.shares import ROUNDING_NOISE, percent
@@ -75,6 +76,15 @@ _SIGNS: Final = str.maketrans({"\n": "⏎", "\r": "␍", "\t": "⇥"})
 def piece_shown(text: str, limit: int = 80) -> str:
     """A token for a place that shows text as it is: line breaks and tabs as signs, cut."""
     return one_line(text.translate(_SIGNS), limit)
+
+
+def where_they_differ(texts: Sequence[str], limit: int = 160) -> list[str]:
+    """Texts of a list on one line each, without the lines that all of them begin with."""
+    lines = [text.splitlines(keepends=True) for text in texts]
+    most = min(map(len, lines)) - 1 if len(lines) > 1 else 0
+    shared = next((i for i in range(most) if len({own[i] for own in lines}) > 1), max(most, 0))
+    mark = "… " if shared else ""
+    return [f"{mark}{piece_shown(''.join(own[shared:]), limit)}" for own in lines]
 
 
 def harmless_cell(cell: Any) -> Any:

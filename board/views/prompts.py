@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -27,7 +27,7 @@ from board.views import (
     _sidebar,
     _state,
 )
-from board.views._text import piece_shown, plain
+from board.views._text import plain, where_they_differ
 
 _SHOWN_ROWS: Final = 500
 _TEXT_HEIGHT: Final = 200
@@ -131,7 +131,7 @@ def _frame(found: RunPrompts, table: pd.DataFrame, places: IntArray) -> pd.DataF
     """The table of the prompts at these places; table: of RunPrompts, of the same."""
     return pd.DataFrame(
         {
-            "prompt": _where_they_differ(table["prompt"].tolist()),
+            "prompt": where_they_differ(table["prompt"].tolist()),
             "status": _statuses(found, places),
             "reward over steps": [values[-60:].tolist() for values in table["rewards"]],
             "right first": table["first_rate"],
@@ -142,15 +142,6 @@ def _frame(found: RunPrompts, table: pd.DataFrame, places: IntArray) -> pd.DataF
             "rollouts": table["rollouts"],
         }
     )
-
-
-def _where_they_differ(texts: Sequence[str]) -> list[str]:
-    """The prompts of a list on one line each, without the lines that all of them begin with."""
-    lines = [text.splitlines(keepends=True) for text in texts]
-    most = min(map(len, lines)) - 1 if len(lines) > 1 else 0
-    shared = next((i for i in range(most) if len({own[i] for own in lines}) > 1), max(most, 0))
-    mark = "… " if shared else ""
-    return [f"{mark}{piece_shown(''.join(own[shared:]), 160)}" for own in lines]
 
 
 def _mean(values: FloatArray) -> float:
