@@ -31,9 +31,9 @@ from board.views._text import plain, where_they_differ
 
 _SHOWN_ROWS: Final = 500
 _TEXT_HEIGHT: Final = 200
+# A prompt of more characters or lines is scrolled.
 _TALL_TEXT: Final = 800
 _TALL_LINES: Final = 7
-"""A prompt of more characters or lines is scrolled."""
 _LISTS: Final = {
     "all": ("All", "All prompts, in order of first appearance."),
     "never": (
