@@ -36,17 +36,6 @@ def _cut_at(content: bytes, lengths: npt.NDArray[np.int64]) -> Any:
     return pa.Array.from_buffers(pa.string(), len(lengths), buffers)
 
 
-def is_utf_8(content: bytes | memoryview) -> bool:
-    """Whether bytes are valid UTF-8."""
-    bounds = pa.py_buffer(np.array([0, len(content)], np.int64))
-    held = pa.Array.from_buffers(pa.large_string(), 1, [None, bounds, pa.py_buffer(content)])
-    try:
-        held.validate(full=True)
-    except pa.ArrowInvalid:
-        return False
-    return True
-
-
 class StoredTexts(Texts):
     """A pyarrow Array of type string or large_string, of valid UTF-8."""
 
