@@ -31,6 +31,9 @@ from board.store.shown_columns import GAP
 
 _POSITION: Final = """row_number() OVER (
     PARTITION BY stored.step ORDER BY {rank} NULLS LAST, files.number, stored.line, {part}) - 1"""
+# A preview without a whole text is the text, unless it is of token ids without a vocabulary.
+_TEXT_OF_PREVIEW: Final = """CASE WHEN NOT (starts_with({0}, '⟨')
+    AND regexp_full_match({0}, '(⟨[0-9?]+⟩)*(⟨[0-9?]*)?…?')) THEN {0} END"""
 _LAST: Final = np.iinfo(np.int64).max
 _NAN: Final = "CAST('nan' AS DOUBLE)"
 
@@ -110,8 +113,10 @@ class RunRows:
         if name == segments.ANY_TEXT:
             every = ", ".join(map(self.whole_text, segments.TEXT_NAMES[:-1]))
             return f"concat_ws(chr(10), {every})"
-        names = [own for own in (segments.WHOLE + name, name) if own in self.names]
-        return f"coalesce({', '.join(map(quoted, names))})" if names else "CAST(NULL AS VARCHAR)"
+        texts = [quoted(segments.WHOLE + name)] if segments.WHOLE + name in self.names else []
+        if name in self.names:
+            texts.append(_TEXT_OF_PREVIEW.format(quoted(name)))
+        return f"coalesce({', '.join(texts)})" if texts else "CAST(NULL AS VARCHAR)"
 
 
 def _number(name: str) -> str:

@@ -105,7 +105,9 @@ class Selection:
     def _cursor(self) -> Generator[duckdb.DuckDBPyConnection]:
         try:
             yield shared_database().cursor()
-        except (duckdb.IOException, duckdb.InvalidInputException) as error:
+        except (duckdb.Error, OSError, pa.ArrowException) as error:
+            if not _is_damage(error):
+                raise
             raise discarded(self.rows.run, error) from error
 
     @property
@@ -131,6 +133,12 @@ class Selection:
         )
         positions = table.column("position").to_numpy().astype(np.int32)
         return StoredRows(shown.columns, table.drop_columns(["position"]), positions)
+
+
+def _is_damage(error: Exception) -> bool:
+    """Whether a file of the index can't be read: DuckDB has no class of its own for what is in it."""
+    kinds = (duckdb.IOException, duckdb.InvalidInputException, OSError, pa.ArrowException)
+    return isinstance(error, kinds) or type(error) is duckdb.Error
 
 
 def rows_of(run: Run) -> RunRows:

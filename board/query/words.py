@@ -27,8 +27,9 @@ from board.store.whole_texts import TEXTS
 _EXAMPLES: Final = 240
 _COLUMNS: Final = (*PLACES, "reward", "env")
 _QUERY_ROLLOUTS: Final = 65_536
-_QUERY_BYTES: Final = 32 << 20
-"""About so much of the log's texts is in memory at a time."""
+"""Of the steps that one query asks."""
+_BATCH_ROLLOUTS: Final = 2048
+"""Whose texts are in memory at a time."""
 
 
 @dataclass(slots=True)
@@ -108,13 +109,11 @@ def watch_step(
 
 def _step_batches(run: Run, steps: Sequence[int]) -> Iterator[list[int]]:
     """The steps in their order, several together while they are small."""
-    mean_bytes = run.info.bytes / max(run.rollout_count, 1)
-    most = min(_QUERY_ROLLOUTS, _QUERY_BYTES / max(mean_bytes, 1))
     several: list[int] = []
     rollouts = 0
     for step in steps:
         rollouts += run.counts.get(step, 0)
-        if several and rollouts > most:
+        if several and rollouts > _QUERY_ROLLOUTS:
             yield several
             several, rollouts = [], run.counts.get(step, 0)
         several.append(step)
@@ -134,17 +133,24 @@ def _counted(run: Run, steps: Sequence[int], patterns: Sequence[Pattern], by: st
         tables = [_counted_again(run, step, patterns, by) for step in steps]
         return pd.concat(tables, ignore_index=True)
     selection = selection_of(run)
-    table = selection.table(f"""
+    sql = f"""
         SELECT step, position AS "index", {selection.column("env")} AS env,
             {selection.column("reward")} AS reward, {selection.rows.whole_text(by)} AS text
         FROM {selection.view}
         WHERE {selection.condition} AND step IN ({", ".join(map(str, steps))})
-    """)
-    texts = table.column("text")
-    rows = table.drop_columns(["text"]).to_pandas()
-    for number, pattern in enumerate(patterns):
-        rows[f"times {number}"] = pattern.counts_in(texts).fill_null(_NOT_RECORDED).to_numpy()
-    return rows.sort_values(["step", "index"], ignore_index=True)
+    """
+    found: list[pd.DataFrame] = []
+    for table in selection.batches(sql, _BATCH_ROLLOUTS):
+        rows = table.drop_columns(["text"]).to_pandas()
+        for number, pattern in enumerate(patterns):
+            times = pattern.counts_in(table.column("text")).fill_null(_NOT_RECORDED)
+            rows[f"times {number}"] = times.to_numpy()
+        found.append(rows)
+    if not found:
+        found = [
+            pd.DataFrame(columns=["step", "index", *(f"times {n}" for n in range(len(patterns)))])
+        ]
+    return pd.concat(found).sort_values(["step", "index"], ignore_index=True)
 
 
 def _counted_again(run: Run, step: int, patterns: Sequence[Pattern], by: str) -> pd.DataFrame:

@@ -28,7 +28,7 @@ from board.database import shared_database
 from board.readers import reader_named
 from board.readers.base import Repeats
 from board.store import segments
-from board.store.manifest import Manifest
+from board.store.manifest import BrokenIndexError, Manifest
 from board.store.repeats import BY_FILE, BY_ID, NO_KEY, overlap, place_codes
 from board.store.run_files import RunFiles
 from board.store.segments import whole_numbers
@@ -160,7 +160,10 @@ class _Rows:
         reader = pa.RecordBatchReader.from_batches(_SCHEMA, batches)
         with shared_database().cursor() as cursor:
             cursor.register("reader", reader)
-            cursor.execute("CREATE TEMP TABLE candidates AS FROM reader")
+            try:
+                cursor.execute("CREATE TEMP TABLE candidates AS FROM reader")
+            except duckdb.InvalidInputException as error:  # raised by what reads the index
+                raise BrokenIndexError(str(error)) from error
             yield cursor
 
     def _tables(self, ids: Sequence[int], steps: Collection[int] | None) -> Iterator[pa.Table]:

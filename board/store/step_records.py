@@ -100,7 +100,7 @@ class StepRecords:
         parts = _parts(rows)
         done = 0
         for own in _by_file(numbers, np.lexsort((parts, offsets, numbers))):
-            file = self._run.info.files[int(numbers[own[0]])]
+            file, end = self._run.info.files[int(numbers[own[0]])], done + len(own)
             try:
                 source = _File(file, self._run.options.read, self._parsers)
                 for places in _cut(own, sizes, source.most_together):
@@ -108,7 +108,8 @@ class StepRecords:
                     at = (a[places] for a in (lines, offsets, sizes, parts))
                     yield source.batch(places, _Addresses(*at), done, together)
             except OSError:
-                continue
+                done = end
+                yield Batch(None, (), (), done)
 
     def _joined(self, rows: pd.DataFrame) -> Iterator[Batch]:
         """Of a run that is joined of several logs, in the order of the last one's files: its arrays are

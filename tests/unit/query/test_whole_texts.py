@@ -10,7 +10,9 @@ import pytest
 
 from board.query.rollouts import texts_at
 from board.query.selection import Selection, rows_of
+from board.query.words import watch
 from board.store.discovery import discover
+from board.store.patterns import compiled
 from board.store.run import Follower, Run
 from board.store.segments import ANY_TEXT
 from board.store.step_records import StepRecords
@@ -128,3 +130,22 @@ def test_the_list_shows_last_words_whether_it_reads_the_log_or_the_index(
     run = opened(tmp_path)
     rows = _rollout_words.in_words(run, run.rollouts)
     assert rows[["prompt", "response"]].values.tolist() == [["how many?", "seven"]]
+
+
+def test_ids_without_a_vocabulary_are_no_text(tmp_path: Path) -> None:
+    rows = [
+        {
+            "type": "sample",
+            "step": 1,
+            "prompt_ids": [1, 2],
+            "response_ids": list(range(1000, 2000)),
+        },
+        {"type": "sample", "step": 1, "prompt": "⟨a⟩ and ⟨1⟩", "response": "⟨5⟩ is a text"},
+    ]
+    write(tmp_path, {"type": "header", "schema": 1, "rank": 0}, *rows)
+    run = opened(tmp_path)
+    assert run.rollouts["response"].str.startswith("⟨").all()
+    assert texts_of(run, "response") == [None, "⟨5⟩ is a text"]
+    assert texts_of(run, "prompt") == [None, "⟨a⟩ and ⟨1⟩"]
+    (found,) = watch(run, compiled("1999"))
+    assert (found.rollouts, found.untold) == (1, 1)

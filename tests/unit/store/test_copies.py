@@ -195,3 +195,22 @@ def test_copies_are_told_in_what_can_be_read_of_a_file(write_log, opened, damage
     damaged.add("resumed_1 behind")
     run = opened()
     assert (run.counts, run.repeated) == ({1: 4, 2: 4}, 4)
+
+
+@pytest.mark.parametrize("place", [0.3, 0.6, 0.98])
+def test_a_damaged_index_of_a_log_with_copies_is_made_again(tmp_path, place):
+    buffers(tmp_path, range(6), range(3, 9))
+
+    def look() -> Any:
+        (info,) = discover(tmp_path).runs
+        return Follower(persist=True).run(info)
+
+    assert look().repeated == 3
+    (path,) = tmp_path.rglob("rows-*.parquet")
+    content = bytearray(path.read_bytes())
+    first = int(len(content) * place)
+    content[first : first + 200] = b"x" * len(content[first : first + 200])
+    path.write_bytes(content)
+    for _ in range(2):
+        run = look()
+        assert (run.counts, run.repeated) == ({1: 6, 2: 3}, 3)
