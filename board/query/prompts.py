@@ -71,9 +71,8 @@ class RunPrompts:
         """A row for each of these prompts, in their order.
 
         Columns: key, prompt (of more than 64 kB the beginning), rewards (mean of each step, NaN where
-        none is recorded),
-        first_rate and last_rate (share of right rollouts at the first and last step that is judged), and
-        rollouts. Raises UnreadableError.
+        none is recorded), first_rate and last_rate (share of right rollouts at the first and last step
+        that is judged), and rollouts. Raises UnreadableError.
         """
         selection = selection_of(self.run)
         asked = replace(selection, parameters={"keys": [*keys]})

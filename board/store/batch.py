@@ -115,9 +115,8 @@ def index_batch(
         for work in batch:
             found = FileRead(work, work.shard.start)
             for part in _parts(found, options, vocabulary):
-                pending.add(
-                    part.table, work.file_id
-                )  # an error of the index's own disk is not the log's
+                # An error of the index's own disk is not the log's.
+                pending.add(part.table, work.file_id)
                 _take(found, part)
             files.append(found)
     rest = pending.rest(few)
@@ -127,7 +126,7 @@ def index_batch(
 
 @contextmanager
 def _without_collection() -> Generator[None]:
-    """Lets no garbage be looked for: a batch of lines leaves none that is a cycle, and looking costs a
+    """Turns the garbage collector off: a batch of lines leaves no cycles, and looking for them costs a
     twentieth of reading it.
     """
     was_on = gc.isenabled()

@@ -1,4 +1,4 @@
-"""The rows of an index that are of files which still are there."""
+"""The rows of an index of files that are still there."""
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false, reportAttributeAccessIssue=false
@@ -76,7 +76,7 @@ class UnendedRows:
         return self._rows.get(number)
 
     def put(self, number: int, rows: pa.Table | None) -> None:
-        """Has these in place of those that the file had; None: it has none."""
+        """Replaces the rows of a file; None removes them."""
         if rows is not None:
             self._rows[number] = rows
             self._changed = True
