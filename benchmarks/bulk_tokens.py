@@ -32,11 +32,11 @@ sys.path[:0] = [str(Path(__file__).parents[1])]
 
 from generate import write_run  # noqa: E402
 
-from board.query.findings import diagnose  # noqa: E402
-from board.store.discovery import discover  # noqa: E402
-from board.store.rollout_tokens import ReadTokens, read_tokens  # noqa: E402
-from board.store.run import Run, open_run  # noqa: E402
-from board.store.step_records import PLACES, StepRecords  # noqa: E402
+from board.analysis.findings import diagnose  # noqa: E402
+from board.analysis.rollout_tokens import ReadTokens, read_tokens  # noqa: E402
+from board.analysis.step_records import PLACES, StepRecords  # noqa: E402
+from board.index.discovery.discovered_runs import discover  # noqa: E402
+from board.query.open_run import Run, open_run  # noqa: E402
 
 _OF_STEP: Final = 1000
 

@@ -28,8 +28,8 @@ from page_open import opened as open_page
 from playwright.sync_api import Page, sync_playwright
 from step_change import QUIET_MS, server_on, settle
 
-from board.store.discovery import discover
-from board.store.run import Follower
+from board.index.discovery.discovered_runs import discover
+from board.query.open_run import Follower
 
 _NEW_BYTES: Final = 1_000_000
 _PHASES: Final = 0.37

@@ -46,9 +46,9 @@ def index(engine: str, folder: Path) -> dict[str, float]:
 def index_with_board(engine: str, folder: Path) -> Callable[[Path], dict[int, float]]:
     """Imports of the board, with no index left of an earlier measurement."""
     shutil.rmtree(folder / ".rollout-board", ignore_errors=True)
-    from board.store import engines
-    from board.store.discovery import discover
-    from board.store.run import Follower
+    from board.index import engines
+    from board.index.discovery.discovered_runs import discover
+    from board.query.open_run import Follower
 
     if engine != "board":
         engines.__dict__["MANY_BYTES"] = 1 << 60  # so that it takes one process
@@ -67,9 +67,9 @@ def _cpu() -> float:
 
 def answer(folder: Path) -> dict[str, float]:
     """Milliseconds of what pages ask of an index, warm; median of several."""
-    from board.store.discovery import discover
-    from board.store.rollout import open_rollout
-    from board.store.run import Follower
+    from board.analysis.rollout import open_rollout
+    from board.index.discovery.discovered_runs import discover
+    from board.query.open_run import Follower
 
     info = discover(folder).runs[0]
     run = Follower(persist=True).run(info)

@@ -39,19 +39,19 @@ sys.path[:0] = [str(Path(__file__).parents[1])]
 
 from many_rollouts_index import make, opened  # noqa: E402
 
-from board.core.groups import pass_at_k_by_step  # noqa: E402
+from board.analysis.findings import diagnose  # noqa: E402
+from board.analysis.rollout import open_rollout  # noqa: E402
+from board.core.groups.statistics import pass_at_k_by_step  # noqa: E402
+from board.index.discovery.discovered_runs import discover  # noqa: E402
+from board.query.env_table import table_of_step  # noqa: E402
 from board.query.environments import environment_curves  # noqa: E402
-from board.query.findings import diagnose  # noqa: E402
 from board.query.groups import run_groups, step_grid  # noqa: E402
 from board.query.narrowing import narrowed, of_split  # noqa: E402
+from board.query.open_run import Run, open_run  # noqa: E402
 from board.query.prompts import run_prompts, shared_prompts  # noqa: E402
 from board.query.rollouts import Sorting, count, frame  # noqa: E402
 from board.query.selection import Selection, selection_of  # noqa: E402
 from board.query.steps import own_steps  # noqa: E402
-from board.store.discovery import discover  # noqa: E402
-from board.store.env_table import table_of_step  # noqa: E402
-from board.store.rollout import open_rollout  # noqa: E402
-from board.store.run import Run, open_run  # noqa: E402
 
 _SORTED: Final = 1_000_000
 _METRICS: Final = ("reward", "response_tokens", "k3_mean", "entropy_mean")

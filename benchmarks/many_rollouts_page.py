@@ -33,12 +33,12 @@ from playwright.sync_api import Browser, Page, Playwright, sync_playwright
 from step_change import free_port, server_on, started
 
 from board.core.options import ReadOptions
-from board.store.companions import read_companions
-from board.store.discovery import discover
-from board.store.followed import digest, head_hash
-from board.store.index_folder import index_folder
-from board.store.manifest import FileState
-from board.store.shard import END_BYTES
+from board.index.discovery.discovered_runs import discover
+from board.index.file_changes import digest, head_hash
+from board.index.location import index_folder
+from board.index.manifest import FileState
+from board.index.shard import END_BYTES
+from board.index.sidecar_files import read_companions
 
 _VISITS: Final = {
     "Overview": "",

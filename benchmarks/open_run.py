@@ -78,8 +78,8 @@ def open_with_loop() -> Callable[[Path], Result]:
 
 def open_with_board(folder: Path) -> Callable[[Path], Result]:
     """Imports of the board, then the run's table of steps; no index is left of an earlier opening."""
-    from board.store.discovery import discover
-    from board.store.run import open_run
+    from board.index.discovery.discovered_runs import discover
+    from board.query.open_run import open_run
 
     shutil.rmtree(folder / ".rollout-board", ignore_errors=True)
 

@@ -21,8 +21,8 @@ from pathlib import Path
 from playwright.sync_api import Browser, Page, sync_playwright
 from step_change import QUIET_MS, served, settle
 
-from board.store.discovery import discover
-from board.store.run import Follower
+from board.index.discovery.discovered_runs import discover
+from board.query.open_run import Follower
 
 PAGES = ("overview", "findings", "spike", "rollouts", "rollout", "health")
 WARMING = 2

@@ -33,12 +33,12 @@ from faults.scene import (  # noqa: E402  # pyright: ignore[reportMissingImports
     clean,
 )
 
+from board.analysis.findings import Diagnosis, diagnose  # noqa: E402
+from board.analysis.own_thresholds import default_thresholds  # noqa: E402
 from board.core.findings import RULES  # noqa: E402
 from board.core.findings.finding import SEVERITIES, Finding  # noqa: E402
-from board.query.findings import Diagnosis, diagnose  # noqa: E402
-from board.store.discovery import discover  # noqa: E402
-from board.store.own_thresholds import default_thresholds  # noqa: E402
-from board.store.run import open_run  # noqa: E402
+from board.index.discovery.discovered_runs import discover  # noqa: E402
+from board.query.open_run import open_run  # noqa: E402
 
 DOCUMENT: Final = PROJECT / "docs" / "findings.md"
 RUNS: Final = ("grpo_arithmetic", "ppo_critic", "resumed", "grpo_reward_hack")

@@ -17,8 +17,8 @@ import streamlit as st
 
 from board.components.reader import Chosen, Frame, TokenContent, reader
 from board.components.token_data import spec_of
-from board.core.conversation import conversation_of
-from board.core.metrics import token_metric
+from board.core.metrics.definitions import token_metric
+from board.core.texts.conversation import conversation_of
 
 METRICS = (
     *("k1", "k3", "logprobs", "ref_logprobs", "entropy", "values", "importance_ratio"),

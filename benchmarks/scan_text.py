@@ -43,12 +43,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from board.core.options import ReadOptions
-from board.store.batch import Work, index_batch
-from board.store.discovery import discover
-from board.store.run import Follower
-from board.store.scan import index_shard
-from board.store.shard import Shard
-from board.store.storage import FolderStorage
+from board.index.batch import Work, index_batch
+from board.index.discovery.discovered_runs import discover
+from board.index.scan import index_shard
+from board.index.shard import Shard
+from board.index.storage import FolderStorage
+from board.query.open_run import Follower
 
 _PIECES: Final = (
     *("so", "the", "answer", "is", "42", "we", "add", "carry", "therefore", "number", "each", "of"),

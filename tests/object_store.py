@@ -13,7 +13,7 @@ from typing import Any
 import fsspec
 from fsspec.config import conf
 
-from board.readers import remote
+from board.formats.io import remote
 
 
 @dataclass

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from board.store.discovery import discover
-from board.store.rollout import open_rollout
-from board.store.run import open_run
+from board.analysis.rollout import open_rollout
+from board.index.discovery.discovered_runs import discover
+from board.query.open_run import open_run
 
 
 @dataclass(frozen=True)

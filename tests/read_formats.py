@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from board.analysis.rollout import OpenRollout, open_rollout
 from board.core.records import Record
-from board.store.discovery import discover
-from board.store.rollout import OpenRollout, open_rollout
-from board.store.run import Run, open_run
+from board.index.discovery.discovered_runs import discover
+from board.query.open_run import Run, open_run
 
 DATA = Path(__file__).parent / "formats" / "data"
 

@@ -14,8 +14,8 @@ import pandas as pd
 from board.charts.downsample import keep_extremes
 from board.charts.palette import SERIES, colour_key
 from board.charts.text import number, percent, safe_name, unit_suffix
-from board.core.metrics import REWARD_PART, ROLLOUT_METRICS, rollout_metric
-from board.core.rounding import without_residue
+from board.core.metrics.definitions import REWARD_PART, ROLLOUT_METRICS, rollout_metric
+from board.core.metrics.rounding import without_residue
 
 Floats = npt.NDArray[np.float64]
 Band = Literal["std", "quantiles", "minmax", "none"]

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 
 from board.charts.curves import CurveOptions, Series, curve
 from board.charts.palette import CATEGORIES, category
-from board.core.environments import EnvCurves
+from board.core.groups.environments import EnvCurves
 
 ALL = "all environments"
 """Name of the mean over all; the stems of the curves are numbers, so no environment's name clashes."""

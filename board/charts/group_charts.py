@@ -16,8 +16,8 @@ from board.charts.curves import CurveOptions, Series, band_traces, curve, finish
 from board.charts.layout import fit_tick_labels, new_figure, set_notes
 from board.charts.palette import colour, faded, ink
 from board.charts.text import number, safe_name
-from board.core.groups import Groups, Outcome, StepGroups, pass_at_k_by_step
-from board.core.shares import percent
+from board.core.groups.statistics import Groups, Outcome, StepGroups, pass_at_k_by_step
+from board.core.metrics.shares import percent
 
 Floats = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]

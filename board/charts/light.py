@@ -14,7 +14,7 @@ import numpy as np
 from board.charts.curves import RECORDED_WIDTH
 from board.charts.layout import notes_of
 from board.charts.sketch import Drawing
-from board.core.shares import ROUNDING_NOISE
+from board.core.metrics.shares import ROUNDING_NOISE
 
 _HEADROOM: Final = 0.055
 

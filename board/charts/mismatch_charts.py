@@ -14,10 +14,10 @@ from board.charts.curves import CurveOptions, Series, curve
 from board.charts.layout import fit_tick_labels, new_figure, set_notes, show_legend_above
 from board.charts.palette import CATEGORIES, colour, faded
 from board.charts.text import number, safe_name, safe_token
-from board.core.masks import Side
-from board.core.mismatch import Apart, Decomposition, Likelihood
-from board.core.mismatch_slices import Slice
-from board.core.rule_counts import RuleShares
+from board.core.findings.rule_counts import RuleShares
+from board.core.tokens.masks import Side
+from board.core.tokens.mismatch import Apart, Decomposition, Likelihood
+from board.core.tokens.mismatch_slices import Slice
 
 MEASURES: Final[Mapping[str, tuple[str, str]]] = {
     "d_abs": ("mean |d|", "nats"),

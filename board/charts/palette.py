@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from board.core.metrics import REWARD_PART
+from board.core.metrics.definitions import REWARD_PART
 
 
 @dataclass(frozen=True, slots=True)

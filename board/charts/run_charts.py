@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 
 from board.charts.curves import CurveOptions, Series, curve
 from board.charts.palette import category
-from board.core.metrics import ROLLOUT_METRICS, rollout_metric
+from board.core.metrics.definitions import ROLLOUT_METRICS, rollout_metric
 
 
 @dataclass(frozen=True, slots=True)

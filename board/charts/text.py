@@ -12,7 +12,7 @@ import unicodedata
 from html import escape
 from typing import Final
 
-from board.core import shares
+from board.core.metrics import shares
 
 _SHOWN_AS: Final = {"\n": "⏎", "\r": "␍", "\t": "⇥"}
 _UNSEEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})

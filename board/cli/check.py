@@ -12,11 +12,11 @@ from board.cli import output
 from board.cli.runs import find_run, no_runs, only_run, opened
 from board.core.problems import Problem, count_of
 from board.errors import NotFoundError
-from board.readers.locations import Location, below, location_of
-from board.store.discovery import discover
-from board.store.join_counts import JoinCount
-from board.store.run import Run
-from board.store.run_info import PassedOver
+from board.formats.io.locations import Location, below, location_of
+from board.index.discovery.discovered_runs import discover
+from board.index.discovery.run_info import PassedOver
+from board.index.join_counts import JoinCount
+from board.query.open_run import Run
 
 _CHECKED: Final = ("files", "steps", "rollouts", "superseded", "repeated")
 

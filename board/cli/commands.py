@@ -11,20 +11,20 @@ from typing import Any, Final
 
 import pandas as pd
 
+from board.analysis.rollout import OpenRollout, open_rollout
 from board.cli import output
 from board.cli.columns import named_columns
 from board.cli.rollouts import rollouts
 from board.cli.runs import default_root, find_run, narrowed_as_asked, no_runs, of_split, opened
-from board.core.pieces import PLACEHOLDER, PLACEHOLDER_SIGN
 from board.core.problems import count_of
+from board.core.tokens.pieces import PLACEHOLDER, PLACEHOLDER_SIGN
 from board.errors import ChoiceError
-from board.readers.locations import location_of
-from board.readers.mapping import PREFIX
-from board.store.discovery import Discovery, RunInfo, discover
-from board.store.engines import ChooseEngine, local
-from board.store.rollout import OpenRollout, open_rollout
-from board.store.run import Run, reader_titles
-from board.store.run_counts import counts_of
+from board.formats.io.locations import location_of
+from board.formats.mapping import PREFIX
+from board.index.discovery.discovered_runs import Discovery, RunInfo, discover
+from board.index.engines import ChooseEngine, local
+from board.query.open_run import Run, reader_titles
+from board.query.run_counts import counts_of
 
 FIXED_STEP_KEYS: Final = (
     *("step", "rollouts", "reward_mean", "reward_std", "ref_reward_mean", "response_tokens_mean"),
@@ -201,7 +201,7 @@ def index(args: argparse.Namespace) -> int:
 def _engine(args: argparse.Namespace) -> AbstractContextManager[ChooseEngine]:
     """What `--engine` and `--address` ask for."""
     if args.engine == "ray":
-        from board.store import ray_engine  # late, as is what it imports: nothing else needs it
+        from board.index import ray_engine  # late, as is what it imports: nothing else needs it
 
         return ray_engine.connected(args.address)
     if args.address is not None:

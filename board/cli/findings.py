@@ -6,13 +6,13 @@ import argparse
 from dataclasses import asdict
 from typing import Any
 
+from board.analysis.findings import Diagnosis, diagnose
+from board.analysis.own_thresholds import own_thresholds
 from board.cli import output
 from board.cli.runs import find_run, narrowed_as_asked, of_split, opened
 from board.core.findings.finding import SEVERITIES, Evidence, Finding, in_words
 from board.errors import ChoiceError
-from board.query.findings import Diagnosis, diagnose
-from board.store.own_thresholds import own_thresholds
-from board.store.run import Run
+from board.query.open_run import Run
 
 
 def findings(args: argparse.Namespace) -> int:

@@ -14,7 +14,7 @@ import numpy as np
 import orjson
 import pandas as pd
 
-from board.core.shares import ROUNDING_NOISE, percent
+from board.core.metrics.shares import ROUNDING_NOISE, percent
 
 _MAX_CELL: Final = 48
 _MANY_BYTES: Final = 10_000_000

@@ -13,11 +13,12 @@ from board.cli import output
 from board.cli.columns import known_column, named_columns
 from board.cli.runs import find_run, of_environments, of_split, opened
 from board.errors import ChoiceError
+from board.index import segments
+from board.query import splits
+from board.query.open_run import Run
 from board.query.predicate import WHOLE_TEXTS, parsed
 from board.query.rollouts import Sorting, batches, frame
 from board.query.selection import Selection, selection_of
-from board.store import segments, splits
-from board.store.run import Run
 
 _USUAL: Final = (
     *("step", "index", "split", "group_id", "env", "reward", "ref_reward", "advantage", "k3_mean"),

@@ -11,13 +11,13 @@ from board.cli.output import ProgressLine, say
 from board.core.problems import Problem
 from board.core.suggestions import did_you_mean
 from board.errors import ChoiceError, NotFoundError
+from board.formats.io.locations import Location, location_of
+from board.index.discovery.discovered_runs import Discovery, RunInfo, discover
+from board.index.discovery.mappings import FILE_NAME, mapping_above
+from board.index.engines import ChooseEngine, local
+from board.query import splits
 from board.query.narrowing import environments_of, narrowed, shown_split, splits_of, where
-from board.readers.locations import Location, location_of
-from board.store import splits
-from board.store.discovery import Discovery, RunInfo, discover
-from board.store.engines import ChooseEngine, local
-from board.store.mappings import FILE_NAME, mapping_above
-from board.store.run import RUN_ITSELF, Follower, Run
+from board.query.open_run import RUN_ITSELF, Follower, Run
 
 PROJECT: Final = Path(__file__).parents[2]
 """The folder that holds `board/`: of the source, or site-packages."""

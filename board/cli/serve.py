@@ -15,11 +15,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from board.analysis.own_thresholds import read_thresholds
 from board.cli.runs import PROJECT, default_root
 from board.errors import BoardError, ChoiceError, NotFoundError, UnreadableError
-from board.readers.locations import Location, location_of
-from board.store.discovery import discover
-from board.store.own_thresholds import read_thresholds
+from board.formats.io.locations import Location, location_of
+from board.index.discovery.discovered_runs import discover
 
 _FIRST_PORT: Final = 8501
 _PORTS_TRIED: Final = 100

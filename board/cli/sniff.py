@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from board.cli import output
 from board.cli.runs import not_held
-from board.readers.locations import Location, location_of
-from board.store.sniff import Layout, Sniffed, SniffedFolder, sniff
+from board.formats.io.locations import Location, location_of
+from board.index.discovery.sniff import Layout, Sniffed, SniffedFolder, sniff
 
 _SHOWN_KEYS: Final = 12
 

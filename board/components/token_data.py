@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from board.core.metric_groups import place_of
-from board.core.metrics import RATIOS, Kind, Metric
-from board.core.topk import TopK
+from board.core.metrics.definitions import RATIOS, Kind, Metric
+from board.core.metrics.metric_groups import place_of
+from board.core.tokens.topk import TopK
 
 TokenValues = npt.NDArray[np.floating] | npt.NDArray[np.integer] | npt.NDArray[np.bool_]
 """[R] numbers, one per response token. NaN = measured and not a number; an entry that was not

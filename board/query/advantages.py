@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from board.core.advantages import ABSOLUTE, EPSILON, RELATIVE, BoolArray, FitCounts
+from board.core.groups.advantages import ABSOLUTE, EPSILON, RELATIVE, BoolArray, FitCounts
 from board.core.records import FloatArray
+from board.query.run import Run
 from board.query.selection import Selection, selection_of
-from board.store.opened_run import Run
 
 FORMULAS: Final[Mapping[str, str]] = {
     "grpo": f"(reward - mean) / (std + {EPSILON})",

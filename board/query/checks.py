@@ -10,10 +10,10 @@ from typing import Final
 import numpy as np
 
 from board.core.findings.facts import Copy
-from board.core.step_checks import StepChecks
+from board.core.findings.step_checks import StepChecks
+from board.query import splits
+from board.query.run import Run
 from board.query.selection import Selection, selection_of
-from board.store import splits
-from board.store.opened_run import Run
 
 _SAME: Final = ("rollout_id", "env", "response_tokens", "reward", "response")
 """What two rollouts of one step, split and id have in common when they are one."""

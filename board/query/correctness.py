@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from board.core.groups import right_part
-from board.core.metrics import REWARD_PART
-from board.store.opened_run import Run
+from board.core.groups.statistics import right_part
+from board.core.metrics.definitions import REWARD_PART
+from board.query.run import Run
 
 _BY_PART: Final = """
     count(score) AS judged,

@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from board.core.environments import EnvCurves, curves_from
+from board.core.groups.environments import EnvCurves, curves_from
 from board.errors import ChoiceError
+from board.query.run import Run
 from board.query.selection import selection_of
-from board.store.opened_run import Run
 
 
 def environment_curves(run: Run, column: str = "reward") -> EnvCurves:

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from board.errors import ChoiceError
+from board.query.open_run import Run
 from board.query.rollouts import Sorting, batches
 from board.query.selection import Selection
-from board.store.run import Run
 
 LARGEST_BYTES: Final = 512 << 20
 """What is written is in memory until the browser has it."""

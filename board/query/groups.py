@@ -14,16 +14,16 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from board.core.advantages import Told, told
-from board.core.groups import Grid, Groups, StepGroups, by_step, grid, outcomes_of
-from board.core.kl import FloatArray
+from board.core.groups.advantages import Told, told
+from board.core.groups.statistics import Grid, Groups, StepGroups, by_step, grid, outcomes_of
+from board.core.metrics.kl import FloatArray
 from board.errors import ChoiceError
+from board.index import group_ids
+from board.index.stored_rows import numbers
 from board.query.advantages import advantage_fit, expected_advantages
 from board.query.correctness import counts_of_right, right_column
+from board.query.open_run import Run
 from board.query.selection import selection_of
-from board.store import group_ids
-from board.store.run import Run
-from board.store.stored_rows import numbers
 
 IntArray = npt.NDArray[np.int64]
 

@@ -11,11 +11,11 @@ from dataclasses import replace
 import pandas as pd
 
 from board.errors import ChoiceError
+from board.index.step_statistics import base_name
+from board.query import splits
+from board.query.run import Run
 from board.query.selection import Selection, selection_of
 from board.query.steps import counts_by_step, steps_table
-from board.store import splits
-from board.store.opened_run import Run
-from board.store.steps import base_name
 
 
 def narrowed(run: Run, envs: Sequence[str]) -> Run:

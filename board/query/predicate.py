@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple
 
-from board.core.expression_parser import parse
-from board.core.expression_tree import (
+from board.core.expressions.parser import parse
+from board.core.expressions.tree import (
     Arithmetic,
     Call,
     Column,
@@ -29,9 +29,9 @@ from board.core.expression_tree import (
 )
 from board.core.suggestions import no_column
 from board.errors import ExpressionError
+from board.index import segments
+from board.query.run import Run
 from board.query.run_rows import RunRows
-from board.store import segments
-from board.store.opened_run import Run
 
 WHOLE_TEXTS: Final = ("prompt", "response", "ref_response", "ground_truth", segments.ANY_TEXT)
 """Names of whole texts; the last one is all the others and every message."""

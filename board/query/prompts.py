@@ -14,13 +14,13 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from board.core.kl import FloatArray
+from board.core.metrics.kl import FloatArray
+from board.formats.texts import CUT_SIGN
+from board.index.segments import PROMPT_KEY
 from board.query.correctness import counts_of_right, right_column
 from board.query.rollouts import texts_at
+from board.query.run import Run
 from board.query.selection import Selection, selection_of
-from board.readers.texts import CUT_SIGN
-from board.store.opened_run import Run
-from board.store.segments import PROMPT_KEY
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]

@@ -13,12 +13,12 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from board.index.step_counts import chunks
+from board.index.stored_rows import StoredRows
+from board.query.open_run import Run
 from board.query.predicate import BoundSql
 from board.query.run_rows import quoted
 from board.query.selection import Selection, selection_of
-from board.store.run import Run
-from board.store.step_counts import chunks
-from board.store.stored_rows import StoredRows
 
 _TEXT = "whole text of "
 

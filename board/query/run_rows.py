@@ -20,14 +20,14 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from board.database import Database, create_table
-from board.store import segments
-from board.store.manifest import NO_RANK
-from board.store.opened_run import Run
-from board.store.repeats import lines_and_parts
-from board.store.row_order import index_within
-from board.store.segments import Column
-from board.store.shown_columns import GAP
+from board.index import segments
+from board.index.database import Database, create_table
+from board.index.manifest import NO_RANK
+from board.index.repeat_keys import lines_and_parts
+from board.index.row_order import index_within
+from board.index.segments import Column
+from board.index.shown_columns import GAP
+from board.query.run import Run
 
 _POSITION: Final = """row_number() OVER (
     PARTITION BY stored.step ORDER BY {rank} NULLS LAST, files.number, stored.line, {part}) - 1"""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from board.query.run import Run
 from board.query.user_sql import DEFAULT_TIMEOUT, select
-from board.store.opened_run import Run
 
 if TYPE_CHECKING:
     import pandas as pd

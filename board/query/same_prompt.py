@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from board.index.segments import PROMPT_KEY
+from board.query.open_run import Run
 from board.query.selection import selection_of
-from board.store.run import Run
-from board.store.segments import PROMPT_KEY
 
 
 def prompt_key(run: Run, step: int, index: int) -> int | None:

@@ -15,16 +15,16 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from board.database import shared_database
 from board.errors import UnreadableError
+from board.index.database import shared_database
+from board.index.manifest import BrokenIndexError
+from board.index.segments import Column
+from board.index.stored_rows import StoredRows
+from board.index.table_files import StepRange
+from board.query import splits
 from board.query.predicate import BoundSql, parsed, predicate_of
+from board.query.run import Run
 from board.query.run_rows import RunRows, quoted
-from board.store import splits
-from board.store.manifest import BrokenIndexError
-from board.store.opened_run import Run
-from board.store.segments import Column
-from board.store.stored_rows import StoredRows
-from board.store.table_files import StepRange
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,11 @@ from typing import Final
 import pandas as pd
 import pyarrow.compute as pc
 
+from board.index.step_statistics import QUANTILES, base_name
+from board.index.step_store import tidied
 from board.query.predicate import number_of, parsed
+from board.query.run import Run
 from board.query.selection import Selection, selection_of
-from board.store.opened_run import Run
-from board.store.step_store import tidied
-from board.store.steps import QUANTILES, base_name
 
 _CHUNK_ROLLOUTS: Final = 500_000
 """Quantiles do not spill: the values of so many rollouts are in memory at once."""

@@ -13,11 +13,11 @@ from typing import Final
 import duckdb
 import pyarrow as pa
 
-from board.database import Database
 from board.errors import ChoiceError, UnreadableError
+from board.index.database import Database
+from board.index.manifest import BrokenIndexError
+from board.query.run import Run
 from board.query.views import create_views
-from board.store.manifest import BrokenIndexError
-from board.store.opened_run import Run
 
 DEFAULT_TIMEOUT: Final = 60.0
 """Seconds."""

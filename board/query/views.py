@@ -11,10 +11,10 @@ from typing import Final
 import duckdb
 import pyarrow as pa
 
-from board.database import Database, create_table
+from board.index import segments
+from board.index.database import Database, create_table
+from board.query.run import Run
 from board.query.run_rows import RunRows, quoted
-from board.store import segments
-from board.store.opened_run import Run
 
 COLUMNS: Final[Mapping[str, Mapping[str, str]]] = {
     "rollouts": {

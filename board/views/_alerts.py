@@ -7,9 +7,9 @@ from typing import Final
 
 import streamlit as st
 
+from board.analysis.own_thresholds import OwnThresholds
 from board.core.findings.finding import Finding
-from board.store.own_thresholds import OwnThresholds
-from board.store.run import Run
+from board.query.open_run import Run
 from board.views import _badge, _cached_looks
 from board.views._text import plain
 

@@ -8,10 +8,10 @@ from typing import Final
 
 import streamlit as st
 
+from board.analysis.findings import Diagnosis
+from board.analysis.own_thresholds import OwnThresholds, own_thresholds
 from board.core.findings.finding import SEVERITIES
-from board.query.findings import Diagnosis
-from board.store.own_thresholds import OwnThresholds, own_thresholds
-from board.store.run import Run
+from board.query.open_run import Run
 from board.views import _cached_looks, _state
 
 ICONS: Final = {

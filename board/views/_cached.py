@@ -15,24 +15,24 @@ from typing import Any, Final
 
 import streamlit as st
 
+from board.analysis.own_thresholds import OwnThresholds
+from board.analysis.rollout import OpenRollout, open_rollout
+from board.analysis.step_spans import StepReading, StepSpans
+from board.analysis.tokenizers import load_vocabulary
 from board.charts.curve_data import together
 from board.charts.curves import Beside, CurveOptions, sketch
 from board.charts.light import LightCurve, light
-from board.core import text_diff as differences
-from board.core.text_diff import Stretch
-from board.core.vocabulary import Vocabulary
+from board.core.texts import diff as differences
+from board.core.texts.diff import Stretch
+from board.core.tokens.vocabulary import Vocabulary
 from board.errors import BoardError
-from board.query import narrowing, rollouts
+from board.index.discovery import discovered_runs
+from board.index.discovery.discovered_runs import Discovery, Location, RunInfo
+from board.index.sidecar_files import state_of
+from board.query import narrowing, rollouts, splits
+from board.query.index_builder import start
+from board.query.open_run import Follower, OpenOptions, Run
 from board.query.selection import Selection
-from board.store import discovery, splits
-from board.store.builder import start
-from board.store.companions import state_of
-from board.store.discovery import Discovery, Location, RunInfo
-from board.store.own_thresholds import OwnThresholds
-from board.store.rollout import OpenRollout, open_rollout
-from board.store.run import Follower, OpenOptions, Run
-from board.store.spans import StepReading, StepSpans
-from board.store.tokenizers import load_vocabulary
 from board.views._text import plain, size
 
 KEYS: Final[dict[str | type, Callable[[Any], Any]]] = {
@@ -53,7 +53,7 @@ _APART_BYTES = 256 << 20
 @st.cache_resource(ttl=5, max_entries=16, show_spinner=False, hash_funcs=KEYS)
 def discovered(root: str) -> Discovery:
     """The runs under a folder, looked for at most every 5 seconds. Raises BoardError."""
-    return discovery.discover(discovery.location_of(root))
+    return discovered_runs.discover(discovered_runs.location_of(root))
 
 
 @dataclass(slots=True)

@@ -8,34 +8,34 @@ from dataclasses import dataclass
 import pandas as pd
 import streamlit as st
 
+from board.analysis.findings import Diagnosis, diagnose
+from board.analysis.log_sample import sampled_digests
+from board.analysis.own_thresholds import OwnThresholds
+from board.analysis.patterns import compiled
+from board.analysis.rollout_tokens import ReadTokens
+from board.analysis.step_tokens import read_step
+from board.analysis.stepwise import Stepwise, coarse_to_fine
+from board.analysis.trending_phrases import SaidMore
+from board.analysis.trending_phrases import said_more as said_more_of
+from board.analysis.word_hits import Hit, hit_in
+from board.analysis.words import Watched, watch, watch_step
 from board.charts import env_charts, group_charts
 from board.charts.curves import CurveOptions, Series, sketch
 from board.charts.light import LightCurve, light
 from board.charts.run_charts import RunSteps, overlaid_runs
-from board.core.contributions import Contributions, RolloutShare, TypeShare
-from board.core.environments import EnvCurves
 from board.core.findings.digest import Digest
-from board.core.metrics import rollout_metric
-from board.core.spike import TOKEN_SOURCES, Headline, contributions_to, headline
-from board.core.vocabulary import Vocabulary
+from board.core.groups.environments import EnvCurves
+from board.core.metrics.definitions import rollout_metric
+from board.core.tokens.contributions import Contributions, RolloutShare, TypeShare
+from board.core.tokens.spike import TOKEN_SOURCES, Headline, contributions_to, headline
+from board.core.tokens.vocabulary import Vocabulary
 from board.errors import BoardError
+from board.index.discovery.discovered_runs import Location
 from board.query.environments import environment_curves
-from board.query.findings import Diagnosis, diagnose
 from board.query.groups import RunGroups, StepFit, run_groups
+from board.query.open_run import OpenOptions, Run
 from board.query.prompts import PromptRollouts, RunPrompts, run_prompts
 from board.query.steps import OWN, own_steps
-from board.query.words import Watched, watch, watch_step
-from board.store.discovery import Location
-from board.store.log_sample import sampled_digests
-from board.store.own_thresholds import OwnThresholds
-from board.store.patterns import compiled
-from board.store.rollout_tokens import ReadTokens
-from board.store.run import OpenOptions, Run
-from board.store.said_more import SaidMore
-from board.store.said_more import said_more as said_more_of
-from board.store.step_tokens import read_step
-from board.store.stepwise import Stepwise, coarse_to_fine
-from board.store.word_hits import Hit, hit_in
 from board.views import _cached
 from board.views._reading import Progress, Reading
 

@@ -8,11 +8,11 @@ from typing import Final
 
 import streamlit as st
 
-from board.store.discovery import Location
-from board.store.mismatch import StepMismatch, mismatch_by_step
-from board.store.mismatch import step_mismatch as read_mismatch
-from board.store.run import OpenOptions, Run
-from board.store.stepwise import Stepwise, coarse_to_fine
+from board.analysis.mismatch import StepMismatch, mismatch_by_step
+from board.analysis.mismatch import step_mismatch as read_mismatch
+from board.analysis.stepwise import Stepwise, coarse_to_fine
+from board.index.discovery.discovered_runs import Location
+from board.query.open_run import OpenOptions, Run
 from board.views import _cached
 
 _SHOW_PROGRESS_ROLLOUTS: Final = 64

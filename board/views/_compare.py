@@ -10,14 +10,14 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from board.analysis.rollout import OpenRollout
+from board.analysis.step_spans import in_loss
 from board.components.comparison import Comparison, Fact, Side, comparison
 from board.components.token_data import ScaleSpan
-from board.core.alignment import shared_spans
-from board.core.pieces import joined
+from board.core.tokens.alignment import shared_spans
+from board.core.tokens.pieces import joined
 from board.errors import BoardError, NotFoundError
-from board.store.rollout import OpenRollout
-from board.store.run import Run
-from board.store.spans import in_loss
+from board.query.open_run import Run
 from board.views import _cached, _state, _tokens
 from board.views._compare_choices import choices
 from board.views._compare_target import REFERENCE, TEXTS, TRUTH, parse, run_named

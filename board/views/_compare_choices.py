@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from board.analysis.rollout import OpenRollout
 from board.errors import BoardError
+from board.query.open_run import Run
 from board.query.same_prompt import indices_of_prompt, prompt_key, steps_of_prompt
-from board.store.rollout import OpenRollout
-from board.store.run import Run
 from board.views import _cached, _sidebar
 from board.views._compare_target import TEXTS, Target, run_named, written
 from board.views._text import number, one_line

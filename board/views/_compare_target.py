@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from board.errors import ChoiceError, NotFoundError
-from board.store.run import Run
+from board.query.open_run import Run
 from board.views import _cached, _sidebar, _state
 
 REFERENCE: Final = "ref"

@@ -11,11 +11,11 @@ import streamlit as st
 from board.charts.palette import colour_key
 from board.charts.share_charts import Share, shares_chart
 from board.components.share_bars import share_bars
-from board.core.contributions import Contributions, TokenShare, TypeShare
-from board.core.metrics import Metric, token_metric
-from board.core.shares import percent
-from board.core.spike import Headline, whole
-from board.store.steps import base_name
+from board.core.metrics.definitions import Metric, token_metric
+from board.core.metrics.shares import percent
+from board.core.tokens.contributions import Contributions, TokenShare, TypeShare
+from board.core.tokens.spike import Headline, whole
+from board.index.step_statistics import base_name
 from board.views import _page, _state
 from board.views._cached_looks import Spike
 from board.views._contribution_tables import in_context

@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from board.core.contributions import Contributions, Grouping, TokenShare, context
-from board.core.metrics import Metric, rollout_metric, token_metric
-from board.core.shares import in_percent
-from board.core.spike import only, whole
-from board.store.run import Run
+from board.core.metrics.definitions import Metric, rollout_metric, token_metric
+from board.core.metrics.shares import in_percent
+from board.core.tokens.contributions import Contributions, Grouping, TokenShare, context
+from board.core.tokens.spike import only, whole
+from board.query.open_run import Run
 from board.views import _headings, _state
 from board.views._cached_looks import Spike
 from board.views._text import one_line, piece_shown, plain

@@ -7,10 +7,10 @@ from typing import Final
 import streamlit as st
 
 from board.charts.curve_data import mean_column
-from board.core.metrics import rollout_metric
-from board.core.spike import TOKEN_SOURCES
-from board.store.run import Run
-from board.store.steps import base_name
+from board.core.metrics.definitions import rollout_metric
+from board.core.tokens.spike import TOKEN_SOURCES
+from board.index.step_statistics import base_name
+from board.query.open_run import Run
 from board.views import (
     _cached_looks,
     _contribution_headline,

@@ -7,7 +7,7 @@ from typing import Final
 import streamlit as st
 
 from board.charts.curves import CurveOptions
-from board.store.run import Run
+from board.query.open_run import Run
 from board.views import _page, _sidebar, _state
 from board.views._text import plain
 

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import pandas as pd
 
+from board.analysis.rollout import OpenRollout
 from board.components.reader.frame import Detail, Score
-from board.core.metrics import REWARD_PART, rollout_metric
-from board.store.rollout import OpenRollout
-from board.store.run import Run
+from board.core.metrics.definitions import REWARD_PART, rollout_metric
+from board.query.open_run import Run
 from board.views._text import number, one_line
 
 _TEXTS: Final = (("ground_truth", "Ground truth"), ("ref_response", "Reference response"))

@@ -12,12 +12,12 @@ import streamlit as st
 from board.charts.curves import CurveOptions
 from board.charts.env_charts import ALL
 from board.components.curve_grid import Card, Mark, curve_grid
-from board.core.environments import EnvCurves
-from board.core.hidden_environments import ERRORS, Hidden, hidden
-from board.core.metrics import REWARD_PART, rollout_metric
-from board.core.rounding import without_residue
-from board.store.env_table import table_of_step
-from board.store.run import Run
+from board.core.groups.environments import EnvCurves
+from board.core.groups.hidden_environments import ERRORS, Hidden, hidden
+from board.core.metrics.definitions import REWARD_PART, rollout_metric
+from board.core.metrics.rounding import without_residue
+from board.query.env_table import table_of_step
+from board.query.open_run import Run
 from board.views import _cached, _cached_looks, _headings, _keys, _marks, _needs, _page, _state
 from board.views._text import number, one_line, plain
 

@@ -7,12 +7,12 @@ from typing import Any, Final
 
 import pandas as pd
 
+from board.analysis.rollout import OpenRollout
 from board.components.reader.frame import Fact
-from board.core.conversation import ConversationTurn
-from board.core.groups import right_part
-from board.core.metrics import REWARD_PART, rollout_metric
-from board.store.rollout import OpenRollout
-from board.store.run import Run
+from board.core.groups.statistics import right_part
+from board.core.metrics.definitions import REWARD_PART, rollout_metric
+from board.core.texts.conversation import ConversationTurn
+from board.query.open_run import Run
 from board.views._text import number, one_line
 
 _OF_TOKENS: Final = ("k3_mean", "entropy_mean")

@@ -15,13 +15,13 @@ import pandas as pd
 import streamlit as st
 
 from board.components.filter_field import FilterContent, Offered, Refused, filter_field
-from board.core.metrics import rollout_metric
+from board.core.metrics.definitions import rollout_metric
 from board.errors import ExpressionError
+from board.index.segments import ANY_TEXT
+from board.index.table_files import StepRange
+from board.query.open_run import Run
 from board.query.predicate import WHOLE_TEXTS, names_for
 from board.query.selection import Selection
-from board.store.run import Run
-from board.store.segments import ANY_TEXT
-from board.store.table_files import StepRange
 from board.views import _cached, _state
 from board.views._text import one_line
 

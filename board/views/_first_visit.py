@@ -25,7 +25,7 @@ import pandas as pd
 from board.charts.curves import CurveOptions, Series, curve
 from board.charts.light import light
 from board.errors import BoardError
-from board.store.run import OpenOptions
+from board.query.open_run import OpenOptions
 from board.views import _cached, _sidebar
 
 _LOG: Final = logging.getLogger(__name__)

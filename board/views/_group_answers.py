@@ -7,10 +7,10 @@ from typing import Any, Final
 import pandas as pd
 import streamlit as st
 
+from board.analysis.rollout import OpenRollout
 from board.errors import BoardError
-from board.store.group_ids import group_names
-from board.store.rollout import OpenRollout
-from board.store.run import Run
+from board.index.group_ids import group_names
+from board.query.open_run import Run
 from board.views import _cached, _state
 from board.views._text import number, plain
 

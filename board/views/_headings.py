@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from board.core.metrics import REWARD_PART, ROLLOUT_METRICS, rollout_metric
-from board.core.shares import ROUNDING_NOISE, in_percent
+from board.core.metrics.definitions import REWARD_PART, ROLLOUT_METRICS, rollout_metric
+from board.core.metrics.shares import ROUNDING_NOISE, in_percent
 from board.views._text import one_line, plain
 
 # Words that a table has room for. A mean over a rollout's tokens is what its number is; max is said.

@@ -9,9 +9,9 @@ from typing import Final
 import streamlit as st
 
 from board.errors import BoardError
-from board.store.discovery import RunInfo, is_remote
-from board.store.log_file import LogFile
-from board.store.run import OpenOptions
+from board.index.discovery.discovered_runs import RunInfo, is_remote
+from board.index.discovery.log_file import LogFile
+from board.query.open_run import OpenOptions
 from board.views import _cached, _state
 from board.views._text import ago, plain
 

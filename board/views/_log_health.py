@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from board.core.audit import culprit
+from board.core.findings.audit import culprit
 from board.core.findings.coverage import coverage
 from board.core.findings.digest import Digest
-from board.core.log_checks import (
+from board.core.findings.log_checks import (
     Check,
     PairAudit,
     State,
@@ -23,7 +23,7 @@ from board.core.log_checks import (
     shift_words,
 )
 from board.core.problems import count_of
-from board.store.run import Run, format_title
+from board.query.open_run import Run, format_title
 from board.views import _badge, _cached, _cached_looks, _problems, _reading, _state
 from board.views._text import counted, plain, size
 

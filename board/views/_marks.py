@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NoReturn
 
 from board.components.curve_grid import Mark
-from board.store import splits
+from board.query import splits
 from board.views import _badge, _cached_looks, _sidebar, _state
 from board.views._text import counted, one_line
 

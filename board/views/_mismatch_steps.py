@@ -9,6 +9,8 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
+from board.analysis.mismatch import ENGINE_LAG, SCANNED_ROLLOUTS, STALE_LAG, StepMismatch
+from board.analysis.stepwise import Stepwise
 from board.charts.curves import CurveOptions
 from board.charts.light import light
 from board.charts.mismatch_charts import (
@@ -20,11 +22,9 @@ from board.charts.mismatch_charts import (
     rule_curves,
 )
 from board.components.curve_grid import Card, curve_grid
-from board.core.masks import RULES, Side
-from board.core.mismatch_slices import Slice, pooled
-from board.store.mismatch import ENGINE_LAG, SCANNED_ROLLOUTS, STALE_LAG, StepMismatch
-from board.store.run import Run
-from board.store.stepwise import Stepwise
+from board.core.tokens.masks import RULES, Side
+from board.core.tokens.mismatch_slices import Slice, pooled
+from board.query.open_run import Run
 from board.views import _cached, _cached_mismatch, _page, _state
 from board.views._rule_bounds import Bounds, bounds_of, bounds_told
 from board.views._text import plain

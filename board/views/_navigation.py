@@ -15,7 +15,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from board.components.key_help import key_help
 from board.components.page_frame import page_frame
-from board.store.run import Run
+from board.query.open_run import Run
 from board.views import _badge, _keys, _needs, _state
 from board.views._text import plain
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from board.store.run import Run
+from board.query.open_run import Run
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import streamlit as st
 from board.charts.curves import CurveOptions
 from board.components.curve_grid import Card, Mark, curve_grid
 from board.errors import BoardError
-from board.store.run import Run
+from board.query.open_run import Run
 from board.views import _cached_looks, _marks, _page, _state
 from board.views._text import one_line, plain
 

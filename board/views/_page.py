@@ -13,10 +13,10 @@ from streamlit.delta_generator import DeltaGenerator
 from board.charts.layout import PLOTLY_CONFIG
 from board.charts.light import LightCurve
 from board.components.curve_grid import Card
-from board.core.metrics import rollout_metric
+from board.core.metrics.definitions import rollout_metric
 from board.errors import BoardError
-from board.store import splits
-from board.store.run import Run, reader_titles
+from board.query import splits
+from board.query.open_run import Run, reader_titles
 from board.views import _cached, _run_settings, _state, _step_choice
 from board.views._text import one_line, plain
 

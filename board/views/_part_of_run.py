@@ -7,8 +7,8 @@ from typing import Final
 
 import streamlit as st
 
-from board.store import splits
-from board.store.run import Run
+from board.query import splits
+from board.query.open_run import Run
 from board.views import _cached, _state
 from board.views._text import one_line, plain
 

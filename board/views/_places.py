@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from board.core.aggregate import REDUCTIONS
 from board.core.findings.finding import Evidence, Finding, Target
+from board.core.metrics.aggregate import REDUCTIONS
 from board.errors import NotFoundError
-from board.store.group_ids import group_names
-from board.store.run import Run
+from board.index.group_ids import group_names
+from board.query.open_run import Run
 
 _COLUMN_OF: Final = {m: column for column, m, how in REDUCTIONS if how == "mean"}
 _PAGE_OF: Final = {

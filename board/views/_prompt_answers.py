@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from board.core.groups import IntArray
+from board.core.groups.statistics import IntArray
 from board.errors import BoardError
+from board.query.open_run import Run
 from board.query.prompts import PromptRollouts
-from board.store.run import Run
 from board.views import _cached, _state, _step_choice
 from board.views._text import number, piece_shown, plain
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 import pandas as pd
 import streamlit as st
 
+from board.analysis.rollout import OpenRollout
 from board.components.reader import (
     Chosen,
     CompareMenu,
@@ -18,11 +19,10 @@ from board.components.reader import (
     reader,
     reader_data,
 )
-from board.core.conversation import ConversationTurn, conversation_of
-from board.core.text_blocks import think_tags
+from board.core.texts.conversation import ConversationTurn, conversation_of
+from board.core.tokens.text_blocks import think_tags
 from board.errors import BoardError
-from board.store.rollout import OpenRollout
-from board.store.run import Run
+from board.query.open_run import Run
 from board.views import _cached, _compare, _details, _facts, _state, _tokenizer, _tokens
 from board.views._text import one_line, plain
 

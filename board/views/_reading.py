@@ -12,7 +12,7 @@ from typing import Final, Generic, TypeVar
 
 import streamlit as st
 
-from board.core.shares import percent
+from board.core.metrics.shares import percent
 from board.errors import BoardError
 from board.views._text import plain
 

@@ -10,7 +10,7 @@ import streamlit as st
 from board.components.rollout_list import Address, ListPage
 from board.components.rollout_list.ahead import MOST_WAITING, send_ahead
 from board.errors import BoardError
-from board.store.run import Run
+from board.query.open_run import Run
 from board.views import _reader, _state
 
 _STEPS_AHEAD: Final = (1, 2, -1, 3)

@@ -11,8 +11,8 @@ import streamlit as st
 
 from board.charts import step_charts
 from board.charts.layout import notes_of
+from board.query.open_run import Run
 from board.query.rollouts import Sorting, frame
-from board.store.run import Run
 from board.views import _page, _state
 from board.views._rollout_list import Listed
 from board.views._text import plain

@@ -8,10 +8,10 @@ from typing import Any, Final
 import pandas as pd
 
 from board.components.rollout_list import ListColumn
-from board.core.metrics import REWARD_PART
-from board.store import splits
-from board.store.run import Run
-from board.store.steps import base_name
+from board.core.metrics.definitions import REWARD_PART
+from board.index.step_statistics import base_name
+from board.query import splits
+from board.query.open_run import Run
 from board.views import _headings, _state
 
 TEXTS: Final = frozenset({"prompt", "response"})

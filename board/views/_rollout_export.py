@@ -11,8 +11,8 @@ from typing import BinaryIO, Final
 import streamlit as st
 
 from board.query import export
+from board.query.open_run import Run
 from board.query.rollouts import Sorting
-from board.store.run import Run
 from board.views import _rollout_list, _state
 from board.views._rollout_list import Listed
 from board.views._text import counted, harmless_cell

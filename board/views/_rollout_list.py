@@ -18,10 +18,10 @@ from board.components.rollout_list import (
     ListState,
     rollout_list,
 )
+from board.index.table_files import StepRange
+from board.query.open_run import Run
 from board.query.rollouts import Sorting, frame, place_of
 from board.query.selection import Selection, selection_of
-from board.store.run import Run
-from board.store.table_files import StepRange
 from board.views import _filter_field, _rollout_columns, _rollout_words, _state
 from board.views._text import one_line
 

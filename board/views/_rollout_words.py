@@ -8,11 +8,11 @@ from typing import Final
 
 import pandas as pd
 
-from board.core.conversation import ConversationTurn, conversation_of
-from board.core.text_blocks import arguments_text, think_tags
+from board.analysis.step_records import PLACES, StepRecords, bytes_again
+from board.core.texts.conversation import ConversationTurn, conversation_of
+from board.core.tokens.text_blocks import arguments_text, think_tags
+from board.query.open_run import Run
 from board.query.rollouts import texts_at
-from board.store.run import Run
-from board.store.step_records import PLACES, StepRecords, bytes_again
 from board.views import _state
 
 __all__ = ["PLACES", "in_words"]

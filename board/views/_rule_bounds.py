@@ -8,10 +8,10 @@ from typing import Final
 import pandas as pd
 import streamlit as st
 
-from board.core.masks import RULES, MaskRule, Threshold, thresholds_of
-from board.core.rule_counts import RuleShares, numbers_of
-from board.store.mismatch import StepMismatch, own_numbers
-from board.store.run import Run
+from board.analysis.mismatch import StepMismatch, own_numbers
+from board.core.findings.rule_counts import RuleShares, numbers_of
+from board.core.tokens.masks import RULES, MaskRule, Threshold, thresholds_of
+from board.query.open_run import Run
 from board.views import _headings, _state
 from board.views._text import plain
 

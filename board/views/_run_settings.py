@@ -7,8 +7,8 @@ from typing import Final
 import streamlit as st
 
 from board.core.options import ReadOptions
-from board.core.text_blocks import THINK_TAGS
-from board.store.run import OpenOptions, Run, reader_titles
+from board.core.tokens.text_blocks import THINK_TAGS
+from board.query.open_run import OpenOptions, Run, reader_titles
 from board.views import _badge, _state
 from board.views._text import counted, one_line, plain, size
 

@@ -8,7 +8,7 @@ from typing import Final
 import streamlit as st
 
 from board.core.problems import count_of
-from board.store.run import Run
+from board.query.open_run import Run
 from board.views import _state
 from board.views._text import counted, plain, size
 

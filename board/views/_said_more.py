@@ -7,7 +7,7 @@ from typing import Final
 import pandas as pd
 import streamlit as st
 
-from board.store.run import Run
+from board.query.open_run import Run
 from board.views import _cached_looks, _headings, _page, _state
 from board.views._text import counted, one_line
 

@@ -9,8 +9,8 @@ import streamlit as st
 
 from board.components.sparkline import sparkline
 from board.errors import BoardError
+from board.query.open_run import Run
 from board.query.prompts import key_from, shared_prompts, written_key
-from board.store.run import Run
 from board.views import _cached, _cached_looks, _keys, _page, _state
 from board.views._text import counted, number, one_line, plain, where_they_differ
 

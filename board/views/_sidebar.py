@@ -9,8 +9,7 @@ from typing import Final
 import streamlit as st
 
 from board.errors import BoardError, NotFoundError
-from board.store import splits
-from board.store.discovery import (
+from board.index.discovery.discovered_runs import (
     JOINED,
     Discovery,
     Location,
@@ -19,7 +18,8 @@ from board.store.discovery import (
     location_of,
     resolve_inside,
 )
-from board.store.run import Run
+from board.query import splits
+from board.query.open_run import Run
 from board.views import (
     _cached,
     _live,

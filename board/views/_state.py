@@ -15,10 +15,10 @@ from typing import Any, Final, NoReturn
 
 import streamlit as st
 
-from board.core.masks import masks_from_text, masks_text, numbers_from_text, numbers_text
+from board.analysis.utterances import SPEAKERS
 from board.core.options import DEFAULT_PAD_MARKERS
+from board.core.tokens.masks import masks_from_text, masks_text, numbers_from_text, numbers_text
 from board.query.prompts import key_from, written_key
-from board.store.speech import SPEAKERS
 from board.views._text import plain
 
 VIEWS: Final = Path(__file__).parent

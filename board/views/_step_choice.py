@@ -8,7 +8,7 @@ from typing import Final
 
 import streamlit as st
 
-from board.store.run import Run
+from board.query.open_run import Run
 from board.views import _following, _part_of_run, _state
 
 _TYPED: Final = "_step_typed"

@@ -17,12 +17,12 @@ from board.charts.group_charts import (
 )
 from board.charts.layout import notes_of
 from board.components.curve_grid import Card, curve_grid
-from board.core.advantages import CONVENTIONS
-from board.core.groups import Outcome, StepGroups
-from board.core.metrics import REWARD_PART
-from board.core.shares import percent
+from board.core.groups.advantages import CONVENTIONS
+from board.core.groups.statistics import Outcome, StepGroups
+from board.core.metrics.definitions import REWARD_PART
+from board.core.metrics.shares import percent
 from board.query.groups import RunGroups, StepFit, StepRollouts, step_grid
-from board.store.run import Run
+from board.query.open_run import Run
 from board.views import _cached_looks, _group_answers, _keys, _needs, _page, _sidebar, _state
 from board.views._text import number, one_line, plain
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
-from board.core.shares import ROUNDING_NOISE, percent
+from board.core.metrics.shares import ROUNDING_NOISE, percent
 
 _SPECIAL: Final = re.compile(r"([\\`*_{}\[\]()#+\-.!$:~|<>&^=])")
 _UNSEEN: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")

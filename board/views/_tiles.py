@@ -10,10 +10,10 @@ from board.charts.curve_data import mean_column, together
 from board.charts.curves import last_means
 from board.charts.palette import colour, colour_key
 from board.components.tiles import Tile, Tone, tiles
-from board.core.metrics import REWARD_PART, Metric, rollout_metric
-from board.core.recent import ERRORS, WINDOW, Recent, recent, window_of
-from board.store.run import Run
-from board.store.steps import base_name
+from board.core.metrics.definitions import REWARD_PART, Metric, rollout_metric
+from board.core.metrics.recent import ERRORS, WINDOW, Recent, recent, window_of
+from board.index.step_statistics import base_name
+from board.query.open_run import Run
 from board.views import _page, _state
 from board.views._text import number, one_line
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import streamlit as st
 
-from board.core.vocabulary import Vocabulary
+from board.analysis.tokenizers import named_tokenizer
+from board.core.tokens.vocabulary import Vocabulary
 from board.errors import BoardError
-from board.store.run import Run
-from board.store.tokenizers import named_tokenizer
+from board.query.open_run import Run
 from board.views import _cached, _state
 from board.views._text import plain
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from board.analysis.rollout import OpenRollout
 from board.components.reader import TokenContent
 from board.components.token_data import (
     PromptPart,
@@ -17,12 +18,11 @@ from board.components.token_data import (
     TokenSegment,
     spec_of,
 )
-from board.core.kl import FloatArray
-from board.core.metric_groups import in_menu_order
-from board.core.metrics import token_metric
-from board.core.pieces import joined
-from board.core.tool_errors import TOOL_ROLES, error_within
-from board.core.turns import (
+from board.core.metrics.definitions import token_metric
+from board.core.metrics.kl import FloatArray
+from board.core.metrics.metric_groups import in_menu_order
+from board.core.texts.tool_errors import TOOL_ROLES, error_within
+from board.core.texts.turns import (
     Turn,
     from_markers,
     from_messages,
@@ -31,8 +31,8 @@ from board.core.turns import (
     token_starts,
     without_markers,
 )
-from board.store.rollout import OpenRollout
-from board.store.run import Run
+from board.core.tokens.pieces import joined
+from board.query.open_run import Run
 from board.views import _cached, _state
 
 MaskedFloats = np.ma.MaskedArray[Any, np.dtype[np.float64]]

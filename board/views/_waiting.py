@@ -11,7 +11,7 @@ import streamlit as st
 
 from board.core.problems import Problem
 from board.errors import BoardError
-from board.store.discovery import Location, RunInfo
+from board.index.discovery.discovered_runs import Location, RunInfo
 from board.views import _live, _problems, _state
 from board.views._text import plain
 

@@ -9,16 +9,16 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from board.analysis.patterns import compiled
+from board.analysis.stepwise import Stepwise
+from board.analysis.utterances import SPEAKERS
+from board.analysis.words import Watched, within_steps
 from board.charts.env_charts import ALL
 from board.charts.light import light
 from board.charts.word_charts import shares_said
 from board.components.curve_grid import Card, curve_grid
 from board.errors import BoardError
-from board.query.words import Watched, within_steps
-from board.store.patterns import compiled
-from board.store.run import Run
-from board.store.speech import SPEAKERS
-from board.store.stepwise import Stepwise
+from board.query.open_run import Run
 from board.views import _cached_looks, _headings, _page, _said_more, _state
 from board.views._text import one_line, plain
 

@@ -12,11 +12,11 @@ import streamlit as st
 
 from board.charts.curves import CurveOptions
 from board.components.curve_grid import Card, Picked, curve_bar, curve_grid
-from board.core.metrics import REWARD_PART, rollout_metric
+from board.core.metrics.definitions import REWARD_PART, rollout_metric
+from board.core.metrics.shares import in_percent
 from board.core.run_differences import differences, final
-from board.core.shares import in_percent
-from board.store.run import Run
-from board.store.steps import base_name
+from board.index.step_statistics import base_name
+from board.query.open_run import Run
 from board.views import _cached, _cached_looks, _page, _shared_prompt, _sidebar, _state
 from board.views._text import number, one_line, plain
 

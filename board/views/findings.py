@@ -11,13 +11,13 @@ from typing import Any, Final
 import pandas as pd
 import streamlit as st
 
+from board.analysis.findings import Diagnosis
+from board.analysis.own_thresholds import OwnThresholds
 from board.charts.finding_charts import findings_chart
 from board.charts.layout import PLOTLY_CONFIG
 from board.core.findings.coverage import Coverage, coverage
 from board.core.findings.finding import SEVERITIES, Finding, in_words
-from board.query.findings import Diagnosis
-from board.store.own_thresholds import OwnThresholds
-from board.store.run import Run
+from board.query.open_run import Run
 from board.views import (
     _badge,
     _cached_looks,

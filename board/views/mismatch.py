@@ -8,16 +8,16 @@ from typing import Final
 import pandas as pd
 import streamlit as st
 
+from board.analysis.mismatch import (
+    StepMismatch,
+)
 from board.charts.layout import notes_of
 from board.charts.mismatch_charts import (
     MEASURES,
     slice_bars,
 )
-from board.core.mismatch import Apart, Decomposition, Likelihood
-from board.core.shares import percent
-from board.store.mismatch import (
-    StepMismatch,
-)
+from board.core.metrics.shares import percent
+from board.core.tokens.mismatch import Apart, Decomposition, Likelihood
 from board.views import _cached_mismatch, _keys, _needs, _page, _sidebar, _state
 from board.views._mismatch_steps import over_steps
 from board.views._rule_bounds import show_rules

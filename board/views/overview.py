@@ -11,9 +11,9 @@ import streamlit as st
 from board.charts.curves import CurveOptions
 from board.charts.palette import EVALUATIONS, colour, dash
 from board.components.curve_grid import Card, LineName, Mark, Picked, curve_bar, curve_grid
-from board.core.metrics import REWARD_PART, ROLLOUT_METRICS, Metric, rollout_metric
-from board.store import splits
-from board.store.run import Run
+from board.core.metrics.definitions import REWARD_PART, ROLLOUT_METRICS, Metric, rollout_metric
+from board.query import splits
+from board.query.open_run import Run
 from board.views import (
     _badge,
     _cached,

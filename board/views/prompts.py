@@ -12,11 +12,11 @@ import streamlit as st
 from board.charts.light import light
 from board.charts.prompt_charts import prompt_course
 from board.components.curve_grid import Card, curve_bar, curve_grid
-from board.core.groups import IntArray
-from board.core.kl import FloatArray
-from board.core.shares import percent
+from board.core.groups.statistics import IntArray
+from board.core.metrics.kl import FloatArray
+from board.core.metrics.shares import percent
+from board.query.open_run import Run
 from board.query.prompts import PromptRollouts, RunPrompts, key_from, written_key
-from board.store.run import Run
 from board.views import (
     _cached_looks,
     _headings,

@@ -6,7 +6,7 @@ from typing import Final
 
 import streamlit as st
 
-from board.store.run import Run
+from board.query.open_run import Run
 from board.views import (
     _filter_field,
     _headings,

@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 from written_logs import age, write_lines
 
 from board.core.options import ReadOptions
-from board.store.run import OpenOptions, Run
+from board.query.open_run import OpenOptions, Run
 from board.views import _cached, _cached_looks, _cached_mismatch
 
 BUNDLED = Path(__file__).parents[2] / "rollout_samples"

@@ -15,8 +15,8 @@ from shown import OpenApp, assert_sound, query, texts
 from streamlit.testing.v1 import AppTest
 from written_logs import native_run
 
+from board.analysis.findings import Diagnosis, diagnose
 from board.errors import UnreadableError
-from board.query.findings import Diagnosis, diagnose
 from board.views import _badge, _cached_looks
 
 SAMPLES = Path(__file__).parents[2] / "rollout_samples"

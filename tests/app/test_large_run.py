@@ -6,9 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from board.store import build, run
-from board.store.discovery import discover
-from board.store.run import Follower, OpenOptions
+from board.index import build
+from board.index.discovery.discovered_runs import discover
+from board.query import open_run
+from board.query.open_run import Follower, OpenOptions
 from board.views import _cached
 
 
@@ -36,7 +37,7 @@ def test_a_page_reads_nothing_of_a_run_while_a_process_does_and_all_that_it_left
 
     monkeypatch.setattr(_cached, "_APART_BYTES", 1)
     monkeypatch.setattr(_cached, "start", lambda info, options: builder)
-    monkeypatch.setattr(run, "extend", extend)
+    monkeypatch.setattr(open_run, "extend", extend)
     (info,) = discover(tmp_path).runs
     seen = [_cached.run(info, OpenOptions()).rollout_count for _ in range(2)]
     assert (seen, read, _cached.is_building(info, OpenOptions())) == ([0, 0], [], True)

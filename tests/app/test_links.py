@@ -10,8 +10,8 @@ from shown import PAGES, OpenApp, assert_sound, choice, go_to, notices, query
 from streamlit.testing.v1 import AppTest
 from written_logs import native_run, native_sample, write_lines
 
+from board.index.whole_texts import key_of_text
 from board.query.prompts import written_key
-from board.store.whole_texts import key_of_text
 from board.views import _state
 
 PROMPT = written_key(key_of_text(native_sample(0, 0, 0)["prompt"]))

@@ -19,7 +19,7 @@ from shown import (
 )
 from written_logs import age, native_run, rllb_run, write_lines
 
-from board.store.log_file import LogFile
+from board.index.discovery.log_file import LogFile
 from board.views import _live
 
 

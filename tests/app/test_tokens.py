@@ -12,8 +12,8 @@ from shown import OpenApp, assert_sound, texts
 from streamlit.testing.v1 import AppTest
 from written_logs import write_lines
 
+from board.analysis.rollout import OpenRollout
 from board.core.records import Record
-from board.store.rollout import OpenRollout
 from board.views import _tokens
 
 CHAT = "<|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n"

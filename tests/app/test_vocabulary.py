@@ -8,8 +8,8 @@ from pathlib import Path
 
 from shown import OpenApp, texts
 
-from board.store.discovery import discover
-from board.store.run import OpenOptions
+from board.index.discovery.discovered_runs import discover
+from board.query.open_run import OpenOptions
 from board.views import _cached
 
 LINE = {"step": 1, "prompt_ids": [0], "response_ids": [1, 0], "reward": 1.0}

@@ -14,9 +14,9 @@ from board.components.token_data import (
     TokenSegment,
     spec_of,
 )
-from board.core.metrics import token_metric
-from board.core.pieces import PLACEHOLDER
-from board.core.topk import TopK
+from board.core.metrics.definitions import token_metric
+from board.core.tokens.pieces import PLACEHOLDER
+from board.core.tokens.topk import TopK
 
 HOSTILE = [
     "Hi", " there", "\n", "<script>", "window.hacked=1", "</script>", "\n",

@@ -10,8 +10,8 @@ import pytest
 from playwright.sync_api import Page
 
 import board.components.token_data
-from board.core.metric_groups import place_of
-from board.core.shares import percent
+from board.core.metrics.metric_groups import place_of
+from board.core.metrics.shares import percent
 
 pytestmark = pytest.mark.browser
 

@@ -11,7 +11,7 @@ from reader_cases import TRAP, masked
 from reader_steps import Serve, expect_chosen, expect_report, open_case
 from waits import until
 
-from board.core.masks import RULES, hit
+from board.core.tokens.masks import RULES, hit
 
 pytestmark = pytest.mark.browser
 

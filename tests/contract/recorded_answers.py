@@ -21,9 +21,9 @@ if __name__ == "__main__":
 
 from board import cli  # noqa: E402
 from board.cli.runs import opened  # noqa: E402
+from board.index.discovery.discovered_runs import RunInfo, discover  # noqa: E402
 from board.query.narrowing import narrowed, splits_of  # noqa: E402
-from board.store.discovery import RunInfo, discover  # noqa: E402
-from board.store.run import Run  # noqa: E402
+from board.query.open_run import Run  # noqa: E402
 
 FILE = Path(__file__).with_name("recorded_answers.json.gz")
 ROOTS = (PROJECT / "rollout_samples", PROJECT / "tests" / "formats" / "data")

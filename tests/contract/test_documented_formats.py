@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from board.readers import READERS
-from board.readers.base import Reader
+from board.formats import READERS
+from board.formats.base import Reader
 
 ROOT = Path(__file__).parents[2]
-OURS = [reader for reader in READERS if type(reader).__module__.startswith("board.readers.")]
+OURS = [reader for reader in READERS if type(reader).__module__.startswith("board.formats.")]
 COLUMNS = ["format", "read from", "recognised by", "pages it fills", "test file made by"]
 
 

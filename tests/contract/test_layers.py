@@ -23,7 +23,9 @@ def test_the_exporter_loads_nothing_of_the_dashboard() -> None:
     assert loaded_by("import exporters").isdisjoint({"streamlit", "pandas", "plotly", "board"})
 
 
-@pytest.mark.parametrize("module", ["board.store.run", "board.store.rollout", "board.charts"])
+@pytest.mark.parametrize(
+    "module", ["board.query.open_run", "board.analysis.rollout", "board.charts"]
+)
 def test_store_and_charts_load_neither_streamlit_nor_a_training_framework(module: str) -> None:
     assert loaded_by(f"import {module}").isdisjoint({"streamlit", "torch", "transformers", "ray"})
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from contract.recorded_answers import FILE, answers, name_of, runs
 
-from board.store.discovery import RunInfo
+from board.index.discovery.discovered_runs import RunInfo
 
 ADDED = ("env", "where")
 """Keys of findings that were not there when the answers were recorded."""

@@ -9,10 +9,10 @@ from pathlib import Path
 from faults.kinds import Fault
 from faults.scene import TUNED, Planted, Scene, clean
 
+from board.analysis.findings import diagnose
 from board.core.findings.finding import SEVERITIES, Finding
-from board.query.findings import diagnose
-from board.store.discovery import discover
-from board.store.run import Run, open_run
+from board.index.discovery.discovered_runs import discover
+from board.query.open_run import Run, open_run
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,11 @@ from faults.judge import judged, opened, severe
 from faults.kinds import FAULTS, Fault
 from faults.scene import LATER, SAMPLES, clean
 
+from board.analysis.findings import diagnose
 from board.core.findings import RULES
 from board.core.findings.finding import SEVERITIES, Finding
-from board.query.findings import diagnose
-from board.store.discovery import discover
-from board.store.run import open_run
+from board.index.discovery.discovered_runs import discover
+from board.query.open_run import open_run
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)

@@ -17,7 +17,7 @@ import yaml
 from read_formats import collection
 
 from board import cli
-from board.readers import READERS
+from board.formats import READERS
 
 DATA = Path(__file__).parent / "data"
 Rows = Iterator[tuple[int, float | None]]

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from board.core.contributions import contributions
-from board.query.findings import diagnose
-from board.store.discovery import discover
-from board.store.run import open_run
-from board.store.step_tokens import read_step
+from board.analysis.findings import diagnose
+from board.analysis.step_tokens import read_step
+from board.core.tokens.contributions import contributions
+from board.index.discovery.discovered_runs import discover
+from board.query.open_run import open_run
 
 RUNS = discover(Path(__file__).parent / "data").runs
 

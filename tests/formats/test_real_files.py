@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 from read_formats import collection
 
+from board.analysis.rollout import open_rollout
+from board.index.discovery.discovered_runs import discover
 from board.query.narrowing import where
-from board.store.discovery import discover
-from board.store.rollout import open_rollout
-from board.store.run import OpenOptions, open_run
+from board.query.open_run import OpenOptions, open_run
 
 FORMATS = collection()
 pytestmark = pytest.mark.skipif(

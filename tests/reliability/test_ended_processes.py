@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from programs import Left, read, run, start
 
-from board.store.discovery import discover
-from board.store.run import open_run
+from board.index.discovery.discovered_runs import discover
+from board.query.open_run import open_run
 
 ENDLESS = """
 exporter = RolloutExporter(sys.argv[1], mode=sys.argv[2], max_inflight_steps=2)

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from board.store.discovery import discover
-from board.store.run import open_run
+from board.index.discovery.discovered_runs import discover
+from board.query.open_run import open_run
 from exporters import RolloutExporter
 
 MEGABYTES = 2

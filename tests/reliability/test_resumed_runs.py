@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from board.store.discovery import discover
-from board.store.run import open_run
+from board.index.discovery.discovered_runs import discover
+from board.query.open_run import open_run
 from exporters import RolloutExporter
 
 ROLLOUT = {"prompt_ids": [[1]], "response_ids": [[2]]}

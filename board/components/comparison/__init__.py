@@ -24,8 +24,8 @@ from board.components.token_data import (
     spec_for_unknown,
     token_table,
 )
-from board.core.shares import percent
-from board.core.text_diff import Stretch, similarity
+from board.core.metrics.shares import percent
+from board.core.texts.diff import Stretch, similarity
 
 __all__ = ["Asked", "Comparison", "Fact", "Side", "comparison"]
 

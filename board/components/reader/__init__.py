@@ -30,8 +30,8 @@ from board.components.token_data import (
     token_table,
     top_k_tables,
 )
-from board.core.masks import RECORDED, RULES
-from board.core.topk import TopK
+from board.core.tokens.masks import RECORDED, RULES
+from board.core.tokens.topk import TopK
 
 __all__ = [
     "Chosen",
@@ -69,7 +69,7 @@ _STYLE_PARTS: Final = (
 class TokenContent:
     """A response and what is known of it.
 
-    tokens: [R] display text, see `board.core.pieces.display_pieces`.
+    tokens: [R] display text, see `board.core.tokens.pieces.display_pieces`.
     metrics: name -> [R] numbers in the order of the menu; NaN is measured and not a number, a masked
         entry (np.ma) or None for the whole metric is not recorded.
     specs: words and kind per metric; a metric without one is named by its key.

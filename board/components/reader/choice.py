@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final, Literal, cast
 
-from board.core.masks import ChosenMasks, chosen_masks
+from board.core.tokens.masks import ChosenMasks, chosen_masks
 
 Over = Literal["rollout", "step"]
 Read = Literal["", "tokens", "text"]

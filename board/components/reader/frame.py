@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, cast
 
 from board.components.token_data import encodable
-from board.core.conversation import ConversationTurn
-from board.core.text_blocks import TOO_DEEP, Block, arguments_text
-from board.core.tool_errors import RULE
+from board.core.texts.conversation import ConversationTurn
+from board.core.texts.tool_errors import RULE
+from board.core.tokens.text_blocks import TOO_DEEP, Block, arguments_text
 
 _ONE_LINE: Final = 400
 """Characters of a call of one argument that stands in one line."""

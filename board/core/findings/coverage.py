@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 from board.core.findings import RULES, Rule
 from board.core.findings.thresholds import Thresholds
-from board.core.metrics import REWARD_PART
+from board.core.metrics.definitions import REWARD_PART
 
 State = Literal["checked", "not recorded", "off", "not read"]
 

@@ -8,13 +8,13 @@ from typing import Final
 
 import numpy as np
 
-from board.core.audit import Audit, audit
-from board.core.contributions import TokenShare, TypeShare, contributions
+from board.core.findings.audit import Audit, audit
 from board.core.findings.finding import Evidence
-from board.core.kl import FloatArray
-from board.core.mismatch import Apart, decompose
-from board.core.step_tokens import BoolArray, IntArray, StepTokens
-from board.core.token_kinds import KINDS
+from board.core.metrics.kl import FloatArray
+from board.core.tokens.contributions import TokenShare, TypeShare, contributions
+from board.core.tokens.mismatch import Apart, decompose
+from board.core.tokens.step_tokens import BoolArray, IntArray, StepTokens
+from board.core.tokens.token_kinds import KINDS
 
 _TYPES: Final = 64
 _TOKENS: Final = 200

@@ -10,14 +10,14 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from board.core.advantages import BoolArray, FitCounts
-from board.core.environments import EnvCurves
 from board.core.findings.digest import Digest
 from board.core.findings.finding import Evidence
-from board.core.groups import Groups, StepGroups, by_step, right_part
-from board.core.kl import FloatArray
-from board.core.metrics import REWARD_PART
-from board.core.step_checks import StepChecks
+from board.core.findings.step_checks import StepChecks
+from board.core.groups.advantages import BoolArray, FitCounts
+from board.core.groups.environments import EnvCurves
+from board.core.groups.statistics import Groups, StepGroups, by_step, right_part
+from board.core.metrics.definitions import REWARD_PART
+from board.core.metrics.kl import FloatArray
 
 IntArray = npt.NDArray[np.int64]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from board.core.shares import percent
+from board.core.metrics.shares import percent
 
 Severity = Literal["severe", "warning", "lead"]
 """severe: numbers of the run may be wrong, or training most likely fails. warning: a known sign of

@@ -7,13 +7,13 @@ from typing import Final
 
 import numpy as np
 
-from board.core.contributions import TokenShare, TypeShare
 from board.core.findings.digest import Digest
 from board.core.findings.facts import Facts
 from board.core.findings.finding import Evidence, Finding, Severity, Target, said
 from board.core.findings.thresholds import Limits
 from board.core.findings.trailing import Stretch, baselines, stretches
-from board.core.shares import percent
+from board.core.metrics.shares import percent
+from board.core.tokens.contributions import TokenShare, TypeShare
 
 _MOST: Final = 5
 _MATTERS: Final = 0.1

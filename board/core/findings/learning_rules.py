@@ -7,14 +7,14 @@ from typing import Final
 
 import numpy as np
 
-from board.core.advantages import CONVENTIONS, FitCounts, told
 from board.core.findings.facts import Facts, StepRows
 from board.core.findings.finding import Evidence, Finding, Severity, Target, first_index
 from board.core.findings.thresholds import Limits
 from board.core.findings.trailing import onset, stretches, trailing_mean, window_words, worst_of
-from board.core.groups import Outcome
-from board.core.kl import FloatArray
-from board.core.shares import percent
+from board.core.groups.advantages import CONVENTIONS, FitCounts, told
+from board.core.groups.statistics import Outcome
+from board.core.metrics.kl import FloatArray
+from board.core.metrics.shares import percent
 
 _ENTROPY_SOURCE: Final = (
     "arXiv 2505.22617: entropy is traded for reward, and its collapse ends the gains; arXiv 2506.01939: "

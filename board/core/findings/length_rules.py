@@ -7,9 +7,9 @@ from typing import Final
 
 import numpy as np
 
-from board.core.advantages import BoolArray
 from board.core.findings.facts import Facts
 from board.core.findings.finding import Evidence, Finding, Severity, Target, first_index
+from board.core.findings.step_checks import StepChecks
 from board.core.findings.thresholds import Limits
 from board.core.findings.trailing import (
     onset,
@@ -19,10 +19,10 @@ from board.core.findings.trailing import (
     window_words,
     worst_of,
 )
-from board.core.groups import IntArray
-from board.core.kl import FloatArray
-from board.core.shares import percent
-from board.core.step_checks import StepChecks
+from board.core.groups.advantages import BoolArray
+from board.core.groups.statistics import IntArray
+from board.core.metrics.kl import FloatArray
+from board.core.metrics.shares import percent
 
 _TRUNCATION_SOURCE: Final = (
     "DAPO, arXiv 2503.14476, 3.4, overlong filtering; TRL completions/clipped_ratio; thresholds "

@@ -7,14 +7,14 @@ from typing import Final
 
 import numpy as np
 
-from board.core.audit import culprit
+from board.core.findings.audit import culprit
 from board.core.findings.digest import Digest
 from board.core.findings.facts import Facts
 from board.core.findings.finding import Evidence, Finding, Target
+from board.core.findings.step_checks import StepChecks
 from board.core.findings.thresholds import Limits
 from board.core.findings.trailing import stretches
-from board.core.shares import percent
-from board.core.step_checks import StepChecks
+from board.core.metrics.shares import percent
 
 _OURS: Final = "threshold set by Rollout Board"
 

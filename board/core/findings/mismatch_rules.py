@@ -12,7 +12,7 @@ from board.core.findings.facts import Facts
 from board.core.findings.finding import Finding, Target, said
 from board.core.findings.thresholds import Limits
 from board.core.findings.trailing import onset, stretches
-from board.core.shares import percent
+from board.core.metrics.shares import percent
 
 _SOURCE: Final = (
     "mean exp|d|: NeMo-RL's token_mult_prob_error, to investigate above 1.05 (NeMo-RL@7ea279a "

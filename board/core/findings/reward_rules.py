@@ -20,9 +20,9 @@ from board.core.findings.trailing import (
     trailing_mean,
     worst_of,
 )
-from board.core.kl import FloatArray
-from board.core.metrics import REWARD_PART
-from board.core.shares import percent
+from board.core.metrics.definitions import REWARD_PART
+from board.core.metrics.kl import FloatArray
+from board.core.metrics.shares import percent
 
 _HACK_SOURCE: Final = (
     "Skalse et al. 2022, Defining and Characterizing Reward Hacking, arXiv 2209.13085; thresholds "

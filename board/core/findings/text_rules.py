@@ -12,8 +12,8 @@ from board.core.findings.facts import Facts
 from board.core.findings.finding import Evidence, Finding, Severity, Target
 from board.core.findings.thresholds import Limits
 from board.core.findings.trailing import stretches
-from board.core.kl import FloatArray
-from board.core.shares import percent
+from board.core.metrics.kl import FloatArray
+from board.core.metrics.shares import percent
 
 _OURS: Final = "threshold set by Rollout Board"
 _LOOPS: Final = (

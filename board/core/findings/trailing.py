@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from board.core.kl import FloatArray
+from board.core.metrics.kl import FloatArray
 
 MAD_TO_STD: Final = 1.4826
 """Scales the median absolute deviation to the standard deviation of a normal distribution."""

@@ -13,7 +13,7 @@ from board.charts.group_charts import (
     recorded_against_expected,
 )
 from board.charts.layout import notes_of
-from board.core.groups import Groups, by_step
+from board.core.groups.statistics import Groups, by_step
 
 NAN = float("nan")
 

@@ -25,10 +25,10 @@ from board.charts.palette import CATEGORIES
 from board.charts.prompt_charts import prompt_course
 from board.charts.run_charts import RunSteps, overlaid_runs
 from board.charts.word_charts import shares_said
-from board.core.environments import EnvCurves, curves_from
-from board.core.mismatch import Decomposition, Likelihood, apart
-from board.core.mismatch_slices import Slice
-from board.core.rule_counts import RuleShares, SignShares
+from board.core.findings.rule_counts import RuleShares, SignShares
+from board.core.groups.environments import EnvCurves, curves_from
+from board.core.tokens.mismatch import Decomposition, Likelihood, apart
+from board.core.tokens.mismatch_slices import Slice
 
 NAN = float("nan")
 PLAIN = CurveOptions(band="none")

@@ -15,7 +15,7 @@ from board.components.token_data import (
     spec_of,
     token_table,
 )
-from board.core.metrics import TOKEN_METRICS
+from board.core.metrics.definitions import TOKEN_METRICS
 
 
 def test_nan_stays_nan_and_is_not_null() -> None:

@@ -5,9 +5,16 @@ from __future__ import annotations
 import numpy as np
 from plain_groups import PlainGroups
 
-from board.core.advantages import ABSOLUTE, CONVENTIONS, EPSILON, RELATIVE, BoolArray, FitCounts
-from board.core.groups import IntArray
-from board.core.kl import FloatArray
+from board.core.groups.advantages import (
+    ABSOLUTE,
+    CONVENTIONS,
+    EPSILON,
+    RELATIVE,
+    BoolArray,
+    FitCounts,
+)
+from board.core.groups.statistics import IntArray
+from board.core.metrics.kl import FloatArray
 
 
 def _moments(rewards: FloatArray, groups: PlainGroups) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from board.core.groups import Groups, IntArray, outcomes_of
-from board.core.kl import FloatArray
+from board.core.groups.statistics import Groups, IntArray, outcomes_of
+from board.core.metrics.kl import FloatArray
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ import pytest
 from plain_advantages import COMPUTE, by_convention, fit_counts
 from plain_groups import PlainGroups, groups_of
 
-from board.core.advantages import CONVENTIONS, told
-from board.core.groups import IntArray
-from board.core.kl import FloatArray
+from board.core.groups.advantages import CONVENTIONS, told
+from board.core.groups.statistics import IntArray
+from board.core.metrics.kl import FloatArray
 
 DICE = np.random.default_rng(1)
 STEPS = np.repeat(np.arange(4), 12)

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from board.core import aggregate
-from board.core.aggregate import COLUMNS, Aggregator
+from board.core.metrics import aggregate
+from board.core.metrics.aggregate import COLUMNS, Aggregator
 
 NAN = float("nan")
 SIGNATURES = (

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from board.core.alignment import shared_spans, words
+from board.core.tokens.alignment import shared_spans, words
 
 
 @given(st.text())

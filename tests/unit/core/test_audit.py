@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from made_tokens import step_tokens
 
-from board.core.audit import audit, audit_pair, culprit
-from board.core.step_tokens import StepTokens
+from board.core.findings.audit import audit, audit_pair, culprit
+from board.core.tokens.step_tokens import StepTokens
 
 DICE = np.random.default_rng(0)
 TRUE = -DICE.exponential(size=400)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from made_tokens import step_tokens
 
-from board.core.contributions import context, contributions
+from board.core.tokens.contributions import context, contributions
 
 NAN = float("nan")
 

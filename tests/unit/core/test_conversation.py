@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from board.core.conversation import ConversationTurn, conversation_of
-from board.core.tool_errors import error_in, error_within
+from board.core.texts.conversation import ConversationTurn, conversation_of
+from board.core.texts.tool_errors import error_in, error_within
 
 
 def said(role: str, content: Any = "", **more: Any) -> dict[str, Any]:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from board.core.critic import recorded_gamma, td_error
+from board.core.tokens.critic import recorded_gamma, td_error
 
 
 def test_td_errors_of_undiscounted_values_sum_to_the_return_less_the_first_value():

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from board.core.environments import curves_from
+from board.core.groups.environments import curves_from
 
 
 def env_curves(steps, envs, names, values):

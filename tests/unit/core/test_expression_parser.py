@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from board.core.expression_parser import parse
+from board.core.expressions.parser import parse
 from board.errors import ExpressionError
 
 COLUMNS = (

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from plain_groups import groups_of, is_right
 
-from board.core.groups import (
+from board.core.groups.statistics import (
     Outcome,
     by_step,
     grid,

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from board.core.environments import EnvCurves, curves_from
-from board.core.hidden_environments import hidden
+from board.core.groups.environments import EnvCurves, curves_from
+from board.core.groups.hidden_environments import hidden
 
 
 def curves(means: dict[str, np.ndarray], shares: dict[str, np.ndarray] | None = None) -> EnvCurves:

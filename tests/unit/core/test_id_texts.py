@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from board.core.vocabulary import Vocabulary, id_texts
+from board.core.tokens.vocabulary import Vocabulary, id_texts
 
 
 def vocabulary(**changes):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from board.core import kl
+from board.core.metrics import kl
 
 PAIRWISE = (
     kl.k1,

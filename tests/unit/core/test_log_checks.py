@@ -6,7 +6,7 @@ import numpy as np
 from made_tokens import step_tokens
 
 from board.core.findings.digest import Digest, digest
-from board.core.log_checks import array_checks, pair_audits, shift_words
+from board.core.findings.log_checks import array_checks, pair_audits, shift_words
 
 
 def digest_of(shift: int = 0, gap: bool = False, step: int = 5) -> Digest:

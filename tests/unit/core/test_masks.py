@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from board.core.masks import RULES, hit, masks_from_text, masks_text, recorded_clip
+from board.core.tokens.masks import RULES, hit, masks_from_text, masks_text, recorded_clip
 
 NAN = float("nan")
 

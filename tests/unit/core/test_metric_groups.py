@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from board.core.metric_groups import in_menu_order, place_of
-from board.core.metrics import TOKEN_METRICS
+from board.core.metrics.definitions import TOKEN_METRICS
+from board.core.metrics.metric_groups import in_menu_order, place_of
 
 
 def test_every_known_token_metric_has_a_group_and_a_name_in_it():

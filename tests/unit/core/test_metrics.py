@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from board.core import metrics
-from board.core.aggregate import COLUMNS, NEEDED, REDUCTIONS
-from board.core.metrics import is_zero_std, token_metrics
+from board.core.metrics import definitions
+from board.core.metrics.aggregate import COLUMNS, NEEDED, REDUCTIONS
+from board.core.metrics.definitions import is_zero_std, token_metrics
 
 NAN = float("nan")
 
@@ -54,9 +54,9 @@ def test_unknown_arrays_come_after_the_known_ones():
     assert list(token_metrics({"mine": np.array([1.0]), "entropy": np.array([1.0])}))[-1] == "mine"
 
 
-@pytest.mark.parametrize("name", [*metrics.TOKEN_METRICS, *metrics.ROLLOUT_METRICS])
+@pytest.mark.parametrize("name", [*definitions.TOKEN_METRICS, *definitions.ROLLOUT_METRICS])
 def test_no_label_is_a_bare_kl_or_ratio(name):
-    known = metrics.TOKEN_METRICS.get(name) or metrics.ROLLOUT_METRICS[name]
+    known = definitions.TOKEN_METRICS.get(name) or definitions.ROLLOUT_METRICS[name]
     assert known.label.strip().lower() not in ("kl", "ratio", "importance ratio")
     if "KL" in known.label:
         assert "‖" in known.label
@@ -64,23 +64,23 @@ def test_no_label_is_a_bare_kl_or_ratio(name):
 
 @pytest.mark.parametrize("name", ["k1", "k2", "k3", "mismatch_kl", "importance_ratio"])
 def test_every_derived_metric_says_its_formula_and_its_source(name):
-    assert metrics.TOKEN_METRICS[name].formula
-    assert metrics.TOKEN_METRICS[name].source
+    assert definitions.TOKEN_METRICS[name].formula
+    assert definitions.TOKEN_METRICS[name].source
 
 
-@pytest.mark.parametrize("name", metrics.DERIVED)
+@pytest.mark.parametrize("name", definitions.DERIVED)
 def test_every_derived_metric_is_a_known_token_metric(name):
-    assert name in metrics.TOKEN_METRICS
+    assert name in definitions.TOKEN_METRICS
 
 
 def test_every_aggregate_is_of_a_metric_that_a_scan_can_have():
     for column, metric, _ in REDUCTIONS:
         assert column in COLUMNS
-        derived = metrics.DERIVED.get(metric)
+        derived = definitions.DERIVED.get(metric)
         assert set(derived.needs if derived else (metric,)) <= set(NEEDED)
 
 
 def test_a_metric_the_board_does_not_know_is_called_what_the_framework_calls_it():
-    assert metrics.rollout_metric("verify_score").label == "verify_score"
-    assert metrics.token_metric("my_stream").label == "my_stream"
-    assert "format" in metrics.rollout_metric("rewards.format").label
+    assert definitions.rollout_metric("verify_score").label == "verify_score"
+    assert definitions.token_metric("my_stream").label == "my_stream"
+    assert "format" in definitions.rollout_metric("rewards.format").label

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from made_tokens import step_tokens
 
-from board.core import mismatch, mismatch_slices
-from board.core.masks import RULES, hit, numbers_from_text, numbers_text, thresholds_of
-from board.core.mismatch_slices import Ratios
-from board.core.rule_counts import SignShares, count_rules
+from board.core.findings.rule_counts import SignShares, count_rules
+from board.core.tokens import mismatch, mismatch_slices
+from board.core.tokens.masks import RULES, hit, numbers_from_text, numbers_text, thresholds_of
+from board.core.tokens.mismatch_slices import Ratios
 
 
 def test_policies_that_agree_are_not_apart() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from board.core.phrases import MOST_CHARACTERS, changed_phrases, phrases_of
+from board.core.texts.phrases import MOST_CHARACTERS, changed_phrases, phrases_of
 
 
 def steps(*shares: float, said: str = "let me check", else_: str = "so it is", of: int = 20) -> Any:

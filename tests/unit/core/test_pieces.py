@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from board.core.pieces import (
+from board.core.tokens.pieces import (
     PLACEHOLDER,
     UNKNOWN_PIECE,
     Coding,

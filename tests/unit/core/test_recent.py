@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from board.core.recent import Recent, recent, window_of
+from board.core.metrics.recent import Recent, recent, window_of
 
 NAN = float("nan")
 STEPS = np.arange(1, 41)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from board.core.shares import percent
+from board.core.metrics.shares import percent
 
 
 @pytest.mark.parametrize(

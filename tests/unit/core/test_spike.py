@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from made_tokens import step_tokens
 
-from board.core.contributions import contributions
-from board.core.spike import TOKEN_SOURCES, contributions_to, headline, only, whole
+from board.core.tokens.contributions import contributions
+from board.core.tokens.spike import TOKEN_SOURCES, contributions_to, headline, only, whole
 
 NAN = float("nan")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from board.core.text_blocks import THINK_TAGS, blocks_of, think_tags
+from board.core.tokens.text_blocks import THINK_TAGS, blocks_of, think_tags
 
 
 def parts(text: str, tags: tuple[str, ...] = THINK_TAGS) -> list[tuple[str, str]]:

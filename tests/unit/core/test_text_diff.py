@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from board.core import text_diff as module
-from board.core.text_diff import Stretch, similarity, text_diff
+from board.core.texts import diff as module
+from board.core.texts.diff import Stretch, similarity, text_diff
 
 WORDS = st.lists(st.sampled_from(["a", "the", "x1", ".", " ", "\n", "é", "今", "天", "😀"])).map(
     "".join

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from board.core.token_kinds import KINDS, kind_of, kinds_of
+from board.core.tokens.token_kinds import KINDS, kind_of, kinds_of
 
 
 @pytest.mark.parametrize(

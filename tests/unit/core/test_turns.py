@@ -3,8 +3,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from board.core.pieces import PLACEHOLDER
-from board.core.turns import Turn, from_markers, from_messages, of_tokens, over_tokens
+from board.core.texts.turns import Turn, from_markers, from_messages, of_tokens, over_tokens
+from board.core.tokens.pieces import PLACEHOLDER
 
 
 def roles(text):

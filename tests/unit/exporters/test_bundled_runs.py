@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from board.store.discovery import discover
-from board.store.run import Run, open_run
+from board.index.discovery.discovered_runs import discover
+from board.query.open_run import Run, open_run
 from exporters.examples import calculator
 from exporters.examples.arithmetic import REWARDS
 

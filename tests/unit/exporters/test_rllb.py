@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from board.analysis.rollout import open_rollout
 from board.core.records import Record
-from board.readers import reader_named
-from board.readers.base import Place
-from board.store.discovery import discover
-from board.store.rollout import open_rollout
-from board.store.run import open_run
+from board.formats import reader_named
+from board.formats.base import Place
+from board.index.discovery.discovered_runs import discover
+from board.query.open_run import open_run
 from exporters import RolloutExporter
 
 ujson = pytest.importorskip("ujson")

@@ -11,15 +11,16 @@ import pandas as pd
 import pytest
 from written_logs import write_lines
 
-from board.core.advantages import told as told_of
-from board.query.findings import facts_of
+from board.analysis.findings import facts_of
+from board.core.groups.advantages import told as told_of
+from board.index import step_counts, step_store
+from board.index.discovery.discovered_runs import discover
+from board.index.step_statistics import steps_table
+from board.query import splits
 from board.query.groups import run_groups
 from board.query.narrowing import narrowed, of_split
+from board.query.open_run import Follower, OpenOptions, Run
 from board.query.prompts import run_prompts
-from board.store import splits, step_counts, step_store
-from board.store.discovery import discover
-from board.store.run import Follower, OpenOptions, Run
-from board.store.steps import steps_table
 
 ENVS = ("all", "code", "maths")
 CHOICES = (("maths",), ("code", "maths"))

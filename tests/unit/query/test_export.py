@@ -9,11 +9,11 @@ import pytest
 from written_logs import write_lines
 
 from board.errors import ChoiceError
+from board.index.discovery.discovered_runs import discover, location_of
 from board.query import export
+from board.query.open_run import Follower, Run
 from board.query.rollouts import Sorting
 from board.query.selection import selection_of
-from board.store.discovery import discover, location_of
-from board.store.run import Follower, Run
 from board.views._text import harmless_cell
 
 

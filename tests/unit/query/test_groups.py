@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from written_logs import write_lines
 
-from board.core.advantages import CONVENTIONS
-from board.core.groups import Groups, Outcome, by_step, pass_at_k_by_step
+from board.core.groups.advantages import CONVENTIONS
+from board.core.groups.statistics import Groups, Outcome, by_step, pass_at_k_by_step
+from board.index.discovery.discovered_runs import discover
 from board.query.advantages import FORMULAS
 from board.query.groups import groups_of_run
-from board.store.discovery import discover
-from board.store.run import open_run
+from board.query.open_run import open_run
 
 NAN = float("nan")
 

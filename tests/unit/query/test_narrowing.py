@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import written_logs
 
+from board.analysis.step_tokens import read_step
 from board.errors import UnreadableError
+from board.index.discovery.discovered_runs import discover, location_of
 from board.query.groups import run_groups
 from board.query.narrowing import narrowed, where
-from board.store.discovery import discover, location_of
-from board.store.run import Follower, Run, open_run
-from board.store.step_tokens import read_step
+from board.query.open_run import Follower, Run, open_run
 
 
 @pytest.fixture(scope="module")

@@ -11,12 +11,12 @@ import pytest
 from written_logs import native_run, write_lines
 
 from board.errors import ChoiceError, ExpressionError
+from board.index.discovery.discovered_runs import discover
+from board.query.open_run import Run, open_run
 from board.query.predicate import number_of, parsed
 from board.query.rollouts import Sorting, frame
 from board.query.selection import selection_of
 from board.query.steps import OWN, own_steps
-from board.store.discovery import discover
-from board.store.run import Run, open_run
 
 LONG = "word " * 200
 MESSAGES = [

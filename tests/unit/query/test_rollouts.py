@@ -12,11 +12,11 @@ import pandas as pd
 import pytest
 from written_logs import write_lines
 
+from board.index.discovery.discovered_runs import discover, location_of
 from board.query.narrowing import narrowed, of_split
+from board.query.open_run import Follower, OpenOptions, Run, open_run
 from board.query.rollouts import Sorting, batches, count, frame, place_of
 from board.query.selection import selection_of
-from board.store.discovery import discover, location_of
-from board.store.run import Follower, OpenOptions, Run, open_run
 
 ROOT = Path(__file__).parents[3]
 DATA = ROOT / "tests" / "formats" / "data"

@@ -11,15 +11,15 @@ import pandas as pd
 import pytest
 from written_logs import native_sample, write_lines
 
+from board.analysis.findings import diagnose
 from board.core.options import ReadOptions
 from board.errors import ChoiceError
-from board.query.findings import diagnose
+from board.index.discovery.discovered_runs import discover, location_of
+from board.query import splits
 from board.query.groups import run_groups
 from board.query.narrowing import narrowed, of_split, shown_split, splits_of
+from board.query.open_run import Follower, OpenOptions, Run, open_run
 from board.query.prompts import run_prompts
-from board.store import splits
-from board.store.discovery import discover, location_of
-from board.store.run import Follower, OpenOptions, Run, open_run
 
 
 def samples(steps: Iterable[int], split: str | None, *, reward: float = 0.0, count: int = 4):

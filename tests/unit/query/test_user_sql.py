@@ -12,10 +12,10 @@ import pytest
 
 import board
 from board.errors import ChoiceError, UnreadableError
+from board.index.discovery.discovered_runs import discover
+from board.query.open_run import Follower, OpenOptions, Run
 from board.query.user_sql import select
 from board.query.views import COLUMNS
-from board.store.discovery import discover
-from board.store.run import Follower, OpenOptions, Run
 
 PROJECT = Path(__file__).parents[3]
 SAMPLES = PROJECT / "rollout_samples"

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
+from board.analysis.patterns import compiled
+from board.analysis.step_records import StepRecords
+from board.analysis.words import watch
+from board.index.discovery.discovered_runs import discover
+from board.index.segments import ANY_TEXT
+from board.index.whole_texts import whole_text
+from board.query.open_run import Follower, Run
 from board.query.rollouts import texts_at
 from board.query.selection import Selection, rows_of
-from board.query.words import watch
-from board.store.discovery import discover
-from board.store.patterns import compiled
-from board.store.run import Follower, Run
-from board.store.segments import ANY_TEXT
-from board.store.step_records import StepRecords
-from board.store.whole_texts import whole_text
 from board.views import _rollout_words
 
 PROJECT = Path(__file__).parents[3]

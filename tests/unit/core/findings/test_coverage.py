@@ -1,8 +1,8 @@
 from __future__ import annotations
 
+from board.analysis.own_thresholds import default_thresholds
 from board.core.findings import RULES
 from board.core.findings.coverage import NEEDS, coverage
-from board.store.own_thresholds import default_thresholds
 
 EVERYTHING = {
     *(

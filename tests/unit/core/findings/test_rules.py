@@ -10,12 +10,12 @@ from plain_advantages import by_convention, fit_counts
 from plain_facts import plain_facts
 from plain_groups import groups_of
 
-from board.core.advantages import told
+from board.analysis.own_thresholds import default_thresholds
 from board.core.findings import find
 from board.core.findings.digest import Digest, digest
 from board.core.findings.facts import Facts
 from board.core.findings.finding import Finding, in_words, said
-from board.store.own_thresholds import default_thresholds
+from board.core.groups.advantages import told
 
 LIMITS = default_thresholds()
 S = 40

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
+from board.analysis.own_thresholds import default_thresholds
 from board.core.findings import RULES
 from board.core.findings.thresholds import changed, parse
 from board.errors import ChoiceError
-from board.store.own_thresholds import default_thresholds
 
 
 def test_every_rule_has_a_table_and_every_table_a_rule() -> None:

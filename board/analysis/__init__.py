@@ -1,0 +1,1 @@
+"""What reads rollouts of a log again: tokens, words, mismatch and findings."""

@@ -1,0 +1,133 @@
+"""Sampler against trainer at a step, and over the steps of a run, read step after step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from board.analysis.rollout_tokens import ReadTokens
+from board.analysis.step_records import Progress
+from board.analysis.step_tokens import COLUMNS, StepReader, read_step
+from board.core.findings.rule_counts import Numbers, RuleCounts, count_rules
+from board.core.tokens.masks import recorded_clip
+from board.core.tokens.mismatch import (
+    Decomposition,
+    Likelihood,
+    decompose,
+    engine_ratio,
+    log_ratio,
+    sft_nll,
+    stale_ratio,
+)
+from board.core.tokens.mismatch_slices import (
+    Ratios,
+    Slice,
+    by_kind,
+    by_lag,
+    by_piece,
+    by_position,
+    by_probability,
+    by_role,
+    by_turn,
+)
+from board.core.tokens.step_tokens import StepTokens
+from board.query.open_run import Run
+
+ENGINE_LAG: Final = "engine by lag"
+STALE_LAG: Final = "staleness by lag"
+SCANNED_ROLLOUTS: Final = 64
+"""Of each step when the whole run is looked at, evenly spread."""
+
+_ARRAYS: Final = (
+    *("logprobs", "sampling_logprobs", "old_logprobs", "advantages", "sft_mask", "loss_mask"),
+)
+_WHOLE: Final = ReadTokens(_ARRAYS)
+_BRIEF: Final = ReadTokens(_ARRAYS, roles=True)
+_SLICES: Final[Mapping[str, Callable[[Ratios], list[Slice]]]] = {
+    "position": by_position,
+    "probability": by_probability,
+    "kind": by_kind,
+    "piece": by_piece,
+    "turn": by_turn,
+    "role": by_role,
+    "lag": by_lag,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StepMismatch:
+    """Of a step, over `read` of its `total` rollouts. parts: None where logprobs or sampling_logprobs
+    are not recorded. slices: of tokens, by what they go by; those that are empty are left out;
+    ENGINE_LAG, STALE_LAG: the two parts of the log-ratio by policy lag. likelihood: of tokens with
+    sft_mask 1.
+    """
+
+    step: int
+    read: int
+    total: int
+    parts: Decomposition | None
+    rules: tuple[RuleCounts, ...]
+    slices: Mapping[str, tuple[Slice, ...]]
+    likelihood: tuple[Likelihood, ...]
+
+
+def own_numbers(run: Run) -> dict[str, dict[str, float]]:
+    """Thresholds that the run's settings name, by rule; rules without one have their defaults."""
+    for content in reversed([*run.settings.values()]):
+        found = recorded_clip(content)
+        if found is not None:
+            return {"ratio_clip": found}
+    return {}
+
+
+def step_mismatch(run: Run, step: int, progress: Progress | None = None) -> StepMismatch:
+    """All rollouts of a step. Raises NotFoundError when the run has no such step."""
+    tokens = read_step(run, step, _WHOLE, progress=progress)
+    return _of(tokens, run.counts[step], own_numbers(run), [*_SLICES])
+
+
+def mismatch_by_step(
+    run: Run,
+    steps: Sequence[int] | None = None,
+    rollouts: int = SCANNED_ROLLOUTS,
+    progress: Callable[[int, int], None] | None = None,
+) -> Iterator[StepMismatch]:
+    """One entry per step (all by default), as it is read; who asks for no more stops the reading.
+
+    rollouts: of each step at most, evenly spread. progress: called with steps done and steps in all.
+    """
+    wanted = [*run.counts] if steps is None else [*steps]
+    reader, own = StepReader(run, _BRIEF), own_numbers(run)
+    for done, step in enumerate(wanted, 1):
+        rows = run.rows_of(step, COLUMNS)
+        places = np.linspace(0, len(rows) - 1, min(len(rows), rollouts)).round().astype(np.int64)
+        tokens = reader.read(step, rows.iloc[places])
+        yield _of(tokens, len(rows), own, ["lag"])
+        if progress is not None:
+            progress(done, len(wanted))
+
+
+def _of(
+    tokens: StepTokens,
+    total: int,
+    own: Numbers,
+    wanted: Sequence[str],
+) -> StepMismatch:
+    d = log_ratio(tokens)
+    ratios = None if d is None else Ratios(tokens, d)
+    slices = {} if ratios is None else {name: tuple(_SLICES[name](ratios)) for name in wanted}
+    if slices.get("lag"):
+        for name, part in ((ENGINE_LAG, engine_ratio(tokens)), (STALE_LAG, stale_ratio(tokens))):
+            slices[name] = () if part is None else tuple(by_lag(Ratios(tokens, part)))
+    return StepMismatch(
+        tokens.step,
+        len(tokens.indices),
+        total,
+        decompose(tokens, None if ratios is None else ratios.whole),
+        tuple(count_rules(tokens, own)),
+        {name: found for name, found in slices.items() if found},
+        tuple(sft_nll(tokens)),
+    )

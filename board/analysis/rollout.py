@@ -1,0 +1,293 @@
+"""One rollout, opened whole: read again from its place in the log, with every token and value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import dropwhile
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+
+from board.core.joined_records import Told
+from board.core.metrics.definitions import token_metrics
+from board.core.options import ReadOptions
+from board.core.records import FloatArray, Record, Remark
+from board.core.tokens.critic import recorded_gamma, td_error
+from board.core.tokens.masks import RULES, hit, recorded_clip
+from board.core.tokens.pieces import joined
+from board.core.tokens.topk import TopK, read_top_k
+from board.core.tokens.vocabulary import Vocabulary, id_texts
+from board.errors import RecordError, UnreadableError
+from board.formats import reader_named, source_of
+from board.formats.base import Event, Place
+from board.formats.messages import response_text
+from board.formats.parse import parse_whole
+from board.formats.sources import Row
+from board.index import segments
+from board.index.discovery.log_file import LogFile
+from board.index.discovery.packed import readable
+from board.index.line_scan import MENDED
+from board.index.record_row import previews
+from board.index.whole_texts import prompt_tokens, response_tokens
+from board.query.open_run import Run
+
+LOCATED: Final = (
+    *("step", "file", *segments.LOCATION, segments.PART),
+    *("rollout_id", "reward", "prompt", "response"),
+)
+"""Columns of the rollouts by which one is found again in the log, and known to be the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRollout:
+    """A rollout with its tokens as text.
+
+    line: the parsed line as the log holds it, of a line of several its own part; by reader where it was
+        joined of several logs.
+    tokens: display text of each response token, [R].
+    prompt_tokens: of each prompt token, [P]; None where the log has no prompt ids.
+    metrics: every token metric, recorded or derived, float64, each of its recorded length.
+    tokens_are_ids: there is no vocabulary, so that ids stand in the place of text.
+    top_k: the likeliest tokens at each position; None where not recorded.
+    clip: the clip range of the run's settings, by threshold name of core.masks; None without one.
+    """
+
+    step: int
+    index: int
+    record: Record
+    line: Mapping[str, Any]
+    tokens: tuple[str, ...]
+    prompt_tokens: tuple[str, ...] | None
+    metrics: Mapping[str, FloatArray]
+    tokens_are_ids: bool
+    remarks: tuple[Remark, ...]
+    top_k: TopK | None = None
+    clip: Mapping[str, float] | None = None
+
+    @property
+    def response_text(self) -> str:
+        """What was generated: the text, else its tokens, else the messages from the first of the
+        assistant on. Empty where the log holds none.
+        """
+        text = self.record.texts.get("response") or joined(self.tokens)
+        if text:
+            return text
+        given = dropwhile(lambda message: message.get("role") != "assistant", self.record.messages)
+        return response_text(list(given))
+
+    @property
+    def transcript(self) -> str:
+        """The messages from the first of the assistant on under their roles where there are several,
+        else `response_text`.
+        """
+        given = dropwhile(lambda message: message.get("role") != "assistant", self.record.messages)
+        turns = list(given)
+        return response_text(turns) if len(turns) > 1 else self.response_text
+
+
+def open_rollout(
+    run: Run, step: int, index: int, vocabulary: Vocabulary | None = None
+) -> OpenRollout:
+    """Reads one rollout by its step and its index within the step.
+
+    vocabulary: decodes ids where the run has none of its own. Pieces in the record come first, then
+    the run's vocab.json, then this; without any, ids are shown.
+
+    Raises NotFoundError when the run has none there, UnreadableError when its file can't be read or
+    no longer holds that line.
+    """
+    row = run.row(step, index, LOCATED)
+    line, record, mended = _read(run, row, compare=True)
+    metrics, remarks = _metrics(run, record)
+    if mended:
+        remarks.append(MENDED)
+    vocabulary = run.vocabulary or vocabulary
+    tokens, are_ids = response_tokens(vocabulary, record)
+    top_k = _top_k(record, vocabulary, len(tokens))
+    if top_k is None and record.extras.get("topk_logprobs") is not None:
+        reason = "topk_ids and topk_logprobs are not one row per response token"
+        remarks.append(Remark("topk_logprobs", reason, "top-k alternatives are not shown"))
+    if not tokens and not metrics and record.texts.get("response"):
+        hint = "the rollout is shown as text, without token colours"
+        remarks.append(Remark("response_ids", "no tokens are recorded", hint, "note"))
+    return OpenRollout(
+        step=step,
+        index=index,
+        record=record,
+        line=line,
+        tokens=tuple(tokens),
+        prompt_tokens=prompt_tokens(vocabulary, record),
+        metrics=metrics,
+        tokens_are_ids=are_ids,
+        remarks=(*record.remarks, *remarks),
+        top_k=top_k,
+        clip=_clip(run),
+    )
+
+
+def token_values(run: Run, record: Record) -> dict[str, FloatArray]:
+    """The token metrics of a rollout that was read, as `OpenRollout.metrics`."""
+    return _metrics(run, record)[0]
+
+
+def _metrics(run: Run, record: Record) -> tuple[dict[str, FloatArray], list[Remark]]:
+    """Every token metric, recorded or derived, and what was wrong with those recorded."""
+    values, remarks = _values(record)
+    metrics = token_metrics(values)
+    clip, gamma = _clip(run), _gamma(run)
+    if clip is not None:
+        metrics |= _clipped(metrics, record, clip)
+    if gamma != 1 and "td_error" in metrics and "td_error" not in values:
+        metrics["td_error"] = td_error(values["token_rewards"], values["values"], gamma)
+    return metrics, remarks
+
+
+def _gamma(run: Run) -> float:
+    """The discount of the newest settings."""
+    newest = max(run.settings, default=None)
+    return 1.0 if newest is None else recorded_gamma(run.settings[newest])
+
+
+def _clip(run: Run) -> Mapping[str, float] | None:
+    """The clip range of the newest settings that name one."""
+    found = (recorded_clip(run.settings[name]) for name in sorted(run.settings, reverse=True))
+    return next((clip for clip in found if clip is not None), None)
+
+
+def _clipped(
+    metrics: Mapping[str, FloatArray], record: Record, clip: Mapping[str, float]
+) -> dict[str, FloatArray]:
+    """Which tokens the run's own clip range stops, where the ratio and the advantage are known."""
+    ratio, advantages = metrics.get("importance_ratio"), metrics.get("advantages")
+    if ratio is None or "clipped" in metrics:
+        return {}
+    if advantages is None and "advantage" in record.scores:
+        advantages = np.full(ratio.shape, record.scores["advantage"])
+    if advantages is None or advantages.shape != ratio.shape:
+        return {}
+    clipped = hit(RULES["ratio_clip"], ratio, clip, advantages).astype(np.float64)
+    return {"clipped": np.where(np.isnan(ratio) | np.isnan(advantages), np.nan, clipped)}
+
+
+def _top_k(record: Record, vocabulary: Vocabulary | None, length: int) -> TopK | None:
+    recorded = read_top_k(record.extras, length)
+    if recorded is None:
+        return None
+    unique, places = np.unique(recorded.ids, return_inverse=True)
+    ids = unique.astype(np.float64)
+    # One by one: a piece alone stands for itself and completes no character of another.
+    alone = vocabulary.texts if vocabulary else id_texts
+    texts = [alone(ids[i : i + 1])[0] for i in range(len(ids))]
+    shaped = places.reshape(recorded.ids.shape).astype(np.int32)
+    return TopK(texts, np.where(recorded.ids < 0, np.int32(-1), shaped), recorded.logprobs)
+
+
+def _read(
+    run: Run, row: pd.Series[Any], *, compare: bool = False
+) -> tuple[Mapping[str, Any], Record, bool]:
+    """The line of a row, its Record, and whether broken text in it had to be mended.
+
+    compare: whether to look for differences of token arrays between the logs that it is joined of.
+    """
+    line, record, mended = _told(run, row)
+    others = run.joined_places(row)
+    own, told, lines = record, _side(run, row, record), {_reader(run, row): line}
+    for place in others:
+        line, record, also = _told(run, place)
+        other = _side(run, place, record)
+        lines[_reader(run, place)], mended = line, mended or also
+        told = told.with_other(other, compare=compare)
+    if not _is_of_row(told.record, row, run.vocabulary, own):
+        raise _changed(run, row)
+    return (lines if others else line), told.record, mended
+
+
+def _reader(run: Run, place: Mapping[str, Any] | pd.Series[Any]) -> str:
+    return run.info.files[int(place["file"])].reader
+
+
+def _side(run: Run, place: Mapping[str, Any] | pd.Series[Any], record: Record) -> Told:
+    reader = reader_named(_reader(run, place))
+    return Told(record, reader.title, reader.join is not None and reader.join.is_trainer)
+
+
+def _where(run: Run, place: Mapping[str, Any] | pd.Series[Any]) -> str:
+    return f"{run.info.files[int(place['file'])].path.name}:{int(place['line'])}"
+
+
+def _changed(run: Run, place: Mapping[str, Any] | pd.Series[Any]) -> UnreadableError:
+    where = _where(run, place)
+    return UnreadableError(f"{where} no longer holds the rollout it held; reload the run")
+
+
+def _told(
+    run: Run, place: Mapping[str, Any] | pd.Series[Any]
+) -> tuple[Mapping[str, Any], Record, bool]:
+    """As _read, what one log says."""
+    file, where = run.info.files[int(place["file"])], _where(run, place)
+    try:
+        line, record, mended = _read_again(file, place, run.options.read)
+    except OSError as error:
+        raise UnreadableError(
+            f"{where} can't be read: {error.strerror}; was the log moved?"
+        ) from error
+    except RecordError as error:
+        raise UnreadableError(
+            f"{where} no longer holds the rollout it held ({error.reason}); reload the run"
+        ) from error
+    if not isinstance(record, Record):
+        raise _changed(run, place)
+    return line, record, mended
+
+
+def _read_again(
+    file: LogFile, row: Mapping[str, Any] | pd.Series[Any], options: ReadOptions
+) -> tuple[Mapping[str, Any], Record | Event | None, bool]:
+    """The line of a row, or its part of the line; what its reader makes of it; whether it was mended."""
+    line = source_of(file.path).fetch(readable(file).path, int(row["offset"]), int(row["size"]))
+    found, mended = (line.record, False) if isinstance(line, Row) else parse_whole(line.text or b"")
+    reader = reader_named(file.reader)
+    place = Place(file.path, options, reader.layout, int(row["line"]))
+    rows = reader.rows(found, place)
+    part = row.get(segments.PART)
+    number = 0 if part is None or pd.isna(part) else int(part)
+    if number >= len(rows):
+        raise RecordError(f"its line has {len(rows)} rollouts now")
+    return rows[number], reader.read(rows[number], place), mended
+
+
+def _is_of_row(
+    record: Record, row: pd.Series[Any], vocabulary: Vocabulary | None, own: Record
+) -> bool:
+    """Whether a line read again holds the rollout that the row was made from.
+
+    own: what its first log says, whose beginnings of texts count where it has any.
+    """
+    told = zip(previews(own, vocabulary), previews(record, vocabulary), strict=True)
+    prompt, response = (ours if ours is not None else both for ours, both in told)
+    known = {
+        "step": record.step,
+        "rollout_id": record.ids.get("rollout_id"),
+        "reward": record.scores.get("reward"),
+        "prompt": prompt,
+        "response": response,
+    }
+    for name, value in known.items():
+        expected: Any = row.get(name, value)
+        if pd.notna(expected) if value is None else expected != value:
+            return False
+    return True
+
+
+def _values(record: Record) -> tuple[dict[str, FloatArray], list[Remark]]:
+    """The recorded token arrays, parsed; those that hold something else are named."""
+    values: dict[str, FloatArray] = {}
+    remarks: list[Remark] = []
+    for name, array in record.tokens.items():
+        try:
+            values[name] = array.values()
+        except RecordError as error:
+            remarks.append(Remark(name, f"{name} {error.reason}", f"expected: {error.hint}"))
+    return values, remarks

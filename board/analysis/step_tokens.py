@@ -1,0 +1,254 @@
+"""Puts the tokens of a step, or of some of its rollouts, into flat arrays."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from board.analysis.rollout_tokens import ReadTokens, RolloutTokens, broken_share, read_tokens
+from board.analysis.step_records import PLACES, Progress, StepRecords
+from board.analysis.token_codes import TokenCodes
+from board.core.records import FloatArray
+from board.core.schema import TOKEN_ARRAY_FIELDS
+from board.core.texts.turns import from_markers, of_tokens, with_tool_names
+from board.core.tokens.step_tokens import StepTokens
+from board.core.tokens.token_kinds import KINDS
+from board.core.tokens.vocabulary import Vocabulary
+from board.query.open_run import Run
+
+IntArray = npt.NDArray[np.int64]
+
+_NUMBERS: Final = ("reward", "advantage", "policy_version", "rank", "is_truncated")
+_ROLE_MARKS: Final = frozenset(("template", "tool tag", "end of text"))
+_FAULTY: Final = 3
+_TOGETHER_BYTES: Final = 4 << 20
+"""Lines of so many bytes are read before the first of their steps is given; a step is never cut."""
+
+
+COLUMNS: Final = (*PLACES, *_NUMBERS)
+"""Columns of the rollouts table that `StepReader.read` takes."""
+
+
+def read_step(
+    run: Run,
+    step: int,
+    what: ReadTokens | None = None,
+    indices: Iterable[int] | None = None,
+    vocabulary: Vocabulary | None = None,
+    progress: Progress | None = None,
+) -> StepTokens:
+    """The tokens of a step's rollouts.
+
+    indices: of the rollouts to read; None is all. vocabulary: decodes ids where the run has none.
+    Rollouts that can't be read are left out and counted. Raises NotFoundError when the run has no such
+    step.
+    """
+    run.row(step, 0)
+    rows = whole = run.rows_of(step, (*COLUMNS, *(what.columns if what else ())))
+    if indices is not None:
+        rows = whole[whole["index"].isin(list(indices))]
+    found = StepReader(run, what, vocabulary).read(step, rows, progress)
+    return replace(found, left_out=len(whole) - len(found.indices))
+
+
+class StepReader:
+    """Reads steps of a run one after the other, keeping what it learned of tokens and lines."""
+
+    def __init__(
+        self, run: Run, what: ReadTokens | None = None, vocabulary: Vocabulary | None = None
+    ) -> None:
+        self._what = what or ReadTokens()
+        self._texts = TokenCodes(run.vocabulary or vocabulary)
+        self._records = StepRecords(run)
+
+    def read(self, step: int, rows: pd.DataFrame, progress: Progress | None = None) -> StepTokens:
+        """The tokens of these rollouts of a step. rows: of the rollouts table, with COLUMNS as far as
+        the run has them. Rollouts that can't be read are left out and counted.
+        """
+        return self._joined(step, rows, self._rollouts(rows, progress))
+
+    def steps(self, rows: pd.DataFrame, progress: Progress | None = None) -> Iterator[StepTokens]:
+        """As read, of the rollouts of several steps, which are in ascending order."""
+        of = rows["step"].to_numpy(np.int64)
+        for first, end in _stretches(of, rows["size"].to_numpy(np.int64)):
+            own = rows.iloc[first:end]
+            shifted = None if progress is None else _shifted(progress, first, len(rows))
+            found = self._rollouts(own, shifted)
+            places = [read.place for read in found]
+            steps, starts = np.unique(of[first:end], return_index=True)
+            ends = [*starts[1:].tolist(), end - first]
+            for step, start, stop in zip(steps.tolist(), starts.tolist(), ends, strict=True):
+                reads = found[bisect_left(places, start) : bisect_left(places, stop)]
+                for read in reads:
+                    read.place -= start
+                yield self._joined(step, own.iloc[start:stop], reads)
+
+    def _rollouts(self, rows: pd.DataFrame, progress: Progress | None) -> list[RolloutTokens]:
+        """In the order of rows."""
+        found = read_tokens(self._records, rows, self._what, progress)
+        return sorted(found, key=lambda read: read.place)
+
+    def _joined(self, step: int, rows: pd.DataFrame, found: list[RolloutTokens]) -> StepTokens:
+        what, texts = self._what, self._texts
+        lengths = np.array([read.length for read in found], np.int64)
+        starts = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
+        places = np.array([read.place for read in found], np.int64)
+        names = sorted({name for read in found for name in read.arrays} - {"loss_mask"}, key=_rank)
+        arrays = {name: _flat(found, name, starts) for name in names}
+        codes = _codes(found, starts, texts)
+        kinds = texts.kinds()
+        roles = _roles(found, codes, texts.shown, kinds, starts) if what.roles else ((), None, None)
+        indices = rows["index"].to_numpy(np.int64)[places]
+        faults, faulty = _faults(found, indices)
+        return StepTokens(
+            step=step,
+            indices=indices,
+            starts=starts,
+            arrays=arrays,
+            in_loss=_in_loss(found, starts),
+            codes=codes,
+            pieces=[*texts.shown],
+            kinds=kinds,
+            roles=roles[0],
+            role_codes=np.zeros(0, np.int16) if roles[1] is None else roles[1],
+            turns=np.zeros(0, np.int32) if roles[2] is None else roles[2],
+            numbers=_broken(found, codes, starts, kinds, texts)
+            | {
+                name: rows[name].to_numpy(np.float64, na_value=np.nan)[places]
+                for name in dict.fromkeys((*_NUMBERS, *what.columns))
+                if name in rows
+            },
+            left_out=len(rows) - len(found),
+            faults=faults,
+            faulty=faulty,
+        )
+
+
+def _stretches(steps: IntArray, sizes: IntArray) -> Iterator[tuple[int, int]]:
+    """First and last rows (exclusive) of steps that are read together."""
+    ends = np.flatnonzero(np.diff(steps, append=steps[-1:] - 1)) + 1
+    bytes_until = np.cumsum(sizes)
+    first = 0
+    while first < len(steps):
+        before = int(bytes_until[first - 1]) if first else 0
+        last = int(np.searchsorted(bytes_until[ends - 1], before + _TOGETHER_BYTES, "right"))
+        end = int(ends[max(last - 1, np.searchsorted(ends, first, "right"))])
+        yield first, end
+        first = end
+
+
+def _shifted(progress: Progress, first: int, total: int) -> Progress:
+    return lambda done, _: progress(first + done, total)
+
+
+def _faults(
+    found: list[RolloutTokens], indices: IntArray
+) -> tuple[dict[str, int], dict[str, list[int]]]:
+    """By array how many rollouts it was left out of, and the first of them."""
+    faulty: dict[str, list[int]] = {}
+    for read, index in zip(found, indices.tolist(), strict=True):
+        for name in read.faults:
+            faulty.setdefault(name, []).append(index)
+    counts = {name: len(own) for name, own in faulty.items()}
+    return counts, {name: own[:_FAULTY] for name, own in faulty.items()}
+
+
+def _codes(
+    found: list[RolloutTokens], starts: IntArray, texts: TokenCodes
+) -> npt.NDArray[np.int32]:
+    """Codes of all tokens, -1 where a rollout has none."""
+    codes = np.full(int(starts[-1]), -1, np.int32)
+    of_ids = np.zeros(len(codes), bool)
+    ids: list[FloatArray] = []
+    for read, start in zip(found, starts.tolist(), strict=False):
+        if read.pieces is not None:
+            codes[start : start + read.length] = texts.of_pieces(read.pieces, read.response)
+        elif read.ids is not None:
+            of_ids[start : start + read.length] = True
+            ids.append(read.ids)
+    if ids and of_ids.all():  # nearly all logs
+        return texts.of_ids(np.concatenate(ids))
+    if ids:
+        codes[of_ids] = texts.of_ids(np.concatenate(ids))
+    return codes
+
+
+def _broken(
+    found: list[RolloutTokens],
+    codes: npt.NDArray[np.int32],
+    starts: IntArray,
+    kinds: npt.NDArray[np.int8],
+    texts: TokenCodes,
+) -> dict[str, FloatArray]:
+    """By rollout the share of characters that are no text; decoded from ids where there is no text."""
+    shares = np.array([read.broken for read in found])
+    part = KINDS.index("part of a character")
+    is_part = np.append(kinds, np.int8(-1))[codes] == part
+    for place in np.flatnonzero(np.isnan(shares)).tolist():
+        read, own = found[place], is_part[starts[place] : starts[place + 1]]
+        if own.any() and read.ids is not None:
+            shares[place] = broken_share(texts.decoded(read.ids))
+        elif read.has_tokens:
+            shares[place] = 0.0
+    return {"broken": shares} if np.isfinite(shares).any() else {}
+
+
+def _rank(name: str) -> int:
+    return TOKEN_ARRAY_FIELDS.index(name) if name in TOKEN_ARRAY_FIELDS else len(TOKEN_ARRAY_FIELDS)
+
+
+def _flat(found: list[RolloutTokens], name: str, starts: IntArray) -> FloatArray:
+    """The array of all rollouts, NaN where a rollout has none."""
+    if all(name in read.arrays for read in found):
+        return np.concatenate([read.arrays[name] for read in found])
+    flat = np.full(int(starts[-1]), np.nan)
+    for read, start in zip(found, starts.tolist(), strict=False):
+        if name in read.arrays:
+            flat[start : start + read.length] = read.arrays[name]
+    return flat
+
+
+def _in_loss(found: list[RolloutTokens], starts: IntArray) -> npt.NDArray[np.bool_]:
+    """A rollout without a loss_mask has all its tokens in the loss."""
+    in_loss = np.ones(int(starts[-1]), bool)
+    for read, start in zip(found, starts.tolist(), strict=False):
+        if "loss_mask" in read.arrays:
+            in_loss[start : start + read.length] = read.arrays["loss_mask"] > 0
+    return in_loss
+
+
+def _roles(
+    found: list[RolloutTokens],
+    codes: npt.NDArray[np.int32],
+    shown: Sequence[str],
+    kinds: npt.NDArray[np.int8],
+    starts: IntArray,
+) -> tuple[Sequence[str], npt.NDArray[np.int16] | None, npt.NDArray[np.int32] | None]:
+    """Roles, and of each token the code of its role and the number of its turn."""
+    marks = [
+        code
+        for code, kind in enumerate(kinds.tolist())
+        if KINDS[kind] in _ROLE_MARKS and from_markers(shown[code])
+    ]
+    has_marks = np.zeros(len(shown) + 1, bool)
+    has_marks[marks] = True
+    names: dict[str, int] = {}
+    roles = np.full(int(starts[-1]), -1, np.int16)
+    numbers = np.zeros(int(starts[-1]), np.int32)
+    for read, start in zip(found, starts.tolist(), strict=False):
+        own = codes[start : start + read.length]
+        if not read.segments and not read.messages and not has_marks[own].any():
+            continue
+        tokens = [shown[int(code)] if code >= 0 else "" for code in own.tolist()]
+        turns = of_tokens(tokens, read.segments, read.messages)
+        for number, turn in enumerate(with_tool_names(turns, read.messages)):
+            label = f"{turn.role} {turn.name}".strip()
+            roles[start + turn.start : start + turn.end] = names.setdefault(label, len(names))
+            numbers[start + turn.start : start + turn.end] = number
+    return [*names], (roles if names else None), (numbers if names else None)

@@ -1,0 +1,214 @@
+"""How often a word, a phrase or a pattern is said over the steps of a training, and what it pays.
+
+Whole prompts and responses are in the index. Words of one role are not: for those the log is read again.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportMissingTypeStubs=false
+# pyarrow ships without types.
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from board.analysis.patterns import Pattern
+from board.analysis.step_records import PLACES, StepRecords
+from board.analysis.utterances import said
+from board.index.whole_texts import TEXTS
+from board.query.open_run import Run
+from board.query.selection import selection_of
+
+_EXAMPLES: Final = 240
+_COLUMNS: Final = (*PLACES, "reward", "env")
+_QUERY_ROLLOUTS: Final = 65_536
+"""Of the steps that one query asks."""
+_BATCH_ROLLOUTS: Final = 2048
+"""Whose texts are in memory at a time."""
+
+
+@dataclass(slots=True)
+class Watched:
+    """A pattern at one step in one environment. env: None where none is recorded.
+
+    rollouts: that were read and tell who said what; untold: that do not. hits: those in which it is
+    said; times: how often in all. reward_hits, reward_misses: mean reward of rollouts with and without
+    it, NaN where none is scored; scored_hits, scored_misses: how many of these are. examples: indices of
+    the first hits.
+    """
+
+    step: int
+    env: str | None
+    rollouts: int = 0
+    hits: int = 0
+    times: int = 0
+    reward_hits: float = float("nan")
+    reward_misses: float = float("nan")
+    examples: list[int] = field(default_factory=list[int])
+    untold: int = 0
+    scored_hits: int = 0
+    scored_misses: int = 0
+
+    @property
+    def share(self) -> float:
+        """Of the rollouts, those in which it is said."""
+        return self.hits / self.rollouts if self.rollouts else float("nan")
+
+
+def within_steps(entries: Sequence[Watched]) -> float:
+    """Mean reward with it less that without, of rollouts of one step and environment; NaN where none
+    has both.
+
+    Over a run both the words and the reward change: means over all its steps would compare early
+    rollouts with late ones. A step counts by n·m / (n + m) of its n hits and m misses.
+    """
+    pairs = [
+        (one.reward_hits - one.reward_misses, one.scored_hits, one.scored_misses) for one in entries
+    ]
+    known = [(gap, n * m / (n + m)) for gap, n, m in pairs if n and m]
+    total = sum(weight for _, weight in known)
+    return sum(gap * weight for gap, weight in known) / total if total else float("nan")
+
+
+def watch(
+    run: Run,
+    pattern: Pattern,
+    by: str = "response",
+    steps: Sequence[int] | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Iterator[Watched]:
+    """One entry per step and environment, as it is read; who asks for no more stops the reading.
+
+    by: whose words, one of speech.SPEAKERS. progress: called with rollouts done and in all.
+    """
+    wanted = [*run.counts] if steps is None else [*steps]
+    total, done = sum(run.counts.get(step, 0) for step in wanted), 0
+    for several in _step_batches(run, wanted) if by in TEXTS else ([step] for step in wanted):
+        rows = _counted(run, several, [pattern], by)
+        for step in several:
+            own = rows[rows["step"] == step]
+            yield from _by_env(step, own, own["times 0"].to_numpy())
+            done += len(own)
+            if progress is not None:
+                progress(done, total)
+
+
+def watch_step(
+    run: Run, step: int, patterns: Sequence[Pattern], by: str = "response"
+) -> list[list[Watched]]:
+    """As `watch` of one step, for each of several patterns; the step is read once."""
+    rows = _counted(run, [step], patterns, by)
+    times = (rows[f"times {number}"].to_numpy() for number in range(len(patterns)))
+    return [[*_by_env(step, rows, own)] for own in times]
+
+
+def _step_batches(run: Run, steps: Sequence[int]) -> Iterator[list[int]]:
+    """The steps in their order, several together while they are small."""
+    several: list[int] = []
+    rollouts = 0
+    for step in steps:
+        rollouts += run.counts.get(step, 0)
+        if several and rollouts > _QUERY_ROLLOUTS:
+            yield several
+            several, rollouts = [], run.counts.get(step, 0)
+        several.append(step)
+    if several:
+        yield several
+
+
+_NOT_READ: Final = -1
+_NOT_RECORDED: Final = -2
+
+
+def _counted(run: Run, steps: Sequence[int], patterns: Sequence[Pattern], by: str) -> pd.DataFrame:
+    """The rollouts of some steps in their order, with columns step, index, env and reward (where there
+    are any), and `times N`: how often the pattern N is said, or why that is not known.
+    """
+    if by not in TEXTS:
+        tables = [_counted_again(run, step, patterns, by) for step in steps]
+        return pd.concat(tables, ignore_index=True)
+    selection = selection_of(run)
+    sql = f"""
+        SELECT step, position AS "index", {selection.column("env")} AS env,
+            {selection.column("reward")} AS reward, {selection.rows.whole_text(by)} AS text
+        FROM {selection.view}
+        WHERE {selection.condition} AND step IN ({", ".join(map(str, steps))})
+    """
+    found: list[pd.DataFrame] = []
+    for table in selection.batches(sql, _BATCH_ROLLOUTS):
+        rows = table.drop_columns(["text"]).to_pandas()
+        for number, pattern in enumerate(patterns):
+            times = pattern.counts_in(table.column("text")).fill_null(_NOT_RECORDED)
+            rows[f"times {number}"] = times.to_numpy()
+        found.append(rows)
+    if not found:
+        found = [
+            pd.DataFrame(columns=["step", "index", *(f"times {n}" for n in range(len(patterns)))])
+        ]
+    return pd.concat(found).sort_values(["step", "index"], ignore_index=True)
+
+
+def _counted_again(run: Run, step: int, patterns: Sequence[Pattern], by: str) -> pd.DataFrame:
+    """As _counted, of words of one role, which are read from the log."""
+    rows = run.rows_of(step, _COLUMNS).reset_index(drop=True)
+    known = np.full(len(rows), _NOT_READ, np.int64)
+    places: list[int] = []
+    texts: list[str] = []
+    for place, record in StepRecords(run).of(rows):
+        spoken = said(run, record, by)
+        known[place] = _NOT_RECORDED if spoken is None else 0
+        places += [place] * len(spoken or ())
+        texts += [one.text for one in spoken or ()]
+    for number, pattern in enumerate(patterns):
+        times = known.copy()
+        np.add.at(times, np.array(places, np.int64), pattern.counts(texts))
+        rows[f"times {number}"] = times
+    return rows
+
+
+def _by_env(step: int, rows: pd.DataFrame, times: npt.NDArray[np.int64]) -> Iterator[Watched]:
+    rewards = _numbers(rows, "reward")
+    codes, names = _environments(rows)
+    indices = rows["index"].to_numpy()
+    for number, env in enumerate(names):
+        of_env = codes == number
+        own = of_env & (times >= 0)
+        hits = own & (times > 0)
+        yield Watched(
+            step,
+            env,
+            int(own.sum()),
+            int(hits.sum()),
+            int(times[own].sum()),
+            _mean(rewards[hits]),
+            _mean(rewards[own & ~hits]),
+            indices[hits][:_EXAMPLES].tolist(),
+            int((of_env & (times == _NOT_RECORDED)).sum()),
+            int(np.isfinite(rewards[hits]).sum()),
+            int(np.isfinite(rewards[own & ~hits]).sum()),
+        )
+
+
+def _numbers(rows: pd.DataFrame, name: str) -> npt.NDArray[np.float64]:
+    """[rows] a column, NaN where there is none."""
+    if name not in rows:
+        return np.full(len(rows), np.nan)
+    return rows[name].to_numpy(np.float64, na_value=np.nan)
+
+
+def _environments(rows: pd.DataFrame) -> tuple[npt.NDArray[np.int64], list[str | None]]:
+    """[rows] the number of each one's environment, and their names as they first occur; None: of none."""
+    if "env" not in rows:
+        return np.zeros(len(rows), np.int64), [None]
+    codes, names = pd.factorize(rows["env"].astype(object), use_na_sentinel=False)
+    return codes, [None if pd.isna(name) else str(name) for name in names]
+
+
+def _mean(values: npt.NDArray[np.float64]) -> float:
+    known = values[np.isfinite(values)]
+    return float(known.mean()) if len(known) else float("nan")

@@ -1,0 +1,1 @@
+"""Groups of rollouts of one prompt, and environments."""

@@ -1,0 +1,183 @@
+"""Groups of rollouts of one prompt: who was solved, who gives a gradient, and whether advantages fit.
+
+Rewards are numbers of rollouts, NaN where a rollout failed or was not scored; groups may be of unequal
+size. A group belongs to one step: an id that comes again at another step is another group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from board.core.metrics.kl import FloatArray
+
+IntArray = npt.NDArray[np.int64]
+
+RIGHT_PARTS: Final = ("correct", "accuracy", "acc", "correctness", "is_correct", "solved", "answer")
+"""Names of reward parts that say whether an answer is right, the likeliest first."""
+
+
+class Outcome(IntEnum):
+    """What a group's rewards say. All but MIXED give no gradient.
+
+    MIXED: they differ. ALL_RIGHT, ALL_WRONG, OTHER: all equal, at the best, at the worst, or at another
+    reward. FEW: fewer than two are scored, so that there is nothing to compare.
+    """
+
+    MIXED = 0
+    ALL_RIGHT = 1
+    ALL_WRONG = 2
+    OTHER = 3
+    FEW = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """One entry per group, ordered by step and then by the group's code; arrays [groups].
+
+    steps, codes: whose group it is. size: rollouts; scored: those with a reward. right: those that are
+    right, NaN where that is not recorded of any. outcomes: of Outcome.
+    """
+
+    steps: IntArray
+    codes: IntArray
+    size: IntArray
+    scored: IntArray
+    right: FloatArray
+    judged: IntArray
+    outcomes: npt.NDArray[np.int8]
+    mean: FloatArray
+
+    @property
+    def solve_rate(self) -> FloatArray:
+        """[groups] share of the judged rollouts that are right; NaN where none is judged."""
+        return _divided(self.right, self.judged)
+
+
+def outcomes_of(
+    scored: IntArray, equal: npt.NDArray[np.bool_], judged: IntArray, right: FloatArray
+) -> npt.NDArray[np.int8]:
+    """[groups] of Outcome. equal: whether there are two scores or more and all are the same."""
+    outcomes = np.full(len(scored), Outcome.MIXED, np.int8)
+    outcomes[equal] = Outcome.OTHER
+    outcomes[equal & (right == judged)] = Outcome.ALL_RIGHT
+    outcomes[equal & (right == 0)] = Outcome.ALL_WRONG
+    outcomes[scored < 2] = Outcome.FEW
+    return outcomes
+
+
+@dataclass(frozen=True, slots=True)
+class StepGroups:
+    """Arrays [steps]; shares are of the groups with 2 or more scores, NaN where a step has none.
+
+    groups: of 2 or more scores. zero_std: share without a gradient, the sum of all_right, all_wrong and
+    other. solve_rate: mean over groups. effective: rollouts in groups with a gradient; rollouts: all.
+    """
+
+    steps: IntArray
+    groups: IntArray
+    zero_std: FloatArray
+    all_right: FloatArray
+    all_wrong: FloatArray
+    other: FloatArray
+    solve_rate: FloatArray
+    effective: IntArray
+    rollouts: IntArray
+
+
+def by_step(groups: Groups) -> StepGroups:
+    """The groups of each step. zero_std is TRL's frac_reward_zero_std; dropping such groups is DAPO's
+    dynamic sampling (arXiv 2503.14476, section 3.2).
+    """
+    steps, of_group = np.unique(groups.steps, return_inverse=True)
+    count = len(steps)
+    compared = groups.outcomes != Outcome.FEW
+    of_compared = np.bincount(of_group[compared], minlength=count)
+
+    def share(outcome: Outcome) -> FloatArray:
+        hits = np.bincount(of_group[groups.outcomes == outcome], minlength=count)
+        return _divided(hits.astype(np.float64), of_compared)
+
+    right, wrong, other = share(Outcome.ALL_RIGHT), share(Outcome.ALL_WRONG), share(Outcome.OTHER)
+    rates = groups.solve_rate
+    judged = np.isfinite(rates)
+    solved = np.bincount(of_group[judged], weights=rates[judged], minlength=count)
+    mixed = groups.outcomes == Outcome.MIXED
+    effective = np.bincount(of_group[mixed], weights=groups.scored[mixed], minlength=count)
+    return StepGroups(
+        steps,
+        of_compared,
+        right + wrong + other,
+        right,
+        wrong,
+        other,
+        _divided(solved, np.bincount(of_group[judged], minlength=count)),
+        effective.astype(np.int64),
+        np.bincount(of_group, weights=groups.size, minlength=count).astype(np.int64),
+    )
+
+
+def pass_at_k(tries: IntArray, right: FloatArray, k: int) -> FloatArray:
+    """Chance that at least one of k tries is right, unbiased: 1 - C(n - c, k) / C(n, k).
+
+    tries, right: [groups] n tries of which c are right. NaN where n < k or c is NaN. Source: Chen et
+    al. 2021, Evaluating Large Language Models Trained on Code, arXiv 2107.03374; the product
+    form of its numerically stable script. Raises ValueError when k is below 1.
+    """
+    if k < 1:
+        raise ValueError(f"k is {k}; expected 1 or more")
+    n = tries.astype(np.float64)
+    none_right = np.ones(len(n))
+    for i in range(k):
+        factor = np.maximum(n - right - i, 0.0) / np.maximum(n - i, 1.0)
+        none_right = none_right * factor
+    return np.where((n >= k) & np.isfinite(right), 1.0 - none_right, np.nan)
+
+
+def pass_at_k_by_step(groups: Groups, k: int) -> tuple[IntArray, FloatArray]:
+    """(steps, mean of pass@k over the groups with k or more judged rollouts; NaN where none has)."""
+    steps, of_group = np.unique(groups.steps, return_inverse=True)
+    values = pass_at_k(groups.judged, groups.right, k)
+    known = np.isfinite(values)
+    total = np.bincount(of_group[known], weights=values[known], minlength=len(steps))
+    return steps, _divided(total, np.bincount(of_group[known], minlength=len(steps)))
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A step's groups as rows. codes: [groups]. rows: [groups, widest] place of each rollout among
+    those given, -1 where a group is smaller; values: the same shape, NaN there and where missing.
+    """
+
+    codes: IntArray
+    rows: IntArray
+    values: FloatArray
+
+
+def grid(codes: IntArray, values: FloatArray) -> Grid:
+    """Groups x rollouts in the order in which they come; codes, values: [n] of one step's rollouts."""
+    rows = np.flatnonzero(codes >= 0)
+    unique, first, inverse = np.unique(codes[rows], return_index=True, return_inverse=True)
+    place = np.argsort(np.argsort(first))[inverse]
+    order = np.argsort(place, kind="stable")
+    size = np.bincount(place, minlength=len(unique))
+    cells = np.full((len(unique), int(size.max(initial=0))), -1, np.int64)
+    column = np.arange(len(rows)) - np.repeat(np.cumsum(size) - size, size)
+    cells[place[order], column] = rows[order]
+    padded = np.append(values.astype(np.float64), np.nan)
+    return Grid(unique[np.argsort(first)], cells, padded[cells])
+
+
+def right_part(names: Sequence[str]) -> str | None:
+    """Which of the named reward parts says that an answer is right; None where none does."""
+    lowered = {name.lower(): name for name in reversed(names)}
+    return next((lowered[name] for name in RIGHT_PARTS if name in lowered), None)
+
+
+def _divided(total: npt.NDArray[Any], count: npt.NDArray[Any]) -> FloatArray:
+    return np.divide(total, count, out=np.full(len(total), np.nan), where=count > 0)

@@ -1,0 +1,1 @@
+"""What is measured of each rollout, and how it is averaged."""

@@ -1,0 +1,256 @@
+"""From token arrays to one number per rollout, many rollouts at a time.
+
+A scan meets rollouts one by one, but a dozen numpy calls per rollout cost more than parsing it. So
+arrays are collected, and rollouts that recorded the same arrays are reduced together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from board.core.metrics import kl
+from board.core.metrics.definitions import DERIVED
+from board.core.metrics.kl import FloatArray
+
+NEEDED: Final = ("logprobs", "ref_logprobs", "old_logprobs", "sampling_logprobs", "entropy")
+"""Token arrays that enter per-rollout aggregates; loss_mask selects the tokens."""
+
+Reduction = Literal["mean", "max"]
+
+REDUCTIONS: Final[tuple[tuple[str, str, Reduction], ...]] = (
+    ("k1_mean", "k1", "mean"),
+    ("k2_mean", "k2", "mean"),
+    ("k3_mean", "k3", "mean"),
+    ("k1_max", "k1", "max"),
+    ("k3_max", "k3", "max"),
+    ("mismatch_kl_mean", "mismatch_kl", "mean"),
+    ("mismatch_kl_max", "mismatch_kl", "max"),
+    ("mismatch_ratio_mean", "mismatch_ratio", "mean"),
+    ("importance_ratio_mean", "importance_ratio", "mean"),
+    ("entropy_mean", "entropy", "mean"),
+    ("logprobs_mean", "logprobs", "mean"),
+)
+"""(column, token metric, reduction) of every per-rollout aggregate."""
+
+COLUMNS: Final = (*(column for column, _, _ in REDUCTIONS), "loss_tokens", "missing_values")
+
+_MAX_PENDING_TOKENS: Final = 1 << 14
+"""Tokens collected before they are reduced: 128 KB per array stay in the processor's cache."""
+_MANY_TOKENS: Final = 1 << 12
+"""Rollouts of so many tokens are reduced alone: to put them together would take longer than it saves."""
+
+
+_BY_METRIC: Final[Mapping[str, tuple[tuple[str, Reduction], ...]]] = {
+    metric: tuple((column, how) for column, other, how in REDUCTIONS if other == metric)
+    for metric in dict.fromkeys(metric for _, metric, _ in REDUCTIONS)
+}
+_MADE_TOGETHER: Final[Mapping[tuple[str, ...], Callable[..., tuple[FloatArray, ...]]]] = {
+    ("k1", "k2", "k3"): kl.reference,
+    ("mismatch_ratio", "mismatch_kl"): kl.mismatch,
+}
+"""Metrics of the same arrays that take less time together."""
+
+
+@dataclass(slots=True)
+class _Alike:
+    """Rollouts that recorded the same arrays, all of one length within a rollout."""
+
+    rows: list[int] = field(default_factory=list[int])
+    lengths: list[int] = field(default_factory=list[int])
+    arrays: dict[str, list[FloatArray]] = field(default_factory=dict[str, list[FloatArray]])
+
+
+class Aggregator:
+    """Turns the token arrays of successive rollouts into the columns named in `COLUMNS`."""
+
+    def __init__(self) -> None:
+        self._rows = 0
+        self._pending = 0
+        self._alike: dict[tuple[str, ...], _Alike] = {}
+        self._results: list[tuple[npt.NDArray[np.intp], dict[str, FloatArray]]] = []
+        self._gaps: dict[str, list[int]] = {}
+
+    def add(self, arrays: Mapping[str, FloatArray]) -> None:
+        """Adds one rollout: those of `NEEDED` and loss_mask that it has, all of the same length."""
+        length = len(next(iter(arrays.values()))) if arrays else 0
+        if length == 0:
+            self.pass_over(1)
+        elif length < _MANY_TOKENS:
+            self.add_together({name: [values] for name, values in arrays.items()})
+        else:
+            parts = {name: [values] for name, values in arrays.items()}
+            self._reduce(_Alike([self._rows], [length], parts))
+            self._rows += 1
+
+    def add_together(self, arrays: Mapping[str, Sequence[FloatArray]]) -> None:
+        """Adds rollouts that recorded the same arrays, none of them empty: by name that of each."""
+        names = tuple(arrays)
+        lengths = list(map(len, arrays[names[0]]))
+        alike = self._alike.get(names)
+        if alike is None:
+            alike = self._alike[names] = _Alike(arrays={name: [] for name in names})
+        alike.rows.extend(range(self._rows, self._rows + len(lengths)))
+        alike.lengths.extend(lengths)
+        for name, values in arrays.items():
+            alike.arrays[name].extend(values)
+        self._rows += len(lengths)
+        self._pending += sum(lengths)
+        if self._pending >= _MAX_PENDING_TOKENS:
+            self._reduce_pending()
+
+    def pass_over(self, rows: int) -> None:
+        """Adds so many rollouts that recorded none of the arrays."""
+        self._rows += rows
+
+    def finish(self) -> dict[str, FloatArray]:
+        """Columns of `COLUMNS`, each float64 [rollouts added], NaN where not recorded; none where no
+        rollout recorded any array.
+        """
+        self._reduce_pending()
+        if not self._results:
+            return {}
+        columns = {name: np.full(self._rows, np.nan) for name in COLUMNS}
+        for rows, reduced in self._results:
+            for name, values in reduced.items():
+                columns[name][rows] = values
+        return columns
+
+    def gaps(self) -> Mapping[str, list[int]]:
+        """By array: rollouts, counted from 0, with null, NaN or infinite entries in it. After finish."""
+        return self._gaps
+
+    def _reduce_pending(self) -> None:
+        for alike in self._alike.values():
+            self._reduce(alike)
+        self._alike = {}
+        self._pending = 0
+
+    def _reduce(self, alike: _Alike) -> None:
+        rows = np.asarray(alike.rows, np.intp)
+        columns, incomplete = _reduced(alike)
+        self._results.append((rows, columns))
+        for name, which in incomplete.items():
+            self._gaps.setdefault(name, []).extend(rows[which].tolist())
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def _reduced(alike: _Alike) -> tuple[dict[str, FloatArray], dict[str, npt.NDArray[np.bool_]]]:
+    """The columns of these rollouts, and by array which of them have entries that are no numbers."""
+    arrays = {name: _together(parts) for name, parts in alike.arrays.items()}
+    mask = arrays.pop("loss_mask", None)
+    lengths = np.asarray(alike.lengths, np.intp)
+    in_loss = None if mask is None else mask > 0
+    missing, incomplete = _missing(arrays, in_loss, _starts(lengths))
+    columns: dict[str, FloatArray] = {"missing_values": missing}
+    if in_loss is not None:
+        if not in_loss.all():
+            lengths = np.add.reduceat(in_loss, _starts(lengths), dtype=np.intp)
+            arrays = {name: values[in_loss] for name, values in arrays.items()}
+        columns["loss_tokens"] = lengths.astype(np.float64)
+    parts = _Segments(lengths, gaps=bool(incomplete))
+    for metric, values in _metrics(arrays):
+        columns |= parts.reduce(values, _BY_METRIC[metric])
+    return columns, incomplete
+
+
+def _together(parts: list[FloatArray]) -> FloatArray:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def _metrics(arrays: Mapping[str, FloatArray]) -> Iterator[tuple[str, FloatArray]]:
+    """The metrics that these arrays make, each with its values."""
+    made: dict[str, FloatArray] = {}
+    for name in _BY_METRIC:
+        if name in arrays:
+            yield name, arrays[name]
+            continue
+        derived = DERIVED.get(name)
+        if derived is None or not all(need in arrays for need in derived.needs):
+            continue
+        if name not in made:
+            made |= _made_of(name, [arrays[need] for need in derived.needs])
+        yield name, made.pop(name)
+
+
+def _made_of(name: str, inputs: Sequence[FloatArray]) -> dict[str, FloatArray]:
+    """A metric, and those that are made together with it."""
+    for names, compute in _MADE_TOGETHER.items():
+        if name in names:
+            return dict(zip(names, compute(*inputs), strict=True))
+    return {name: DERIVED[name].compute(*inputs)}
+
+
+def _starts(lengths: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+    """Where each segment begins among segments of these lengths."""
+    starts = np.zeros(len(lengths), np.intp)
+    np.cumsum(lengths[:-1], out=starts[1:])
+    return starts
+
+
+class _Segments:
+    """Stretches of one array after the other. gaps: some entries may be no finite numbers."""
+
+    def __init__(self, lengths: npt.NDArray[np.intp], *, gaps: bool) -> None:
+        self._some = lengths > 0
+        self._all = bool(self._some.all())
+        self._starts = _starts(lengths)[self._some]
+        self._counts = lengths[self._some].astype(np.float64)
+        self._gaps = gaps
+
+    def reduce(
+        self, values: FloatArray, wanted: Sequence[tuple[str, Reduction]]
+    ) -> dict[str, FloatArray]:
+        """By column one number per segment over its finite entries; NaN where there is none."""
+        if len(self._counts) == 0:
+            return {column: np.full(len(self._some), np.nan) for column, _ in wanted}
+        sums, counts = np.add.reduceat(values, self._starts), self._counts
+        clean = values
+        # An overflow makes infinities of finite numbers; the sum is none either then.
+        if self._gaps or not math.isfinite(sums.sum()):
+            finite = np.isfinite(values)
+            counts = np.add.reduceat(finite, self._starts, dtype=np.float64)
+            sums = np.add.reduceat(np.where(finite, values, 0.0), self._starts)
+            clean = np.where(finite, values, -np.inf)
+        found: dict[str, FloatArray] = {}
+        for column, how in wanted:
+            if how == "mean":
+                reduced = sums / np.maximum(counts, 1.0)
+            else:
+                reduced = np.maximum.reduceat(clean, self._starts)
+            found[column] = self._placed(reduced, counts)
+        return found
+
+    def _placed(self, reduced: FloatArray, counts: FloatArray) -> FloatArray:
+        """[segments], NaN where a segment has no entry that counts."""
+        if self._all and counts.min() > 0:
+            return reduced
+        found = np.full(len(self._some), np.nan)
+        found[self._some] = np.where(counts > 0, reduced, np.nan)
+        return found
+
+
+def _missing(
+    arrays: Mapping[str, FloatArray],
+    in_loss: npt.NDArray[np.bool_] | None,
+    starts: npt.NDArray[np.intp],
+) -> tuple[FloatArray, dict[str, npt.NDArray[np.bool_]]]:
+    """Recorded entries in the loss that are null, NaN or infinite, per segment; and by array, bool
+    [segments]: whether it has such entries, in the loss or not.
+    """
+    missing = np.zeros(len(starts))
+    incomplete: dict[str, npt.NDArray[np.bool_]] = {}
+    for name, values in arrays.items():
+        if math.isfinite(values.sum()):  # the quick test: a sum of finite numbers may overflow, too
+            continue
+        gap = ~np.isfinite(values)
+        if gap.any():
+            incomplete[name] = np.logical_or.reduceat(gap, starts)
+            gap = gap if in_loss is None else gap & in_loss
+            missing += np.add.reduceat(gap, starts, dtype=np.float64)
+    return missing, incomplete

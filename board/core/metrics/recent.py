@@ -1,0 +1,64 @@
+"""Where a metric stands: its mean over the last steps, and how that differs from the steps before."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from board.core.groups.statistics import IntArray
+from board.core.metrics.kl import FloatArray
+
+WINDOW: Final = 10
+"""Steps in a mean: fewer make every step a trend, more hide the last hour of a training."""
+_LEAST: Final = 5
+"""Recorded values that a window needs before it is compared."""
+ERRORS: Final = 2.0
+"""A change of at most so many standard errors is within noise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recent:
+    """The means of two windows of steps, one right after the other.
+
+    mean: of the newer window; None where it holds no recorded value. change: from the mean of the older
+    one, with its standard error; both None where there are too few steps to compare.
+    """
+
+    mean: float | None
+    change: float | None = None
+    error: float | None = None
+
+    @property
+    def is_noise(self) -> bool:
+        """Whether the change is within noise."""
+        if self.change is None or self.error is None:
+            return False
+        return abs(self.change) <= ERRORS * self.error
+
+
+def window_of(steps: IntArray, upto: int) -> IntArray:
+    """The last `WINDOW` of the steps [S], ascending, up to and with `upto`."""
+    return steps[steps <= upto][-WINDOW:]
+
+
+def recent(steps: IntArray, values: FloatArray, upto: int) -> Recent:
+    """The mean over the last `WINDOW` steps up to and with `upto`, against the `WINDOW` steps before.
+
+    steps: [S] ascending; values: [S] means of steps, NaN where not recorded: left out. The standard
+    error is that of a difference of two means of independent steps, sqrt(s1² / n1 + s2² / n2).
+    """
+    until = values[steps <= upto]
+    new, before = (_known(part) for part in (until[-WINDOW:], until[-2 * WINDOW : -WINDOW]))
+    if not len(new):
+        return Recent(None)
+    mean = float(new.mean())
+    if len(until) < 2 * WINDOW or min(len(new), len(before)) < _LEAST:
+        return Recent(mean)
+    error = np.sqrt(new.var(ddof=1) / len(new) + before.var(ddof=1) / len(before))
+    return Recent(mean, mean - float(before.mean()), float(error))
+
+
+def _known(values: FloatArray) -> FloatArray:
+    return values[np.isfinite(values)]

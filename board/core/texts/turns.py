@@ -1,0 +1,236 @@
+"""Who speaks where: stretches of text or tokens that belong to one role.
+
+Three sources, best first: segments that the log records, chat messages whose contents are found in the
+text, and the markers that chat templates put between turns.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import Any, Final, cast
+
+from board.core.tokens.pieces import PLACEHOLDER
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Units start..end-1 (characters of a text, or tokens) are of `role`; `name` for a tool."""
+
+    start: int
+    end: int
+    role: str
+    name: str = ""
+
+
+# What begins a turn, with the role in group 1: ChatML (Qwen, Yi), Llama 3, Llama 4, Gemma, gpt-oss,
+# GLM, Phi and Zephyr, DeepSeek, Mistral.
+_OPENINGS: Final = (
+    r"<\|im_start\|>([A-Za-z_]+)(?: name=([\w.-]+))?\n?",
+    r"<\|start_header_id\|>([A-Za-z_]+)<\|end_header_id\|>\n{0,2}",
+    r"<\|header_start\|>([A-Za-z_]+)<\|header_end\|>\n{0,2}",
+    r"<start_of_turn>([A-Za-z_]+)\n?",
+    r"<\|start\|>([A-Za-z_]+)(?:\.([\w.-]+))?",
+    r"<\|(system|user|assistant|observation|tool)\|>\n?",
+    r"<｜(User|Assistant|tool▁outputs▁begin)｜>",
+    r"\[(INST|TOOL_RESULTS)\]",
+)
+_OPENING: Final = re.compile("|".join(f"(?:{one})" for one in _OPENINGS))
+_CLOSING: Final = re.compile(
+    r"<\|im_end\|>\n?|<\|eot_id\|>|<\|eom_id\|>|<\|eot\|>|<end_of_turn>\n?|<\|end\|>|<\|return\|>"
+    r"|<\|call\|>|<｜end▁of▁sentence｜>|<｜tool▁outputs▁end｜>|\[/INST\]|\[/TOOL_RESULTS\]"
+)
+_BRACKET: Final = re.compile(r"[<\[◁]")
+_SPECIAL: Final = re.compile(r"<[^<>]*>|\[[A-Z_]+\]")
+_ROLES: Final[Mapping[str, str]] = {
+    "model": "assistant",
+    "ipython": "tool",
+    "observation": "tool",
+    "tool▁outputs▁begin": "tool",
+    "inst": "user",
+    "tool_results": "tool",
+    "functions": "tool",
+    "developer": "system",
+}
+
+
+def from_markers(text: str, starts: Iterable[int] | None = None) -> list[Turn]:
+    """Turns by chat-template markers, over characters; none where the text has no marker.
+
+    starts: places where a token begins; a marker that is not one token was spelled out by a model and
+    is no marker. A turn runs from its marker to the next one and includes its end mark;
+    text after an end mark without a new marker is the assistant's, whom templates let speak last.
+    """
+    borders = None if starts is None else frozenset((*starts, len(text)))
+    openings = [one for one in signs_in(text, _OPENING) if _is_one_token(one, borders)]
+    turns: list[Turn] = []
+    ends = [*(following.start() for following in openings[1:]), len(text)]
+    for found, end in zip(openings, ends, strict=False):
+        role, name = _role_of(found)
+        closing = _CLOSING.search(text, found.end(), end)
+        if closing and closing.end() < end:
+            turns.append(Turn(found.start(), closing.end(), role, name))
+            turns.append(Turn(closing.end(), end, "assistant"))
+        else:
+            turns.append(Turn(found.start(), end, role, name))
+    return turns
+
+
+def signs_in(text: str, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
+    """As pattern.finditer, of a pattern whose matches begin with one of `<[◁`: many times as fast on long
+    texts, where most places need no look.
+    """
+    end = 0
+    for place in _BRACKET.finditer(text):
+        found = pattern.match(text, place.start()) if place.start() >= end else None
+        if found:
+            end = found.end()
+            yield found
+
+
+def without_markers(text: str, *, closing: bool) -> str:
+    """The text of a turn without the marker it begins with and, for `closing`, the one it ends with."""
+    opening = _OPENING.match(text)
+    text = text[opening.end() :] if opening else text
+    if not closing:
+        return text
+    ends = [*_CLOSING.finditer(text)]
+    return text[: ends[-1].start()] if ends and not text[ends[-1].end() :].strip() else text
+
+
+def _is_one_token(opening: re.Match[str], borders: frozenset[int] | None) -> bool:
+    if borders is None:
+        return True
+    special = _SPECIAL.match(opening.string, opening.start())
+    return bool(special and {special.start(), special.end()} <= borders)
+
+
+def _role_of(opening: re.Match[str]) -> tuple[str, str]:
+    words = [word for word in opening.groups() if word]
+    word = words[0].lower()
+    return _ROLES.get(word, word), words[1] if len(words) > 1 else ""
+
+
+def from_messages(text: str, messages: Sequence[Mapping[str, Any]]) -> list[Turn]:
+    """Turns by looking for each message's content in the text, in order, over characters.
+
+    Contents that are empty, no text or not found are passed over: nothing is guessed.
+    """
+    turns: list[Turn] = []
+    position = 0
+    for message in messages:
+        content = message.get("content")
+        if not isinstance(content, str) or not content.strip():
+            continue
+        at = text.find(content.strip(), position)
+        if at >= 0:
+            position = at + len(content.strip())
+            name = message.get("name")
+            turns.append(Turn(at, position, str(message.get("role", "")), str(name or "")))
+    return turns
+
+
+def with_tool_names(turns: Sequence[Turn], messages: Sequence[Mapping[str, Any]]) -> list[Turn]:
+    """Turns of tools that have no name, named by the messages of tools in the same order.
+
+    Nothing is guessed: where there are not as many of them, turns stay as they are. A message names its
+    tool itself, or by the id of the call that it answers.
+    """
+    called = dict(_calls(messages))
+    told = [
+        str(m.get("name") or m.get("tool_name") or called.get(str(m.get("tool_call_id")), ""))
+        for m in messages
+        if m.get("role") == "tool"
+    ]
+    places = [place for place, turn in enumerate(turns) if turn.role == "tool"]
+    if len(told) != len(places):
+        return [*turns]
+    names = dict(zip(places, told, strict=True))
+    return [
+        replace(turn, name=turn.name or names.get(place, "")) for place, turn in enumerate(turns)
+    ]
+
+
+def _calls(messages: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+    """Id and name of every tool call, of OpenAI's form or flat."""
+    for message in messages:
+        calls = message.get("tool_calls")
+        for entry in cast("list[Any]", calls) if isinstance(calls, list) else ():
+            call = _mapping(entry)
+            inner = _mapping(call.get("function")) or call
+            if call.get("id"):
+                yield str(call["id"]), str(inner.get("name") or "")
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
+
+
+def over_tokens(turns: Sequence[Turn], tokens: Sequence[str]) -> list[Turn]:
+    """Turns over characters of the joined tokens as turns over tokens, without overlap.
+
+    A token on a border belongs to the turn that its first character is in; turns that hold no token's
+    first character are left out.
+    """
+    ends = list(accumulate(0 if token == PLACEHOLDER else len(token) for token in tokens))
+    firsts = [0, *ends[:-1]]
+    found: list[Turn] = []
+    position = 0
+    for turn in sorted(turns, key=lambda turn: turn.start):
+        # Tokens of no characters go with the text that follows them.
+        start = max(position, bisect_left(firsts, turn.start))
+        end = max(start, bisect_left(firsts, turn.end))
+        if turn.end >= (ends[-1] if ends else 0):
+            end = len(tokens)
+        if end > start:
+            found.append(Turn(start, end, turn.role, turn.name))
+            position = end
+    return found
+
+
+def token_starts(tokens: Sequence[str]) -> list[int]:
+    """[R] place of each token's first character in the joined text."""
+    ends = accumulate(0 if token == PLACEHOLDER else len(token) for token in tokens)
+    return [0, *ends][: len(tokens)]
+
+
+def of_tokens(
+    tokens: Sequence[str],
+    segments: Sequence[Mapping[str, Any]] = (),
+    messages: Sequence[Mapping[str, Any]] = (),
+) -> list[Turn]:
+    """Turns over a response's tokens: of the recorded segments, else of its markers, else of messages.
+
+    segments that leave 0..R or overlap an earlier one are passed over. A single turn that spans all
+    tokens and is the assistant's says nothing and is left out.
+    """
+    recorded = _recorded(segments, len(tokens))
+    if recorded:
+        return recorded
+    text = "".join(token for token in tokens if token != PLACEHOLDER)
+    turns = from_markers(text, token_starts(tokens))
+    if turns and turns[0].start > 0:
+        turns.insert(0, Turn(0, turns[0].start, "assistant"))
+    turns = turns or from_messages(text, messages)
+    found = over_tokens(turns, tokens)
+    return [] if [turn.role for turn in found] == ["assistant"] else found
+
+
+def _recorded(segments: Sequence[Mapping[str, Any]], length: int) -> list[Turn]:
+    found: list[Turn] = []
+    end = 0
+    for entry in segments:
+        start, stop = entry.get("start"), entry.get("end")
+        if isinstance(start, int) and isinstance(stop, int) and end <= start < stop <= length:
+            role, name = str(entry.get("role", "")), str(entry.get("name") or "")
+            found.append(Turn(start, stop, role, name))
+            end = stop
+    return found
+
+
+def at_character(starts: Sequence[int], place: int) -> int:
+    """Index of the token that holds the character at `place`; -1 without any token."""
+    return bisect_right(starts, place) - 1

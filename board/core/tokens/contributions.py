@@ -1,0 +1,215 @@
+"""Whose fault is a step's mean? What each rollout, token and type of token contributes to it.
+
+The step mean is the mean over rollouts of per-rollout means over loss tokens. So a token with value v
+in a rollout of T such tokens, one of n rollouts, contributes v / (T n), and contributions add up to the
+step mean: over tokens, over types, over rollouts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from board.core.metrics.definitions import token_metric
+from board.core.metrics.kl import FloatArray
+from board.core.tokens.step_tokens import IntArray, StepTokens
+from board.core.tokens.token_kinds import KINDS
+
+Grouping = Literal["kind", "piece", "role"]
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutShare:
+    """A rollout's part. mean: over its counted tokens, the value in the rollouts table.
+
+    share: of the step mean; NaN where that is 0.
+    """
+
+    index: int
+    mean: float
+    contribution: float
+    share: float
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class TokenShare:
+    """A token in its place. index: of the rollout in its step; position: of the token in the response."""
+
+    index: int
+    position: int
+    piece: str
+    kind: str
+    role: str
+    value: float
+    contribution: float
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class TypeShare:
+    """A type of token: a kind, a piece or a role. count: tokens of it; mean: over them."""
+
+    name: str
+    kind: str
+    count: int
+    mean: float
+    contribution: float
+    share: float
+
+
+@dataclass(frozen=True)
+class Contributions:
+    """What each token of a step contributes to the mean of a metric.
+
+    mean: the step mean, NaN where no rollout has a value. rollouts: that have one. values: [T] the
+    metric; parts: [T] contributions, 0 for tokens that are not counted; counted: [T].
+    """
+
+    tokens: StepTokens
+    metric: str
+    mean: float
+    rollouts: int
+    values: FloatArray
+    parts: FloatArray
+    counted: np.ndarray[tuple[int], np.dtype[np.bool_]]
+
+    def top_rollouts(self, limit: int | None = None) -> list[RolloutShare]:
+        """Rollouts, the one that contributes most first; see `order`."""
+        of = self.tokens.rollout_of
+        n = len(self.tokens.indices)
+        parts = np.bincount(of, weights=self.parts, minlength=n)
+        counts = np.bincount(of[self.counted], minlength=n)
+        found = [place for place in self._order(parts).tolist() if counts[place]][:limit]
+        return [
+            RolloutShare(
+                int(self.tokens.indices[place]),
+                float(parts[place] * self.rollouts),
+                float(parts[place]),
+                self._share(parts[place]),
+                int(counts[place]),
+            )
+            for place in found
+        ]
+
+    def top_tokens(self, limit: int = 50) -> list[TokenShare]:
+        """Single tokens, the one that contributes most first."""
+        places = self._largest(limit)
+        places = places[self.counted[places]]
+        t = self.tokens
+        parts = self.parts[places]
+        shares = parts / self.mean if self.mean else np.full(len(parts), np.nan)
+        columns = (
+            t.indices[t.rollout_of[places]],
+            t.positions[places],
+            t.codes[places],
+            t.token_kinds[places],
+            t.role_codes[places] if len(t.role_codes) else np.full(len(places), -1),
+            self.values[places],
+            parts,
+            shares,
+        )
+        rows = cast(
+            "Iterator[tuple[int, int, int, int, int, float, float, float]]",
+            zip(*(column.tolist() for column in columns), strict=True),
+        )
+        return [
+            TokenShare(
+                index,
+                position,
+                t.pieces[code] if code >= 0 else "",
+                KINDS[kind],
+                t.roles[role] if role >= 0 else "",
+                value,
+                part,
+                share,
+            )
+            for index, position, code, kind, role, value, part, share in rows
+        ]
+
+    def _largest(self, limit: int) -> IntArray:
+        """Places of the tokens that contribute most."""
+        keys = self._keys(self.parts)
+        if limit < len(keys):
+            best = np.argpartition(-keys, limit)[:limit]
+            return best[np.argsort(-keys[best], kind="stable")]
+        return np.argsort(-keys, kind="stable")
+
+    def by(self, grouping: Grouping, limit: int | None = None) -> list[TypeShare]:
+        """Types of tokens, the one that contributes most first; they add up to the mean."""
+        codes, names = self._codes(grouping)
+        kept = slice(None) if self.counted.all() else self.counted  # a mask copies all of it
+        counts = np.bincount(codes[kept], minlength=len(names))
+        parts = np.bincount(codes, weights=self.parts, minlength=len(names))
+        totals = np.bincount(codes[kept], weights=self.values[kept], minlength=len(names))
+        order: list[int] = self._order(parts).tolist()
+        found = [place for place in order if counts[place]][:limit]
+        return [
+            TypeShare(
+                names[place],
+                self._kind(grouping, place, names),
+                int(counts[place]),
+                float(totals[place] / counts[place]),
+                float(parts[place]),
+                self._share(parts[place]),
+            )
+            for place in found
+        ]
+
+    def _codes(self, grouping: Grouping) -> tuple[IntArray, Sequence[str]]:
+        t = self.tokens
+        if grouping == "kind":
+            return t.token_kinds.astype(np.int64), [*KINDS]
+        if grouping == "piece":
+            codes = np.where(t.codes < 0, len(t.pieces), t.codes)
+            return codes.astype(np.int64), [*t.pieces, ""]
+        roles = t.role_codes.astype(np.int64) if len(t.role_codes) else np.full(t.count, -1)
+        return np.where(roles < 0, len(t.roles), roles), [*t.roles, ""]
+
+    def _kind(self, grouping: Grouping, place: int, names: Sequence[str]) -> str:
+        if grouping == "kind":
+            return names[place]
+        if grouping == "piece" and place < len(self.tokens.kinds):
+            return KINDS[int(self.tokens.kinds[place])]
+        return ""
+
+    def _order(self, parts: npt.NDArray[Any]) -> IntArray:
+        order: IntArray = np.argsort(-self._keys(parts), kind="stable")
+        return order
+
+    def _keys(self, parts: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Metrics around zero are ranked by size, others by value."""
+        signed = token_metric(self.metric).kind == "diverging" or self.mean < 0
+        return np.abs(parts) if signed else parts
+
+    def _share(self, part: Any) -> float:
+        return float(part / self.mean) if self.mean else float("nan")
+
+
+def contributions(tokens: StepTokens, metric: str) -> Contributions:
+    """What every token contributes to the step mean of a token metric.
+
+    NaN, infinities and tokens outside the loss are left out, as in the index, whose `{metric}_mean` of
+    the step `mean` equals. Raises KeyError when the log has no such metric.
+    """
+    values = tokens.metric(metric)
+    counted = np.isfinite(values) & tokens.in_loss
+    of, n = tokens.rollout_of, len(tokens.indices)
+    lengths = np.bincount(of[counted], minlength=n)
+    rollouts = int(np.count_nonzero(lengths))
+    weight = np.divide(1.0, lengths * max(rollouts, 1), out=np.zeros(n), where=lengths > 0)
+    parts = np.where(counted, values, 0.0) * weight[of]
+    mean = float(parts.sum()) if rollouts else float("nan")
+    return Contributions(tokens, metric, mean, rollouts, values, parts, counted)
+
+
+def context(tokens: StepTokens, index: int, position: int, around: int = 8) -> Iterator[str]:
+    """The pieces around a token, so that a list can show it in its place; the token itself among them."""
+    place = int(np.flatnonzero(tokens.indices == index)[0])
+    start, end = int(tokens.starts[place]), int(tokens.starts[place + 1])
+    first, last = max(start + position - around, start), min(start + position + around + 1, end)
+    yield from (tokens.piece(token) for token in range(first, last))

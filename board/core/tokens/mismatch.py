@@ -1,0 +1,209 @@
+"""The engine that sampled against the trainer that learns: how far apart, where, and for what reason.
+
+Tokens were drawn by the sampler. d = logprobs - sampling_logprobs of a token, r = exp(d); both policies
+are named in every result, for their order changes the number.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from board.core.metrics import kl
+from board.core.metrics.kl import FloatArray
+from board.core.tokens.step_tokens import StepTokens
+
+_BLOCK: Final = 1 << 15
+"""Tokens at once: what is made of them on the way stays in the processor's cache."""
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """How far two policies are apart over `tokens` sampled tokens; means over tokens, NaN without any.
+
+    d is the log-ratio second policy less first, the first one having drawn the tokens, r = exp(d).
+    d_mean: nats. forward_k1, forward_k3: KL(first‖second): -d; r - 1 - d. reverse_k1, reverse_k3:
+    KL(second‖first), importance-weighted since the first drew the tokens: r d; r d - r + 1. flipped_k3:
+    exp(-d) - 1 + d, NeMo-RL's policy_kl_error. multiplicative: mean exp|d|, NeMo-RL's
+    token_mult_prob_error. chi2: mean r² - 1, verl's rollout_corr/chi2_token; the mean r of a sample need
+    not be 1, so that it may be below 0: with r divided by its mean it is 1/ess - 1, at least 0. ess:
+    (Σr)² / (n Σr²), the share of tokens that weights by r leave effective, 0 to 1; verl's
+    rollout_is_eff_sample_size is that of its weights as truncated. verl and NeMo-RL compare the sampler
+    with the trainer before its updates, which is the engine's part of a Decomposition; prime-rl with the
+    trainer as it is, the total. Log-ratios are clamped to ±80 here, to ±20 in verl.
+    Sources: Schulman 2020, Approximating KL Divergence; NeMo-RL@7ea279a docs/guides/grpo.md, Metrics, and
+    nemo_rl/algorithms/loss/loss_functions.py; verl@1dda039 docs/algo/rollout_corr.md and
+    verl/trainer/ppo/rollout_corr_helper.py; prime-rl@559b447 src/prime_rl/trainer/rl/loss.py.
+    """
+
+    tokens: int
+    d_mean: float
+    d_largest: float
+    forward_k1: float
+    forward_k3: float
+    reverse_k1: float
+    reverse_k3: float
+    flipped_k3: float
+    multiplicative: float
+    chi2: float
+    ess: float
+
+
+def apart(d: FloatArray, columns: FloatArray | None = None) -> Apart:
+    """How far two policies are apart by the log-ratios [n] of sampled tokens; NaN is left out.
+
+    columns: [4, n], takes d, |d|, k3 = r - 1 - d and exp|d| - 1 of every token, 0 where d is left out.
+    """
+    largest = 0.0
+    sums = np.zeros(len(_SUMS))
+    for start in range(0, len(d), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        own, size = _sums(d[block], None if columns is None else columns[:, block])
+        sums += own
+        largest = max(largest, size)
+    tokens = int(sums[0])
+    if not tokens:
+        nan = float("nan")
+        return Apart(0, nan, nan, nan, nan, nan, nan, nan, nan, nan, nan)
+    means = dict(zip(_SUMS, (sums / tokens).tolist(), strict=True))
+    squares = means["rise²"] + 2 * means["rise"]  # r² - 1
+    return Apart(
+        tokens=tokens,
+        d_mean=means["d"],
+        d_largest=largest,
+        forward_k1=-means["d"],
+        forward_k3=means["k3"],
+        reverse_k1=means["rise d"] + means["d"],
+        reverse_k3=means["rise d"] - means["k3"],
+        flipped_k3=means["flipped"],
+        multiplicative=means["grown"] + 1.0,
+        chi2=squares,
+        ess=(1.0 + means["rise"]) ** 2 / (1.0 + squares),
+    )
+
+
+_SUMS: Final = ("tokens", "d", "k3", "rise d", "flipped", "grown", "rise", "rise²")
+_MODERATE: Final = -10.0
+"""Above it, 1/r is had from r - 1 with eleven digits or more."""
+
+
+def _sums(d: FloatArray, columns: FloatArray | None) -> tuple[tuple[float, ...], float]:
+    """Over the tokens of a block what `apart` takes means of, and the largest |d|."""
+    to = [None] * 4 if columns is None else [*columns]
+    known = np.isfinite(d)
+    tokens = int(np.count_nonzero(known))
+    if tokens < len(d):
+        d = np.where(known, d, 0.0)  # adds nothing to any of the sums
+    d = np.clip(d, -kl.MAX_LOG_RATIO, kl.MAX_LOG_RATIO, out=to[0])
+    size = np.abs(d, out=to[1])
+    rise = np.expm1(d)  # r - 1, with the digits that exp() loses
+    fall = -rise / (rise + 1.0) if d.min() > _MODERATE else np.expm1(-d)  # 1/r - 1
+    k3 = np.maximum(rise - d, 0.0, out=to[2])
+    grown = np.maximum(rise, fall, out=to[3])
+    flipped = np.maximum(fall + d, 0.0)
+    sums = (
+        d.sum(),
+        k3.sum(),
+        _dot(rise, d),
+        flipped.sum(),
+        grown.sum(),
+        rise.sum(),
+        _dot(rise, rise),
+    )
+    return (tokens, *map(float, sums)), float(size.max())
+
+
+def log_ratio(tokens: StepTokens) -> FloatArray | None:
+    """[T] logprobs - sampling_logprobs, NaN outside the loss; None where either is not recorded."""
+    return tokens.log_ratio("logprobs", "sampling_logprobs")
+
+
+def engine_ratio(tokens: StepTokens) -> FloatArray | None:
+    """[T] old_logprobs - sampling_logprobs: two programs with the same weights; else as log_ratio."""
+    return tokens.log_ratio("old_logprobs", "sampling_logprobs")
+
+
+def stale_ratio(tokens: StepTokens) -> FloatArray | None:
+    """[T] logprobs - old_logprobs: what updates since then changed; else as log_ratio."""
+    return tokens.log_ratio("logprobs", "old_logprobs")
+
+
+@dataclass(frozen=True, slots=True)
+class Decomposition:
+    """Sampler against trainer in two parts: total d = engine + staleness, token by token.
+
+    engine: old_logprobs - sampling_logprobs, two programs with the same weights. staleness: logprobs -
+    old_logprobs, what updates since then changed; both None where old_logprobs are not recorded.
+    shares: of the squared log-ratios, by part; they add up to 1 with the cross term.
+    """
+
+    total: Apart
+    engine: Apart | None
+    staleness: Apart | None
+    engine_share: float
+    staleness_share: float
+    cross_share: float
+
+
+def decompose(tokens: StepTokens, total: Apart | None = None) -> Decomposition | None:
+    """The mismatch of a step; None where logprobs or sampling_logprobs are not recorded.
+
+    total: that of log_ratio(tokens), where it is at hand.
+    """
+    whole, engine, stale = log_ratio(tokens), engine_ratio(tokens), stale_ratio(tokens)
+    if whole is None:
+        return None
+    total = total or apart(whole)
+    nan = float("nan")
+    if engine is None or stale is None:
+        return Decomposition(total, None, None, nan, nan, nan)
+    return Decomposition(total, apart(engine), apart(stale), *_shares(engine, stale))
+
+
+def _shares(engine: FloatArray, stale: FloatArray) -> tuple[float, float, float]:
+    """Of the squares of the whole log-ratios: the engine's, staleness's, and the cross term's."""
+    known = np.isfinite(engine) & np.isfinite(stale)
+    if not known.all():
+        engine, stale = engine[known], stale[known]
+    whole = engine + stale
+    squares = _dot(whole, whole)
+    if squares == 0:
+        return float("nan"), float("nan"), float("nan")
+    cross = 2 * _dot(engine, stale)
+    return _dot(engine, engine) / squares, _dot(stale, stale) / squares, cross / squares
+
+
+def _dot(a: FloatArray, b: FloatArray) -> float:
+    """Without the threads of BLAS, which wait for each other longer than they take."""
+    return float(np.einsum("i,i", a, b))
+
+
+@dataclass(frozen=True, slots=True)
+class Likelihood:
+    """Negative log-likelihood of the tokens trained with cross-entropy, in nats."""
+
+    name: str
+    tokens: int
+    mean: float
+    largest: float
+
+
+def sft_nll(tokens: StepTokens) -> list[Likelihood]:
+    """-logprobs over the tokens with sft_mask 1, by who speaks (a tool by its name); all first.
+
+    Empty where sft_mask or logprobs are not recorded.
+    """
+    if "sft_mask" not in tokens.arrays or "logprobs" not in tokens.arrays:
+        return []
+    nll = -tokens.arrays["logprobs"]
+    keep = (tokens.arrays["sft_mask"] > 0) & np.isfinite(nll)
+    if not keep.any():
+        return []
+    found = [Likelihood("all", int(keep.sum()), float(nll[keep].mean()), float(nll[keep].max()))]
+    for code, role in enumerate(tokens.roles):
+        own = nll[keep & (tokens.role_codes == code)]
+        if len(own):
+            found.append(Likelihood(role, len(own), float(own.mean()), float(own.max())))
+    return found

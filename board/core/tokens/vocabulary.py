@@ -1,0 +1,112 @@
+"""Token ids -> text, from the vocabulary that the exporter wrote beside the log."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+import numpy as np
+
+from board.core.records import FloatArray
+from board.core.tokens.pieces import UNKNOWN_PIECE, Coding, display_alone, display_pieces
+
+_HIGHEST_ID: Final = 10_000_000
+_WHOLE: Final = 2.0**53
+"""Whole numbers up to here are told apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """pieces: raw tokenizer pieces by id, None where the id has none. coding: how they are written."""
+
+    pieces: Sequence[str | None]
+    coding: Coding
+    special_ids: frozenset[int] = frozenset()
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Vocabulary:
+        """From the content of vocab.json, in one of its three forms.
+
+        {"pieces": [...], "coding": ..., "special_ids": [...]}, as the exporter writes it; {id: piece};
+        and {piece: id}, as tokenizers are saved. The coding may be left out. Raises ValueError.
+        """
+        held = cast("dict[str, Any] | list[Any] | None", data.get("pieces"))
+        if not isinstance(held, list | dict):
+            known = _by_id(data)
+            return cls(known, _coding_of(known))
+        pieces: list[Any] = _by_id(held) if isinstance(held, dict) else held
+        if not _holds_only(pieces, {str, type(None)}):
+            raise ValueError("pieces is not a list of texts and nulls, one per token id")
+        special: Any = data.get("special_ids") or []
+        known = cast("list[str | None]", pieces)
+        coding = data.get("coding") or _coding_of(known)
+        if coding not in ("byte_level", "metaspace", "text"):
+            raise ValueError(f"coding is {coding!r}, not byte_level, metaspace or text")
+        if not _holds_only(special, {int}):
+            raise ValueError("special_ids is not a list of token ids")
+        return cls(known, coding, frozenset(cast("list[int]", special)))
+
+    def texts(self, ids: FloatArray) -> list[str]:
+        """Display text of each id [n]; an id without a piece is shown as ⟨id⟩, null as ⟨?⟩."""
+        numbers = [int(i) if math.isfinite(i) else -1 for i in ids.tolist()]
+        raw = [self._piece(i) for i in numbers]
+        shown = display_pieces(raw, self.coding)
+        return [
+            (f"⟨{i}⟩" if i >= 0 else UNKNOWN_PIECE) if piece is None else text
+            for i, piece, text in zip(numbers, raw, shown, strict=True)
+        ]
+
+    def alone(self, ids: Sequence[int]) -> list[str]:
+        """Display text of each id by itself: one that holds a part of a character shows U+FFFD."""
+        raw = [self._piece(i) for i in ids]
+        shown = iter(display_alone([piece for piece in raw if piece is not None], self.coding))
+        return [
+            f"⟨{i}⟩" if piece is None else next(shown) for i, piece in zip(ids, raw, strict=True)
+        ]
+
+    def _piece(self, token_id: int) -> str | None:
+        return self.pieces[token_id] if 0 <= token_id < len(self.pieces) else None
+
+
+def id_texts(ids: FloatArray) -> list[str]:
+    """What is shown for ids [n] when no vocabulary is known: the ids themselves."""
+    if (np.abs(ids) < _WHOLE).all():  # False of NaN
+        told = "⟩ ⟨".join(map(str, ids.astype(np.int64).tolist()))
+        return f"⟨{told}⟩".split(" ") if len(ids) else []
+    return [f"⟨{int(i)}⟩" if math.isfinite(i) else UNKNOWN_PIECE for i in ids.tolist()]
+
+
+def _by_id(data: Mapping[str, Any]) -> list[str | None]:
+    """Pieces by id, of {id: piece} or {piece: id}; null for an id between that has none."""
+    values = {*map(type, data.values())}
+    if values == {int}:
+        entries = [(number, piece) for piece, number in data.items()]
+    elif values and values <= {str, type(None)} and all(map(_is_id, data)):
+        entries = [(int(number), piece) for number, piece in data.items()]
+    else:
+        raise ValueError('neither "pieces", a list, nor {id: piece}, nor {piece: id}')
+    highest = max(number for number, _ in entries)
+    if min(number for number, _ in entries) < 0 or highest > _HIGHEST_ID:
+        raise ValueError(f"a token id is not within 0 to {_HIGHEST_ID:,}")
+    pieces: list[str | None] = [None] * (highest + 1)
+    for number, piece in entries:
+        pieces[number] = piece
+    return pieces
+
+
+def _is_id(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) < 10
+
+
+def _coding_of(pieces: Sequence[str | None]) -> Coding:
+    """By the sign for a space at the beginning of pieces: of SentencePiece, or of byte-level BPE."""
+    known = [piece for piece in pieces if piece]
+    if any(piece.startswith("\u2581") for piece in known):
+        return "metaspace"
+    return "byte_level" if any(piece.startswith("\u0120") for piece in known) else "text"
+
+
+def _holds_only(value: object, types: set[type]) -> bool:
+    return isinstance(value, list) and set(map(type, cast("list[object]", value))) <= types

@@ -1,0 +1,287 @@
+"""What a reader is: the one thing that knows a framework's files. Everything else sees Records.
+
+To read a new framework's files: write one file beside this one with a subclass of Reader, add an
+instance to READERS in `board/formats/__init__.py`, and test it against a file that the framework's own
+code wrote. CONTRIBUTING.md says how, step by step.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache, wraps
+from pathlib import Path, PurePath
+from typing import Any, Final, Literal, TypeVar
+
+from board.core.options import ReadOptions
+from board.core.records import Record
+from board.errors import RecordError
+from board.formats.block import Block
+from board.formats.columns import Columns
+from board.formats.io.locations import Location, pure_path
+from board.formats.io.remote import RemoteLocation
+from board.formats.objects import Objects
+from board.formats.sources import JSON_LINES, Source
+from board.formats.step_of import split_of, step_of_text
+from board.formats.token_columns import TokenColumns
+
+Found = TypeVar("Found")
+
+Repeats = Literal[
+    "never", "same_id", "unique_id", "file_buffer", "line_buffer", "copied_steps", "merged_files"
+]
+"""How a framework writes the same rollout again.
+
+never: it does not. same_id: rows with equal step, split and rollout_id are one rollout; the one that
+stands last is shown. unique_id: so are rows with equal rollout_id alone, whatever their step; lines are
+in no order of steps, so that a step that falls is no resume. file_buffer, line_buffer: what it writes
+each time (a file, or a line of many rows) is a buffer of the newest rollouts, so that its beginning may
+be the end of the one before; the copy that was written first is shown. copied_steps: it does not, but
+whoever resumes copies files: where two hold the same lines of a step, all of them and in the same order,
+from the first step that both hold on, those of the first file are shown. merged_files: files are put
+together in one more, which then holds exactly the lines of several others; those of the others are shown.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """With which other logs of its folder the files of a reader are joined, rollout by rollout.
+
+    of: readers that say the same here are. by: the key, in words. label: its log among them, in a word.
+    order: whose row is shown, the lowest first; the others' values are added to it. is_trainer: its
+    token arrays come before the others'.
+    """
+
+    of: str
+    by: str
+    label: str
+    order: int = 0
+    is_trainer: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A line that is no rollout: what a writer says about its file, a step or its end."""
+
+    kind: Literal["header", "step_end", "close"]
+    data: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The beginning of a file, for a reader to recognise: its path and its first usable records.
+
+    The one record of a Parquet or .pt file has its columns or keys, all without a value.
+    """
+
+    path: PurePath
+    records: Sequence[Mapping[str, Any]]
+
+    @property
+    def first(self) -> Mapping[str, Any]:
+        """The first record; empty where there is none."""
+        return self.records[0] if self.records else {}
+
+    def has(self, *keys: str) -> bool:
+        """Whether a record has all of these keys."""
+        return any(all(key in record for key in keys) for record in self.records)
+
+
+class Place:
+    """Where a line stands: its file, its number, and what its path says of it.
+
+    path: as the framework named the file, its folders included. location: where it is, for what lies
+    beside it. line: 1-based number of the line or row. options: how the user wants logs to be read.
+    """
+
+    # A plain class, changed from line to line: one made for each would cost a microsecond.
+    def __init__(
+        self,
+        path: PurePath | RemoteLocation,
+        options: ReadOptions | None = None,
+        layout: re.Pattern[str] | None = None,
+        line: int = 1,
+    ) -> None:
+        self.path = pure_path(path) if isinstance(path, RemoteLocation) else path
+        self.location = path if isinstance(path, Path | RemoteLocation) else None
+        self.options = options or ReadOptions()
+        self.line = line
+        self._beside: dict[Callable[[Location], Any], Any] = {}
+        match = layout_match(layout, self.path)
+        self._named = match.groupdict() if match else dict[str, str | None]()
+
+    def named(self, group: str) -> str | None:
+        """What the layout's group of that name holds; None where the path does not say."""
+        return self._named.get(group)
+
+    def beside(self, find: Callable[[Location], Found]) -> Found | None:
+        """What `find` makes of the file's location, asked once for all of its lines; None where it has
+        none.
+        """
+        if self.location is None:
+            return None
+        if find not in self._beside:
+            self._beside[find] = find(self.location)
+        return self._beside[find]
+
+    @cached_property
+    def step(self) -> int | None:
+        """The step that the path names, by the layout's group `step`."""
+        text = self._named.get("step")
+        return None if text is None else step_of_text(text)
+
+    @cached_property
+    def split(self) -> str | None:
+        """Whether it is train or eval, by the layout's group `split`."""
+        text = self._named.get("split")
+        return None if text is None else split_of(text)
+
+    @cached_property
+    def folder_split(self) -> str:
+        """Whether the file's folder is one of training or, by its name, of evaluation."""
+        return split_of(self.path.parent.name)
+
+
+class Reader(ABC):
+    """Knows one on-disk format of rollouts.
+
+    Of a line that is nested too deep for it whatever it overrides says that it can't be used.
+    """
+
+    name: str
+    """Short name, as in `rollout-board runs --json`."""
+    title: str
+    """Name on screen."""
+    sources: tuple[Source, ...] = (JSON_LINES,)
+    """Kinds of files it reads: JSON_LINES, JSON_DOCUMENT, PARQUET, TORCH, TEXT, YAML."""
+    layout: re.Pattern[str] | None = None
+    """The end of the path as the framework names it, from below the run's folder on.
+
+    What it matches is inside the run, so that all such files below one folder are one run. Groups
+    `step` and `split` become Place.step and Place.split, others Place.named(). Files whose paths do
+    not match are read too, but for .json, .pt, .txt and .yaml files: those are only looked into where a
+    layout matches. Their own folder is then the run's.
+    """
+    repeats: Repeats = "never"
+    """How the framework writes the same rollout again."""
+    family: str = ""
+    """Files of one folder whose readers are of one family are one run; empty: by the reader's name."""
+    join: Join | None = None
+    """With which other logs of its folder its files are joined; None: with none."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Bounds what the reader overrides, so that no reader has to think of nesting."""
+        super().__init_subclass__(**options)
+        for name, otherwise in _TOO_DEEP.items():
+            if name in cls.__dict__:
+                setattr(cls, name, _bounded(cls.__dict__[name], otherwise))
+
+    @abstractmethod
+    def recognises(self, head: Head) -> bool:
+        """Whether the records are of this format; decides by content, never by the folder's name."""
+
+    def rows(self, line: Mapping[str, Any], at: Place) -> Sequence[Mapping[str, Any]]:
+        """The rollouts of one line as one mapping each, which `read` is given one by one.
+
+        Only for formats that write several rollouts in a line: a table, a group, an episode. What it
+        gives must depend on the line alone, since a rollout is addressed by its number in it. The line
+        is parsed whole: it holds no RawNumbers. Raises RecordError when the line can't be used.
+        """
+        return (line,)
+
+    def columns(self, block: Block, at: Place) -> Columns | None:
+        """What `read` makes of every row of a block, as lists, without a Record for each.
+
+        Only worth its while for formats of texts and numbers; one that does not have it is read line by
+        line. What it gives must be what `read` gives, row for row: rows of which it is not sure it leaves
+        to `read` (ColumnBuilder does), and a block as a whole by None. Formats with `rows`, and events,
+        have none.
+        """
+        return None
+
+    def token_columns(self, block: Block, at: Place) -> TokenColumns | None:
+        """As `columns`, for formats with values per token: arrays of a block are RawNumbers.
+
+        A reader has either this or `columns`.
+        """
+        return None
+
+    def join_keys(self, record: Record, part: int) -> Sequence[object]:
+        """What tells a rollout from all others of its step, alike in the logs that are joined.
+
+        The surest first, at most two, None where it is not known. part: its number among the rollouts
+        of its line. Must be what orjson can write.
+        """
+        return ()
+
+    def beside(self, path: Path) -> Sequence[Path]:
+        """The files beside a log that its rollouts are read with, in a fixed order.
+
+        They are no logs of their own, and when one of them changes the log is read anew.
+        """
+        return ()
+
+    def objects_beside(
+        self, location: RemoteLocation, objects: Objects
+    ) -> Sequence[RemoteLocation]:
+        """As `beside`, of a log in a store. objects: those of the run's root."""
+        return ()
+
+    @abstractmethod
+    def read(self, line: Mapping[str, Any], at: Place) -> Record | Event | None:
+        """The rollout or event of one parsed line (or one of its rows); None: nothing to show.
+
+        Arrays of the line may be RawNumbers; RecordBuilder takes them. Raises RecordError when the line
+        can't be used. Values that can't be used are left out of the Record and named in its remarks.
+        """
+
+
+def _refuse(*_: object) -> None:
+    hint = "arrays and objects within each other a few levels deep"
+    raise RecordError("the line is nested too deep", hint=hint) from None
+
+
+_TOO_DEEP: Final[Mapping[str, Callable[..., object]]] = {
+    "read": _refuse,
+    "rows": _refuse,
+    "columns": lambda *_: None,
+    "token_columns": lambda *_: None,
+    "recognises": lambda *_: False,
+}
+"""What a reader's methods do with lines of a thousand arrays within each other, which parsers take and
+Python can neither compare nor print.
+"""
+
+
+def _bounded(method: Callable[..., Any], otherwise: Callable[..., object]) -> Callable[..., Any]:
+    @wraps(method)
+    def bounded(*arguments: Any) -> Any:
+        try:
+            return method(*arguments)
+        except RecursionError:
+            return otherwise(*arguments)
+
+    return bounded
+
+
+_PACKED: Final = re.compile(r"(?<=\.jsonl)\.(?:gz|zst)$", re.IGNORECASE)
+
+
+def layout_match(layout: re.Pattern[str] | None, path: PurePath) -> re.Match[str] | None:
+    """The match of a layout with the end of a path, as much of it as the layout takes.
+
+    A packed file is where its lines were before somebody packed it.
+    """
+    return None if layout is None else _at_end(layout).search(_PACKED.sub("", path.as_posix()))
+
+
+def folder_above(match: re.Match[str]) -> str:
+    """What of the path lies above the match: the run's folder."""
+    return match.string[: match.start()]
+
+
+@lru_cache(maxsize=256)
+def _at_end(layout: re.Pattern[str]) -> re.Pattern[str]:
+    return re.compile(rf"(?:^|/)(?:{layout.pattern})$", layout.flags)

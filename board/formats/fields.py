@@ -1,0 +1,315 @@
+"""From the keys of one line to the fields of a Record: the checks that every format shares.
+
+A value of the wrong type costs that value, never the rollout, and leaves a remark. Only a missing or
+unusable step makes a line unusable: a rollout has to stand somewhere.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Final, cast
+
+from board.core import schema
+from board.core.options import ReadOptions
+from board.core.records import Constant, NumberArray, Parsed, Record, Remark
+from board.errors import RecordError
+from board.formats.field_values import (
+    is_truncated,
+    read_id,
+    read_number,
+    read_score,
+    read_text,
+    without_system_prompt,
+)
+from board.formats.messages import (
+    Message,
+    conversation_text,
+    is_messages,
+    response_text,
+    without_nulls,
+)
+from board.formats.named_rewards import is_unscored, named_rewards
+from board.formats.number_arrays import RawNumbers, as_numbers
+from board.formats.parse import kind_of
+from board.formats.step_of import read_step
+
+TEXT_KEYS: Final = ("prompt", "response", "ref_response", "ground_truth", "finish_reason")
+SEVERAL_REWARDS: Final = Remark(
+    "reward",
+    "the log has reward parts, but neither their total nor their weights",
+    "reward is not recorded, each part is; "
+    "log the weighted sum as `reward`, or train with one reward function, to have it",
+    "note",
+)
+UNDATED: Final = Remark("step", "the log has no step", "all rollouts are shown at step 0", "note")
+
+
+def is_flat_numbers(value: object) -> bool:
+    """Whether it is a list of numbers and nulls, parsed or not."""
+    if isinstance(value, RawNumbers):
+        return True
+    if not isinstance(value, list) or not value:
+        return False
+    return all(isinstance(v, int | float | None) for v in cast("list[object]", value))
+
+
+class RecordBuilder:
+    """Takes the keys of one line, checks each, and builds the Record."""
+
+    # A plain class, for one is made per line and a dataclass of typed empty dicts costs 7 us.
+    def __init__(self, options: ReadOptions) -> None:
+        self.options = options
+        self.ids: dict[str, Any] = {}
+        self.texts: dict[str, str] = {}
+        self.scores: dict[str, float] = {}
+        self.tokens: dict[str, NumberArray] = {}
+        self.constants: dict[str, float] = {}
+        self.unknown_arrays: dict[str, NumberArray] = {}
+        self.extras: dict[str, Any] = {}
+        self.remarks: list[Remark] = []
+        self.prompt_ids: NumberArray | None = None
+        self.response_ids: NumberArray | None = None
+        self.response_tokens: list[str] | None = None
+        self.messages: list[dict[str, Any]] = []
+        self.segments: list[dict[str, Any]] = []
+        self.lengths_explained = False
+        """Whether a remark already says why arrays and tokens differ in length."""
+
+    def take(self, key: str, value: Any) -> None:
+        """Takes one key of the line by the record's own name for it."""
+        if value is None:
+            return
+        try:
+            self._takers.get(key, RecordBuilder._take_unknown)(self, key, value)
+        except RecordError as error:
+            self.remarks.append(Remark(key, f"{key} {error.reason}", f"expected: {error.hint}"))
+
+    def _leave(self, key: str, value: Any) -> None:
+        """What `build` is given, or what says nothing of a rollout."""
+
+    def _take_prompt_ids(self, key: str, value: Any) -> None:
+        self.prompt_ids = as_numbers(value)
+
+    def _take_response_ids(self, key: str, value: Any) -> None:
+        self.response_ids = as_numbers(value)
+
+    def _take_top_k(self, key: str, value: Any) -> None:
+        self.extras[key] = value
+
+    def _take_unknown(self, key: str, value: Any) -> None:
+        if is_flat_numbers(value) and (array := as_numbers(value)) is not None:
+            self.unknown_arrays[key] = array
+        self.extras[key] = value
+
+    def take_score(self, key: str, value: Any) -> None:
+        """Takes a scalar score; NaN is measured, hence a remark, and has no value in the table."""
+        number = read_score(value)
+        if number is not None:
+            self.scores[key] = number
+
+    def _take_reward(self, key: str, value: Any) -> None:
+        if not isinstance(value, dict):
+            self.take_score(key, value)
+            return
+        parts, total, others = named_rewards(cast("dict[str, Any]", value))
+        self.take_rewards(parts, total)
+        self.take("reward_payload", others or None)
+
+    def take_turns(self, prompt: Sequence[Message], response: Sequence[Message]) -> None:
+        """Takes a conversation that is cut into what was given and what was generated after it."""
+        given, generated = without_nulls(prompt), without_nulls(response)
+        self.messages = [*given, *generated]
+        if given:
+            self.texts["prompt"] = conversation_text(given)
+        if generated:
+            self.texts["response"] = response_text(generated)
+
+    def take_conversation(self, messages: Sequence[Message]) -> None:
+        """Takes a conversation as a whole: what comes before the assistant speaks first was given."""
+        roles = [message.get("role") for message in messages]
+        first = roles.index("assistant") if "assistant" in roles else len(roles)
+        self.take_turns(messages[:first], messages[first:])
+
+    def take_exchange(self, prompt: object, response: object) -> None:
+        """Takes a prompt and a response that are texts or lists of chat messages, as the log has them."""
+        if is_messages(prompt) and is_messages(response):
+            self.take_turns(prompt, response)
+            return
+        self.take("prompt", prompt)
+        if is_messages(response):
+            self.texts["response"] = response_text(without_nulls(response))
+        else:
+            self.take("response", response)
+
+    def take_rewards(self, parts: Mapping[str, Any], total: object = None) -> None:
+        """Takes named rewards; null and NaN are parts that were not scored.
+
+        total: the reward, where the log has it. Else it is the one part there is; of several it is not
+        recorded, since their weights are not in the log.
+        """
+        scored = {name: value for name, value in parts.items() if not is_unscored(value)}
+        self.take("rewards", scored)
+        if not is_unscored(total):
+            self.take("reward", total)
+        elif len(parts) > 1 and scored:
+            self.remarks.append(SEVERAL_REWARDS)
+        elif scored and (column := f"rewards.{next(iter(scored))}") in self.scores:
+            self.scores["reward"] = self.scores[column]
+
+    def _take_array(self, key: str, value: Any) -> None:
+        if isinstance(value, (int, float)):  # bool is an int
+            number = read_number(value)
+            self.constants[key] = math.nan if number is None else number
+            return
+        array = as_numbers(value)
+        if array is not None:
+            self.tokens[key] = array
+
+    def _take_text(self, key: str, value: Any) -> None:
+        self.texts[key] = read_text(key, value)
+
+    def _take_id(self, key: str, value: Any) -> None:
+        found = read_id(key, value)
+        if found is not None:
+            self.ids[key] = found
+
+    def _take_reward_parts(self, key: str, value: Any) -> None:
+        if not isinstance(value, dict):
+            raise RecordError(f"is {kind_of(value)}", hint="an object {name: number}")
+        for name, part in cast("dict[str, Any]", value).items():
+            column = f"rewards.{name}"
+            try:
+                self.take_score(column, part)
+            except RecordError as error:
+                self.remarks.append(
+                    Remark(column, f"{column} {error.reason}", f"expected: {error.hint}")
+                )
+
+    def _take_pieces(self, key: str, value: Any) -> None:
+        try:
+            # Joining is the quickest test that every entry is text.
+            "".join(cast("list[str]", value if isinstance(value, list) else [None]))
+        except TypeError:
+            hint = "one piece of text per response token"
+            raise RecordError("is not a list of texts", hint=hint) from None
+        self.response_tokens = cast("list[str]", value)
+
+    def _take_objects(self, key: str, value: Any) -> None:
+        entries = cast("list[Any]", value) if isinstance(value, list) else [None]
+        if not all(isinstance(entry, dict) for entry in entries):
+            reason = f"{key} is not a list of objects"
+            self.remarks.append(Remark(key, reason, f"expected: a list of {key}"))
+        elif key == "messages":
+            self.messages = cast("list[dict[str, Any]]", entries)
+        else:
+            self.segments = cast("list[dict[str, Any]]", entries)
+
+    def build_undated(self) -> Record:
+        """The Record of a rollout whose log has no step, at step 0; a note says so."""
+        self.remarks.append(UNDATED)
+        return self.build(0)
+
+    def build(self, step: object) -> Record:
+        """The Record. Raises RecordError when the step can't be used."""
+        number = read_step(step)
+        if isinstance(step, str) and not step.strip().lstrip("-").isdigit():
+            hint = f"e.g. {step[:40]!r} is read as {number}"
+            self.remarks.append(Remark("step", "step is text around a number", hint, "note"))
+        self._derive_truncation()
+        self._drop_system_prompt()
+        pad_tokens = self._drop_padding()
+        record = self._record(number, pad_tokens)
+        length = record.response_length
+        if length is None:  # nothing to spread a constant over: it is a number of the rollout
+            self.extras |= self.constants
+            return record
+        if not self.lengths_explained:
+            self._note_lengths(length)
+        self._adopt_unknown_arrays(length)
+        for key, value in self.constants.items():
+            self.tokens[key] = Constant(value, length)
+        return record
+
+    def _adopt_unknown_arrays(self, length: int) -> None:
+        """An array under an unknown key is a token metric only where it has the response's length."""
+        for key, array in self.unknown_arrays.items():
+            if len(array) == length:
+                self.tokens[key] = array
+                self.extras.pop(key, None)
+
+    def _note_lengths(self, length: int) -> None:
+        for key, array in self.tokens.items():
+            if len(array) != length:
+                reason = f"{key} is not as long as the response"
+                hint = f"e.g. {len(array)} entries for {length} tokens; nothing was shifted or cut"
+                self.remarks.append(Remark(key, reason, hint))
+
+    def _record(self, step: int, pad_tokens: int) -> Record:
+        return Record(
+            step=step,
+            ids=self.ids,
+            texts=self.texts,
+            scores=self.scores,
+            tokens=self.tokens,
+            prompt_ids=self.prompt_ids,
+            response_ids=self.response_ids,
+            response_tokens=self.response_tokens,
+            messages=self.messages,
+            segments=self.segments,
+            extras=self.extras,
+            pad_tokens=pad_tokens,
+            remarks=self.remarks,
+        )
+
+    def _derive_truncation(self) -> None:
+        reason = self.texts.get("finish_reason")
+        if reason is not None and "is_truncated" not in self.scores:
+            self.scores["is_truncated"] = is_truncated(reason)
+
+    def _drop_system_prompt(self) -> None:
+        if (prompt := self.texts.get("prompt")) is not None:
+            self.texts["prompt"] = without_system_prompt(prompt, self.options)
+
+    def _drop_padding(self) -> int:
+        """Cuts padding off both ends of the pieces and of every array as long as they are."""
+        pieces = self.response_tokens
+        markers = self.options.pad_markers
+        if not pieces or not markers or (pieces[0] not in markers and pieces[-1] not in markers):
+            return 0
+        start, end = 0, len(pieces)
+        while start < end and pieces[start] in markers:
+            start += 1
+        while end > start and pieces[end - 1] in markers:
+            end -= 1
+        for arrays in (self.tokens, self.unknown_arrays):
+            for key, array in list(arrays.items()):
+                if len(array) == len(pieces):
+                    self._cut_array(arrays, key, start, end)
+        if self.response_ids is not None and len(self.response_ids) == len(pieces):
+            self.response_ids = Parsed(self.response_ids.values()[start:end])
+        self.response_tokens = pieces[start:end]
+        return len(pieces) - (end - start)
+
+    def _cut_array(self, arrays: dict[str, NumberArray], key: str, start: int, end: int) -> None:
+        try:
+            arrays[key] = Parsed(arrays[key].values()[start:end])
+        except RecordError as error:
+            del arrays[key]
+            self.remarks.append(Remark(key, f"{key} {error.reason}", f"expected: {error.hint}"))
+
+    _takers: ClassVar[Mapping[str, Callable[..., None]]] = {
+        **dict.fromkeys(schema.TOKEN_ARRAY_FIELDS, _take_array),
+        **dict.fromkeys(schema.SCORE_FIELDS, take_score),
+        **dict.fromkeys(schema.ID_FIELDS, _take_id),
+        **dict.fromkeys(TEXT_KEYS, _take_text),
+        **dict.fromkeys(schema.TOPK_FIELDS, _take_top_k),
+        **dict.fromkeys(("messages", "segments"), _take_objects),
+        **dict.fromkeys(("step", "index", "type"), _leave),
+        "is_truncated": take_score,
+        "reward": _take_reward,
+        "rewards": _take_reward_parts,
+        "prompt_ids": _take_prompt_ids,
+        "response_ids": _take_response_ids,
+        "response_tokens": _take_pieces,
+    }

@@ -1,0 +1,1 @@
+"""Formats of training frameworks, one module each."""

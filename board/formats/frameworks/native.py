@@ -1,0 +1,75 @@
+"""Rollout Board's own format, written by `exporters.RolloutExporter`: DESIGN.md section 4.
+
+A folder of `{attempt}-rank{R}-{uid}.jsonl` files whose lines carry a `type`, beside
+`run-{attempt}.json` (what the run is) and `vocab.json` (token id -> piece).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from board.core import schema
+from board.core.records import Record
+from board.errors import RecordError
+from board.formats.base import Event, Head, Place, Reader
+from board.formats.block import Block
+from board.formats.fields import RecordBuilder
+from board.formats.token_columns import TokenColumnBuilder, TokenColumns
+
+_ONLY_NATIVE_LISTS: Final = (
+    *("response_ids", "old_logprobs", "sampling_logprobs", "loss_mask"),
+    *("messages", "segments"),
+)
+_ONLY_NATIVE_IDS: Final = ("rollout_id", "group_id")
+"""Keys of the record that RLLoggingBoard's format does not have. Other logs count steps under such
+names too, so that an id alone does not make a line a rollout."""
+_CONTENT: Final = ("prompt", "response", "response_tokens", "reward")
+
+
+class NativeReader(Reader):
+    """Reads the files of `exporters.RolloutExporter`."""
+
+    name = "native"
+    title = "Rollout Board"
+    family = "jsonl"
+
+    def recognises(self, head: Head) -> bool:
+        """A typed line, or a rollout with a key that only this format has."""
+        return any(
+            (record.get("type") == "header" and "schema" in record)
+            or (record.get("type") == "sample" and "step" in record)
+            or ("step" in record and "token_ids" not in record and _is_rollout(record))
+            for record in head.records
+        )
+
+    def read(self, line: Mapping[str, Any], at: Place) -> Record | Event:
+        """A `sample` line (or one without a type) as a Record, any other typed line as an Event."""
+        kind = line.get("type", "sample")
+        if kind not in schema.LINE_TYPES:
+            hint = f"one of {', '.join(schema.LINE_TYPES)}; found {str(kind)[:40]!r}"
+            raise RecordError("the line's type is not known", field="type", hint=hint)
+        if kind != "sample":
+            return Event(kind, line)
+        builder = RecordBuilder(at.options)
+        for key, value in line.items():
+            builder.take(key, value)
+        return builder.build(line.get("step"))
+
+    def token_columns(self, block: Block, at: Place) -> TokenColumns:
+        """As `read`, of many lines."""
+        builder = TokenColumnBuilder(block.rows, at.options)
+        for key, values in block.items():
+            builder.take(key, values)
+        kinds = block.values("type") if "type" in block.columns else ()
+        builder.set_odd([place for place, kind in enumerate(kinds) if kind != "sample"])
+        return builder.build_tokens(block.values("step"))
+
+
+def _is_rollout(record: Mapping[str, Any]) -> bool:
+    if isinstance(record.get("rewards"), dict):
+        return True
+    if any(isinstance(record.get(key), list) for key in _ONLY_NATIVE_LISTS):
+        return True
+    has_id = any(key in record for key in _ONLY_NATIVE_IDS)
+    return has_id and any(key in record for key in _CONTENT)

@@ -1,0 +1,136 @@
+"""NeMo-Gym's rollouts: one per line, a request and an OpenAI Responses object beside the verdict.
+
+Read from NVIDIA-NeMo/Gym@07d6b0d nemo_gym/rollout_collection.py and nemo_gym/openai_utils.py:
+responses_create_params, response, reward, reward_components, agent_ref, _ng_task_index,
+_ng_rollout_index, _ng_attempt_index, and whatever the environment says of its verdict. An output item
+that a model call ended with may carry prompt_token_ids, generation_token_ids and generation_log_probs.
+Failures stand in `<stem>_failures.jsonl` with _ng_failure_class; their reward of 0 is a placeholder
+(nemo_gym/judge.py) that the framework leaves out of its own means, and so is it here. There is no step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, cast
+
+import numpy as np
+
+from board.core.records import Record, Remark
+from board.errors import RecordError
+from board.formats.base import Head, Place, Reader
+from board.formats.fields import RecordBuilder
+from board.formats.number_arrays import as_numbers
+from board.formats.responses import instructions_of, messages_of
+from board.formats.sequences import Piece, take_pieces
+
+_TASK: Final = "_ng_task_index"
+_FAILURE: Final = "_ng_failure_class"
+_READ_APART: Final = frozenset(
+    {
+        *("responses_create_params", "response", "reward", "reward_components", "agent_ref"),
+        *(_TASK, "_ng_rollout_index", "_ng_attempt_index", "_ng_rollout_id", _FAILURE),
+    }
+)
+_OURS: Final[Mapping[str, str]] = {"expected_answer": "ground_truth"}
+
+
+class NeMoGymReader(Reader):
+    """Reads the rollouts and the failures that NeMo-Gym collects."""
+
+    name = "nemo_gym"
+    title = "NeMo-Gym rollouts"
+    repeats = "merged_files"
+
+    def recognises(self, head: Head) -> bool:
+        """A Responses request with its response, or with the class of a failure."""
+        return head.has("responses_create_params", "response") or head.has(
+            "responses_create_params", _FAILURE
+        )
+
+    def read(self, line: Mapping[str, Any], at: Place) -> Record:
+        """The Record of one line."""
+        builder = RecordBuilder(at.options)
+        request, response = _object(line, "responses_create_params"), _object(line, "response")
+        given = [*instructions_of(request), *messages_of(request.get("input"))]
+        builder.take_turns(given, messages_of(response.get("output")))
+        for key, value in line.items():
+            if key not in _READ_APART:
+                builder.take(_OURS.get(key, key), value)
+        builder.take("env", _object(line, "agent_ref").get("name"))
+        _take_ids(builder, line)
+        _take_verdict(builder, line, response)
+        _take_tokens(builder, response)
+        return builder.build_undated()
+
+
+def _object(line: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value = line.get(key)
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def _take_ids(builder: RecordBuilder, line: Mapping[str, Any]) -> None:
+    task, rollout, attempt = (
+        line.get(key) for key in (_TASK, "_ng_rollout_index", "_ng_attempt_index")
+    )
+    builder.take("group_id", task)
+    if task is not None and rollout is not None:
+        builder.ids["rollout_id"] = f"{task}-{rollout}" + (f"-a{attempt}" if attempt else "")
+    builder.take("rollout_id", line.get("_ng_rollout_id"))
+
+
+def _take_verdict(
+    builder: RecordBuilder, line: Mapping[str, Any], response: Mapping[str, Any]
+) -> None:
+    if line.get(_FAILURE) is not None:
+        builder.take("error", str(line[_FAILURE]))
+        builder.extras["reward"] = line.get("reward")
+    else:
+        builder.take_rewards(_object(line, "reward_components"), line.get("reward"))
+        if error := _object(response, "error"):
+            builder.take("error", f"{error.get('code')}: {error.get('message')}")
+    reason = _object(response, "incomplete_details").get("reason")
+    status = response.get("status")
+    builder.take("finish_reason", reason or (status if isinstance(status, str) else None))
+    if reason is not None:
+        builder.take("is_truncated", reason == "max_output_tokens")
+    for key in ("input_tokens", "output_tokens"):
+        builder.take(key, _object(response, "usage").get(key))
+
+
+def _take_tokens(builder: RecordBuilder, response: Mapping[str, Any]) -> None:
+    """The tokens of all model calls as one sequence, where each call goes on from the one before."""
+    output = response.get("output")
+    calls = [
+        cast("dict[str, Any]", item)
+        for item in (cast("list[Any]", output) if isinstance(output, list) else [])
+        if isinstance(item, dict) and "generation_token_ids" in item
+    ]
+    if not calls:
+        return
+    try:
+        take_pieces(builder, list(_pieces(calls)))
+    except RecordError as error:
+        reason = f"tokens are not shown: {error.reason}"
+        builder.remarks.append(Remark("generation_token_ids", reason, f"expected: {error.hint}"))
+
+
+def _pieces(calls: list[dict[str, Any]]) -> Iterator[Piece]:
+    """What each call added: what it was given after all that came before, and what it generated."""
+    before = np.array([], np.float64)
+    for call in calls:
+        prompt, generated = _ids(call, "prompt_token_ids"), _ids(call, "generation_token_ids")
+        if len(prompt) < len(before) or not np.array_equal(prompt[: len(before)], before):
+            hint = "calls whose prompts begin with all tokens before them"
+            raise RecordError("the history changed between model calls", hint=hint)
+        logprobs = as_numbers(call.get("generation_log_probs"))
+        yield Piece("tool", prompt[len(before) :], np.zeros(len(prompt) - len(before), bool))
+        compact = {} if logprobs is None else {"sampling_logprobs": logprobs.values()}
+        yield Piece("assistant", generated, np.ones(len(generated), bool), compact)
+        before = np.concatenate((prompt, generated))
+
+
+def _ids(call: Mapping[str, Any], key: str) -> np.ndarray[Any, np.dtype[np.float64]]:
+    found = as_numbers(call.get(key))
+    if found is None:
+        raise RecordError(f"{key} is missing", hint="a list of token ids")
+    return found.values()

@@ -1,0 +1,201 @@
+"""NeMo-RL's train_data_step{N}.jsonl, val_data_step{N}.jsonl: a rollout per line, each value in a list.
+
+Read from NVIDIA-NeMo/RL@7ea279a nemo_rl/utils/logger.py (`log_batched_dict_as_jsonl`) and
+nemo_rl/algorithms/grpo.py: each line is a batch of one, so that every value is a list of length 1, but
+for idx. The step is in the file's name alone, from 1; validation before training is step 0.
+Token arrays cover the sequence padded to the batch's longest; input_lengths says where it ends, and the
+response begins at the first token in the loss. generation_logprobs are the sampler's, prev_logprobs the
+policy's before the update, taken as `logprobs` since there are none at the loss; both are 0 where nothing
+was generated, which the loss mask leaves out. content has the messages' texts without roles: those that
+the loss mask tells are generated are called assistant, what stands between them environment. With dynamic
+sampling `rewards` is that of the batch before filtering, row for row of other rollouts; the rollout's own
+is in filtered_rewards.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Final, cast
+
+import numpy as np
+
+from board.core.records import FloatArray, NumberArray, Parsed, Record, Remark
+from board.errors import RecordError
+from board.formats.base import Head, Place, Reader
+from board.formats.fields import RecordBuilder
+from board.formats.messages import is_messages, response_text
+from board.formats.number_arrays import RawNumbers, as_numbers
+
+_ARRAYS: Final[Mapping[str, str]] = {
+    "token_loss_mask": "loss_mask",
+    "generation_logprobs": "sampling_logprobs",
+    "prev_logprobs": "logprobs",
+    "advantages": "advantages",
+}
+_READ_APART: Final = frozenset(
+    {*_ARRAYS, "token_ids", "input_lengths", "content", "rewards", "filtered_rewards"}
+    | {"idx", "agent_ref"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """Where the response stands: entries start..end-1 of arrays of `padded` entries."""
+
+    start: int
+    end: int
+    padded: int
+
+    def cut(self, array: NumberArray) -> NumberArray:
+        """The response's entries; an array of another length as it is."""
+        whole = len(array) == self.padded
+        return Parsed(array.values()[self.start : self.end]) if whole else array
+
+
+class NemoRLReader(Reader):
+    """Reads NeMo-RL's logs of training and validation batches."""
+
+    name = "nemo_rl"
+    title = "NeMo-RL"
+    layout = re.compile(r"(?P<split>train|val)_data_step(?P<step>[0-9]+)\.jsonl")
+
+    def recognises(self, head: Head) -> bool:
+        """A bare idx beside content or token ids in a list of one."""
+        return any(
+            isinstance(record.get("idx"), int)
+            and any(_is_batch_of_one(record.get(key)) for key in ("content", "token_ids"))
+            for record in head.records
+        )
+
+    def read(self, line: Mapping[str, Any], at: Place) -> Record:
+        """The Record of one line; the step is the file name's."""
+        row = {key: _only(value) for key, value in line.items()}
+        builder = RecordBuilder(at.options)
+        builder.ids["split"] = at.split or "train"
+        builder.take("rollout_id", row.get("idx"))
+        if isinstance(agent := row.get("agent_ref"), dict):
+            builder.take("env", cast("dict[str, Any]", agent).get("name"))
+        _take_rewards(builder, row)
+        generated = _take_tokens(builder, row)
+        _take_content(builder, row.get("content"), generated)
+        for key, value in row.items():
+            if key not in _READ_APART:
+                builder.take(key, value)
+        return builder.build(at.step)
+
+
+def _is_batch_of_one(value: object) -> bool:
+    if not isinstance(value, list) or len(cast("list[Any]", value)) != 1:
+        return False
+    return isinstance(cast("list[Any]", value)[0], list)
+
+
+def _only(value: Any) -> Any:
+    """What stands in a list of one; None of an empty list, anything else as it is."""
+    if isinstance(value, RawNumbers):
+        value = value.values().tolist()
+    if not isinstance(value, list):
+        return value
+    entries = cast("list[Any]", value)
+    return entries[0] if len(entries) == 1 else entries or None
+
+
+def _take_rewards(builder: RecordBuilder, row: Mapping[str, Any]) -> None:
+    if "filtered_rewards" not in row:
+        builder.take("reward", row.get("rewards"))
+        return
+    builder.take("reward", row["filtered_rewards"])
+    reason = "rewards is that of the batch before dynamic sampling"
+    hint = "row for row of other rollouts; the reward shown is filtered_rewards"
+    builder.remarks.append(Remark("rewards", reason, hint, "note"))
+
+
+def _take_tokens(builder: RecordBuilder, row: Mapping[str, Any]) -> int:
+    """Takes ids and arrays cut to prompt and response; the number of stretches that were generated."""
+    found: dict[str, NumberArray] = {}
+    for key in ("token_ids", *_ARRAYS):
+        try:
+            if isinstance(row.get(key), list) and (array := as_numbers(row[key])) is not None:
+                found[key] = array
+            else:
+                builder.take("advantage" if key == "advantages" else key, row.get(key))
+        except RecordError as error:
+            hint = f"expected: {error.hint}"
+            builder.remarks.append(Remark(key, f"{key} {error.reason}", hint))
+    ids = found.pop("token_ids", None)
+    if ids is None:
+        return 0
+    mask = found.get("token_loss_mask")
+    span = _span(row.get("input_lengths"), ids, mask, builder)
+    builder.prompt_ids = Parsed(ids.values()[: span.start])
+    builder.response_ids = span.cut(ids)
+    for key, array in found.items():
+        builder.tokens[_ARRAYS[key]] = span.cut(array)
+    return _take_segments(builder, builder.tokens.get("loss_mask"))
+
+
+def _span(
+    length: object, ids: NumberArray, mask: NumberArray | None, builder: RecordBuilder
+) -> _Span:
+    """From the first token in the loss to the end of the input; all of it where none is in the loss."""
+    padded = len(ids)
+    end = padded
+    if isinstance(length, int | float) and 0 <= length <= padded:
+        end = int(length)
+    else:
+        reason = "input_lengths does not say where the padding begins"
+        builder.remarks.append(Remark("input_lengths", reason, "padding is shown as tokens"))
+    in_loss: FloatArray = (
+        mask.values()[:end] if mask is not None and len(mask) == padded else ids.values()[:0]
+    )
+    first = np.flatnonzero(in_loss > 0)
+    if len(first) == 0:
+        reason = "no token is in the loss"
+        hint = "all tokens are shown as response"
+        builder.remarks.append(Remark("token_loss_mask", reason, hint, "note"))
+    return _Span(int(first[0]) if len(first) else 0, end, padded)
+
+
+def _take_segments(builder: RecordBuilder, mask: NumberArray | None) -> int:
+    """Whose the stretches of the response are, by the loss mask; how many of them were generated."""
+    response = builder.response_ids
+    if mask is None or response is None or len(mask) != len(response) or len(mask) == 0:
+        return 0
+    own = mask.values() > 0
+    borders = [0, *(np.flatnonzero(own[1:] != own[:-1]) + 1).tolist(), len(own)]
+    stretches = list(pairwise(borders))
+    if len(stretches) > 1:
+        builder.segments = [
+            {"start": start, "end": end, "role": "assistant" if own[start] else "environment"}
+            for start, end in stretches
+        ]
+    return sum(bool(own[start]) for start, _ in stretches)
+
+
+def _take_content(builder: RecordBuilder, content: object, generated: int) -> None:
+    """Takes messages as they are; of texts without roles, those after the prompt by the loss mask."""
+    if is_messages(content):
+        builder.take_conversation(content)
+    elif isinstance(content, list) and all(isinstance(c, str) for c in cast("list[Any]", content)):
+        _take_texts(builder, cast("list[str]", content), generated)
+    else:
+        builder.take("response", content)
+
+
+def _take_texts(builder: RecordBuilder, texts: Sequence[str], generated: int) -> None:
+    """The environment answers each generated message, perhaps not the last."""
+    first = max(len(texts) - 2 * generated, 1) if generated else 1
+    if texts[:first]:
+        builder.texts["prompt"] = "\n\n".join(texts[:first])
+    if not generated:  # nothing tells whose the others are
+        builder.texts["response"] = "\n\n".join(texts[first:])
+        return
+    turns = ("assistant", "environment")
+    prompt = [{"role": "prompt", "content": text} for text in texts[:first]]
+    response = [{"role": turns[i % 2], "content": text} for i, text in enumerate(texts[first:])]
+    builder.messages = [*prompt, *response]
+    if response:
+        builder.texts["response"] = response_text(response)

@@ -1,0 +1,91 @@
+"""open-instruct's rollouts: {run}_rollouts_{shard}.jsonl, one per line, token ids without texts.
+
+Read from allenai/open-instruct@e6c3044 open_instruct/rl_utils.py (`RolloutRecord`, `_save_rollouts`),
+open_instruct/data_loader.py and open_instruct/vllm_utils.py: step (from 1), sample_idx and prompt_idx
+(within the step), prompt_tokens, response_tokens, reward, advantage, finish_reason, dataset,
+ground_truth, request_info (what its tools did), logprobs. logprobs are vLLM's of the response, hence the
+sampler's, at its temperature; NaN for an end that the trainer added. Tokens of a tool's answer stand in
+the response with a log-probability of 0 and the log has no mask of them. Files are appended to; a run
+that goes on from a checkpoint writes the steps after it again. {run}_metadata.jsonl beside them has no
+rollouts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final, cast
+
+import numpy as np
+
+from board.core.records import Parsed, Record, Remark
+from board.errors import RecordError
+from board.formats.base import Head, Place, Reader
+from board.formats.fields import RecordBuilder
+
+_OURS: Final[Mapping[str, str]] = {
+    "prompt_tokens": "prompt_ids",
+    "response_tokens": "response_ids",
+    "logprobs": "sampling_logprobs",
+}
+_READ_APART: Final = frozenset({"sample_idx", "prompt_idx", "dataset", "request_info"})
+_CALLED: Final = "tool_calleds"
+
+
+class OpenInstructReader(Reader):
+    """Reads the rollouts that open-instruct saves."""
+
+    name = "open_instruct"
+    title = "open-instruct"
+    layout = re.compile(r"(?P<run>[^/]+)_rollouts_[0-9]{6}\.jsonl")
+    repeats = "same_id"
+
+    def recognises(self, head: Head) -> bool:
+        """Token ids of prompt and response, with their places in the step."""
+        return head.has("prompt_tokens", "response_tokens", "sample_idx", "prompt_idx")
+
+    def read(self, line: Mapping[str, Any], at: Place) -> Record:
+        """The Record of one line."""
+        builder = RecordBuilder(at.options)
+        for key, value in line.items():
+            if key not in _READ_APART:
+                builder.take(_OURS.get(key, key), value)
+        # Runs share a folder by default; their ids are told apart by the file's name.
+        run = f"{name}-" if (name := at.named("run")) else ""
+        for ours, key in (("rollout_id", "sample_idx"), ("group_id", "prompt_idx")):
+            if line.get(key) is not None:
+                builder.take(ours, f"{run}{line[key]}")
+        dataset = line.get("dataset")
+        datasets = cast("list[Any]", dataset) if isinstance(dataset, list) else [dataset]
+        builder.take("env", datasets[0] if len(datasets) == 1 else ", ".join(map(str, datasets)))
+        _take_request(builder, line.get("request_info"))
+        return builder.build(line.get("step"))
+
+
+def _take_request(builder: RecordBuilder, request: object) -> None:
+    """Takes what the tools did: numbers as columns of their own, the rest together."""
+    if not isinstance(request, dict):
+        return
+    said = cast("dict[str, Any]", request)
+    numbers = {k: v for k, v in said.items() if isinstance(v, int | float)}
+    for key, value in numbers.items():
+        builder.take(key, value)
+    if others := {k: v for k, v in said.items() if k not in numbers and v}:
+        builder.take("request_info", others)
+    if said.get(_CALLED):
+        _leave_out_fillers(builder)
+
+
+def _leave_out_fillers(builder: RecordBuilder) -> None:
+    """Leaves out log-probabilities of exactly 0 in a response that holds a tool's answer."""
+    key = "sampling_logprobs"
+    try:
+        values = builder.tokens[key].values() if key in builder.tokens else np.array([])
+    except RecordError:
+        return  # told where the values are shown
+    filled = values == 0
+    if filled.any():
+        builder.tokens[key] = Parsed(np.where(filled, np.nan, values))
+        reason = "logprobs are 0 at tokens of tool results, and nothing else marks those tokens"
+        hint = "zeros are shown as not recorded, also at a sampled token of probability 1"
+        builder.remarks.append(Remark("logprobs", reason, hint, "note"))

@@ -1,0 +1,169 @@
+"""prime-rl's token exports: one packed sequence per line, all arrays over prompt and response.
+
+Read from PrimeIntellect-ai/prime-rl@559b447 src/prime_rl/trainer/rl/token_export.py. Two layouts:
+`token_exports/rank_N.jsonl` (e971d90) and `token_exports/step_N/rank_N.jsonl` (badd2b0 and later).
+A stream that was not recorded is a list of nulls. The response begins at the first token of the loss
+mask. Token 0 is always given to the prompt: nothing comes before it, so that its log-probability
+log(1/V) and its entropy log(V) are fillers of the exporter. The older layout repeats the rollout's
+reward for each token (`rewards`); it is read as the one number it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from board.core.records import FloatArray, NumberArray, Parsed, Record, Remark
+from board.errors import RecordError
+from board.formats.base import Event, Head, Join, Place, Reader
+from board.formats.fields import RecordBuilder
+from board.formats.number_arrays import RawNumbers, as_numbers
+from board.formats.sequences import TOKENS_JOINED_BY, tokens_key
+
+_OURS: Final[Mapping[str, str]] = {
+    "trainer_logprobs": "logprobs",
+    "inference_logprobs": "sampling_logprobs",
+    "entropy": "entropy",
+    "advantages": "advantages",
+    "loss_mask": "loss_mask",
+    "is_masked": "is_masked",
+    "is_masked_high": "is_masked_high",
+    "is_masked_low": "is_masked_low",
+}
+_DERIVED_HERE: Final = frozenset(
+    {"mismatch_kl", "log_importance_ratio", "importance_ratio", "prob_delta", "position_ids"}
+)
+"""Streams that follow from the log-probabilities; derived when read, under the board's own names."""
+_PLACE: Final = ("rank", "micro_step", "micro_sequence_idx", "export_sequence_idx")
+_READ_APART: Final = _DERIVED_HERE | {
+    *("token_ids", "step", "schema_version", "micro_sequence_idx", "export_sequence_idx")
+}
+
+
+class PrimeRLReader(Reader):
+    """Reads prime-rl's token exports, both layouts."""
+
+    name = "prime_rl_tokens"
+    title = "prime-rl token exports"
+    layout = re.compile(r"token_exports/(?:step_[0-9]+/)?rank_[0-9]+\.jsonl")
+    join = Join("prime_rl", TOKENS_JOINED_BY, "trainer", order=3, is_trainer=True)
+
+    def recognises(self, head: Head) -> bool:
+        """A record with a step, token ids and the trainer's or the sampler's log-probabilities."""
+        return any(
+            "step" in record
+            and "token_ids" in record
+            and ("trainer_logprobs" in record or "inference_logprobs" in record)
+            for record in head.records
+        )
+
+    def join_keys(self, record: Record, part: int) -> Sequence[object]:
+        """All its token ids: the trainer is told no id of the trace."""
+        return (tokens_key(record),)
+
+    def read(self, line: Mapping[str, Any], at: Place) -> Record | Event:
+        """The Record of one packed sequence, cut into prompt and response by its loss mask."""
+        token_ids = _token_ids(line)
+        builder = RecordBuilder(at.options)
+        start = _response_start(line, len(token_ids), builder)
+        ids = token_ids.values()
+        builder.prompt_ids, builder.response_ids = Parsed(ids[:start]), Parsed(ids[start:])
+        for key, value in line.items():
+            _take(builder, key, value, start, len(token_ids))
+        if place := _rollout_id(line):
+            builder.ids["rollout_id"] = place
+        return builder.build(line.get("step"))
+
+
+def _token_ids(line: Mapping[str, Any]) -> NumberArray:
+    hint = "a list of token ids"
+    try:
+        token_ids = as_numbers(line.get("token_ids"))
+    except RecordError as error:
+        raise RecordError(f"token_ids {error.reason}", field="token_ids", hint=hint) from error
+    if token_ids is None:
+        raise RecordError("token_ids is missing", field="token_ids", hint=hint)
+    return token_ids
+
+
+def _response_start(line: Mapping[str, Any], length: int, builder: RecordBuilder) -> int:
+    """Index of the first token in the loss; 1 (all after the filler) where there is no usable mask."""
+    first = min(1, length)
+    try:
+        mask = as_numbers(line.get("loss_mask"))
+        in_loss = np.flatnonzero(mask.values() > 0) if mask is not None else np.array([])
+    except RecordError:
+        return first
+    if mask is None or len(mask) != length:
+        return first
+    if len(in_loss) == 0:
+        reason = "no token is in the loss"
+        builder.remarks.append(
+            Remark("loss_mask", reason, "all tokens are shown as response", "note")
+        )
+        return first
+    return max(int(in_loss[0]), first)
+
+
+def _take(builder: RecordBuilder, key: str, value: Any, start: int, length: int) -> None:
+    if key in _READ_APART:
+        return
+    if key == "env_name":
+        builder.take("env", value)
+    elif not isinstance(value, RawNumbers | list):
+        builder.take(key, value)
+    else:
+        _take_stream(builder, key, value, start, length)
+
+
+def _take_stream(builder: RecordBuilder, key: str, value: Any, start: int, length: int) -> None:
+    """A stream over the whole sequence, cut to the response; kept whole when its length is odd."""
+    try:
+        array = as_numbers(value)
+    except RecordError as error:
+        builder.remarks.append(Remark(key, f"{key} {error.reason}", f"expected: {error.hint}"))
+        return
+    if array is None:
+        return
+    if len(array) == length:
+        array = _Tail(array, start)
+    if key == "rewards" and (reward := _repeated(array)) is not None:
+        builder.take_score("reward", reward)
+    elif key in _OURS:
+        builder.tokens[_OURS[key]] = array
+    else:
+        builder.unknown_arrays[key] = array
+        builder.extras[key] = value
+
+
+def _repeated(array: NumberArray) -> float | None:
+    """The number that all recorded entries are; None where they differ or there is none."""
+    values = array.values()
+    recorded = values[np.isfinite(values)]
+    if len(recorded) == 0 or recorded.min() != recorded.max():
+        return None
+    return float(recorded[0])
+
+
+class _Tail:
+    """A NumberArray without its first entries, which are parsed only when its values are."""
+
+    __slots__ = ("_start", "_whole")
+
+    def __init__(self, whole: NumberArray, start: int) -> None:
+        self._whole = whole
+        self._start = start
+
+    def __len__(self) -> int:
+        return len(self._whole) - self._start
+
+    def values(self) -> FloatArray:
+        return self._whole.values()[self._start :]
+
+
+def _rollout_id(line: Mapping[str, Any]) -> str:
+    """Rank, micro step and position: unique within a step of one export."""
+    return "-".join(str(line[key]) for key in _PLACE if line.get(key) is not None)

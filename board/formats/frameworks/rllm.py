@@ -1,0 +1,113 @@
+"""rLLM's episodes: episodes/{mode}_step_{step}_epoch_{epoch}/episode_hash{h}_id{id}.json, one per file.
+
+Read from rllm-org/rllm@9beb6e0 rllm/utils/episode_logger.py (`log_episode`): training_step, epoch,
+episode_id ("{task}:{rollout}"), session_id, task, task_hash, is_correct, termination_reason, metrics,
+metadata, timing, trajectories [{name, uid, reward, num_steps, timing, steps [{observation, thought,
+action, reward, done, model_response, chat_completions, timing}]}]. No tokens. A trajectory is a rollout;
+those of an episode are told apart by their names (`env`), and the episode's task is the group. Where a
+step's messages begin with all that was said before, what they add is shown; else the steps'
+messages follow each other. batch_summary.json beside the episodes is not looked at.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, cast
+
+from board.core.records import Record
+from board.errors import RecordError
+from board.formats.base import Head, Place, Reader
+from board.formats.fields import RecordBuilder
+from board.formats.messages import is_messages
+from board.formats.sources import JSON_DOCUMENT
+
+_ASKED: Final = ("question", "problem", "prompt", "instruction")
+
+
+class RllmReader(Reader):
+    """Reads the episodes that rLLM logs."""
+
+    name = "rllm"
+    title = "rLLM episodes"
+    sources = (JSON_DOCUMENT,)
+    layout = re.compile(
+        r"episodes/(?P<split>[a-z]+)_step_(?P<step>[0-9]+)_epoch_[0-9]+/episode_hash[^/]*\.json"
+    )
+
+    def recognises(self, head: Head) -> bool:
+        """An episode of trajectories, with the step that it was of."""
+        return head.has("training_step", "episode_id", "trajectories")
+
+    def rows(self, line: Mapping[str, Any], at: Place) -> Sequence[Mapping[str, Any]]:
+        """The trajectories, each with what the file says of its episode."""
+        episode = {key: value for key, value in line.items() if key != "trajectories"}
+        entries = line.get("trajectories")
+        if not isinstance(entries, list):
+            reason = "trajectories is missing" if entries is None else "trajectories is not a list"
+            raise RecordError(reason, field="trajectories", hint="a list of trajectories")
+        return [{**episode, "trajectory": entry} for entry in cast("list[Any]", entries)]
+
+    def read(self, line: Mapping[str, Any], at: Place) -> Record:
+        """The Record of one trajectory."""
+        found = line.get("trajectory")
+        if not isinstance(found, dict):
+            hint = "an object with steps and a reward"
+            raise RecordError("a trajectory is not an object", field="trajectories", hint=hint)
+        trajectory = cast("dict[str, Any]", found)
+        builder = RecordBuilder(at.options)
+        builder.ids["split"] = at.split or "train"
+        builder.take("group_id", line.get("task_hash"))
+        builder.take("rollout_id", trajectory.get("uid") or line.get("episode_id"))
+        builder.take("env", trajectory.get("name"))
+        builder.take("reward", trajectory.get("reward"))
+        builder.take("is_correct", line.get("is_correct"))
+        _take_steps(builder, trajectory, line.get("task"))
+        for key in ("episode_id", "epoch", "termination_reason", "metadata", "timing"):
+            builder.take(key, line.get(key) or None)
+        metrics = line.get("metrics")
+        for key, value in (
+            cast("dict[str, Any]", metrics).items() if isinstance(metrics, dict) else ()
+        ):
+            builder.take(f"metrics.{key}", value)
+        return builder.build(line.get("training_step"))
+
+
+def _take_steps(builder: RecordBuilder, trajectory: Mapping[str, Any], task: Any) -> None:
+    """Takes the conversation of the steps, or of those that have none what the model said."""
+    steps = _mappings(trajectory.get("steps"))
+    builder.take("steps", len(steps))
+    messages = _conversation(steps)
+    if messages:
+        builder.take_conversation(messages)
+    else:
+        builder.take("prompt", _asked(task))
+        said = [step.get("model_response") or step.get("action") for step in steps]
+        builder.take("response", "\n\n".join(str(text) for text in said if text))
+
+
+def _conversation(steps: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """All messages in order; a step that begins with all that was said before only adds to it."""
+    said: list[dict[str, Any]] = []
+    for step in steps:
+        messages = step.get("chat_completions")
+        if is_messages(messages):
+            known = len(said) if messages[: len(said)] == said else 0
+            said += messages[known:]
+    return said
+
+
+def _mappings(value: Any) -> list[dict[str, Any]]:
+    """The mappings in a list; of anything else none."""
+    entries = cast("list[Any]", value) if isinstance(value, list) else []
+    return [entry for entry in entries if isinstance(entry, dict)]
+
+
+def _asked(task: Any) -> str | None:
+    """The task as text: its question where it has one."""
+    if isinstance(task, dict):
+        fields = cast("dict[str, Any]", task)
+        found = next((fields[key] for key in _ASKED if isinstance(fields.get(key), str)), None)
+        return found or json.dumps(fields, ensure_ascii=False, default=str)
+    return None if task is None else str(task)

@@ -1,0 +1,80 @@
+"""ROLL's rollout_dump_data.step_{N}.jsonl: one line per file, a table of texts and scores.
+
+Read from alibaba/ROLL@8eb27cc roll/pipeline/rlvr/utils.py (`dump_rollout_to_specific_path`,
+`write_to_json_process`) and roll/pipeline/agentic/utils.py (`dump_rollout_trajectories`). rlvr:
+global_step, id, source, difficulty, prompt, messages (JSON in a text), ground_truth, case_type,
+test_case_function, test_cases, tag, domain, responses, scores, sampling_params, as far as the data has
+them. agentic: global_step, trajectory_data and messages (JSON in texts), tools, exp_name; a row per
+trajectory, rows of its other steps being left out by ROLL itself. The reward is then
+reward_info.episode_reward. What ROLL writes for RLLoggingBoard is read as that format.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, cast
+
+from board.core.records import Record
+from board.formats.base import Head, Place, Reader
+from board.formats.fields import RecordBuilder
+from board.formats.io.tables import rows_of_table
+from board.formats.messages import is_messages, parsed_text
+
+_OURS: Final[Mapping[str, str]] = {
+    "responses": "response",
+    "scores": "reward",
+    "id": "group_id",
+    "domain": "env",
+}
+_READ_APART: Final = frozenset(
+    {"global_step", "messages", "trajectory_data", "prompt", "responses"}
+)
+
+
+class RollReader(Reader):
+    """Reads the rollouts that ROLL dumps."""
+
+    name = "roll"
+    title = "ROLL"
+    layout = re.compile(r"rollout_dump_data\.step_(?P<step>[0-9]+)\.jsonl")
+
+    def recognises(self, head: Head) -> bool:
+        """A list of global steps beside responses or trajectories."""
+        return any(
+            isinstance(record.get("global_step"), list)
+            and any(isinstance(record.get(key), list) for key in ("responses", "trajectory_data"))
+            for record in head.records
+        )
+
+    def rows(self, line: Mapping[str, Any], at: Place) -> Sequence[Mapping[str, Any]]:
+        """The rows of the table."""
+        return rows_of_table(line)
+
+    def read(self, line: Mapping[str, Any], at: Place) -> Record:
+        """The Record of one row."""
+        builder = RecordBuilder(at.options)
+        messages = parsed_text(line.get("messages"))
+        if "responses" in line:
+            asked = messages if is_messages(messages) else line.get("prompt")
+            builder.take_exchange(asked, line.get("responses"))
+        elif is_messages(messages):
+            builder.take_conversation(messages)
+        _take_trajectory(builder, parsed_text(line.get("trajectory_data")))
+        for key, value in line.items():
+            if key not in _READ_APART:
+                builder.take(_OURS.get(key, key), value)
+        return builder.build(line.get("global_step"))
+
+
+def _take_trajectory(builder: RecordBuilder, trajectory: Any) -> None:
+    if not isinstance(trajectory, dict):
+        return
+    said = dict(cast("dict[str, Any]", trajectory))
+    rewards = said.pop("reward_info", None)
+    if isinstance(rewards, dict):
+        named = cast("dict[str, Any]", rewards)
+        builder.take("reward", named.get("episode_reward"))
+        if isinstance(steps := named.get("step_rewards"), list):
+            builder.extras["step_rewards"] = steps
+    builder.take("trajectory_data", said)

@@ -1,0 +1,1 @@
+"""Dumps of slime and of the frameworks made from it."""

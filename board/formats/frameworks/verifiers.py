@@ -1,0 +1,161 @@
+"""verifiers' evaluations before v1: results.jsonl, one rollout per line, beside metadata.json.
+
+Read from PrimeIntellect-ai/verifiers@a60a606 verifiers/legacy/utils/save_utils.py (`state_to_output`,
+gone since v0.3.1) and, for the older keys, v0.1.4 verifiers/scripts/eval.py: example_id (`id` before
+October 2025), prompt and completion (texts or chat messages, tool calls as JSON in texts), reward,
+answer, info, timing (before: generation_ms, scoring_ms, total_ms), is_completed, is_truncated,
+stop_condition, error, token_usage. Reward functions and metrics stand side by side as keys of the line:
+a line does not say which of them are parts of the reward, so that they become columns. prime-rl wrote the
+same rows to step_N/{train,eval}_rollouts.jsonl (b194a6e to 1caebf8); only these have a step.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, cast
+
+import orjson
+
+from board.core.records import Record
+from board.formats.base import Head, Place, Reader
+from board.formats.block import Block
+from board.formats.columns import ColumnBuilder, Columns
+from board.formats.fields import RecordBuilder
+from board.formats.io.lines import read_bytes
+from board.formats.io.locations import Location
+from board.formats.io.remote import RemoteLocation
+from board.formats.objects import Objects, state_of
+from board.formats.texts import Values, Words
+
+_IDS: Final = ("example_id", "id")
+_SIGNS: Final = frozenset(
+    {"timing", "generation_ms", "metrics", "stop_condition", "task", "is_completed"}
+)
+_OURS: Final[Mapping[str, str]] = {
+    "answer": "ground_truth",
+    "example_id": "group_id",
+    "id": "group_id",
+    "stop_condition": "finish_reason",
+    "env_name": "env",
+    "trajectory_id": "rollout_id",
+}
+_READ_APART: Final = frozenset({"prompt", "completion", "error", "metrics", "token_usage", "task"})
+_METADATA: Final = "metadata.json"
+_MOST_BYTES: Final = 1 << 20
+
+
+class VerifiersReader(Reader):
+    """Reads results.jsonl of verifiers, both generations of keys, and prime-rl's rows of that kind."""
+
+    name = "verifiers"
+    title = "verifiers results"
+    layout = re.compile(
+        r"results\.jsonl"
+        r"|(?:rollouts/)?step_(?P<step>[0-9]+)/(?P<split>train|eval)_rollouts(?:_(?P<env>[^/]+))?\.jsonl"
+    )
+
+    def recognises(self, head: Head) -> bool:
+        """An example's id, prompt, completion and reward, with a key that verifiers alone writes."""
+        return any(
+            {"prompt", "completion", "reward"} <= record.keys()
+            and not _SIGNS.isdisjoint(record)
+            and any(key in record for key in _IDS)
+            for record in head.records
+        )
+
+    def beside(self, path: Path) -> Sequence[Path]:
+        """metadata.json, which names the environment."""
+        metadata = path.with_name(_METADATA)
+        return (metadata,) if metadata.is_file() else ()
+
+    def objects_beside(
+        self, location: RemoteLocation, objects: Objects
+    ) -> Sequence[RemoteLocation]:
+        """As `beside`."""
+        metadata = objects.at(location.parent / _METADATA)
+        return () if metadata is None else (metadata,)
+
+    def columns(self, block: Block, at: Place) -> Columns | None:
+        """As `read`, of many lines."""
+        builder = ColumnBuilder(block.rows, at.options)
+        responses = list(map(_response, block.values("completion")))
+        builder.take_exchange(block.held("prompt"), responses)
+        for key in block.columns:
+            if key not in _READ_APART:
+                builder.take(_OURS.get(key, key), block.values(key))
+        metrics = builder.take_defaults(block.held("metrics"))
+        if not metrics.isdisjoint(builder.take_defaults(block.held("token_usage"))):
+            return None
+        builder.take("error", _of_each(_error, block.values("error")))
+        builder.set_id("split", at.split or "eval")
+        known = _known_environment(at)
+        tasks = block.values("task")
+        builder.default_ids("env", _of_each(lambda task: _environment(task, known), tasks))
+        return builder.build_undated() if at.step is None else builder.build([at.step] * block.rows)
+
+    def read(self, line: Mapping[str, Any], at: Place) -> Record:
+        """The Record of one line; of an evaluation at step 0, since it has none."""
+        builder = RecordBuilder(at.options)
+        builder.take_exchange(line.get("prompt"), _response(line.get("completion")))
+        for key, value in line.items():
+            if key not in _READ_APART:
+                builder.take(_OURS.get(key, key), value)
+        _take_numbers(builder, line.get("metrics"))
+        _take_numbers(builder, line.get("token_usage"))
+        builder.take("error", _error(line.get("error")))
+        builder.take("split", at.split or "eval")
+        if "env" not in builder.ids:
+            builder.take("env", _environment(line.get("task"), _known_environment(at)))
+        return builder.build_undated() if at.step is None else builder.build(at.step)
+
+
+def _response(completion: Any) -> Any:
+    """An empty list of messages is a response without a word, not one that was not recorded."""
+    return "" if completion == [] else completion
+
+
+def _take_numbers(builder: RecordBuilder, values: object) -> None:
+    if isinstance(values, dict):
+        for key, value in cast("dict[str, Any]", values).items():
+            builder.extras.setdefault(key, value)
+
+
+def _error(error: object) -> str | None:
+    """What is said of an error: as text, or in the keys of the later versions."""
+    if isinstance(error, dict):
+        fields = cast("dict[str, Any]", error)
+        return str(fields.get("error_chain_repr") or fields.get("error") or fields)
+    return None if error is None else str(error)
+
+
+def _of_each(read: Callable[[Any], str | None], values: Values) -> Words:
+    """What is read of each value, once of equal texts: most logs have no errors, or one task."""
+    if not isinstance(values, Words) and values.count(None) < len(values):
+        return Words(map(read, values))
+    known = {value: read(value) for value in set(values)}
+    if len(known) == 1:
+        return Words([*known.values()] * len(values))
+    return Words(map(known.__getitem__, values))
+
+
+def _environment(task: object, known: str | None) -> str | None:
+    return task if isinstance(task, str) and task != "default" else known
+
+
+def _known_environment(at: Place) -> str | None:
+    """The environment of rows that name none: of the metadata, or of the file's name."""
+    metadata = at.beside(_metadata) or {}
+    names = (metadata.get(key) for key in ("env_id", "env"))
+    return next((name for name in names if isinstance(name, str)), at.named("env"))
+
+
+def _metadata(results: Location) -> Mapping[str, Any]:
+    """The metadata beside a file of results; empty where it can't be used, for nothing depends on it."""
+    try:
+        path, size, *_ = state_of(results.parent / _METADATA)
+        parsed: object = orjson.loads(read_bytes(path, 0, size)) if size <= _MOST_BYTES else None
+    except (OSError, orjson.JSONDecodeError):
+        return {}
+    return cast("dict[str, Any]", parsed) if isinstance(parsed, dict) else {}

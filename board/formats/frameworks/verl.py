@@ -1,0 +1,105 @@
+"""verl's dumps of training and validation rollouts: {step}.jsonl, one rollout per line, texts only.
+
+Read from verl-project/verl@1dda039 verl/trainer/ppo/ray_trainer.py (`_write_generations`) and
+verl/trainer/ppo/v1/trainer_base.py: input, output, gts (since 483cd55), score, step, and whatever
+the reward function returned beside the score. Later writers turn what JSON can't
+hold into text ("0.5", "True"). uid is "{sample}_{rollout}_{output}" in v1.
+Validation repeats the score as `reward`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from board.core.records import Record
+from board.formats.base import Head, Place, Reader
+from board.formats.block import Block
+from board.formats.columns import ColumnBuilder, Columns, filled
+from board.formats.fields import RecordBuilder
+from board.formats.frameworks.verl_uids import group_of, ids_and_groups
+from board.formats.texts import Numbers, Values, Words
+
+_OURS: Final[Mapping[str, str]] = {
+    "input": "prompt",
+    "output": "response",
+    "gts": "ground_truth",
+    "score": "reward",
+    "request_id": "rollout_id",
+    "data_source": "env",
+}
+_OUR_TEXTS: Final = frozenset({"input", "output", "gts"})
+"""Whatever these say is text, "True" too."""
+_FLAGS: Final[Mapping[Any, bool]] = {"True": True, "False": False}
+
+
+class VerlReader(Reader):
+    """Reads verl's rollout and validation dumps, v0 and v1."""
+
+    name = "verl"
+    title = "verl"
+    layout = re.compile(r"(?P<step>[0-9]+)\.jsonl")
+    repeats = "copied_steps"
+
+    def recognises(self, head: Head) -> bool:
+        """Input, output and score as verl names them, beside a step in the record or the file's name."""
+        by_name = Place(head.path, layout=self.layout).step is not None
+        return any(
+            isinstance(record.get("input"), str | list)
+            and isinstance(record.get("output"), str | list)
+            and "score" in record
+            and ("step" in record or by_name)
+            for record in head.records
+        )
+
+    def columns(self, block: Block, at: Place) -> Columns:
+        """As `read`, of many lines."""
+        builder = ColumnBuilder(block.rows, at.options)
+        for key, values in block.items():
+            if key == "uid":
+                ids, groups = ids_and_groups(values)
+                builder.take("rollout_id", ids)
+                builder.put_id("group_id", groups)
+            elif key == "reward":
+                builder.take_extra(key, values)
+            elif key in _OUR_TEXTS:
+                builder.take(_OURS[key], values)
+            else:
+                builder.take(_OURS.get(key, key), _flagged(values))
+        if at.folder_split == "eval":
+            builder.default_ids("split", ["eval"] * block.rows)
+        return builder.build(filled(block.values("step"), at.step))
+
+    def read(self, line: Mapping[str, Any], at: Place) -> Record:
+        """The Record of one line; the step is the record's, or else the file name's."""
+        builder = RecordBuilder(at.options)
+        for key, value in line.items():
+            if key == "uid":
+                builder.take("rollout_id", value)
+                if (group := group_of(value)) is not None:
+                    builder.ids["group_id"] = group
+            elif key == "reward":
+                builder.extras["reward"] = value
+            elif key in _OUR_TEXTS:
+                builder.take(_OURS[key], value)
+            else:
+                flag = _FLAGS.get(value, value) if isinstance(value, str) else value
+                builder.take(_OURS.get(key, key), flag)
+        # The folders of training and validation are named by the user; one called so is no training.
+        if at.folder_split == "eval":
+            builder.ids.setdefault("split", "eval")
+        step = line.get("step")
+        return builder.build(at.step if step is None else step)
+
+
+def _flagged(values: Values) -> Values:
+    """The values, flags that were written as text as flags."""
+    if isinstance(values, Numbers) or (
+        isinstance(values, Words) and _FLAGS.keys().isdisjoint(values)
+    ):
+        return values
+    kinds = set(map(type, values))
+    if str not in kinds or (kinds == {str} and _FLAGS.keys().isdisjoint(values)):
+        return values
+    return [_FLAGS.get(value, value) if isinstance(value, str) else value for value in values]

@@ -1,0 +1,99 @@
+"""xtuner's train_rollout_{N}.jsonl and eval_rollout_{N}.jsonl: a summary first, then a rollout per line.
+
+Read from InternLM/xtuner@b934f46 xtuner/v1/train/rl_trainer.py (`_save_trajectories`,
+`_save_eval_trajectories`): rollout_id, group_id, task_name, data_source, status, finish_reason,
+error_msg, prompt (chat messages), label, response, reward, prompt_len, response_len, reward_payload (all
+that the judgers returned; its `score` is the reward), agent. Texts only. The step is in the
+file's name, from 1;
+evaluation before training is step 0. An evaluated rollout that was not scored is written with reward 0
+and `reward_payload` {"score": 0.0}: the log does not tell it from one that failed. Older files have
+prompt, response, label and reward alone and no summary.
+
+From a23f074 (October 2025) until a4bea0d (June 11, 2026) each record stood over many lines
+(board/formats/io/multiline_json.py); until 5c1f600 (May 2026) in rollout_idx_{N}_trajectory.jsonl and
+eval_{N}_trajectory.jsonl. Read from those commits and 253d777: response_len, label, reward, and what
+came and went: raw_prompt, finish_reason, action_id (the prompt's, so that it is the group's; a number of
+128 bits, of which 17 digits are kept), version, versioned_response, completions, agent_status,
+agent_trajectory.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final, cast
+
+from board.core.records import Record
+from board.formats.base import Head, Place, Reader
+from board.formats.fields import RecordBuilder
+from board.formats.messages import is_messages
+
+_OURS: Final[Mapping[str, str]] = {
+    "label": "ground_truth",
+    "task_name": "env",
+    "error_msg": "error",
+    "action_id": "group_id",
+}
+_READ_APART: Final = frozenset({"prompt", "response", "reward", "reward_payload", "agent"})
+
+
+class XtunerReader(Reader):
+    """Reads the trajectories that xtuner's RL trainer saves."""
+
+    name = "xtuner"
+    title = "xtuner"
+    layout = re.compile(
+        r"(?:(?:train|eval)_rollout/)?(?P<split>(?:train|eval)_rollout"
+        r"|(?:rollout_idx|eval)(?=_[0-9]+_trajectory))_(?P<step>[0-9]+)(?:_trajectory)?\.jsonl"
+    )
+
+    def recognises(self, head: Head) -> bool:
+        """A reward_payload beside a response; of older files a label too, where the name has a step."""
+        by_name = Place(head.path, layout=self.layout).step is not None
+        return any(
+            "response" in record
+            and "reward" in record
+            and ("reward_payload" in record or (by_name and "label" in record))
+            for record in head.records
+        )
+
+    def read(self, line: Mapping[str, Any], at: Place) -> Record | None:
+        """The Record of one line; None for the summary. The step is the file name's."""
+        if "response" not in line and "reward_mean" in line:
+            return None
+        builder = RecordBuilder(at.options)
+        builder.ids["split"] = at.split or "train"
+        builder.take_exchange(line.get("prompt"), line.get("response"))
+        _take_payload(builder, line)
+        for key, value in line.items():
+            if key not in _READ_APART:
+                builder.take(_OURS.get(key, key), value)
+        _take_agent(builder, line.get("agent"))
+        return builder.build(at.step)
+
+
+def _take_payload(builder: RecordBuilder, line: Mapping[str, Any]) -> None:
+    """Takes the reward, the numbers that came with it as its parts, and what else came with it."""
+    payload = line.get("reward_payload")
+    if not isinstance(payload, dict):
+        builder.take("reward", line.get("reward"))
+        return
+    said = {k: v for k, v in cast("dict[str, Any]", payload).items() if k != "score"}
+    parts = {k: v for k, v in said.items() if isinstance(v, int | float)}
+    builder.take_rewards(parts, line.get("reward"))
+    if others := {k: v for k, v in said.items() if k not in parts and v is not None}:
+        builder.take("reward_payload", others)
+
+
+def _take_agent(builder: RecordBuilder, agent: object) -> None:
+    """Takes what an agent loop recorded; the conversation's messages are shown as such."""
+    if not isinstance(agent, dict):
+        return
+    said = {k: v for k, v in cast("dict[str, Any]", agent).items() if v is not None}
+    messages = said.pop("messages", None)
+    if is_messages(messages):
+        builder.take("messages", messages)
+    elif messages:
+        said["messages"] = messages
+    if said:
+        builder.take("agent", said)

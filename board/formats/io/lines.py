@@ -1,0 +1,229 @@
+r"""A byte range of a file, cut into lines. Only `\\n` ends a line.
+
+Positioned reads of bounded blocks: a memory map would end the process with SIGBUS when a log is
+truncated under it, and `str.splitlines` would break lines at U+2028 inside a response.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+
+from board.formats.io.local_files import open_descriptor
+from board.formats.io.locations import Location, Preadinto, opened
+from board.formats.io.remote import RemoteLocation
+
+BLOCK_BYTES = 512 << 10
+"""Small enough that what was just read is still in the processor's cache when it is searched."""
+REMOTE_BLOCK_BYTES = 4 << 20
+"""What a store is asked for at once: each request takes as long as some megabytes of its answer."""
+_LEAST_BLOCK = 64 << 10
+_FEW = 32
+"""Lines that tell whether they are short."""
+_SHORT_LINE = 1024
+_NEWLINE = np.uint8(ord("\n"))
+MAX_LINE_BYTES = 256 << 20
+"""A longer line is passed over and counted, so that one broken file has a bounded cost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line. offset, size: where it stands in the file, in bytes, its newline included.
+
+    text: its bytes without the newline; None when the line was longer than MAX_LINE_BYTES.
+    ended: whether a newline ends it; only the last line of a file may lack one.
+    """
+
+    offset: int
+    size: int
+    text: bytes | None
+    ended: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Lines that follow each other. offset: where the first begins, in bytes.
+
+    sizes: [lines] as Line.size of each. content: all their bytes, which hold until the next stretch is
+    asked for; None where there are none: of a line that was too long. ended: whether a newline ends each;
+    where none does it is one line, the last.
+    """
+
+    offset: int
+    sizes: npt.NDArray[np.int64]
+    content: bytes | memoryview | None
+    ended: bool = True
+
+    @property
+    def size(self) -> int:
+        """All of its bytes."""
+        return int(self.sizes.sum())
+
+    @property
+    def texts(self) -> list[bytes | memoryview | None]:
+        """As Line.text of each, or a view of it."""
+        content, newline = self.content, int(self.ended)
+        if content is None:
+            return [None] * len(self.sizes)
+        ends: list[int] = self.sizes.cumsum().tolist()
+        found: list[bytes | memoryview | None] = [
+            content[a : b - newline] for a, b in zip([0, *ends], ends, strict=False)
+        ]
+        if int(self.sizes.max()) > MAX_LINE_BYTES:
+            return [
+                None if size > MAX_LINE_BYTES else text
+                for text, size in zip(found, self.sizes, strict=True)
+            ]
+        return found
+
+    def lines(self) -> Iterator[Line]:
+        """The lines one by one."""
+        offset, sizes = self.offset, cast("list[int]", self.sizes.tolist())
+        for text, size in zip(self.texts, sizes, strict=True):
+            yield Line(offset, size, bytes(text) if text is not None else None, self.ended)
+            offset += size
+
+    def line(self, place: int) -> Line:
+        """One of the lines, counted from 0."""
+        first, size = int(self.sizes[:place].sum()), int(self.sizes[place])
+        text = None
+        if self.content is not None and size <= MAX_LINE_BYTES:
+            text = bytes(self.content[first : first + size - self.ended])
+        return Line(self.offset + first, size, text, self.ended)
+
+    def last_lines(self, size: int) -> list[Line]:
+        """So many lines at the end as have that many bytes together, or all."""
+        first = len(self.sizes)
+        while first and size > 0:
+            first -= 1
+            size -= int(self.sizes[first])
+        return [self.line(place) for place in range(first, len(self.sizes))]
+
+    def cut(self, count: int) -> tuple[Stretch, Stretch]:
+        """The first lines, and those after them, of which there may be none."""
+        if count >= len(self.sizes):
+            return self, Stretch(self.offset + self.size, self.sizes[:0], b"", self.ended)
+        size = int(self.sizes[:count].sum())
+        first, rest = (
+            (None, None)
+            if self.content is None
+            else (
+                self.content[:size],
+                self.content[size:],
+            )
+        )
+        return (
+            Stretch(self.offset, self.sizes[:count], first, self.ended),
+            Stretch(self.offset + size, self.sizes[count:], rest, self.ended),
+        )
+
+
+def read_lines(
+    path: Location, start: int = 0, end: int | None = None, block: int | None = None
+) -> Iterator[Line]:
+    """All lines that begin in [start, end) of the file; `start` must be the beginning of a line.
+
+    block: bytes to read at once, where the usual number is not wanted. Blank lines are yielded too, so
+    that counting them gives line numbers. Raises OSError.
+    """
+    for stretch in read_stretches(path, start, end, block):
+        yield from stretch.lines()
+
+
+def read_stretches(
+    path: Location, start: int = 0, end: int | None = None, block: int | None = None
+) -> Iterator[Stretch]:
+    """As read_lines, the lines of a block together; a stretch has at least one."""
+    usual = REMOTE_BLOCK_BYTES if isinstance(path, RemoteLocation) else BLOCK_BYTES
+    end = path.stat().st_size if end is None else end
+    with opened(path, end) as preadinto:
+        yield from _stretches(preadinto, start, end, block or usual)
+
+
+def read_bytes(path: Location, offset: int, size: int) -> bytes:
+    """Bytes [offset, offset + size) of the file, fewer at its end. Raises OSError."""
+    if isinstance(path, RemoteLocation):
+        return path.read(offset, size)
+    descriptor = open_descriptor(path)
+    try:
+        return os.pread(descriptor, size, offset)
+    finally:
+        os.close(descriptor)
+
+
+def _stretches(preadinto: Preadinto, start: int, end: int, block_bytes: int) -> Iterator[Stretch]:
+    begin, kept, searched = start, 0, 0
+    # One buffer for all blocks: memory fresh from the system costs more than what is read into it.
+    block = bytearray(min(block_bytes, max(end - start, _LEAST_BLOCK)))
+    view = memoryview(block)
+    while begin < end:
+        to_end = end - begin - kept
+        # What lies behind the end is not read unless the last line goes on there.
+        room = view[kept : kept + to_end] if to_end > 0 else view[kept:]
+        filled = kept + preadinto(room, begin + kept)
+        if filled == searched:
+            break
+        ends = _ends(block, searched, filled)
+        if not len(ends):
+            kept = searched = filled
+            if kept == len(block):
+                after = yield from _long_line(preadinto, begin, block)
+                if after is None:
+                    return
+                begin, kept = after
+                searched = 0
+            continue
+        wanted = 1 + int(np.searchsorted(ends[:-1], end - begin))
+        cut = int(ends[wanted - 1])
+        yield Stretch(begin, np.diff(ends[:wanted], prepend=0), view[:cut])
+        begin += cut
+        kept = searched = filled - cut if begin < end else 0
+        block[:kept] = block[cut : cut + kept]
+    if kept and begin < end:
+        yield Stretch(begin, np.array([kept]), bytes(view[:kept]), ended=False)
+
+
+def _ends(block: bytearray, start: int, end: int) -> npt.NDArray[np.int64]:
+    """Offsets after the newlines in [start, end) of the block.
+
+    A search for the next one skips what lies between them, and is quicker than a look at every byte where
+    lines are long.
+    """
+    found: list[int] = []
+    at, near = start, start + _FEW * _SHORT_LINE
+    while (newline := block.find(b"\n", at, end)) >= 0:
+        at = newline + 1
+        found.append(at)
+        if len(found) == _FEW and at < near:
+            codes = np.frombuffer(block, np.uint8, end - at, at)
+            return np.concatenate((found, np.flatnonzero(codes == _NEWLINE) + at + 1))
+    return np.array(found, np.int64)
+
+
+def _long_line(
+    preadinto: Preadinto, begin: int, block: bytearray
+) -> Generator[Stretch, None, tuple[int, int] | None]:
+    """The line of which the block holds the beginning and no end.
+
+    Returns the offset after it, and with how many bytes of what follows the block begins; None where the
+    file ended before it.
+    """
+    pieces, size = [bytes(block)], len(block)
+    while filled := preadinto(block, begin + size):
+        newline = block.find(b"\n", 0, filled)
+        piece = bytes(memoryview(block)[: newline + 1 if newline >= 0 else filled])
+        size += len(piece)
+        # Once a line is known to be too long its bytes are no longer kept, only counted.
+        pieces = [] if size > MAX_LINE_BYTES else [*pieces, piece]
+        if newline >= 0:
+            yield Stretch(begin, np.array([size]), b"".join(pieces) or None)
+            kept = filled - len(piece)
+            block[:kept] = block[len(piece) : filled]
+            return begin + size, kept
+    yield Stretch(begin, np.array([size]), b"".join(pieces) or None, ended=False)
+    return None

@@ -1,0 +1,162 @@
+"""Parquet files: a row is a rollout, or a table of them. Read a few hundred rows at a time."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportMissingTypeStubs=false
+# pyarrow ships without types.
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from board.formats.block import Block
+from board.formats.io.lines import Line, read_bytes
+from board.formats.io.local_files import is_confined
+from board.formats.io.locations import Location, binary
+from board.formats.io.remote import RemoteLocation
+from board.formats.sources import LFS_REASON, DamagedError, Row, RowStretch, Source, lfs_pointer
+from board.formats.stored_texts import StoredTexts
+from board.formats.texts import Numbers, Texts, Values
+
+_MAGIC: Final = b"PAR1"
+_BATCH_ROWS: Final = 256
+_MOST_ROWS: Final = 2048
+_STRETCH_BYTES: Final = 2 << 20
+_MOST_AT_ONCE: Final = 4 << 30
+"""Bytes of a batch if every value in it were as large as all of its column: one value may stand in a file
+once, and in a million rows.
+"""
+_MOST_PACKED_AT_ONCE: Final = 64 << 20
+_MANY_TIMES: Final = 50
+"""What is packed more often than this is likely made to fill memory: the smaller bound is its own."""
+_LARGE_WHOLE: Final = 2.0**63
+_BUFFER: Final = 256 << 10
+"""Bytes that a store is asked for at once, where columns of a row group are smaller than that."""
+
+
+class ParquetFiles(Source):
+    """One table per file."""
+
+    suffixes = (".parquet",)
+    appends = False
+    by_layout = False
+    unpacks = 3
+
+    def head(self, path: Location) -> Iterator[Line]:
+        """One row of the columns' names, from the file's footer alone."""
+        with _opened(path) as file:
+            yield Row(0, 1, None, record=dict.fromkeys(file.schema_arrow.names))
+
+    def lines(self, path: Location, start: int = 0, end: int | None = None) -> Iterator[Line]:
+        """As Source."""
+        with _opened(path) as file:
+            number = 0
+            for batch in file.iter_batches(batch_size=_most_rows(file)):
+                for record in batch.to_pylist():
+                    yield Row(number, 1, None, record=record)
+                    number += 1
+
+    def stretches(self, path: Location) -> Iterator[RowStretch]:
+        """As lines, the rows of a batch together."""
+        with _opened(path) as file:
+            number = 0
+            rows_wanted = _most_rows(file, _rows_at_once(file))
+            for batch in file.iter_batches(batch_size=rows_wanted, use_threads=False):
+                rows: int = batch.num_rows
+                columns = {name: _values(batch.column(name)) for name in batch.schema.names}
+                block = Block(columns, rows)
+                yield RowStretch(number, np.ones(rows, np.int64), None, block=block)
+                number += rows
+
+    def fetch(self, path: Location, offset: int, size: int) -> Line:
+        """As Source."""
+        with _opened(path) as file:
+            group, within = _row_group(file, offset)
+            for batch in file.iter_batches(batch_size=_most_rows(file), row_groups=[group]):
+                if within < batch.num_rows:
+                    record = batch.slice(within, 1).to_pylist()[0]
+                    return Row(offset, size, None, record=record)
+                within -= batch.num_rows
+        raise DamagedError(f"it has no row {offset} any more")
+
+
+def _values(column: Any) -> Values | Texts:
+    """The values as to_pylist gives them, those of a column of numbers in a tenth of the time."""
+    kind = column.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        column.validate(full=True)  # whoever wrote it may have written anything
+        return StoredTexts(column)
+    if column.null_count == 0 and (pa.types.is_floating(kind) or pa.types.is_integer(kind)):
+        numbers = column.to_numpy()
+        floats = numbers.astype(np.float64, copy=False)
+        is_plain = bool((abs(floats) < _LARGE_WHOLE).all())  # no NaN either
+        return Numbers(numbers.tolist(), floats) if is_plain else numbers.tolist()
+    return column.to_pylist()
+
+
+def _rows_at_once(file: Any) -> int:
+    """So many rows as are a few megabytes, where they are not repeated."""
+    metadata = file.metadata
+    size = sum(metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups))
+    return min(max(_STRETCH_BYTES * metadata.num_rows // max(size, 1), 64), _MOST_ROWS)
+
+
+@contextmanager
+def _opened(path: Location) -> Generator[Any]:
+    """The file, with what is wrong with it said in words."""
+    _check(path)
+    try:
+        with _bytes(path) as content, pq.ParquetFile(content, pre_buffer=False) as file:
+            yield file
+    except (pa.ArrowException, UnicodeDecodeError) as error:
+        raise DamagedError(f"it is damaged: {str(error).splitlines()[0][:120]}") from error
+
+
+def _bytes(path: Location) -> AbstractContextManager[Any]:
+    """What pyarrow reads from: a local file it opens itself where it may."""
+    if isinstance(path, RemoteLocation) or is_confined():
+        return binary(path, _BUFFER)
+    return pa.OSFile(os.fsencode(path))
+
+
+def _check(path: Location) -> None:
+    size = path.stat().st_size
+    if size == 0:
+        raise DamagedError("it is empty: its writer has not reached it yet, or was stopped")
+    head = read_bytes(path, 0, 64)
+    if lfs_pointer(head):
+        raise DamagedError(LFS_REASON)
+    if head[:4] != _MAGIC:
+        raise DamagedError("it is not a Parquet file, despite its name")
+    if size < 12 or read_bytes(path, size - 4, 4) != _MAGIC:
+        raise DamagedError("it has no Parquet footer: it is still being written, or was cut off")
+
+
+def _most_rows(file: Any, rows: int = _BATCH_ROWS) -> int:
+    """At most so many rows, of which memory has room for a batch by what the footer says of columns."""
+    for group in map(file.metadata.row_group, range(file.num_row_groups)):
+        columns = [group.column(number) for number in range(group.num_columns)]
+        unpacked = sum(column.total_uncompressed_size for column in columns)
+        packed = sum(column.total_compressed_size for column in columns)
+        most = _MOST_AT_ONCE if unpacked <= _MANY_TIMES * packed else _MOST_PACKED_AT_ONCE
+        rows = min(rows, max(most // max(unpacked, 1), 1))
+    return rows
+
+
+def _row_group(file: Any, row: int) -> tuple[int, int]:
+    """The row group that a row is in, and its number there."""
+    for group in range(file.num_row_groups):
+        rows = file.metadata.row_group(group).num_rows
+        if row < rows:
+            return group, row
+        row -= rows
+    raise DamagedError("it has fewer rows than before")
+
+
+PARQUET: Final = ParquetFiles()

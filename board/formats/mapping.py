@@ -1,0 +1,282 @@
+"""A format of the user's own, told by a mapping file: which key of a line is which field of the record.
+
+A mapping file is TOML: `title`, `files` (a pattern for the end of the path, see path_pattern), `rows`
+(where a line holds several rollouts) and `[keys]`, from the record's names to dotted paths in a line.
+docs/formats.md has an example. Nothing in it is evaluated.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, cast
+
+from board.core import schema
+from board.core.records import Record, Remark
+from board.errors import BoardError, RecordError
+from board.formats.base import Head, Place, Reader, layout_match
+from board.formats.fields import RecordBuilder
+from board.formats.io.parquet_files import PARQUET
+from board.formats.io.path_pattern import path_pattern
+from board.formats.io.tables import rows_of_table
+from board.formats.messages import is_messages
+from board.formats.parse import kind_of
+from board.formats.sources import JSON_DOCUMENT, JSON_LINES
+from board.formats.step_of import split_named
+
+PREFIX: Final = "mapping:"
+MOST_BYTES: Final = 16_384
+WHOLE_LINE: Final = "."
+"""As `rows`: the line itself is a table, each of its lists a column."""
+_MOST_PATH: Final = 200
+_TABLES: Final = ("title", "files", "rows", "keys")
+_TITLE: Final = re.compile(r"\w[\w .+-]{0,39}")
+_PARTS: Final = "rewards."
+_FIELDS: Final = tuple(name for name in schema.SAMPLE_FIELDS if name != "index")
+_SHOWN: Final = ("prompt", "response", "messages", "reward", "rewards", "response_ids")
+"""A rollout without any of these has nothing to show."""
+
+
+class MappingReader(Reader):
+    """Reads files as a mapping file says."""
+
+    sources = (JSON_LINES, JSON_DOCUMENT, PARQUET)
+    family = "mapping"
+
+    def __init__(self, text: str, table: Mapping[str, Any]) -> None:
+        digest = hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
+        self.name = PREFIX + digest
+        self.text = text
+        """The mapping file as it was read: what other processes make this reader of again."""
+        self.title = _title(table)
+        self.layout = _layout(table)
+        self.row_path = _rows(table)
+        self.keys = _keys(table)
+        """From names of the record to dotted paths; parts of the reward as `rewards.NAME`."""
+        self._used = frozenset(self.keys.values())
+
+    def recognises(self, head: Head) -> bool:
+        """Files that `files` of the mapping matches, with keys that the mapping names."""
+        return not self.why_not(head)
+
+    def why_not(self, head: Head) -> str:
+        """Why a file is not read by this mapping; empty when it is."""
+        if self.layout is not None and layout_match(self.layout, head.path) is None:
+            return "its path does not end as `files` says"
+        rows = self._rows_of_head(head)
+        if not rows:
+            return f"no record has rows at {self.row_path!r}"
+        shown = [key for key in self.keys if _root(key) in _SHOWN]
+        if not any(self._has(row, key) for row in rows for key in shown):
+            paths = ", ".join(repr(self.keys[key]) for key in shown)
+            return f"no record has {paths}"
+        if "step" in self.keys and not any(self._has(row, "step") for row in rows):
+            return f"no record has {self.keys['step']!r}, which is to be the step"
+        return ""
+
+    def missing(self, head: Head) -> tuple[str, ...]:
+        """Paths of the mapping that no record at the head of the file has."""
+        rows = self._rows_of_head(head)
+        return tuple(
+            path for key, path in self.keys.items() if not any(self._has(row, key) for row in rows)
+        )
+
+    def _rows_of_head(self, head: Head) -> list[Mapping[str, Any]]:
+        found: list[Mapping[str, Any]] = []
+        for record in head.records:
+            if _is_only_names(record):
+                found.append(record)
+                continue
+            try:
+                found.extend(self.rows(record, Place(head.path)))
+            except RecordError:  # a summary beside the tables
+                continue
+        return found
+
+    def _has(self, row: Mapping[str, Any], key: str) -> bool:
+        path = self.keys[key]
+        if not _is_only_names(row):
+            return value_at(row, path) is not None
+        if self.row_path not in ("", WHOLE_LINE):
+            path = self.row_path
+        return path in row or _root(path) in row
+
+    def read(self, line: Mapping[str, Any], at: Place) -> Record:
+        """The Record of one line or row; the step is the key's, else the path's, else there is none."""
+        builder = RecordBuilder(at.options)
+        values = {key: value_at(line, path) for key, path in self.keys.items()}
+        for key, path in self.keys.items():
+            if values[key] is None and not _stands(line, path):
+                builder.remarks.append(_missing(key, path))
+        for key, value in line.items():
+            if key in self._used:
+                continue
+            if key in _FIELDS and key not in self.keys:
+                values[key] = value
+            else:
+                builder.take(f"logged.{key}" if key in schema.SAMPLE_FIELDS else key, value)
+        step = values.pop("step", None)
+        _take(builder, values)
+        if (split := at.named("split")) is not None:
+            builder.ids.setdefault("split", split_named(split))
+        step = at.step if step is None else step
+        dated = "step" in self.keys or at.named("step") is not None or step is not None
+        return builder.build(step) if dated else builder.build_undated()
+
+
+class MappedRowsReader(MappingReader):
+    """As MappingReader, where a line holds several rollouts."""
+
+    def rows(self, line: Mapping[str, Any], at: Place) -> Sequence[Mapping[str, Any]]:
+        """The rollouts at `rows`: a list of objects, or an object of lists. Other keys are of each."""
+        if self.row_path == WHOLE_LINE:
+            return rows_of_table(line)
+        found = value_at(line, self.row_path)
+        root = self.row_path if self.row_path in line else _root(self.row_path)
+        said_of_all = {key: value for key, value in line.items() if key != root}
+        entries = cast("list[object]", found if isinstance(found, list) else [None])
+        if isinstance(found, Mapping):
+            entries = list(rows_of_table(cast("Mapping[str, Any]", found)))
+        if not all(isinstance(entry, Mapping) for entry in entries):
+            reason = f"{self.row_path} is {kind_of(cast('object', found))}, which holds no rows"
+            hint = "a list of objects, or an object of lists of equal length"
+            raise RecordError(reason, field=self.row_path, hint=hint)
+        return [{**said_of_all, **cast("Mapping[str, Any]", entry)} for entry in entries]
+
+
+def value_at(line: Mapping[str, Any], path: str) -> Any:
+    """What stands at a dotted path; a key that has the dots in its name comes first. None: nothing."""
+    if path in line:
+        return line[path]
+    head, dot, rest = path.partition(".")
+    found = line.get(head) if dot else None
+    return value_at(cast("Mapping[str, Any]", found), rest) if isinstance(found, Mapping) else None
+
+
+def _stands(line: Mapping[str, Any], path: str) -> bool:
+    """Whether the line has that key, if only with null."""
+    head, dot, rest = path.partition(".")
+    found = line.get(head) if dot else None
+    return path in line or (
+        isinstance(found, Mapping) and _stands(cast("Mapping[str, Any]", found), rest)
+    )
+
+
+def _missing(key: str, path: str) -> Remark:
+    reason = f"{path} is not there, which the mapping file gives for {key}"
+    return Remark(
+        key, reason, "not recorded here; is the key spelled the same way in all lines?", "note"
+    )
+
+
+def _root(path: str) -> str:
+    return path.partition(".")[0]
+
+
+def _is_only_names(record: Mapping[str, Any]) -> bool:
+    """Whether it is the head of a table: names of columns, without values."""
+    return all(value is None for value in record.values())
+
+
+def mapping_reader(text: str) -> MappingReader:
+    """The reader that the text of a mapping file tells of.
+
+    Raises BoardError naming the key and what was expected.
+    """
+    try:
+        table = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise BoardError(f"is not TOML: {error or 'too deep'}; see docs/formats.md") from None
+    for key in table:
+        if key not in _TABLES:
+            raise BoardError(
+                f"{key[:40]!r}: is not a key of a mapping file; expected {', '.join(_TABLES)}"
+            )
+    return (MappedRowsReader if "rows" in table else MappingReader)(text, table)
+
+
+def _take(builder: RecordBuilder, values: dict[str, Any]) -> None:
+    """Gives the builder what the mapping found, by the record's names."""
+    parts = {key.removeprefix(_PARTS): values[key] for key in values if key.startswith(_PARTS)}
+    whole = values.pop("rewards", None)
+    if isinstance(whole, Mapping):
+        parts = {**cast("Mapping[str, Any]", whole), **parts}
+    else:
+        builder.take("rewards", whole)
+    builder.take_rewards(parts, values.pop("reward", None))
+    messages = values.pop("messages", None)
+    prompt, response = values.pop("prompt", None), values.pop("response", None)
+    if is_messages(messages) and prompt is None and response is None:
+        builder.take_conversation(messages)
+    else:
+        builder.take_exchange(prompt, response)
+        builder.take("messages", messages)
+    if (split := values.pop("split", None)) is not None:
+        builder.ids["split"] = split_named(str(split))
+    for key, value in values.items():
+        if not key.startswith(_PARTS):
+            builder.take(key, value)
+
+
+def _title(table: Mapping[str, Any]) -> str:
+    title = table.get("title", "own format")
+    if not isinstance(title, str) or not _TITLE.fullmatch(title):
+        raise BoardError("title: expected up to 40 letters, digits, spaces and . + -")
+    return title
+
+
+def _layout(table: Mapping[str, Any]) -> re.Pattern[str] | None:
+    text = table.get("files")
+    if text is None:
+        return None
+    if not isinstance(text, str) or not text:
+        raise BoardError(f"files: is {kind_of(text)}; expected a pattern for the end of the path")
+    try:
+        return path_pattern(text)
+    except BoardError as error:
+        raise BoardError(f"files: {error}") from None
+
+
+def _rows(table: Mapping[str, Any]) -> str:
+    return _path("rows", table["rows"]) if "rows" in table else ""
+
+
+def _keys(table: Mapping[str, Any]) -> dict[str, str]:
+    named = table.get("keys")
+    if not isinstance(named, dict):
+        raise BoardError('[keys]: is missing; expected a table such as: response = "output.text"')
+    keys: dict[str, str] = {}
+    for key, value in cast("dict[str, Any]", named).items():
+        if key == "rewards" and isinstance(value, dict):
+            parts = cast("dict[str, Any]", value)
+            keys |= {
+                f"{_PARTS}{part}": _path(f"keys.rewards.{part}", v) for part, v in parts.items()
+            }
+        else:
+            keys[_known(key)] = _path(f"keys.{key}", value)
+    if not any(_root(key) in _SHOWN for key in keys):
+        raise BoardError(f"[keys]: names nothing to show; expected one of {', '.join(_SHOWN)}")
+    return keys
+
+
+def _known(key: str) -> str:
+    if key in _FIELDS or (key.startswith(_PARTS) and key != _PARTS):
+        return key
+    close = difflib.get_close_matches(key, _FIELDS, n=3)
+    hint = f"did you mean {', '.join(close)}?" if close else f"expected one of {', '.join(_FIELDS)}"
+    raise BoardError(f"keys.{key[:40]}: is not a field of a rollout; {hint}")
+
+
+def _path(key: str, value: object) -> str:
+    """A dotted path; its length is bounded, and with it the depth to which a line is looked into."""
+    if not isinstance(value, str) or not value.strip() or len(value) > _MOST_PATH:
+        shown = (
+            kind_of(value) if not isinstance(value, str) else f"a text of {len(value)} characters"
+        )
+        raise BoardError(
+            f"{key[:60]}: is {shown}; expected a key of the log in quotes, such as 'scores.total'"
+        )
+    return value

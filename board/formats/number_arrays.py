@@ -1,0 +1,219 @@
+"""Flat arrays of numbers in a line of JSON, parsed when somebody asks for their values.
+
+A scan looks into half of the arrays of a log, and of some only counts the entries: until then an array is
+the bytes of its line.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Any, Final, cast
+
+import numpy as np
+import orjson
+
+from board.core.records import FloatArray, NumberArray, Parsed
+from board.errors import RecordError
+from board.formats.parse import kind_of, loads_tolerantly
+
+try:
+    import simdjson  # pyright: ignore[reportMissingImports]
+except ImportError:  # pysimdjson has no wheel for every platform; orjson then does the work
+    simdjson = None
+
+_COMMA: Final = np.uint8(ord(","))
+_SPACE: Final = np.uint8(ord(" "))
+_ZERO: Final = np.uint8(ord("0"))
+_ENTRY_BYTES: Final = 12
+"""Few arrays have longer entries at their beginning, on average."""
+_BEFORE_NULL: Final = frozenset(b"n \t\r")
+
+_number_parser: Any = simdjson.Parser() if simdjson is not None else None
+
+
+class RawNumbers:
+    """A flat JSON array of numbers that is still bytes [begin, end) of its line. A NumberArray.
+
+    Nothing is copied or counted before it is asked for: a scan looks into half of the arrays.
+    """
+
+    __slots__ = ("_begin", "_end", "_length", "_line", "_needed", "_values")
+
+    def __init__(
+        self, line: bytes, begin: int = 0, end: int | None = None, *, needed: bool = False
+    ) -> None:
+        """needed: its values will be asked for, so that it need not be counted before."""
+        self._line = line
+        self._begin = begin
+        self._end = len(line) if end is None else end
+        self._length: int | None = None
+        self._needed = needed
+        self._values: FloatArray | None = None
+
+    @property
+    def raw(self) -> bytes:
+        """The array as it is written, brackets included."""
+        return self._line[self._begin : self._end]
+
+    def __len__(self) -> int:
+        if self._length is None and self._needed:
+            try:
+                self._values = self.values()
+                self._length = len(self._values)
+            except RecordError:
+                self._needed = False
+        if self._length is None:
+            # bytes.count would stop at each comma.
+            codes = np.frombuffer(self._line, np.uint8, self._end - self._begin, self._begin)
+            commas = int(np.count_nonzero(codes == _COMMA))
+            self._length = commas + 1 if commas or self.raw[1:-1].strip() else 0
+        return self._length
+
+    def only_nulls(self) -> bool:
+        """Whether there are entries and all of them are null: an array that was not recorded."""
+        if self._line[self._begin + 1] not in _BEFORE_NULL:  # nearly all arrays
+            return False
+        beginning = self._line[self._begin + 1 : min(self._begin + 16, self._end)]
+        return beginning.lstrip().startswith(b"null") and self.raw.count(b"null") == len(self)
+
+    def values(self) -> FloatArray:
+        """float64 [len(self)]; null and NaN are NaN. Raises RecordError on anything but numbers."""
+        if self._values is not None:
+            return self._values
+        raw = self.raw
+        digits = _single_digits(raw)
+        if digits is not None:
+            return digits
+        if _number_parser is not None:
+            try:
+                buffer = _number_parser.parse(raw).as_buffer(of_type="d")
+                return np.frombuffer(buffer, np.float64)
+            except (ValueError, TypeError, RuntimeError):
+                pass  # null, true, false, NaN: legal here, and not for as_buffer
+        return numbers_from_list(_tolerant_list(raw))
+
+    def first(self, count: int) -> FloatArray:
+        """values()[:count], the others not being looked at; count: at least 1."""
+        if len(self) <= count:
+            return self.values()
+        end = self._end_of_first(count)
+        return RawNumbers(self._line[self._begin : end] + b"]").values()
+
+    def _end_of_first(self, count: int) -> int:
+        """Where the comma after so many entries is, of which there is one."""
+        beginning = self._line[self._begin : min(self._begin + count * _ENTRY_BYTES, self._end)]
+        entries = beginning.split(b",", count)  # a twentieth of the time of `count` searches
+        if len(entries) > count:
+            return self._begin + len(beginning) - len(entries[-1]) - 1
+        end = self._begin
+        for _ in range(count):
+            end = self._line.index(b",", end + 1)
+        return end
+
+    def last(self, count: int) -> FloatArray:
+        """values()[-count:], the others not being looked at; count: at least 1."""
+        if len(self) <= count:
+            return self.values()
+        begin = self._end
+        for _ in range(count):
+            begin = self._line.rindex(b",", 0, begin)
+        return RawNumbers(b"[" + self._line[begin + 1 : self._end]).values()
+
+
+def values_together(arrays: Sequence[RawNumbers]) -> tuple[FloatArray, list[int]] | None:
+    """The values of all arrays, one after the other, and how many each has; None where one of them has
+    anything but numbers, which is for `values` to look at.
+    """
+    if _number_parser is None:
+        return None
+    raw = b"[" + b",".join([array.raw for array in arrays]) + b"]"
+    try:
+        parsed = _number_parser.parse(raw)
+        lengths = list(map(len, parsed))
+        return np.frombuffer(parsed.as_buffer(of_type="d"), np.float64), lengths
+    except (ValueError, TypeError, RuntimeError):
+        return None
+
+
+def lengths_together(arrays: Sequence[RawNumbers]) -> list[int]:
+    """The lengths of all arrays, which takes less than to ask each for its own."""
+    raws = [array.raw for array in arrays]
+    commas = np.flatnonzero(np.frombuffer(b"".join(raws), np.uint8) == _COMMA)
+    counts = np.diff(np.searchsorted(commas, np.cumsum([0, *map(len, raws)]))).tolist()
+    return [count + 1 if count else len(array) for count, array in zip(counts, arrays, strict=True)]
+
+
+def _single_digits(raw: bytes) -> FloatArray | None:
+    """The values of an array of single digits, as masks are, in a quarter of a parser's time.
+
+    None where it holds anything else, or other separators than a comma with or without a space.
+    """
+    width = 3 if raw[2:4] == b", " else 2
+    count, rest = divmod(len(raw) - 1 + (width == 3), width)
+    if rest or count < 2 or raw[2:3] != b",":
+        return None
+    codes = np.frombuffer(raw, np.uint8)
+    digits = codes[1:-1:width] - _ZERO  # what is below the digits wraps round to what is above them
+    if digits.max() > 9 or (codes[2:-1:width] != _COMMA).any():
+        return None
+    if width == 3 and (codes[3:-1:width] != _SPACE).any():
+        return None
+    return digits.astype(np.float64)
+
+
+def first_values(array: NumberArray, count: int) -> FloatArray:
+    """The first entries of an array, at most `count`, parsed; raises RecordError as values() does."""
+    return array.first(count) if isinstance(array, RawNumbers) else array.values()[:count]
+
+
+def last_values(array: NumberArray, count: int) -> FloatArray:
+    """The last entries of an array, at most `count`, parsed; raises RecordError as values() does."""
+    return array.last(count) if isinstance(array, RawNumbers) else array.values()[-count:]
+
+
+def numbers_from_list(entries: list[Any]) -> FloatArray:
+    """float64 [len(entries)]; None is NaN, and numbers written as text are taken.
+
+    Raises RecordError on other text, objects and nested lists.
+    """
+    try:
+        # A quarter of numpy's time, which looks for lists in lists first.
+        return np.frombuffer(bytearray(struct.pack(f"{len(entries)}d", *entries)), np.float64)
+    except (struct.error, OverflowError):
+        pass  # null, text, a list
+    try:
+        array = np.array(entries, np.float64)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise RecordError(
+            "holds something that is not a number", hint="a flat list of numbers"
+        ) from error
+    if array.ndim != 1:
+        raise RecordError("is a list of lists", hint="a flat list of numbers")
+    return array
+
+
+def as_numbers(value: object) -> NumberArray | None:
+    """The NumberArray in a parsed value; None for null and for lists of nulls (not recorded).
+
+    Raises RecordError for anything that is neither a list of numbers nor null.
+    """
+    if isinstance(value, RawNumbers):
+        return None if value.only_nulls() else value
+    if value is None:
+        return None
+    if not isinstance(value, list):
+        raise RecordError(f"is {kind_of(value)}", hint="a list of numbers")
+    entries = cast("list[Any]", value)
+    if entries and all(entry is None for entry in entries):
+        return None
+    return Parsed(numbers_from_list(entries))
+
+
+def _tolerant_list(raw: bytes) -> list[Any]:
+    for parse in (orjson.loads, loads_tolerantly):
+        try:
+            return cast("list[Any]", parse(raw.decode("utf-8", "replace")))
+        except (ValueError, RecursionError):
+            continue
+    raise RecordError("is not a JSON array", hint="a list of numbers")

@@ -1,0 +1,102 @@
+"""Tokens that a log holds message by message: put together, and cut into prompt and response.
+
+The response begins at the first sampled token; what was given in between (tool results, the template's
+own tokens) stays in it, with loss_mask 0 and a segment that says whose it is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from board.core.records import FloatArray, Parsed, Record, Remark, Sparse
+from board.formats.fields import RecordBuilder
+
+TOKENS_JOINED_BY: Final = "step and exact token ids"
+
+
+def tokens_key(record: Record) -> object:
+    """A hash of all token ids, of prompt and response; None where none are recorded."""
+    parts = [a.values() for a in (record.prompt_ids, record.response_ids) if a is not None]
+    ids = np.concatenate(parts) if parts else np.array([])
+    if len(ids) == 0 or not np.isfinite(ids).all():
+        return None
+    return hashlib.blake2b(ids.astype(np.int64).tobytes(), digest_size=16).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """The tokens of one message. role: whose. ids: [n]. sampled: which of them the model made, [n].
+
+    compact: by name, a value for each sampled token, [sampled.sum()]. aligned: a value for each
+    token, [n]. name: of the tool.
+    """
+
+    role: str
+    ids: FloatArray
+    sampled: npt.NDArray[np.bool_]
+    compact: Mapping[str, FloatArray] = field(default_factory=dict[str, FloatArray])
+    aligned: Mapping[str, FloatArray] = field(default_factory=dict[str, FloatArray])
+    name: str = ""
+
+
+def take_pieces(builder: RecordBuilder, pieces: Sequence[Piece]) -> None:
+    """Takes ids, loss mask, segments and all arrays; without any token, nothing.
+
+    Values are missing, never zero, where there is none; an array of a length that fits neither all
+    nor the sampled tokens of its message is left out there, with a remark.
+    """
+    ids = np.concatenate([piece.ids for piece in pieces]) if pieces else np.array([])
+    if len(ids) == 0:
+        return
+    sampled = np.concatenate([piece.sampled for piece in pieces])
+    start = int(np.argmax(sampled)) if sampled.any() else len(ids)
+    if start:
+        builder.prompt_ids = Parsed(ids[:start])
+    builder.response_ids = Parsed(ids[start:])
+    if start == len(ids):
+        return
+    builder.tokens["loss_mask"] = Parsed(sampled[start:].astype(np.float64))
+    for name in dict.fromkeys(n for p in pieces for n in (*p.compact, *p.aligned)):
+        spread = np.concatenate([_spread(builder, piece, name) for piece in pieces])
+        aligned = any(name in piece.aligned for piece in pieces)
+        values = spread[start:]
+        builder.tokens[name] = Parsed(values) if aligned else Sparse(values, sampled[start:])
+    builder.segments = _segments(pieces, start)
+
+
+def _spread(builder: RecordBuilder, piece: Piece, name: str) -> FloatArray:
+    """The values of one message at their tokens, NaN elsewhere."""
+    values = np.full(len(piece.ids), np.nan)
+    for array, places in (
+        (piece.aligned.get(name), np.ones(len(values), bool)),
+        (piece.compact.get(name), piece.sampled),
+    ):
+        if array is None:
+            continue
+        if len(array) == np.count_nonzero(places):
+            values[places] = array
+            continue
+        reason = f"{name} is not as long as the tokens of its message"
+        hint = (
+            f"e.g. {len(array)} entries for {np.count_nonzero(places)} tokens; nothing is shifted"
+        )
+        builder.remarks.append(Remark(name, reason, hint))
+    return values
+
+
+def _segments(pieces: Sequence[Piece], start: int) -> list[dict[str, object]]:
+    """{start, end, role, name?} of each message in the response, from the first sampled token on."""
+    segments: list[dict[str, object]] = []
+    end = -start
+    for piece in pieces:
+        begin, end = max(end, 0), end + len(piece.ids)
+        if end > begin:
+            name = {"name": piece.name} if piece.name else {}
+            segments.append({"start": begin, "end": end, "role": piece.role, **name})
+    return segments

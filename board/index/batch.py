@@ -1,0 +1,288 @@
+"""What one worker does: reads a batch of shards and puts their rows away.
+
+`index_batch` is a plain function of plain data, the same in this process, in a second one, and on
+another machine: it writes tables whose names nobody knows until its result is in a manifest.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false, reportAttributeAccessIssue=false
+# pyarrow ships without types, and makes its compute functions when it is imported.
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from board.core.options import ReadOptions
+from board.core.problems import Problem, ProblemLog
+from board.core.tokens.vocabulary import Vocabulary
+from board.formats.base import Event
+from board.formats.sources import DamagedError
+from board.index import segments
+from board.index.file_changes import digest
+from board.index.manifest import NO_RANK, Segment, Tail, short_header
+from board.index.scan import PART_BYTES, PART_ROWS, index_shard
+from board.index.segments import PROMPT_KEY, WHOLE
+from board.index.shard import Shard, ShardIndex
+from board.index.spare_memory import give_back
+from board.index.storage import Storage
+from board.index.tally import Tally
+from board.index.whole_texts import key_of_text
+
+FEW_ROWS: Final = 4096
+"""Fewer rows are not worth a file for each batch: it would cost as much as reading some MB."""
+FEW_BYTES: Final = 4 << 20
+"""Of rows in memory; more are worth a file, however few rows they are."""
+MOST_RANKS: Final = 4096
+"""More ranks than this in one file are no ranks: its rows are counted as of one process."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A shard, and the number its file has in the index.
+
+    Where first_line of the shard is 0, whoever reads it finds it out; see store.line_numbers. known: an
+    offset at which the number of the line is known, not behind the shard's start, and that number.
+    """
+
+    shard: Shard
+    file_id: int
+    known: tuple[int, int] = (0, 1)
+
+    @property
+    def size(self) -> int:
+        """The bytes of the shard, where it says its end."""
+        return (self.shard.end or self.shard.start) - self.shard.start
+
+
+@dataclass(slots=True)
+class FileRead:
+    """What a batch found in one file; failed: why it could not be read.
+
+    is_damaged: whether that lies in what the file holds.
+    """
+
+    work: Work
+    consumed: int
+    lines: int = 0
+    ending: str | None = None
+    header: dict[str, Any] | None = None
+    ended: Tally = field(default_factory=Tally)
+    tallies: dict[int, Tally] = field(default_factory=dict[int, Tally])
+    problems: tuple[Problem, ...] = ()
+    tail: Tail | None = None
+    tail_rows: pa.Table | None = None
+    failed: str | None = None
+    is_damaged: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BatchResult:
+    """Segments that were written, and what was found in each file. rest: rows that are to be written."""
+
+    segments: tuple[Segment, ...]
+    files: tuple[FileRead, ...]
+    rest: pa.Table | None = None
+
+    @property
+    def rows(self) -> int:
+        """How many rollouts there are."""
+        left = 0 if self.rest is None else self.rest.num_rows
+        return left + sum(segment.rows for segment in self.segments)
+
+
+def index_batch(
+    storage: Storage,
+    batch: Sequence[Work],
+    options: ReadOptions,
+    vocabulary: Vocabulary | None,
+    few: int = 1,
+) -> BatchResult:
+    """Reads the shards one after the other. A file that can't be read is said to be so in the result.
+
+    few: where fewer rows than these are left after the segments, whoever takes the result writes them.
+    """
+    pending = _Pending(storage)
+    files: list[FileRead] = []
+    with _without_collection():
+        for work in batch:
+            found = FileRead(work, work.shard.start)
+            for part in _parts(found, options, vocabulary):
+                # An error of the index's own disk is not the log's.
+                pending.add(part.table, work.file_id)
+                _take(found, part)
+            files.append(found)
+    rest = pending.rest(few)
+    give_back()
+    return BatchResult(tuple(pending.written), tuple(files), rest)
+
+
+@contextmanager
+def _without_collection() -> Generator[None]:
+    """Turns the garbage collector off: a batch of lines leaves no cycles, and looking for them costs a
+    twentieth of reading it.
+    """
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def _parts(
+    found: FileRead, options: ReadOptions, vocabulary: Vocabulary | None
+) -> Iterator[ShardIndex]:
+    """The parts of a shard, as far as its file can be read."""
+    try:
+        yield from index_shard(found.work.shard, options, vocabulary)
+    except OSError as error:
+        found.failed = error.strerror or str(error)
+        found.is_damaged = isinstance(error, DamagedError)
+
+
+class _Pending:
+    """Rows that wait until there are enough for a segment."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._tables: list[pa.Table] = []
+        self._rows = self._bytes = 0
+        self.written: list[Segment] = []
+
+    def add(self, table: pa.Table, file_id: int) -> None:
+        if table.num_rows == 0:
+            return
+        self._tables.append(with_file(table, file_id))
+        self._rows += table.num_rows
+        self._bytes += table.nbytes
+        if self._rows >= PART_ROWS or self._bytes >= PART_BYTES:
+            self._write()
+
+    def _write(self) -> None:
+        self.written.append(put_rows(self._storage, segments.joined(self._tables)))
+        self._tables, self._rows, self._bytes = [], 0, 0
+        give_back()
+
+    def rest(self, few: int) -> pa.Table | None:
+        """The rows that are too few for a segment of their own; None where none are left."""
+        if self._rows >= few or self._bytes >= FEW_BYTES:
+            self._write()
+        return segments.joined(self._tables) if self._rows else None
+
+
+def with_file(table: pa.Table, file_id: int) -> pa.Table:
+    """The rows with the number of their file."""
+    return table.append_column("file", pa.array(np.full(table.num_rows, file_id, np.int64)))
+
+
+def put_rows(storage: Storage, table: pa.Table) -> Segment:
+    """Keeps rows, of which there is at least one, as a segment, without columns that hold nothing."""
+    table = _with_prompt_keys(table)
+    names = table.column_names
+    table = table.select([n for n in names if table.column(n).null_count < table.num_rows])
+    steps = table.column("step").to_numpy()
+    files = np.unique(table.column("file").to_numpy()).tolist()
+    columns = segments.columns_of(table)
+    name = storage.put("rows", table)
+    low, high = int(steps.min()), int(steps.max())
+    return Segment(name, table.num_rows, low, high, tuple(files), columns, table.nbytes)
+
+
+def _with_prompt_keys(table: pa.Table) -> pa.Table:
+    """The rows with a hash of each one's whole prompt, where they have none yet."""
+    texts = [name for name in (WHOLE + "prompt", "prompt") if name in table.column_names]
+    if not texts:
+        return table
+    prompts = pc.coalesce(*(table.column(name) for name in texts))
+    encoded = prompts.combine_chunks().dictionary_encode()
+    known = pa.array(map(key_of_text, encoded.dictionary.to_pylist()), pa.int64())
+    keys = pa.chunked_array([known.take(encoded.indices)])
+    if PROMPT_KEY not in table.column_names:
+        return table.append_column(PROMPT_KEY, keys)
+    place = table.column_names.index(PROMPT_KEY)
+    return table.set_column(place, PROMPT_KEY, pc.coalesce(table.column(place), keys))
+
+
+def _take(found: FileRead, part: ShardIndex) -> None:
+    """Adds what a part says beside its rows."""
+    found.consumed, found.lines = part.consumed, part.lines
+    found.ending = digest(part.last_bytes)
+    for rank, tally in tallies_of(part.table).items():
+        _merged(found.tallies, rank, tally)
+    problems = ProblemLog(found.problems)
+    problems.extend(part.problems)
+    found.problems = problems.as_tuple()
+    for event in part.events:
+        _take_event(found, event)
+    if part.tail is not None:
+        _take_tail(found, part.tail)
+
+
+def _take_tail(found: FileRead, tail: ShardIndex) -> None:
+    found.tail = Tail(tallies_of(tail.table), tail.problems, _ended_by(tail.events))
+    if tail.table.num_rows:
+        found.tail_rows = with_file(tail.table, found.work.file_id)
+
+
+def _take_event(found: FileRead, event: Event) -> None:
+    if event.kind == "header" and found.header is None:
+        found.header = short_header(event.data)
+    for step in _ended_by((event,)):
+        found.ended.add(step, 1, 0)
+
+
+def _ended_by(events: Sequence[Event]) -> tuple[int, ...]:
+    steps = (event.data.get("step") for event in events if event.kind == "step_end")
+    return tuple(_whole_steps(steps))
+
+
+def _whole_steps(values: Iterator[object]) -> Iterator[int]:
+    for value in values:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            continue
+        if abs(value) < 2**63 and value == int(value):  # NaN fails the first, 2.5 the second
+            yield int(value)
+
+
+def _merged(tallies: dict[int, Tally], rank: int, later: Tally) -> None:
+    if rank in tallies:
+        tallies[rank].merge(later)
+    elif len(tallies) < MOST_RANKS:
+        tallies[rank] = later
+    else:
+        rest = tallies.setdefault(NO_RANK, Tally())
+        rest.give_up_order()
+        rest.merge(later)
+
+
+def tallies_of(table: pa.Table) -> dict[int, Tally]:
+    """Rollouts by rank and step, in file order."""
+    if table.num_rows == 0:
+        return {}
+    steps = table.column("step").to_numpy()
+    lines = table.column("line").to_numpy()
+    if "rank" not in table.column_names:
+        alone = Tally()
+        alone.add_rows(steps, lines)
+        return {NO_RANK: alone}
+    ranks = table.column("rank").fill_null(NO_RANK).to_numpy().copy()
+    tallies: dict[int, Tally] = {}
+    if len(np.unique(ranks)) > MOST_RANKS:
+        ranks[:] = NO_RANK
+        tallies[NO_RANK] = Tally()
+        tallies[NO_RANK].give_up_order()
+    for rank in np.unique(ranks).tolist():
+        tally = tallies.get(rank, Tally())
+        own = ranks == rank
+        tally.add_rows(steps[own], lines[own])
+        tallies[rank] = tally
+    return tallies

@@ -1,0 +1,338 @@
+"""Brings an index in step with the files of a run, a batch of 64 MB after the other.
+
+Every second or so the manifest is replaced: what was read stays read, whatever happens next, and
+whoever reads the index sees it grow.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false, reportAttributeAccessIssue=false
+# pyarrow ships without types, and makes its compute functions when it is imported.
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import pyarrow as pa
+
+from board.core.problems import Problem, ProblemLog
+from board.index import segments, step_store
+from board.index.batch import BatchResult, FileRead, Work, put_rows
+from board.index.build_pace import Pace, Progress
+from board.index.compaction import UnendedRows, merged
+from board.index.discovery.discovered_runs import RunInfo
+from board.index.discovery.log_file import LogFile
+from board.index.discovery.packed import cut_problem, readable
+from board.index.engines import Awaited, ChooseEngine, Engine, Job, local
+from board.index.file_changes import change_of
+from board.index.file_progress import beginning_of, state_after
+from board.index.manifest import FileState, Manifest
+from board.index.scan import PART_BYTES, PART_ROWS
+from board.index.shard import END_BYTES
+from board.index.storage import committed
+from board.index.tally import Tally
+from board.index.unread_ranges import Rest, next_for
+
+SHARD_BYTES: Final = 64 << 20
+_LAST_SHARD_BYTES: Final = 4 << 20
+"""Shards become smaller towards the end of a log, so that nobody waits long for the last one, but no
+smaller than this."""
+_MOST_FILES: Final = 1024
+"""Files in one batch, however small they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extended:
+    """An index that was brought in step, and the files that could not be read just now."""
+
+    manifest: Manifest
+    problems: tuple[Problem, ...]
+
+
+def extend(
+    job: Job,
+    key: str,
+    info: RunInfo,
+    progress: Progress | None = None,
+    engine: ChooseEngine = local,
+    *,
+    anew: bool = False,
+) -> Extended:
+    """Reads what is new in the files of a run, forgets what is gone, and commits. Needs the lock.
+
+    key: what rows depend on besides the log; an index of another key is made again, as any is with
+    anew. Raises BrokenIndexError where the index was damaged.
+    """
+    known = None if anew else committed(job.storage)
+    if known is not None:
+        job.storage.check(known)
+    build = _Build(job, known if known and known.key == key else Manifest(key), info, progress)
+    rests = list(build.plan())
+    if rests or build.changed:
+        build.read(engine, rests)
+        build.finish()
+    return Extended(build.manifest, build.log.as_tuple())
+
+
+class _Build:
+    """One pass over the files of a run."""
+
+    def __init__(
+        self, job: Job, manifest: Manifest, info: RunInfo, progress: Progress | None
+    ) -> None:
+        self._job, self._storage = job, job.storage
+        self._info = info
+        self._found = {info.path_of(file): file for file in info.files}
+        self._states = {state.id: state for state in manifest.files}
+        self._stale = set(manifest.stale)
+        self.log = ProblemLog()  # what could not be read just now
+        self._tails = UnendedRows(job.storage, manifest.tails)
+        self._rest: list[pa.Table] = []
+        self._beginnings: dict[int, bytes] = {}
+        self._words = {column.name for column in manifest.columns if column.words}
+        self.manifest = manifest
+        self._names = {*manifest.names}
+        """Of the tables that were in a manifest since the last one was committed."""
+        self._pace = Pace(info.bytes, self._done(), progress)
+        self._read_ahead = 0
+        """Bytes that were read and wait for those before them."""
+        self.changed = manifest.total != info.bytes or bool(manifest.stale) or not manifest.whole
+
+    def plan(self) -> Iterator[Rest]:
+        """What is to be read; files that are gone or replaced are forgotten."""
+        by_path = {state.path: state for state in self._states.values()}
+        for path in [path for path in by_path if path not in self._found]:
+            self._forget(by_path.pop(path))
+        for path, found in self._found.items():
+            state = by_path.get(path)
+            try:
+                file = self._found[path] = readable(found)
+                change = None if state is None else change_of(state, file)
+            except OSError as error:
+                self._unreadable(path, error.strerror or str(error))
+                continue
+            if (problem := cut_problem(path, file)) is not None:
+                self.log.add(problem)
+            if state is not None and change == "replaced":
+                self._forget(state)
+                state = None
+            if state is None:
+                yield self._begin(path, file)
+            elif change == "grown":
+                at = (path, state.consumed, state.lines + 1)
+                told = (self._info.path / path, self._info.is_joined)
+                yield Rest(file, state.id, *at, *told)
+            elif file.inode != state.inode:
+                self._states[state.id] = replace(state, inode=file.inode)
+
+    def _unreadable(self, path: str, reason: str, is_damaged: bool = False) -> None:
+        hint = "" if is_damaged else "was it moved or its permissions changed?"
+        self.log.add(Problem(path, None, None, f"can't be read: {reason}", hint))
+
+    def _begin(self, path: str, file: LogFile) -> Rest:
+        number = self.manifest.next_id
+        self.manifest = replace(self.manifest, next_id=number + 1)
+        self._states[number] = FileState(number, path, file.reader)
+        return Rest(file, number, path, 0, 1, self._info.path / path, self._info.is_joined)
+
+    def _forget(self, state: FileState) -> None:
+        self._touch(state.all_tallies.values())
+        self._states.pop(state.id)
+        self._tails.put(state.id, None)
+        self.changed = True
+
+    def _touch(self, tallies: Iterable[Tally]) -> None:
+        for tally in tallies:
+            self._stale.update(step for step, _ in tally.counts())
+
+    def read(self, choose: ChooseEngine, rests: Sequence[Rest]) -> None:
+        """Reads all rests, with as many batches under way as the engine likes."""
+        self._pace.report(self._done())
+        large = [rest for rest in rests if rest.is_object_above(SHARD_BYTES)]
+        others = [rest for rest in rests if rest not in large]
+        with choose(self._job, sum(rest.size for rest in rests)) as engine:
+            self._read_at_once(engine, others)
+            self._read_in_turn(engine, large)
+
+    def _read_in_turn(self, engine: Engine, rests: Sequence[Rest]) -> None:
+        """Reads each rest shard after shard: where one ends is known when it was read, and not before.
+
+        To find it beforehand, as `_batch` does, an object would have to be fetched twice.
+        """
+        waiting = deque(rests)
+        awaited = deque[tuple[Rest, Awaited]]()
+        while waiting or awaited:
+            while waiting and len(awaited) < max(engine.width, 1):
+                rest = waiting.popleft()
+                if rest.id not in self._states:  # given up
+                    continue
+                end = min(rest.start + SHARD_BYTES, rest.file.size)
+                self._keep_beginning(rest)
+                awaited.append((rest, engine.submit([rest.work(end)])))
+            rest, reading = awaited.popleft()
+            found = reading.result()
+            (read,) = found.files
+            if read.consumed == rest.start and read.failed is None:
+                # No line ended up to the end of the file: there is no more to be read of it.
+                read.work = rest.work(rest.file.size)
+            self._take(found)
+            if read.failed is None and read.work.shard.end != rest.file.size:
+                waiting.append(replace(rest, start=read.consumed, line=rest.line + read.lines))
+
+    def _read_at_once(self, engine: Engine, rests: Sequence[Rest]) -> None:
+        awaited = deque[tuple[Awaited, int]]()
+        for batch in self._batches(engine, rests):
+            awaited.append((engine.submit(batch), sum(work.size for work in batch)))
+            while awaited and (awaited[0][0].is_there() or len(awaited) > engine.most):
+                self._take_first(awaited)
+        while awaited:
+            self._take_first(awaited)
+
+    def _take_first(self, awaited: deque[tuple[Awaited, int]]) -> None:
+        found = awaited.popleft()[0].result()
+        self._read_ahead = sum(size for reading, size in awaited if reading.is_there())
+        self._take(found)
+
+    def _batches(self, engine: Engine, rests: Sequence[Rest]) -> Iterator[list[Work]]:
+        """Shards of all files in turn, so that the first steps of all ranks are there first."""
+        waiting = deque(rests)
+        left = sum(rest.size for rest in rests)
+        while waiting:
+            share = max(left // (engine.width + 1), _LAST_SHARD_BYTES)
+            size = min(SHARD_BYTES, share) if engine.width else SHARD_BYTES
+            batch, read = self._batch(waiting, size, engine)
+            left -= read
+            if batch:
+                yield batch
+
+    def _batch(self, waiting: deque[Rest], size: int, engine: Engine) -> tuple[list[Work], int]:
+        """Shards of about so many bytes in all, and how many they have; what follows them waits on."""
+        batch: list[Work] = []
+        left, reader = size, engine.reader()
+        while waiting and left > 0 and len(batch) < _MOST_FILES:
+            place = next_for(reader, waiting, shared=engine.width > 0)
+            rest = waiting[place]
+            if batch and min(rest.size, size) > left:
+                break
+            del waiting[place]
+            state = self._states.get(rest.id)
+            if state is None:  # given up
+                continue
+            end = rest.cut(size)
+            self._keep_beginning(rest)
+            batch.append(rest.work(end, (state.consumed, state.lines + 1)))
+            left -= rest.size_to(end)
+            if end < rest.file.size:
+                waiting.append(rest.after(end, reader))
+        return batch, size - left
+
+    def _keep_beginning(self, rest: Rest) -> None:
+        """Keeps the first bytes of a file from before they are read as rows: were they hashed afterwards,
+        an edit that came in between would be taken for what the rows say, and never be noticed.
+        """
+        if self._states[rest.id].consumed < END_BYTES and rest.id not in self._beginnings:
+            self._beginnings[rest.id] = beginning_of(rest.file)
+
+    def _take(self, result: BatchResult) -> None:
+        for found in result.files:
+            self._take_file(found)
+        kept = (*self.manifest.segments, *result.segments)
+        self.manifest = replace(self.manifest, segments=kept)
+        if result.rest is not None:
+            self._rest.append(result.rest)
+            rows, size = (sum(sizes) for sizes in zip(*map(_size, self._rest), strict=True))
+            if rows >= PART_ROWS or size >= PART_BYTES:
+                self._put_rest()
+        due = self._pace.due(self._done() + self._read_ahead)
+        if due is not None:
+            self._commit(with_steps=due == "steps")
+        self._pace.report(self._done())
+
+    def _done(self) -> int:
+        return sum(state.consumed for state in self._states.values())
+
+    def _take_file(self, found: FileRead) -> None:
+        state = self._states.get(found.work.file_id)
+        if state is None:  # given up below; its rows go with the next commit
+            return
+        if found.work.shard.start != state.consumed:
+            # What comes before was not read whole: with this read, it never would be.
+            self._give_up(state)
+            return
+        file = self._found[state.path]
+        if found.failed is not None:
+            self._unreadable(state.path, found.failed, found.is_damaged)
+        self._touch(found.tallies.values())
+        if state.tail is not None:
+            self._touch(state.tail.tallies.values())
+        if found.tail is not None:
+            self._touch(found.tail.tallies.values())
+        self._tails.put(state.id, found.tail_rows)
+        beginning = self._beginnings.get(state.id, b"")
+        self._states[state.id] = state = state_after(state, found, file, beginning)
+        if state.consumed >= END_BYTES or found.work.shard.end == file.size:
+            self._beginnings.pop(state.id, None)
+
+    def _give_up(self, state: FileState) -> None:
+        reason = "it changed while being read, or part of it could not be read"
+        self.log.add(
+            Problem(state.path, None, None, reason, "it is read again on the next refresh")
+        )
+        self._forget(state)
+
+    def finish(self) -> None:
+        """Commits what was read, and cleans up."""
+        self._commit(with_steps=True, last=True)
+        self._storage.tidy(self.manifest)
+        self._pace.report(self._info.bytes)
+
+    def _commit(self, *, with_steps: bool, last: bool = False) -> None:
+        """Puts the manifest as it stands in place of the one before. last: everything was read."""
+        self._gather()
+        self.manifest = replace(self.manifest, whole=last)
+        if with_steps:
+            self._refresh_steps()
+        self._storage.commit(self.manifest)
+        self._storage.retire(sorted(self._names - self.manifest.names))
+        self._names = {*self.manifest.names}
+        self._pace.committed()
+
+    def _gather(self) -> None:
+        """Makes the manifest one of all that was read."""
+        self._put_rest()
+        self._names |= self.manifest.names
+        self.manifest = replace(
+            self.manifest,
+            files=tuple(self._states.values()),
+            segments=tuple(merged(self._storage, self.manifest.segments, self._states)),
+            tails=self._tails.segment(),
+            total=self._info.bytes,
+            stale=frozenset(self._stale),
+        )
+
+    def _refresh_steps(self) -> None:
+        begun = time.monotonic()
+        words = {column.name for column in self.manifest.columns if column.words}
+        if self._words - words:  # what was text is numbers now: every step has a mean more
+            self.manifest = replace(self.manifest, steps=None)
+            self._touch([t for s in self._states.values() for t in s.all_tallies.values()])
+            self.manifest = replace(self.manifest, stale=frozenset(self._stale))
+        self._words = words
+        self.manifest = step_store.refreshed(self._storage, self.manifest, list(self._found))
+        self._stale = set()
+        self._pace.stepped(begun)
+
+    def _put_rest(self) -> None:
+        """Writes what is left of batches."""
+        if self._rest:
+            written = put_rows(self._storage, segments.joined(self._rest))
+            self.manifest = replace(self.manifest, segments=(*self.manifest.segments, written))
+            self._rest = []
+
+
+def _size(table: pa.Table) -> tuple[int, int]:
+    """Rows and bytes."""
+    return table.num_rows, table.nbytes

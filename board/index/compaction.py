@@ -1,0 +1,92 @@
+"""The rows of an index of files that are still there."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false, reportAttributeAccessIssue=false
+# pyarrow ships without types, and makes its compute functions when it is imported.
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from board.index import segments
+from board.index.batch import put_rows
+from board.index.manifest import Segment
+from board.index.scan import PART_BYTES, PART_ROWS
+from board.index.storage import Storage
+
+_MOST_SMALL: Final = 4
+"""So many segments of PART_ROWS rows and PART_BYTES together are written as one; fewer are not worth
+writing again."""
+
+
+def merged(storage: Storage, several: Iterable[Segment], files: Collection[int]) -> list[Segment]:
+    """The segments without the rows of other files than these (by id), those at the end put together that
+    are small, so that there are never many: a row is written again until it is among PART_ROWS others.
+    """
+    kept = list(_live(storage, several, files))
+    small = rows = size = 0
+    for segment in reversed(kept):
+        rows, size = rows + segment.rows, size + segment.bytes
+        if rows > PART_ROWS or size > PART_BYTES:
+            break
+        small += 1
+    if small >= _MOST_SMALL:
+        kept[-small:] = _rewritten(storage, kept[-small:], files)
+    return kept
+
+
+def _live(
+    storage: Storage, several: Iterable[Segment], files: Collection[int]
+) -> Iterator[Segment]:
+    """The segments, those that have rows of other files written again without them."""
+    for segment in several:
+        if all(number in files for number in segment.files):
+            yield segment
+        elif any(number in files for number in segment.files):
+            yield from _rewritten(storage, [segment], files)
+
+
+def _rewritten(
+    storage: Storage, several: Sequence[Segment], files: Collection[int]
+) -> list[Segment]:
+    """One segment of the rows of several that are of these files; none where there are none."""
+    table = segments.joined(storage.get(segment.name) for segment in several)
+    table = table.filter(pc.is_in(table.column("file"), pa.array(sorted(files), pa.int64())))
+    return [put_rows(storage, table)] if table.num_rows else []
+
+
+class UnendedRows:
+    """The rows of unended last lines, by the id of their file. tails: the segment that they are in."""
+
+    def __init__(self, storage: Storage, tails: Segment | None) -> None:
+        self._storage, self._segment = storage, tails
+        self._rows: dict[int, pa.Table] = {}
+        self._changed = False
+        if tails is not None:
+            table = storage.get(tails.name)
+            files = table.column("file")
+            self._rows = {number: table.filter(pc.equal(files, number)) for number in tails.files}
+
+    def of(self, number: int) -> pa.Table | None:
+        """The rows of a file, if there are any."""
+        return self._rows.get(number)
+
+    def put(self, number: int, rows: pa.Table | None) -> None:
+        """Replaces the rows of a file; None removes them."""
+        if rows is not None:
+            self._rows[number] = rows
+            self._changed = True
+        elif self._rows.pop(number, None) is not None:
+            self._changed = True
+
+    def segment(self) -> Segment | None:
+        """The segment of them all, written anew where they are others."""
+        if self._changed:
+            self._changed = False
+            rows = self._rows.values()
+            self._segment = put_rows(self._storage, segments.joined(rows)) if rows else None
+        return self._segment

@@ -1,0 +1,295 @@
+"""Which runs lie under a folder: files are recognised by what is in them, never by a folder's name.
+
+A run is a folder that holds log files of one format. What a reader's layout matches belongs to the run
+of the folder above it, and so do folders called step_N: some frameworks write one folder per step. A
+folder with logs of two formats is two runs, each with its format's name beside the folder's; where both
+speak of the same rollouts (readers with a `join`) they are a third one, joined, with the folder's name.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import islice, repeat
+from pathlib import Path, PurePath, PurePosixPath
+from typing import Final
+
+from board.core.problems import Problem
+from board.errors import NotFoundError, UnreadableError
+from board.formats import (
+    family_of,
+    layouts_of,
+    reader_named,
+)
+from board.formats.base import Reader, folder_above, layout_match
+from board.formats.io.locations import Location, below, location_of
+from board.formats.io.parquet_files import PARQUET
+from board.formats.io.remote import RemoteLocation
+from board.formats.objects import Objects
+from board.index.discovery.candidates import (
+    MOST_FILES,
+    candidates,
+    listed,
+    object_beside,
+    objects_of_logs,
+)
+from board.index.discovery.format_detection import LEFT_OUT, look_at, state_beside
+from board.index.discovery.ignored_files import FilesBeside
+from board.index.discovery.log_file import LogFile
+from board.index.discovery.mappings import FILE_NAME, Mappings
+from board.index.discovery.packed import is_packed
+from board.index.discovery.roots import location_below, resolve_inside
+from board.index.discovery.run_info import JOINED, Discovery, RunInfo, is_remote, natural_order
+
+__all__ = [
+    "JOINED",
+    "Discovery",
+    "Location",
+    "RunInfo",
+    "discover",
+    "is_remote",
+    "location_below",
+    "location_of",
+    "natural_order",
+    "resolve_inside",
+]
+
+THRESHOLDS: Final = "thresholds.toml"
+"""Name of the file in a run's folder that says what the rules go by."""
+_ASKED_AT_ONCE: Final = 16
+_EQUALLY_NEW: Final = 10
+"""Seconds; a copy or a checkout writes all its runs within moments, in an order that says nothing."""
+_STEP_FOLDER: Final = re.compile(r"^(global_)?step[_-]?\d+$")
+
+
+def discover(root: Location) -> Discovery:
+    """All runs under `root`, which may be a folder of runs, one run, or one log file.
+
+    Raises NotFoundError when `root` does not exist and UnreadableError when it can't be listed.
+    """
+    others: list[Problem] = []
+    passed = FilesBeside(root)
+    if isinstance(root, RemoteLocation):
+        found = listed(root, others)
+        if found == [root]:
+            return _single_file(found[0])
+        mappings = Mappings(root, (path for path in found if path.name == FILE_NAME))
+        told = {path.parent: path for path in found if path.name == THRESHOLDS}
+        logs = objects_of_logs(found, mappings, passed)
+        runs = _sorted_runs(root, logs, others, mappings, Objects(found), passed)
+        return with_thresholds(runs, told)
+    try:
+        is_folder = stat.S_ISDIR(root.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        hint = "give a folder of runs, a run, or a log file"
+        raise NotFoundError(f"{str(root)!r} does not exist; {hint}") from None
+    except OSError as error:
+        raise UnreadableError(f"{root} can't be read: {error.strerror}") from error
+    if not is_folder:
+        return _single_file(root)
+    if not os.access(root, os.R_OK | os.X_OK):
+        raise UnreadableError(f"{root} can't be read: permission denied")
+    mappings = Mappings(root)
+    logs = candidates(root, others, mappings, passed)
+    return _sorted_runs(root, logs, others, mappings, Objects(), passed)
+
+
+def _sorted_runs(
+    root: Location,
+    candidates: Iterable[Location],
+    others: list[Problem],
+    mappings: Mappings,
+    objects: Objects,
+    passed: FilesBeside,
+) -> Discovery:
+    """The runs that some files make. others: what was left out so far. objects: of the root, in a
+    store. passed: what is no log by its name.
+    """
+    files, problems = _looked_at(root, candidates, others, mappings)
+    files = {path: _with_beside(file, objects, problems) for path, file in files.items()}
+    runs = list(_runs(root, files, problems))
+    others += [_shown_from(path, root, problem) for path, problem in problems.items()]
+    runs.sort(key=lambda run: (-(run.mtime // _EQUALLY_NEW), natural_order(run.name)))
+    runs, beside = passed.given_to(runs)
+    return Discovery(root, tuple(runs), folded(others), beside)
+
+
+def _looked_at(
+    root: Location, candidates: Iterable[Location], others: list[Problem], mappings: Mappings
+) -> tuple[dict[Location, LogFile], dict[Location, Problem]]:
+    """The log files under a root, and what else looks like one, each with the reason."""
+    files: dict[Location, LogFile] = {}
+    problems: dict[Location, Problem] = {}
+    paths = list(islice(candidates, MOST_FILES + 1))
+    if len(paths) > MOST_FILES:
+        reason = (
+            f"the folder holds more than {MOST_FILES:,} log files; the further ones are not read"
+        )
+        others.append(Problem(".", None, None, reason, "open one of its folders"))
+        paths.pop()
+    for path, found in zip(paths, _looks(paths, root, mappings), strict=True):
+        if isinstance(found, LogFile):
+            files[path] = found
+        else:
+            problems[path] = found
+    problems |= mappings.problems
+    _leave_out_copies(files, problems)
+    return files, problems
+
+
+def _leave_out_copies(files: dict[Location, LogFile], problems: dict[Location, Problem]) -> None:
+    """Of a log beside its packed copy the copy: it is being packed, or was packed and kept."""
+    for path in list(filter(is_packed, files)):
+        if path.parent / path.name.rpartition(".")[0] in files:
+            del files[path]
+            reason = f"{LEFT_OUT}the same log exists uncompressed next to it"
+            problems[path] = Problem(path.name, None, None, reason, "delete one of them", "note")
+
+
+def _with_beside(file: LogFile, objects: Objects, problems: dict[Location, Problem]) -> LogFile:
+    """The file with the state of those that it is read with; takes them from `problems`."""
+    reader = reader_named(file.reader)
+    if not isinstance(file.path, RemoteLocation):
+        beside: Sequence[Location] = reader.beside(file.path)
+    else:
+        beside = reader.objects_beside(file.path, objects)
+        file = replace(file, beside=state_beside(beside))
+    for other in beside:
+        problems.pop(other, None)
+    return file
+
+
+def _looks(
+    paths: Sequence[Location], root: Location, mappings: Mappings
+) -> Iterator[LogFile | Problem]:
+    """The log file that each path is, or why it is none; a store is asked for several at once."""
+    if not isinstance(root, RemoteLocation):
+        yield from (look_at(path, root, mappings.of(path)) for path in paths)
+        return
+    own = [mappings.of(path) for path in paths]
+    with ThreadPoolExecutor(_ASKED_AT_ONCE) as pool:
+        yield from pool.map(look_at, paths, repeat(root), own)
+
+
+def _runs(
+    root: Location, files: Mapping[Location, LogFile], problems: dict[Location, Problem]
+) -> Iterator[RunInfo]:
+    """The runs that the files make; takes from `problems` those of the runs' own folders."""
+    found: dict[Location, dict[str, list[LogFile]]] = {}
+    for path, file in files.items():
+        folder = _run_folder(path, root, reader_named(file.reader))
+        found.setdefault(folder, {}).setdefault(family_of(file.reader), []).append(file)
+    left_out: dict[Location, list[Problem]] = {}
+    for path in list(problems):
+        home = next((f for f in _homes(path, root) if f in found), None)
+        if home is not None:
+            left_out.setdefault(home, []).append(_shown_from(path, home, problems.pop(path)))
+    for folder, families in found.items():
+        notes = folded(sorted(left_out.get(folder, ()), key=lambda p: natural_order(p.path)))
+        name = _name(folder, root)
+        sources = {f: _in_order(folder, of_family) for f, of_family in families.items()}
+        if len(families) == 1:
+            (ordered,) = sources.values()
+            yield RunInfo(name, folder, ordered, notes, root)
+            continue
+        if together := _joinable(families.values()):
+            yield RunInfo(name, folder, _in_order(folder, together), notes, root)
+        for family, ordered in sources.items():
+            yield RunInfo(f"{name} ({family})", folder, ordered, notes, root, family=family)
+
+
+def _joinable(families: Iterable[Sequence[LogFile]]) -> list[LogFile]:
+    """The files of a folder that are joined: of several families that speak of the same rollouts."""
+    found: dict[str, list[Sequence[LogFile]]] = {}
+    for files in families:
+        join = reader_named(files[0].reader).join
+        if join is not None:
+            found.setdefault(join.of, []).append(files)
+    several = [files for files in found.values() if len(files) > 1]
+    return [file for files in several[0] for file in files] if several else []
+
+
+def _in_order(folder: Location, files: Iterable[LogFile]) -> tuple[LogFile, ...]:
+    return tuple(sorted(files, key=lambda file: _order_in(folder, file.path)))
+
+
+def _order_in(folder: Location, path: Location) -> tuple[tuple[int, int, str], ...]:
+    return natural_order(below(path, folder))
+
+
+def folded(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+    """The problems, those of tables of one folder that are no logs as one: data sets have thousands."""
+    kept: list[Problem] = []
+    places: dict[tuple[str, str], int] = {}
+    for problem in problems:
+        folder, slash, name = problem.path.rpartition("/")
+        if problem.severity != "note" or not name.lower().endswith(PARQUET.suffixes):
+            kept.append(problem)
+            continue
+        key = (folder, problem.reason)
+        if key in places:
+            known = kept[places[key]]
+            together = f"{folder}{slash}*.parquet"
+            kept[places[key]] = replace(known, path=together, count=known.count + 1)
+        else:
+            places[key] = len(kept)
+            kept.append(problem)
+    return tuple(kept)
+
+
+def with_thresholds(found: Discovery, told: Mapping[RemoteLocation, RemoteLocation]) -> Discovery:
+    """The runs, each with the thresholds of its folder. told: those there are, by folder."""
+    runs = (
+        replace(run, thresholds=told.get(run.path)) if isinstance(run.path, RemoteLocation) else run
+        for run in found.runs
+    )
+    return replace(found, runs=tuple(runs))
+
+
+def _single_file(path: Location) -> Discovery:
+    # The user named this very file, so that a link may lead anywhere.
+    root = path.resolve().parent if isinstance(path, Path) else path.parent
+    mappings = Mappings(path.parent, object_beside(path, FILE_NAME))
+    found = look_at(path, root, mappings.of(path))
+    notes = tuple(mappings.problems.values())
+    if isinstance(found, LogFile):
+        told = next(iter(object_beside(path, THRESHOLDS)), None)
+        run = RunInfo(path.name, path.parent, (found,), notes, root, path.name, thresholds=told)
+        return Discovery(path, (run,), ())
+    return Discovery(path, (), (found, *notes))
+
+
+def _name(folder: Location, root: Location) -> str:
+    if folder != root:
+        return below(folder, root)
+    return root.name or (root.resolve().name if isinstance(root, Path) else "") or str(root)
+
+
+def _shown_from(path: Location, folder: Location, problem: Problem) -> Problem:
+    """The problem of a file with its path told from a folder."""
+    return replace(problem, path=below(path, folder))
+
+
+def _run_folder(path: Location, root: Location, reader: Reader | None = None) -> Location:
+    """The folder of the run that a file is of: above the reader's layout, and above folders of steps."""
+    match = None if reader is None else layout_match(reader.layout, _inside(path, root))
+    folder = path.parent if match is None else root / folder_above(match)
+    while folder != root and _STEP_FOLDER.match(folder.name):
+        folder = folder.parent
+    return folder
+
+
+def _homes(path: Location, root: Location) -> Iterator[Location]:
+    """Folders whose run a file would be of, if it were a log."""
+    yield _run_folder(path, root)
+    for match in layouts_of(_inside(path, root)):
+        yield root / folder_above(match)
+
+
+def _inside(path: Location, root: Location) -> PurePath:
+    """The path from the root on, the part of it that layouts are held against."""
+    return PurePosixPath(below(path, root))

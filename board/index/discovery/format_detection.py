@@ -1,0 +1,162 @@
+"""What is in a file that may be a log: looked into once, and again when it changed."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from board.core.problems import Problem
+from board.formats import HEAD_BYTES, reader_named, recognise, source_of
+from board.formats.io.lines import Line, read_bytes, read_lines
+from board.formats.io.locations import Location
+from board.formats.io.remote import RemoteLocation, RemoteStat
+from board.formats.mapping import MappingReader
+from board.formats.objects import state_of
+from board.formats.sources import JSON_DOCUMENT, LFS_REASON, DamagedError, lfs_pointer
+from board.index.discovery.candidates import MOST_FILES, NOT_READ, PICKLES
+from board.index.discovery.log_file import AT_REST_SECONDS, LogFile
+from board.index.discovery.packed import head_lines, is_packed
+
+LEFT_OUT: Final = "left out: "
+"""How the reason begins why a file is none of a run that was looked into."""
+_HEAD_BYTES: Final = 4096
+_REMOTE_HEAD: Final = 256 << 10
+"""Bytes of an object that are asked for to recognise it, and again if its first lines are longer."""
+_Stat = os.stat_result | RemoteStat
+
+
+def look_at(path: Location, root: Location, mapping: MappingReader | None) -> LogFile | Problem:
+    """The log file, or why it is none. Problems name it by its last name."""
+    if isinstance(path, Path) and isinstance(root, Path) and _leads_outside(path, root):
+        return _note(path, "it is a link that leads outside the root")
+    if path.name.lower().endswith(NOT_READ):
+        return _note(path, "only .gz and .zst are unpacked", "unpack it")
+    if path.name.lower().endswith(PICKLES):
+        reason = "it is a pickle, which is never opened: opening it could run code"
+        return _note(path, reason, "let training write .jsonl, .parquet, or .pt of plain data")
+    if isinstance(path, Path) and not path.is_file():
+        return _note(path, "it is no regular file", "a log file")
+    listed = path.listed if isinstance(path, RemoteLocation) else None
+    try:
+        return _log_file(path, listed or path.stat(), mapping)
+    except OSError as error:
+        hint = "unpack it, or copy it again" if is_packed(path) else "check its permissions"
+        return Problem(path.name, None, None, f"can't be read: {error.strerror}", hint)
+
+
+def _leads_outside(path: Path, root: Path) -> bool:
+    # Unlike Path.resolve, realpath survives a link that leads to itself.
+    return path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(root.resolve())
+
+
+def _note(path: Location, reason: str, hint: str = "") -> Problem:
+    return Problem(path.name, None, None, reason, hint, "note")
+
+
+def _log_file(path: Location, found: _Stat, mapping: MappingReader | None) -> LogFile | Problem:
+    """As look_at. Raises OSError when the file can't be read."""
+    try:
+        reader, reason = _recognised(path, found, mapping)
+    except DamagedError as error:
+        return _damaged(path, found, error.strerror or str(error))
+    if reader is None:
+        other_json = reason.startswith("its records") or reason == "the file is empty"
+        if source_of(path) is JSON_DOCUMENT and not other_json:
+            return _damaged(path, found, reason)
+        severity = "note" if other_json else "lost"
+        return Problem(path.name, None, None, f"{LEFT_OUT}{reason}", "", severity)
+    beside = state_beside(reader_named(reader).beside(path)) if isinstance(path, Path) else ""
+    return LogFile(path, reader, found.st_size, found.st_mtime_ns, found.st_ino, beside)
+
+
+def state_beside(beside: Sequence[Location]) -> str:
+    """A hash that differs when one of the files does, by size and time, or when they are others."""
+    if not beside:
+        return ""
+    states: list[str] = []
+    for path in beside:
+        try:
+            found = state_of(path)
+        except OSError:  # it went away just now; the hash says so
+            continue
+        states.append(f"{path} {found[1]} {found[2]}")
+    return _digest("\n".join(states).encode()).hex()
+
+
+def _damaged(path: Location, found: _Stat, reason: str) -> Problem:
+    """A file that is not whole. One that was changed a moment ago is likely still being written."""
+    fresh = time.time() - found.st_mtime < AT_REST_SECONDS
+    hint = "it is checked again when it changes"
+    is_pointer = reason == LFS_REASON  # no writer will complete it
+    severity = "note" if fresh and not is_pointer else "lost"
+    hint = "" if is_pointer else hint
+    return Problem(path.name, None, None, f"{LEFT_OUT}{reason}", hint, severity)
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What was found in a file when it was last looked into. head: hash of its first bytes.
+
+    mapping: name of the mapping that was asked then.
+    """
+
+    state: tuple[int, int, int]
+    mapping: str
+    head: bytes
+    head_bytes: int
+    reader: str | None
+    reason: str
+
+
+_seen: dict[Location, _Seen] = {}
+
+
+def _recognised(
+    path: Location, found: _Stat, mapping: MappingReader | None
+) -> tuple[str | None, str]:
+    """The name of a file's reader, and why there is none. Looks into it only when it changed."""
+    state = (found.st_ino, found.st_size, found.st_mtime_ns)
+    asked = "" if mapping is None else mapping.name
+    seen = _seen.get(path)
+    if seen is not None and seen.mapping != asked:
+        seen = None
+    if seen is not None and seen.state == state:
+        return seen.reader, seen.reason
+    grows = source_of(path).appends
+    if grows and seen is not None and seen.reader is not None and _begins_as(path, found, seen):
+        _seen[path] = replace(seen, state=state)
+        return seen.reader, ""
+    reader, reason = recognise(path, first_lines(path, found.st_size), mapping)
+    # By its beginning alone a file that only grew is known again.
+    head = read_bytes(path, 0, min(_HEAD_BYTES, found.st_size)) if grows else b""
+    if len(_seen) > 2 * MOST_FILES:
+        _seen.clear()
+    name = None if reader is None else reader.name
+    _seen[path] = _Seen(state, asked, _digest(head), len(head), name, reason)
+    return name, reason
+
+
+def first_lines(path: Location, size: int) -> Iterator[Line] | None:
+    """The first lines where they are not had as the kind of file has them."""
+    if is_packed(path):
+        if lfs_pointer(read_bytes(path, 0, _HEAD_BYTES)):
+            raise DamagedError(LFS_REASON)
+        return head_lines(path, HEAD_BYTES)
+    if isinstance(path, RemoteLocation) and source_of(path).appends:
+        return read_lines(path, 0, size, _REMOTE_HEAD)
+    return None
+
+
+def _begins_as(path: Location, found: _Stat, seen: _Seen) -> bool:
+    if not found.st_size >= seen.head_bytes > 0:
+        return False
+    return _digest(read_bytes(path, 0, seen.head_bytes)) == seen.head
+
+
+def _digest(content: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=12).digest()

@@ -1,0 +1,93 @@
+"""Mapping files: which one a log file is read by, if any. The nearest above it wins."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from board.core.problems import Problem
+from board.errors import BoardError
+from board.formats import known_mapping
+from board.formats.io.locations import Location
+from board.formats.io.remote import RemoteLocation
+from board.formats.mapping import MOST_BYTES, MappingReader
+from board.index.discovery.fetched import content_of
+
+FILE_NAME: Final = "rollout-board.toml"
+
+
+class Mappings:
+    """The mapping files of the folders below a root, each read once.
+
+    listed: of a root in a store its mapping files, so that no folder is asked for one.
+    """
+
+    def __init__(self, root: Location, listed: Iterable[RemoteLocation] = ()) -> None:
+        self.root = root
+        self._listed: dict[Location, RemoteLocation] = {found.parent: found for found in listed}
+        self._found: dict[Location, MappingReader | None] = {}
+        self.problems: dict[Location, Problem] = {}
+        """Of mapping files that can't be used, by their paths; files are read as if there were none."""
+        self.paths: dict[str, Location] = {}
+        """Where the mapping of each reader's name stands."""
+
+    def of(self, path: Location) -> MappingReader | None:
+        """The mapping of a file: of its folder, or the nearest folder above it, up to the root."""
+        return self._of_folder(path.parent)
+
+    def _of_folder(self, folder: Location) -> MappingReader | None:
+        if folder not in self._found:
+            path = self._in_folder(folder)
+            if path is not None:
+                self._found[folder] = self._read(path)
+            elif folder == self.root or folder.parent == folder:
+                self._found[folder] = None
+            else:
+                self._found[folder] = self._of_folder(folder.parent)
+        return self._found[folder]
+
+    def _in_folder(self, folder: Location) -> Location | None:
+        """The mapping file of a folder, if it has one; links that lead out of the root are none."""
+        if not isinstance(folder, Path):
+            return self._listed.get(folder)
+        path = folder / FILE_NAME
+        if not path.is_file():
+            return None
+        root = os.path.realpath(str(self.root))
+        return path if Path(os.path.realpath(path)).is_relative_to(root) else None
+
+    def _read(self, path: Location) -> MappingReader | None:
+        try:
+            reader = read_mapping(path)
+        except BoardError as error:
+            hint = "it is ignored; see docs/formats.md"
+            self.problems[path] = Problem(path.name, None, None, str(error), hint)
+            return None
+        self.paths[reader.name] = path
+        return reader
+
+
+def mapping_above(root: Location) -> Path | None:
+    """The nearest mapping file above what is opened, where it does not hold; None where there is none."""
+    if not isinstance(root, Path):
+        return None
+    opened = (root if root.is_dir() else root.parent).resolve()
+    paths = (folder / FILE_NAME for folder in opened.parents)
+    return next((path for path in paths if path.is_file()), None)
+
+
+def read_mapping(path: Location) -> MappingReader:
+    """The reader that a mapping file tells of. Raises BoardError naming the file and the key."""
+    try:
+        content = content_of(path, MOST_BYTES + 1)
+        if len(content) > MOST_BYTES:
+            raise BoardError(f"is longer than {MOST_BYTES:,} bytes")
+        return known_mapping(content.decode())
+    except OSError as error:
+        raise BoardError(f"{path.name} can't be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise BoardError(f"{path.name}: is no UTF-8") from None
+    except BoardError as error:
+        raise BoardError(f"{path.name}: {error}") from None

@@ -1,0 +1,130 @@
+"""A run that was found, and all that were found under a root."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Final
+
+from board.core.problems import Problem
+from board.errors import NotFoundError
+from board.formats import family_of, reader_named
+from board.formats.io.locations import Location, below
+from board.formats.io.remote import RemoteLocation
+from board.index.discovery.log_file import LogFile
+
+JOINED: Final = "joined"
+"""Source of the run that all logs of a folder which can be joined make together."""
+_DIGITS: Final = re.compile(r"(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class PassedOver:
+    """Files of one kind that are no logs by their names. count: of them; names: of the first few, told
+    from the run's folder.
+    """
+
+    kind: str
+    count: int
+    names: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        """As `configuration: config.yaml, args.json and 7 more`."""
+        more = self.count - len(self.names)
+        return f"{self.kind}: {', '.join(self.names)}" + (f" and {more:,} more" if more else "")
+
+
+@dataclass(frozen=True, slots=True)
+class RunInfo:
+    """A run that was found. name: its path below the root, the way users tell runs apart.
+
+    files are in natural order (rank_2 before rank_10). left_out: what else lay in its folder.
+    root: the folder that links must not lead out of. only: name of the file that alone is the run;
+    empty when all files of the folder are. family: of its readers, where the folder holds runs of
+    several; empty where it does not, and of the run that several families make together. thresholds: the
+    object of that name in its folder, of a run in a store; None: it has none. beside: files that are
+    skipped by name; a run is the same with others.
+    """
+
+    name: str
+    path: Location
+    files: tuple[LogFile, ...]
+    left_out: tuple[Problem, ...]
+    root: Location
+    only: str = ""
+    family: str = ""
+    thresholds: RemoteLocation | None = None
+    beside: tuple[PassedOver, ...] = field(default=(), compare=False)
+
+    def path_of(self, file: LogFile) -> str:
+        """The path of a file as problems and the index name it."""
+        return below(file.path, self.path)
+
+    @property
+    def is_joined(self) -> bool:
+        """Whether it is made of several logs of the same rollouts."""
+        return not self.part and len({family_of(name) for name in self.formats}) > 1
+
+    @property
+    def source(self) -> str:
+        """What its logs are called among those of its folder."""
+        return JOINED if self.is_joined else self.part or family_of(self.formats[0])
+
+    @property
+    def label(self) -> str:
+        """The source in a word, on screen."""
+        join = reader_named(self.formats[0]).join
+        return self.source if self.is_joined or join is None else join.label
+
+    @property
+    def part(self) -> str:
+        """What of its folder is the run: one file, the files of one family, or (empty) all of it."""
+        return self.only or self.family
+
+    @property
+    def bytes(self) -> int:
+        """Size of all log files."""
+        return sum(file.size for file in self.files)
+
+    @property
+    def mtime(self) -> float:
+        """Unix seconds of the newest change of any log file."""
+        return max(file.mtime_ns for file in self.files) / 1e9
+
+    @property
+    def formats(self) -> tuple[str, ...]:
+        """Names of the readers of its files, without repeats."""
+        return tuple(dict.fromkeys(file.reader for file in self.files))
+
+
+@dataclass(frozen=True, slots=True)
+class Discovery:
+    """All runs under a root, newest first, and the files that are none, each with the reason.
+
+    beside: files that no run is given, skipped by name.
+    """
+
+    root: Location
+    runs: tuple[RunInfo, ...]
+    left_out: tuple[Problem, ...]
+    beside: tuple[PassedOver, ...] = ()
+
+    def run(self, name: str) -> RunInfo:
+        """The run of that name; raises NotFoundError naming what there is."""
+        for run in self.runs:
+            if run.name == name:
+                return run
+        known = ", ".join(run.name for run in self.runs[:5]) or "none"
+        raise NotFoundError(f"no run {name!r} under {self.root}; runs found: {known}")
+
+
+def natural_order(text: str) -> tuple[tuple[int, int, str], ...]:
+    """Sort key under which rank_2 comes before rank_10."""
+    parts = _DIGITS.split(text)
+    return tuple((1, int(p), "") if i % 2 else (0, 0, p) for i, p in enumerate(parts))
+
+
+def is_remote(info: RunInfo) -> bool:
+    """Whether a run lies in an object store."""
+    return isinstance(info.path, RemoteLocation)

@@ -1,0 +1,244 @@
+"""Why a file is or is not recognised: what it is, what each reader makes of it, what would help."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from board.core.problems import Problem
+from board.errors import NotFoundError, UnreadableError
+from board.formats import NO_FORMAT, READERS, head_of, reader_named, source_of
+from board.formats.base import Head, Place, Reader, layout_match
+from board.formats.io.locations import Location, pure_path
+from board.formats.io.parquet_files import PARQUET
+from board.formats.io.remote import RemoteLocation
+from board.formats.io.text_files import TEXT
+from board.formats.io.torch_files import TORCH
+from board.formats.io.yaml_files import YAML
+from board.formats.mapping import MappingReader
+from board.formats.sources import JSON_DOCUMENT, JSON_LINES, Source
+from board.formats.suggestion import suggested_mapping
+from board.index.discovery.candidates import (
+    PICKLES,
+    candidates,
+    listed,
+    object_beside,
+    objects_of_logs,
+)
+from board.index.discovery.format_detection import LEFT_OUT, first_lines, look_at
+from board.index.discovery.ignored_files import FilesBeside, kind_of
+from board.index.discovery.log_file import LogFile
+from board.index.discovery.mappings import FILE_NAME, Mappings
+from board.index.discovery.packed import is_packed
+from board.index.discovery.run_info import PassedOver
+
+MOST_EXPLAINED: Final = 1000
+"""Files of a folder that are explained; further ones are counted."""
+_KINDS: Final[Mapping[Source, str]] = {
+    JSON_LINES: "JSON lines",
+    JSON_DOCUMENT: "JSON document",
+    PARQUET: "Parquet",
+    TORCH: "torch",
+    TEXT: "text",
+    YAML: "YAML",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A reader whose layout the end of the path matches, and what the path tells by it."""
+
+    reader: str
+    step: int | None
+    split: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Sniffed:
+    """What is known of one file.
+
+    reader, title: of the reader it is read by; None: it is not recognised. reason: why it is not.
+    kind: of file. keys: of its first records. layouts: its reader's, or else all that its path matches.
+    first_error: what is wrong with its first line that can't be used. mapping: the mapping file it was
+    held against. missing: keys which that names and the first records do not have. readers: why each
+    reader passes its records over, where nothing else is known of them. suggested: the text of a
+    mapping file that could read it.
+    """
+
+    path: Location
+    kind: str
+    reader: str | None = None
+    title: str | None = None
+    reason: str = ""
+    keys: tuple[str, ...] = ()
+    layouts: tuple[Layout, ...] = ()
+    first_error: str = ""
+    mapping: Location | None = None
+    missing: tuple[str, ...] = ()
+    readers: Mapping[str, str] = field(default_factory=dict[str, str])
+    suggested: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SniffedFolder:
+    """Every file that might be a log, explained; problems: mapping files and folders not to be used.
+
+    unexplained: files beyond MOST_EXPLAINED. beside: files that are skipped by name.
+    """
+
+    files: tuple[Sniffed, ...]
+    problems: tuple[Problem, ...]
+    unexplained: int = 0
+    beside: tuple[PassedOver, ...] = ()
+
+
+def sniff(path: Location) -> SniffedFolder:
+    """Explains a file, or all files of a folder that might be logs; both may lie in a store.
+
+    Raises NotFoundError when there is nothing, UnreadableError when it can't be looked into.
+    """
+    others: list[Problem] = []
+    beside = FilesBeside(path)
+    paths, mappings = (
+        _local(path, others, beside) if isinstance(path, Path) else _remote(path, others, beside)
+    )
+    files = tuple(_sniffed(found, mappings) for found in paths[:MOST_EXPLAINED])
+    problems = (*others, *mappings.problems.values())
+    return SniffedFolder(files, problems, max(len(paths) - MOST_EXPLAINED, 0), beside.all())
+
+
+def _local(
+    path: Path, others: list[Problem], beside: FilesBeside
+) -> tuple[Sequence[Location], Mappings]:
+    """The files to be explained, and the mapping files that hold for them."""
+    is_folder = _is_folder(path)
+    mappings = Mappings(path if is_folder else path.parent)
+    found = sorted(candidates(path, others, mappings, beside)) if is_folder else [path]
+    return found, mappings
+
+
+def _remote(
+    path: RemoteLocation, others: list[Problem], beside: FilesBeside
+) -> tuple[Sequence[Location], Mappings]:
+    """As _local, of objects."""
+    found = listed(path, others)
+    if found == [path]:
+        return found, Mappings(path.parent, object_beside(path, FILE_NAME))
+    mappings = Mappings(path, (location for location in found if location.name == FILE_NAME))
+    return sorted(objects_of_logs(found, mappings, beside), key=str), mappings
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        is_folder = stat.S_ISDIR(path.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        hint = "give a log file, or a folder of them"
+        raise NotFoundError(f"{str(path)!r} does not exist; {hint}") from None
+    except OSError as error:
+        raise UnreadableError(f"{path} can't be read: {error.strerror}") from error
+    if not os.access(path, os.R_OK | os.X_OK if is_folder else os.R_OK):
+        raise UnreadableError(f"{path} can't be read: permission denied")
+    return is_folder
+
+
+def _sniffed(path: Location, mappings: Mappings) -> Sniffed:
+    own = mappings.of(path)
+    found = look_at(path, mappings.root, own)
+    plain = Sniffed(
+        path,
+        _kind(path),
+        layouts=tuple(_layouts(path, own)),
+        mapping=None if own is None else mappings.paths[own.name],
+    )
+    if isinstance(found, LogFile):
+        reader = reader_named(found.reader)
+        head, first_error = _head(path)
+        return replace(
+            plain,
+            reader=reader.name,
+            title=reader.title,
+            layouts=tuple(layout for layout in plain.layouts if layout.reader == reader.name),
+            keys=_keys(head),
+            first_error=first_error,
+            missing=() if own is None or own is not reader else own.missing(head),
+        )
+    reason = found.reason.removeprefix(LEFT_OUT)
+    if reason == found.reason:  # it was not looked into
+        return replace(plain, reason=reason)
+    head, first_error = _head(path)
+    is_unknown = bool(head.records) and reason.startswith(NO_FORMAT)
+    if kind := _passed_over_as(path, plain.layouts):
+        reason = f"its name says it is {kind}, not a log; such files are skipped"
+        return replace(plain, reason=reason, keys=_keys(head))
+    return replace(
+        plain,
+        # What discovery says beyond that is said here reader by reader.
+        reason="its records match no known format" if is_unknown else reason,
+        keys=_keys(head),
+        first_error=first_error,
+        missing=() if own is None else own.missing(head),
+        readers=dict(_reasons(path, head, own)) if is_unknown else {},
+        suggested=suggested_mapping(head) if is_unknown else None,
+    )
+
+
+def _passed_over_as(path: Location, layouts: Sequence[Layout]) -> str:
+    """As what a file is passed over by its name; empty where a layout says that it may be a log."""
+    if layouts and source_of(path).by_layout:
+        return ""
+    return kind_of(path.name, str(path.parent))
+
+
+def _kind(path: Location) -> str:
+    """What its name says of a file; JSON lines are what any other name is tried as."""
+    if path.name.lower().endswith(PICKLES):
+        return "pickle"
+    source = source_of(path)
+    if is_packed(path):
+        return f"{_KINDS[source.like]}, packed"
+    suffix = PurePosixPath(path.name).suffix or "its name"
+    tried = "" if source.takes(path) else f", though {suffix} is none of its names"
+    return _KINDS[source.like] + tried
+
+
+def _head(path: Location) -> tuple[Head, str]:
+    """The first records; none of a file that is not whole, with what is wrong with it."""
+    try:
+        return head_of(path, first_lines(path, path.stat().st_size))
+    except OSError as error:
+        return Head(pure_path(path), ()), error.strerror or str(error)
+
+
+def _keys(head: Head) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(key for record in head.records for key in record))
+
+
+def _layouts(path: Location, own: MappingReader | None) -> Iterator[Layout]:
+    named = pure_path(path)
+    for reader in _asked(own):
+        if source_of(path).like in reader.sources and layout_match(reader.layout, named):
+            place = Place(named, layout=reader.layout)
+            yield Layout(reader.name, place.step, place.split)
+
+
+def _reasons(path: Location, head: Head, own: MappingReader | None) -> Iterator[tuple[str, str]]:
+    """By readers' names why each passes the file over."""
+    source = source_of(path).like
+    for reader in _asked(own):
+        if source not in reader.sources:
+            kinds = ", ".join(_KINDS[kind] for kind in reader.sources)
+            yield reader.name, f"reads {kinds} only"
+        elif isinstance(reader, MappingReader):
+            yield reader.name, reader.why_not(head)
+        else:
+            wanted = inspect.getdoc(reader.recognises) or reader.title
+            yield reader.name, f"not found: {wanted.splitlines()[0].rstrip('.')}"
+
+
+def _asked(own: MappingReader | None) -> Sequence[Reader]:
+    return READERS if own is None else (own, *READERS)

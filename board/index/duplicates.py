@@ -1,0 +1,269 @@
+"""Further copies of rollouts in a log, found by the hash that each row has.
+
+Equal texts alone make no copy, since a policy may say the same twice. A copy is a row whose id another
+row has, a whole step of a file that another file holds too, or rows at the beginning of a buffer that
+are the end of the buffer written before. Which of them a framework writes its reader says.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false, reportAttributeAccessIssue=false
+# pyarrow ships without types, and makes its compute functions when it is imported.
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+import duckdb
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from board.formats import reader_named
+from board.formats.base import Repeats
+from board.index import segments
+from board.index.database import shared_database
+from board.index.manifest import BrokenIndexError, Manifest
+from board.index.repeat_keys import BY_FILE, BY_ID, NO_KEY, overlap, place_codes
+from board.index.run_files import RunFiles
+from board.index.segments import whole_numbers
+from board.index.storage import Storage
+from board.index.tally import IntArray
+
+_BATCH_ROWS: Final = 60_000
+_SCHEMA: Final = pa.schema(
+    [(name, pa.int64()) for name in ("place", "file", "step", "line", "part", "key")]
+)
+"""place: number of the file in the run; file: its id."""
+_BY_ID: Final = """
+SELECT file, step, line, part FROM candidates WHERE key <> 0
+QUALIFY row_number() OVER (PARTITION BY key ORDER BY place DESC, line DESC, part DESC) > 1
+"""
+# A dump: a file's lines of one step. One whose lines are all alike may be equal to another by chance.
+_DUMPS: Final = """
+SELECT place, file, step, list(key ORDER BY line, part) AS keys,
+    count(DISTINCT key) > 1 AND bool_and(key <> 0) AS tells
+FROM candidates GROUP BY ALL
+"""
+_ALIKE: Final = f"""
+SELECT DISTINCT unnest(list(file)) AS file FROM ({_DUMPS}) GROUP BY step, keys
+HAVING count(*) > 1 AND len(keys) > 1
+"""
+# Dumps that an earlier file holds too, from the first step on that both hold.
+_COPIED_STEPS: Final = f"""
+WITH dumps AS ({_DUMPS}),
+pairs AS (
+    SELECT later.file, step, bool_and(later.keys = earlier.keys AND later.tells)
+        OVER (PARTITION BY earlier.place, later.place ORDER BY step) AS is_copy
+    FROM dumps AS earlier JOIN dumps AS later USING (step) WHERE earlier.place < later.place)
+SELECT file, step, line, part
+FROM candidates SEMI JOIN (SELECT file, step FROM pairs WHERE is_copy) USING (file, step)
+"""
+# Dumps that hold the lines of several other files, of each all, and none else.
+_MERGED_FILES: Final = """
+WITH counts AS (SELECT file, step, key, count(*) AS n FROM candidates GROUP BY ALL),
+dumps AS (
+    SELECT file, step, sum(n) AS lines, count(*) > 1 AND bool_and(key <> 0) AS tells
+    FROM counts GROUP BY ALL),
+inside AS (
+    SELECT whole.file AS whole, part.file AS part, step
+    FROM counts AS whole JOIN counts AS part USING (step, key)
+    JOIN dumps AS of_whole ON (of_whole.file, of_whole.step) = (whole.file, step)
+    JOIN dumps AS of_part ON (of_part.file, of_part.step) = (part.file, step)
+    WHERE of_part.lines < of_whole.lines AND part.n <= whole.n
+    GROUP BY ALL HAVING sum(part.n) = any_value(of_part.lines)),
+sums AS (
+    SELECT whole AS file, inside.step, key, sum(n) AS n
+    FROM inside JOIN counts ON counts.file = inside.part AND counts.step = inside.step
+    GROUP BY ALL),
+merged AS (
+    SELECT file, step FROM counts LEFT JOIN sums USING (file, step, key) JOIN dumps USING (file, step)
+    GROUP BY ALL HAVING bool_and(tells AND counts.n = coalesce(sums.n, 0)))
+SELECT file, step, line, part FROM candidates SEMI JOIN merged USING (file, step)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Duplicates:
+    """Rows of a file that repeat others: their place codes in ascending order, and how many by step."""
+
+    codes: IntArray
+    counts: Mapping[int, int]
+
+
+def find_duplicates(storage: Storage, manifest: Manifest, run: RunFiles) -> dict[int, Duplicates]:
+    """By id of the file the rows that repeat another one. Raises BrokenIndexError."""
+    rows = _Rows(storage, manifest, run)
+    tables: list[pa.Table] = []
+    for kind, ids in _ids_of_kinds(run).items():
+        if kind in BY_ID:
+            tables.append(rows.select(_BY_ID, ids))
+        elif kind in BY_FILE:
+            query = _COPIED_STEPS if kind == "copied_steps" else _MERGED_FILES
+            tables += (rows.select(query, files) for files in _possible_copies(rows, kind, ids))
+        else:
+            tables += _overlaps(rows, kind, ids)
+    return _by_file(tables)
+
+
+def _by_file(tables: Sequence[pa.Table]) -> dict[int, Duplicates]:
+    columns = [table.select(["file", "step", "line", "part"]) for table in tables]
+    if not sum(table.num_rows for table in columns):
+        return {}
+    table = pa.concat_tables(columns)
+    files, steps, lines, parts = (column.to_numpy() for column in table.columns)
+    codes = place_codes(lines, parts)
+    order = np.lexsort((codes, files))
+    bounds = np.flatnonzero(np.diff(files[order])) + 1
+    return {
+        int(files[own[0]]): Duplicates(codes[own], Counter(steps[own].tolist()))
+        for own in np.split(order, bounds)
+    }
+
+
+def _ids_of_kinds(run: RunFiles) -> dict[Repeats, list[int]]:
+    """By how their framework repeats rollouts the ids of files, in their order."""
+    found: dict[Repeats, list[int]] = {}
+    for state in run.files:
+        kind = reader_named(state.reader).repeats
+        if kind != "never":
+            found.setdefault(kind, []).append(state.id)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """The rows of an index that no resume wrote again, as the table `candidates`."""
+
+    storage: Storage
+    manifest: Manifest
+    run: RunFiles
+
+    def select(
+        self, query: str, ids: Sequence[int], steps: Collection[int] | None = None
+    ) -> pa.Table:
+        """What a query over the rows of some files gives. steps: of these alone."""
+        with self.candidates(ids, steps) as cursor:
+            return cursor.sql(query).to_arrow_table()
+
+    @contextmanager
+    def candidates(
+        self, ids: Sequence[int], steps: Collection[int] | None = None
+    ) -> Generator[duckdb.DuckDBPyConnection]:
+        """A connection with the table `candidates`: the rows of some files."""
+        batches = (batch for table in self._tables(ids, steps) for batch in table.to_batches())
+        reader = pa.RecordBatchReader.from_batches(_SCHEMA, batches)
+        with shared_database().cursor() as cursor:
+            cursor.register("reader", reader)
+            try:
+                cursor.execute("CREATE TEMP TABLE candidates AS FROM reader")
+            except duckdb.InvalidInputException as error:  # raised by what reads the index
+                raise BrokenIndexError(str(error)) from error
+            yield cursor
+
+    def _tables(self, ids: Sequence[int], steps: Collection[int] | None) -> Iterator[pa.Table]:
+        wanted = set(ids)
+        span = None if steps is None else (min(steps), max(steps))
+        for segment in self.manifest.all_segments:
+            if wanted.isdisjoint(segment.files):
+                continue
+            if span is None or (segment.low <= span[1] and segment.high >= span[0]):
+                yield self._table(segment.name, ids, steps)
+
+    def _table(self, name: str, ids: Sequence[int], steps: Collection[int] | None) -> pa.Table:
+        names = ("step", "file", "line", "rank", segments.PART, segments.REPEAT_KEY)
+        table = self.storage.get(name, names)
+        is_wanted = pc.is_in(table.column("file"), pa.array(ids, pa.int64()))
+        if steps is not None:
+            of_steps = pc.is_in(table.column("step"), pa.array(list(steps), pa.int64()))
+            is_wanted = pc.and_(is_wanted, of_steps)
+        table = table.filter(is_wanted)
+        steps_of, files = table.column("step").to_numpy(), table.column("file").to_numpy()
+        table = table.filter(pa.array(~self.run.superseded.rows(table, steps_of, files)))
+        numbers = np.zeros(max(self.run.number_of) + 1, np.int64)
+        numbers[list(self.run.number_of)] = list(self.run.number_of.values())
+        places = pa.array(numbers[table.column("file").to_numpy()])
+        parts = whole_numbers(table, segments.PART, 0)
+        keys = whole_numbers(table, segments.REPEAT_KEY, NO_KEY)
+        columns = [places, table.column("file"), table.column("step"), table.column("line")]
+        return pa.table([*columns, pa.array(parts), pa.array(keys)], schema=_SCHEMA)
+
+
+def _possible_copies(rows: _Rows, kind: Repeats, ids: Sequence[int]) -> Iterator[list[int]]:
+    """Files of a reader that share steps and may hold copies. Copies of whole steps begin at the first
+    one that two files share, so that the files of ranks cost one step.
+    """
+    for by_step in _files_by_step(rows.run, ids).values():
+        shared = {step: files for step, files in sorted(by_step.items()) if len(files) > 1}
+        files = sorted({file for of_step in shared.values() for file in of_step})
+        if files and kind == "copied_steps":
+            files = rows.select(_ALIKE, files, _first_shared(shared))["file"].to_pylist()
+        if files:
+            yield files
+
+
+def _files_by_step(run: RunFiles, ids: Sequence[int]) -> dict[str, dict[int, list[int]]]:
+    """By reader and step the files that hold it, and in which no resume wrote it again."""
+    found: dict[str, dict[int, list[int]]] = {}
+    wanted = set(ids)
+    for state, counts in run.superseded.standing:
+        if state.id in wanted:
+            of_reader = found.setdefault(state.reader, {})
+            for step in {step for step, count in counts if count}:
+                of_reader.setdefault(step, []).append(state.id)
+    return found
+
+
+def _first_shared(holders: Mapping[int, Sequence[int]]) -> set[int]:
+    """The steps at which two files first hold a step together; holders: files by step, ascending."""
+    groups: set[tuple[int, ...]] = set()
+    pairs: set[tuple[int, int]] = set()
+    found: set[int] = set()
+    for step, files in holders.items():
+        group = tuple(files)
+        if group in groups:
+            continue
+        groups.add(group)
+        fresh = {(a, b) for i, a in enumerate(group) for b in group[i + 1 :]} - pairs
+        if fresh:
+            found.add(step)
+            pairs |= fresh
+    return found
+
+
+def _overlaps(rows: _Rows, kind: Repeats, ids: Sequence[int]) -> Iterator[pa.Table]:
+    """Rows at the beginning of each buffer that end the one before, a bounded number at a time."""
+    with rows.candidates(ids) as cursor:
+        query = "FROM candidates ORDER BY place, line, part"
+        before = _SCHEMA.empty_table()
+        for batch in cursor.sql(query).to_arrow_reader(_BATCH_ROWS):
+            table = pa.concat_tables([before, pa.Table.from_batches([batch])]).combine_chunks()
+            starts = _buffer_starts(table, kind)
+            if len(starts) > 2:  # the last one may go on in the next batch
+                yield _overlapping(table.slice(0, starts[-1]), starts[:-1])
+                table = table.slice(starts[-2])
+            before = table
+        yield _overlapping(before, _buffer_starts(before, kind))
+
+
+def _buffer_starts(table: pa.Table, kind: Repeats) -> list[int]:
+    """Where each buffer begins: one is a file, or a line."""
+    changed = np.diff(table.column("file").to_numpy()) != 0
+    if kind == "line_buffer":
+        changed |= np.diff(table.column("line").to_numpy()) != 0
+    return [0, *(np.flatnonzero(changed) + 1).tolist()] if table.num_rows else []
+
+
+def _overlapping(table: pa.Table, starts: Sequence[int]) -> pa.Table:
+    """The rows of buffers that end the one before. starts: of each buffer."""
+    keys = table.column("key").to_numpy()
+    is_copy: npt.NDArray[np.bool_] = np.zeros(len(keys), bool)
+    for first, second in pairwise(pairwise([*starts, len(keys)])):
+        shared = overlap(keys[slice(*first)], keys[slice(*second)])
+        is_copy[second[0] : second[0] + shared] = True
+    return table.filter(pa.array(is_copy))

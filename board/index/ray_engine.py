@@ -1,0 +1,223 @@
+"""Reads batches on a Ray cluster: core tasks that call the very same `index_batch` as this machine would.
+
+The workers write the segments, so the run and its index must lie on a file system that all of them have
+at the same path. What a worker sends back is small: names of segments, counts, problems. This process
+alone writes the manifest. A task whose worker died is begun again by Ray; what the dead one had written
+is in no manifest and is tidied away like any other leftover.
+"""
+
+from __future__ import annotations
+
+import errno
+import importlib
+import os
+import platform
+import socket
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from board.errors import ClusterError
+from board.formats.io.local_files import open_descriptor
+from board.index.batch import BatchResult, FileRead, Work, index_batch
+from board.index.engines import Awaited, ChooseEngine, Engine, Job
+from board.index.manifest import BrokenIndexError, Manifest
+from board.index.storage import FolderStorage
+
+RETRIES: Final = 3
+"""So often is a task begun again whose worker died; then something about its lines kills workers."""
+_A_CORE: Final = 2
+"""Batches under way per core: results are taken in their order, and none should wait for that."""
+_REACH_SECONDS: Final = 5.0
+_SEEN_SECONDS: Final = 10.0
+"""Network file systems show another machine's writes with a delay of this order."""
+_LOOK_SECONDS: Final = 0.2
+_CONNECTIONS: Final = "RAY_NUM_REDIS_GET_RETRIES"
+_USAGE: Final = "RAY_USAGE_STATS_ENABLED"
+
+
+@contextmanager
+def connected(address: str | None = None) -> Generator[ChooseEngine]:
+    """The engine of a Ray cluster, for `build.extend`.
+
+    address: of the cluster's head, as `ray.init` takes it. None: the one that RAY_ADDRESS names, else
+    one that runs on this machine, else one that is begun here and ends with this. Raises ClusterError
+    when ray is not installed or the cluster does not answer within a minute.
+    """
+    # Read when ray is imported. Left to itself it tries to connect for a quarter of an hour.
+    os.environ.setdefault(_CONNECTIONS, "1")
+    os.environ.setdefault(_USAGE, "0")  # a cluster begun here sends no usage report
+    ray = _ray()
+    address = address or os.environ.get("RAY_ADDRESS")
+    if address is not None:
+        _check_port(address)
+    ours = not ray.is_initialized()
+    if ours:
+        _begin(ray, address)
+    try:
+        yield partial(_engine, ray)
+    finally:
+        if ours:
+            ray.shutdown()
+
+
+def _ray() -> Any:
+    try:
+        return importlib.import_module("ray")
+    except ImportError as error:
+        raise ClusterError(
+            'ray is not installed here; the command and every worker need it: pip install "'
+            'rollout-board[board,ray]" (on a cluster, the version of ray that runs there)'
+        ) from error
+
+
+def _begin(ray: Any, address: str | None) -> None:
+    options = {} if address else {"include_dashboard": False}
+    try:
+        ray.init(address=address, log_to_driver=False, logging_level="ERROR", **options)
+    except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
+        where = f"the Ray cluster at {address}" if address else "Ray on this machine"
+        raise ClusterError(
+            f"{where} can't be used: {error}; is it up (ray status --address HOST:PORT), of the same "
+            f"version of ray ({ray.__version__}) and Python ({platform.python_version()}), and is its "
+            "token known here (RAY_AUTH_TOKEN), if it has one?"
+        ) from error
+
+
+def _check_port(address: str) -> None:
+    """Raises ClusterError where nobody listens: Ray itself would try again for a minute and more."""
+    host, colon, port = address.rpartition("://")[2].rpartition(":")
+    if not colon or not port.isdigit():  # "auto", "local", or a name that Ray knows what to do with
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _REACH_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        raise ClusterError(
+            f"no Ray cluster answers at {address} ({error}); give the address that `ray start --head` "
+            "printed, HOST:6379 by default"
+        ) from error
+
+
+@contextmanager
+def _engine(ray: Any, job: Job, size: int) -> Generator[Engine]:
+    """As build.ChooseEngine; the size does not matter."""
+    if not isinstance(job.storage, FolderStorage):
+        raise ClusterError(
+            "the index can be kept neither in the run's folder nor in the cache, and workers write it: "
+            "make the run's folder writable, or let ROLLOUT_BOARD_CACHE name a folder that all see"
+        )
+    yield _Tasks(ray, job, job.storage)
+
+
+class _Tasks:
+    """Reads batches in tasks of a Ray cluster."""
+
+    def __init__(self, ray: Any, job: Job, storage: FolderStorage) -> None:
+        self.width = self.most = max(int(ray.cluster_resources().get("CPU", 1)), 1) * _A_CORE
+        self._ray = ray
+        self._storage = storage
+        self._job = ray.put(job)
+        self._task = ray.remote(num_cpus=1, max_retries=RETRIES)(_read)
+
+    def reader(self) -> int | None:
+        """As Engine."""
+        return None
+
+    def submit(self, batch: Sequence[Work]) -> Awaited:
+        """As Engine. Waiting for the result raises ClusterError where workers can't do their part."""
+        reference = self._task.remote(self._job, list(batch))
+        return Awaited(partial(self._result, reference, batch))
+
+    def _result(self, reference: Any, batch: Sequence[Work]) -> BatchResult:
+        errors = self._ray.exceptions
+        try:
+            result: BatchResult = self._ray.get(reference)
+        except OSError as error:  # Ray raises a task's error as one of the same class
+            raise ClusterError(f"a worker could not do its part: {_told(error)}") from error
+        except (errors.WorkerCrashedError, errors.OutOfMemoryError, errors.NodeDiedError) as error:
+            first = batch[0].shard
+            raise ClusterError(
+                f"workers died {RETRIES + 1} times reading {first.shown} from byte {first.start} on: "
+                f"{error}; what was read before is kept, and the same command goes on there"
+            ) from error
+        self._check(result)
+        return result
+
+    def _check(self, result: BatchResult) -> None:
+        """Raises ClusterError where a worker did not see the same files as this process."""
+        for found in result.files:
+            path = found.work.shard.path
+            if found.failed is not None and isinstance(path, Path) and os.access(path, os.R_OK):
+                raise ClusterError(
+                    f"{path} can be read here and not by a worker: {found.failed}; "
+                    "all machines need the run at the same path, on a file system they share"
+                )
+        written = Manifest("", segments=result.segments)
+        if not _comes_true(lambda: _is_whole(self._storage, written)):
+            raise ClusterError(
+                f"a worker wrote into {self._storage.folder} what is not to be seen here: the index must "
+                "lie on a file system that all machines share (ROLLOUT_BOARD_CACHE names another place)"
+            )
+
+
+def _told(error: OSError) -> str:
+    """The last line: Ray puts the worker's traceback before it."""
+    return str(error).strip().splitlines()[-1]
+
+
+def _is_whole(storage: FolderStorage, written: Manifest) -> bool:
+    try:
+        storage.check(written)
+    except BrokenIndexError:
+        return False
+    return True
+
+
+def _comes_true(holds: Callable[[], bool]) -> bool:
+    """Whether it holds now or soon."""
+    end = time.monotonic() + _SEEN_SECONDS
+    while not holds():
+        if time.monotonic() > end:
+            return False
+        time.sleep(_LOOK_SECONDS)
+    return True
+
+
+def _read(job: Job, batch: Sequence[Work]) -> BatchResult:
+    """What a worker does. Raises OSError when it can't write where the index is."""
+    storage = job.storage
+    if isinstance(storage, FolderStorage) and not storage.folder.is_dir():
+        reason = f"the index's folder is not there on {socket.gethostname()}"
+        raise FileNotFoundError(errno.ENOENT, reason, str(storage.folder))
+    for work in batch:
+        _comes_true(partial(_is_seen, work))
+    result = index_batch(storage, batch, job.options, job.vocabulary)
+    return replace(result, files=tuple(_placed(result.files)))
+
+
+def _is_seen(work: Work) -> bool:
+    """Whether this machine sees as much of the file as the one that planned the work, or none of it."""
+    path = work.shard.path
+    if not isinstance(path, Path):  # a store is asked by whoever reads
+        return True
+    try:
+        # Opening asks the server of a network file system; a mere stat may answer from memory.
+        descriptor = open_descriptor(path)
+    except OSError:
+        return True  # reading says what is wrong
+    try:
+        return os.fstat(descriptor).st_size >= (work.shard.end or 0)
+    finally:
+        os.close(descriptor)
+
+
+def _placed(files: Sequence[FileRead]) -> Iterator[FileRead]:
+    """The same, what failed with the name of the machine that it failed on."""
+    for found in files:
+        if found.failed is not None:
+            found.failed = f"{found.failed} on {socket.gethostname()}"
+        yield found

@@ -1,0 +1,153 @@
+"""The hash by which a row of the index is known again, and how far two buffers overlap."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+from xxhash import xxh3_64_intdigest, xxh3_128_digest
+
+from board.core.records import Record
+from board.formats.base import Repeats
+from board.formats.columns import Columns, listed_ids
+from board.formats.io.lines import Stretch
+from board.formats.texts import Values
+from board.index.tally import IntArray
+
+_WORD: Final = (1 << 64) - 1
+_PARTS: Final = 1 << 20
+BY_ID: Final = ("same_id", "unique_id")
+"""Kinds of repeats that are told by ids, wherever they stand."""
+BY_FILE: Final = ("copied_steps", "merged_files")
+"""Kinds of repeats that are told by the lines of whole files, and only where several hold one step."""
+NO_KEY: Final = 0
+"""The key of a row that can't be a repeat of another."""
+
+
+def repeat_key(record: Record, repeats: Repeats) -> int:
+    """A hash that is equal for rows that are one rollout: of its id, or of its texts and scores."""
+    if repeats not in BY_ID:
+        return _buffer_key(record.scores, record.texts)
+    rollout_id = record.ids.get("rollout_id")
+    if rollout_id is None:
+        return NO_KEY
+    step, split = record.step, record.ids.get("split")
+    said: object = [step, split, rollout_id] if repeats == "same_id" else rollout_id
+    return _hashed(orjson.dumps(said))
+
+
+def repeat_keys(found: Columns, repeats: Repeats) -> list[int]:
+    """The repeat_key of the Record of every row."""
+    count = len(found.steps)
+    if repeats not in BY_ID:
+        return _buffer_keys(found)
+    ids, splits = (
+        listed_ids(found.ids.get(key, [None] * count)) for key in ("rollout_id", "split")
+    )
+    if repeats == "unique_id":
+        return [NO_KEY if i is None else _hashed(orjson.dumps(i)) for i in ids]
+    rows = zip(found.steps.tolist(), splits, ids, strict=True)
+    return [NO_KEY if row[2] is None else _hashed(orjson.dumps(row)) for row in rows]
+
+
+def _buffer_key(scores: Mapping[str, float], texts: Mapping[str, str]) -> int:
+    """The key of a row of a buffer: a sum over all of its scores and texts, each with its name."""
+    told = sum(int(_of_texts(name, [text])[0]) for name, text in texts.items())
+    for name, score in scores.items():
+        (word,) = struct.unpack("<Q", struct.pack("<d", score))
+        first, factor = _factors(name)
+        # High bits are brought down, for what is multiplied only goes up.
+        told += (word ^ word >> 32) * factor + first
+    return int.from_bytes((told & _WORD).to_bytes(8, "big"), "big", signed=True)
+
+
+def _buffer_keys(found: Columns) -> list[int]:
+    """The _buffer_key of every row."""
+    told = np.zeros(len(found.steps), np.uint64)
+    for name, texts in found.texts.items():
+        told += _of_texts(name, texts.whole())
+    for name, values in found.scores.items():
+        numbers = np.array(values, np.float64)  # NaN: there is none
+        first, factor = map(np.uint64, _factors(name))
+        words = numbers.view(np.uint64)
+        hashed = (words ^ words >> np.uint64(32)) * factor + first
+        told += np.where(np.isnan(numbers), np.uint64(0), hashed)
+    keys: list[int] = told.view(np.int64).tolist()
+    return keys
+
+
+@lru_cache(maxsize=1024)
+def _factors(name: str) -> tuple[int, int]:
+    """Two odd numbers that look like drawn ones, others for every name."""
+    drawn = xxh3_128_digest(name.encode("utf-8", "surrogatepass"))
+    first, second = struct.unpack("<2Q", drawn)
+    return first | 1, second | 1
+
+
+def _of_texts(name: str, texts: Values) -> npt.NDArray[np.uint64]:
+    """[rows] a hash of each text and of its name, 0 of None."""
+    seed = xxh3_64_intdigest(f"{len(name)}:{name}".encode("utf-8", "surrogatepass"))
+    found = np.zeros(len(texts), np.uint64)
+    last, key = None, 0
+    for place, text in enumerate(texts):
+        if text is None:
+            continue
+        if text != last:  # nearly all rollouts of a prompt follow each other
+            last, key = text, xxh3_64_intdigest(text.encode("utf-8", "surrogatepass"), seed)
+        found[place] = key
+    return found
+
+
+def _hashed(content: bytes | memoryview, seed: int = 0) -> int:
+    return int(np.uint64(xxh3_64_intdigest(content, seed)).view(np.int64))
+
+
+def line_key(text: bytes | memoryview | None, part: int) -> int:
+    """A hash of a line, and of the number of a rollout in it; NO_KEY of None, no line of text."""
+    return NO_KEY if text is None else _hashed(text, part)
+
+
+def line_keys(stretch: Stretch) -> IntArray:
+    """[lines] the line_key of each line as its first part."""
+    return np.array([line_key(text, 0) for text in stretch.texts], np.int64)
+
+
+def place_codes(lines: IntArray, parts: IntArray) -> IntArray:
+    """One number for each row of a file, in file order; lines, parts: [n]."""
+    return lines * _PARTS + np.minimum(parts, _PARTS - 1)
+
+
+def lines_and_parts(codes: IntArray) -> tuple[IntArray, IntArray]:
+    """([n] lines, [n] parts) of the rows that `place_codes` gave these numbers."""
+    return codes // _PARTS, codes % _PARTS
+
+
+def overlap(before: IntArray, after: IntArray) -> int:
+    """How many entries at the beginning of `after` are the end of `before`; the most there can be.
+
+    A stretch of one and the same key tells nothing: it may as well be written anew.
+    """
+    shared = _shared(before, after)
+    is_told = len(shared) and shared[0] != NO_KEY and _differ(shared)
+    return len(shared) if is_told else 0
+
+
+def _shared(before: IntArray, after: IntArray) -> IntArray:
+    """The longest end of `before` with which `after` begins."""
+    if len(after) == 0:
+        return after
+    first = max(len(before) - len(after), 0)
+    for start in np.flatnonzero(before[first:] == after[0]).tolist():
+        tail = before[first + start :]
+        if np.array_equal(tail, after[: len(tail)]):
+            return tail
+    return after[:0]
+
+
+def _differ(keys: Sequence[int] | IntArray) -> bool:
+    return bool(np.any(np.asarray(keys) != keys[0]))

@@ -1,0 +1,338 @@
+"""Rows of rollouts as Arrow tables: what a scan makes, what a Parquet segment holds.
+
+A logged key may hold numbers in one line and text in the next. Such a column is stored as two, so that
+every table has one type per column whatever it was made from, and tables go together without a look
+at their values.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false, reportAttributeAccessIssue=false
+# pyarrow ships without types, and makes its compute functions when it is imported.
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from board.core.metrics.aggregate import COLUMNS
+from board.formats import stored_texts
+from board.index.tally import IntArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# pandas and Arrow's compute functions are imported where they are needed: a process that only reads
+# batches is at its work in half the time without them.
+
+LOCATION: Final = ("line", "offset", "size")
+"""Where the line or row stands that a rollout was read from; see readers.sources."""
+PART: Final = "part"
+"""Its number among the rollouts of that line; not recorded: 0, as in logs of one rollout per line."""
+REPEAT_KEY: Final = "repeat_key"
+"""Equal for rows that may be one rollout, written twice; see store.repeats."""
+JOIN_KEYS: Final = ("join_key", "join_key_2")
+"""Equal for rows of several logs that are one rollout, the surer first; see store.joins."""
+TEXTS: Final = ("rollout_id", "group_id", "env", "split", "finish_reason", "prompt", "response")
+WHOLE: Final = "whole:"
+"""Begins the names of columns of whole texts."""
+ANY_TEXT: Final = "any_text"
+TEXT_NAMES: Final = ("prompt", "response", "ref_response", "ground_truth", "messages", ANY_TEXT)
+"""Of whole texts in filters and searches; the last one is all the others together."""
+WHOLE_TEXTS: Final = tuple(WHOLE + name for name in TEXT_NAMES[:-1])
+"""Columns of whole texts. Of prompt and response: NULL where the preview is the whole text. Messages:
+those of which prompt and response do not hold the text."""
+PROMPT_KEY: Final = "prompt_key"
+"""A hash of the whole prompt, equal in all runs."""
+CATEGORIES: Final = ("group_id", "env", "split", "finish_reason")
+WHOLE_NUMBERS: Final = (
+    *(
+        "step",
+        *LOCATION,
+        PART,
+        REPEAT_KEY,
+        *JOIN_KEYS,
+        PROMPT_KEY,
+        "file",
+        "rank",
+        "micro_step",
+        "policy_version",
+    ),
+    *("prompt_tokens", "response_tokens", "response_chars", "pad_tokens"),
+)
+_SCORES: Final = (
+    *("reward", "ref_reward", "valid_reward", "ref_valid_reward", "advantage", "is_truncated"),
+    *("timestamp", *COLUMNS),
+)
+_TYPES: Final[Mapping[str, pa.DataType]] = {
+    **dict.fromkeys(WHOLE_NUMBERS, pa.int64()),
+    **dict.fromkeys(_SCORES, pa.float64()),
+    **dict.fromkeys((*TEXTS, *WHOLE_TEXTS), pa.string()),
+}
+FIXED_ORDER: Final = (*_TYPES,)
+FIXED: Final = frozenset(_TYPES)
+"""Columns whose type is known; every other one is a key of the log, of numbers, texts or both."""
+
+NUMBER: Final = "number:"
+_TEXT: Final = "text:"
+_NUMBER_NAMES: Final = frozenset({"nan", "inf", "infinity", "na", "null", "none", "true", "false"})
+"""Words that may be taken for numbers."""
+
+
+_Held: TypeAlias = pa.Array | pa.ChunkedArray  # Python 3.11 has no type statement
+_HELD: Final = (pa.Array, pa.ChunkedArray)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column some rows have. numbers, texts: it holds such values. words: texts that are no numbers."""
+
+    name: str
+    numbers: bool = False
+    texts: bool = False
+    words: bool = False
+
+    def joined(self, other: Column) -> Column:
+        """The column of both."""
+        return Column(
+            self.name,
+            self.numbers or other.numbers,
+            self.texts or other.texts,
+            self.words or other.words,
+        )
+
+
+def table_of(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """Rows as a table; a column is there when any row has it."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    return table_of_columns({name: [row.get(name) for row in rows] for name in names})
+
+
+def joined_values(name: str, pieces: Sequence[list[Any] | pa.Array]) -> list[Any] | _Held:
+    """The values of a column, from lists of them and from arrays of its type, none of which is copied."""
+    if len(pieces) == 1:
+        return pieces[0]
+    kinds = {piece.type for piece in pieces if isinstance(piece, pa.Array)}
+    if not kinds:
+        return list(chain.from_iterable(pieces))
+    if name in _TYPES:
+        kind = _TYPES[name]
+    else:
+        kind, *others = kinds
+        lists = (piece for piece in pieces if not isinstance(piece, pa.Array))
+        if others or any(piece.count(None) < len(piece) for piece in lists):
+            return list(chain.from_iterable(map(_values_of, pieces)))
+    arrays = [piece if isinstance(piece, pa.Array) else pa.array(piece, kind) for piece in pieces]
+    return pa.chunked_array(arrays, kind)
+
+
+def array_of(values: npt.NDArray[Any] | list[str | None]) -> pa.Array:
+    """Numbers, NaN where there is none, or texts, as an array."""
+    if isinstance(values, np.ndarray):
+        return pa.array(values, from_pandas=True)
+    return stored_texts.array_of(values)
+
+
+def _values_of(piece: list[Any] | pa.Array) -> list[Any]:
+    return piece.to_pylist() if isinstance(piece, pa.Array) else piece
+
+
+def table_of_columns(columns: Mapping[str, list[Any] | _Held]) -> pa.Table:
+    """As table_of, of a list of values for each column, None where a row has none, or of an array."""
+    arrays: dict[str, _Held] = {}
+    for name, values in columns.items():
+        if name in _TYPES:
+            is_array = isinstance(values, _HELD)
+            arrays[name] = values if is_array else pa.array(values, _TYPES[name])
+        else:
+            arrays |= _logged(name, values)
+    held = {name: array for name, array in arrays.items() if array.null_count < len(array)}
+    return pa.table(held)
+
+
+def _logged(name: str, values: list[Any] | _Held) -> dict[str, _Held]:
+    """The one or two stored columns of a key of the log."""
+    if isinstance(values, _HELD):
+        return {(_TEXT if pa.types.is_string(values.type) else NUMBER) + name: values}
+    kinds = set(map(type, values))
+    if str not in kinds:
+        return {NUMBER + name: pa.array(values, pa.float64())}
+    if float not in kinds:
+        return {_TEXT + name: pa.array(values, pa.string())}
+    numbers = [value if isinstance(value, float) else None for value in values]
+    texts = [value if isinstance(value, str) else None for value in values]
+    return {NUMBER + name: pa.array(numbers, pa.float64()), _TEXT + name: pa.array(texts)}
+
+
+def columns_of(table: pa.Table) -> tuple[Column, ...]:
+    """The columns a table has, in its order, without those of whole texts."""
+    found: dict[str, Column] = {}
+    for stored in table.column_names:
+        if stored in WHOLE_TEXTS:
+            continue
+        column = _column(stored, table)
+        known = found.get(column.name)
+        found[column.name] = column if known is None else known.joined(column)
+    return tuple(found.values())
+
+
+def _column(stored: str, table: pa.Table) -> Column:
+    if stored.startswith(NUMBER):
+        return Column(stored.removeprefix(NUMBER), numbers=True)
+    if stored.startswith(_TEXT):
+        words = _holds_words(table.column(stored))
+        return Column(stored.removeprefix(_TEXT), texts=True, words=words)
+    is_text = stored in TEXTS
+    return Column(stored, numbers=not is_text, texts=is_text, words=is_text)
+
+
+def _holds_words(texts: pa.ChunkedArray) -> bool:
+    if _is_word(next((text for text in texts[:1].to_pylist() if text is not None), "")):
+        return True
+    import pyarrow.compute as pc
+
+    different = pc.unique(texts)
+    try:
+        if not pc.any(pc.is_nan(different.cast(pa.float64()))).as_py():
+            return False
+    except pa.ArrowInvalid:  # pandas takes more for numbers than Arrow does
+        pass
+    import pandas as pd
+
+    values = cast("pd.Series[Any]", different.to_pandas()).dropna()
+    return bool(pd.to_numeric(values, errors="coerce").isna().any())
+
+
+def _is_word(text: str) -> bool:
+    """Whether a text is surely none that says a number."""
+    letters = text.strip()
+    return letters.isascii() and letters.isalpha() and letters.lower() not in _NUMBER_NAMES
+
+
+def stored_names(column: Column) -> tuple[str, ...]:
+    """The names under which a table holds a column."""
+    if column.name in FIXED:
+        return (column.name,)
+    pairs = ((NUMBER, column.numbers), (_TEXT, column.texts))
+    return tuple(prefix + column.name for prefix, held in pairs if held)
+
+
+def whole_numbers(table: pa.Table, name: str, missing: int) -> IntArray:
+    """[rows] a column of whole numbers, `missing` where it has none or is not there."""
+    if name not in table.column_names:
+        return np.full(table.num_rows, missing, np.int64)
+    return table.column(name).fill_null(missing).to_numpy()
+
+
+def joined(tables: Iterable[pa.Table]) -> pa.Table:
+    """All rows, in the order of the tables; columns that a table lacks are not recorded there."""
+    parts = [table for table in tables if table.num_rows]
+    return pa.concat_tables(parts, promote_options="default") if parts else empty()
+
+
+def empty() -> pa.Table:
+    """A table of no rows with the columns that every table has."""
+    return pa.table({name: pa.array([], pa.int64()) for name in ("step", "file", *LOCATION)})
+
+
+def frame_of(
+    table: pa.Table, columns: Sequence[Column], derived: Mapping[str, Any] | None = None
+) -> pd.DataFrame:
+    """The table as a frame with these columns; a column that it lacks is not recorded in any row.
+
+    derived: columns that are not of the table, by name, in place of those of that name.
+
+    Whole numbers are int64 where all rows have one and else float64; a logged key is of numbers where
+    no row of the run holds a word under it.
+    """
+    import pandas as pd
+
+    series: dict[str, Any] = {}
+    for column in columns:
+        if derived is not None and column.name in derived:
+            series[column.name] = derived[column.name]
+            continue
+        held = [name for name in stored_names(column) if name in table.column_names]
+        arrays = [table.column(name) for name in held]
+        series[column.name] = _series(column, arrays, table.num_rows)
+    return pd.DataFrame(series)
+
+
+def _series(column: Column, arrays: list[pa.ChunkedArray], rows: int) -> Any:
+    import pandas as pd
+
+    name = column.name
+    if not arrays:
+        missing = pa.nulls(rows, pa.string() if column.words else pa.float64())
+        arrays = [pa.chunked_array([missing])]
+    if name in CATEGORIES:
+        return _category(arrays[0])
+    if column.words:
+        texts = [
+            array.to_pandas().astype("str") if _is_text(array) else _told(array) for array in arrays
+        ]
+        return texts[0] if len(texts) == 1 else texts[0].fillna(texts[1])
+    if len(arrays) == 1 and not _is_text(arrays[0]):
+        values = arrays[0].to_numpy()
+        return values if values.dtype.kind == "i" else values.astype(np.float64, copy=False)
+    numbers = [_numbers_said(array) for array in arrays]
+    whole = numbers[0] if len(numbers) == 1 else numbers[0].fillna(numbers[1])
+    return whole if pd.api.types.is_integer_dtype(whole.dtype) else whole.astype("float64")
+
+
+def _numbers_said(array: pa.ChunkedArray) -> pd.Series[Any]:
+    """The values as numbers, NaN where there is none; of texts each different one is looked at once."""
+    import pandas as pd
+
+    if not _is_text(array) or not len(array):
+        return pd.to_numeric(array.to_pandas())
+    encoded = pa.concat_arrays(array.chunks).dictionary_encode()
+    values = pd.to_numeric(encoded.dictionary.to_pandas()).to_numpy()
+    if array.null_count:
+        values = np.append(values.astype(np.float64), np.nan)
+    return pd.Series(values[encoded.indices.fill_null(-1).to_numpy()])
+
+
+def _is_text(array: pa.ChunkedArray) -> bool:
+    return pa.types.is_string(array.type)
+
+
+def _told(numbers: pa.ChunkedArray) -> Any:
+    return numbers.to_pandas().map(str, na_action="ignore").astype("str")
+
+
+def _category(texts: pa.ChunkedArray) -> Any:
+    """Texts as a category whose values are in order, as pandas would have it."""
+    import pandas as pd
+    import pyarrow.compute as pc
+
+    values = sorted(value for value in pc.unique(texts).to_pylist() if value is not None)
+    codes = pc.index_in(texts, pa.array(values, pa.string())).fill_null(-1)
+    return pd.Categorical.from_codes(codes.to_numpy().astype("int32"), pd.Index(values))
+
+
+def encode_columns(columns: Iterable[Column]) -> str:
+    """Columns as one text, equal for equal columns."""
+    return json.dumps([[c.name, c.numbers, c.texts, c.words] for c in columns])
+
+
+def decode_columns(text: str) -> tuple[Column, ...]:
+    """What encode_columns was given. Raises ValueError on anything else."""
+    try:
+        return tuple(
+            Column(*map(_checked, entry, (str, bool, bool, bool))) for entry in json.loads(text)
+        )
+    except TypeError as error:
+        raise ValueError("no columns") from error
+
+
+def _checked(value: Any, kind: type) -> Any:
+    if not isinstance(value, kind):
+        raise ValueError(f"{value!r} is no {kind.__name__}")
+    return value

@@ -1,0 +1,272 @@
+"""Where an index is kept: in a folder beside the log, or in the user's cache; see memory_storage, too.
+
+A folder holds `manifest.json`, the Parquet files it names, and `lock`. Every file is written under a
+temporary name and renamed, the manifest last, so that a writer that is killed at any moment leaves the
+index that was there before. Readers take no lock. The lock is the operating system's (flock): it goes
+with the process that held it. Anybody may delete the folder, or a file in it, at any moment: whoever
+builds then hears of it by a TakenAwayError.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false
+# pyarrow ships without types.
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import time
+import uuid
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, Protocol
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from board.formats.io.local_files import held, open_binary
+from board.index.manifest import BrokenIndexError, Manifest, TakenAwayError
+from board.index.table_files import (
+    StepRange,
+    compression_of,
+    groups_with,
+    held_names,
+    repeating,
+    row_group_size,
+)
+
+_NAME: Final = re.compile(r"(?:rows|joins|differences|steps)-[0-9a-f]{32}-([0-9]{1,15})\.parquet")
+"""Kind, a number nobody else drew, and the size in bytes."""
+_PART_ROW_GROUP: Final = 8192
+"""Of all but rows: these have few columns, and are read whole more often than a step at a time."""
+KEEP_SECONDS: Final = 600.0
+"""Files that the manifest no longer names stay so long: a reader may still be at them."""
+_UNFINISHED: Final = re.compile(r"\.[^/]+\.tmp")
+
+
+class Storage(Protocol):
+    """Keeps a manifest and tables. Reads raise BrokenIndexError where something is not as written."""
+
+    def load(self) -> Manifest | None:
+        """The manifest as it stands; None where there is none."""
+        ...
+
+    def commit(self, manifest: Manifest) -> None:
+        """Puts a manifest in place of the one before."""
+        ...
+
+    def put(self, kind: str, table: pa.Table) -> str:
+        """Keeps a table and gives its name, which a manifest may then hold. kind: rows, steps or one of
+        join_counts.KINDS.
+        """
+        ...
+
+    def get(
+        self,
+        name: str,
+        columns: Sequence[str] | None = None,
+        steps: StepRange | None = None,
+    ) -> pa.Table:
+        """The columns that a table has of those named, with at least the rows of these steps."""
+        ...
+
+    def check(self, manifest: Manifest) -> None:
+        """Raises BrokenIndexError where a table that the manifest names is not there whole."""
+        ...
+
+    def discard(self, manifest: Manifest) -> None:
+        """Forgets a manifest that turned out to be damaged, unless there is a newer one."""
+        ...
+
+    def retire(self, names: Sequence[str]) -> None:
+        """Notes that the manifest no longer names these tables."""
+        ...
+
+    def tidy(self, manifest: Manifest) -> None:
+        """Removes what no manifest has named for a while."""
+        ...
+
+    @contextmanager
+    def writer(self) -> Generator[bool]:
+        """Whether the caller is the only writer, as long as it holds this."""
+        ...
+
+
+def committed(storage: Storage) -> Manifest | None:
+    """The manifest as it stands; None where there is none that can be used."""
+    try:
+        return storage.load()
+    except BrokenIndexError:
+        return None
+
+
+class FolderStorage:
+    """An index in a folder of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._held: tuple[int, int] | None = None
+        """Device and number of the lock, while this holds it."""
+
+    def load(self) -> Manifest | None:
+        """As Storage."""
+        try:
+            with open_binary(self.folder / "manifest.json") as file:
+                content = file.read()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise BrokenIndexError(str(error)) from error
+        return Manifest.from_bytes(content)
+
+    def commit(self, manifest: Manifest) -> None:
+        """As Storage."""
+        content = manifest.to_bytes()
+        with self._written() as (temporary, take):
+            temporary.write_bytes(content)
+            if self._held is not None and self._held != self._lock_there():
+                raise TakenAwayError(
+                    "its lock was deleted: another process may have begun to build it"
+                )
+            take("manifest.json")
+
+    def _lock_there(self) -> tuple[int, int]:
+        found = (self.folder / "lock").lstat()
+        return found.st_dev, found.st_ino
+
+    def put(self, kind: str, table: pa.Table) -> str:
+        """As Storage."""
+        name = f"{kind}-{uuid.uuid4().hex}"
+        with self._written() as (temporary, take):
+            pq.write_table(
+                table,
+                temporary,
+                row_group_size=row_group_size(table) if kind == "rows" else _PART_ROW_GROUP,
+                use_dictionary=repeating(table),  # pyright: ignore[reportArgumentType]  # its default says bool
+                compression={name: compression_of(name) for name in table.column_names},  # pyright: ignore[reportArgumentType]
+                write_page_checksum=True,
+                write_statistics=["step"],  # pyright: ignore[reportArgumentType]  # its default says bool
+            )
+            return take(f"{name}-{temporary.stat().st_size}.parquet")
+
+    @contextmanager
+    def _written(self) -> Generator[tuple[Path, Callable[[str], str]]]:
+        """A temporary path, and what gives its file a name once it is whole and on the disk."""
+        temporary = self.folder / f".{uuid.uuid4().hex}.tmp"
+
+        def take(name: str) -> str:
+            descriptor = os.open(temporary, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            temporary.replace(self.folder / name)
+            return name
+
+        with _known_as_taken_away():
+            try:
+                yield temporary, take
+            finally:
+                temporary.unlink(missing_ok=True)
+
+    def get(
+        self,
+        name: str,
+        columns: Sequence[str] | None = None,
+        steps: StepRange | None = None,
+    ) -> pa.Table:
+        """As Storage."""
+        with (
+            self._file(name) as whole,
+            # Beforehand other threads would read what is small and mostly in memory.
+            pq.ParquetFile(whole, pre_buffer=False, page_checksum_verification=True) as file,
+        ):
+            names = file.schema_arrow.names
+            wanted = names if columns is None else held_names(names, columns)
+            return file.read_row_groups(groups_with(file, steps), columns=wanted, use_threads=False)
+
+    @contextmanager
+    def _file(self, name: str) -> Generator[str]:
+        """A path of a table, by which it is found whatever becomes of its name."""
+        if not _NAME.fullmatch(name):
+            raise BrokenIndexError(f"{name!r} is no name of a table")
+        try:
+            with held(self.folder / name) as whole:
+                yield whole
+        except (OSError, pa.ArrowException, ValueError, KeyError) as error:
+            raise BrokenIndexError(f"{name}: {error}") from error
+
+    def check(self, manifest: Manifest) -> None:
+        """As Storage. What is inside is checked when it is read."""
+        for name in manifest.names:
+            match = _NAME.fullmatch(name)
+            try:
+                whole = match and (self.folder / name).lstat().st_size == int(match.group(1))
+            except OSError:
+                whole = False
+            if not whole:
+                raise BrokenIndexError(f"{name!r} is not there whole")
+
+    def discard(self, manifest: Manifest) -> None:
+        """As Storage."""
+        with self.writer() as alone:
+            path = self.folder / "manifest.json"
+            if alone and path.exists() and path.read_bytes() == manifest.to_bytes():
+                path.unlink()
+
+    def tidy(self, manifest: Manifest) -> None:
+        """As Storage."""
+        named = manifest.names
+        now = time.time()
+        with _known_as_taken_away():
+            entries = list(os.scandir(self.folder))
+        for entry in entries:
+            is_ours = _NAME.fullmatch(entry.name) or _UNFINISHED.fullmatch(entry.name)
+            if not is_ours or entry.name in named:
+                continue
+            try:
+                if now - entry.stat(follow_symlinks=False).st_mtime > KEEP_SECONDS:
+                    Path(entry.path).unlink()
+            except FileNotFoundError:
+                continue
+
+    def retire(self, names: Sequence[str]) -> None:
+        """As Storage. The time of a file is from now on that of its retirement."""
+        for name in names:
+            try:
+                os.utime(self.folder / name)
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+
+    @contextmanager
+    def writer(self) -> Generator[bool]:
+        """As Storage. Raises TakenAwayError where the folder is gone."""
+        with _known_as_taken_away():
+            descriptor = os.open(
+                self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666
+            )
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+                return
+            found = os.fstat(descriptor)
+            before, self._held = self._held, (found.st_dev, found.st_ino)
+            try:
+                yield True
+            finally:
+                self._held = before
+        finally:
+            os.close(descriptor)
+
+
+@contextmanager
+def _known_as_taken_away() -> Generator[None]:
+    """Tells that the folder is gone, or what was just written into it, from other errors of the disk."""
+    try:
+        yield
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise TakenAwayError(f"{error.filename or error} is gone") from error

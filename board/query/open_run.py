@@ -1,0 +1,276 @@
+"""Opens runs: reads what is new of their logs into the index, once or again and again while they grow."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownParameterType=false
+# pyright: reportUnknownArgumentType=false, reportMissingTypeStubs=false, reportAttributeAccessIssue=false
+# pyarrow ships without types.
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+from board.core.problems import Problem, ProblemLog
+from board.errors import NotFoundError, UnreadableError
+from board.formats import reader_named
+from board.index import step_store
+from board.index.build import Extended, extend
+from board.index.build_pace import Progress
+from board.index.discovery.discovered_runs import JOINED, RunInfo, is_remote
+from board.index.engines import ChooseEngine, Job, local
+from board.index.location import index_folder
+from board.index.manifest import BrokenIndexError, Manifest, TakenAwayError
+from board.index.memory_storage import MemoryStorage
+from board.index.sidecar_files import Companions, read_companions
+from board.index.step_statistics import base_name
+from board.index.storage import FolderStorage, Storage, committed
+from board.index.visible_rows import Shown
+from board.query.run import OpenOptions, Run
+
+__all__ = [
+    "Follower",
+    "OpenOptions",
+    "Progress",
+    "Run",
+    "format_title",
+    "indexed_run",
+    "open_run",
+    "reader_titles",
+]
+
+PERSIST_BYTES: Final = 32 << 20
+"""Smaller runs are read faster than it matters, and nothing is written beside them."""
+_WAIT_SECONDS: Final = 0.2
+_MOST_ATTEMPTS: Final = 5
+"""An index that is deleted again and again while it is built is not made forever."""
+_NOT_KEPT: Final = "the index can't be kept: {}"
+_NOT_KEPT_HINT: Final = "the run is read again each time; free some space or check permissions"
+_TAKEN_AWAY: Final = (
+    "the index was deleted while it was built",
+    "it was completed from what was left",
+)
+_DAMAGED: Final = (
+    "part of the index was missing or damaged",
+    "the log was read again, and the index is complete",
+)
+RUN_ITSELF: Final = "."
+"""Path of problems that are of the run as a whole."""
+
+
+def open_run(
+    info: RunInfo, options: OpenOptions | None = None, progress: Progress | None = None
+) -> Run:
+    """A run as its files stand. Files that can't be read become problems, never an error.
+
+    Where the run is large or has an index, the index is brought in step; another process that is at it
+    is waited for.
+    """
+    return Follower(options).run(info, progress)
+
+
+def indexed_run(storage: Storage, info: RunInfo, options: OpenOptions | None = None) -> Run:
+    """The run as an index has it, without a look at the log; NotFoundError where there is no index."""
+    manifest = committed(storage)
+    if manifest is None:
+        raise NotFoundError(f"there is no index of {info.name} that can be read")
+    found = Extended(manifest, ())
+    return _run_of(storage, found, info, options or OpenOptions(), read_companions(info))
+
+
+class Follower:
+    """Opens one run again and again while it is written, reading what is new.
+
+    persist: keep the index on disk however small the run is. engine: what reads the log.
+    """
+
+    def __init__(
+        self,
+        options: OpenOptions | None = None,
+        *,
+        persist: bool = False,
+        engine: ChooseEngine = local,
+    ) -> None:
+        self.options = options or OpenOptions()
+        self._persist = persist
+        self._engine = engine
+        self._memory = MemoryStorage()
+
+    def unread(self, info: RunInfo) -> int:
+        """Bytes of the run that its index does not cover."""
+        manifest = committed(self._storage(info))
+        return info.bytes if manifest is None else max(info.bytes - manifest.done, 0)
+
+    def run(self, info: RunInfo, progress: Progress | None = None, *, wait: bool = True) -> Run:
+        """The run as it stands. wait: for another process that builds the index; else what it has."""
+        companions = read_companions(info)
+        try:
+            storage = self._storage(info)
+            if storage is self._memory and self._is_to_be_kept(info):
+                reason = "neither the run's folder nor the cache can be written"
+                companions = _noting(companions, _NOT_KEPT.format(reason), _NOT_KEPT_HINT)
+            return self._opened(storage, info, companions, progress, wait)
+        except OSError as error:  # of the index: those of the log are problems
+            companions = _noting(
+                companions, _NOT_KEPT.format(error.strerror or error), _NOT_KEPT_HINT
+            )
+            return self._opened(self._memory, info, companions, progress, wait)
+
+    def so_far(self, info: RunInfo) -> Run:
+        """The run as far as its index has it, whoever makes that; nothing of the log is read."""
+        companions = read_companions(info)
+        storage = self._storage(info)
+        key = self._key(info, companions)
+        known = committed(storage)
+        whole = Extended(known if known and known.key == key else Manifest(key), ())
+        try:
+            return _run_of(storage, whole, info, self.options, companions)
+        except BrokenIndexError:  # whoever makes it makes it again
+            return _run_of(storage, Extended(Manifest(key), ()), info, self.options, companions)
+
+    def _key(self, info: RunInfo, companions: Companions) -> str:
+        """What the rows of an index depend on besides the log."""
+        key = f"{self.options.read!r} {companions.vocabulary_hash}"
+        # Where logs are joined the rows have keys that they lack where each is shown alone.
+        return f"{key} {JOINED}" if info.is_joined else key
+
+    def _storage(self, info: RunInfo) -> Storage:
+        make = self._is_to_be_kept(info)
+        folder = index_folder(info.path, info.part, self.options.read, make=make)
+        return self._memory if folder is None else FolderStorage(folder)
+
+    def _is_to_be_kept(self, info: RunInfo) -> bool:
+        # Of a run in a store even a small one is: asking for it again takes long.
+        return self._persist or is_remote(info) or info.bytes >= PERSIST_BYTES
+
+    def _opened(
+        self,
+        storage: Storage,
+        info: RunInfo,
+        companions: Companions,
+        progress: Progress | None,
+        wait: bool,
+    ) -> Run:
+        key = self._key(info, companions)
+        anew = False
+        for _ in range(_MOST_ATTEMPTS):
+            job = Job(storage, self.options.read, companions.vocabulary)
+            try:
+                found = self._in_step(job, key, info, progress, wait, anew=anew)
+                return _run_of(storage, found, info, self.options, companions)
+            except TakenAwayError:
+                companions = _noting(companions, *_TAKEN_AWAY)
+                storage = self._storage(info)  # makes the folder again
+            except BrokenIndexError:
+                companions = _noting(companions, *_DAMAGED)
+                anew = True
+        raise UnreadableError(
+            f"the index of {info.name} was deleted or damaged {_MOST_ATTEMPTS} times while it was "
+            "built; see what does so, and open the run again"
+        )
+
+    def _in_step(
+        self,
+        job: Job,
+        key: str,
+        info: RunInfo,
+        progress: Progress | None,
+        wait: bool,
+        *,
+        anew: bool,
+    ) -> Extended:
+        """The index after what is new was read, by this process or by the one that holds the lock."""
+        while True:
+            with job.storage.writer() as alone:
+                if alone:
+                    return extend(job, key, info, progress, self._engine, anew=anew)
+            known = committed(job.storage) or Manifest(key)
+            if not wait:
+                return Extended(known if known.key == key and not anew else Manifest(key), ())
+            if progress is not None:
+                progress(min(known.done, info.bytes), info.bytes)
+            time.sleep(_WAIT_SECONDS)
+
+
+def _noting(companions: Companions, reason: str, hint: str) -> Companions:
+    """The same with a note about the run as a whole."""
+    note = Problem(RUN_ITSELF, None, None, reason, hint, "note")
+    return replace(companions, problems=(*companions.problems, note))
+
+
+def _run_of(
+    storage: Storage,
+    found: Extended,
+    info: RunInfo,
+    options: OpenOptions,
+    companions: Companions,
+) -> Run:
+    order = [info.path_of(file) for file in info.files]
+    shown = Shown(storage, found.manifest, order)
+    counts, over_cap = _capped(shown.counts(), options.max_per_step)
+    superseded, repeated = list(shown.superseded()), list(shown.repeated())
+    notes = [*(note for note, _ in (*superseded, *repeated)), *shown.differences()]
+    growing = shown.growing()
+    steps = _steps(storage, shown, options.max_per_step)
+    if growing:
+        known = [None if s not in growing else not growing[s] for s in steps["step"].tolist()]
+        steps["complete"] = pd.Series(known, dtype=object)  # True, False or None: not known
+    metrics = tuple(name for name in shown.metrics if f"{base_name(name)}_n" in steps)
+    absent = set(shown.metrics) - set(metrics)
+    return Run(
+        info=info,
+        options=options,
+        shown=shown,
+        steps=steps,
+        counts=counts,
+        columns=tuple(c.name for c in shown.columns if c.name not in absent),
+        metrics=metrics,
+        problems=_problems(info, companions, found, shown, notes),
+        superseded=sum(count for _, count in superseded),
+        repeated=sum(count for _, count in repeated),
+        over_cap=over_cap,
+        joins=shown.join_counts,
+        missing_ranks={step: ranks for step, ranks in growing.items() if ranks},
+        settings=companions.settings,
+        vocabulary=companions.vocabulary,
+        vocabulary_hash=companions.vocabulary_hash,
+        vocabulary_error=companions.vocabulary_error,
+        done=min(found.manifest.done, info.bytes),
+        index_folder=storage.folder if isinstance(storage, FolderStorage) else None,
+    )
+
+
+def _capped(counts: dict[int, int], cap: int | None) -> tuple[dict[int, int], int]:
+    held = {step: count for step, count in counts.items() if count}
+    kept = {step: count if cap is None else min(count, cap) for step, count in held.items()}
+    return kept, sum(held.values()) - sum(kept.values())
+
+
+def _steps(storage: Storage, shown: Shown, cap: int | None) -> pd.DataFrame:
+    if cap is not None:
+        return step_store.capped(shown, cap)
+    table = step_store.load(storage, shown.manifest)
+    if "rollouts" not in table:
+        table["rollouts"] = np.array([], np.int64)
+    return table
+
+
+def _problems(
+    info: RunInfo, companions: Companions, found: Extended, shown: Shown, notes: list[Problem]
+) -> tuple[Problem, ...]:
+    log = ProblemLog((*companions.problems, *info.left_out, *found.problems, *notes))
+    for state in shown.files:
+        log.extend(state.all_problems)
+    return log.as_tuple()
+
+
+def reader_titles(info: RunInfo) -> str:
+    """The formats of a run in words."""
+    return ", ".join(map(format_title, info.formats))
+
+
+def format_title(name: str) -> str:
+    """A format in words, by its reader's name."""
+    return reader_named(name).title

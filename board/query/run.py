@@ -1,0 +1,295 @@
+"""A run, opened: its rollouts in order, its steps, and everything that was wrong with its files.
+
+What is needed of every page (steps, counts, problems) is at hand at once; rollouts are read from the
+index when somebody asks for them.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownParameterType=false
+# pyright: reportUnknownArgumentType=false, reportMissingTypeStubs=false, reportAttributeAccessIssue=false
+# pyarrow ships without types.
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import numpy as np
+import pandas as pd
+
+from board.core.options import ReadOptions
+from board.core.problems import Problem
+from board.core.tokens.vocabulary import Vocabulary
+from board.errors import NotFoundError, UnreadableError
+from board.index.discovery.discovered_runs import RunInfo
+from board.index.index_rows import ORDER
+from board.index.join_counts import JoinCount
+from board.index.manifest import BrokenIndexError
+from board.index.segments import PART
+from board.index.step_counts import chunks
+from board.index.stored_rows import StoredRows
+from board.index.table_files import StepRange
+from board.index.visible_rows import Shown
+from board.query.selected_rows import SelectedRows
+
+_STEPS_KEPT: Final = 8
+T = TypeVar("T")
+JoinedPlaces = dict[tuple[int, int, int], list[dict[str, int]]]
+"""By file, line and part of a row, where those stand that it is joined with."""
+_ALWAYS: Final = frozenset(("step", "index", "file", "line", "offset", "size"))
+
+
+@dataclass(frozen=True, slots=True)
+class OpenOptions:
+    """How a run is opened. max_per_step: at most so many rollouts of each step are kept (None: all)."""
+
+    read: ReadOptions = field(default_factory=ReadOptions)
+    max_per_step: int | None = None
+
+
+@dataclass(slots=True)
+class _Loaded:
+    """Frames of a run that were asked for."""
+
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    rollouts: pd.DataFrame | None = None
+    of_step: dict[int, pd.DataFrame] = field(default_factory=dict[int, pd.DataFrame])
+    joined: dict[int, JoinedPlaces] = field(default_factory=dict[int, JoinedPlaces])
+    remembered: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run as it was when it was opened.
+
+    steps: one row per step, as `store.steps.steps_table` makes it, with `complete` where known.
+    counts: shown rollouts by step. columns: of the table of rollouts; those of which the log holds
+    nothing are absent. metrics: columns that make a curve. superseded: rollouts that a resumed run
+    wrote again; repeated: further copies of rollouts that the log holds already; over_cap: those
+    beyond max_per_step; none of them is shown. joins: how far each log was joined to the others, none
+    where there is one. missing_ranks: by step that is still written, the ranks
+    that have not ended it. settings: content of run-*.json and metadata.json, by file name; vocabulary:
+    from vocab.json, None if there is none that can be used; vocabulary_hash: of its content;
+    vocabulary_error: why it can't be used, empty where it can or there is none. done: bytes of the log
+    that were read, of `info.bytes`.
+    index_folder: where its index is kept; None: nowhere.
+    whole: the run of which this one has the rollouts of some environments (envs; none: of all), of one
+    split (None: of all) or of a filter (where; empty: none) alone; None: this is the whole. Rollouts
+    have the index that they have within the whole step, and `row` finds every one of those. selection:
+    their rows.
+    """
+
+    info: RunInfo
+    options: OpenOptions
+    shown: Shown
+    steps: pd.DataFrame
+    counts: Mapping[int, int]
+    columns: tuple[str, ...]
+    metrics: tuple[str, ...]
+    problems: tuple[Problem, ...]
+    superseded: int = 0
+    repeated: int = 0
+    over_cap: int = 0
+    joins: tuple[JoinCount, ...] = ()
+    missing_ranks: Mapping[int, tuple[int, ...]] = field(default_factory=dict[int, tuple[int, ...]])
+    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
+    vocabulary: Vocabulary | None = None
+    vocabulary_hash: str = ""
+    vocabulary_error: str = ""
+    done: int = 0
+    index_folder: Path | None = None
+    whole: Run | None = None
+    envs: tuple[str, ...] = ()
+    split: str | None = None
+    where: str = ""
+    selection: SelectedRows | None = None
+    _loaded: _Loaded = field(default_factory=_Loaded)
+
+    @property
+    def rollout_count(self) -> int:
+        """Rollouts that are shown."""
+        return sum(self.counts.values())
+
+    def changed(self, **fields: Any) -> Run:
+        """The run with other values of these fields, and nothing remembered."""
+        return replace(self, **fields, _loaded=_Loaded())
+
+    def remembered(self, name: str, make: Callable[[], T]) -> T:
+        """What `make` gives, made once for this run and kept as long as it."""
+        with self._loaded.lock:
+            if name not in self._loaded.remembered:
+                self._loaded.remembered[name] = make()
+            return self._loaded.remembered[name]
+
+    @property
+    def rollouts(self) -> pd.DataFrame:
+        """All rollouts, one row each, ordered by step and index; read at the first call.
+
+        Columns step, index, file (number in info.files), line, offset, size, ids, scores, aggregates,
+        previews and logged extras. Raises UnreadableError when the index was taken away meanwhile.
+        """
+        with self._loaded.lock:
+            if self._loaded.rollouts is None:
+                frame = self._frame(None)
+                empty = [c for c in frame if c not in _ALWAYS and frame[c].isna().all()]
+                # A column that other rollouts of the whole run record stays.
+                self._loaded.rollouts = frame.drop(columns=empty) if self.whole is None else frame
+            return self._loaded.rollouts
+
+    def of_step(self, step: int) -> pd.DataFrame:
+        """The rollouts of one step, with the labels and columns they have among all of them."""
+        with self._loaded.lock:
+            if self._loaded.rollouts is not None:
+                return self._loaded.rollouts[self._loaded.rollouts["step"] == step]
+            kept = self._loaded.of_step
+            if step not in kept:
+                frame = self._frame((step, step))
+                frame.index += sum(count for s, count in self.counts.items() if s < step)
+                while len(kept) >= _STEPS_KEPT:
+                    kept.pop(next(iter(kept)))
+                kept[step] = frame
+            return kept[step]
+
+    def chosen(self, columns: Sequence[str]) -> pd.DataFrame:
+        """These columns of all rollouts, with step and index, without reading the others.
+
+        A column of which the log holds nothing is left out.
+        """
+        with self._loaded.lock:
+            if self._loaded.rollouts is not None:
+                held = [c for c in ("step", "index", *columns) if c in self._loaded.rollouts]
+                return self._loaded.rollouts[list(dict.fromkeys(held))]
+        wanted = tuple(c for c in columns if c in self.columns)
+        return self._frame(None, wanted)
+
+    def rows_of(self, step: int, columns: Sequence[str]) -> pd.DataFrame:
+        """These columns of the rollouts of one step, with step and index, without reading the others."""
+        with self._loaded.lock:
+            if self._loaded.rollouts is not None or step in self._loaded.of_step:
+                rows = self.of_step(step)
+                held = [c for c in ("step", "index", *columns) if c in rows]
+                return rows[list(dict.fromkeys(held))]
+        return self.rows_of_steps((step, step), columns)
+
+    def rows_of_steps(self, steps: StepRange, columns: Sequence[str]) -> pd.DataFrame:
+        """As `rows_of`, of a range of steps."""
+        return self._frame(steps, tuple(c for c in columns if c in self.columns))
+
+    def stored_rows(self, step: int, columns: Sequence[str]) -> StoredRows:
+        """As `rows_of`, as they are stored: in a fraction of the time where few columns are looked at."""
+        return self._stored((step, step), [c for c in columns if c in self.columns])
+
+    def superseded_rollouts(self) -> pd.DataFrame:
+        """Rollouts that a resumed run wrote again, as `rollouts` would have them."""
+        try:
+            return self.shown.frame(superseded=True)
+        except BrokenIndexError as error:
+            raise _gone(self.info, error) from error
+
+    def joined_places(self, row: Mapping[str, Any] | pd.Series[Any]) -> list[dict[str, int]]:
+        """Where the rows stand that a row is joined of beside its own: file (number in info.files), line,
+        offset, size and part of each; none in a run that is not joined.
+        """
+        if not self.info.is_joined:
+            return []
+        part = row.get(PART)
+        key = (
+            int(row["file"]),
+            int(row["line"]),
+            0 if part is None or pd.isna(part) else int(part),
+        )
+        return self._joined_of(int(row["step"])).get(key, [])
+
+    def _joined_of(self, step: int) -> JoinedPlaces:
+        with self._loaded.lock:
+            kept = self._loaded.joined
+            if step not in kept:
+                try:
+                    found = self.shown.joined_places(step)
+                except BrokenIndexError as error:
+                    raise _gone(self.info, error) from error
+                while len(kept) >= _STEPS_KEPT:
+                    kept.pop(next(iter(kept)))
+                kept[step] = found
+            return kept[step]
+
+    @property
+    def version(self) -> str:
+        """Another one whenever anything of the run may be different."""
+        beside = f"{self.vocabulary_hash} {self.vocabulary_error}"
+        chosen = f" {self.envs!r} {self.split!r} {self.where}" if self.selection is not None else ""
+        return f"{self.shown.manifest.steps} {self.done} {beside}{chosen}"
+
+    def total(self, column: str) -> float:
+        """Sum of a column over all rollouts; 0 where the log holds nothing of it."""
+        if column not in self.columns:
+            return 0.0
+
+        def added() -> float:
+            ranges = (self._stored(steps, (column,)) for steps in chunks(self.counts))
+            return float(sum(np.nansum(rows.numbers(column)) for rows in ranges))
+
+        return self.remembered(f"total {column}", added)
+
+    def files_shown(self) -> dict[str, tuple[int, int, int]]:
+        """By path: shown rollouts, and their first and last step; files of which none is are absent."""
+        found: dict[str, tuple[int, int, int]] = {}
+        for state, counts in self.shown.counts_by_file():
+            steps = [step for step, count in counts if count]
+            if steps:
+                found[state.path] = (sum(n for _, n in counts), min(steps), max(steps))
+        return found
+
+    def files_joined(self) -> dict[str, int]:
+        """By path how many of its rollouts are shown with those of another log of the run."""
+        return self.shown.joined_by_file()
+
+    def _frame(self, steps: StepRange | None, columns: Sequence[str] | None = None) -> pd.DataFrame:
+        rows = self._stored(steps, columns)
+        frame = rows.frame(None if columns is None else {*columns, *ORDER, "index"})
+        return frame[[name for name in self.columns if name in frame]]
+
+    def _stored(self, steps: StepRange | None, columns: Sequence[str] | None) -> StoredRows:
+        """The rollouts of a range of steps, with columns of ORDER. columns: None is all."""
+        if self.selection is not None:
+            wanted = None if columns is None else (*dict.fromkeys((*columns, *ORDER)),)
+            return self.selection.stored_rows(steps, wanted)
+        try:
+            rows = self.shown.stored_rows(steps, columns)
+        except BrokenIndexError as error:
+            raise _gone(self.info, error) from error
+        cap = self.options.max_per_step
+        return rows if cap is None else rows.only(rows.indices < cap)
+
+    def row(self, step: int, index: int, columns: Sequence[str] | None = None) -> pd.Series[Any]:
+        """The row of a rollout; raises NotFoundError naming what there is.
+
+        columns: all that is needed of it, which may spare reading the others.
+        """
+        if self.whole is not None:
+            return self.whole.row(step, index, columns)
+        count = self.counts.get(step, 0)
+        if count == 0:
+            raise NotFoundError(f"step {step} is not in {self.info.name}: {_range(self.counts)}")
+        if not 0 <= index < count:
+            raise NotFoundError(f"step {step} has rollouts 0 to {count - 1}, not {index}")
+        with self._loaded.lock:
+            if self._loaded.rollouts is not None or step in self._loaded.of_step:
+                return self.of_step(step).iloc[index]
+        rows = self._stored((step, step), columns)
+        one = replace(rows, table=rows.table[index : index + 1], indices=rows.indices[[index]])
+        frame = one.frame(None if columns is None else {*columns, *ORDER, "index"})
+        frame.index += index + sum(count for s, count in self.counts.items() if s < step)
+        return frame[[n for n in self.columns if n in frame]].astype(object).iloc[0]
+
+
+def _gone(info: RunInfo, error: BrokenIndexError) -> UnreadableError:
+    return UnreadableError(f"the index of {info.name} changed meanwhile ({error}); reload")
+
+
+def _range(counts: Mapping[int, int]) -> str:
+    if not counts:
+        return "it has no steps"
+    return f"it has {len(counts)} steps from {min(counts)} to {max(counts)}"

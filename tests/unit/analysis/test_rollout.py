@@ -1,0 +1,286 @@
+"""One rollout opened whole is what the file says, token by token."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from board.analysis.rollout import open_rollout
+from board.core.options import ReadOptions
+from board.errors import NotFoundError, UnreadableError
+from board.query.narrowing import where
+
+LINE = {
+    "step": 3,
+    "prompt": "2+2?",
+    "response": " the cat",
+    "ref_response": "dog",
+    "ground_truth": "4",
+    "reward": 0.5,
+    "group_id": "g",
+    "prompt_ids": [3, 1],
+    "response_ids": [0, 1, 2],
+    "loss_mask": [1, 1, 0],
+    "logprobs": [-1.5, -0.25, -3.0],
+    "ref_logprobs": [-1.0, -0.5, -2.0],
+    "old_logprobs": [-1.25, -0.25, -3.0],
+    "sampling_logprobs": [-1.5, -0.5, None],
+    "entropy": 0.75,
+    "mine": [7, 8, 9],
+    "note": "kept",
+}
+VOCABULARY = {"pieces": ["Ġthe", "Ġcat", "<|end|>"], "coding": "byte_level", "special_ids": [2]}
+
+
+def test_arrays_are_the_files(write_log, opened):
+    write_log("x.jsonl", LINE)
+    rollout = open_rollout(opened(), 3, 0)
+    for name in ("loss_mask", "logprobs", "ref_logprobs", "old_logprobs", "mine"):
+        assert rollout.metrics[name].tolist() == LINE[name]
+    np.testing.assert_array_equal(rollout.metrics["sampling_logprobs"], [-1.5, -0.5, np.nan])
+    assert rollout.metrics["entropy"].tolist() == [0.75] * 3
+    assert rollout.line == LINE
+    assert rollout.record.extras["note"] == "kept"
+
+
+def test_what_can_be_derived_is_derived(write_log, opened):
+    write_log("x.jsonl", LINE)
+    metrics = open_rollout(opened(), 3, 0).metrics
+    d = [-0.5, 0.25, -1.0]
+    assert metrics["k1"].tolist() == d
+    assert metrics["k2"] == pytest.approx([x * x / 2 for x in d])
+    assert metrics["k3"] == pytest.approx([math.exp(-x) - 1 + x for x in d])
+    assert metrics["prob"] == pytest.approx(np.exp(LINE["logprobs"]))
+    assert metrics["importance_ratio"] == pytest.approx([math.exp(-0.25), 1, 1])
+    assert metrics["mismatch_ratio"][:2] == pytest.approx([1, math.exp(0.25)])
+    assert metrics["mismatch_kl"][:2] == pytest.approx([0, math.exp(0.25) - 1.25])
+    assert math.isnan(metrics["mismatch_kl"][2])
+
+
+def test_the_table_and_the_opened_rollout_agree(write_log, opened):
+    write_log("x.jsonl", LINE)
+    run = opened()
+    rollout, row = open_rollout(run, 3, 0), run.row(3, 0)
+    for column, name in (("k1_mean", "k1"), ("k3_mean", "k3"), ("logprobs_mean", "logprobs")):
+        assert row[column] == pytest.approx(rollout.metrics[name][:2].mean())
+    assert row["k3_max"] == pytest.approx(rollout.metrics["k3"][:2].max())
+    assert row["mismatch_kl_mean"] == pytest.approx(rollout.metrics["mismatch_kl"][:2].mean())
+    assert row["response_tokens"] == len(rollout.tokens)
+
+
+def test_tokens_are_text_where_there_is_a_vocabulary(write_log, opened):
+    write_log("x.jsonl", LINE)
+    write_log("vocab.json", VOCABULARY)
+    rollout = open_rollout(opened(), 3, 0)
+    assert rollout.tokens == (" the", " cat", "<|end|>")
+    assert rollout.prompt_tokens == ("⟨3⟩", " cat")
+    assert not rollout.tokens_are_ids
+
+
+def test_tokens_are_ids_where_there_is_no_vocabulary(write_log, opened):
+    write_log("x.jsonl", LINE)
+    rollout = open_rollout(opened(), 3, 0)
+    assert rollout.tokens == ("⟨0⟩", "⟨1⟩", "⟨2⟩")
+    assert rollout.tokens_are_ids
+
+
+def test_raw_pieces_are_shown_as_text(write_log, opened):
+    pieces = {"step": 1, "response": "the cat", "response_tokens": ["the", "Ġcat"]}
+    write_log("x.jsonl", pieces)
+    assert open_rollout(opened(), 1, 0).tokens == ("the", " cat")
+
+
+def test_texts_alone_open_without_tokens_and_say_so(write_log, opened):
+    write_log("x.jsonl", {"step": 1, "prompt": "p", "response": "r"})
+    rollout = open_rollout(opened(), 1, 0)
+    assert rollout.tokens == ()
+    assert rollout.prompt_tokens is None
+    assert rollout.metrics == {}
+    assert [remark.severity for remark in rollout.remarks] == ["note"]
+
+
+def test_an_empty_response_opens(write_log, opened):
+    empty = {"step": 1, "prompt": "p", "response": "", "response_tokens": [], "logprobs": []}
+    write_log("x.jsonl", empty)
+    rollout = open_rollout(opened(), 1, 0)
+    assert rollout.tokens == ()
+    assert rollout.metrics["logprobs"].tolist() == []
+
+
+def test_every_rollout_opens_as_its_own_line(write_log, opened):
+    lines = [
+        {"step": s, "prompt": f"p{i}", "response": f"r{s}-{i}\n", "logprobs": [-float(i)] * (i + 1)}
+        for s in (2, 1)
+        for i in range(4)
+    ]
+    write_log("b.jsonl", *lines[:3])
+    write_log("a.jsonl", b"rubbish\n", *lines[3:])
+    run = opened()
+    places = run.rollouts[["step", "index"]].values.tolist()
+    shown = [open_rollout(run, step, index).line for step, index in places]
+    assert sorted(line["response"] for line in shown) == sorted(line["response"] for line in lines)
+    for (_, row), line in zip(run.rollouts.iterrows(), shown, strict=True):
+        assert row["response"] == line["response"]
+        assert row["step"] == line["step"]
+
+
+def test_padding_and_system_prompt_are_left_out_as_in_the_table(write_log, opened):
+    padded = {
+        "step": 1,
+        "prompt": "S<end>\nQ",
+        "response": "a",
+        "response_tokens": ["a", "<pad>"],
+        "logprobs": [-1, -9],
+    }
+    write_log("x.jsonl", padded)
+    rollout = open_rollout(opened(read=ReadOptions(system_prompt_end="<end>")), 1, 0)
+    assert rollout.tokens == ("a",)
+    assert rollout.metrics["logprobs"].tolist() == [-1]
+    assert rollout.record.texts["prompt"] == "Q"
+
+
+def test_a_last_line_without_its_newline_opens(write_log, opened):
+    write_log("x.jsonl", json.dumps(LINE).encode())
+    assert open_rollout(opened(), 3, 0).line == LINE
+
+
+def test_broken_text_is_told_where_it_is_shown(write_log, opened):
+    write_log("x.jsonl", b'{"step": 1, "prompt": "p", "response": "a\xff"}\n')
+    rollout = open_rollout(opened(), 1, 0)
+    assert rollout.record.texts["response"] == "a\ufffd"
+    assert any("UTF-8" in remark.reason for remark in rollout.remarks)
+
+
+def test_a_python_nan_in_the_line_opens(write_log, opened):
+    write_log(
+        "x.jsonl", {"step": 1, "response": "r", "reward": math.nan, "logprobs": [math.nan, -1]}
+    )
+    rollout = open_rollout(opened(), 1, 0)
+    assert math.isnan(rollout.metrics["logprobs"][0])
+    assert {remark.field for remark in rollout.remarks} == {"reward"}
+
+
+@pytest.mark.parametrize(("step", "index"), [(99, 0), (3, 1), (3, -1)])
+def test_what_is_not_there_is_not_found(write_log, opened, step, index):
+    write_log("x.jsonl", LINE)
+    with pytest.raises(NotFoundError):
+        open_rollout(opened(), step, index)
+
+
+def changed(line: dict, **fields) -> bytes:
+    return json.dumps(line | fields).encode() + b"\n"
+
+
+@pytest.mark.parametrize(
+    "now",
+    [
+        b"",
+        b"{}\n",
+        b"x" * 2000,
+        changed(LINE, step=4),
+        changed(LINE, reward=0.7),
+        changed(LINE, response=" the dog"),
+        changed(LINE, type="step_end"),
+        changed({"other": "log"}) + changed(LINE),
+    ],
+)
+def test_a_file_that_changed_underneath_is_an_error_and_never_another_rollout(
+    write_log, opened, now
+):
+    path = write_log("x.jsonl", LINE)
+    run = opened()
+    path.write_bytes(now)
+    with pytest.raises(UnreadableError, match=r"x\.jsonl:1 no longer holds.*reload the run"):
+        open_rollout(run, 3, 0)
+
+
+def test_a_file_that_went_away_is_an_error_that_says_so(write_log, opened):
+    path = write_log("x.jsonl", LINE)
+    run = opened()
+    path.unlink()
+    with pytest.raises(UnreadableError, match=r"x\.jsonl:1 can't be read.*was the log moved"):
+        open_rollout(run, 3, 0)
+
+
+def test_a_file_that_only_grew_still_opens(write_log, opened):
+    path = write_log("x.jsonl", LINE)
+    run = opened()
+    with path.open("ab") as file:
+        file.write(changed(LINE, step=4))
+    assert open_rollout(run, 3, 0).line == LINE
+
+
+# Search
+
+
+def hits(run, text) -> list[int]:
+    quoted = text.replace('"', '""')
+    return where(run, f'any_text contains "{quoted}"').rollouts["line"].tolist()
+
+
+@pytest.fixture
+def texts(write_log, opened):
+    long = "x" * 5000
+    write_log(
+        "x.jsonl",
+        {"step": 1, "prompt": "Alpha", "response": f"{long} Needle (a+b)"},
+        {"step": 1, "prompt": f"{long} BETA", "response": "nothing"},
+        {
+            "step": 1,
+            "prompt": "p",
+            "response": "r",
+            "ground_truth": "Gold",
+            "ref_response": "Refer",
+        },
+        {"step": 1, "prompt": "p", "response": "stop words", "finish_reason": "length"},
+    )
+    return opened()
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("needle", [1]),
+        ("NEEDLE", [1]),
+        ("beta", [2]),
+        ("gold", [3]),
+        ("refer", [3]),
+        ("(a+b)", [1]),
+        ("a.b", []),
+        ("nowhere", []),
+        ("stop", [4]),
+        ("length", []),
+    ],
+)
+def test_search_reads_whole_texts_literally_and_in_any_case(texts, text, lines):
+    assert hits(texts, text) == lines
+
+
+def test_search_finds_what_is_only_recorded_as_tokens_or_messages(write_log, opened):
+    messages = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "Spoken"}]
+    write_log("x.jsonl", {**LINE, "response": None}, {"step": 3, "messages": messages, "reward": 1})
+    write_log("vocab.json", VOCABULARY)
+    run = opened()
+    assert hits(run, "the cat") == [1]
+    assert hits(run, "spoken") == [2]
+
+
+def test_search_does_not_read_the_log(write_log, opened):
+    path = write_log("x.jsonl", LINE)
+    run = opened()
+    path.write_bytes(b"")
+    assert hits(run, "cat") == [1]
+
+
+def test_the_response_of_messages_is_what_the_assistant_began(write_log, opened):
+    messages = [
+        {"role": "user", "content": "2+3?"},
+        {"role": "assistant", "content": "I add."},
+        {"role": "tool", "content": "5"},
+    ]
+    write_log("x.jsonl", {"step": 0, "messages": messages, "reward": 1})
+    shown = open_rollout(opened(), 0, 0).response_text
+    assert shown == "[assistant]\nI add.\n\n[tool]\n5"

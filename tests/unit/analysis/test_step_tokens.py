@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from written_logs import native_run, rllb_run, texts_only_run, write_lines
+
+from board.analysis.rollout import open_rollout
+from board.analysis.rollout_tokens import ReadTokens
+from board.analysis.step_tokens import COLUMNS, read_step
+from board.core.tokens.contributions import contributions
+from board.core.tokens.token_kinds import KINDS
+from board.errors import NotFoundError
+from board.index.discovery.discovered_runs import discover
+from board.query.open_run import Run, open_run
+
+SAMPLES = Path(__file__).parents[3] / "rollout_samples"
+
+
+def opened(folder: Path) -> Run:
+    (info,) = discover(folder).runs
+    return open_run(info)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    return opened(native_run(tmp_path / "run"))
+
+
+@pytest.mark.parametrize("name", ["resumed", "ppo_critic"])
+@pytest.mark.parametrize("metric", ["k3", "k1", "mismatch_kl", "entropy"])
+def test_contributions_add_up_to_the_step_s_mean_in_the_table(name: str, metric: str) -> None:
+    run = open_run(discover(SAMPLES).run(name))
+    for row in run.steps.iloc[::9].to_dict("records"):
+        found = contributions(read_step(run, row["step"], ReadTokens.of_metric(metric)), metric)
+        assert found.mean == pytest.approx(row[f"{metric}_mean"], rel=1e-9)
+        assert found.rollouts == row[f"{metric}_n"]
+
+
+def test_tokens_are_those_of_the_rollouts_opened_one_by_one(run: Run) -> None:
+    tokens = read_step(run, 20)
+    assert tokens.indices.tolist() == [*range(8)]
+    for place, index in enumerate(tokens.indices.tolist()):
+        start, end = tokens.starts[place], tokens.starts[place + 1]
+        alone = open_rollout(run, 20, index)
+        assert tuple(tokens.piece(t) for t in range(start, end)) == alone.tokens
+        for name in ("k3", "mismatch_kl", "entropy", "importance_ratio"):
+            assert np.array_equal(tokens.metric(name)[start:end], alone.metrics[name])
+    assert tokens.in_loss.tolist() == [True] * 6 + [False] * 2 + tokens.in_loss.tolist()[8:]
+
+
+def test_chosen_rollouts_are_read_and_the_others_counted(run: Run) -> None:
+    tokens = read_step(run, 20, indices=[5, 2])
+    assert tokens.indices.tolist() == [2, 5]
+    assert tokens.left_out == 6
+
+
+def test_progress_tells_how_many_rollouts_are_read_and_can_stop_the_reading(run: Run) -> None:
+    seen: list[tuple[int, int]] = []
+    read_step(run, 20, progress=lambda done, total: seen.append((done, total)))
+    assert seen == sorted(set(seen))
+    assert seen[-1] == (8, 8)
+
+    def stop(done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        read_step(run, 20, progress=stop)
+
+
+def test_rows_of_a_step_have_each_column_once_whether_all_were_read_before_or_not(
+    run: Run,
+) -> None:
+    before = run.rows_of(20, COLUMNS)
+    assert len(run.rollouts) > len(before)
+    assert sorted(run.rows_of(20, COLUMNS)) == sorted({*before})
+
+
+def test_a_step_that_is_not_there_is_named(run: Run) -> None:
+    with pytest.raises(NotFoundError, match="step 21"):
+        read_step(run, 21)
+
+
+def test_pieces_are_read_where_there_are_no_ids(tmp_path: Path) -> None:
+    tokens = read_step(opened(rllb_run(tmp_path / "run")), 1)
+    assert [tokens.piece(t) for t in range(3)] == ["It", " is", " 4"]
+
+
+def test_words_stand_for_tokens_where_a_log_has_texts_only(tmp_path: Path) -> None:
+    run = opened(texts_only_run(tmp_path / "run"))
+    tokens = read_step(run, 1, ReadTokens(texts=True))
+    assert [tokens.piece(t) for t in range(tokens.count)] == ["answer ", "1"]
+    assert read_step(run, 1).count == 0
+
+
+def line(**keys: object) -> dict[str, object]:
+    base = {"step": 1, "prompt": "p", "response": "abc", "response_ids": [0, 1, 2]}
+    return {**base, "logprobs": [-1.0, -2.0, -3.0], **keys}
+
+
+def test_an_array_of_another_length_is_left_out_and_named(tmp_path: Path) -> None:
+    rows = [line(ref_logprobs=[-1.0]), line(ref_logprobs=[-1.0, -2.0, -3.0])]
+    folder = write_lines(tmp_path / "run" / "a.jsonl", rows).parent
+    tokens = read_step(opened(folder), 1)
+    assert dict(tokens.faults) == {"ref_logprobs": 1}
+    assert np.isnan(tokens.arrays["ref_logprobs"][:3]).all()
+
+
+def test_characters_that_are_no_text_are_counted_in_texts_and_in_decoded_ids(
+    tmp_path: Path,
+) -> None:
+    rows = [line(response="ab\ufffd\ufffd\ufffd cd"), line(response="fine"), line()]
+    del rows[2]["response"]
+    rows[2]["response_ids"] = [1, 1, 1, 1, 0]
+    rows[2]["logprobs"] = [-1.0] * 5
+    folder = write_lines(tmp_path / "run" / "a.jsonl", rows).parent
+    (folder / "vocab.json").write_text(json.dumps({"pieces": ["a", "æ"], "coding": "byte_level"}))
+    tokens = read_step(opened(folder), 1, ReadTokens(texts=True))
+    assert tokens.numbers["broken"].tolist() == [3 / 8, 0.0, 4 / 5]
+    assert KINDS[tokens.token_kinds[-2]] == "part of a character"
+
+
+def test_roles_come_from_recorded_segments(tmp_path: Path) -> None:
+    segments = [
+        {"start": 0, "end": 1, "role": "assistant"},
+        {"start": 1, "end": 3, "role": "tool", "name": "python"},
+    ]
+    folder = write_lines(tmp_path / "run" / "a.jsonl", [line(segments=segments), line()]).parent
+    tokens = read_step(opened(folder), 1)
+    assert [*tokens.roles] == ["assistant", "tool python"]
+    assert tokens.role_codes.tolist() == [0, 1, 1, -1, -1, -1]
+    assert tokens.turns.tolist() == [0, 1, 1, 0, 0, 0]

@@ -1,0 +1,220 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from written_logs import native_run, write_lines
+
+from board.analysis.patterns import compiled
+from board.analysis.rollout import open_rollout
+from board.analysis.word_hits import Hit, hit_in
+from board.analysis.words import watch
+from board.errors import ChoiceError
+from board.index.discovery.discovered_runs import discover
+from board.query.open_run import Run, open_run
+
+
+def opened(folder: Path) -> Run:
+    (info,) = discover(folder).runs
+    return open_run(info)
+
+
+def test_hits_and_misses_have_their_own_mean_reward(tmp_path: Path) -> None:
+    rows = [
+        {"step": 1, "env": "a", "prompt": "wait", "response": "Wait. wait!", "reward": 1.0},
+        {"step": 1, "env": "a", "prompt": "wait", "response": "no", "reward": 0.25},
+        {"step": 1, "env": "b", "prompt": "wait", "response": "no", "reward": None},
+    ]
+    run = opened(write_lines(tmp_path / "run" / "a.jsonl", rows).parent)
+    first, second = watch(run, compiled("wait"))
+    assert (first.env, first.rollouts, first.hits, first.times) == ("a", 2, 1, 2)
+    assert (first.reward_hits, first.reward_misses, first.examples) == (1.0, 0.25, [0])
+    assert (second.env, second.share) == ("b", 0.0)
+    assert second.reward_misses != second.reward_misses
+    assert [w.hits for w in watch(run, compiled("wait"), by="prompt")] == [2, 1]
+
+
+def test_a_phrase_is_no_pattern_unless_asked_for(tmp_path: Path) -> None:
+    run = opened(native_run(tmp_path / "run"))
+    assert sum(w.hits for w in watch(run, compiled("2*3*4"))) == run.rollout_count // 2
+    assert sum(w.hits for w in watch(run, compiled("2.3.4", regex=True))) == run.rollout_count // 2
+    with pytest.raises(ChoiceError, match="regular expression"):
+        compiled("(", regex=True)
+
+
+def test_words_of_one_role_are_those_of_its_messages(tmp_path: Path) -> None:
+    messages = [{"role": "tool", "content": "error"}, {"role": "assistant", "content": "fine"}]
+    row = {"step": 1, "prompt": "p", "response": "r", "messages": messages}
+    run = opened(write_lines(tmp_path / "run" / "a.jsonl", [row]).parent)
+    assert [w.hits for w in watch(run, compiled("error"), by="tool")] == [1]
+    assert [w.hits for w in watch(run, compiled("error"), by="assistant")] == [0]
+
+
+@pytest.mark.parametrize("by", ["response", "prompt", "answer", "reasoning"])
+def test_a_rollout_without_a_text_neither_says_nor_lacks_a_word(tmp_path: Path, by: str) -> None:
+    rows = [{"step": 1, "reward": 1.0, "group_id": "a"}]
+    run = opened(write_lines(tmp_path / "run" / "a.jsonl", rows).parent)
+    (found,) = watch(run, compiled("wait"), by=by)
+    assert (found.rollouts, found.untold, found.scored_misses) == (0, 1, 0)
+
+
+def test_an_empty_response_says_nothing(tmp_path: Path) -> None:
+    rows = [{"step": 1, "prompt": "p", "response": "", "reward": 1.0}]
+    run = opened(write_lines(tmp_path / "run" / "a.jsonl", rows).parent)
+    (found,) = watch(run, compiled("wait"))
+    assert (found.rollouts, found.hits, found.untold) == (1, 0, 0)
+
+
+def spoken(**more: Any) -> dict[str, Any]:
+    """Five tokens of an assistant, a tool and the assistant again; of the messages, other words."""
+    tokens = [" look", " it", " up", " error 5", " done"]
+    return {
+        "step": 1,
+        "prompt": "p",
+        "response_tokens": tokens,
+        "segments": [
+            {"start": 0, "end": 3, "role": "assistant"},
+            {"start": 3, "end": 4, "role": "tool", "name": "search"},
+            {"start": 4, "end": 5, "role": "assistant"},
+        ],
+        "messages": [
+            {"role": "assistant", "content": "look it up"},
+            {"role": "tool", "content": "said by the message"},
+        ],
+    } | more
+
+
+def hits(run: Run, text: str, by: str) -> list[tuple[int, int, int]]:
+    return [(w.hits, w.times, w.untold) for w in watch(run, compiled(text), by=by)]
+
+
+def test_recorded_segments_tell_roles_before_messages_do(tmp_path: Path) -> None:
+    run = opened(write_lines(tmp_path / "run" / "a.jsonl", [spoken()]).parent)
+    assert hits(run, "error", "tool") == [(1, 1, 0)]
+    assert hits(run, "message", "tool") == [(0, 0, 0)]
+    assert hits(run, "error", "assistant") == [(0, 0, 0)]
+    assert hits(run, "done", "assistant") == [(1, 1, 0)]
+
+
+def test_who_speaks_is_not_recorded_without_segments_markers_or_messages(tmp_path: Path) -> None:
+    row = spoken(segments=[], messages=[])
+    run = opened(write_lines(tmp_path / "run" / "a.jsonl", [row]).parent)
+    assert hits(run, "error", "tool") == [(0, 0, 1)]
+    assert [w.rollouts for w in watch(run, compiled("error"), by="tool")] == [0]
+    assert hits(run, "error", "answer") == [(1, 1, 0)]
+    assert hits(run, "error", "reasoning") == [(0, 0, 1)]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"response": "<think>hmm, 4?</think>It is 5."},
+        {"response": "hmm, 4?</think>It is 5."},
+        {
+            "response_tokens": ["hmm, 4?", "It is 5."],
+            "segments": [
+                {"start": 0, "end": 1, "role": "reasoning"},
+                {"start": 1, "end": 2, "role": "assistant"},
+            ],
+        },
+    ],
+)
+def test_reasoning_and_answer_are_told_apart(tmp_path: Path, row: dict[str, Any]) -> None:
+    rows = [{"step": 1, "prompt": "4 or 5", **row}]
+    run = opened(write_lines(tmp_path / "run" / "a.jsonl", rows).parent)
+    for said, reasoning, answer in (("4", 1, 0), ("5", 0, 1), ("think", 0, 0)):
+        assert hits(run, said, "reasoning") == [(reasoning, reasoning, 0)]
+        assert hits(run, said, "answer") == [(answer, answer, 0)]
+
+
+def test_a_hit_names_the_token_that_it_begins_in(tmp_path: Path) -> None:
+    run = opened(write_lines(tmp_path / "run" / "a.jsonl", [spoken()]).parent)
+    whole = open_rollout(run, 1, 0)
+    for by, said, token in (("response", "up", 2), ("tool", "5", 3), ("assistant", "done", 4)):
+        found = hit_in(run, whole, compiled(said), by, 160)
+        assert found is not None
+        assert found.token == token
+        assert found.after.startswith(said)
+    assert hit_in(run, whole, compiled("nothing"), "response", 160) is None
+
+
+def first_hit(run: Run, text: str, by: str) -> Hit:
+    found = hit_in(run, open_rollout(run, 1, 0), compiled(text), by, 160)
+    assert found is not None
+    return found
+
+
+def test_a_hit_in_a_message_is_placed_by_the_text_of_the_tokens(tmp_path: Path) -> None:
+    # The tool's output is not written in the message as it was in the tokens.
+    tokens = ["look", " it", " up", "\n", '{"out": "', "it was an", " error", '"}', "all", " done"]
+    messages = [
+        {"role": "user", "content": "is it done?"},
+        {"role": "assistant", "content": " look it up"},
+        {"role": "tool", "content": "out = it was an error"},
+        {"role": "assistant", "content": "all done"},
+    ]
+    row = {"step": 1, "prompt": "p", "response_tokens": tokens, "messages": messages}
+    run = opened(write_lines(tmp_path / "run" / "a.jsonl", [row]).parent)
+    assert first_hit(run, "up", "assistant").token == 2
+    assert first_hit(run, "done", "assistant").token == 9
+    assert first_hit(run, "error", "tool").token == 6
+
+
+@pytest.mark.parametrize(
+    ("keys", "by", "text", "why"),
+    [
+        ({}, "user", "right", "before the response"),
+        ({}, "prompt", "p", "before the response"),
+        ({}, "tool", "elsewhere", "do not occur exactly once"),
+        ({}, "assistant", "yes", "do not occur exactly once"),
+        ({"response_tokens": None}, "assistant", "yes", "no tokens"),
+        ({"response_tokens": None, "response_ids": [1, 2]}, "assistant", "yes", "no vocabulary"),
+    ],
+)
+def test_a_hit_of_no_one_token_says_why(
+    keys: dict[str, Any], by: str, text: str, why: str, tmp_path: Path
+) -> None:
+    row = spoken(
+        response_tokens=["yes", " right", " yes"],
+        segments=[],
+        messages=[
+            {"role": "user", "content": "right?"},
+            {"role": "assistant", "content": "yes"},
+            {"role": "tool", "content": "elsewhere"},
+        ],
+        response="yes right yes",
+    )
+    run = opened(write_lines(tmp_path / "run" / "a.jsonl", [{**row, **keys}]).parent)
+    found = first_hit(run, text, by)
+    assert found.token is None
+    assert why in found.unplaced
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("pattern", ["(a+)+$", "(a|aa)+$", "(a*)*b", r"(?:.*?,){20}P"])
+def test_no_pattern_takes_longer_than_the_text_is_long(pattern: str) -> None:
+    assert compiled(pattern, regex=True).counts(["a" * 50_000 + "!"]).tolist() == [0]
+
+
+@pytest.mark.parametrize("pattern", ["(?=a)b", r"(a)\1", "((a{1000}){1000}){1000}", "a" * 2000])
+def test_a_pattern_that_is_not_bounded_is_refused(pattern: str) -> None:
+    with pytest.raises(ChoiceError):
+        compiled(pattern, regex=True)
+
+
+def test_half_characters_and_signs_of_patterns_are_only_text() -> None:
+    found = compiled("2*3 4\n#-&~é😀")
+    assert found.counts(["\ud83d x 2*3 4\n#-&~É😀 2*3 4\n#-&~é😀", "2x3"]).tolist() == [2, 0]
+    assert compiled("É").first("😀 \ud83dé") == 3
+    assert compiled("é").first("e") == -1
+
+
+def test_progress_can_stop_the_watching(tmp_path: Path) -> None:
+    run = opened(native_run(tmp_path / "run"))
+    seen: list[tuple[int, int]] = []
+    stream = watch(run, compiled("x"), progress=lambda done, total: seen.append((done, total)))
+    for _ in stream:
+        if seen:
+            stream.close()
+    assert seen == [(8, 32)]

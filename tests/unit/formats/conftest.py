@@ -1,0 +1,35 @@
+"""What the tests of the readers share: a line of a log, read as the scan reads it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from board.core.options import ReadOptions
+from board.core.records import Record
+from board.formats import reader_named
+from board.formats.base import Event, Place
+from board.formats.line_parser import LineParser
+
+ReadLine = Callable[..., Record | Event]
+
+
+@pytest.fixture(params=["parsed whole", "arrays cut out"])
+def read_line(request) -> ReadLine:
+    """Reads one line by the reader of that name, once parsed whole and once with arrays cut out."""
+
+    def read(
+        reader: str, fields: dict, options: ReadOptions | None = None, path: str = "log.jsonl"
+    ) -> Record | Event:
+        line = json.dumps(fields).encode()
+        parser = LineParser()
+        parsed, _ = parser.parse(line)
+        if request.param == "arrays cut out":
+            parsed, _ = parser.parse(line)
+        known = reader_named(reader)
+        return known.read(parsed, Place(Path(path), options, known.layout))
+
+    return read

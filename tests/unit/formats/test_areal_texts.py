@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import math
+import shutil
+
+import pandas as pd
+import pytest
+from read_formats import DATA, opened, reasons, records, run_at
+
+from board.index.discovery.discovered_runs import discover
+
+TEXTS = DATA / "areal" / "texts"
+COLOUR, END = "\x1b[33m\x1b[2m", "\x1b[0m"
+
+
+def plain() -> list[dict]:
+    """All samples, cut apart by their colours alone."""
+    found = []
+    for folder, version, name in (
+        *(("generated", 0, "q0"), ("generated-eval", 2, "e0"), ("generated", 2, "q2")),
+        *(("generated", 2, "q7"), ("generated", 10, "q10")),
+    ):
+        pieces = (TEXTS / folder / str(version) / f"{name}.txt").read_text("utf-8").split(END)[:-1]
+        for above, sequence in zip(pieces[::2], pieces[1::2], strict=True):
+            head, prompt = above.lstrip("\n").split(COLOUR)
+            words = head.replace(",", "").split()
+            found.append(
+                {
+                    "split": "eval" if folder == "generated-eval" else "train",
+                    "step": version,
+                    "group": name,
+                    "id": f"{name}-{words[1]}",
+                    "seqlen": int(words[5]),
+                    "reward": float(words[8].rstrip(".")),
+                    "prompt": prompt,
+                    "response": sequence.split(COLOUR)[1],
+                }
+            )
+    return found
+
+
+@pytest.fixture(scope="module")
+def run():
+    return run_at(TEXTS)
+
+
+def test_every_sample_and_value_is_that_of_the_files(run):
+    for record, row in zip(records(run), plain(), strict=True):
+        assert (record.step, record.ids["split"]) == (row["step"], row["split"])
+        assert (record.ids["group_id"], record.ids["rollout_id"]) == (row["group"], row["id"])
+        assert record.texts == {"prompt": row["prompt"], "response": row["response"]}
+        reward = None if math.isnan(row["reward"]) else row["reward"]
+        assert record.scores.get("reward") == reward
+        assert record.extras["seqlen"] == row["seqlen"]
+        assert record.ids["policy_version"] == row["step"]
+
+
+def test_steps_have_the_means_of_the_files(run):
+    by_step = pd.DataFrame(plain()).groupby("step")
+    assert run.steps["step"].tolist() == [0, 2, 10]
+    assert run.steps["rollouts"].tolist() == by_step.size().tolist()
+    assert run.steps["reward_mean"].tolist() == by_step["reward"].mean().tolist()
+
+
+def test_a_response_that_looks_like_a_header_is_a_response(run):
+    (echo,) = [r for r in records(run) if r.texts["response"].startswith("idx: 1 / 2")]
+    assert echo.texts["response"].endswith("sequence is: \nno\u2028more<|end|>")
+
+
+def test_the_older_form_has_the_versions_that_began_and_ended_a_sample():
+    older = run_at(DATA / "areal" / "older_texts")
+    found = records(older)
+    assert [(r.step, r.scores["reward"]) for r in found] == [(3, 5.0), (4, -5.0)]
+    assert [(r.ids["policy_version"], r.extras["tail_version"]) for r in found] == [(3, 3), (4, 5)]
+    assert [r.texts["response"] for r in found] == ["1, 2.", "1,\n2,\n3."]
+    assert {r.texts["prompt"] for r in found} == {"<|user|>Count.\nNow."}
+    passed_over = [problem.path for problem in discover(DATA / "areal" / "older_texts").left_out]
+    assert passed_over == ["generated/3/00af.jsonl", "generated/4/00af.jsonl"]
+
+
+def test_a_sample_that_is_cut_off_and_text_before_the_first_cost_no_other(tmp_path):
+    path = tmp_path / "generated" / "4" / "q1.txt"
+    path.parent.mkdir(parents=True)
+    whole = (TEXTS / "generated" / "0" / "q0.txt").read_text("utf-8")
+    path.write_text(whole[:-10], "utf-8")
+    run = run_at(tmp_path)
+    assert (run.rollout_count, run.steps["step"].tolist()) == (2, [4])
+    assert reasons(run) == [("it is not a sample", 1)]
+    assert [r.line["text"] for r in opened(run)] == [
+        part for part in whole.replace("idx:", "\0idx:").split("\0") if part
+    ][:2]
+
+
+def test_text_files_of_something_else_are_passed_over_and_elsewhere_not_looked_into(tmp_path):
+    shutil.copytree(TEXTS, tmp_path / "a")
+    (tmp_path / "a" / "generated" / "0" / "notes.txt").write_text("notes")
+    (tmp_path / "a" / "requirements.txt").write_text("numpy")
+    (info,) = discover(tmp_path).runs
+    assert [(p.path, p.severity) for p in info.left_out] == [("generated/0/notes.txt", "note")]

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from read_formats import DATA, opened, reasons, records, run_at
+
+from board.index.discovery.discovered_runs import discover
+
+FOLDER = DATA / "open_instruct" / "rollouts"
+RUN = "grpo_tiny__1__1700000000"
+
+
+def plain() -> list[dict]:
+    files = [FOLDER / f"{RUN}_rollouts_{shard:06d}.jsonl" for shard in (0, 1)]
+    lines = [line for file in files for line in file.read_text("utf-8").split("\n") if line]
+    return [json.loads(line) for line in lines]
+
+
+@pytest.fixture(scope="module")
+def run():
+    return run_at(FOLDER)
+
+
+def test_every_row_token_and_value_is_that_of_the_files(run):
+    for record, row in zip(records(run), plain(), strict=True):
+        assert record.step == row["step"]
+        assert record.prompt_ids is not None
+        assert record.response_ids is not None
+        assert record.prompt_ids.values().tolist() == row["prompt_tokens"]
+        assert record.response_ids.values().tolist() == row["response_tokens"]
+        called = row["request_info"]["tool_calleds"]
+        logprobs = [np.nan if called and p == 0 else p for p in row["logprobs"]]
+        found = record.tokens["sampling_logprobs"].values() if record.tokens else [np.nan]
+        np.testing.assert_array_equal(found, logprobs)
+        assert record.scores["reward"] == row["reward"]
+        assert record.scores["advantage"] == row["advantage"]
+        assert record.scores["is_truncated"] == (row["finish_reason"] == "length")
+        assert record.texts["ground_truth"] == str(row["ground_truth"])
+        assert record.ids["rollout_id"] == f"{RUN}-{row['sample_idx']}"
+        assert record.ids["group_id"] == f"{RUN}-{row['prompt_idx']}"
+        assert record.ids["env"] == row["dataset"]
+        assert record.extras["tool_runtimes"] == row["request_info"]["tool_runtimes"]
+
+
+def test_steps_have_the_means_of_the_files(run):
+    by_step = pd.DataFrame(plain()).groupby("step")
+    assert run.steps["step"].tolist() == list(by_step.groups) == [1, 2, 10]
+    assert run.steps["rollouts"].tolist() == by_step.size().tolist()
+    for name in ("reward", "advantage"):
+        assert run.steps[f"{name}_mean"].tolist() == by_step[name].mean().tolist()
+
+
+def test_the_zeros_of_a_tools_answer_are_no_log_probabilities(run):
+    (answered,) = [o for o in opened(run) if o.line["request_info"]["tool_calleds"]]
+    shown = answered.record.tokens["sampling_logprobs"].values()
+    np.testing.assert_array_equal(shown, [-0.5, np.nan, np.nan, np.nan, -0.75, -0.125])
+    assert answered.record.extras["request_info"]["tool_outputs"] == "4\u2028"
+    words = "logprobs are 0 at tokens of tool results"
+    assert sum(count for reason, count in reasons(run) if reason.startswith(words)) == 1
+
+
+def test_a_zero_without_a_tool_is_a_log_probability(run):
+    shown = [r.tokens["sampling_logprobs"].values() for r in records(run) if r.tokens]
+    assert [values.tolist() for values in shown].count([-2.0, 0.0]) == 1
+
+
+def test_a_step_that_is_written_again_is_shown_once_as_it_was_written_last(tmp_path):
+    rows = [row for row in plain() if row["step"] == 2]
+    again = [{**row, "reward": row["reward"] + 1} for row in rows]
+    path = tmp_path / "r_rollouts_000000.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in [*rows, *again]), "utf-8")
+    run = run_at(tmp_path)
+    assert (run.rollout_count, run.repeated) == (4, 4)
+    assert run.rollouts["reward"].tolist() == [row["reward"] for row in again]
+
+
+def test_rollouts_of_two_runs_in_one_folder_are_never_taken_for_each_other(tmp_path):
+    for name in ("a", "b"):
+        path = tmp_path / f"{name}_rollouts_000000.jsonl"
+        path.write_bytes((FOLDER / f"{RUN}_rollouts_000001.jsonl").read_bytes())
+    run = run_at(tmp_path)
+    assert (run.rollout_count, run.repeated) == (4, 0)
+    assert sorted(run.rollouts["group_id"]) == ["a-0", "a-0", "b-0", "b-0"]
+
+
+def test_several_datasets_and_no_logprobs_are_read(read_line):
+    row = {**plain()[0], "dataset": ["gsm8k", "math"], "logprobs": None, "request_info": None}
+    record = read_line("open_instruct", row)
+    assert (record.ids["env"], dict(record.tokens)) == ("gsm8k, math", {})
+    assert (record.ids["rollout_id"], record.ids["group_id"]) == ("0", "0")
+
+
+def test_the_metadata_is_passed_over():
+    found = discover(FOLDER)
+    left_out = {problem.path for info in found.runs for problem in info.left_out}
+    assert left_out | {p.path for p in found.left_out} == {f"{RUN}_metadata.jsonl"}

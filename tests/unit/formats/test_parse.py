@@ -1,0 +1,315 @@
+"""Cutting arrays out of a line gives what parsing the whole line gives, for every line there is."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import random
+
+import numpy as np
+import pytest
+
+from board.core.records import Parsed
+from board.errors import RecordError
+from board.formats import number_arrays
+from board.formats.line_parser import LineParser
+from board.formats.number_arrays import RawNumbers, as_numbers, numbers_from_list
+from board.formats.parse import parse_whole
+
+KEYS = ("logprobs", "ref_logprobs", "values", "entropy", "loss_mask", "mine", 'a"b', "ü", "x\\")
+TEXTS = (
+    "plain",
+    "",
+    '"logprobs":[1,2,3]',
+    'quote " and \\" and "values": [9]',
+    '\\"entropy\\": [1]',
+    "]",
+    "[",
+    "],[",
+    "\u2028 \u0085",
+    "日本語 🎉",
+    "-7.0313e-301",
+    "null, NaN",
+)
+
+
+def number(source: random.Random):
+    kind = source.random()
+    if kind < 0.5:
+        return round(source.gauss(0, 3), source.randint(0, 6))
+    if kind < 0.7:
+        return source.randint(-5, 5)
+    return source.choice([0, -0.0, 1e-7, 1e300, 2**53, 2**70, True, False, None])
+
+
+def array(source: random.Random):
+    kind = source.random()
+    if kind < 0.6:
+        return [number(source) for _ in range(source.randint(1, 6))]
+    choices = (
+        [],
+        [[1, 2], [3]],
+        ["0.5", "b"],
+        [1, "two", 3],
+        [None, None],
+        [1, {"logprobs": [1]}],
+        [{}],
+        [1, {}],
+        [True, False],
+        [math.nan, 1.0],
+        [math.inf, -math.inf],
+        [10**400],
+        5,
+        None,
+        "text",
+    )
+    return source.choice(choices)
+
+
+def record(source: random.Random):
+    found = {"step": source.randint(0, 9), "response": source.choice(TEXTS)}
+    for key in source.sample(KEYS, source.randint(0, len(KEYS))):
+        found[key] = array(source)
+    if source.random() < 0.3:
+        found["info"] = {source.choice(KEYS): array(source), "t": source.choice(TEXTS)}
+    if source.random() < 0.5:
+        items = list(found.items())
+        source.shuffle(items)
+        found = dict(items)
+    return found
+
+
+def written(source: random.Random, found) -> bytes:
+    separators = source.choice([(",", ":"), (", ", ": "), (" , ", " : ")])
+    line = json.dumps(found, separators=separators, ensure_ascii=source.random() < 0.5)
+    if source.random() < 0.1 and len(found) > 2:  # a key that stands twice: the last one counts
+        key = source.choice(list(found))
+        twice = json.dumps({key: array(source)}, separators=separators)
+        line = (
+            twice[:-1] + separators[0] + line[1:]
+            if source.random() < 0.5
+            else line[:-1] + separators[0] + twice[1:]
+        )
+    return line.encode()
+
+
+def plain(value):
+    """What an array means, whichever way it was parsed; the error where it means nothing."""
+    if isinstance(value, RawNumbers | list):
+        try:
+            numbers = as_numbers(value)
+            return None if numbers is None else [repr(v) for v in numbers.values().tolist()]
+        except RecordError as error:
+            return error.reason
+    return repr(json.loads(json.dumps(value), parse_int=float))
+
+
+def assert_same(parser: LineParser, line: bytes):
+    whole, mended = parse_whole(line)
+    quick, mended_quickly = parser.parse(line)
+    assert mended == mended_quickly
+    assert list(quick) == list(whole)
+    for key in whole:
+        assert plain(quick[key]) == plain(whole[key]), (key, line)
+        if isinstance(quick[key], RawNumbers):
+            assert len(quick[key]) == len(whole[key])
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_line_parsed_in_parts_equals_the_line_parsed_whole(seed):
+    source = random.Random(seed)
+    parser = LineParser()
+    for _ in range(500):
+        assert_same(parser, written(source, record(source)))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_parts_equal_the_whole_when_the_layout_changes_under_a_learned_plan(seed):
+    source = random.Random(seed)
+    for _ in range(150):
+        parser = LineParser()
+        layout = record(source)
+        for _ in range(3):
+            for key, value in layout.items():
+                if isinstance(value, list):
+                    layout[key] = array(source)
+            assert_same(parser, written(source, layout))
+
+
+def unparsed(raw: bytes) -> RawNumbers:
+    parser = LineParser()
+    parser.parse(b'{"step":1,"x":[1]}')
+    found = parser.parse(b'{"step":1,"x":' + raw + b"}")[0]["x"]
+    assert isinstance(found, RawNumbers)
+    return found
+
+
+def taught() -> LineParser:
+    parser = LineParser()
+    parser.parse(b'{"step":1,"logprobs":[1,2],"values":[3,4]}')
+    return parser
+
+
+def test_long_arrays_of_later_lines_are_left_unparsed():
+    quick, _ = taught().parse(b'{"step":2,"logprobs":[5,6],"values":[7,8]}')
+    assert isinstance(quick["logprobs"], RawNumbers)
+    assert quick["values"].values().tolist() == [7, 8]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"step":1,"info":{"logprobs":[9,9]},"values":[3]}',
+        b'{"info":{"logprobs":[9,9]},"logprobs":[1],"values":[3]}',
+        b'{"step":1,"values":[3],"logprobs":[1]}',
+        b'{"step":1,"logprobs":[[1],[2]],"values":[3]}',
+        b'{"step":1,"logprobs":["a]b"],"values":[3]}',
+        b'{"step":1,"logprobs":[{}],"values":[3]}',
+        b'{"step":1,"logprobs":[1],"logprobs":[2,3],"values":[3]}',
+        b'{"step":1,"logprobs":[1],"logprobs":7,"values":[3]}',
+        b'{"step":1,"response":"\\"logprobs\\":[8]","logprobs":[1],"values":[3]}',
+        b'{"step":NaN,"logprobs":[NaN,Infinity,null],"values":[3]}',
+        b'{"step":1,"logprobs":[],"values":[ ]}',
+        b'{"step":1,"logprobs":[ 1 , 2 ],"values":[\t3\t]}',
+        b'{"step":1,"logprobs":[null,null],"values":[ null]}',
+        b'{"step":1,"logprobs":-7.0313e-301,"values":[3]}',
+    ],
+)
+def test_a_wrong_guess_costs_time_and_never_a_value(line):
+    assert_same(taught(), line)
+
+
+def test_a_line_that_is_no_json_is_refused_after_a_plan_was_learned():
+    with pytest.raises(RecordError, match="not JSON"):
+        taught().parse(b'{"step":1,"logprobs":[1,2],"values":[3,4]')
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (b"", "not JSON"),
+        (b"{", "not JSON"),
+        (b"not json", "not JSON"),
+        (b'{"step":1} {"step":2}', "not JSON"),
+        (b"\x00\x00", "not JSON"),
+        (b"[1]", "a list"),
+        (b'"text"', "text"),
+        (b"3", "a number"),
+        (b"null", "null"),
+        (b"true", "true or false"),
+        (b"[" * 100_000, "not JSON"),
+        (b'{"a":' * 3000 + b'"\\ud800"' + b"}" * 3000, "not JSON|nested too deep"),
+    ],
+)
+def test_what_is_no_object_is_refused_and_named(line, reason):
+    with pytest.raises(RecordError, match=reason):
+        parse_whole(line)
+
+
+def test_a_deep_line_with_a_lone_surrogate_is_read_or_refused_and_never_a_crash():
+    line = b'{"a":' * 700 + b'"\\ud800"' + b"}" * 700
+    with contextlib.suppress(RecordError):
+        parse_whole(line)
+
+
+def test_reasons_do_not_hold_what_differs_from_line_to_line():
+    reasons = set()
+    for line in (b"{", b'{"a" 1}', b'{"aaaa": x}'):
+        with pytest.raises(RecordError) as caught:
+            parse_whole(line)
+        reasons.add(caught.value.reason)
+        assert "char" in caught.value.hint
+    assert reasons == {"the line is not JSON"}
+
+
+def test_nan_and_infinity_as_python_writes_them_are_read():
+    found, mended = parse_whole(b'{"reward": NaN, "a": [Infinity, -Infinity]}')
+    assert math.isnan(found["reward"])
+    assert found["a"] == [math.inf, -math.inf]
+    assert not mended
+
+
+def test_a_byte_order_mark_is_no_part_of_the_line():
+    assert parse_whole(b'\xef\xbb\xbf{"step": 1}') == ({"step": 1}, False)
+
+
+def test_broken_bytes_are_shown_and_told():
+    assert parse_whole(b'{"a": "x\xffy"}') == ({"a": "x\ufffdy"}, True)
+
+
+def test_broken_bytes_are_told_beside_a_replacement_sign_that_was_there_before():
+    assert parse_whole('{"a": "\ufffd'.encode() + b'\xff"}')[1] is True
+
+
+def test_a_replacement_sign_of_the_log_is_not_called_broken():
+    assert parse_whole('{"r": NaN, "a": "\ufffd"}'.encode())[1] is False
+
+
+def test_lone_surrogates_become_the_replacement_sign_in_keys_and_values():
+    found, mended = parse_whole(b'{"a\\ud800": ["\\udfff", {"b": "x\\ud800"}]}')
+    assert found == {"a\ufffd": ["\ufffd", {"b": "x\ufffd"}]}
+    assert mended
+    json.dumps(found, ensure_ascii=False).encode()
+
+
+def test_broken_bytes_are_told_beside_a_whole_surrogate_pair():
+    found, mended = parse_whole(b'{"a": "\\ud83d\\ude00", "b": "\xff"}')
+    assert found == {"a": "😀", "b": "\ufffd"}
+    assert mended
+
+
+@pytest.mark.parametrize(
+    "raw", [b"[1,2.5,-3e-7]", b"[ 1 , 2 ]", b"[]", b"[ ]", b"[true,false,null]"]
+)
+@pytest.mark.parametrize("with_simdjson", [True, False])
+def test_unparsed_numbers_equal_parsed_ones(monkeypatch, raw, with_simdjson):
+    if not with_simdjson:
+        monkeypatch.setattr(number_arrays, "_number_parser", None)
+    numbers = unparsed(raw)
+    wanted = np.array(json.loads(raw), np.float64)
+    assert len(numbers) == len(wanted)
+    np.testing.assert_array_equal(numbers.values(), wanted)
+
+
+def test_two_rollouts_of_unequal_length_keep_their_own_values():
+    parser = taught()
+    first = parser.parse(b'{"step":1,"logprobs":[1,2,3],"values":[4,5,6]}')[0]
+    second = parser.parse(b'{"step":1,"logprobs":[7],"values":[8]}')[0]
+    kept = first["logprobs"].values()
+    assert second["logprobs"].values().tolist() == [7]
+    assert kept.tolist() == [1, 2, 3]
+    assert first["values"].values().tolist() == [4, 5, 6]
+
+
+@pytest.mark.parametrize("value", [None, [None, None], unparsed(b"[ null, null]")])
+def test_an_array_of_nulls_is_not_recorded(value):
+    assert as_numbers(value) is None
+
+
+def test_an_empty_array_is_recorded_and_empty():
+    found = as_numbers([])
+    assert found is not None
+    assert len(found) == 0
+
+
+@pytest.mark.parametrize("value", ["", "1,2", 3, 1.5, True, {}, {"a": 1}])
+def test_what_is_no_list_is_no_array(value):
+    with pytest.raises(RecordError, match=r"^is "):
+        as_numbers(value)
+
+
+@pytest.mark.parametrize("entries", [["a"], [1, "x"], [[1], [2]], [[1], 2], [{}], [10**400]])
+def test_a_list_of_something_else_is_no_array(entries):
+    with pytest.raises(RecordError):
+        numbers_from_list(entries)
+
+
+def test_numbers_written_as_text_are_numbers():
+    assert numbers_from_list(["0.5", "1"]).tolist() == [0.5, 1]
+
+
+def test_a_list_of_numbers_is_a_number_array():
+    found = as_numbers([1, None, True])
+    assert isinstance(found, Parsed)
+    np.testing.assert_array_equal(found.values(), [1, np.nan, 1])

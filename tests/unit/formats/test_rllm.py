@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from read_formats import DATA, opened, reasons, records, run_at
+
+from board.index.discovery.discovered_runs import discover
+
+FOLDER = DATA / "rllm" / "run"
+
+
+def plain() -> list[tuple[str, dict, dict]]:
+    """Mode, episode and trajectory, in the order of steps and of the files' names."""
+    found = []
+    for path in sorted(FOLDER.glob("episodes/*/episode_*.json")):
+        episode = json.loads(path.read_text())
+        mode = path.parent.name.split("_")[0]
+        found += [(mode, episode, trajectory) for trajectory in episode["trajectories"]]
+    return found
+
+
+@pytest.fixture(scope="module")
+def run():
+    return run_at(DATA / "rllm")
+
+
+def test_every_trajectory_and_value_is_that_of_the_documents(run):
+    expected = {t["uid"]: (mode, e, t) for mode, e, t in plain()}
+    found = records(run)
+    assert len(found) == len(plain()) == 20
+    for record in found:
+        mode, episode, trajectory = expected[record.ids["rollout_id"]]
+        assert record.step == episode["training_step"]
+        assert record.ids["split"] == {"train": "train", "val": "eval"}[mode]
+        assert record.ids["group_id"] == episode["task_hash"]
+        assert record.ids["env"] == trajectory["name"]
+        assert record.scores.get("reward") == trajectory["reward"]
+        assert record.extras["is_correct"] == episode["is_correct"]
+        assert record.extras["termination_reason"] == episode["termination_reason"]
+        assert record.extras["steps"] == trajectory["num_steps"]
+        for name, value in episode["metrics"].items():
+            assert record.extras[f"metrics.{name}"] == value
+
+
+def test_steps_that_build_on_one_another_are_one_conversation(run):
+    of_uid = {r.ids["rollout_id"]: r for r in records(run)}
+    for _, _, trajectory in plain():
+        record = of_uid[trajectory["uid"]]
+        steps = [step["chat_completions"] for step in trajectory["steps"]]
+        if len(steps) == 2 and steps[1][: len(steps[0])] == steps[0]:
+            assert list(record.messages) == steps[1]
+        else:
+            assert list(record.messages) == [message for step in steps for message in step]
+
+
+def test_steps_without_messages_show_what_the_model_said(run):
+    record = next(r for r in records(run) if not r.messages)
+    (trajectory,) = [t for _, _, t in plain() if t["uid"] == record.ids["rollout_id"]]
+    assert record.texts["response"] == "I think\n\n" + trajectory["steps"][1]["model_response"]
+    assert record.texts["prompt"] == trajectory["steps"][0]["observation"]
+
+
+def test_steps_have_the_means_of_the_documents(run):
+    table = run.steps.set_index("step")
+    assert table.index.tolist() == [1, 2, 10]
+    for step in (1, 2, 10):
+        rewards = [t["reward"] for _, e, t in plain() if e["training_step"] == step]
+        scored = [reward for reward in rewards if reward is not None]
+        assert table.loc[step, "rollouts"] == len(rewards) > len(scored)
+        assert table.loc[step, "reward_mean"] == np.mean(scored)
+
+
+def test_an_opened_trajectory_is_its_own_of_its_document(run):
+    for rollout in opened(run):
+        assert rollout.line["trajectory"]["uid"] == rollout.record.ids["rollout_id"]
+
+
+def test_summaries_and_other_documents_are_passed_over(run, tmp_path):
+    assert all(file.path.name.startswith("episode_") for file in run.info.files)
+    assert reasons(run) == []
+    (tmp_path / "config.json").write_text('{"training_step": 1}')
+    found = discover(tmp_path)
+    assert (found.runs, found.left_out) == ((), ())
+
+
+def test_a_half_written_document_is_named_and_costs_no_other(tmp_path):
+    for path in FOLDER.glob("episodes/train_step_1_epoch_0/*.json"):
+        copy = tmp_path / path.relative_to(FOLDER)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(path.read_bytes()[: None if "task1_" in path.name else 200])
+    run = run_at(tmp_path)
+    assert run.counts == {1: 4}
+    assert len(run.info.left_out) == 2

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import json
+import math
+
+import pandas as pd
+import pytest
+from read_formats import DATA, opened, reasons, records, run_at
+
+from board.index.discovery.discovered_runs import discover
+
+EXPORTS = DATA / "skyrl" / "exports"
+STEPS = {"eval_only": 0, "global_step_2_evals": 2, "global_step_10_evals": 10}
+FILES = ("aime", "openai_gsm8k", "unknown")
+
+
+def plain() -> list[dict]:
+    """All rows in the order of steps and files, the step added."""
+    rows = []
+    for folder, step in STEPS.items():
+        for name in FILES:
+            content = (EXPORTS / "dumped_evals" / folder / f"{name}.jsonl").read_text("utf-8")
+            rows += [{**json.loads(line), "step": step} for line in content.split("\n") if line]
+    return rows
+
+
+def total(score) -> float | None:
+    number = sum(score) if isinstance(score, list) else score
+    return None if math.isnan(number) else number
+
+
+@pytest.fixture(scope="module")
+def run():
+    return run_at(EXPORTS)
+
+
+def test_every_row_and_value_is_that_of_the_files(run):
+    for record, row in zip(records(run), plain(), strict=True):
+        assert record.step == row["step"]
+        assert record.texts["prompt"] == row["input_prompt"]
+        assert record.texts["response"] == row["output_response"]
+        assert record.texts["ground_truth"] == row["env_extras"]["reward_spec"]["ground_truth"]
+        assert record.texts.get("finish_reason") == row["stop_reason"]
+        assert record.scores.get("reward") == total(row["score"])
+        assert (record.ids["env"], record.ids["split"]) == (row["data_source"], "eval")
+        assert record.extras["env_class"] == row["env_class"]
+        assert record.extras["env_extras"]["extra_info"] == row["env_extras"]["extra_info"]
+
+
+def test_steps_have_the_means_of_the_files(run):
+    frame = pd.DataFrame(plain())
+    frame["reward"] = [total(score) for score in frame["score"]]
+    by_step = frame.groupby("step")
+    assert run.steps["step"].tolist() == list(by_step.groups) == [0, 2, 10]
+    assert run.steps["rollouts"].tolist() == by_step.size().tolist()
+    assert run.steps["reward_mean"].tolist() == by_step["reward"].mean().tolist()
+
+
+def test_scores_per_token_are_the_tokens_rewards(run):
+    rows = [row for row in plain() if row["step"] == 10]
+    shown = [o.record for o in opened(run) if o.step == 10]
+    found = [r.tokens["token_rewards"].values().tolist() for r in shown]
+    assert found == [row["score"] for row in rows]
+
+
+def test_scores_per_token_that_are_no_numbers_cost_no_rollout(read_line):
+    line = {"input_prompt": "p", "output_response": "r", "score": [0.5, "high"]}
+    record = read_line("skyrl", line, path="dumped_evals/global_step_3_evals/x.jsonl")
+    assert (record.step, record.scores) == (3, {})
+    assert [remark.field for remark in record.remarks] == ["token_rewards"]
+
+
+def test_an_evaluation_without_a_step_says_so_and_a_truncated_answer_is_one(run):
+    assert sum(n for reason, n in reasons(run) if reason == "the log has no step") == 4
+    cut = [r.scores.get("is_truncated") for r in records(run)]
+    expected = {"length": 1.0, "stop": 0.0, None: None}
+    assert cut == [expected[row["stop_reason"]] for row in plain()]
+
+
+def test_aggregated_results_are_passed_over():
+    found = discover(EXPORTS)
+    left_out = {problem.path.rsplit("/", 1)[-1] for info in found.runs for problem in info.left_out}
+    left_out |= {problem.path.rsplit("/", 1)[-1] for problem in found.left_out}
+    assert left_out == {"aggregated_results.jsonl"}

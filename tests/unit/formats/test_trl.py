@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from read_formats import DATA, opened, reasons, records, run_at
+
+from board.index.discovery.discovered_runs import discover
+
+
+def plain(folder: str, *steps: int) -> pd.DataFrame:
+    names = [f"completions_{step:05d}.parquet" for step in steps]
+    tables = [pd.read_parquet(DATA / "trl" / folder / "completions" / name) for name in names]
+    return pd.concat(tables, ignore_index=True)
+
+
+@pytest.fixture(scope="module")
+def texts():
+    return run_at(DATA / "trl" / "text")
+
+
+def test_every_row_and_value_is_that_of_the_tables(texts):
+    expected = plain("text", 1, 3)
+    found = records(texts)
+    assert [r.step for r in found] == expected["step"].tolist()
+    assert [r.texts["prompt"] for r in found] == expected["prompt"].tolist()
+    assert [r.texts["response"] for r in found] == expected["completion"].tolist()
+    assert [r.scores["advantage"] for r in found] == expected["advantage"].tolist()
+    assert [r.extras["seen"] for r in found] == expected["seen"].tolist()
+    for name in ("count_e", "short"):
+        parts = [r.scores.get(f"rewards.{name}", np.nan) for r in found]
+        np.testing.assert_array_equal(parts, expected[name])
+
+
+def test_a_reward_function_that_returned_none_is_no_zero(texts):
+    expected = plain("text", 1, 3)
+    assert expected["short"].isna().any()
+    column = texts.rollouts["rewards.short"]
+    np.testing.assert_array_equal(column, expected["short"])
+
+
+def test_steps_have_the_means_of_the_tables(texts):
+    by_step = plain("text", 1, 3).groupby("step")
+    assert texts.steps["step"].tolist() == [1, 3]
+    assert texts.steps["rollouts"].tolist() == by_step.size().tolist()
+    for name in ("count_e", "short"):
+        np.testing.assert_allclose(texts.steps[f"rewards.{name}_mean"], by_step[name].mean())
+
+
+def test_several_parts_without_weights_have_no_total_and_a_note_says_so(texts):
+    assert "reward" not in texts.rollouts
+    said = [n for reason, n in reasons(texts) if reason.startswith("the log has reward parts")]
+    assert sum(said) == len(plain("text", 1, 2, 3, 4))
+
+
+def test_one_reward_function_is_the_reward(tmp_path):
+    frame = plain("text", 1).drop(columns="count_e")
+    (tmp_path / "completions").mkdir()
+    frame.to_parquet(tmp_path / "completions" / "completions_00001.parquet")
+    run = run_at(tmp_path)
+    np.testing.assert_array_equal(run.rollouts["reward"], frame["short"])
+    assert not any(reason.startswith("the log has reward parts") for reason, _ in reasons(run))
+
+
+def test_a_buffer_that_was_written_again_is_shown_once_and_counted(texts):
+    assert texts.repeated == 16
+    assert texts.rollout_count == len(texts.rollouts) == 16
+    said = [p for p in texts.problems if "written again" in p.reason]
+    assert [(p.path[-9:], p.count) for p in said] == [("2.parquet", 8), ("4.parquet", 8)]
+
+
+def test_chat_messages_are_messages(texts):
+    run = run_at(DATA / "trl" / "chat")
+    expected = plain("chat", 1, 3)
+    for rollout, prompt, completion in zip(
+        opened(run), expected["prompt"], expected["completion"], strict=True
+    ):
+        assert list(rollout.record.messages) == [*prompt, *completion]
+        assert rollout.record.texts["response"] == completion[0]["content"]
+        assert rollout.line["completion"] == list(completion)
+
+
+@pytest.mark.parametrize("size", [0, 4, 300, 5000])
+def test_a_half_written_table_is_named_and_costs_no_other(tmp_path, size):
+    source = DATA / "trl" / "text" / "completions"
+    whole, cut = source / "completions_00001.parquet", source / "completions_00003.parquet"
+    folder = tmp_path / "run" / "completions"
+    folder.mkdir(parents=True)
+    (folder / whole.name).write_bytes(whole.read_bytes())
+    (folder / cut.name).write_bytes(cut.read_bytes()[:size])
+    (info,) = discover(tmp_path).runs
+    assert info.name == "run"
+    assert [p.path for p in info.left_out] == [f"completions/{cut.name}"]
+    assert run_at(tmp_path).rollout_count == 8
+
+
+def test_data_sets_beside_a_run_are_one_quiet_note(tmp_path):
+    for number in range(30):
+        frame = pd.DataFrame({"question": ["q"], "answer": [number]})
+        frame.to_parquet(tmp_path / f"train-{number:05d}.parquet")
+    found = discover(tmp_path)
+    assert found.runs == ()
+    assert [(p.path, p.severity, p.count) for p in found.left_out] == [("*.parquet", "note", 30)]

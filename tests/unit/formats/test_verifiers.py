@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import json
+import math
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+from read_formats import DATA, reasons, records, run_at
+
+from board.index.discovery.discovered_runs import discover
+from board.query.open_run import open_run
+
+OLD = DATA / "verifiers/id/outputs/evals/double-it--tiny/9d41c7e0"
+NEW = DATA / "verifiers/example_id/outputs/evals/two-digits--tiny/5f2c9a10"
+ROWS = DATA / "prime_rl/rows"
+
+
+def plain(path) -> list[dict]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
+
+
+@pytest.fixture(scope="module", params=[OLD, NEW], ids=["id", "example_id"])
+def written(request):
+    return run_at(request.param), plain(request.param / "results.jsonl")
+
+
+def test_every_row_and_score_is_that_of_the_file(written):
+    run, expected = written
+    found = records(run)
+    assert [r.step for r in found] == [0] * len(expected)
+    groups = [str(row.get("example_id", row.get("id"))) for row in expected]
+    assert [r.ids["group_id"] for r in found] == groups
+    assert [r.scores["reward"] for r in found] == [row["reward"] for row in expected]
+    assert [r.texts["ground_truth"] for r in found] == [row["answer"] for row in expected]
+    assert {r.ids["split"] for r in found} == {"eval"}
+
+
+def test_messages_are_kept_and_their_texts_can_be_read(written):
+    run, expected = written
+    for record, row in zip(records(run), expected, strict=True):
+        kept = [
+            {k: v for k, v in message.items() if v is not None}
+            for message in [*row["prompt"], *row["completion"]]
+        ]
+        assert list(record.messages) == (kept if row["completion"] else [])
+        assert row["prompt"][-1]["content"] in record.texts["prompt"]
+        for message in row["completion"]:
+            assert message["content"] in record.texts["response"]
+
+
+def test_tool_calls_that_are_json_in_texts_are_shown_as_calls():
+    assert '[tool call] double({"a": 1})' in records(run_at(OLD))[2].texts["response"]
+    assert '[tool call] add({"a": 12, "b": 30})' in records(run_at(NEW))[0].texts["response"]
+
+
+def test_the_step_table_has_the_means_of_the_lines(written):
+    run, rows = written
+    expected = pd.DataFrame(rows)
+    assert run.counts == {0: len(expected)}
+    assert run.steps["reward_mean"].tolist() == pytest.approx([expected["reward"].mean()])
+    for name in {"right", "format", "correct", "num_turns", "generation_ms"} & set(expected):
+        np.testing.assert_array_equal(run.rollouts[name], expected[name])
+        assert run.steps[f"{name}_mean"].tolist() == pytest.approx([expected[name].mean()])
+
+
+def test_a_log_without_steps_says_so(written):
+    run, expected = written
+    assert ("the log has no step", len(expected)) in reasons(run)
+
+
+def test_the_environment_is_that_of_the_metadata_which_is_shown_too(written):
+    run, _ = written
+    metadata = run.settings["metadata.json"]
+    assert {r.ids["env"] for r in records(run)} == {metadata.get("env_id", metadata.get("env"))}
+
+
+def test_metadata_that_changes_is_read_anew(tmp_path):
+    shutil.copytree(NEW, tmp_path / "run")
+    before = run_at(tmp_path / "run")
+    (tmp_path / "run/metadata.json").write_text('{"env_id": "other"}')
+    after = run_at(tmp_path / "run")
+    assert before.info.files != after.info.files
+    assert set(after.rollouts["env"]) == {"other"}
+
+
+@pytest.mark.parametrize("content", [None, "{", "[1]", '{"env_id": 3}'])
+def test_without_usable_metadata_no_environment_is_recorded(tmp_path, content):
+    shutil.copytree(NEW, tmp_path / "run")
+    (tmp_path / "run/metadata.json").unlink()
+    if content is not None:
+        (tmp_path / "run/metadata.json").write_text(content)
+    run = run_at(tmp_path / "run")
+    assert run.rollout_count == 6
+    assert "env" not in run.rollouts
+
+
+def test_an_empty_completion_is_an_empty_response_and_no_missing_one():
+    failed = records(run_at(NEW))[5]
+    assert failed.texts["response"] == ""
+    assert failed.extras["error"] == "ValueError('broken pipe of the tool')"
+
+
+def test_truncation_and_usage_are_columns():
+    run, expected = run_at(NEW), plain(NEW / "results.jsonl")
+    assert run.rollouts["is_truncated"].tolist() == [float(r["is_truncated"]) for r in expected]
+    assert run.rollouts["finish_reason"].tolist() == [r["stop_condition"] for r in expected]
+    usage = [r["token_usage"]["input_tokens"] for r in expected]
+    assert run.rollouts["input_tokens"].tolist() == usage
+
+
+def test_prime_rls_rows_have_the_step_and_split_of_their_path():
+    run = run_at(ROWS)
+    train = {step: plain(ROWS / f"rollouts/step_{step}/train_rollouts.jsonl") for step in (2, 10)}
+    evaluated = plain(ROWS / "rollouts/step_10/eval_rollouts.jsonl")
+    assert run.info.path == ROWS
+    assert run.counts == {2: len(train[2]), 10: len(train[10]) + len(evaluated)}
+    assert [r.ids["split"] for r in records(run)] == ["train"] * 4 + ["eval"] * 2 + ["train"] * 2
+    found = [r.scores["reward"] for r in records(run)]
+    assert found == [row["reward"] for row in [*train[2], *evaluated, *train[10]]]
+    assert "the log has no step" not in dict(reasons(run))
+
+
+def test_each_evaluation_is_a_run_whose_metadata_is_not_left_out():
+    found = discover(DATA / "verifiers")
+    of_results = [run.path for run in found.runs if run.formats == ("verifiers",)]
+    assert sorted(of_results) == sorted([OLD, NEW])
+    assert found.left_out == ()
+
+
+LINE = {"example_id": 1, "prompt": "p", "completion": "c", "reward": 0.5, "timing": {}}
+
+
+def test_texts_and_nulls_in_place_of_messages_are_read(read_line):
+    assert read_line("verifiers", LINE).texts == {"prompt": "p", "response": "c"}
+    failed = read_line("verifiers", LINE | {"completion": None, "reward": None, "error": "x"})
+    assert "response" not in failed.texts
+    assert "reward" not in failed.scores
+    assert failed.extras["error"] == "x"
+
+
+def test_a_nan_reward_is_no_zero(read_line):
+    record = read_line("verifiers", LINE | {"reward": math.nan})
+    assert "reward" not in record.scores
+
+
+def test_a_tool_call_that_is_no_json_costs_nothing_else(read_line):
+    said = [{"role": "assistant", "content": "a", "tool_calls": ["{broken", "text", None]}]
+    assert read_line("verifiers", LINE | {"completion": said}).texts["response"] == "a"
+
+
+def test_a_summary_without_texts_is_no_log(tmp_path):
+    (tmp_path / "results.jsonl").write_text('{"example_id": 1, "reward": 1.0, "timing": {}}\n')
+    found = discover(tmp_path)
+    assert found.runs == ()
+    assert "metrics, not rollouts" in found.left_out[0].reason
+
+
+def test_a_torn_last_line_of_an_evaluation_is_waited_for(tmp_path):
+    content = (NEW / "results.jsonl").read_bytes()
+    (tmp_path / "results.jsonl").write_bytes(content[:-40])
+    (found,) = discover(tmp_path).runs
+    assert open_run(found).rollout_count == 5

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from read_formats import DATA, records, run_at
+
+from board.errors import RecordError
+from board.formats.columns import listed_ids
+from board.formats.frameworks.verl_uids import group_of, ids_and_groups
+from board.formats.texts import Words
+
+FOLDER = DATA / "verl"
+
+
+def plain(path: str) -> list[dict]:
+    content = (FOLDER / path).read_text(encoding="utf-8")
+    return [json.loads(line) for line in content.split("\n") if line]
+
+
+def test_every_row_is_that_of_the_file_and_steps_are_in_natural_order():
+    run = run_at(FOLDER / "v0")
+    expected = [*plain("v0/2.jsonl"), *plain("v0/10.jsonl")]
+    found = records(run)
+    assert [r.step for r in found] == [2] * 4 + [10] * 4
+    assert [r.texts["prompt"] for r in found] == [row["input"] for row in expected]
+    assert [r.texts["response"] for r in found] == [row["output"] for row in expected]
+    assert [r.ids["rollout_id"] for r in found] == [row["request_id"] for row in expected]
+    scores = [r.scores.get("reward", math.nan) for r in found]
+    np.testing.assert_array_equal(scores, [row["score"] for row in expected])
+    assert run.steps["reward_mean"].tolist() == [0.75, 0.25]
+
+
+def test_numbers_and_flags_written_as_text_are_numbers_and_flags():
+    run = run_at(FOLDER / "text")
+    assert run.rollouts["reward"].tolist() == [1.0, 0.25, 0.25, 0.25]
+    assert run.rollouts["acc"].tolist() == [0.0, 1.0, 0.0, 1.0]
+    assert run.rollouts["num_turns"].tolist() == [2.0] * 4
+    truths = [r.texts.get("ground_truth") for r in records(run)]
+    assert truths == [row["gts"] for row in plain("text/3.jsonl")] == ["0", "0", None, "1"]
+
+
+def test_a_uid_names_the_group():
+    run, expected = run_at(FOLDER / "v1"), plain("v1/1.jsonl")
+    found = records(run)
+    assert [r.ids["rollout_id"] for r in found] == [row["uid"] for row in expected]
+    assert [r.ids["group_id"] for r in found] == ["a0", "a0", "a1", "a1"]
+    assert [r.texts["ground_truth"] for r in found] == ["0", "0", "1", "1"]
+    assert run.rollouts["reward"].tolist() == [row["score"] for row in expected]
+
+
+def test_a_validation_folder_is_an_evaluation():
+    run = run_at(FOLDER / "validation")
+    assert [r.ids["split"] for r in records(run)] == ["eval"] * 3
+    assert run.rollouts["reward"].tolist() == [0.0, 0.5, 1.0]
+    assert run.rollouts["logged.reward"].tolist() == [0.0, 0.5, 1.0]
+    assert run.rollouts["acc"].tolist() == [0.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("uid", "group"), [("x_y_3_0_1", "x_y_3"), ("plain", None), ("a_b", None), (7, None)]
+)
+def test_only_a_uid_of_sample_rollout_and_output_names_a_group(read_line, uid, group):
+    line = {"input": "i", "output": "o", "score": 1, "step": 1, "uid": uid}
+    record = read_line("verl", line)
+    assert record.ids.get("group_id") == group
+    assert record.ids["rollout_id"] == str(uid)
+
+
+WHOLE = st.integers(0, 999).map(str)
+UIDS = st.builds("{}_{}_{}".format, st.text("ab1_é", max_size=4), WHOLE, WHOLE)
+ODD = st.sampled_from(["a_1_", "_", "a__1", "a_1", "1_2_3b", "a_²_3", "é", ""])
+
+
+@settings(max_examples=80, deadline=None)
+@given(uids=st.lists(UIDS, min_size=1, max_size=6), odd=st.lists(ODD, max_size=1))
+def test_uids_name_the_same_groups_together_as_each_alone(uids, odd):
+    ids, groups = ids_and_groups(Words([*odd, *uids]))
+    assert listed_ids(ids) == [*odd, *uids]
+    assert listed_ids(groups) == [group_of(uid) for uid in (*odd, *uids)]
+
+
+def test_a_line_without_any_step_is_lost(read_line):
+    line = {"input": "i", "output": "o", "score": 1}
+    with pytest.raises(RecordError, match="step is missing"):
+        read_line("verl", line)
+    assert read_line("verl", line, path="run/7.jsonl").step == 7
+
+
+@pytest.mark.parametrize("said", ["True", "False"])
+def test_a_response_that_is_the_word_true_is_a_text(read_line, said):
+    line = {"input": said, "output": said, "gts": said, "score": said, "step": 1}
+    record = read_line("verl", line)
+    assert record.texts == dict.fromkeys(("prompt", "response", "ground_truth"), said)
+    assert record.scores["reward"] == (said == "True")
+    assert not record.remarks

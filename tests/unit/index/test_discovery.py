@@ -1,0 +1,271 @@
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from board.errors import NotFoundError, OutsideRootError
+from board.index.discovery.discovered_runs import discover, natural_order, resolve_inside
+
+ROLLOUT = {"step": 1, "prompt": "p", "response": "r", "reward": 1.0}
+TOKENS = {"step": 1, "token_ids": [1, 2], "trainer_logprobs": [0, -0.5]}
+
+
+def names(found) -> list[str]:
+    return [run.name for run in found.runs]
+
+
+def reasons(found) -> dict[str, str]:
+    return {problem.path: problem.reason for problem in found.left_out}
+
+
+def test_every_folder_that_holds_logs_is_a_run(tmp_path, write_log):
+    write_log("a/x.jsonl", ROLLOUT)
+    write_log("deep/er/b/x.jsonl", ROLLOUT)
+    write_log("deep/er/b/y.ndjson", ROLLOUT)
+    found = discover(tmp_path)
+    assert sorted(names(found)) == ["a", "deep/er/b"]
+    assert [len(found.run(name).files) for name in ("a", "deep/er/b")] == [1, 2]
+    assert found.left_out == ()
+
+
+def test_a_root_that_is_one_run_is_called_by_its_own_name(tmp_path, write_log):
+    write_log("my-run/x.jsonl", ROLLOUT)
+    assert names(discover(tmp_path / "my-run")) == ["my-run"]
+
+
+def test_the_working_folder_is_called_by_its_name(tmp_path, write_log, monkeypatch):
+    write_log("my-run/x.jsonl", ROLLOUT)
+    monkeypatch.chdir(tmp_path / "my-run")
+    assert names(discover(type(tmp_path)())) == ["my-run"]
+
+
+def test_one_log_file_is_a_run(tmp_path, write_log):
+    path = write_log("a/x.jsonl", ROLLOUT)
+    write_log("a/y.jsonl", ROLLOUT)
+    (run,) = discover(path).runs
+    assert [file.path for file in run.files] == [path]
+
+
+def test_a_link_that_the_user_names_may_lead_anywhere(tmp_path, write_log):
+    path = write_log("a/x.jsonl", ROLLOUT)
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b/link.jsonl").symlink_to(path)
+    assert len(discover(tmp_path / "b/link.jsonl").runs) == 1
+
+
+@pytest.mark.parametrize("folder", ["step_{}", "global_step_{}", "step-{}", "step{}"])
+def test_folders_of_steps_are_one_run(tmp_path, write_log, folder):
+    for step in (1, 2, 10):
+        write_log(f"run/{folder.format(step)}/rank_0.jsonl", TOKENS)
+    (run,) = discover(tmp_path).runs
+    assert run.name == "run"
+    assert [file.path.parent.name for file in run.files] == [
+        folder.format(step) for step in (1, 2, 10)
+    ]
+
+
+def test_a_root_that_is_a_folder_of_one_step_is_a_run(tmp_path, write_log):
+    write_log("step_3/rank_0.jsonl", TOKENS)
+    assert names(discover(tmp_path / "step_3")) == ["step_3"]
+
+
+def test_files_are_in_natural_order(tmp_path, write_log):
+    for rank in (10, 2, 1):
+        write_log(f"rank_{rank}.jsonl", ROLLOUT)
+    (run,) = discover(tmp_path).runs
+    assert [file.path.name for file in run.files] == [
+        "rank_1.jsonl",
+        "rank_2.jsonl",
+        "rank_10.jsonl",
+    ]
+
+
+@pytest.mark.parametrize("name", ["²", "1²2", "", "007", "a1b", "日本9"])
+def test_any_name_has_a_place_in_natural_order(name):
+    assert sorted([name, "a", "1"], key=natural_order)
+
+
+def test_the_newest_run_comes_first(tmp_path, write_log):
+    for age, name in ((30, "old"), (10, "new"), (20, "middle")):
+        path = write_log(f"{name}/x.jsonl", ROLLOUT)
+        os.utime(path, (1_700_000_000 - age,) * 2)
+    assert names(discover(tmp_path)) == ["new", "middle", "old"]
+
+
+def test_runs_written_within_moments_are_in_the_order_of_their_names(tmp_path, write_log):
+    for later, name in ((3, "run_10"), (1, "run_9"), (2, "a")):
+        path = write_log(f"{name}/x.jsonl", ROLLOUT)
+        os.utime(path, (1_700_000_000 + later,) * 2)
+    assert names(discover(tmp_path)) == ["a", "run_9", "run_10"]
+
+
+def test_metrics_and_configs_beside_a_log_are_left_out_with_the_reason(tmp_path, write_log):
+    write_log("run/log.jsonl", ROLLOUT)
+    write_log("run/metrics.jsonl", {"step": 1, "loss": 0.5})
+    write_log("run/empty.jsonl")
+    (run,) = discover(tmp_path).runs
+    assert {problem.path: problem.severity for problem in run.left_out} == {
+        "empty.jsonl": "note",
+        "metrics.jsonl": "note",
+    }
+    assert "only numbers" in next(p.reason for p in run.left_out if p.path == "metrics.jsonl")
+
+
+def test_files_without_a_run_are_named_from_the_root(tmp_path, write_log):
+    write_log("a/b/metrics.jsonl", {"step": 1, "loss": 0.5})
+    found = discover(tmp_path)
+    assert found.runs == ()
+    assert list(reasons(found)) == ["a/b/metrics.jsonl"]
+
+
+def test_git_lfs_pointers_and_rubbish_are_lost_and_named(tmp_path, write_log):
+    write_log("a/lfs.jsonl", b"version https://git-lfs.github.com/spec/v1\n")
+    write_log("a/rubbish.jsonl", bytes(range(256)) * 10)
+    found = discover(tmp_path)
+    assert "git lfs pull" in reasons(found)["a/lfs.jsonl"]
+    assert "not JSON" in reasons(found)["a/rubbish.jsonl"]
+    assert {problem.severity for problem in found.left_out} == {"lost"}
+
+
+def test_archives_are_left_out_with_what_to_do(tmp_path, write_log):
+    write_log("a/x.jsonl.zip", b"PK")
+    (problem,) = discover(tmp_path).left_out
+    assert ".gz and .zst" in problem.reason
+    assert "unpack" in problem.hint
+
+
+def test_a_pipe_does_not_hang_the_search(tmp_path, write_log):
+    write_log("log.jsonl", ROLLOUT)
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    (run,) = discover(tmp_path).runs
+    assert run.left_out[0].path == "pipe.jsonl"
+    assert "regular" in run.left_out[0].reason
+
+
+def test_a_folder_with_the_name_of_a_log_is_a_folder(tmp_path, write_log):
+    write_log("odd.jsonl/x.jsonl", ROLLOUT)
+    assert names(discover(tmp_path)) == ["odd.jsonl"]
+
+
+def test_a_link_out_of_the_root_is_not_followed_and_told(tmp_path, write_log):
+    secret = write_log("elsewhere/x.jsonl", ROLLOUT)
+    write_log("root/run/y.jsonl", ROLLOUT)
+    (tmp_path / "root/run/link.jsonl").symlink_to(secret)
+    (tmp_path / "root/folder").symlink_to(secret.parent)
+    found = discover(tmp_path / "root")
+    (run,) = found.runs
+    assert [file.path.name for file in run.files] == ["y.jsonl"]
+    assert "outside the root" in run.left_out[0].reason
+    assert reasons(found) == {"folder": "links to folders are not followed"}
+
+
+def test_a_link_within_the_root_is_read(tmp_path, write_log):
+    target = write_log("run/data.bin", ROLLOUT)
+    (tmp_path / "run/link.jsonl").symlink_to(target)
+    assert names(discover(tmp_path)) == ["run"]
+
+
+@pytest.mark.parametrize("target", ["nowhere.jsonl", "loop.jsonl"])
+def test_a_link_that_leads_nowhere_is_left_out(tmp_path, target):
+    (tmp_path / "loop.jsonl").symlink_to(tmp_path / target)
+    assert list(reasons(discover(tmp_path))) == ["loop.jsonl"]
+
+
+def test_hidden_folders_and_files_are_passed_by(tmp_path, write_log):
+    write_log(".git/x.jsonl", ROLLOUT)
+    write_log("run/.x.jsonl", ROLLOUT)
+    assert discover(tmp_path).runs == ()
+
+
+def test_an_empty_root_has_no_runs(tmp_path):
+    found = discover(tmp_path)
+    assert found.runs == ()
+    assert found.left_out == ()
+
+
+@pytest.mark.parametrize("wanted", ["nowhere", "nul\0", "x" * 5000])
+def test_a_root_that_does_not_exist_says_so(tmp_path, wanted):
+    with pytest.raises(Exception, match=r"does not exist|can't be read") as caught:
+        discover(tmp_path / wanted)
+    assert type(caught.value).__module__ == "board.errors"
+
+
+def test_a_folder_that_can_not_be_listed_is_told(tmp_path, write_log, monkeypatch):
+    write_log("fine/x.jsonl", ROLLOUT)
+    (tmp_path / "locked").mkdir()
+    real = os.scandir
+
+    def scandir(path):
+        if os.fspath(path).endswith("locked"):
+            raise PermissionError(13, "Permission denied", os.fspath(path))
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    found = discover(tmp_path)
+    assert names(found) == ["fine"]
+    assert reasons(found) == {"locked": "the folder can't be read: Permission denied"}
+    assert found.left_out[0].severity == "lost"
+
+
+def test_a_file_that_can_not_be_read_is_told(tmp_path, write_log, monkeypatch):
+    write_log("x.jsonl", ROLLOUT)
+    locked = write_log("y.jsonl", ROLLOUT)
+    real = os.open
+
+    def guarded(path, *arguments, **options):
+        if os.fspath(path) == str(locked):
+            raise PermissionError(13, "Permission denied")
+        return real(path, *arguments, **options)
+
+    monkeypatch.setattr(os, "open", guarded)
+    (run,) = discover(tmp_path).runs
+    assert [(p.path, p.reason) for p in run.left_out] == [
+        ("y.jsonl", "can't be read: Permission denied")
+    ]
+
+
+def test_an_unknown_run_is_an_error_that_names_the_known_ones(tmp_path, write_log):
+    write_log("a/x.jsonl", ROLLOUT)
+    with pytest.raises(NotFoundError, match=r"no run 'b'.*runs found: a"):
+        discover(tmp_path).run("b")
+
+
+def test_a_run_knows_its_size_and_its_formats(tmp_path, write_log):
+    one, two = write_log("x.jsonl", ROLLOUT), write_log("y.jsonl", ROLLOUT)
+    (run,) = discover(tmp_path).runs
+    assert run.bytes == one.stat().st_size + two.stat().st_size
+    assert run.formats == ("rllb",)
+
+
+def test_a_folder_with_logs_of_two_formats_is_two_runs(tmp_path, write_log):
+    texts, tokens = write_log("a/x.jsonl", ROLLOUT), write_log("a/y.jsonl", TOKENS)
+    found = discover(tmp_path)
+    runs = {run.name: run for run in found.runs}
+    assert set(runs) == {"a (jsonl)", "a (prime_rl_tokens)"}
+    assert [file.path for file in runs["a (jsonl)"].files] == [texts]
+    assert [file.path for file in runs["a (prime_rl_tokens)"].files] == [tokens]
+    assert len({run.part for run in found.runs}) == 2
+
+
+@pytest.mark.parametrize("wanted", ["..", "../..", "/", "/etc/passwd", "a/../../x", "link"])
+def test_no_path_leaves_the_root(tmp_path, wanted):
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "link").symlink_to("/etc")
+    with pytest.raises(OutsideRootError, match="outside"):
+        resolve_inside(root, wanted)
+
+
+@pytest.mark.parametrize("wanted", ["nowhere", "nul\0", "x" * 5000, "loop"])
+def test_a_path_that_is_none_is_not_found(tmp_path, wanted):
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    with pytest.raises(NotFoundError):
+        resolve_inside(tmp_path, wanted)
+
+
+def test_a_path_within_the_root_is_resolved(tmp_path):
+    (tmp_path / "a").mkdir()
+    assert resolve_inside(tmp_path, "a") == tmp_path / "a"
+    assert resolve_inside(tmp_path, str(tmp_path / "a")) == tmp_path / "a"
+    assert resolve_inside(tmp_path, "") == tmp_path

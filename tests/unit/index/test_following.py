@@ -1,0 +1,201 @@
+"""A run that is followed while it is written is the run that is opened anew, whatever its writer does."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from live_writer import LiveWriter
+
+from board.formats.io import lines as lines_module
+from board.index import build, build_pace, engines, scan
+from board.index.discovery.discovered_runs import discover
+from board.query.open_run import Follower, Run, open_run
+
+
+def same(followed: Run, fresh: Run) -> None:
+    """Raises where two runs differ in anything a user could see."""
+    pd.testing.assert_frame_equal(followed.rollouts, fresh.rollouts)
+    pd.testing.assert_frame_equal(followed.steps, fresh.steps)
+    pd.testing.assert_frame_equal(followed.superseded_rollouts(), fresh.superseded_rollouts())
+    assert followed.counts == fresh.counts
+    assert followed.metrics == fresh.metrics
+    assert followed.missing_ranks == fresh.missing_ranks
+    assert followed.superseded == fresh.superseded
+    assert followed.rollout_count == len(followed.rollouts)
+    folded = [
+        sorted(f"{p.where} {p.field} {p.reason} {p.severity} {p.count}" for p in run.problems)
+        for run in (followed, fresh)
+    ]
+    assert folded[0] == folded[1]
+
+
+def opened_anew(folder: Path) -> Run:
+    (info,) = discover(folder).runs
+    index = folder / ".rollout-board"
+    aside = index.rename(folder.parent / "aside") if index.exists() else None
+    try:
+        return open_run(info)
+    finally:
+        if aside is not None:
+            aside.rename(index)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_followed_run_is_the_run_opened_anew(tmp_path, monkeypatch, seed):
+    monkeypatch.setattr(scan, "PART_ROWS", 7)
+    monkeypatch.setattr(build, "PART_ROWS", 40)
+    monkeypatch.setattr(build, "SHARD_BYTES", 3000)
+    monkeypatch.setattr(build_pace, "_COMMIT_SECONDS", 0.0 if seed < 2 else 1.0)
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+    folder = tmp_path / "run"
+    writer = LiveWriter(folder, seed)
+    follower = Follower(persist=seed % 2 == 0)
+    done: list[str] = []
+    for _ in range(40):
+        done.append(writer.act())
+        for info in discover(folder).runs:
+            followed = follower.run(info)
+            if writer.random.random() < 0.2:
+                followed.rollouts  # noqa: B018  # reads all tables of this state of the index
+    for _ in discover(folder).runs:
+        same(followed, opened_anew(folder))
+
+
+@pytest.fixture
+def follow(tmp_path):
+    follower = Follower(persist=True)
+
+    def run() -> Run:
+        (info,) = discover(tmp_path).runs
+        return follower.run(info)
+
+    return run
+
+
+def rollout(step: int, **more: object) -> dict:
+    return {"step": step, "response": "r", "reward": 1.0, **more}
+
+
+def append(path: Path, *rows: dict | bytes) -> None:
+    with path.open("ab") as file:
+        for row in rows:
+            file.write(row if isinstance(row, bytes) else json.dumps(row).encode() + b"\n")
+
+
+def test_only_new_bytes_are_read(write_log, follow, monkeypatch):
+    path = write_log("x.jsonl", *(rollout(step) for step in range(500)), fresh=True)
+    follow()
+    grown_from = path.stat().st_size
+    append(path, rollout(500))
+    read: list[int] = []
+    real = lines_module._stretches
+
+    def watched(pread, start, *rest):
+        read.append(start)
+        return real(pread, start, *rest)
+
+    monkeypatch.setattr(lines_module, "_stretches", watched)
+    monkeypatch.setattr(
+        "board.index.discovery.format_detection.recognise",
+        lambda *_: pytest.fail("read its head again"),
+    )
+    assert follow().rollout_count == 501
+    assert read[-1] == grown_from
+    assert sum(start == 0 for start in read) <= 1  # discovery looks at the head of a file
+
+
+def test_a_line_is_waited_for_and_then_counted_once(write_log, follow):
+    path = write_log("x.jsonl", rollout(1), fresh=True)
+    whole = json.dumps(rollout(2)).encode()
+    append(path, whole[:9])
+    assert follow().counts == {1: 1}
+    append(path, whole[9:])
+    assert follow().counts == {1: 1, 2: 1}
+    append(path, b"\n", rollout(3))
+    run = follow()
+    assert run.counts == {1: 1, 2: 1, 3: 1}
+    assert run.rollouts["line"].tolist() == [1, 2, 3]
+    assert run.problems == ()
+
+
+def test_a_torn_line_that_was_given_up_is_taken_back_when_it_is_completed(write_log, follow):
+    path = write_log("x.jsonl", rollout(1), b'{"step": 2, ')
+    assert [p.line for p in follow().problems] == [2]
+    append(path, b'"response": "r"}\n')
+    run = follow()
+    assert run.counts == {1: 1, 2: 1}
+    assert run.problems == ()
+
+
+def test_a_line_that_comes_to_rest_torn_becomes_a_problem(write_log, follow):
+    path = write_log("x.jsonl", rollout(1), b'{"step": 2, ', fresh=True)
+    assert follow().problems == ()
+    an_hour_ago = time.time() - 3600
+    os.utime(path, (an_hour_ago, an_hour_ago))
+    assert [p.line for p in follow().problems] == [2]
+    assert follow().counts == {1: 1}
+
+
+def test_a_replaced_file_leaves_nothing_of_what_it_was(write_log, follow):
+    path = write_log("x.jsonl", rollout(1, old=1), b"bad\n", fresh=True)
+    other = write_log("y.jsonl", rollout(1), fresh=True)
+    follow()
+    path.write_bytes(json.dumps(rollout(7)).encode() + b"\n")
+    run = follow()
+    assert run.counts == {1: 1, 7: 1}
+    assert "old" not in run.rollouts
+    assert "old_mean" not in run.steps
+    assert run.problems == ()
+    other.unlink()
+    assert follow().counts == {7: 1}
+
+
+def test_the_ranks_that_have_not_ended_a_step_are_named(write_log, follow):
+    about = {"type": "header", "schema": 1, "attempt": "a", "started": 1, "world_size": 3}
+    for rank in (0, 2):
+        sample = {"type": "sample", "step": 1, "rank": rank, "reward": 1}
+        write_log(f"r{rank}.jsonl", {**about, "rank": rank}, sample, fresh=True)
+    assert follow().missing_ranks == {1: (0, 1, 2)}
+    append(next(iter(discover_paths(follow))), {"type": "step_end", "step": 1})
+    run = follow()
+    assert run.missing_ranks == {1: (1, 2)}
+    assert run.steps["complete"].tolist() == [False]
+
+
+def discover_paths(follow) -> list[Path]:
+    return [file.path for file in follow().info.files]
+
+
+@pytest.mark.parametrize("before", [0, 1])
+def test_an_edit_while_a_file_is_read_is_noticed_though_the_file_grows(
+    tmp_path, monkeypatch, before
+):
+    path = tmp_path / "run" / "a.jsonl"
+    path.parent.mkdir()
+    row = b'{"step": 1, "prompt": "p1", "response": "r", "reward": 1.0}\n'
+    path.write_bytes(row)
+    many = row * 150  # more than is hashed at either end
+    follower, read = Follower(persist=True), engines.index_batch
+
+    def look() -> Run:
+        (info,) = discover(path.parent).runs
+        return follower.run(info)
+
+    def edited(*arguments):
+        found = read(*arguments)
+        path.write_bytes(path.read_bytes().replace(b"p1", b"p2", 1))
+        return found
+
+    for _ in range(before):
+        look()
+    path.write_bytes(path.read_bytes() + many)
+    with monkeypatch.context() as patched:
+        patched.setattr(engines, "index_batch", edited)
+        look()
+    path.write_bytes(path.read_bytes() + row)
+    same(look(), opened_anew(path.parent))

@@ -1,0 +1,378 @@
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from read_formats import DATA, opened, reasons
+from slime_files import ARRAYS, MILES, SLIME
+
+from board.analysis.findings import facts_of
+from board.analysis.rollout import open_rollout
+from board.analysis.step_tokens import read_step
+from board.index import join_counts
+from board.index.discovery.discovered_runs import JOINED, RunInfo, discover
+from board.index.location import INDEX_FOLDER
+from board.query.narrowing import of_split
+from board.query.open_run import Follower, Run, open_run
+
+PRIME = DATA / "prime_rl" / "joined"
+
+
+def sources(folder: Path) -> dict[str, RunInfo]:
+    return {run.source: run for run in discover(folder).runs}
+
+
+def _index(folder: str, names: list[str]) -> list[str]:
+    return [name for name in names if name == INDEX_FOLDER]
+
+
+def joined(folder: Path) -> Run:
+    return open_run(sources(folder)[JOINED])
+
+
+def pt(path: Path) -> Any:
+    return pytest.importorskip("torch").load(path, weights_only=True)
+
+
+def save(content: Any, path: Path) -> None:
+    pytest.importorskip("torch").save(content, path)
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().split("\n") if line]
+
+
+@pytest.fixture(scope="module")
+def slime() -> Run:
+    pytest.importorskip("torch")
+    return joined(SLIME)
+
+
+@pytest.fixture
+def copy(tmp_path) -> Path:
+    """slime's dumps, to be changed."""
+    return Path(shutil.copytree(SLIME, tmp_path / "run"))
+
+
+def test_every_value_of_a_joined_rollout_is_that_of_its_own_dump(slime):
+    rows = slime.rollouts[slime.rollouts["split"] == "train"].set_index(["step", "rollout_id"])
+    found = {(o.step, o.record.ids["rollout_id"]): o for o in opened(slime) if is_train(o)}
+    for step in (0, 1):
+        training = pt(SLIME / "train_data" / f"{step}.pt")
+        sampled = {s["index"]: s for s in pt(SLIME / "rollout_data" / f"{step}.pt")["samples"]}
+        for sample in training["samples"]:
+            theirs = sampled[sample["sample_index"]]
+            key = (step, str(sample["sample_index"]))
+            rollout, row = found[key], rows.loc[key]
+            for name, ours in ARRAYS.items():
+                np.testing.assert_array_equal(rollout.metrics[ours], sample[name].numpy())
+            assert rollout.record.texts["response"] == theirs["response"]
+            assert rollout.record.scores["reward"] == row["reward"] == theirs["reward"]
+            assert row["group_id"] == str(theirs["group_index"])
+            assert row["status"] == rollout.record.extras["status"] == theirs["status"]
+            assert row["processed_reward"] == sample["rewards"]
+            mask = sample["loss_masks"].numpy() > 0
+            assert row["logprobs_mean"] == pytest.approx(sample["log_probs"].numpy()[mask].mean())
+            assert rollout.line.keys() == {"slime", "slime_train"}
+
+
+def is_train(rollout: Any) -> bool:
+    return rollout.record.ids["split"] == "train"
+
+
+def test_rollouts_that_were_not_trained_on_stand_alone_and_are_counted(slime):
+    # Rollouts of steps 2 and 10 have no training data; evaluations never have.
+    (count,) = slime.joins
+    assert (count.joined, count.rollouts, count.rows, count.doubled) == (8, 16, 8, 0)
+    assert "8 of 16 rollouts joined with slime training data by step" in count.words
+    assert slime.counts == {0: 8, 1: 4, 2: 4, 10: 4}
+    assert slime.of_step(10)["logprobs_mean"].isna().all()
+    assert slime.files_joined() == {"train_data/0.pt": 4, "train_data/1.pt": 4}
+
+
+def test_a_joined_rollout_has_the_index_that_it_has_among_the_rollouts_alone(slime):
+    alone = open_run(sources(SLIME)["slime"])
+    wanted = ["step", "index", "rollout_id", "split", "reward", "response"]
+    pd.testing.assert_frame_equal(slime.rollouts[wanted], alone.rollouts[wanted])
+
+
+def test_steps_have_the_means_of_both_logs(slime):
+    found = {name: open_run(info).steps.set_index("step") for name, info in sources(SLIME).items()}
+    steps = slime.steps.set_index("step")
+    pd.testing.assert_series_equal(steps.loc[[0, 1], "k3_mean"], found["slime_train"]["k3_mean"])
+    pd.testing.assert_series_equal(steps["reward_mean"], found["slime"]["reward_mean"])
+
+
+def test_all_tokens_of_a_step_are_those_of_its_rollouts(slime):
+    found = read_step(slime, 1)
+    for place, index in enumerate(found.indices.tolist()):
+        own = slice(found.starts[place], found.starts[place + 1])
+        metrics = open_rollout(slime, 1, index).metrics
+        for name in ("logprobs", "ref_logprobs", "values", "returns"):
+            np.testing.assert_array_equal(found.arrays[name][own], metrics[name])
+
+
+@pytest.mark.parametrize("without", [None, "rollout_data"])
+def test_all_logs_of_miles_are_joined_with_the_training_data_of_its_ranks(tmp_path, without):
+    folder = shutil.copytree(MILES, tmp_path / "run")
+    if without:
+        shutil.rmtree(folder / without)
+    run = joined(folder)
+    tokens = {
+        step: pd.read_parquet(folder / f"dashboard_columns/rollout_{step}.parquet")
+        for step in (0, 1)
+    }
+    trained = 0
+    for rollout in filter(is_train, opened(run)):
+        index = int(rollout.record.ids["rollout_id"])
+        row = tokens[rollout.step].set_index("sample_index").loc[index]
+        assert rollout.record.response_ids is not None
+        start = len(row["tokens"]) - row["response_length"]
+        assert rollout.record.response_ids.values().tolist() == row["tokens"].tolist()[start:]
+        for rank in range(4):
+            shard = pt(folder / "train_data" / f"{rollout.step}_{rank}.pt")["rollout_data"]
+            if index in shard["sample_indices"]:
+                place = shard["sample_indices"].index(index)
+                for name in ("log_probs", "advantages", "entropy"):
+                    values = rollout.metrics[ARRAYS[name]]
+                    np.testing.assert_array_equal(values, shard[name][place].numpy())
+                trained += 1
+        for said in lines(folder / "trajectory" / f"{rollout.step}.jsonl"):
+            if said["sample_index"] == index:
+                assert list(rollout.record.messages) == said["messages"]
+                assert rollout.record.scores["reward"] == said["reward"]
+    assert trained == 16  # each of 8 samples stands in the files of two ranks
+    assert run.repeated == 8
+    assert [(c.source, c.joined) for c in run.joins][-1] == ("slime_train", 8)
+    assert sum(run.counts.values()) == 10
+
+
+def test_samples_of_one_index_are_joined_by_their_position(copy):
+    path, other = copy / "train_data/0.pt", copy / "rollout_data/0.pt"
+    training, rollouts = pt(path), pt(other)
+    for sample in training["samples"]:
+        sample["sample_index"] = 7
+    for sample in rollouts["samples"]:
+        sample["index"] = 7
+    save(rollouts, other)
+    save(training, path)
+    # Ranks that dump alike are told by the index: of equal ones the last is shown.
+    run = joined(copy)
+    (count,) = run.joins
+    assert run.repeated == 3
+    assert count.joined == 1 + 4
+    (hit,) = [o for o in opened(run) if o.step == 0 and "logprobs" in o.metrics]
+    last = training["samples"][-1]
+    np.testing.assert_array_equal(hit.metrics["logprobs"], last["log_probs"].numpy())
+    assert hit.record.texts["response"] == rollouts["samples"][last["rollout_position"]]["response"]
+
+
+def test_samples_without_an_index_are_joined_by_their_position(copy):
+    for path in (copy / "train_data/0.pt", copy / "rollout_data/0.pt"):
+        content = pt(path)
+        for sample in content["samples"]:
+            sample["sample_index" if "train" in str(path) else "index"] = None
+        save(content, path)
+    run = joined(copy)
+    assert run.joins[0].joined == 8
+    training = pt(copy / "train_data/0.pt")
+    for sample in training["samples"]:
+        rollout = open_rollout(run, 0, sample["rollout_position"])
+        np.testing.assert_array_equal(rollout.metrics["logprobs"], sample["log_probs"].numpy())
+
+
+def test_a_key_that_stands_twice_joins_nothing_and_is_counted(copy):
+    content = pt(copy / "rollout_data/0.pt")
+    content["samples"].append(dict(content["samples"][0]))
+    save(content, copy / "rollout_data/0.pt")
+    training = pt(copy / "train_data/0.pt")
+    for sample in training["samples"]:
+        del sample["rollout_position"]
+    save(training, copy / "train_data/0.pt")
+    run = joined(copy)
+    (count,) = run.joins
+    assert (count.joined, count.rows, count.doubled) == (7, 8, 2)
+    assert "1 of its 8 rows have no rollout and are shown alone" in count.words
+    assert "2 rows have a key that stands more than once" in count.words
+    assert run.counts[0] == 4 + 4 + 1 + 1  # evaluations, rollouts, the second one, the row alone
+
+
+def test_values_that_differ_are_counted_and_named_with_their_origin(copy):
+    training = pt(copy / "train_data/1.pt")
+    training["raw_reward"] = [9.0, training["raw_reward"][1], 8.0, training["raw_reward"][3]]
+    training["samples"][1]["tokens"] = training["samples"][1]["tokens"] + 1
+    first = training["samples"][0]
+    first["rollout_log_probs"] = first["rollout_log_probs"] + 1
+    save(training, copy / "train_data/1.pt")
+    run = joined(copy)
+    (problem,) = [p for p in run.problems if p.field == "reward" and "differs" in p.reason]
+    assert (problem.count, problem.severity, problem.path) == (2, "partial", "rollout_data/1.pt")
+    assert problem.reason == "reward differs between slime rollouts and slime training data"
+    assert "and 9.0" in problem.hint
+    assert "that of slime rollouts is shown" in problem.hint
+    original = pt(copy / "rollout_data/1.pt")["samples"]
+    assert run.of_step(1)["reward"].tolist() == [s["reward"] for s in original]
+    found = [open_rollout(run, 1, index) for index in range(4)]
+    said = [[remark.field for remark in rollout.remarks] for rollout in found]
+    assert said == [["reward", "sampling_logprobs"], ["tokens"], ["reward"], []]
+    ids = training["samples"][1]["tokens"].tolist()
+    assert found[1].record.response_ids.values().tolist() == ids[-len(found[1].tokens) :]
+
+
+@pytest.mark.parametrize("persist", [False, True])
+def test_a_join_grows_with_its_logs(tmp_path, persist):
+    folder = tmp_path / "run"
+    (folder / "rollout_data").mkdir(parents=True)
+    (folder / "train_data").mkdir()
+    follower = Follower(persist=persist)
+    added = ["rollout_data/0.pt", "train_data/0.pt", "train_data/1.pt", "rollout_data/1.pt"]
+    counts: list[tuple[int, int]] = []
+    for name in added:
+        shutil.copy(SLIME / name, folder / name)
+        (info,) = [run for run in discover(tmp_path).runs if run.name == "run"]
+        run = follower.run(info)
+        counts.append((run.rollout_count, sum(join.joined for join in run.joins)))
+        if persist:
+            continue
+        fresh = open_run(info)
+        pd.testing.assert_frame_equal(run.steps, fresh.steps)
+        pd.testing.assert_frame_equal(run.rollouts, fresh.rollouts)
+    # Training data that comes before its rollouts stands alone until then.
+    assert counts == [(4, 0), (4, 4), (8, 4), (8, 8)]
+
+
+def test_only_steps_with_new_rows_are_joined_anew(tmp_path, monkeypatch):
+    folder = Path(shutil.copytree(PRIME, tmp_path / "run"))
+    first = Follower(persist=True).run(sources(folder)[JOINED])
+    joined_anew: list[list[int]] = []
+
+    def counted(joins: Any, table: Any, ids: Any) -> dict[str, Any]:
+        joined_anew.append(table.column("step").unique().to_pylist())
+        return join_counts.counted(joins, table, ids)
+
+    monkeypatch.setattr(
+        "board.index.visible_rows.join_counts",
+        SimpleNamespace(
+            **{
+                **vars(join_counts),
+                "counted": counted,
+            }
+        ),
+    )
+    again = Follower(persist=True).run(sources(folder)[JOINED])
+    assert joined_anew == []
+    assert (again.joins, again.counts, again.problems) == (
+        first.joins,
+        first.counts,
+        first.problems,
+    )
+    assert again.files_joined() == first.files_joined()
+    path = folder / "token_exports/step_10/rank_0.jsonl"
+    path.write_text(path.read_text().replace("}\n", "} \n"))
+    changed = Follower(persist=True).run(sources(folder)[JOINED])
+    assert {step for steps in joined_anew for step in steps} == {10}
+    assert changed.joins == first.joins
+    path.unlink()
+    without = Follower(persist=True).run(sources(folder)[JOINED])
+    assert without.joins == open_run(sources(folder)[JOINED]).joins != first.joins
+
+
+def test_what_is_kept_of_a_join_is_what_is_counted_anew(copy):
+    training = pt(copy / "train_data/1.pt")
+    training["raw_reward"] = [9.0, training["raw_reward"][1], 8.0, training["raw_reward"][3]]
+    save(training, copy / "train_data/1.pt")
+    kept = [Follower(persist=True).run(sources(copy)[JOINED]) for _ in range(2)][1]
+    fresh = open_run(sources(shutil.copytree(copy, copy.with_name("other"), ignore=_index))[JOINED])
+    assert (kept.joins, kept.problems, kept.counts) == (fresh.joins, fresh.problems, fresh.counts)
+    assert kept.files_joined() == fresh.files_joined()
+
+
+def test_an_index_of_which_a_kept_join_is_damaged_is_made_again(tmp_path):
+    folder = Path(shutil.copytree(PRIME, tmp_path / "run"))
+    first = Follower(persist=True).run(sources(folder)[JOINED])
+    (kept,) = folder.rglob("joins-*.parquet")
+    kept.write_bytes(b"\0" * kept.stat().st_size)
+    again = Follower(persist=True).run(sources(folder)[JOINED])
+    assert (again.joins, again.counts) == (first.joins, first.counts)
+    assert [problem.reason for problem in again.problems] == [
+        "part of the index was missing or damaged"
+    ]
+
+
+def test_prime_rls_exports_are_joined_with_traces_by_their_exact_tokens():
+    run = joined(PRIME)
+    (count,) = run.joins
+    # Two traces of step 2 say the same, and one of step 10 was cut at the trainer's sequence length.
+    assert (count.joined, count.rollouts, count.rows, count.doubled) == (3, 6, 6, 4)
+    exports = [line for path in sorted(PRIME.rglob("rank_*.jsonl")) for line in lines(path)]
+    hits = [o for o in opened(run) if isinstance(o.line.get("prime_rl_tokens"), dict)]
+    assert [o.record.ids["rollout_id"] for o in hits] == ["a", "d", "e"]
+    for rollout in hits:
+        trace = rollout.line["episodes"]["trace"]
+        ids = [i for node in trace["nodes"] for i in node["token_ids"]]
+        (export,) = [e for e in exports if e["token_ids"] == ids and e["step"] == rollout.step]
+        start = export["loss_mask"].index(True)
+        for theirs, ours in (("trainer_logprobs", "logprobs"), ("entropy", "entropy")):
+            assert rollout.metrics[ours].tolist() == export[theirs][start:]
+        assert rollout.metrics["advantages"].tolist() == export["advantages"][start:]
+        assert rollout.record.texts["prompt"].startswith("[system]")
+        row = run.row(rollout.step, rollout.index)
+        assert (row["reward"], row["rank"]) == (rollout.record.scores["reward"], export["rank"])
+        assert row["response_tokens"] == len(ids) - start
+        assert rollout.record.segments[0]["role"] == "assistant"
+        assert not rollout.remarks
+    assert not [p for p in run.problems if "differs" in p.reason]
+
+
+def test_the_trainer_has_written_until_its_own_logs_last_step(tmp_path):
+    folder = Path(shutil.copytree(PRIME, tmp_path / "run"))
+    assert facts_of(joined(folder)).trained_until == 10
+    shutil.rmtree(folder / "token_exports" / "step_10")
+    run = joined(folder)
+    assert (max(run.counts), facts_of(run).trained_until) == (10, 2)
+    assert facts_of(of_split(run, "train")).trained_until == 2
+    assert facts_of(open_run(sources(folder)["episodes"])).trained_until is None
+
+
+def test_where_a_response_begins_elsewhere_both_stay_at_their_tokens(tmp_path):
+    folder = shutil.copytree(PRIME, tmp_path / "run")
+    path = folder / "token_exports/step_10/rank_0.jsonl"
+    (line,) = lines(path)
+    first = line["loss_mask"].index(True)
+    line["loss_mask"][first] = False  # as of a branch whose beginning another one trains
+    path.write_text(json.dumps(line) + "\n")
+    run = joined(folder)
+    (rollout,) = [
+        o
+        for o in opened(run)
+        if o.step == 10 and "logprobs" in o.metrics and o.line.get("episodes")
+    ]
+    assert rollout.record.prompt_ids.values().tolist() == line["token_ids"][:first]
+    assert np.isnan(rollout.metrics["logprobs"][0])
+    assert rollout.metrics["logprobs"][1:].tolist() == line["trainer_logprobs"][first + 1 :]
+    assert rollout.metrics["loss_mask"].tolist() == line["loss_mask"][first:]
+    assert run.row(10, rollout.index)["response_tokens"] == len(line["token_ids"]) - first
+    assert [r.field for r in rollout.remarks] == ["loss_mask"]
+
+
+def test_each_log_of_a_folder_is_there_alone_too():
+    found = {run.name: (run.source, run.formats) for run in discover(PRIME).runs}
+    assert found == {
+        "joined": (JOINED, ("episodes", "prime_rl_tokens")),
+        "joined (episodes)": ("episodes", ("episodes",)),
+        "joined (prime_rl_tokens)": ("prime_rl_tokens", ("prime_rl_tokens",)),
+    }
+    alone = open_run(sources(PRIME)["prime_rl_tokens"])
+    assert (alone.rollout_count, alone.joins, reasons(alone)) == (6, (), [])
+
+
+def test_logs_that_speak_of_other_rollouts_are_not_joined(tmp_path):
+    shutil.copytree(DATA / "verl/v0", tmp_path / "run")
+    shutil.copy(DATA / "trl/text/completions/completions_00001.parquet", tmp_path / "run")
+    assert JOINED not in sources(tmp_path)

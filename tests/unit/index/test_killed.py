@@ -1,0 +1,108 @@
+"""A build of an index that is killed at any moment leaves an index that can be read and is right.
+
+ROLLOUT_BOARD_KILLS=200 pytest tests/unit/index/test_killed.py    kills that many builds instead of a few.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from live_writer import LiveWriter
+
+from board.core.options import ReadOptions
+from board.index.discovery.discovered_runs import discover
+from board.index.location import index_folder
+from board.index.manifest import Manifest
+from board.index.storage import FolderStorage
+from board.index.visible_rows import Shown
+from board.query.open_run import Follower, open_run
+
+KILLS = int(os.environ.get("ROLLOUT_BOARD_KILLS", "3"))
+BUILD = """
+import sys
+import time
+from pathlib import Path
+from board.index import build, build_pace, engines, scan
+from board.index.discovery.discovered_runs import discover
+from board.query.open_run import Follower
+build.SHARD_BYTES, build_pace._COMMIT_SECONDS, scan.PART_ROWS = 40_000, 0.0, 50
+engines.MANY_BYTES = int(sys.argv[2])
+read = engines.index_batch
+def slowly(*arguments):
+    time.sleep(0.08)
+    return read(*arguments)
+if engines.MANY_BYTES == 1:  # else all is read before the second process has begun
+    engines.index_batch = slowly
+if __name__ == "__main__":
+    (info,) = discover(Path(sys.argv[1])).runs
+    print("begins", flush=True)
+    Follower(persist=True).run(info)
+    print("done", flush=True)
+"""
+
+
+def write_run(folder: Path) -> None:
+    writer = LiveWriter(folder, seed=1)
+    for rank in range(3):
+        with (folder / f"rank_{rank}.jsonl").open("wb") as file:
+            for step in range(40):
+                writer.step = step
+                file.write(b"".join(writer.line(step) for _ in range(40)) + b"bad\n")
+
+
+def committed(folder: Path) -> Manifest | None:
+    kept = index_folder(folder, "", ReadOptions(), make=False)
+    return None if kept is None else FolderStorage(kept).load()
+
+
+@pytest.mark.timeout(60 + 10 * KILLS)
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_killed_build_leaves_a_right_index_and_is_gone_on_with(tmp_path, processes):
+    folder = tmp_path / "run"
+    write_run(folder)
+    (info,) = discover(folder).runs
+    whole = open_run(info)
+    place = ["file", "line"]
+    rows = whole.rollouts.set_index(place)
+    script = tmp_path / "build.py"
+    script.write_text(BUILD)
+    command = [sys.executable, str(script), str(folder), str(1 if processes == 2 else 1 << 40)]
+    randomly = random.Random(processes)
+    partial = 0
+    for _ in range(KILLS):
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as build:
+            assert build.stdout is not None
+            assert build.stdout.readline() == "begins\n"
+            time.sleep(randomly.random() * (3.0 if processes == 2 else 1.0))
+            build.send_signal(signal.SIGKILL)
+        manifest = committed(folder)
+        if manifest is None:
+            continue
+        partial += 0 < manifest.done < info.bytes
+        kept = index_folder(folder, "", ReadOptions(), make=False)
+        assert kept is not None
+        shown = Shown(FolderStorage(kept), manifest, [file.path.name for file in info.files])
+        found = shown.frame().set_index(place)
+        assert found.index.is_unique
+        assert sum(shown.counts().values()) == len(found)
+        columns = ["step", "reward", "k1_mean", "prompt", "offset", "size"]
+        columns = [name for name in columns if name in found]
+        expected = rows.loc[found.index]
+        pd.testing.assert_frame_equal(found[columns], expected[columns], check_dtype=False)
+        if manifest.done == info.bytes:  # else the next builds would have nothing to do
+            shutil.rmtree(kept)
+    run = Follower(persist=True).run(info)
+    pd.testing.assert_frame_equal(run.rollouts, whole.rollouts)
+    pd.testing.assert_frame_equal(run.steps, whole.steps)
+    assert run.problems == whole.problems
+    if KILLS >= 20:
+        assert partial

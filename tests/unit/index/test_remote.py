@@ -1,0 +1,484 @@
+"""A run in an object store is the run on disk, at the price of the bytes that are needed."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import pickle
+import shutil
+from pathlib import Path
+
+import object_store
+import pandas as pd
+import pytest
+import torch
+import written_logs
+from object_store import Store
+from read_formats import DATA
+
+from board import cli
+from board.analysis.own_thresholds import own_thresholds
+from board.analysis.rollout import open_rollout
+from board.errors import BoardError, ChoiceError, NotFoundError, OutsideRootError, UnreadableError
+from board.formats.io import remote
+from board.formats.io.locations import location_of
+from board.formats.io.torch_files import TORCH
+from board.formats.sources import JSON_DOCUMENT, DamagedError
+from board.index import build, ray_engine, scan
+from board.index.batch import Work
+from board.index.discovery import fetched, format_detection
+from board.index.discovery.discovered_runs import discover, location_below, resolve_inside
+from board.index.shard import END_BYTES, Shard
+from board.query.open_run import Follower, Run, open_run
+
+
+@pytest.fixture(scope="module")
+def running():
+    with object_store.running() as store:
+        yield store
+
+
+@pytest.fixture
+def store(running: Store, tmp_path, monkeypatch) -> Store:
+    monkeypatch.setenv("ROLLOUT_BOARD_CACHE", str(tmp_path / "cache"))
+    for path in running.files.find(Store.bucket):
+        running.files.rm_file(path)
+    format_detection._seen.clear()
+    fetched.forget()
+    running.asked.requests.clear()
+    return running
+
+
+def opened(url: str, name: str | None = None) -> Run:
+    found = discover(location_of(url))
+    return open_run(found.runs[0] if name is None else found.run(name))
+
+
+def rows(*steps: int, **more: object) -> bytes:
+    lines = [{"step": s, "prompt": "p", "response": f"r{s}", "reward": 0.5, **more} for s in steps]
+    return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+
+
+def test_the_run_in_a_store_is_the_run_on_disk(store, tmp_path, monkeypatch):
+    written_logs.native_run(tmp_path / "runs" / "native", per_rank=2)
+    written_logs.rllb_run(tmp_path / "runs" / "deep" / "rllb")
+    url = store.put_folder(tmp_path / "runs", "runs")
+    monkeypatch.setattr(build, "SHARD_BYTES", 3000)
+    local, there = discover(tmp_path / "runs"), discover(location_of(url))
+    assert {run.name for run in there.runs} == {run.name for run in local.runs}
+    for info in local.runs:
+        here, away = open_run(info), open_run(there.run(info.name))
+        pd.testing.assert_frame_equal(here.rollouts, away.rollouts)
+        pd.testing.assert_frame_equal(here.steps, away.steps)
+        assert here.problems == away.problems
+        assert here.settings == away.settings
+        assert here.missing_ranks == away.missing_ranks
+        step = min(here.counts)
+        assert open_rollout(here, step, 0).tokens == open_rollout(away, step, 0).tokens
+
+
+def test_formats_known_by_their_paths_and_tables_are_in_a_store_what_they_are_on_disk(
+    store, tmp_path
+):
+    copied = tmp_path / "runs"
+    for name in ("trl/chat", "verl/v0"):
+        shutil.copytree(DATA / name, copied / name)
+    tables = copied / "trl" / "chat" / "completions"
+    whole = (tables / "completions_00001.parquet").read_bytes()
+    (tables / "completions_00009.parquet").write_bytes(whole[:-9])
+    (copied / "verl" / "v0" / "notes.jsonl").write_bytes(rows(5))  # of another family
+    there = discover(location_of(store.put_folder(copied, "formats")))
+    local = discover(copied)
+    assert {run.name for run in there.runs} == {run.name for run in local.runs}
+    assert "verl/v0 (verl)" in {run.name for run in there.runs}
+    for info in local.runs:
+        away = there.run(info.name)
+        assert (away.formats, away.family, away.left_out) == (
+            (info.formats, info.family, info.left_out)
+        )
+        one, other = open_run(info), open_run(away)
+        pd.testing.assert_frame_equal(one.rollouts, other.rollouts)
+        assert one.problems == other.problems
+        step = min(one.counts)
+        assert open_rollout(one, step, 0).line == open_rollout(other, step, 0).line
+
+
+@pytest.mark.parametrize("name", ["tinker/texts", "tinker/flat", "prime_rl/stream", "verifiers/id"])
+def test_what_lies_beside_a_log_is_read_with_it_in_a_store_as_on_disk(store, name):
+    there = discover(location_of(store.put_folder(DATA / name, "beside")))
+    local = discover(DATA / name)
+    assert there.left_out == local.left_out
+    for info in local.runs:
+        away = there.runs[0] if len(local.runs) == 1 else there.run(info.name)
+        one, other = open_run(info), open_run(away)
+        pd.testing.assert_frame_equal(one.rollouts, other.rollouts)
+        assert one.problems == other.problems
+        step = min(one.counts)
+        assert open_rollout(one, step, 0).record.texts == open_rollout(other, step, 0).record.texts
+
+
+def test_a_file_of_a_stream_costs_one_listing_of_its_annotations(store):
+    url = store.put_folder(DATA / "prime_rl/stream", "listed")  # not what a test before has read
+    info = discover(location_of(url)).runs[0]
+    store.asked.requests.clear()
+    open_run(info)
+    asked = [path for _, path, _ in store.asked.of("GET") if "annotations" in path]
+    assert len([path for path in asked if "list-type" in path]) == len(info.files) == 2
+    # Of the packed chunk its end, its table and its frames; else each index and chunk once.
+    whole = [path for path in asked if "list-type" not in path and ".zst" not in path]
+    assert len(whole) == len(set(whole)) == 4
+
+
+def test_an_annotation_that_comes_later_is_read_in_a_store_too(store):
+    url = store.put_folder(DATA / "prime_rl/stream", "beside")
+    follower = Follower()
+    before = follower.run(discover(location_of(url)).runs[0])
+    folder = next(path for path in (DATA / "prime_rl/stream").rglob("annotations"))
+    update = json.dumps({"trace_id": "st0", "branches": [{"index": 0, "entropies": [2.0] * 17}]})
+    row = json.dumps({"trace_id": "st0", "chunk": 0, "offset": 0})
+    place = f"beside/{folder.relative_to(DATA / 'prime_rl/stream').as_posix()}"
+    store.put(f"{place}/zz/00000.jsonl", update.encode() + b"\n")
+    store.put(f"{place}/zz.index.jsonl", row.encode() + b"\n")
+    after = follower.run(discover(location_of(url)).runs[0])
+    own = after.rollouts["rollout_id"] == "st0"
+    assert after.rollouts[own]["entropy_mean"].tolist() == [2.0]
+    assert before.rollouts[own]["entropy_mean"].tolist() != [2.0]
+
+
+def test_documents_and_torch_files_in_a_store_are_what_they_are_on_disk(store, tmp_path):
+    (tmp_path / "1.json").write_text('{"a":\n[1, 2]}')
+    torch.save({"a": torch.arange(3), "b": ["x"]}, tmp_path / "1.pt")
+    url = store.put_folder(tmp_path, "kinds")
+    for name, source in (("1.json", JSON_DOCUMENT), ("1.pt", TORCH)):
+        here, away = tmp_path / name, location_of(url) / name
+        assert list(source.head(away)) == list(source.head(here))
+        (line,) = source.lines(away)
+        assert [line] == list(source.lines(here))
+        assert source.fetch(away, line.offset, line.size) == line
+    (tmp_path / "2.pt").write_bytes((tmp_path / "1.pt").read_bytes()[:200])
+    with pytest.raises(DamagedError, match="half-written"):
+        list(TORCH.head(location_of(store.put_folder(tmp_path, "kinds")) / "2.pt"))
+
+
+def test_an_index_is_built_of_ranges_and_an_object_is_fetched_once(store, monkeypatch):
+    monkeypatch.setattr(build, "SHARD_BYTES", 40_000)
+    monkeypatch.setattr(scan, "PART_ROWS", 100)
+    monkeypatch.setattr(remote, "_PAST_THE_END", 200)
+    content = rows(*(step for step in range(300) for _ in range(4)), note="x" * 100)
+    url = store.put("runs/a.jsonl", content)
+    (info,) = discover(location_of(url)).runs
+    store.asked.requests.clear()
+    run = open_run(info)
+    assert run.rollout_count == 1200
+    assert run.rollouts["line"].tolist() == list(range(1, 1201))
+    assert all(size <= 40_000 for _, _, size in store.asked.requests)
+    assert store.asked.bytes < len(content) * 1.05
+
+
+def test_a_rollout_is_opened_by_one_request_for_its_range(store):
+    url = store.put("runs/a.jsonl", rows(*range(200)))
+    run = opened(url)
+    run.rollouts  # noqa: B018
+    store.asked.requests.clear()
+    assert open_rollout(run, 100, 0).record.texts["response"] == "r100"
+    size = int(run.row(100, 0)["size"])
+    assert [(m, n) for m, _, n in store.asked.requests] == [("GET", size)]
+
+
+def test_an_indexed_run_is_opened_again_without_its_log(store):
+    url = store.put("runs/a.jsonl", rows(*range(300)))
+    opened(url)
+    store.asked.requests.clear()
+    assert opened(url).rollout_count == 300
+    assert store.asked.bytes == 0
+
+
+def test_of_an_object_that_grew_only_what_is_new_is_read(store):
+    content = rows(*range(2000))
+    url = store.put("runs/a.jsonl", content)
+    follower = Follower()
+    follower.run(discover(location_of(url)).runs[0])
+    store.put("runs/a.jsonl", content + rows(2000, 2001))
+    store.asked.requests.clear()
+    run = follower.run(discover(location_of(url)).runs[0])
+    assert run.rollout_count == 2002
+    assert run.rollouts["line"].tolist() == list(range(1, 2003))
+    assert store.asked.bytes < len(rows(2000, 2001)) + 3 * END_BYTES + 1
+
+
+def test_new_replaced_and_deleted_objects_are_noticed(store):
+    store.put("runs/a.jsonl", rows(1, 2))
+    url = store.put("runs/b.jsonl", rows(3)).rpartition("/")[0]
+    follower = Follower()
+
+    def steps() -> list[int]:
+        return sorted(follower.run(discover(location_of(url)).runs[0]).counts)
+
+    assert steps() == [1, 2, 3]
+    store.put("runs/b.jsonl", rows(7))  # as long as before, within the same second
+    assert steps() == [1, 2, 7]
+    store.put("runs/c.jsonl", rows(9))
+    store.delete("runs/a.jsonl")
+    assert steps() == [7, 9]
+
+
+def test_a_line_that_is_not_ended_is_there_once_when_it_is(store):
+    content = rows(1, 2)
+    url = store.put("runs/a.jsonl", content[:-20])
+    follower = Follower()
+    assert sorted(follower.run(discover(location_of(url)).runs[0]).counts) == [1]
+    store.put("runs/a.jsonl", content)
+    assert follower.run(discover(location_of(url)).runs[0]).counts == {1: 1, 2: 1}
+
+
+def test_compressed_objects_are_unpacked_into_the_cache(store):
+    url = store.put("runs/a.jsonl.gz", gzip.compress(rows(*range(50))))
+    run = opened(url)
+    assert run.rollout_count == 50
+    assert open_rollout(run, 30, 0).record.texts["response"] == "r30"
+
+
+def test_settings_and_vocabulary_are_fetched_when_they_changed(store):
+    store.put("runs/run-a.json", b'{"config": {"lr": 1}}')
+    url = store.put("runs/a.jsonl", rows(1)).rpartition("/")[0]
+    follower = Follower()
+    assert follower.run(discover(location_of(url)).runs[0]).settings == {
+        "run-a.json": {"config": {"lr": 1}}
+    }
+    store.asked.requests.clear()
+    follower.run(discover(location_of(url)).runs[0])
+    assert store.asked.of("GET", "run-a.json") == []
+
+
+def test_odd_names_are_named_or_left_out_and_nothing_else_is_listed(store):
+    store.put("runs/.hidden/a.jsonl", rows(1))
+    store.put("runs/x//a.jsonl", rows(1))
+    store.put("runs2/a.jsonl", rows(1))
+    store.put("runs/notes.txt", b"text")
+    store.put("runs/<b>/a b.jsonl", rows(1))
+    found = discover(location_of(f"s3://{store.bucket}/runs"))
+    assert [run.name for run in found.runs] == ["<b>"]
+    assert [problem.count for problem in found.left_out] == [1]
+
+
+@pytest.mark.parametrize("url", ["s3://no-such-bucket/runs", "s3://bucket/nothing"])
+def test_what_does_not_exist_is_said_with_its_url(store, capsys, url):
+    with pytest.raises(NotFoundError, match=url):
+        discover(location_of(url))
+    assert cli.main(["steps", url]) == 2
+    assert url in capsys.readouterr().err
+
+
+def test_a_store_that_can_not_be_reached_or_has_no_credentials_is_an_error_that_says_what_to_do(
+    store, capsys, monkeypatch
+):
+    class Refuses:
+        def find(self, path, detail):
+            raise self.error
+
+        def invalidate_cache(self):
+            pass
+
+    class NoCredentialsError(Exception):
+        pass
+
+    for error, hint in (
+        (NoCredentialsError("Unable to locate credentials"), "credentials in the environment"),
+        (PermissionError("Forbidden"), "what they allow"),
+        (ConnectionError("http://u:secret@127.0.0.1:9/b?sig=secret"), "check the network"),
+    ):
+        filesystem = Refuses()
+        filesystem.error = error
+        monkeypatch.setattr(remote, "_filesystem", lambda *_, found=filesystem: found)
+        with pytest.raises(UnreadableError, match=hint) as raised:
+            discover(location_of("s3://bucket/runs"))
+        assert "s3://bucket/runs" in str(raised.value)
+        assert "secret" not in str(raised.value)
+        assert cli.main(["runs", "s3://bucket/runs"]) == 2
+        assert "secret" not in capsys.readouterr().err
+
+
+def test_a_log_that_is_gone_when_a_rollout_is_opened_is_an_error_and_no_traceback(store):
+    url = store.put("runs/a.jsonl", rows(1, 2))
+    run = opened(url)
+    store.delete("runs/a.jsonl")
+    with pytest.raises(UnreadableError, match=r"a\.jsonl:1 can't be read"):
+        open_rollout(run, 1, 0)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "s3://key:secret@bucket/runs",
+        "s3://secret@bucket/runs",
+        "s3://bucket/runs?signature=secret",
+        "abfs://c:secret@account/runs",
+        "http://user:secret@host/runs?x=secret",
+        "simplecache::s3://u:secret@bucket/x",
+    ],
+)
+def test_credentials_in_a_url_are_refused_and_not_repeated(url, capsys):
+    with pytest.raises(ChoiceError) as raised:
+        location_of(url)
+    assert "secret" not in str(raised.value)
+    assert cli.main(["runs", url]) == 2
+    assert "secret" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("url", ["s3://", "s3://b/../c", "s3://b//c", "memory://a::file:///etc"])
+def test_urls_that_are_no_plain_place_are_refused(url):
+    with pytest.raises(ChoiceError):
+        location_of(url)
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        "..",
+        "../other",
+        "a/../../other",
+        "/etc",
+        "s3://bucket",
+        "s3://bucket/runs2",
+        "s3://other/runs",
+        "s3a://bucket/runs",
+        "memory://runs",
+        "file:///etc",
+        "x::file:///etc/passwd",
+    ],
+)
+def test_the_path_box_can_not_leave_a_store_s_folder(wanted):
+    with pytest.raises(BoardError):
+        resolve_inside(location_of("s3://bucket/runs"), wanted)
+
+
+def test_the_path_box_goes_down_in_a_store():
+    root = location_of("s3://bucket/runs")
+    assert str(resolve_inside(root, "deep/run")) == "s3://bucket/runs/deep/run"
+    assert resolve_inside(root, "s3://bucket/runs/deep") == location_of("s3://bucket/runs/deep")
+
+
+def test_the_path_box_switches_between_disk_and_store_only_where_any_path_is_allowed(tmp_path):
+    with pytest.raises(OutsideRootError):
+        resolve_inside(tmp_path, "s3://bucket/runs")
+    with pytest.raises(OutsideRootError):
+        resolve_inside(tmp_path, "file:///etc")
+    assert resolve_inside(tmp_path, f"file://{tmp_path}") == tmp_path.resolve()
+    assert str(location_below(tmp_path, "s3://bucket/runs")) == "s3://bucket/runs"
+    assert location_below(location_of("s3://bucket/runs"), str(tmp_path)) == tmp_path
+    assert location_below(location_of("s3://bucket/runs"), "file:///etc") == Path("/etc")
+
+
+def test_a_location_survives_the_way_to_another_process():
+    location = location_of("s3://bucket/runs") / "a.jsonl"
+    assert pickle.loads(pickle.dumps(location)) == location
+    # A worker of a cluster does not look for an object on its disk.
+    work = Work(Shard(location, "a.jsonl", "native", 0, 10), 0)
+    assert ray_engine._is_seen(pickle.loads(pickle.dumps(work)))
+    assert location.parent == location_of("s3://bucket/runs")
+
+
+def test_the_memory_of_this_process_is_a_store_too(tmp_path, monkeypatch):
+    import fsspec
+
+    monkeypatch.setenv("ROLLOUT_BOARD_CACHE", str(tmp_path))
+    memory = fsspec.filesystem("memory")
+    memory.pipe_file("/test-remote/run/a.jsonl", rows(*range(20)))
+    try:
+        assert opened("memory://test-remote").rollout_count == 20
+        memory.pipe_file("/test-remote/run/a.jsonl", rows(*range(30)))
+        assert opened("memory://test-remote").rollout_count == 30
+    finally:
+        memory.rm("/test-remote", recursive=True)
+
+
+MAPPING = b'[keys]\nresponse = "out"\nreward = "score"\nstep = "it"\n'
+
+
+def mapped(*steps: int) -> bytes:
+    return b"".join(
+        json.dumps({"it": s, "out": f"r{s}", "score": s}).encode() + b"\n" for s in steps
+    )
+
+
+def test_a_mapping_file_in_a_store_is_that_of_the_folders_below_it(store, tmp_path):
+    by_layout = b'files = "x_(?P<step>[0-9]+)\\\\.json"\n[keys]\nresponse = "out"\n'
+    for name, content in {
+        "runs/one/log.jsonl": mapped(1, 2),
+        "runs/one/deep/more.jsonl": mapped(3),
+        "runs/other/log.jsonl": rows(4),
+        "runs/documents/x_7.json": b'{"out": "seven"}',
+        "runs/documents/rollout-board.toml": by_layout,
+        "runs/one/rollout-board.toml": MAPPING,
+    }.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    url = store.put_folder(tmp_path, "mapped")
+    local, there = discover(tmp_path), discover(location_of(url))
+    assert sorted(run.name for run in there.runs) == sorted(run.name for run in local.runs)
+    for info in local.runs:
+        here, away = open_run(info), open_run(there.run(info.name))
+        pd.testing.assert_frame_equal(here.rollouts, away.rollouts)
+        assert here.problems == away.problems
+        step = min(here.counts)
+        assert open_rollout(here, step, 0).record == open_rollout(away, step, 0).record
+    assert there.left_out == local.left_out
+
+
+def test_a_mapping_file_in_a_store_is_fetched_once_and_again_when_it_changes(store):
+    url = store.put("one/log.jsonl", mapped(1))
+    store.put("one/rollout-board.toml", MAPPING)
+    assert opened(url.rpartition("/")[0]).rollouts["response"].tolist() == ["r1"]
+    store.asked.requests.clear()
+    discover(location_of("s3://bucket/one"))
+    assert store.asked.of("GET", "rollout-board.toml") == []
+    store.put("one/rollout-board.toml", b'[keys]\nresponse = "score"\nfoo = 1\n')
+    (problem,) = [p for p in discover(location_of("s3://bucket/one")).left_out if "toml" in p.path]
+    assert "foo" in problem.reason
+    store.put("one/rollout-board.toml", MAPPING.replace(b'"it"', b'"score"'))
+    assert opened("s3://bucket/one").steps["step"].tolist() == [1]
+    assert opened(url).rollouts["response"].tolist() == [
+        "r1"
+    ]  # one object, with what lies beside it
+
+
+def test_sniff_explains_what_lies_in_a_store_as_what_lies_on_disk(store, tmp_path, capsys):
+    for name in ("trl/chat", "verl/v0"):
+        shutil.copytree(DATA / name, tmp_path / name)
+    (tmp_path / "verl" / "v0" / "notes.jsonl").write_bytes(b'{"loss": 1.0}\n')
+    (tmp_path / "verl" / "v0" / "long.jsonl").write_bytes(mapped(*range(9)))
+    (tmp_path / "verl" / "rollout-board.toml").write_bytes(MAPPING)
+    (tmp_path / "packed.jsonl.gz").write_bytes(gzip.compress(rows(1)))
+    url = store.put_folder(tmp_path, "sniffed")
+    told = {}
+    for path in (str(tmp_path), url):
+        assert cli.main(["sniff", path, "--json"]) == 0
+        told[path] = json.loads(capsys.readouterr().out.replace(path, "ROOT"))
+    assert told[url]["files"] == told[str(tmp_path)]["files"]
+    assert told[url]["problems"] == told[str(tmp_path)]["problems"]
+    assert len(told[url]["files"]) == 7
+    assert cli.main(["sniff", f"{url}/verl/v0/notes.jsonl"]) == 1
+    assert "its records hold only numbers (loss)" in capsys.readouterr().out
+    store.put("sniffed/notes.md", b"# Notes\n")
+    capsys.readouterr()
+    assert cli.main(["sniff", f"{url}/notes.md"]) == 1
+    assert "though .md is none of its names" in capsys.readouterr().out
+    assert cli.main(["sniff", f"{url}/nothing"]) == 2
+
+
+def test_thresholds_in_a_runs_folder_in_a_store_change_what_they_name(store):
+    url = store.put("runs/one/log.jsonl", rows(1))
+    store.put("runs/two/log.jsonl", rows(1))
+    store.put("runs/one/thresholds.toml", b"[truncation]\nwarning = 0.1\n")
+    found = discover(location_of("s3://bucket/runs"))
+    store.asked.requests.clear()
+    for info in (found.run("one"), discover(location_of(url)).runs[0]):
+        limits = own_thresholds(info)
+        assert limits.thresholds["truncation"]["warning"] == 0.1
+        assert str(limits.path) == "s3://bucket/runs/one/thresholds.toml"
+    assert len([r for r in store.asked.of("GET", "thresholds.toml") if "?" not in r[1]]) == 1
+    assert own_thresholds(found.run("two")).path is None
+    store.put("runs/two/thresholds.toml", b"[truncated]\nwarning = 0.1\n")
+    wrong = own_thresholds(discover(location_of("s3://bucket/runs")).run("two"))
+    assert "truncated" in wrong.error

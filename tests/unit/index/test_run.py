@@ -1,0 +1,705 @@
+"""A run opened from files: its order, its numbers and its problems."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from board.core.options import ReadOptions
+from board.errors import NotFoundError
+from board.index import scan, table_columns
+from board.index.discovery.discovered_runs import discover
+from board.index.shard import Shard
+from board.index.storage import FolderStorage
+from board.query.open_run import Follower, indexed_run, open_run
+
+NAN = float("nan")
+
+
+def rollout(step, reward=1.0, **more):
+    return {"step": step, "prompt": "p", "response": "r", "reward": reward, **more}
+
+
+def found(run, severity=None):
+    return [
+        (problem.path, problem.line, problem.field, problem.count)
+        for problem in run.problems
+        if severity in (None, problem.severity)
+    ]
+
+
+def reasons(run):
+    return [problem.reason for problem in run.problems]
+
+
+# Order
+
+
+def test_files_of_ranks_are_merged_by_step(write_log, opened):
+    for rank in (0, 1):
+        lines = [rollout(step, reward=10 * step + rank) for step in (1, 2)]
+        write_log(f"rank_{rank}.jsonl", *lines)
+    run = opened()
+    assert run.rollouts[["step", "index", "reward"]].values.tolist() == [
+        [1, 0, 10],
+        [1, 1, 11],
+        [2, 0, 20],
+        [2, 1, 21],
+    ]
+    assert run.steps["rollouts"].tolist() == [2, 2]
+
+
+def test_order_is_by_step_rank_file_and_line_whatever_the_files_are_called(write_log, opened):
+    write_log("z.jsonl", rollout(2, 1, rank=0, group_id="g"), rollout(1, 2, rank=0, group_id="g"))
+    write_log("a10.jsonl", rollout(1, 5, rank=1, group_id="g"))
+    write_log("a2.jsonl", rollout(1, 3, rank=1, group_id="g"), rollout(1, 4, rank=1, group_id="g"))
+    run = opened()
+    assert run.rollouts["reward"].tolist() == [2, 3, 4, 5, 1]
+    assert run.rollouts["index"].tolist() == [0, 1, 2, 3, 0]
+    assert run.problems == ()
+
+
+def test_sparse_steps_stay_what_they_are(write_log, opened):
+    write_log("x.jsonl", *(rollout(step) for step in (0, 10, 20, 35)))
+    assert opened().steps["step"].tolist() == [0, 10, 20, 35]
+
+
+def test_steps_of_all_spellings_are_one_step(write_log, opened):
+    write_log("x.jsonl", *(rollout(step) for step in (3, "3", 3.0, "step_3")))
+    assert opened().steps[["step", "rollouts"]].values.tolist() == [[3, 4]]
+
+
+def test_lines_without_a_usable_step_are_lost_counted_and_placed(write_log, opened):
+    bad = [0.9, True, None, "x", 10**30]
+    write_log("x.jsonl", rollout(1), *(rollout(step) for step in bad), {"prompt": "p"}, rollout(2))
+    run = opened()
+    assert run.steps["step"].tolist() == [1, 2]
+    lost = [problem for problem in run.problems if problem.severity == "lost"]
+    assert sum(problem.count for problem in lost) == 6
+    assert {problem.field for problem in lost} == {"step"}
+    assert lost[0].where == "x.jsonl:2"
+
+
+def test_a_row_is_found_by_its_step_and_index(write_log, opened):
+    write_log("x.jsonl", rollout(1, 5), rollout(2, 6), rollout(2, 7))
+    run = opened()
+    assert run.row(2, 1)["reward"] == 7
+    with pytest.raises(NotFoundError, match="2 steps from 1 to 2"):
+        run.row(3, 0)
+    for index in (2, -1):
+        with pytest.raises(NotFoundError, match="rollouts 0 to 1"):
+            run.row(2, index)
+
+
+# Numbers
+
+
+def test_a_step_without_reward_is_missing_and_not_zero(write_log, opened):
+    write_log("x.jsonl", rollout(1, 0.5), rollout(2, None), rollout(3, NAN), rollout(4, 0.0))
+    means = opened().steps["reward_mean"].tolist()
+    assert [means[0], means[3]] == [0.5, 0.0]
+    assert math.isnan(means[1])
+    assert math.isnan(means[2])
+
+
+def test_a_reference_reward_missing_in_some_rows_is_no_zero(write_log, opened):
+    write_log("x.jsonl", rollout(1, 1, ref_reward=0.5), rollout(1, 1), rollout(2, 1), rollout(3, 1))
+    run = opened()
+    assert run.steps["ref_reward_mean"].fillna(-1).tolist() == [0.5, -1, -1]
+    assert run.steps["ref_reward_n"].tolist() == [1, 0, 0]
+    assert run.rollouts["reward_gap"].fillna(-9).tolist() == [0.5, -9, -9, -9]
+
+
+@pytest.mark.parametrize("bad", [NAN, math.inf, -math.inf, "x"])
+def test_one_bad_reward_does_not_blank_its_step(write_log, opened, bad):
+    write_log("x.jsonl", rollout(1, 2), rollout(1, bad), rollout(1, 4))
+    run = opened()
+    assert run.steps["reward_mean"][0] == 3
+    assert run.steps["rollouts"][0] == 3
+    assert found(run) == [("x.jsonl", 2, "reward", 1)]
+
+
+def test_rewards_of_a_hundred_thousand_are_ordinary(write_log, opened):
+    write_log("x.jsonl", rollout(1, 1e5), rollout(1, 1e5 + 1))
+    row = opened().steps.iloc[0]
+    assert row["reward_mean"] == 100000.5
+    assert row["reward_std"] == pytest.approx(math.sqrt(0.5))
+
+
+def test_rewards_written_as_text_are_numbers(write_log, opened):
+    write_log("x.jsonl", rollout("0", "0.25"), rollout("0", "0.75"))
+    assert opened().steps["reward_mean"].tolist() == [0.5]
+
+
+def tokens(step, logprobs, ref_logprobs, **more):
+    return rollout(step, logprobs=logprobs, ref_logprobs=ref_logprobs, **more)
+
+
+def test_a_rollout_whose_mean_log_ratio_is_zero_keeps_its_step_on_the_curve(write_log, opened):
+    write_log("x.jsonl", tokens(1, [-1, -2], [-2, -1]), tokens(2, [-1], [-1]))
+    assert opened().steps["k1_mean"].tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("bad", [math.inf, -math.inf, NAN, None])
+def test_one_bad_log_probability_does_not_blank_its_step(write_log, opened, bad):
+    write_log("x.jsonl", tokens(1, [-1, bad], [-1.5, -1]), tokens(1, [-1, -1], [-2, -2]))
+    run = opened()
+    assert run.steps["k1_mean"][0] == 0.75
+    assert run.rollouts["missing_values"].tolist() == [1, 0]
+    assert found(run, "note") == [("x.jsonl", 1, "logprobs", 1)]
+
+
+def test_a_row_without_reference_does_not_shift_the_others(write_log, opened):
+    write_log("x.jsonl", tokens(1, [-1], [-2]), rollout(1, logprobs=[-3.0]), tokens(1, [-1], [-4]))
+    assert opened().rollouts["k1_mean"].fillna(-9).tolist() == [1, -9, 3]
+
+
+def test_rollouts_of_unequal_length_keep_their_own_tokens(write_log, opened):
+    write_log("x.jsonl", *(tokens(1, [-1.0] * n, [-1.0 - n] * n) for n in (3, 1, 7, 2)))
+    run = opened()
+    assert run.rollouts["k1_mean"].tolist() == [3, 1, 7, 2]
+    assert run.rollouts["response_tokens"].tolist() == [3, 1, 7, 2]
+
+
+def test_length_is_counted_in_tokens_where_there_are_any(write_log, opened):
+    write_log("x.jsonl", rollout(1, response="four words of text", response_tokens=["a", "b"]))
+    run = opened()
+    assert run.steps["response_tokens_mean"].tolist() == [2]
+    assert "response_chars" not in run.rollouts
+
+
+def test_length_in_characters_has_a_name_of_its_own(write_log, opened):
+    write_log("x.jsonl", rollout(1, response="four"))
+    run = opened()
+    assert "response_tokens" not in run.rollouts
+    assert run.rollouts["response_chars"].tolist() == [4]
+
+
+def test_an_empty_response_is_of_length_zero(write_log, opened):
+    empty = rollout(1, response="", response_tokens=[], logprobs=[], ref_logprobs=[])
+    write_log("x.jsonl", empty, tokens(1, [-1], [-2], response_tokens=["a"]))
+    run = opened()
+    assert run.rollouts["response_tokens"].tolist() == [0, 1]
+    assert run.steps["k1_mean"].tolist() == [1]
+    assert run.problems == ()
+
+
+def test_padding_adds_no_length_and_no_divergence(write_log, opened):
+    padded = tokens(1, [-1, -1, 9], [-2, -2, 0], response_tokens=["a", "b", "<pad>"])
+    write_log("x.jsonl", padded)
+    assert opened().steps[["k1_mean", "response_tokens_mean"]].values.tolist() == [[1, 2]]
+    kept = opened(read=ReadOptions(pad_markers=()))
+    assert kept.steps["response_tokens_mean"].tolist() == [3]
+
+
+def test_tokens_outside_the_loss_do_not_dilute(write_log, opened):
+    fields = {"step": 1, "response_ids": [1, 2, 3], "loss_mask": [1, 0, 1], "entropy": [1, 99, 3]}
+    write_log("x.jsonl", fields)
+    run = opened()
+    assert run.rollouts[["entropy_mean", "loss_tokens", "response_tokens"]].values.tolist() == [
+        [2, 2, 3]
+    ]
+
+
+def test_a_mask_of_another_length_blanks_the_means_it_would_have_selected(write_log, opened):
+    write_log("x.jsonl", {"step": 1, "response_ids": [1, 2], "loss_mask": [1], "entropy": [1, 3]})
+    run = opened()
+    assert "entropy_mean" not in run.rollouts
+    assert {problem.field for problem in run.problems} == {"loss_mask"}
+
+
+def test_one_short_array_costs_only_the_metrics_that_need_it(write_log, opened):
+    arrays = {
+        "logprobs": [-1.0],
+        "entropy": [1, 3],
+        "loss_mask": [1, 1],
+        "sampling_logprobs": [0, 0],
+    }
+    write_log("x.jsonl", {"step": 1, "response_ids": [1, 2], **arrays})
+    run = opened()
+    assert run.rollouts["entropy_mean"].tolist() == [2]
+    assert "mismatch_kl_mean" not in run.rollouts
+
+
+def test_group_ids_of_numbers_are_groups(write_log, opened):
+    rewards = {1: (1, 1), 2: (0, 1), 3.0: (5,)}
+    lines = [rollout(4, r, group_id=g) for g, scores in rewards.items() for r in scores]
+    write_log("x.jsonl", *lines)
+    run = opened()
+    assert run.steps[["groups", "zero_std_group_fraction"]].values.tolist() == [[3, 0.5]]
+    assert list(run.rollouts["group_id"].cat.categories) == ["1", "2", "3"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_logs_equal_a_plain_loop_over_their_lines(write_log, opened, seed):
+    random = np.random.default_rng(seed)
+    lines = []
+    for _ in range(200):
+        n = int(random.integers(1, 9))
+        line = {"step": int(random.integers(0, 5)), "response": "r"}
+        if random.random() < 0.8:
+            line["reward"] = random.choice([0.0, 1.0, 0.5])
+        if random.random() < 0.8:
+            line["logprobs"] = [
+                None if random.random() < 0.1 else float(v) for v in random.normal(size=n)
+            ]
+        if random.random() < 0.8:
+            line["ref_logprobs"] = random.normal(size=n).tolist()
+        lines.append(line)
+    write_log("a.jsonl", *lines[:120])
+    write_log("b.jsonl", *lines[120:])
+    steps = opened().steps.set_index("step")
+    for step in range(5):
+        of_step = [line for line in lines if line["step"] == step]
+        rewards = [line["reward"] for line in of_step if "reward" in line]
+        assert steps.loc[step, "reward_mean"] == pytest.approx(np.mean(rewards))
+        assert steps.loc[step, "reward_std"] == pytest.approx(np.std(rewards, ddof=1))
+        k3 = []
+        for line in of_step:
+            pairs = zip(line.get("logprobs", ()), line.get("ref_logprobs", ()), strict=False)
+            values = [math.exp(q - p) - 1 + p - q for p, q in pairs if p is not None]
+            if values:
+                k3.append(sum(values) / len(values))
+        assert steps.loc[step, "k3_mean"] == pytest.approx(np.mean(k3))
+        assert steps.loc[step, "k3_n"] == len(k3)
+
+
+# Extra columns
+
+
+def test_every_unknown_number_is_a_curve(write_log, opened):
+    write_log(
+        "x.jsonl", rollout(1, difficulty=2, solved=True), rollout(1, difficulty=4, solved=False)
+    )
+    run = opened()
+    assert {"difficulty", "solved"} <= set(run.metrics)
+    assert run.steps[["difficulty_mean", "solved_mean"]].values.tolist() == [[3, 0.5]]
+
+
+def test_reward_parts_are_curves(write_log, opened):
+    write_log("x.jsonl", {"step": 1, "rewards": {"right": 1}}, {"step": 1, "rewards": {"right": 0}})
+    assert opened().steps["rewards.right_mean"].tolist() == [0.5]
+
+
+def test_a_logged_mean_does_not_take_the_place_of_the_boards_own(write_log, opened):
+    more = {"reward_mean": 100.0, "k3": 7.0, "k3_mean": 9.0, "entropy": 5.0}
+    write_log("x.jsonl", tokens(1, [-1], [-2], **more), tokens(1, [-1], [-2], **more))
+    run = opened()
+    row = run.steps.iloc[0]
+    assert row["reward_mean"] == 1
+    assert row["k3_mean"] == pytest.approx(math.exp(-1))
+    assert row["logged.k3_mean"] == 7
+    assert row["logged.k3_mean_mean"] == 9
+    assert row["reward_mean_mean"] == 100
+    assert len(set(run.steps.columns)) == len(run.steps.columns)
+
+
+def test_a_scalar_entropy_without_tokens_is_not_lost(write_log, opened):
+    write_log("x.jsonl", rollout(1, entropy=0.5))
+    assert opened().steps["logged.entropy_mean"].tolist() == [0.5]
+
+
+def test_a_column_of_numbers_and_numbers_in_text_is_one_of_numbers(write_log, opened):
+    write_log("x.jsonl", rollout(1, score=1), rollout(1, score="0.5"), rollout(1))
+    run = opened()
+    assert run.rollouts["score"].fillna(-1).tolist() == [1, 0.5, -1]
+    assert "score" in run.metrics
+
+
+def test_a_column_of_numbers_and_words_sorts(write_log, opened):
+    write_log("x.jsonl", rollout(1, score=1), rollout(1, score="high"), rollout(1))
+    run = opened()
+    assert run.rollouts.sort_values("score")["score"].dropna().tolist() == ["1.0", "high"]
+    assert "score" not in run.metrics
+
+
+@pytest.mark.parametrize("value", [[1, 2], {"a": 1}, NAN, math.inf, 10**400])
+def test_what_has_no_place_in_a_table_makes_no_column(write_log, opened, value):
+    write_log("x.jsonl", rollout(1, odd=value))
+    assert "odd" not in opened().rollouts
+
+
+def test_a_rank_known_for_all_is_a_whole_number(write_log, opened):
+    write_log("a.jsonl", {"type": "header", "schema": 1, "attempt": "a", "rank": 3}, rollout(1))
+    write_log("b.jsonl", rollout(1, rank=0, group_id="g"))
+    run = opened()
+    assert run.rollouts["rank"].tolist() == [0, 3]
+    assert run.rollouts["rank"].dtype == np.int64
+
+
+# Attempts
+
+
+def native(attempt, rank, steps, started, start_step, world_size, end=True, n=2):
+    yield {
+        "type": "header",
+        "schema": 1,
+        "attempt": attempt,
+        "rank": rank,
+        "started": started,
+        "start_step": start_step,
+        "world_size": world_size,
+    }
+    for step in steps:
+        for _ in range(n):
+            yield {"type": "sample", "step": step, "reward": started, "response_ids": [1]}
+        if end:
+            yield {"type": "step_end", "step": step, "records": n, "dropped": 0}
+
+
+def write_attempts(write_log, last_of_b=15):
+    for rank in range(4):
+        write_log(f"A-rank{rank:05d}.jsonl", *native("A", rank, range(1, 21), 1, 1, 4))
+    for rank in range(2):
+        steps = range(11, last_of_b + 1)
+        write_log(f"B-rank{rank:05d}.jsonl", *native("B", rank, steps, 2, 11, 2))
+
+
+def test_a_resumed_attempt_supersedes_the_earlier_one_whatever_the_ranks(write_log, opened):
+    write_attempts(write_log)
+    run = opened()
+    assert run.steps["step"].tolist() == list(range(1, 16))
+    assert run.steps["reward_mean"].tolist() == [1] * 10 + [2] * 5
+    assert run.steps["rollouts"].tolist() == [8] * 10 + [4] * 5
+    assert run.superseded == 4 * 10 * 2
+    assert {problem.severity for problem in run.problems} == {"note"}
+    assert sum(problem.count for problem in run.problems) == 80
+    assert "steps 11 to 20 were written again" in reasons(run)[0]
+
+
+def test_a_resume_whose_clock_is_late_supersedes_what_it_went_on_from(write_log, opened):
+    for name, steps, started, start, written in (
+        ("A", (1, 2, 3), 2, 1, 100),
+        ("B", (3, 4), 1, 3, 200),
+    ):
+        path = write_log(f"{name}-0.jsonl", *native(name, 0, steps, started, start, 1))
+        os.utime(path, (written, written))
+    run = opened()
+    assert run.steps["reward_mean"].tolist() == [2, 2, 1, 1]
+    assert run.steps["complete"].tolist() == [True] * 4
+    assert run.superseded == 2
+
+
+def test_a_step_is_complete_when_every_rank_of_its_attempt_ended_it(write_log, opened):
+    write_attempts(write_log)
+    write_log("B-rank00000.jsonl", *native("B", 0, range(11, 17), 2, 11, 2))
+    run = opened()
+    complete = dict(zip(run.steps["step"], run.steps["complete"], strict=True))
+    assert complete == dict.fromkeys(range(1, 16), True) | {16: False}
+
+
+def test_an_older_attempts_end_does_not_complete_a_step_of_the_newer(write_log, opened):
+    write_log("A-0.jsonl", *native("A", 0, (1, 2), 1, 1, 1))
+    write_log("B-0.jsonl", *native("B", 0, (2,), 2, 2, 1, end=False))
+    run = opened()
+    assert run.steps["complete"].tolist() == [True, False]
+    assert run.steps["complete"].iloc[1] is False
+
+
+def test_a_step_that_is_being_written_is_not_complete(write_log, opened):
+    write_log("A-0.jsonl", *native("A", 0, (1,), 1, 1, 1, end=False))
+    write_log("A-1.jsonl", *native("A", 1, (1,), 1, 1, 1, end=False))
+    assert "complete" in opened().steps
+    assert opened().steps["complete"].tolist() == [False]
+
+
+def test_without_headers_nothing_is_said_about_completeness(write_log, opened):
+    write_log("x.jsonl", rollout(1))
+    assert "complete" not in opened().steps
+
+
+def test_a_restart_in_an_append_only_file_replaces_what_it_wrote_again(write_log, opened):
+    first = [rollout(step, 0.0) for step in (1, 2, 3, 4) for _ in range(4)]
+    again = [rollout(step, 1.0) for step in (3, 4, 5) for _ in range(4)]
+    write_log("x.jsonl", *first, *again)
+    run = opened()
+    assert run.steps["reward_mean"].tolist() == [0, 0, 1, 1, 1]
+    assert run.steps["rollouts"].tolist() == [4] * 5
+    assert run.superseded == 8
+    assert found(run) == [("x.jsonl", None, "step", 8)]
+
+
+def test_a_file_in_no_order_is_read_whole_and_sorted(write_log, opened):
+    order = np.random.default_rng(1).permutation(np.repeat(np.arange(12), 5)).tolist()
+    write_log("x.jsonl", *(rollout(step) for step in order))
+    run = opened()
+    assert run.superseded == 0
+    assert run.steps["rollouts"].tolist() == [5] * 12
+
+
+def test_ranks_that_share_a_file_are_told_apart(write_log, opened):
+    lagging = [rollout(step, rank=0, group_id="g") for step in (1, 2, 3) for _ in range(2)]
+    lagging += [rollout(step, rank=1, group_id="g") for step in (1, 2, 3) for _ in range(2)]
+    write_log("x.jsonl", *lagging)
+    run = opened()
+    assert run.superseded == 0
+    assert run.steps["rollouts"].tolist() == [4, 4, 4]
+
+
+# Cap
+
+
+def test_the_cap_on_rollouts_per_step_is_enforced_and_counted(write_log, opened):
+    write_log("x.jsonl", *(rollout(s, i) for s, n in ((1, 5), (2, 2)) for i in range(n)))
+    run = opened(max_per_step=3)
+    assert run.steps["rollouts"].tolist() == [3, 2]
+    assert run.rollouts["reward"].tolist() == [0, 1, 2, 0, 1]
+    assert run.over_cap == 2
+    assert opened().over_cap == 0
+
+
+# Files that are torn, growing, broken or gone
+
+
+def append(path, content: bytes):
+    with path.open("ab") as file:
+        file.write(content)
+
+
+def test_a_torn_last_line_of_a_fresh_file_is_waited_for(write_log, opened):
+    write_log("x.jsonl", rollout(1), b'{"step": 2, "respon', fresh=True)
+    run = opened()
+    assert run.steps["step"].tolist() == [1]
+    assert run.problems == ()
+
+
+def test_a_torn_last_line_of_a_file_at_rest_is_a_problem(write_log, opened):
+    write_log("x.jsonl", rollout(1), b'{"step": 2, "respon')
+    run = opened()
+    assert run.steps["step"].tolist() == [1]
+    assert found(run, "lost") == [("x.jsonl", 2, None, 1)]
+
+
+@pytest.mark.parametrize("fresh", [True, False])
+def test_a_whole_last_line_counts_without_its_newline(write_log, opened, fresh):
+    write_log("x.jsonl", rollout(1), json.dumps(rollout(2)).encode(), fresh=fresh)
+    run = opened()
+    assert run.steps["step"].tolist() == [1, 2]
+    assert run.problems == ()
+
+
+def test_a_file_that_grew_since_it_was_found_is_read_to_the_end_of_its_line(tmp_path, write_log):
+    path = write_log("x.jsonl", rollout(1), b'{"step": 2, "resp')
+    (info,) = discover(tmp_path).runs
+    append(path, b'onse": "r"}\n' + json.dumps(rollout(3)).encode() + b"\n")
+    assert open_run(info).steps["step"].tolist() == [1, 2]
+    (info,) = discover(tmp_path).runs
+    assert open_run(info).steps["step"].tolist() == [1, 2, 3]
+
+
+def test_what_is_consumed_ends_before_a_torn_line(write_log):
+    path = write_log("x.jsonl", rollout(1), b'{"step": 2', fresh=True)
+    (index,) = scan.index_shard(Shard(path, "x.jsonl", "rllb"))
+    assert index.consumed == path.read_bytes().index(b"\n") + 1
+    assert index.lines == 1
+    append(path, b', "response": "r"}\n')
+    (rest,) = scan.index_shard(
+        Shard(path, "x.jsonl", "rllb", start=index.consumed, first_line=index.lines + 1)
+    )
+    assert rest.rows[["step", "line"]].values.tolist() == [[2, 2]]
+
+
+@pytest.mark.parametrize("cut", [0, 3, 7, 12, 20])
+def test_shards_put_together_are_the_file(write_log, cut):
+    lines = [tokens(s, [-1.0 * s], [-2.0], reward=s, note=f"n{s}") for s in range(20)]
+    path = write_log("x.jsonl", *lines)
+    offsets = [0, *np.cumsum([len(json.dumps(line)) + 1 for line in lines]).tolist()]
+    (whole,) = (part.rows for part in scan.index_shard(Shard(path, "x.jsonl", "rllb")))
+    parts = [
+        part.rows
+        for start, end, first in ((0, offsets[cut], 1), (offsets[cut], None, cut + 1))
+        for part in scan.index_shard(Shard(path, "x.jsonl", "rllb", start, end, first))
+    ]
+    together = pd.concat([part for part in parts if len(part)], ignore_index=True)
+    pd.testing.assert_frame_equal(together, whole)
+
+
+def test_chunks_of_rows_are_one_table(write_log, opened, monkeypatch):
+    lines = [tokens(1, [-1.0 * i], [-2.0], **({"late": i} if i > 7 else {})) for i in range(10)]
+    write_log("x.jsonl", *lines)
+    whole = opened().rollouts
+    monkeypatch.setattr("board.index.row_batch._CHUNK_ROWS", 3)
+    pd.testing.assert_frame_equal(opened().rollouts, whole)
+
+
+def test_bad_lines_are_counted_and_the_good_ones_show(write_log, opened):
+    write_log(
+        "x.jsonl", rollout(1), b"ruff check .\n", b"[1]\n", b"\n", b"more shell\n", rollout(2)
+    )
+    run = opened()
+    assert run.steps["step"].tolist() == [1, 2]
+    assert run.rollouts["line"].tolist() == [1, 6]
+    assert found(run, "lost") == [("x.jsonl", 2, None, 2), ("x.jsonl", 3, None, 1)]
+
+
+def test_a_million_bad_lines_would_be_a_handful_of_problems(write_log, opened):
+    bad = [b"x" * n + b"\n" for n in range(1, 30)]
+    bad += [json.dumps(rollout(f"odd {n} {n}")).encode() + b"\n" for n in range(30)]
+    bad += [json.dumps(rollout(f"step_{n}", reward=f"r{n}")).encode() + b"\n" for n in range(30)]
+    write_log("x.jsonl", rollout(1), *bad)
+    assert len(opened().problems) <= 5
+
+
+def test_a_line_with_a_broken_array_is_lost_and_not_a_crash(write_log, opened):
+    good = {"step": 1, "prompt_ids": [1, 2], "response_ids": [3]}
+    write_log("x.jsonl", good, b'{"step": 2, "prompt_ids": [1, x], "response_ids": [3]}\n', good)
+    run = opened()
+    assert run.steps["step"].tolist() == [1]
+    assert sum(problem.count for problem in run.problems) >= 1
+
+
+def test_rollouts_that_the_exporter_dropped_are_counted_as_lost(write_log, opened):
+    ends = [{"type": "step_end", "step": s, "dropped": n} for s, n in ((1, 3), (2, 0), (3, 4))]
+    write_log("x.jsonl", {"type": "sample", "step": 1, "reward": 1}, *ends)
+    assert found(opened(), "lost") == [("x.jsonl", 2, "dropped", 7)]
+
+
+def test_invalid_utf8_is_shown_and_told(write_log, opened):
+    write_log("x.jsonl", rollout(1), b'{"step": 1, "response": "a\xffb"}\n')
+    run = opened()
+    assert run.rollouts["response"].tolist() == ["r", "a\ufffdb"]
+    assert found(run, "partial") == [("x.jsonl", 2, None, 1)]
+
+
+def test_separators_of_unicode_do_not_break_lines(write_log, opened):
+    line = json.dumps(rollout(1, response="a\u2028b\u0085c"), ensure_ascii=False).encode() + b"\n"
+    write_log("x.jsonl", line, line)
+    assert opened().rollouts["response"].tolist() == ["a\u2028b\u0085c"] * 2
+
+
+def test_windows_line_ends_and_a_byte_order_mark_are_read(write_log, opened):
+    line = json.dumps(rollout(1)).encode() + b"\r\n"
+    write_log("x.jsonl", b"\xef\xbb\xbf" + line, line, b"\r\n")
+    run = opened()
+    assert len(run.rollouts) == 2
+    assert run.problems == ()
+
+
+def test_a_file_that_went_away_is_a_problem_and_the_others_show(tmp_path, write_log):
+    write_log("a.jsonl", rollout(1))
+    gone = write_log("b.jsonl", rollout(2))
+    (info,) = discover(tmp_path).runs
+    gone.unlink()
+    run = open_run(info)
+    assert run.steps["step"].tolist() == [1]
+    assert found(run, "lost") == [("b.jsonl", None, None, 1)]
+
+
+def test_a_run_of_which_nothing_can_be_read_is_empty_and_says_why(tmp_path, write_log):
+    path = write_log("a.jsonl", rollout(1))
+    (info,) = discover(tmp_path).runs
+    path.unlink()
+    run = open_run(info)
+    assert len(run.rollouts) == 0
+    assert len(run.steps) == 0
+    assert {"step", "index", "file", "line"} <= set(run.rollouts)
+    assert len(run.problems) == 1
+    with pytest.raises(NotFoundError, match="no steps"):
+        run.row(1, 0)
+
+
+def test_a_run_of_headers_only_is_empty(write_log, opened):
+    write_log("a.jsonl", {"type": "header", "schema": 1, "attempt": "a", "world_size": 1})
+    run = opened()
+    assert len(run.steps) == 0
+    assert run.problems == ()
+
+
+def test_files_that_were_left_out_are_among_the_runs_problems(write_log, opened):
+    write_log("a.jsonl", rollout(1))
+    write_log("metrics.jsonl", {"step": 1, "loss": 0.5})
+    assert [problem.path for problem in opened().problems] == ["metrics.jsonl"]
+
+
+def test_settings_and_vocabulary_are_read_from_beside_the_log(write_log, opened):
+    write_log("a.jsonl", {"step": 1, "prompt_ids": [0], "response_ids": [1, 0]})
+    write_log("run-A.json", {"name": "first"})
+    write_log("vocab.json", {"pieces": ["Ġa", "b"], "coding": "byte_level", "special_ids": []})
+    run = opened()
+    assert run.settings == {"run-A.json": {"name": "first"}}
+    assert run.rollouts[["prompt", "response"]].values.tolist() == [[" a", "b a"]]
+
+
+@pytest.mark.parametrize("name", ["run-A.json", "vocab.json"])
+@pytest.mark.parametrize("content", [b"{", b"[1]", b"\xff", b'{"pieces": 1, "special_ids": [[1]]}'])
+def test_broken_companions_are_problems_and_the_run_shows(write_log, opened, name, content):
+    write_log("a.jsonl", rollout(1))
+    write_log(name, content)
+    run = opened()
+    assert len(run.rollouts) == 1
+    expected = 0 if name == "run-A.json" and content.startswith(b'{"') else 1
+    assert len(run.problems) == expected
+
+
+def test_progress_ends_at_all_bytes(tmp_path, write_log):
+    for name in ("a", "b"):
+        write_log(f"{name}.jsonl", *(rollout(i) for i in range(100)))
+    (info,) = discover(tmp_path).runs
+    seen: list[tuple[int, int]] = []
+    open_run(info, progress=lambda done, total: seen.append((done, total)))
+    assert seen[-1] == (info.bytes, info.bytes)
+    assert seen == sorted(seen)
+
+
+def test_prime_rl_folders_of_steps_are_one_run_with_its_ranks(write_log, opened):
+    for step in (1, 2, 10):
+        for rank in (0, 1):
+            line = {"step": step, "rank": rank, "token_ids": [1, 2, 3], "env_name": "math"}
+            line |= {"loss_mask": [False, True, True], "entropy": [9, 1, 2]}
+            line |= {"trainer_logprobs": [-9, -1, -1], "inference_logprobs": [0, -1, -2]}
+            write_log(f"token_exports/step_{step}/rank_{rank}.jsonl", line)
+    run = opened()
+    assert run.steps["step"].tolist() == [1, 2, 10]
+    assert run.steps["ranks"].tolist() == [2, 2, 2]
+    assert run.steps["entropy_mean"].tolist() == [1.5] * 3
+    expected = (0 + math.e - 2) / 2
+    assert run.steps["mismatch_kl_mean"].tolist() == pytest.approx([expected] * 3)
+
+
+def test_a_previews_end_is_marked(write_log, opened):
+    write_log("x.jsonl", rollout(1, response="x" * 1000))
+    preview = opened().rollouts["response"][0]
+    assert len(preview) == table_columns.PREVIEW_CHARS
+    assert preview.endswith("…")
+
+
+def test_a_file_is_at_rest_after_a_minute(write_log, opened):
+    path = write_log("x.jsonl", rollout(1), b'{"step"')
+    for age, problems in ((30, 0), (90, 1)):
+        os.utime(path, (time.time() - age,) * 2)
+        assert len(opened().problems) == problems
+
+
+def test_a_lone_row_is_that_of_its_step(write_log, opened):
+    odd = [{"tag": "word"}, {"tag": 2}, {"level": "7"}, {"level": 3}, {}, {"ref_reward": 0.5}]
+    for rank in (0, 1):
+        rows = [
+            {"step": step, "reward": step, "group_id": "g", "response": f"r{step}", **extra}
+            for step in range(3)
+            for extra in odd
+        ]
+        write_log(f"data_rank{rank}.jsonl", *rows)
+    run, other = opened(), opened()
+    for step in range(3):
+        for index in range(12):
+            lone, row = run.row(step, index), other.of_step(step).iloc[index]
+            assert lone.name == row.name
+            pd.testing.assert_series_equal(lone, row, check_dtype=False, check_index_type=False)
+
+
+def test_an_index_is_opened_without_its_log(write_log, tmp_path):
+    path = write_log("x.jsonl", *map(rollout, range(3)))
+    (info,) = discover(tmp_path).runs
+    whole = Follower(persist=True).run(info)
+    path.unlink()
+    assert whole.index_folder is not None
+    found = indexed_run(FolderStorage(whole.index_folder), info)
+    pd.testing.assert_frame_equal(found.rollouts, whole.rollouts)
+    with pytest.raises(NotFoundError, match="no index"):
+        indexed_run(FolderStorage(tmp_path / "nowhere"), info)

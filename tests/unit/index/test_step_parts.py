@@ -1,0 +1,258 @@
+"""What is kept of each step gives what all rollouts of the run give, however the log came about."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from plain_facts import plain_facts
+from plain_groups import is_right
+
+from board.analysis.findings import facts_of
+from board.analysis.own_thresholds import default_thresholds
+from board.core.findings import find
+from board.core.findings.facts import Facts
+from board.core.findings.finding import Finding
+from board.core.groups.advantages import CONVENTIONS
+from board.core.groups.statistics import by_step, pass_at_k_by_step
+from board.index import batch, build, scan, step_store
+from board.index.discovery.discovered_runs import discover
+from board.index.stored_rows import numbers
+from board.query.environments import environment_curves
+from board.query.groups import run_groups
+from board.query.open_run import Follower, OpenOptions, Run
+from board.query.prompts import run_prompts
+
+STEPS = 6
+NUMBERS = ("reward", "advantage", "response_tokens", "timestamp", "rank", "rewards.correct")
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Groups span segments, steps span chunks, and every kind has several parts."""
+    for module, name, value in (
+        (scan, "PART_ROWS", 7),
+        (batch, "PART_ROWS", 7),
+        (build, "PART_ROWS", 7),
+        (step_store, "_CHUNK_ROLLOUTS", 30),
+    ):
+        monkeypatch.setattr(module, name, value)
+
+
+def rollouts(dice: np.random.Generator, rank: int, step: int, *, parts: bool) -> Iterator[Any]:
+    """One rank's rollouts of a step: unequal groups that other ranks share, and gaps in everything."""
+    for place in range(int(dice.integers(3, 10))):
+        row: dict[str, Any] = {"step": step, "rank": rank, "response": f"r{dice.integers(9)}"}
+        row["response_tokens"] = ["x"] * int(dice.integers(1, 5))
+        optional = {
+            "group_id": f"g{dice.integers(4)}",
+            "env": str(dice.choice(["all", "maths"])),
+            "prompt": f"p{dice.integers(5)}",
+            "reward": float(dice.integers(3)) / 2,
+            "advantage": float(dice.normal()),
+            "timestamp": 100.0 * step + place,
+            "rollout_id": f"i{dice.integers(40)}",
+        }
+        row |= {name: value for name, value in optional.items() if dice.random() < 0.85}
+        if parts:
+            row["rewards"] = {"correct": float(dice.integers(2)), "style": float(dice.random())}
+        yield row
+
+
+def append(folder: Path, rank: int, rows: Iterator[Any]) -> None:
+    with (folder / f"data_rank{rank}.jsonl").open("a") as file:
+        file.writelines(json.dumps(row) + "\n" for row in rows)
+
+
+def grown(folder: Path, seed: int, options: OpenOptions) -> Iterator[Run]:
+    """A run as it is followed: steps come rank by rank, then a resume writes some again, then more."""
+    dice = np.random.default_rng(seed)
+    folder.mkdir()
+    follower = Follower(options)
+    for step in (*range(STEPS), *range(STEPS // 2, STEPS + 2)):
+        for rank in range(2):
+            append(folder, rank, rollouts(dice, rank, step, parts=bool(seed % 2)))
+            if dice.random() < 0.08:
+                yield follower.run(discover(folder).runs[0])
+    yield follower.run(discover(folder).runs[0])
+
+
+def plain(run: Run) -> tuple[Facts, pd.DataFrame]:
+    """The facts by a look at every rollout."""
+    rows = run.rollouts
+    held = {n: numbers(rows, n) for n in (*NUMBERS, "rewards.style") if n in rows}
+    codes = {
+        n: np.asarray(rows[n].cat.codes, np.int64) if n in rows else None
+        for n in ("group_id", "env")
+    }
+    envs = None if codes["env"] is None else (codes["env"], [*rows["env"].cat.categories])
+    facts = facts_of(run)
+    made = plain_facts(
+        facts.curves,
+        rows["step"].to_numpy(np.int64),
+        rows["index"].to_numpy(np.int64),
+        held,
+        codes["group_id"],
+        right_of(rows),
+        envs,
+        world_sizes=facts.world_sizes,
+        growing=facts.growing,
+        copies=facts.copies,
+        rewritten=facts.rewritten,
+    )
+    return made, rows
+
+
+def right_of(rows: pd.DataFrame) -> np.ndarray:
+    values = numbers(rows, "rewards.correct")
+    if not np.isfinite(values).any():
+        return is_right(numbers(rows, "reward"))
+    return np.where(np.isfinite(values), (values >= np.nanmax(values)).astype(float), np.nan)
+
+
+def assert_same(found: object, expected: object) -> None:
+    """Equal dataclasses of arrays, but for the last bits of sums."""
+    for name in type(found).__dataclass_fields__:  # type: ignore[attr-defined]
+        left, right = getattr(found, name), getattr(expected, name)
+        if isinstance(right, np.ndarray) and name not in ("codes", "prompts"):
+            np.testing.assert_allclose(left, right, rtol=1e-9, atol=1e-9, err_msg=name)
+
+
+@pytest.mark.parametrize(
+    ("seed", "options"),
+    [(0, OpenOptions()), (1, OpenOptions()), (2, OpenOptions(max_per_step=5))],
+    ids=["without parts of the reward", "with parts", "capped"],
+)
+def test_what_is_kept_of_steps_says_what_all_rollouts_say(
+    seed: int, options: OpenOptions, tmp_path: Path
+) -> None:
+    resumed = False
+    for run in grown(tmp_path / "run", seed, options):
+        expected, rows = plain(run)
+        facts = facts_of(run)
+        resumed |= run.superseded > 0
+        assert facts.checks is not None
+        assert expected.checks is not None
+        assert_same(facts.checks, expected.checks)
+        if facts.fit is not None:
+            assert_same_fit(facts, expected)
+        assert_groups(run, expected)
+        assert_rows(facts, expected)
+        assert_prompts(run, rows)
+        for column in ("reward", "response_tokens", "step"):
+            assert_environments(run, rows, column)
+        for limits in (default_thresholds(), eager()):
+            said = find(facts, limits)
+            assert rounded(said) == rounded(find(expected, limits))
+    assert resumed
+    assert {"advantages", "reward_length", "unscored"} <= {f.rule for f in said}
+
+
+def rounded(findings: list[Finding]) -> list[Finding]:
+    """Without the last digits of sums."""
+    return [replace(finding, value=round(finding.value, 9)) for finding in findings]
+
+
+def eager() -> dict[str, dict[str, float]]:
+    """Thresholds at which most rules have something to say of a short random run."""
+    return {
+        rule: {name: 2.0 if "steps" in name else 0.01 for name in limits} | {"enabled": 1.0}
+        for rule, limits in default_thresholds().items()
+    }
+
+
+def assert_rows(facts: Facts, expected: Facts) -> None:
+    for step in facts.steps.tolist():
+        found, wanted = facts.rows_of(step), expected.rows_of(step)
+        assert found.indices.tolist() == wanted.indices.tolist()
+        assert found.groups.tolist() == wanted.groups.tolist()
+        assert found.envs.tolist() == wanted.envs.tolist()
+
+
+def assert_same_fit(facts: Facts, expected: Facts) -> None:
+    assert facts.fit is not None
+    assert expected.fit is not None
+    assert facts.expected_advantages is not None
+    assert expected.expected_advantages is not None
+    assert_same(facts.fit, expected.fit)
+    for kind in ("hits", "differs", "furthest"):
+        for name in CONVENTIONS:
+            np.testing.assert_allclose(
+                getattr(facts.fit, kind)[name], getattr(expected.fit, kind)[name]
+            )
+    for name in CONVENTIONS:
+        pairs = zip(
+            facts.expected_advantages(facts.steps[-1], name),
+            expected.expected_advantages(facts.steps[-1], name),
+            strict=True,
+        )
+        for left, right in pairs:
+            np.testing.assert_allclose(left, right)
+
+
+def assert_groups(run: Run, expected: Facts) -> None:
+    found = run_groups(run)
+    if expected.groups is None:
+        assert found is None
+        return
+    assert found is not None
+    assert_same(found.groups, expected.groups)
+    assert_same(found.by_step, by_step(expected.groups))
+    assert_same_pair(pass_at_k_by_step(found.groups, 2), pass_at_k_by_step(expected.groups, 2))
+    for step in run.counts:
+        assert found.of(step).groups.tolist() == expected.rows_of(step).groups.tolist()
+
+
+def assert_same_pair(found: tuple[Any, ...], expected: tuple[Any, ...]) -> None:
+    for left, right in zip(found, expected, strict=True):
+        np.testing.assert_allclose(left, right)
+
+
+def assert_prompts(run: Run, rows: pd.DataFrame) -> None:
+    found = run_prompts(run)
+    if "prompt" not in rows or "reward" not in rows:
+        return
+    assert found is not None
+    table = found.table(found.keys.tolist())
+    texts = rows["prompt"].dropna().unique().tolist()
+    assert table["prompt"].tolist() == texts
+    rows = rows.assign(right=right_of(rows))
+    for place, text in enumerate(texts):
+        own = rows[rows["prompt"] == text]
+        by_step = own.groupby("step")
+        rates = by_step["right"].mean().dropna()
+        assert found.steps[place] == by_step.ngroups
+        assert found.judged[place] == len(rates)
+        np.testing.assert_allclose(table["rewards"][place], by_step["reward"].mean())
+        if len(rates):
+            ends = table[["first_rate", "last_rate"]].iloc[place]
+            np.testing.assert_allclose(ends, rates.iloc[[0, -1]])
+        listed = found.rollouts(int(found.keys[place]))
+        assert listed.steps.tolist() == own["step"].tolist()
+        assert listed.indices.tolist() == own["index"].tolist()
+        np.testing.assert_array_equal(listed.rewards, numbers(own, "reward"))
+        np.testing.assert_array_equal(listed.lengths, numbers(own, "response_tokens"))
+
+
+def assert_environments(run: Run, rows: pd.DataFrame, column: str) -> None:
+    found = environment_curves(run, column)
+    by_env = rows.groupby(["env", "step"], observed=True)[column]
+    for name, means, counts in zip(found.names, found.means, found.counts, strict=True):
+        own = by_env.mean().reindex([(name, step) for step in found.steps.tolist()])
+        np.testing.assert_allclose(means, own)
+        assert counts.sum() == by_env.count()[name].sum()
+    np.testing.assert_allclose(found.overall, rows.groupby("step")[column].mean())
+
+
+def test_copies_are_kept_with_the_rank_that_wrote_them(tmp_path: Path) -> None:
+    row = {"step": 1, "response": "a", "rollout_id": "x", "reward": 1.0, "prompt": "p"}
+    for rank in range(2):
+        (tmp_path / f"data_rank{rank}.jsonl").write_text(json.dumps({**row, "rank": rank}) + "\n")
+    (copy,) = facts_of(Follower(persist=True).run(discover(tmp_path).runs[0])).copies
+    assert (copy.step, copy.index, copy.of, copy.rank) == (1, 1, 0, 1)

@@ -1,0 +1,234 @@
+"""An index that is deleted while it is built, kept where nothing can be written, or of a run that was
+deleted itself: the run is shown whole whatever happens to it.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from live_writer import LiveWriter
+from test_following import append, opened_anew, rollout, same
+
+from board.cli import main
+from board.errors import UnreadableError
+from board.index import build, build_pace, engines, scan, storage
+from board.index.discovery.discovered_runs import discover
+from board.index.storage import FolderStorage
+from board.query import open_run
+from board.query.open_run import Follower
+
+INDEX = Path(".rollout-board")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch) -> Path:
+    """A run of several batches, of which each is committed."""
+    monkeypatch.setattr(scan, "PART_ROWS", 20)
+    monkeypatch.setattr(build, "PART_ROWS", 40)
+    monkeypatch.setattr(build, "SHARD_BYTES", 6000)
+    monkeypatch.setattr(build_pace, "_COMMIT_SECONDS", 0.0)
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+    monkeypatch.setenv("ROLLOUT_BOARD_CACHE", str(tmp_path / "cache"))
+    path = tmp_path / "run"
+    writer = LiveWriter(path, seed=5)
+    for rank in range(2):
+        lines = (writer.line(step) for step in range(6) for _ in range(8))
+        (path / f"rank_{rank}.jsonl").write_bytes(b"".join(lines) + b"bad\n")
+    return path
+
+
+def notes(of: open_run.Run) -> list[str]:
+    return [problem.reason for problem in of.problems if problem.path == open_run.RUN_ITSELF]
+
+
+def built(folder: Path, at: set[int], harm: Callable[[], object]) -> open_run.Run:
+    """The run opened with its index kept, while harm is done to that at some of the reports."""
+    (info,) = discover(folder).runs
+    reports = 0
+
+    def report(done: int, total: int) -> None:
+        nonlocal reports
+        reports += 1
+        if reports in at:
+            harm()
+
+    return Follower(persist=True).run(info, report)
+
+
+def is_whole_now(folder: Path, followed: open_run.Run) -> None:
+    """Raises where the open_run, and what its index says to whoever opens it next, is not its files'."""
+    fresh = opened_anew(folder)
+    for found in (followed, Follower().run(followed.info)):
+        assert found.index_folder == folder / INDEX / "index"
+        said = set(notes(found))
+        object.__setattr__(found, "problems", [p for p in found.problems if p.reason not in said])
+        same(found, fresh)
+
+
+def remove(pattern: str, folder: Path) -> None:
+    for path in sorted((folder / INDEX).glob(pattern)):
+        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("report", [1, 4])
+@pytest.mark.parametrize("gone", ["../.rollout-board", "index/lock", "index/*.json", "index/rows*"])
+def test_what_is_deleted_of_an_index_while_it_is_built_is_made_again(folder, gone, report):
+    found = built(folder, {report}, lambda: remove(gone, folder))
+    assert len(notes(found)) <= 1
+    is_whole_now(folder, found)
+
+
+def test_an_index_deleted_while_it_is_built_is_told_once_in_a_line(folder, monkeypatch, capsys):
+    monkeypatch.setattr(engines, "MANY_BYTES", 1)  # with the second process
+    real, taken = build._Build._take, []
+
+    def take(self: object, result: object) -> None:
+        taken.append(result)
+        if len(taken) in (3, 6):
+            # In one step: the other process may be writing into it.
+            (folder / INDEX).rename(folder.parent / f"gone {len(taken)}")
+        real(self, result)  # pyright: ignore[reportArgumentType]
+
+    monkeypatch.setattr(build._Build, "_take", take)
+    assert main(["index", str(folder), "--json"]) == 0
+    said = capsys.readouterr().err.splitlines()
+    assert [line for line in said if not line.startswith("reading ")] == [
+        "the index was deleted while it was built; it was completed from what was left"
+    ]
+    is_whole_now(folder, Follower().run(discover(folder).runs[0]))
+
+
+def test_an_index_that_is_deleted_again_and_again_is_given_up_with_a_reason(folder):
+    with pytest.raises(UnreadableError, match="deleted or damaged 5 times"):
+        built(folder, set(range(10_000)), lambda: shutil.rmtree(folder / INDEX))
+
+
+def test_who_lost_the_lock_waits_for_who_has_it_now_and_writes_nothing_over_it(folder):
+    lock = folder / INDEX / "index" / "lock"
+    other = FolderStorage(lock.parent)
+    held = other.writer()
+    seen: list[bytes] = []
+
+    def harm() -> None:
+        lock.unlink()
+        assert held.__enter__()
+
+    def waited(_: float) -> None:
+        seen.append((lock.parent / "manifest.json").read_bytes())
+        if len(seen) == 3:
+            held.__exit__(None, None, None)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(open_run.time, "sleep", waited)
+        found = built(folder, {5}, harm)
+    assert len(seen) == 3
+    assert len(set(seen)) == 1
+    is_whole_now(folder, found)
+
+
+def test_a_run_shown_from_an_index_that_is_deleted_says_so_and_opens_again(folder):
+    (info,) = discover(folder).runs
+    follower = Follower(persist=True)
+    shown = follower.run(info)
+    shutil.rmtree(folder / INDEX)
+    with pytest.raises(UnreadableError, match="reload"):
+        shown.rollouts  # noqa: B018  # reads the tables
+    is_whole_now(folder, follower.run(info))
+
+
+def test_where_the_index_is_no_folder_the_cache_has_it(folder):
+    (info,) = discover(folder).runs
+    follower = Follower(persist=True)
+    follower.run(info)
+    shutil.rmtree(folder / INDEX)
+    (folder / INDEX).write_text("a file")
+    found = follower.run(info)
+    assert found.index_folder is not None
+    assert found.index_folder.is_relative_to(folder.parent / "cache")
+    (folder / INDEX).unlink()
+    shutil.rmtree(folder.parent / "cache")
+    (folder.parent / "cache").write_text("a file")
+    is_whole_now(folder, follower.run(info))
+
+
+def test_where_neither_place_can_be_written_the_run_is_shown_and_it_is_said(folder):
+    (info,) = discover(folder).runs
+    (folder / INDEX).write_text("a file")
+    (folder.parent / "cache").write_text("a file")
+    found = Follower(persist=True).run(info)
+    assert found.index_folder is None
+    assert notes(found) == [
+        "the index can't be kept: neither the run's folder nor the cache can be written"
+    ]
+    (folder / INDEX).unlink()
+    assert found.rollout_count == opened_anew(folder).rollout_count
+
+
+def test_a_cache_that_becomes_a_file_while_the_index_is_built_costs_the_index_alone(folder):
+    (folder / INDEX).write_text("a file")
+    cache = folder.parent / "cache"
+
+    def harm() -> None:
+        shutil.rmtree(cache)
+        cache.write_text("a file")
+
+    found = built(folder, {5}, harm)
+    assert found.index_folder is None
+    (folder / INDEX).unlink()
+    assert found.rollouts.equals(opened_anew(folder).rollouts)
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EIO])
+def test_a_disk_that_takes_no_more_of_the_index_costs_the_index_alone(folder, monkeypatch, code):
+    real, written = storage.pq.write_table, []
+
+    def write(*arguments: object, **options: object) -> None:
+        written.append(1)
+        if len(written) > 3:
+            raise OSError(code, os.strerror(code))
+        real(*arguments, **options)
+
+    monkeypatch.setattr(storage.pq, "write_table", write)
+    found = built(folder, set(), lambda: None)
+    assert notes(found) == [f"the index can't be kept: {os.strerror(code)}"]
+    assert found.index_folder is None
+    monkeypatch.undo()
+    assert found.rollouts.equals(opened_anew(folder).rollouts)
+    is_whole_now(folder, Follower(persist=True).run(found.info))
+
+
+@pytest.mark.parametrize("persist", [False, True])
+def test_a_run_deleted_and_made_again_under_its_name_is_the_new_one(write_log, tmp_path, persist):
+    write_log("run/x.jsonl", rollout(1, old=1), rollout(2), fresh=True)
+    follower = Follower(persist=persist)
+    (info,) = discover(tmp_path).runs
+    assert follower.run(info).counts == {1: 1, 2: 1}
+    shutil.rmtree(tmp_path / "run")
+    follower.run(info)
+    assert not (tmp_path / "run").exists()
+    write_log("run/x.jsonl", rollout(7), rollout(8), rollout(9), fresh=True)
+    (info,) = discover(tmp_path).runs
+    again = follower.run(info)
+    assert again.counts == {7: 1, 8: 1, 9: 1}
+    assert "old" not in again.rollouts
+    assert again.problems == ()
+
+
+def test_a_clock_that_goes_backwards_loses_and_doubles_nothing(write_log, tmp_path, monkeypatch):
+    now = [2_000_000_000.0]
+    monkeypatch.setattr("time.time", lambda: now[0])
+    path = write_log("run/x.jsonl", rollout(1), fresh=True)
+    follower = Follower(persist=True)
+    for step in range(2, 6):
+        now[0] -= 86_400
+        append(path, rollout(step))
+        os.utime(path, (now[0], now[0]))
+        (info,) = discover(tmp_path).runs
+        found = follower.run(info)
+        assert found.counts == dict.fromkeys(range(1, step + 1), 1)
+        assert found.problems == ()
