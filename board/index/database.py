@@ -1,4 +1,7 @@
-"""One DuckDB database in memory: each opened run is a schema in it, whose views read the run's index."""
+"""DuckDB in memory: each opened run is a schema of a database, whose views read the run's index.
+
+A database reads the folders that it was made for and nothing else, whatever SQL it is asked.
+"""
 
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportMissingTypeStubs=false
 # pyright: reportUnknownParameterType=false
@@ -8,6 +11,7 @@ from __future__ import annotations
 
 import threading
 import weakref
+from collections.abc import Iterable
 from functools import cache
 from itertools import count
 from pathlib import Path
@@ -16,6 +20,9 @@ from typing import Final, Self
 
 import duckdb
 import pyarrow as pa
+
+from board.formats.io.local_files import cache_folder
+from board.formats.io.locations import Location
 
 MEMORY_LIMIT: Final = "300MB"
 _SPILL_LIMIT: Final = "20GB"
@@ -26,9 +33,13 @@ class Database:
     """A database in memory, asked by each thread with a cursor of its own.
 
     What does not fit into MEMORY_LIMIT goes to a temporary folder, which is removed at the end.
+
+    Args:
+        readable: folders whose files can be read. No other file can be, extensions are not loaded,
+            and settings are fixed.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, readable: Iterable[Path] = ()) -> None:
         temporary = TemporaryDirectory(prefix="rollout-board-")
         self._folders = Path(temporary.name, "indexes")
         self._folders.mkdir()
@@ -43,6 +54,10 @@ class Database:
             "allow_community_extensions": False,
         }
         self._connection = duckdb.connect(":memory:", config=config)
+        folders = [str(folder.resolve()) for folder in readable]
+        self._connection.execute("SET allowed_directories = $folders", {"folders": folders})
+        self._connection.execute("SET enable_external_access = false")
+        self._connection.execute("SET lock_configuration = true")
         self._numbers = count(1)
         self._dropped: list[str] = []
         self._lock = threading.Lock()
@@ -53,13 +68,6 @@ class Database:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def read_only(self, folder: Path | None) -> None:
-        """From now on files of this folder alone can be read (None: no files), and settings are fixed."""
-        folders = {"folders": [] if folder is None else [str(folder)]}
-        self._connection.execute("SET allowed_directories = $folders", folders)
-        self._connection.execute("SET enable_external_access = false")
-        self._connection.execute("SET lock_configuration = true")
 
     def cursor(self) -> duckdb.DuckDBPyConnection:
         """A connection for one thread."""
@@ -88,10 +96,24 @@ def _close(connection: duckdb.DuckDBPyConnection, temporary: TemporaryDirectory[
     temporary.cleanup()
 
 
+def database_of(root: Location | None = None, index_folder: Path | None = None) -> Database:
+    """The database of all runs below a root, of which a process mostly has one.
+
+    It reads the root and the user's cache, where indexes lie, and an index that links lead out of both.
+    """
+    readable = [cache_folder().resolve()]
+    if isinstance(root, Path):
+        readable.append(root.resolve())
+    if index_folder is not None:
+        folder = index_folder.resolve()
+        if not any(folder.is_relative_to(parent) for parent in readable):
+            readable.append(folder)
+    return _shared(tuple(readable))
+
+
 @cache
-def shared_database() -> Database:
-    """The one of this process."""
-    return Database()
+def _shared(readable: tuple[Path, ...]) -> Database:
+    return Database(readable)
 
 
 def create_table(

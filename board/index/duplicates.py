@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 from board.formats import reader_named
 from board.formats.base import Repeats
 from board.index import segments
-from board.index.database import shared_database
+from board.index.database import database_of
 from board.index.manifest import BrokenIndexError, Manifest
 from board.index.repeat_keys import BY_FILE, BY_ID, NO_KEY, overlap, place_codes
 from board.index.run_files import RunFiles
@@ -158,7 +158,7 @@ class _Rows:
         """A connection with the table `candidates`: the rows of some files."""
         batches = (batch for table in self._tables(ids, steps) for batch in table.to_batches())
         reader = pa.RecordBatchReader.from_batches(_SCHEMA, batches)
-        with shared_database().cursor() as cursor:
+        with database_of().cursor() as cursor:
             cursor.register("reader", reader)
             try:
                 cursor.execute("CREATE TEMP TABLE candidates AS FROM reader")

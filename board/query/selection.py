@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from board.errors import UnreadableError
-from board.index.database import shared_database
+from board.index.database import database_of
 from board.index.manifest import BrokenIndexError
 from board.index.segments import Column
 from board.index.stored_rows import StoredRows
@@ -104,7 +104,7 @@ class Selection:
     @contextmanager
     def _cursor(self) -> Generator[duckdb.DuckDBPyConnection]:
         try:
-            yield shared_database().cursor()
+            yield self.rows.database.cursor()
         except (duckdb.Error, OSError, pa.ArrowException) as error:
             if not _is_damage(error):
                 raise
@@ -146,7 +146,7 @@ def rows_of(run: Run) -> RunRows:
 
     def create() -> RunRows:
         try:
-            return RunRows.of(shared_database(), run)
+            return RunRows.of(database_of(run.info.root, run.index_folder), run)
         except (duckdb.Error, BrokenIndexError) as error:
             raise discarded(run, error) from error
 

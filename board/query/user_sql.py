@@ -35,7 +35,8 @@ def select(run: Run, statement: str, timeout: float = DEFAULT_TIMEOUT) -> pa.Tab
         ChoiceError: the statement is no SELECT, is wrong, reads something else, or takes too long.
         UnreadableError: the index is damaged or was deleted.
     """
-    with Database() as database:
+    readable = [] if run.index_folder is None else [run.index_folder]
+    with Database(readable) as database:
         opened = database.cursor()
         query = _only_select(opened, statement)
         try:
@@ -43,7 +44,6 @@ def select(run: Run, statement: str, timeout: float = DEFAULT_TIMEOUT) -> pa.Tab
         except (duckdb.Error, BrokenIndexError) as error:
             reason = f"the index of {run.info.name} can't be read: open the run again"
             raise UnreadableError(f"{reason} ({error})") from error
-        database.read_only(run.index_folder)
         with _stopped_after(timeout, opened) as expired:
             try:
                 return _without_decimals(opened.sql(query).to_arrow_table())

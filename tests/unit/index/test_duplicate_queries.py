@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from board.index import duplicates
-from board.index.database import shared_database
+from board.index.database import database_of
 
 Dumps = dict[tuple[int, int], list[int]]
 """By file and step the keys of its lines."""
@@ -70,7 +70,7 @@ def test_copies_are_those_of_the_rule(query, expected, dumps: Dumps, split: bool
     ]
     columns = [*zip(*rows, strict=True)] if rows else [()] * len(duplicates._SCHEMA)
     arrays = [pa.array(column, pa.int64()) for column in columns]
-    with shared_database().cursor() as cursor:
+    with database_of().cursor() as cursor:
         cursor.register("candidates", pa.table(arrays, schema=duplicates._SCHEMA))
         found = cursor.sql(query).to_arrow_table().to_pylist()
     assert {(row["file"], row["step"]) for row in found} == expected(dumps)

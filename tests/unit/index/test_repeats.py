@@ -18,7 +18,7 @@ from read_formats import DATA, reasons, run_at
 from board.core.records import Record
 from board.formats.io.lines import Stretch
 from board.index import duplicates
-from board.index.database import shared_database
+from board.index.database import database_of
 from board.index.discovery.discovered_runs import discover
 from board.index.repeat_keys import NO_KEY, line_key, line_keys, overlap, repeat_key
 from board.query.open_run import Follower
@@ -87,7 +87,7 @@ def test_of_a_buffer_of_distinct_rollouts_each_is_shown_once(news, size):
 
 
 def test_of_rows_with_one_id_the_last_is_shown_and_rows_without_one_all_are():
-    with shared_database().cursor() as cursor:
+    with database_of().cursor() as cursor:
         cursor.register("candidates", candidates(ints(5, 6, 5, NO_KEY, NO_KEY, 6), ints(*range(6))))
         found = cursor.sql(duplicates._BY_ID).to_arrow_table()
     assert sorted(found["line"].to_pylist()) == [0, 1]
