@@ -106,13 +106,13 @@ def _draw(
     dark: bool,
     beside: Sequence[Beside],
 ) -> None:
-    found = [one for one in series if mean_column(steps, one.stem) is not None]
-    tables = [steps for _ in found]
-    drawn = [prepared(steps, one, options) for one in found]
-    for one, key in zip(beside if found else (), EVALUATIONS, strict=False):
-        if mean_column(one.steps, found[0].stem) is not None:
+    drawable = [one for one in series if mean_column(steps, one.stem) is not None]
+    tables = [steps for _ in drawable]
+    drawn = [prepared(steps, one, options) for one in drawable]
+    for one, key in zip(beside if drawable else (), EVALUATIONS, strict=False):
+        if mean_column(one.steps, drawable[0].stem) is not None:
             tables.append(one.steps)
-            drawn.append(beside_of(one, found[0], key, options))
+            drawn.append(beside_of(one, drawable[0], key, options))
     if options.log:
         _fit_log_axis(figure, drawn)
     drawn = [thinned(one) for one in drawn]
@@ -120,10 +120,10 @@ def _draw(
         one.hover = hover_texts(one, table.iloc[one.rows], options)
     for group, one in enumerate(drawn):
         figure.add_traces(list(_traces(one, options, dark, group=group)))
-    if len(found) > 1:
+    if len(drawable) > 1:
         show_legend_above(figure)
-    every = [table["step"].to_numpy(np.int64) for table in (steps, *tables[len(found) :])]
-    is_share = bool(found) and all(one.unit == "share" for one in found)
+    every = [table["step"].to_numpy(np.int64) for table in (steps, *tables[len(drawable) :])]
+    is_share = bool(drawable) and all(one.unit == "share" for one in drawable)
     _finish_axes(figure, np.concatenate(every), options, is_share=is_share)
     if options.pick and len(drawn) > 1:
         figure.update_layout(hovermode="closest", hoverdistance=-1)
@@ -161,8 +161,8 @@ def _fit_log_axis(figure: Drawing, drawn: Sequence[Drawn]) -> None:
 
 
 def _above(floor: float, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-    shown = high > floor
-    return np.where(shown, np.maximum(low, floor), np.nan), np.where(shown, high, np.nan)
+    is_visible = high > floor
+    return np.where(is_visible, np.maximum(low, floor), np.nan), np.where(is_visible, high, np.nan)
 
 
 def _traces(
@@ -265,13 +265,17 @@ def _reaches_below_zero(one: Drawn) -> bool:
 
 def _add_notes(figure: Drawing, drawn: Sequence[Drawn], recorded: int) -> None:
     left_out = sum(one.left_out for one in drawn)
-    shown = max((len(one.steps) for one in drawn), default=0)
+    steps_drawn = max((len(one.steps) for one in drawn), default=0)
     notes: list[str] = []
     if not any(np.isfinite(one.mean).any() for one in drawn):
         notes.append("Nothing that can be drawn is recorded.")
     if left_out:
         words = "1 value" if left_out == 1 else f"{left_out:,} values"
         notes.append(f"{words} of 0 or less left out: a log scale has no place for them.")
-    if shown < recorded and drawn:
-        notes.append(f"{recorded:,} steps drawn with {shown:,} points: the extremes are kept.")
-    set_notes(figure, notes, log_left_out=left_out, steps_drawn=shown, steps_recorded=recorded)
+    if steps_drawn < recorded and drawn:
+        notes.append(
+            f"{recorded:,} steps drawn with {steps_drawn:,} points: the extremes are kept."
+        )
+    set_notes(
+        figure, notes, log_left_out=left_out, steps_drawn=steps_drawn, steps_recorded=recorded
+    )

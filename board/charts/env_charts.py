@@ -18,7 +18,7 @@ ALL = "all environments"
 
 def overlaid(
     found: EnvCurves,
-    shown: Sequence[int],
+    numbers: Sequence[int],
     unit: str,
     options: CurveOptions,
     *,
@@ -31,8 +31,8 @@ def overlaid(
     places: of codes the place among the colours, where it is not the code itself (`colour_places`).
     """
     series = [Series("all", ALL, "reference", unit)]
-    series += [_series(code, found.names[code], unit, places) for code in shown]
-    return curve(_frame(found, shown), series, options, dark=dark, height=height)
+    series += [_series(code, found.names[code], unit, places) for code in numbers]
+    return curve(_frame(found, numbers), series, options, dark=dark, height=height)
 
 
 def small_multiple(
@@ -59,15 +59,15 @@ def small_multiple(
     return figure
 
 
-def colour_places(found: EnvCurves) -> dict[int, int]:
+def colour_places(curves: EnvCurves) -> dict[int, int]:
     """Places among the colours, by how many values environments have: the largest share none.
 
     Codes in order where there are no more of them than colours.
     """
-    count = len(found.names)
+    count = len(curves.names)
     if count <= len(CATEGORIES):
         return {code: code for code in range(count)}
-    largest = np.argsort(-found.counts.sum(axis=1), kind="stable").tolist()
+    largest = np.argsort(-curves.counts.sum(axis=1), kind="stable").tolist()
     return {code: place for place, code in enumerate(largest)}
 
 
@@ -77,8 +77,8 @@ def _series(code: int, name: str, unit: str, places: Mapping[int, int] | None) -
     return Series(f"e{code}", name, key, unit, dash=dash)
 
 
-def _frame(found: EnvCurves, shown: Sequence[int]) -> pd.DataFrame:
+def _frame(found: EnvCurves, numbers: Sequence[int]) -> pd.DataFrame:
     columns = {"step": found.steps, "all_mean": found.overall}
-    for code in shown:
+    for code in numbers:
         columns |= {f"e{code}_mean": found.means[code], f"e{code}_n": found.counts[code]}
     return pd.DataFrame(columns)

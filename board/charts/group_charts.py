@@ -33,7 +33,7 @@ OUTCOME_WORDS: Final = {
     Outcome.ALL_RIGHT: "all right",
     Outcome.ALL_WRONG: "all wrong",
     Outcome.OTHER: "all equal",
-    Outcome.FEW: "too few scored",
+    Outcome.TOO_FEW_SCORED: "too few scored",
 }
 _CELL: Final = 30
 _LOWEST: Final = 150
@@ -173,9 +173,9 @@ def _crosses(
     )
 
 
-def _hover(cells: Cells, row: int, column: int, said: str) -> str:
+def _hover(cells: Cells, row: int, column: int, rewards: str) -> str:
     group = f"group {safe_name(cells.names[row], 40)}, {cells.words[row]}"
-    return f"rollout {cells.index[row, column]}<br>{said}<br>{group}"
+    return f"rollout {cells.index[row, column]}<br>{rewards}<br>{group}"
 
 
 def _finish_grid(figure: go.Figure, cells: Cells, count: int, widest: int) -> None:

@@ -40,17 +40,17 @@ def slice_bars(
     tokens: the names are tokens, whose spaces are made visible.
     The first 24 are drawn, and the notes say so.
     """
-    shown = slices[:_MOST_BARS]
+    largest = slices[:_MOST_BARS]
     label, unit = MEASURES[measure]
-    values = np.array([float(getattr(part, measure)) for part in shown])
-    names = [(safe_token if tokens else safe_name)(part.name, 24) for part in shown]
+    values = np.array([float(getattr(part, measure)) for part in largest])
+    names = [(safe_token if tokens else safe_name)(part.name, 24) for part in largest]
     texts = [
         f"{name}<br>{label} <b>{number(value)}</b> {unit}<br>{part.tokens:,} tokens"
-        for name, value, part in zip(names, values.tolist(), shown, strict=True)
+        for name, value, part in zip(names, values.tolist(), largest, strict=True)
     ]
-    height = 40 + _ROW * max(len(shown), 6) if level else 320
+    height = 40 + _ROW * max(len(largest), 6) if level else 320
     figure = new_figure(dark=dark, height=height)
-    places = np.arange(len(shown))
+    places = np.arange(len(largest))
     figure.add_bar(
         x=values if level else places,
         y=places if level else values,
@@ -64,14 +64,14 @@ def slice_bars(
     figure.update_layout(hovermode="closest", dragmode=False)
     ticks = {"tickmode": "array", "tickvals": places.tolist(), "ticktext": names, "showgrid": False}
     if level:
-        figure.update_yaxes(**ticks, range=[len(shown) - 0.4, -0.6])
+        figure.update_yaxes(**ticks, range=[len(largest) - 0.4, -0.6])
         figure.update_xaxes(showgrid=True, nticks=5, zeroline=True)
     else:
         figure.update_xaxes(**ticks, tickangle=-40)
         figure.update_yaxes(zeroline=True)
     fit_tick_labels(figure, "x" if level else "y", values)
-    cut = len(shown) < len(slices)
-    set_notes(figure, [f"The first {len(shown)} of {len(slices):,} are drawn."] if cut else [])
+    cut = len(largest) < len(slices)
+    set_notes(figure, [f"The first {len(largest)} of {len(slices):,} are drawn."] if cut else [])
     return figure
 
 
@@ -95,16 +95,16 @@ def distances(
     return _drawn(frame, fields, unit, dark)
 
 
-def parts(found: Sequence[StepValue], *, dark: bool) -> go.Figure:
+def parts(values: Sequence[StepValue], *, dark: bool) -> go.Figure:
     """k3 of the whole mismatch, of the engine's part and of the stale part, over the steps."""
     fields = {"total": "total", "engine": "engine only", "staleness": "staleness only"}
-    frame = pd.DataFrame({"step": np.array([one.step for one in found], np.int64)})
+    frame = pd.DataFrame({"step": np.array([one.step for one in values], np.int64)})
     for field in fields:
         frame[field] = [
-            _of(getattr(one.parts, field) if one.parts else None, "forward_k3") for one in found
+            _of(getattr(one.parts, field) if one.parts else None, "forward_k3") for one in values
         ]
-    kept = {name: label for name, label in fields.items() if frame[name].notna().any()}
-    return _drawn(frame, kept, "nats", dark)
+    recorded = {name: label for name, label in fields.items() if frame[name].notna().any()}
+    return _drawn(frame, recorded, "nats", dark)
 
 
 def rule_curves(found: Sequence[StepValue], rule: str, bound: Side, *, dark: bool) -> go.Figure:
@@ -120,8 +120,8 @@ def rule_curves(found: Sequence[StepValue], rule: str, bound: Side, *, dark: boo
     frame = pd.DataFrame({"step": np.array([one.step for one in found], np.int64)})
     for name, (_, share) in lines.items():
         frame[name] = [np.nan if one is None else share(one) for one in by_step]
-    kept = {name: label for name, (label, _) in lines.items() if frame[name].notna().any()}
-    figure = _drawn(frame, kept, "share", dark)
+    recorded = {name: label for name, (label, _) in lines.items() if frame[name].notna().any()}
+    figure = _drawn(frame, recorded, "share", dark)
     figure.update_yaxes(tickformat=".2%")
     return figure
 

@@ -31,7 +31,7 @@ def prompt_course(
     figure = new_sketch(dark=dark, height=250)
     known = np.isfinite(values)
     places = np.flatnonzero(known)
-    shown = (
+    columns = (
         places[keep_extremes([values[places]], [values[places]], MAX_MARKS)]
         if len(places)
         else places
@@ -41,26 +41,26 @@ def prompt_course(
     figure.add_traces(
         [
             {
-                "x": steps[shown],
-                "y": values[shown],
+                "x": steps[columns],
+                "y": values[columns],
                 "mode": "markers",
                 "marker": {"color": faded(shade, 0.45)},
-                "customdata": shown,
+                "customdata": columns,
                 "text": [
                     f"{name} <b>{number(values[place])}</b><br>"
                     f"step {steps[place]}, rollout {indices[place]}"
-                    for place in shown.tolist()
+                    for place in columns.tolist()
                 ],
             }
         ]
     )
     finish_step_axis(figure, steps[known])
     fit_tick_labels(figure, "y", values)
-    missing, thinned = int((~known).sum()), len(shown) < len(places)
+    missing, thinned = int((~known).sum()), len(columns) < len(places)
     notes = (
         [f"Not drawn, without a {name}: {missing:,} of {len(known):,} rollouts."] if missing else []
     )
-    notes += [f"{len(places):,} rollouts drawn with {len(shown):,} points."] if thinned else []
+    notes += [f"{len(places):,} rollouts drawn with {len(columns):,} points."] if thinned else []
     set_notes(figure, notes, missing=missing)
     return figure
 

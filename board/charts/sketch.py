@@ -48,9 +48,9 @@ Drawing = go.Figure | Sketch
 
 
 def _merged(before: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    found = dict(before)
+    merged = dict(before)
     for name, value in changes.items():
-        held: Any = found.get(name)
-        both = isinstance(held, Mapping) and isinstance(value, Mapping)
-        found[name] = _merged(held, value) if both else value
-    return found
+        previous: Any = merged.get(name)
+        both = isinstance(previous, Mapping) and isinstance(value, Mapping)
+        merged[name] = _merged(previous, value) if both else value
+    return merged

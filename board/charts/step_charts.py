@@ -44,16 +44,16 @@ def reward_by_rollout(
     rows = keep_extremes(
         [reward, reference], [reward, reference], MAX_MARKS, _rows_of(rollouts, selected_index)
     )
-    shown, reward, reference = rollouts.iloc[rows], reward[rows], reference[rows]
+    sampled, reward, reference = rollouts.iloc[rows], reward[rows], reference[rows]
     figure = new_figure(dark=dark, height=height)
-    hover = _rollout_texts(shown, reward, reference)
+    hover = _rollout_texts(sampled, reward, reference)
     if np.isfinite(reference).any():
-        figure.add_trace(_links(_index(shown), reward, reference, dark))
+        figure.add_trace(_links(_index(sampled), reward, reference, dark))
         name = _with_mean("Reference reward", _values(rollouts, "ref_reward", finite=True))
-        figure.add_trace(_ticks(_index(shown), reference, name, dark))
+        figure.add_trace(_ticks(_index(sampled), reference, name, dark))
     all_rewards = _values(rollouts, "reward", finite=True)
     name, mean = _with_mean("Reward", all_rewards), float(all_rewards.mean())
-    figure.add_trace(_points(shown, reward, name, hover, dark))
+    figure.add_trace(_points(sampled, reward, name, hover, dark))
     figure.add_hline(y=mean, line={"color": ink(dark).zero, "dash": "dot", "width": 1.2})
     if selected_index is not None:
         figure.add_vline(x=selected_index, line={"color": ink(dark).muted, "width": 1})
@@ -79,7 +79,7 @@ def gap_to_reference(rollouts: pd.DataFrame, *, dark: bool, height: int = 260) -
     if len(order) == 0:
         return None
     ranks = _evenly(len(order), MAX_MARKS)
-    shown = rollouts.iloc[order[ranks]]
+    sampled = rollouts.iloc[order[ranks]]
     values = gap[order[ranks]]
     figure = new_figure(dark=dark, height=height)
     width = 0.85 if len(order) <= _MANY_ROLLOUTS else 1.0
@@ -90,8 +90,10 @@ def gap_to_reference(rollouts: pd.DataFrame, *, dark: bool, height: int = 260) -
         y=values,
         mode="lines",
         opacity=0,
-        customdata=_index(shown),
-        text=_rollout_texts(shown, _values(shown, "reward"), _values(shown, "ref_reward"), values),
+        customdata=_index(sampled),
+        text=_rollout_texts(
+            sampled, _values(sampled, "reward"), _values(sampled, "ref_reward"), values
+        ),
         hovertemplate="%{text}<extra></extra>",
         showlegend=False,
     )
@@ -137,8 +139,8 @@ def _values(rollouts: pd.DataFrame, name: str, *, finite: bool = False) -> Float
     if name not in rollouts:
         return np.array([]) if finite else np.full(len(rollouts), np.nan)
     values = rollouts[name].to_numpy(np.float64, na_value=np.nan)
-    kept = np.isfinite(values)
-    return values[kept] if finite else np.where(kept, values, np.nan)
+    is_finite = np.isfinite(values)
+    return values[is_finite] if finite else np.where(is_finite, values, np.nan)
 
 
 def _index(rollouts: pd.DataFrame) -> npt.NDArray[np.int64]:
@@ -256,13 +258,13 @@ def _bin_edges(values: Floats) -> Floats:
     Falls back to one bin where the values are too close for floating point to cut between them.
     """
     distinct = np.unique(values)
-    spread = distinct[-1] - distinct[0]
-    if spread <= np.abs(distinct).max() * 1e-12:
+    value_range = distinct[-1] - distinct[0]
+    if value_range <= np.abs(distinct).max() * 1e-12:
         half = abs(distinct[0]) * 0.05 or 0.05
         return np.array([distinct[0] - half, distinct[-1] + half])
     nearest = np.diff(distinct).min()
-    if len(distinct) <= _MOST_VALUES and nearest >= spread / _MOST_BINS:
-        half = min(nearest * 0.45, spread * 0.07)
+    if len(distinct) <= _MOST_VALUES and nearest >= value_range / _MOST_BINS:
+        half = min(nearest * 0.45, value_range * 0.07)
         return np.sort(np.concatenate([distinct - half, distinct + half]))
     bins = int(np.clip(2 * np.sqrt(len(values)), 10, _MOST_BINS))
     edges = np.linspace(distinct[0], distinct[-1], bins + 1)
@@ -301,6 +303,6 @@ def _finish(figure: go.Figure, x_title: str) -> None:
         show_legend_above(figure)
 
 
-def _say_thinned(figure: go.Figure, shown: int, recorded: int) -> None:
-    notes = [f"{recorded:,} rollouts drawn with {shown:,} marks."] if shown < recorded else []
-    set_notes(figure, notes, marks=shown, rollouts=recorded)
+def _say_thinned(figure: go.Figure, drawn: int, recorded: int) -> None:
+    notes = [f"{recorded:,} rollouts drawn with {drawn:,} marks."] if drawn < recorded else []
+    set_notes(figure, notes, marks=drawn, rollouts=recorded)

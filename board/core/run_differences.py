@@ -28,13 +28,13 @@ def differences(settings: Mapping[str, Mapping[str, Any]]) -> list[Difference]:
     """
     flat = {run: dict(_flat(content)) for run, content in settings.items()}
     keys = dict.fromkeys(key for values in flat.values() for key in values)
-    found: list[Difference] = []
+    differences: list[Difference] = []
     for key in sorted(keys):
-        held = {run: values[key] for run, values in flat.items() if key in values}
-        kinds = {(isinstance(value, bool), repr(_plain(value))) for value in held.values()}
-        if len(kinds) > 1 or len(held) < len(flat):
-            found.append(Difference(key, held))
-    return found
+        recorded = {run: values[key] for run, values in flat.items() if key in values}
+        kinds = {(isinstance(value, bool), repr(_plain(value))) for value in recorded.values()}
+        if len(kinds) > 1 or len(recorded) < len(flat):
+            differences.append(Difference(key, recorded))
+    return differences
 
 
 def _flat(content: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -65,6 +65,8 @@ def final(steps: Sequence[int], values: FloatArray, last: int = 10) -> Final:
     places = np.flatnonzero(np.isfinite(values))[-last:]
     if not len(places):
         return Final(float("nan"), float("nan"), 0, None)
-    held = values[places]
-    error = float(held.std(ddof=1) / np.sqrt(len(held))) if len(held) > 1 else float("nan")
-    return Final(float(held.mean()), error, len(held), int(steps[int(places[-1])]))
+    recorded = values[places]
+    error = (
+        float(recorded.std(ddof=1) / np.sqrt(len(recorded))) if len(recorded) > 1 else float("nan")
+    )
+    return Final(float(recorded.mean()), error, len(recorded), int(steps[int(places[-1])]))

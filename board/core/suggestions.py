@@ -27,11 +27,11 @@ def did_you_mean(name: str, known: Collection[str]) -> str:
 
 def _close(name: str, known: Collection[str], cutoff: float) -> list[str]:
     by_folded = {one.casefold(): one for one in known}
-    found = difflib.get_close_matches(name.casefold(), by_folded, n=_SUGGESTED, cutoff=cutoff)
+    result = difflib.get_close_matches(name.casefold(), by_folded, n=_SUGGESTED, cutoff=cutoff)
     # A table of steps holds the mean of a rollout's column, which its users know without the ending.
     mean = f"{name.casefold()}_mean"
     first = [mean] if mean in by_folded else []
-    return [by_folded[one] for one in dict.fromkeys([*first, *found])][:_SUGGESTED]
+    return [by_folded[one] for one in dict.fromkeys([*first, *result])][:_SUGGESTED]
 
 
 def no_column(

@@ -167,7 +167,7 @@ def _line(run: Run, check: Check) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small", wrap=False):
         with st.container(width=170):
             st.badge(plain(check.name), icon=icon, color=colour)  # type: ignore[arg-type] # of ours
-        st.text(f"{prefix}{check.found}", width="stretch")
+        st.text(f"{prefix}{check.message}", width="stretch")
         if check.evidence is not None:
             e = check.evidence
             label = f"Step {e.step}, rollout {e.index}"

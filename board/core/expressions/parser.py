@@ -90,7 +90,7 @@ class _Parser:
 
     def whole(self) -> Node:
         tree = self._or()
-        if self._rest():
+        if self._remaining_text():
             self._unexpected()
         return tree
 
@@ -117,23 +117,23 @@ class _Parser:
 
     def _comparison(self) -> Node:
         left = self._sum()
-        found: list[Node] = []
+        nodes: list[Node] = []
         while True:
             is_not = self._not_before_word()
             if self._keyword("contains"):
-                found.append(self._negated(is_not, self._contained(self._as_column(left))))
+                nodes.append(self._negated(is_not, self._contained(self._as_column(left))))
             elif self._keyword("in"):
-                found.append(self._negated(is_not, self._listed(self._as_column(left))))
+                nodes.append(self._negated(is_not, self._listed(self._as_column(left))))
             elif op := self._comparison_sign():
                 left = self._as_column(left)
                 right = self._compared_with(op)
-                found.append(Compared(left.start, right.end, op, left, right))
+                nodes.append(Compared(left.start, right.end, op, left, right))
                 left = right
                 continue
             break
-        if len(found) < 2:
-            return found[0] if found else left
-        return Joined(found[0].start, found[-1].end, "and", tuple(found))
+        if len(nodes) < 2:
+            return nodes[0] if nodes else left
+        return Joined(nodes[0].start, nodes[-1].end, "and", tuple(nodes))
 
     def _not_before_word(self) -> bool:
         """Takes the `not` of `not in` and `not contains`."""
@@ -219,9 +219,9 @@ class _Parser:
         start = self._here()
         end = self._bare_end("")
         try:
-            found = self._sum()
+            result = self._sum()
             if op not in ("==", "!=") or self._at >= end:
-                return found
+                return result
         except ExpressionError:
             if op not in ("==", "!=") or end == start:
                 raise
@@ -329,25 +329,25 @@ class _Parser:
     def _quoted(self) -> Text:
         start = self._at
         quote = self._text[start]
-        found = re.compile(f"{quote}((?:[^{quote}]|{quote}{quote})*){quote}").match(
+        match = re.compile(f"{quote}((?:[^{quote}]|{quote}{quote})*){quote}").match(
             self._text, start
         )
-        if found is None:
+        if match is None:
             self._fail(f"the text is not closed: {quote} is missing", start, len(self._text))
-        self._at = found.end()
-        return Text(start, self._at, found.group(1).replace(quote * 2, quote))
+        self._at = match.end()
+        return Text(start, self._at, match.group(1).replace(quote * 2, quote))
 
     def _here(self) -> int:
         while self._at < len(self._text) and self._text[self._at].isspace():
             self._at += 1
         return self._at
 
-    def _rest(self) -> str:
+    def _remaining_text(self) -> str:
         return self._text[self._here() :]
 
     def _sees(self, word: str) -> bool:
-        found = _NAME.match(self._text, self._here())
-        return found is not None and found.group().lower() == word
+        match = _NAME.match(self._text, self._here())
+        return match is not None and match.group().lower() == word
 
     def _keyword(self, word: str) -> bool:
         if self._sees(word):
@@ -374,20 +374,20 @@ class _Parser:
         self._depth += 1
         if self._depth > _DEEPEST:
             self._fail(f"nested more than {_DEEPEST} deep", self._at)
-        found = part()
+        result = part()
         self._depth -= 1
-        return found
+        return result
 
     def _not_closed(self, opened: int) -> NoReturn:
-        if self._rest():
+        if self._remaining_text():
             self._unexpected()
         self._fail("the bracket is not closed", opened, opened + 1)
 
     def _unexpected(self) -> NoReturn:
         """Refuses what comes next, with what may have been meant."""
         start = self._here()
-        found = _SIGN.match(self._text, start) or _NAME.match(self._text, start)
-        word = found.group() if found else self._text[start : start + 1]
+        match = _SIGN.match(self._text, start) or _NAME.match(self._text, start)
+        word = match.group() if match else self._text[start : start + 1]
         if not word:
             self._fail("something is missing at the end: a column or a value", start)
         meant = _MEANT.get(word.lower()) or close_to(word, KEYWORDS)

@@ -69,9 +69,9 @@ TOKEN_RULES: Final = frozenset(rule.name for rule in RULES if rule.needs_tokens)
 
 def find(facts: Facts, thresholds: Thresholds) -> list[Finding]:
     """What all rules find, the worst first. A rule whose table says enabled = 0 is left out."""
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for rule in RULES:
         limits = thresholds[rule.name]
         if limits.get("enabled", 1.0) and len(facts.steps):
-            found += rule.look(facts, limits)
-    return worst_first(found)
+            findings += rule.look(facts, limits)
+    return worst_first(findings)

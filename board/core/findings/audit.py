@@ -28,7 +28,7 @@ PAIRS: Final = (
 """The arrays that are compared: sampler with trainer, policy with reference."""
 LEAST_TOKENS: Final = 100
 CLEAR: Final = 0.25
-"""A shift is said to be another than 0 only where its correlation is so much higher than at 0."""
+"""A shift other than 0 is reported only if its correlation exceeds that at 0 by this much."""
 GOOD: Final = 0.5
 """And at least this: arrays that fit each other nowhere are no shifted ones."""
 _CERTAIN: Final = 5.0
@@ -45,7 +45,7 @@ class Audit:
     """One pair of arrays. correlations: by shift s, of first[i] with second[i + s] within rollouts,
     Pearson, over the loss tokens; NaN where there are too few tokens or no spread. tokens: at shift 0.
     apart: median |first[i] - second[i]|, nats. shift: the one that fits best, 0 unless another one
-    fits clearly better; None where nothing can be said. rank: of the rollouts that are compared, None
+    fits clearly better; None where nothing can be computed. rank: of the rollouts that are compared, None
     for those of all ranks.
     """
 
@@ -62,14 +62,14 @@ def audit(tokens: StepTokens) -> list[Audit]:
     """Every pair of PAIRS that is recorded, over all ranks; and of ranks that are shifted where the
     whole is not: one rank of many hardly moves the correlation over all.
     """
-    found: list[Audit] = []
+    audits: list[Audit] = []
     for first, second in PAIRS:
         if first in tokens.arrays and second in tokens.arrays:
             whole = audit_pair(tokens, first, second)
-            found.append(whole)
+            audits.append(whole)
             if not whole.shift:
-                found += _shifted_ranks(tokens, first, second)
-    return found
+                audits += _shifted_ranks(tokens, first, second)
+    return audits
 
 
 def audit_pair(tokens: StepTokens, first: str, second: str, rank: int | None = None) -> Audit:

@@ -251,11 +251,11 @@ def _common(
     if prompts < 2:
         return 0.0, (), prompts
     length = int(np.diff(tokens.starts)[most[0]])
-    found = tuple(
+    matching = tuple(
         Evidence(tokens.step, int(tokens.indices[place]), value=float(length))
         for place in most[:3].tolist()
     )
-    return len(most) / len(known), found, prompts
+    return len(most) / len(known), matching, prompts
 
 
 def _foreign(tokens: StepTokens, count: int = 3) -> tuple[Evidence, ...]:
@@ -271,16 +271,16 @@ def _foreign(tokens: StepTokens, count: int = 3) -> tuple[Evidence, ...]:
 def _broken(tokens: StepTokens, shares: FloatArray) -> tuple[Evidence, ...]:
     """Rollouts with characters that are no text, each at its first token that is none by itself."""
     part = KINDS.index("part of a character")
-    found: list[Evidence] = []
+    evidence: list[Evidence] = []
     for place in np.flatnonzero(shares > 0).tolist():
         start, end = int(tokens.starts[place]), int(tokens.starts[place + 1])
         hits = np.flatnonzero(tokens.token_kinds[start:end] == part)
         position = int(hits[0]) if len(hits) else None
         piece = "" if position is None else tokens.piece(start + position)
-        found.append(
+        evidence.append(
             Evidence(tokens.step, int(tokens.indices[place]), position, piece, float(shares[place]))
         )
-    return tuple(sorted(found, key=lambda e: -(e.value or 0.0)))
+    return tuple(sorted(evidence, key=lambda e: -(e.value or 0.0)))
 
 
 def _loops(tokens: StepTokens) -> list[Loop]:
@@ -319,11 +319,11 @@ def _loops(tokens: StepTokens) -> list[Loop]:
 
 def _repeats(tokens: StepTokens, period: int) -> BoolArray:
     """[T] whether a token equals the one `period` places before it in the same response."""
-    found = np.zeros(tokens.count, bool)
+    mask = np.zeros(tokens.count, bool)
     if tokens.count > period:
         same = tokens.codes[period:] == tokens.codes[:-period]
-        found[period:] = same & (tokens.positions[period:] >= period) & (tokens.codes[period:] >= 0)
-    return found
+        mask[period:] = same & (tokens.positions[period:] >= period) & (tokens.codes[period:] >= 0)
+    return mask
 
 
 def _runs(flags: BoolArray) -> tuple[IntArray, IntArray]:

@@ -99,8 +99,8 @@ class Facts:
     @cached_property
     def right_column(self) -> str | None:
         """The reward part that says whether an answer is right."""
-        found = right_part([name.removeprefix(REWARD_PART) for name in self.parts])
-        return None if found is None else f"{REWARD_PART}{found}"
+        column = right_part([name.removeprefix(REWARD_PART) for name in self.parts])
+        return None if column is None else f"{REWARD_PART}{column}"
 
     def curve(self, name: str) -> FloatArray | None:
         """[S] a curve; None where it is not recorded at all."""

@@ -84,13 +84,13 @@ def in_words(value: float, unit: str) -> str:
     """A measured value or its threshold with its unit: a share as a percentage, else 4 digits."""
     if unit.startswith(_SHARE):
         return f"{percent(value)} of {unit.removeprefix(_SHARE)}"
-    shown = said(value, 4)
+    text = rounded(value, 4)
     if unit.startswith(_NAMED):
-        return f"{unit} {shown}"
-    return f"{shown} {unit.removesuffix('s') if value == 1 and unit in _COUNTED else unit}".strip()
+        return f"{unit} {text}"
+    return f"{text} {unit.removesuffix('s') if value == 1 and unit in _COUNTED else unit}".strip()
 
 
-def said(value: float, digits: int = 3) -> str:
+def rounded(value: float, digits: int = 3) -> str:
     """A number for a sentence, at so many significant digits: 1,257 and not 1.26e+03."""
     return f"{value:,.0f}" if 10**digits - 0.5 <= abs(value) < _LONG else f"{value:.{digits}g}"
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from board.core.findings.digest import Digest
 from board.core.findings.facts import Facts
-from board.core.findings.finding import Evidence, Finding, Severity, Target, said
+from board.core.findings.finding import Evidence, Finding, Severity, Target, rounded
 from board.core.findings.thresholds import Limits
 from board.core.findings.trailing import Stretch, baselines, stretches
 from board.core.metrics.shares import percent
@@ -37,14 +37,14 @@ def kl_spike(facts: Facts, limits: Limits) -> Iterator[Finding]:
     bound = np.full(len(k3), np.nan)
     for i, base in enumerate(before):
         if base is not None:
-            spread = base.median + limits["deviations"] * base.spread
+            limit = base.median + limits["deviations"] * base.deviation
             largest = limits["larger"] * base.largest  # what grows step by step is no spike
-            bound[i] = max(limits["times"] * base.median, spread, largest, limits["least"])
+            bound[i] = max(limits["times"] * base.median, limit, largest, limits["least"])
     fires = k3 > bound
-    found = sorted(
+    steps_above = sorted(
         stretches(fires, np.nan_to_num(k3 / bound)), key=lambda s: (-s.count, -k3[s.worst])
     )
-    for stretch in found[:_MOST]:
+    for stretch in steps_above[:_MOST]:
         yield _spike(facts, limits, stretch, float(k3[stretch.worst]), float(bound[stretch.worst]))
 
 
@@ -54,7 +54,7 @@ def _spike(facts: Facts, limits: Limits, stretch: Stretch, value: float, bound: 
     digest = facts.digest(step)
     tokens = _tokens(_telling(digest), step) if digest else ()
     text = (
-        f"The mean k3 of step {step} is {said(value)} nats, above the limit of {said(bound)} "
+        f"The mean k3 of step {step} is {rounded(value)} nats, above the limit of {rounded(bound)} "
         "set by the steps before. "
         "Which tokens contribute: a few very unlikely ones, one type of token, or all of them?"
     )
@@ -109,8 +109,8 @@ def token_type_kl(facts: Facts, limits: Limits) -> Iterator[Finding]:
                     hits.setdefault(piece.name, []).append((place, piece, bound))
                     continue
             past.append(piece.mean)
-    for name, found in hits.items():
-        yield from _of_piece(facts, limits, name, found)
+    for name, shares in hits.items():
+        yield from _of_piece(facts, limits, name, shares)
 
 
 def _is_large(piece: TypeShare, digest: Digest, limits: Limits) -> bool:
@@ -123,18 +123,18 @@ def _is_large(piece: TypeShare, digest: Digest, limits: Limits) -> bool:
 def _mean_of_others(piece: TypeShare, digest: Digest) -> float:
     """The mean over the tokens of a piece without the largest of them; NaN where there is no other."""
     values = [t.value for t in digest.tokens if t.piece == piece.name]
-    rest = piece.mean * piece.count - max(values, default=0.0)
-    return rest / (piece.count - 1) if piece.count > 1 else float("nan")
+    others_sum = piece.mean * piece.count - max(values, default=0.0)
+    return others_sum / (piece.count - 1) if piece.count > 1 else float("nan")
 
 
 def _of_piece(
-    facts: Facts, limits: Limits, name: str, found: list[tuple[int, TypeShare, float]]
+    facts: Facts, limits: Limits, name: str, shares: list[tuple[int, TypeShare, float]]
 ) -> Iterator[Finding]:
     fires = np.zeros(len(facts.digests), bool)
     share = np.zeros(len(facts.digests))
-    for place, piece, _ in found:
+    for place, piece, _ in shares:
         fires[place], share[place] = True, piece.contribution
-    bounds = {place: (piece, bound) for place, piece, bound in found}
+    bounds = {place: (piece, bound) for place, piece, bound in shares}
     for stretch in stretches(fires, share):
         if stretch.count < limits["least_steps"]:
             continue
@@ -143,8 +143,8 @@ def _of_piece(
         tokens = [t for t in digest.tokens if t.piece == name][:3]
         text = (
             f"At step {digest.step} {percent(piece.share)} of k3 comes from one token type, "
-            f"{piece.kind}: {piece.count} tokens with a mean of {said(piece.mean)} nats, "
-            f"above {said(bound)}, {limits['times']:g} times the usual. Is it masked, shifted or "
+            f"{piece.kind}: {piece.count} tokens with a mean of {rounded(piece.mean)} nats, "
+            f"above {rounded(bound)}, {limits['times']:g} times the usual. Is it masked, shifted or "
             "trained by mistake?"
         )
         yield Finding(

@@ -25,7 +25,7 @@ _GROUPS_SOURCE: Final = (
     "set by Rollout Board"
 )
 _OUTCOMES: Final = {Outcome.ALL_RIGHT: "all right", Outcome.ALL_WRONG: "all wrong"}
-_SHOWN: Final = 3
+_NAMED_ROLLOUTS: Final = 3
 """Rollouts that a finding names."""
 
 
@@ -70,31 +70,31 @@ def entropy_collapse(facts: Facts, limits: Limits) -> Iterator[Finding]:
 
 def zero_gradient(facts: Facts, limits: Limits) -> Iterator[Finding]:
     """Most groups have equal rewards throughout, so that the batch is smaller than it looks."""
-    found = facts.step_groups
-    if found is None:
+    step_groups = facts.step_groups
+    if step_groups is None:
         return
-    steps = min(int(limits["steps"]), len(found.steps))
+    steps = min(int(limits["steps"]), len(step_groups.steps))
     # A few steps alone, an evaluation say, are no training that fails.
     is_whole = steps == int(limits["steps"])
-    means = trailing_mean(found.zero_std, steps)
+    means = trailing_mean(step_groups.zero_std, steps)
     for stretch in stretches(means >= limits["warning"], means, calm=steps):
         value = float(means[stretch.worst])
         severity: Severity = "severe" if value >= limits["severe"] and is_whole else "warning"
-        step = int(found.steps[stretch.worst])
-        first = onset(found.zero_std, limits["warning"], stretch.first, steps)
-        most = int(found.steps[worst_of(found.zero_std, stretch.worst, steps)])
+        step = int(step_groups.steps[stretch.worst])
+        first = onset(step_groups.zero_std, limits["warning"], stretch.first, steps)
+        most = int(step_groups.steps[worst_of(step_groups.zero_std, stretch.worst, steps)])
         equal = _equal_groups(facts, most)
         shares = (
-            (found.all_right, "all right"),
-            (found.all_wrong, "all wrong"),
-            (found.other, "equal otherwise"),
+            (step_groups.all_right, "all right"),
+            (step_groups.all_wrong, "all wrong"),
+            (step_groups.other, "equal otherwise"),
         )
         means_of = [(trailing_mean(part, steps)[stretch.worst], words) for part, words in shares]
         outcomes = ", ".join(f"{percent(mean)} {words}" for mean, words in means_of if mean > 0)
         text = (
             f"In {window_words(steps, step)}, {percent(value)} of the groups have equal rewards "
-            f"({outcomes}): {found.effective[stretch.worst]} of "
-            f"{found.rollouts[stretch.worst]} rollouts of step {step} are in groups whose rewards "
+            f"({outcomes}): {step_groups.effective[stretch.worst]} of "
+            f"{step_groups.rollouts[stretch.worst]} rollouts of step {step} are in groups whose rewards "
             "differ. "
             f"{f'Step {most} has the most. ' if most != step else ''}"
             "Prompts may be too easy or too hard, or the reward may no longer distinguish answers."
@@ -105,8 +105,8 @@ def zero_gradient(facts: Facts, limits: Limits) -> Iterator[Finding]:
             "Groups whose rewards are all equal",
             text,
             step,
-            int(found.steps[first]),
-            int(found.steps[stretch.last]),
+            int(step_groups.steps[first]),
+            int(step_groups.steps[stretch.last]),
             value,
             limits["warning"],
             _GROUPS_SOURCE,
@@ -126,18 +126,18 @@ def _equal_groups(facts: Facts, step: int, count: int = 3) -> tuple[Evidence, ..
     groups = facts.groups
     assert groups is not None
     rows = facts.rows_of(step)
-    found: dict[int, Evidence] = {}
+    evidence: dict[int, Evidence] = {}
     for place in np.flatnonzero(rows.groups >= 0).tolist():
         group = int(rows.groups[place])
         outcome = Outcome(int(groups.outcomes[group]))
-        if outcome in (Outcome.MIXED, Outcome.FEW) or group in found:
+        if outcome in (Outcome.MIXED, Outcome.TOO_FEW_SCORED) or group in evidence:
             continue
         label = _OUTCOMES.get(outcome, "all equal")
         index = int(rows.indices[place])
-        found[group] = Evidence(step, index, None, label, float(groups.mean[group]))
-        if len(found) == count:
+        evidence[group] = Evidence(step, index, None, label, float(groups.mean[group]))
+        if len(evidence) == count:
             break
-    return tuple(found.values())
+    return tuple(evidence.values())
 
 
 def advantages(facts: Facts, limits: Limits) -> Iterator[Finding]:
@@ -178,26 +178,26 @@ def _furthest(facts: Facts, counts: FitCounts, convention: str) -> tuple[Evidenc
     """
     assert facts.expected_advantages is not None, "there are counts"
     of_steps = np.nan_to_num(counts.furthest[convention], nan=-1.0)
-    most = np.argsort(-of_steps, kind="stable")[:_SHOWN]
-    found: list[tuple[float, Evidence]] = []
+    most = np.argsort(-of_steps, kind="stable")[:_NAMED_ROLLOUTS]
+    ranked: list[tuple[float, Evidence]] = []
     for step in sorted(counts.steps[most[of_steps[most] > 0]].tolist()):
         rows = facts.rows_of(step)
         expected, _ = facts.expected_advantages(step, convention)
         apart = np.nan_to_num(np.abs(rows.columns["advantage"] - expected), nan=-1.0)
-        order = np.argsort(-apart, kind="stable")[:_SHOWN]
-        found += [
+        order = np.argsort(-apart, kind="stable")[:_NAMED_ROLLOUTS]
+        ranked += [
             (float(apart[i]), _expects(rows, step, i, expected))
             for i in order.tolist()
             if apart[i] > 0
         ]
-    found.sort(key=lambda one: -one[0])
-    return tuple(evidence for _, evidence in found[:_SHOWN])
+    ranked.sort(key=lambda one: -one[0])
+    return tuple(evidence for _, evidence in ranked[:_NAMED_ROLLOUTS])
 
 
-def _furthest_place(found: tuple[Evidence, ...]) -> Target:
-    if not found:
+def _furthest_place(evidence: tuple[Evidence, ...]) -> Target:
+    if not evidence:
         return Target("groups", metric="advantage")
-    return Target("groups", found[0].step, found[0].index, metric="advantage")
+    return Target("groups", evidence[0].step, evidence[0].index, metric="advantage")
 
 
 def _differing(
@@ -234,7 +234,7 @@ def _others(facts: Facts, step: int, convention: str) -> tuple[Evidence, ...]:
     assert facts.expected_advantages is not None, "there are counts"
     rows = facts.rows_of(step)
     expected, differs = facts.expected_advantages(step, convention)
-    places = np.flatnonzero(differs)[:_SHOWN].tolist()
+    places = np.flatnonzero(differs)[:_NAMED_ROLLOUTS].tolist()
     return tuple(_expects(rows, step, i, expected) for i in places)
 
 

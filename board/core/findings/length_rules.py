@@ -150,8 +150,10 @@ def _within_groups(checks: StepChecks, steps: int) -> tuple[FloatArray, FloatArr
         _moving(values.astype(np.float64), steps)
         for values in (checks.xy, checks.xx, checks.yy, checks.pairs)
     ]
-    spread = np.sqrt(np.maximum(sums[1] * sums[2], 0.0))
-    correlation = np.divide(sums[0], spread, out=np.zeros(len(spread)), where=spread > 1e-12)
+    deviations = np.sqrt(np.maximum(sums[1] * sums[2], 0.0))
+    correlation = np.divide(
+        sums[0], deviations, out=np.zeros(len(deviations)), where=deviations > 1e-12
+    )
     return correlation, sums[3]
 
 
@@ -174,9 +176,9 @@ def _together(facts: Facts, step: int, count: int = 3) -> tuple[Evidence, ...]:
 def _less_means(values: FloatArray, groups: IntArray, known: BoolArray) -> FloatArray:
     """[n] what is left of known values after the mean of those of their group; 0 for the others."""
     _, of = np.unique(groups[known], return_inverse=True)
-    found = np.zeros(len(values))
-    found[known] = values[known] - (np.bincount(of, values[known]) / np.bincount(of))[of]
-    return found
+    result = np.zeros(len(values))
+    result[known] = values[known] - (np.bincount(of, values[known]) / np.bincount(of))[of]
+    return result
 
 
 def _moving(values: FloatArray, steps: int) -> FloatArray:

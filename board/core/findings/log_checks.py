@@ -18,14 +18,14 @@ State = Literal["good", "bad", "note", "not recorded"]
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One check. found: in words, with counts. evidence: a place to look at; step: a step to look at.
+    """One check. message: in words, with counts. evidence: a place to look at; step: a step to look at.
 
     state "not recorded": the log holds nothing that could be tested.
     """
 
     name: str
     state: State
-    found: str
+    message: str
     evidence: Evidence | None = None
     step: int | None = None
 
@@ -35,7 +35,7 @@ class PairAudit:
     """The audits of two arrays over several steps. correlations: by shift, those of the first shifted
     step, without one the median over steps.
 
-    shift: that of the first step where it is not 0, else 0; None where nothing can be said. shifted:
+    shift: that of the first step where it is not 0, else 0; None where nothing can be computed. shifted:
     steps where it is not 0; steps: that were tested. tokens: over all of them. apart: median of
     |first - second|, nats. worst: the audit of the first shifted step. rank: of the rollouts that are
     compared; None for those of all ranks.
@@ -66,26 +66,26 @@ def pair_audits(digests: Sequence[Digest]) -> list[PairAudit]:
         for audit in digest.audits:
             key = (audit.first, audit.second, audit.rank)
             by_pair.setdefault(key, []).append((digest.step, audit))
-    found = [_pair(*pair, audits) for pair, audits in by_pair.items()]
-    steps = {(pair.first, pair.second): pair.steps for pair in found if pair.rank is None}
-    ranks = [replace(p, steps=steps[p.first, p.second]) for p in found if p.rank is not None]
-    return [*(pair for pair in found if pair.rank is None), *ranks]
+    result = [_pair(*pair, audits) for pair, audits in by_pair.items()]
+    steps = {(pair.first, pair.second): pair.steps for pair in result if pair.rank is None}
+    ranks = [replace(p, steps=steps[p.first, p.second]) for p in result if p.rank is not None]
+    return [*(pair for pair in result if pair.rank is None), *ranks]
 
 
 def _pair(first: str, second: str, rank: int | None, audits: list[tuple[int, Audit]]) -> PairAudit:
-    told = [(step, audit) for step, audit in audits if audit.shift is not None]
-    shifted = [(step, audit) for step, audit in told if audit.shift]
-    shift = shifted[0][1].shift if shifted else (0 if told else None)
-    shown = shifted[:1] or told
+    with_shift = [(step, audit) for step, audit in audits if audit.shift is not None]
+    shifted = [(step, audit) for step, audit in with_shift if audit.shift]
+    shift = shifted[0][1].shift if shifted else (0 if with_shift else None)
+    example = shifted[:1] or with_shift
     return PairAudit(
         first,
         second,
-        {s: _median([audit.correlations[s] for _, audit in shown]) for s in SHIFTS},
+        {s: _median([audit.correlations[s] for _, audit in example]) for s in SHIFTS},
         shift,
         tuple(step for step, _ in shifted),
-        len(told),
+        len(with_shift),
         sum(audit.tokens for _, audit in audits),
-        _median([audit.apart for _, audit in shown]),
+        _median([audit.apart for _, audit in example]),
         shifted[0][1] if shifted else None,
         rank,
     )
@@ -139,9 +139,9 @@ def _lengths(digests: Sequence[Digest], rollouts: int, steps: int) -> Check:
         words = f"every array is as long as the response, in {rollouts:,} rollouts of {steps} steps"
         return Check("Array lengths", "good", words)
     first = next(digest.step for digest in digests if digest.faults)
-    told = ", ".join(f"{name} in {count:,}" for name, count in counts.items())
-    words = f"another length than the response, of {rollouts:,} rollouts: {told}"
-    some = next((one for d in digests for found in d.unequal.values() for one in found), None)
+    summary = ", ".join(f"{name} in {count:,}" for name, count in counts.items())
+    words = f"another length than the response, of {rollouts:,} rollouts: {summary}"
+    some = next((one for d in digests for place in d.unequal.values() for one in place), None)
     return Check("Array lengths", "bad", words, some, first)
 
 
@@ -157,8 +157,8 @@ def _gaps(digests: Sequence[Digest], rollouts: int, steps: int) -> Check:
         return Check("Missing values", "good", words)
     name = max(gaps, key=lambda n: gaps[n])
     digest = max(digests, key=lambda d: np.nan_to_num(d.missing.get(name, 0.0)))
-    told = ", ".join(f"{n} up to {percent(share)}" for n, share in gaps.items())
-    words = f"share of loss tokens of a step without a value: {told}"
+    summary = ", ".join(f"{n} up to {percent(share)}" for n, share in gaps.items())
+    words = f"share of loss tokens of a step without a value: {summary}"
     return Check("Missing values", "bad", words, digest.missing_worst.get(name), digest.step)
 
 

@@ -91,11 +91,11 @@ def missing_values(facts: Facts, limits: Limits) -> Iterator[Finding]:
 
 def _ended(facts: Facts, name: str, least: int) -> Iterator[Finding]:
     """An array that rollouts have up to a step and then no more; of at least so many steps each."""
-    held = [place for place, digest in enumerate(facts.digests) if name in digest.missing]
-    after = [digest for digest in facts.digests[held[-1] + 1 :] if digest.read]
+    places = [place for place, digest in enumerate(facts.digests) if name in digest.missing]
+    after = [digest for digest in facts.digests[places[-1] + 1 :] if digest.read]
     if facts.trained_until is not None:  # of later steps the trainer has not written anything yet
         after = [digest for digest in after if digest.step <= facts.trained_until]
-    if min(len(held), len(after)) < least:
+    if min(len(places), len(after)) < least:
         return
     first = after[0]
     yield Finding(
@@ -187,7 +187,7 @@ def _last_of(facts: Facts, step: int, rank: int) -> tuple[Evidence, ...]:
 def _presence(facts: Facts, checks: StepChecks) -> dict[int, np.ndarray]:
     """By rank: bool [S], whether it has a rollout; ranks that the log says should be there included."""
     of_step = np.searchsorted(facts.steps, checks.rank_steps)
-    found: dict[int, np.ndarray] = {}
+    values_by_step: dict[int, np.ndarray] = {}
     wanted = {
         *np.unique(checks.ranks).tolist(),
         *range(min(max(facts.world_sizes.values(), default=0), 4096)),
@@ -196,8 +196,8 @@ def _presence(facts: Facts, checks: StepChecks) -> dict[int, np.ndarray]:
     for rank, places in counts.items():
         there = np.zeros(len(facts.steps), bool)
         there[places] = True
-        found[rank] = there
-    return found
+        values_by_step[rank] = there
+    return values_by_step
 
 
 def _between(there: np.ndarray, present: dict[int, np.ndarray]) -> np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 
 from board.core.findings.digest import Digest
 from board.core.findings.facts import Facts
-from board.core.findings.finding import Finding, Target, said
+from board.core.findings.finding import Finding, Target, rounded
 from board.core.findings.thresholds import Limits
 from board.core.findings.trailing import onset, stretches
 from board.core.metrics.shares import percent
@@ -47,9 +47,9 @@ def mismatch(facts: Facts, limits: Limits) -> Iterator[Finding]:
             "severe" if severe else "warning" if stretch.count > 1 else "lead",
             "Sampler and trainer disagree",
             f"At step {digest.step} the mean of exp|{second} - {first}| is "
-            f"{said(float(values[stretch.worst]), 5)} and "
+            f"{rounded(float(values[stretch.worst]), 5)} and "
             f"{percent(ess[stretch.worst])} of the tokens remain effective after reweighting; the "
-            f"largest difference of one token is {said(_largest(digest), 2)} nats. Do precision, "
+            f"largest difference of one token is {rounded(_largest(digest), 2)} nats. Do precision, "
             "temperature, tokenization or weights differ, or is it a single token?",
             digest.step,
             digests[stretch.first].step,
@@ -85,8 +85,8 @@ def mismatch_drift(facts: Facts, limits: Limits) -> Iterator[Finding]:
             "mismatch_drift",
             "warning",
             "Sampler and trainer drift apart over time",
-            f"Mean exp|d| - 1 was {said(early, 2)} in the first steps and is "
-            f"{said(float(late[stretch.worst]), 2)} in those up "
+            f"Mean exp|d| - 1 was {rounded(early, 2)} in the first steps and is "
+            f"{rounded(float(late[stretch.worst]), 2)} in those up "
             f"to {digest.step}. Are all of the sampler's weights still being updated?",
             digest.step,
             facts.digests[first].step,

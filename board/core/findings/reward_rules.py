@@ -10,7 +10,14 @@ from typing import Final
 import numpy as np
 
 from board.core.findings.facts import Facts
-from board.core.findings.finding import Evidence, Finding, Severity, Target, first_index, said
+from board.core.findings.finding import (
+    Evidence,
+    Finding,
+    Severity,
+    Target,
+    first_index,
+    rounded,
+)
 from board.core.findings.thresholds import Limits
 from board.core.findings.trailing import (
     Stretch,
@@ -177,9 +184,9 @@ def reward_outliers(facts: Facts, limits: Limits) -> Iterator[Finding]:
     beyond = np.zeros(len(low))
     lowest, highest = np.inf, -np.inf
     for i in range(len(low)):
-        spread = highest - lowest
-        if i >= past and spread > 0:
-            beyond[i] = max(high[i] - highest, lowest - low[i]) / spread
+        reward_range = highest - lowest
+        if i >= past and reward_range > 0:
+            beyond[i] = max(high[i] - highest, lowest - low[i]) / reward_range
         if beyond[i] <= limits["times"]:  # an outlier widens no range
             lowest, highest = min(lowest, low[i]), max(highest, high[i])
     for stretch in stretches(beyond > limits["times"], beyond):
@@ -194,8 +201,8 @@ def reward_outliers(facts: Facts, limits: Limits) -> Iterator[Finding]:
             "reward_outliers",
             severity,
             "A reward far outside the earlier range",
-            f"At step {step} a reward lies {said(value)} times the width of the earlier range "
-            f"({said(lowest)} to {said(highest)}) outside it. One such reward moves its group's mean and "
+            f"At step {step} a reward lies {rounded(value)} times the width of the earlier range "
+            f"({rounded(lowest)} to {rounded(highest)}) outside it. One such reward moves its group's mean and "
             "spread. Is it intended?",
             step,
             int(facts.steps[stretch.first]),

@@ -133,7 +133,7 @@ def count_rules(tokens: StepTokens, own: Numbers | None = None) -> list[RuleCoun
     signs = np.where(tokens.in_loss, _signs(advantages), _OUTSIDE)
     places = [np.flatnonzero(signs == sign) for sign in range(_SIGNS)]
     values: dict[str, list[FloatArray]] = {}
-    found: list[RuleCounts] = []
+    rule_counts: list[RuleCounts] = []
     for rule in RULES.values():
         metric = rule.compared(tokens.metric_names)
         if metric is None or (rule.by_sign and not has_advantages):
@@ -141,8 +141,8 @@ def count_rules(tokens: StepTokens, own: Numbers | None = None) -> list[RuleCoun
         if metric not in values:
             compared = _compared(tokens, metric)
             values[metric] = [_finite(compared[place]) for place in places]
-        found.append(_counts(rule, metric, values[metric], (own or {}).get(rule.name, {})))
-    return found
+        rule_counts.append(_counts(rule, metric, values[metric], (own or {}).get(rule.name, {})))
+    return rule_counts
 
 
 def _compared(tokens: StepTokens, metric: str) -> FloatArray:

@@ -33,8 +33,8 @@ def repetition(facts: Facts, limits: Limits) -> Iterator[Finding]:
             if loop.share >= limits["share"] and loop.tokens >= limits["tokens"]
         ]
 
-    found = [sorted(looping(d), key=lambda loop: -loop.tokens) for d in facts.digests]
-    shares = _shares([len(loops) for loops in found], facts.digests)
+    result = [sorted(looping(d), key=lambda loop: -loop.tokens) for d in facts.digests]
+    shares = _shares([len(loops) for loops in result], facts.digests)
     for stretch in stretches(shares >= limits["rollouts"], shares):
         digest, value = facts.digests[stretch.worst], float(shares[stretch.worst])
         yield Finding(
@@ -51,21 +51,21 @@ def repetition(facts: Facts, limits: Limits) -> Iterator[Finding]:
             Target(
                 "rollout",
                 digest.step,
-                found[stretch.worst][0].index,
-                found[stretch.worst][0].position,
+                result[stretch.worst][0].index,
+                result[stretch.worst][0].position,
             ),
             "share of rollouts",
             tuple(
                 Evidence(digest.step, x.index, x.position, x.piece[:_PIECE], float(x.tokens))
-                for x in found[stretch.worst][:3]
+                for x in result[stretch.worst][:3]
             ),
         )
 
 
 def garbled(facts: Facts, limits: Limits) -> Iterator[Finding]:
     """Rollouts with characters that are no text."""
-    found = [[e for e in d.broken if (e.value or 0) >= limits["share"]] for d in facts.digests]
-    shares = _shares([len(rollouts) for rollouts in found], facts.digests)
+    result = [[e for e in d.broken if (e.value or 0) >= limits["share"]] for d in facts.digests]
+    shares = _shares([len(rollouts) for rollouts in result], facts.digests)
     for stretch in stretches(shares >= limits["rollouts"], shares):
         digest, value = facts.digests[stretch.worst], float(shares[stretch.worst])
         yield Finding(
@@ -81,11 +81,11 @@ def garbled(facts: Facts, limits: Limits) -> Iterator[Finding]:
             Target(
                 "rollout",
                 digest.step,
-                found[stretch.worst][0].index,
-                found[stretch.worst][0].position,
+                result[stretch.worst][0].index,
+                result[stretch.worst][0].position,
             ),
             "share of rollouts",
-            tuple(found[stretch.worst][:3]),
+            tuple(result[stretch.worst][:3]),
         )
 
 

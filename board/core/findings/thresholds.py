@@ -25,25 +25,25 @@ def parse(text: str) -> dict[str, dict[str, float]]:
 def _table(rule: str, table: Any) -> dict[str, float]:
     if not isinstance(table, dict):
         raise ChoiceError(f"{rule} is not a table; expected [{rule}] with numbers under it")
-    found: dict[str, float] = {}
+    values: dict[str, float] = {}
     for name, value in table.items():  # pyright: ignore[reportUnknownVariableType] # tomllib says Any
         if not isinstance(value, int | float):
             raise ChoiceError(f"[{rule}] {name} is {value!r}; expected a number, true or false")
-        found[str(name)] = float(value)  # pyright: ignore[reportUnknownArgumentType]
-    return found
+        values[str(name)] = float(value)  # pyright: ignore[reportUnknownArgumentType]
+    return values
 
 
 def changed(defaults: Thresholds, own: Thresholds) -> dict[str, dict[str, float]]:
     """The defaults with what `own` changes. Raises ChoiceError on a rule or a name that is not there."""
-    found = {rule: dict(table) for rule, table in defaults.items()}
+    result = {rule: dict(table) for rule, table in defaults.items()}
     for rule, table in own.items():
-        if rule not in found:
-            raise ChoiceError(f"there is no rule {rule!r}; {_hint(rule, found)}")
+        if rule not in result:
+            raise ChoiceError(f"there is no rule {rule!r}; {_hint(rule, result)}")
         for name, value in table.items():
-            if name not in found[rule] and name != "enabled":
-                raise ChoiceError(f"[{rule}] has no {name!r}; {_hint(name, found[rule])}")
-            found[rule][name] = value
-    return found
+            if name not in result[rule] and name != "enabled":
+                raise ChoiceError(f"[{rule}] has no {name!r}; {_hint(name, result[rule])}")
+            result[rule][name] = value
+    return result
 
 
 def _hint(name: str, known: Mapping[str, object]) -> str:

@@ -1,4 +1,4 @@
-"""Statistics that one odd step does not sway: medians, MADs and means of the steps before."""
+"""Statistics that one outlier_factor step does not sway: medians, MADs and means of the steps before."""
 
 from __future__ import annotations
 
@@ -22,34 +22,34 @@ class Baseline:
     """Of the steps before: their median, their scaled MAD, and the largest of them."""
 
     median: float
-    spread: float
+    deviation: float
     largest: float
 
 
 def baselines(
-    values: FloatArray, steps: int, least: int, odd: float = np.inf
+    values: FloatArray, steps: int, least: int, outlier_factor: float = np.inf
 ) -> list[Baseline | None]:
     """For each place the baseline of up to `steps` values before it; None with fewer than `least`.
 
-    A value of more than `odd` times the largest before it does not enter later baselines: what is
-    compared with is the calm before, however long the storm. NaN is left out.
+    A value of more than `outlier_factor` times the largest before it does not enter later baselines:
+    values are compared with the calm before. NaN is left out.
     """
     calm: list[float] = []
-    found: list[Baseline | None] = []
+    baselines: list[Baseline | None] = []
     for value in values.tolist():
         window = calm[-steps:]
         base = _baseline(window) if len(window) >= least else None
-        found.append(base)
-        if value == value and (base is None or value <= odd * base.largest):
+        baselines.append(base)
+        if value == value and (base is None or value <= outlier_factor * base.largest):
             calm.append(value)
-    return found
+    return baselines
 
 
 def _baseline(window: list[float]) -> Baseline:
     ordered = sorted(window)
     middle = _middle(ordered)
-    spread = MAD_TO_STD * _middle(sorted([abs(value - middle) for value in ordered]))
-    return Baseline(middle, spread, ordered[-1])
+    deviation = MAD_TO_STD * _middle(sorted([abs(value - middle) for value in ordered]))
+    return Baseline(middle, deviation, ordered[-1])
 
 
 def _middle(ordered: list[float]) -> float:
@@ -66,12 +66,12 @@ def trailing_mean(values: FloatArray, steps: int) -> FloatArray:
     known = np.isfinite(values)
     total = np.cumsum(np.append(0.0, np.where(known, values, 0.0)))
     count = np.cumsum(np.append(0, known))
-    found = np.full(len(values), np.nan)
+    result = np.full(len(values), np.nan)
     if len(values) >= steps:
         sums, counts = total[steps:] - total[:-steps], count[steps:] - count[:-steps]
         enough = counts * 2 >= steps
-        found[steps - 1 :] = np.where(enough, sums / np.maximum(counts, 1), np.nan)
-    return found
+        result[steps - 1 :] = np.where(enough, sums / np.maximum(counts, 1), np.nan)
+    return result
 
 
 def trailing_error(values: FloatArray, steps: int) -> FloatArray:

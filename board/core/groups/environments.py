@@ -35,10 +35,10 @@ def curves_from(
     """
     unique, of_step = np.unique(steps, return_inverse=True)
     size = (len(names), len(unique))
-    held = envs >= 0
-    cells = envs[held] * size[1] + of_step[held]
-    totals = np.bincount(cells, weights=sums[held], minlength=size[0] * size[1]).reshape(size)
-    known = np.bincount(cells, weights=counts[held], minlength=size[0] * size[1]).reshape(size)
+    is_named = envs >= 0
+    cells = envs[is_named] * size[1] + of_step[is_named]
+    totals = np.bincount(cells, weights=sums[is_named], minlength=size[0] * size[1]).reshape(size)
+    known = np.bincount(cells, weights=counts[is_named], minlength=size[0] * size[1]).reshape(size)
     every = np.bincount(of_step, weights=counts, minlength=size[1])
     whole = np.bincount(of_step, weights=sums, minlength=size[1])
     return EnvCurves(

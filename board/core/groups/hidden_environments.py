@@ -41,18 +41,18 @@ class Hidden:
     window: int
 
 
-def hidden(found: EnvCurves) -> list[Hidden]:
+def hidden(curves: EnvCurves) -> list[Hidden]:
     """Environments whose change the mean over all hides, the largest change first; then the mix.
 
     Changes are between the means of the first and the last steps, and count when beyond ERRORS standard
     errors; fewer than 2 * 3 steps tell nothing.
     """
-    if len(found.means) < 2:
+    if len(curves.means) < 2:
         return []
-    whole = _change(found.overall)
+    whole = _change(curves.overall)
     if whole is None:
         return []
-    changes = [_change(row) for row in found.means]
+    changes = [_change(row) for row in curves.means]
     against: list[Hidden] = []
     for code, change in enumerate(changes):
         if change is None or not change.counts:

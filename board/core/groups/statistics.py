@@ -26,14 +26,14 @@ class Outcome(IntEnum):
     """What a group's rewards say. All but MIXED give no gradient.
 
     MIXED: they differ. ALL_RIGHT, ALL_WRONG, OTHER: all equal, at the best, at the worst, or at another
-    reward. FEW: fewer than two are scored, so that there is nothing to compare.
+    reward. TOO_FEW_SCORED: fewer than two are scored, so that there is nothing to compare.
     """
 
     MIXED = 0
     ALL_RIGHT = 1
     ALL_WRONG = 2
     OTHER = 3
-    FEW = 4
+    TOO_FEW_SCORED = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def outcomes_of(
     outcomes[equal] = Outcome.OTHER
     outcomes[equal & (right == judged)] = Outcome.ALL_RIGHT
     outcomes[equal & (right == 0)] = Outcome.ALL_WRONG
-    outcomes[scored < 2] = Outcome.FEW
+    outcomes[scored < 2] = Outcome.TOO_FEW_SCORED
     return outcomes
 
 
@@ -96,7 +96,7 @@ def by_step(groups: Groups) -> StepGroups:
     """
     steps, of_group = np.unique(groups.steps, return_inverse=True)
     count = len(steps)
-    compared = groups.outcomes != Outcome.FEW
+    compared = groups.outcomes != Outcome.TOO_FEW_SCORED
     of_compared = np.bincount(of_group[compared], minlength=count)
 
     def share(outcome: Outcome) -> FloatArray:

@@ -42,7 +42,7 @@ COLUMNS: Final = (*(column for column, _, _ in REDUCTIONS), "loss_tokens", "miss
 
 _MAX_PENDING_TOKENS: Final = 1 << 14
 """Tokens collected before they are reduced: 128 KB per array stay in the processor's cache."""
-_MANY_TOKENS: Final = 1 << 12
+_LONG_RESPONSE_TOKENS: Final = 1 << 12
 """Rollouts of so many tokens are reduced alone: to put them together would take longer than it saves."""
 
 
@@ -81,7 +81,7 @@ class Aggregator:
         length = len(next(iter(arrays.values()))) if arrays else 0
         if length == 0:
             self.pass_over(1)
-        elif length < _MANY_TOKENS:
+        elif length < _LONG_RESPONSE_TOKENS:
             self.add_together({name: [values] for name, values in arrays.items()})
         else:
             parts = {name: [values] for name, values in arrays.items()}
@@ -217,22 +217,22 @@ class _Segments:
             counts = np.add.reduceat(finite, self._starts, dtype=np.float64)
             sums = np.add.reduceat(np.where(finite, values, 0.0), self._starts)
             clean = np.where(finite, values, -np.inf)
-        found: dict[str, FloatArray] = {}
+        columns: dict[str, FloatArray] = {}
         for column, how in wanted:
             if how == "mean":
                 reduced = sums / np.maximum(counts, 1.0)
             else:
                 reduced = np.maximum.reduceat(clean, self._starts)
-            found[column] = self._placed(reduced, counts)
-        return found
+            columns[column] = self._placed(reduced, counts)
+        return columns
 
     def _placed(self, reduced: FloatArray, counts: FloatArray) -> FloatArray:
         """[segments], NaN where a segment has no entry that counts."""
         if self._all and counts.min() > 0:
             return reduced
-        found = np.full(len(self._some), np.nan)
-        found[self._some] = np.where(counts > 0, reduced, np.nan)
-        return found
+        result = np.full(len(self._some), np.nan)
+        result[self._some] = np.where(counts > 0, reduced, np.nan)
+        return result
 
 
 def _missing(

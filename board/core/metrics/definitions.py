@@ -269,14 +269,14 @@ def token_metrics(recorded: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
     recorded: arrays by name, each [its own length]. A derived metric is left out when one of its
     inputs is missing or their lengths differ: two arrays of unequal length have no known alignment.
     """
-    found: dict[str, FloatArray] = {}
+    values: dict[str, FloatArray] = {}
     for name, derived in DERIVED.items():
         inputs = [recorded[need] for need in derived.needs if need in recorded]
         if len(inputs) == len(derived.needs) and len({len(a) for a in inputs}) == 1:
-            found[name] = derived.compute(*inputs)
+            values[name] = derived.compute(*inputs)
     order = {name: i for i, name in enumerate(TOKEN_METRICS)}
-    found.update({name: np.asarray(a, np.float64) for name, a in recorded.items()})
-    return dict(sorted(found.items(), key=lambda item: order.get(item[0], len(order))))
+    values.update({name: np.asarray(a, np.float64) for name, a in recorded.items()})
+    return dict(sorted(values.items(), key=lambda item: order.get(item[0], len(order))))
 
 
 def is_zero_std(rewards: FloatArray) -> bool | None:

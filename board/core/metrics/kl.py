@@ -43,7 +43,7 @@ def _excess(log_ratio: FloatArray) -> FloatArray:
         return _above_tangent(growth, log_ratio, growth)
     clamped = np.minimum(log_ratio, MAX_LOG_RATIO)
     growth = np.expm1(clamped)
-    return _kept_infinite(_above_tangent(growth, clamped, None), log_ratio)
+    return _restore_infinities(_above_tangent(growth, clamped, None), log_ratio)
 
 
 def _above_tangent(growth: FloatArray, log_ratio: FloatArray, out: FloatArray | None) -> FloatArray:
@@ -58,7 +58,7 @@ def _ratio(log_ratio: FloatArray) -> FloatArray:
     if _is_moderate(log_ratio):
         return np.exp(log_ratio, out=log_ratio)
     clamped = np.exp(np.minimum(log_ratio, MAX_LOG_RATIO))
-    return _kept_infinite(clamped, log_ratio)
+    return _restore_infinities(clamped, log_ratio)
 
 
 def _is_moderate(log_ratio: FloatArray) -> bool:
@@ -66,7 +66,7 @@ def _is_moderate(log_ratio: FloatArray) -> bool:
     return bool(log_ratio.max(initial=-np.inf) <= MAX_LOG_RATIO)
 
 
-def _kept_infinite(values: FloatArray, log_ratio: FloatArray) -> FloatArray:
+def _restore_infinities(values: FloatArray, log_ratio: FloatArray) -> FloatArray:
     infinite = log_ratio == np.inf
     return np.where(infinite, np.inf, values) if infinite.any() else values
 

@@ -61,6 +61,6 @@ def _bins_of(values: FloatArray) -> npt.NDArray[np.uint32]:
 def _values_of(bins: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.float64]:
     """The number of a bin that is nearest to zero."""
     ordered = bins.astype(np.uint32) << np.uint32(_DROPPED_BITS)
-    rest = np.uint32((1 << _DROPPED_BITS) - 1)
-    bits = np.where(ordered & _SIGN, ordered ^ _SIGN, ~(ordered | rest))
+    low_bits = np.uint32((1 << _DROPPED_BITS) - 1)
+    bits = np.where(ordered & _SIGN, ordered ^ _SIGN, ~(ordered | low_bits))
     return bits.astype(np.uint32).view(np.float32).astype(np.float64)

@@ -57,14 +57,14 @@ def conversation_of(
     A duration is recorded under a key such as `duration` or `duration_ms`, else it is the time since
     the message before, where both have a timestamp.
     """
-    said = list(_said(messages, tags))
-    if said and (not said[-1].given or "response" not in texts):
-        return with_results(said)
+    own_turns = list(_turns_of(messages, tags))
+    if own_turns and (not own_turns[-1].given or "response" not in texts):
+        return with_results(own_turns)
     # Messages that end before the response are the prompt, which may stand there as a text too.
-    known = said if "prompt" not in texts else []
+    known = own_turns if "prompt" not in texts else []
     own = {name: text for name, text in texts.items() if name == "response" or not known}
-    rest = [replace(turn, number=turn.number + len(known)) for turn in _written(own, tags)]
-    return with_results([*known, *rest])
+    new_turns = [replace(turn, number=turn.number + len(known)) for turn in _written(own, tags)]
+    return with_results([*known, *new_turns])
 
 
 def _written(texts: Mapping[str, str], tags: tuple[str, ...]) -> Iterator[ConversationTurn]:
@@ -85,7 +85,7 @@ def _judged(block: Block) -> Block:
     return replace(block, error=error_in({}, block.text)) if block.kind == "result" else block
 
 
-def _said(
+def _turns_of(
     messages: Sequence[Mapping[str, Any]], tags: tuple[str, ...]
 ) -> Iterator[ConversationTurn]:
     given = True
@@ -144,8 +144,8 @@ def content_text(content: object) -> str:
     if content is None or isinstance(content, str):
         return content or ""
     parts = cast("list[object]", content) if isinstance(content, list) else [content]
-    said = ((part_text(part), part) for part in parts)
-    return "".join(f"[{part_name(part)}]" if text is None else text for text, part in said)
+    texts = ((part_text(part), part) for part in parts)
+    return "".join(f"[{part_name(part)}]" if text is None else text for text, part in texts)
 
 
 def _result(
@@ -168,21 +168,21 @@ def with_results(turns: Sequence[ConversationTurn]) -> list[ConversationTurn]:
     """
     waiting: list[tuple[int, int]] = []
     results: dict[int, dict[int, Block]] = {}
-    found: list[ConversationTurn] = []
+    collected: list[ConversationTurn] = []
     for turn in turns:
-        rest: list[Block] = []
+        other_blocks: list[Block] = []
         for block in turn.blocks:
-            place = _call_of(block, waiting, found) if block.kind == "result" else None
+            place = _call_of(block, waiting, collected) if block.kind == "result" else None
             if place is None:
-                rest.append(block)
+                other_blocks.append(block)
             else:
                 waiting.remove(place)
                 results.setdefault(place[0], {})[place[1]] = block
-        if rest or not turn.blocks:
-            calls = [rank for rank, block in enumerate(rest) if block.kind == "call"]
-            waiting += [(len(found), rank) for rank in calls]
-            found.append(replace(turn, blocks=rest))
-    return [replace(turn, results=results.get(place, {})) for place, turn in enumerate(found)]
+        if other_blocks or not turn.blocks:
+            calls = [rank for rank, block in enumerate(other_blocks) if block.kind == "call"]
+            waiting += [(len(collected), rank) for rank in calls]
+            collected.append(replace(turn, blocks=other_blocks))
+    return [replace(turn, results=results.get(place, {})) for place, turn in enumerate(collected)]
 
 
 def _call_of(

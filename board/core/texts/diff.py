@@ -25,7 +25,7 @@ _CELLS: Final = 400_000_000
 _ALL_CELLS: Final = 4 * _CELLS
 """Pairs of words compared for two texts; what is left after that is called too different."""
 _LINE: Final = re.compile(r"\n[^\n]*[^\s][^\n]*\n")
-_FEW_CHARACTERS: Final = 32
+_SHORT_CHARACTERS: Final = 32
 _FAR_SHORTER: Final = 8
 _REFINED_WORDS: Final = 200
 _CHUNKS: Final = 10_000
@@ -73,7 +73,7 @@ def text_diff(left: str, right: str) -> list[Stretch]:
     spans: list[_Span] = []
     for span in _without_short_matches(_merged(_aligned(left, right, _WORDS, budget)), left):
         own, other = left[span.i : span.j], right[span.m : span.n]
-        is_refined = not span.is_equal and span.is_aligned and _has_few_words(own, other)
+        is_refined = not span.is_equal and span.is_aligned and _has_short_words(own, other)
         spans.extend(_moved(_aligned(own, other, _PARTS, budget), span) if is_refined else [span])
     return [
         Stretch(left[s.i : s.j], right[s.m : s.n], s.is_aligned)
@@ -88,7 +88,7 @@ def similarity(stretches: Sequence[Stretch]) -> float:
     return equal / total if total else 1.0
 
 
-def _has_few_words(left: str, right: str) -> bool:
+def _has_short_words(left: str, right: str) -> bool:
     """Whether a change is a few words on one side: more of them, none equal, is a rewritten text."""
     return any(0 < len(_WORDS.findall(side)) <= _REFINED_WORDS for side in (left, right))
 
@@ -240,7 +240,7 @@ def _is_short(spans: Sequence[_Span], left: str) -> bool:
     if not equal.is_equal or before.is_equal or not (before.is_aligned and after.is_aligned):
         return False
     length, sizes = equal.j - equal.i, (_size(before), _size(after))
-    if length > _FEW_CHARACTERS or _LINE.search(left, equal.i, equal.j):
+    if length > _SHORT_CHARACTERS or _LINE.search(left, equal.i, equal.j):
         return False
     return length <= min(sizes) or length * _FAR_SHORTER <= max(sizes)
 

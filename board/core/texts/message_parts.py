@@ -32,8 +32,8 @@ def as_fields(value: object) -> Fields | None:
 
 def reasoning_of(message: Fields) -> str:
     """The reasoning that stands beside the content; empty where none is recorded."""
-    found = (message.get(key) for key in REASONING)
-    return next((text for text in found if isinstance(text, str) and text), "")
+    candidates = (message.get(key) for key in REASONING)
+    return next((text for text in candidates if isinstance(text, str) and text), "")
 
 
 def part_text(part: object) -> str | None:
@@ -78,12 +78,12 @@ def _parsed(call: str) -> object:
 
 def _size(fields: Fields, medium: str) -> str:
     """Width and height where they are recorded, else how many bytes are in the log; empty: neither."""
-    held = next((fields[key] for key in fields if medium in key and key != "type"), None)
-    inner = as_fields(held) or fields
+    content = next((fields[key] for key in fields if medium in key and key != "type"), None)
+    inner = as_fields(content) or fields
     width, height = inner.get("width"), inner.get("height")
     if isinstance(width, int) and isinstance(height, int):
         return f"{width}×{height}"
-    data = inner.get("url", inner.get("data", held)) if isinstance(held, dict) else held
+    data = inner.get("url", inner.get("data", content)) if isinstance(content, dict) else content
     if isinstance(data, bytes):
         return _bytes(len(data))
     if isinstance(data, str) and (data.startswith("data:") or len(data) > 1024):

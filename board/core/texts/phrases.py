@@ -53,13 +53,13 @@ def phrases_of(text: str) -> set[str]:
     """Words of a text in lower case, and two or three of them with one space between each."""
     lower = text[:MOST_CHARACTERS].lower()
     spans = [match.span() for match in _WORD.finditer(lower)]
-    found: set[str] = set()
+    texts: set[str] = set()
     for place, (start, end) in enumerate(spans):
         if _UNSPACED.search(lower, start, end):
-            found.update(lower[i : i + 2] for i in range(start, end - 1))
+            texts.update(lower[i : i + 2] for i in range(start, end - 1))
         elif end - start <= _LONGEST_WORD:
-            found.update(_beginning_at(lower, spans[place : place + _LONGEST]))
-    return found
+            texts.update(_beginning_at(lower, spans[place : place + _LONGEST]))
+    return texts
 
 
 def _beginning_at(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[str]:
@@ -85,17 +85,19 @@ def changed_phrases(texts: Sequence[Sequence[str]], most: int = 10) -> list[Chan
     for of_step in counts:
         total.update(of_step)
     stages = np.array_split(np.arange(len(texts)), min(_STAGES, max(len(texts), 1)))
-    found: list[Changed] = []
+    changes: list[Changed] = []
     for phrase, times in total.items():
         # Said in fewer texts than that, or in all of them, nothing is beyond chance.
         if _ERRORS < times < sizes.sum():
-            held = np.array([of_step[phrase] for of_step in counts], np.float64)
-            change = _change(held, sizes, stages)
+            shares_by_step = np.array([of_step[phrase] for of_step in counts], np.float64)
+            change = _change(shares_by_step, sizes, stages)
             if change is not None:
-                shares = np.divide(held, sizes, out=np.full(len(held), np.nan), where=sizes > 0)
-                found.append(Changed(phrase, tuple(shares.tolist()), *change))
-    found.sort(key=lambda one: (-round(abs(one.change), 2), -len(one.phrase), one.phrase))
-    return _apart(found, most)
+                shares = np.divide(
+                    shares_by_step, sizes, out=np.full(len(shares_by_step), np.nan), where=sizes > 0
+                )
+                changes.append(Changed(phrase, tuple(shares.tolist()), *change))
+    changes.sort(key=lambda one: (-round(abs(one.change), 2), -len(one.phrase), one.phrase))
+    return _apart(changes, most)
 
 
 def _change(
@@ -121,12 +123,12 @@ def _change(
     return float(shares[first]), float(shares[then])
 
 
-def _apart(found: Sequence[Changed], most: int) -> list[Changed]:
+def _apart(changes: Sequence[Changed], most: int) -> list[Changed]:
     """The first so many of which none stands within another."""
-    kept: list[Changed] = []
-    for one in found:
-        if len(kept) == most:
+    distinct: list[Changed] = []
+    for one in changes:
+        if len(distinct) == most:
             break
-        if not any(one.phrase in other.phrase or other.phrase in one.phrase for other in kept):
-            kept.append(one)
-    return kept
+        if not any(one.phrase in other.phrase or other.phrase in one.phrase for other in distinct):
+            distinct.append(one)
+    return distinct

@@ -41,7 +41,7 @@ def error_within(text: str, messages: Sequence[Mapping[str, Any]]) -> str:
 
     messages: of the rollout. Where none of their results is found in the text, the text is one result.
     """
-    found = [
+    result = [
         (message, content)
         for message in messages
         if message.get("role") in TOOL_ROLES
@@ -49,7 +49,7 @@ def error_within(text: str, messages: Sequence[Mapping[str, Any]]) -> str:
         and (words := content.strip())
         and words in text
     ]
-    errors = (error_in(message, content) for message, content in found or [({}, text)])
+    errors = (error_in(message, content) for message, content in result or [({}, text)])
     return next(filter(None, errors), "")
 
 
@@ -71,10 +71,10 @@ def _object(text: str) -> Mapping[str, Any]:
     if not text.lstrip().startswith("{"):
         return {}
     try:
-        found: object = json.loads(text)
+        parsed: object = json.loads(text)
     except (ValueError, RecursionError):
         return {}
-    return cast("Mapping[str, Any]", found) if isinstance(found, dict) else {}
+    return cast("Mapping[str, Any]", parsed) if isinstance(parsed, dict) else {}
 
 
 def _written(text: str) -> str:

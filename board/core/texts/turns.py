@@ -68,14 +68,14 @@ def from_markers(text: str, starts: Iterable[int] | None = None) -> list[Turn]:
     openings = [one for one in signs_in(text, _OPENING) if _is_one_token(one, borders)]
     turns: list[Turn] = []
     ends = [*(following.start() for following in openings[1:]), len(text)]
-    for found, end in zip(openings, ends, strict=False):
-        role, name = _role_of(found)
-        closing = _CLOSING.search(text, found.end(), end)
+    for result, end in zip(openings, ends, strict=False):
+        role, name = _role_of(result)
+        closing = _CLOSING.search(text, result.end(), end)
         if closing and closing.end() < end:
-            turns.append(Turn(found.start(), closing.end(), role, name))
+            turns.append(Turn(result.start(), closing.end(), role, name))
             turns.append(Turn(closing.end(), end, "assistant"))
         else:
-            turns.append(Turn(found.start(), end, role, name))
+            turns.append(Turn(result.start(), end, role, name))
     return turns
 
 
@@ -85,10 +85,10 @@ def signs_in(text: str, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
     """
     end = 0
     for place in _BRACKET.finditer(text):
-        found = pattern.match(text, place.start()) if place.start() >= end else None
-        if found:
-            end = found.end()
-            yield found
+        result = pattern.match(text, place.start()) if place.start() >= end else None
+        if result:
+            end = result.end()
+            yield result
 
 
 def without_markers(text: str, *, closing: bool) -> str:
@@ -140,15 +140,15 @@ def with_tool_names(turns: Sequence[Turn], messages: Sequence[Mapping[str, Any]]
     tool itself, or by the id of the call that it answers.
     """
     called = dict(_calls(messages))
-    told = [
+    recorded_turns = [
         str(m.get("name") or m.get("tool_name") or called.get(str(m.get("tool_call_id")), ""))
         for m in messages
         if m.get("role") == "tool"
     ]
     places = [place for place, turn in enumerate(turns) if turn.role == "tool"]
-    if len(told) != len(places):
+    if len(recorded_turns) != len(places):
         return [*turns]
-    names = dict(zip(places, told, strict=True))
+    names = dict(zip(places, recorded_turns, strict=True))
     return [
         replace(turn, name=turn.name or names.get(place, "")) for place, turn in enumerate(turns)
     ]
@@ -177,7 +177,7 @@ def over_tokens(turns: Sequence[Turn], tokens: Sequence[str]) -> list[Turn]:
     """
     ends = list(accumulate(0 if token == PLACEHOLDER else len(token) for token in tokens))
     firsts = [0, *ends[:-1]]
-    found: list[Turn] = []
+    result: list[Turn] = []
     position = 0
     for turn in sorted(turns, key=lambda turn: turn.start):
         # Tokens of no characters go with the text that follows them.
@@ -186,9 +186,9 @@ def over_tokens(turns: Sequence[Turn], tokens: Sequence[str]) -> list[Turn]:
         if turn.end >= (ends[-1] if ends else 0):
             end = len(tokens)
         if end > start:
-            found.append(Turn(start, end, turn.role, turn.name))
+            result.append(Turn(start, end, turn.role, turn.name))
             position = end
-    return found
+    return result
 
 
 def token_starts(tokens: Sequence[str]) -> list[int]:
@@ -215,20 +215,20 @@ def of_tokens(
     if turns and turns[0].start > 0:
         turns.insert(0, Turn(0, turns[0].start, "assistant"))
     turns = turns or from_messages(text, messages)
-    found = over_tokens(turns, tokens)
-    return [] if [turn.role for turn in found] == ["assistant"] else found
+    result = over_tokens(turns, tokens)
+    return [] if [turn.role for turn in result] == ["assistant"] else result
 
 
 def _recorded(segments: Sequence[Mapping[str, Any]], length: int) -> list[Turn]:
-    found: list[Turn] = []
+    turns: list[Turn] = []
     end = 0
     for entry in segments:
         start, stop = entry.get("start"), entry.get("end")
         if isinstance(start, int) and isinstance(stop, int) and end <= start < stop <= length:
             role, name = str(entry.get("role", "")), str(entry.get("name") or "")
-            found.append(Turn(start, stop, role, name))
+            turns.append(Turn(start, stop, role, name))
             end = stop
-    return found
+    return turns
 
 
 def at_character(starts: Sequence[int], place: int) -> int:

@@ -84,7 +84,7 @@ class Contributions:
         n = len(self.tokens.indices)
         parts = np.bincount(of, weights=self.parts, minlength=n)
         counts = np.bincount(of[self.counted], minlength=n)
-        found = [place for place in self._order(parts).tolist() if counts[place]][:limit]
+        result = [place for place in self._order(parts).tolist() if counts[place]][:limit]
         return [
             RolloutShare(
                 int(self.tokens.indices[place]),
@@ -93,7 +93,7 @@ class Contributions:
                 self._share(parts[place]),
                 int(counts[place]),
             )
-            for place in found
+            for place in result
         ]
 
     def top_tokens(self, limit: int = 50) -> list[TokenShare]:
@@ -142,12 +142,12 @@ class Contributions:
     def by(self, grouping: Grouping, limit: int | None = None) -> list[TypeShare]:
         """Types of tokens, the one that contributes most first; they add up to the mean."""
         codes, names = self._codes(grouping)
-        kept = slice(None) if self.counted.all() else self.counted  # a mask copies all of it
-        counts = np.bincount(codes[kept], minlength=len(names))
+        selected = slice(None) if self.counted.all() else self.counted  # a mask copies all of it
+        counts = np.bincount(codes[selected], minlength=len(names))
         parts = np.bincount(codes, weights=self.parts, minlength=len(names))
-        totals = np.bincount(codes[kept], weights=self.values[kept], minlength=len(names))
+        totals = np.bincount(codes[selected], weights=self.values[selected], minlength=len(names))
         order: list[int] = self._order(parts).tolist()
-        found = [place for place in order if counts[place]][:limit]
+        result = [place for place in order if counts[place]][:limit]
         return [
             TypeShare(
                 names[place],
@@ -157,7 +157,7 @@ class Contributions:
                 float(parts[place]),
                 self._share(parts[place]),
             )
-            for place in found
+            for place in result
         ]
 
     def _codes(self, grouping: Grouping) -> tuple[IntArray, Sequence[str]]:

@@ -206,19 +206,19 @@ def numbers_from_text(text: str) -> dict[str, dict[str, float]]:
 
     Raises ValueError for anything else, a number that a threshold does not go to included.
     """
-    found: dict[str, dict[str, float]] = {}
+    entries: dict[str, dict[str, float]] = {}
     for part in filter(None, text.split(",")):
         name, *numbers = part.split(":")
         chosen = _chosen_mask([name, *(_number_of(one) for one in numbers)])
         if chosen is None or name not in RULES or not numbers:
             raise ValueError("not of the form rule:number or rule:number:number")
-        found[name] = {}
+        entries[name] = {}
         for threshold, number in zip(thresholds_of(RULES[name]), chosen[1], strict=True):
             if not threshold.lowest <= number <= threshold.highest:
                 limits = f"{threshold.lowest:g} to {threshold.highest:g}"
                 raise ValueError(f"{threshold.name} goes from {limits}")
-            found[name][threshold.name] = number
-    return found
+            entries[name][threshold.name] = number
+    return entries
 
 
 def numbers_text(numbers: Mapping[str, Mapping[str, float]]) -> str:
@@ -287,9 +287,9 @@ def recorded_clip(settings: Mapping[str, Any]) -> dict[str, float] | None:
     """
     for part in (settings.get("thresholds"), settings.get("config"), settings):
         if isinstance(part, Mapping):
-            found = _clip_of(cast("Mapping[str, Any]", part))
-            if found is not None:
-                return found
+            result = _clip_of(cast("Mapping[str, Any]", part))
+            if result is not None:
+                return result
     return None
 
 

@@ -201,9 +201,9 @@ def sft_nll(tokens: StepTokens) -> list[Likelihood]:
     keep = (tokens.arrays["sft_mask"] > 0) & np.isfinite(nll)
     if not keep.any():
         return []
-    found = [Likelihood("all", int(keep.sum()), float(nll[keep].mean()), float(nll[keep].max()))]
+    result = [Likelihood("all", int(keep.sum()), float(nll[keep].mean()), float(nll[keep].max()))]
     for code, role in enumerate(tokens.roles):
         own = nll[keep & (tokens.role_codes == code)]
         if len(own):
-            found.append(Likelihood(role, len(own), float(own.mean()), float(own.max())))
-    return found
+            result.append(Likelihood(role, len(own), float(own.mean()), float(own.max())))
+    return result

@@ -161,12 +161,12 @@ def _slices(
     sums: FloatArray, names: Sequence[str], least: int = 1, *, largest_first: bool = False
 ) -> list[Slice]:
     """sums: [5, names] as of Ratios.sums. least: tokens of a sort. largest_first: by mean |d|."""
-    kept = np.flatnonzero(sums[0] >= least)
-    counts, *totals = sums[:, kept]
+    places = np.flatnonzero(sums[0] >= least)
+    counts, *totals = sums[:, places]
     totals[-1] += counts  # exp|d| itself
     means = np.array(totals) / counts
     if largest_first:
         order = np.argsort(-means[1], kind="stable")
-        kept, counts, means = kept[order], counts[order], means[:, order]
-    own = (names[place] for place in kept.tolist())
+        places, counts, means = places[order], counts[order], means[:, order]
+    own = (names[place] for place in places.tolist())
     return [*map(Slice._make, zip(own, counts.astype(int).tolist(), *means.tolist(), strict=True))]

@@ -62,11 +62,11 @@ def display_alone(pieces: Sequence[str], coding: Coding) -> list[str]:
     if coding == "text":
         return [*pieces]
     to_bytes, literal = _CODINGS[coding]
-    found: list[str] = []
+    decoded: list[str] = []
     for piece in pieces:
         raw = to_bytes(piece)
-        found.append(literal(piece) if raw is None else raw.decode("utf-8", "replace"))
-    return found
+        decoded.append(literal(piece) if raw is None else raw.decode("utf-8", "replace"))
+    return decoded
 
 
 def joined(tokens: Sequence[str]) -> str:
@@ -159,8 +159,8 @@ def _join_bytes(
     texts: list[str] = []
 
     def end_run() -> None:
-        if rest := decoder.decode(b"", final=True):
-            texts[-1] += rest
+        if tail := decoder.decode(b"", final=True):
+            texts[-1] += tail
 
     for piece in pieces:
         raw = None if piece is None else to_bytes(piece)

@@ -63,10 +63,14 @@ def _first_largest(keys: np.ndarray, tokens: StepTokens) -> np.ndarray:
     return hits[first]
 
 
-def only(found: Contributions, grouping: Grouping, name: str) -> Contributions:
+def only(contributions: Contributions, grouping: Grouping, name: str) -> Contributions:
     """The same for the tokens of one type alone; mean, and so every share, stays that of all tokens."""
-    mask = _of_type(found.tokens, grouping, name)
-    return replace(found, parts=np.where(mask, found.parts, 0.0), counted=found.counted & mask)
+    mask = _of_type(contributions.tokens, grouping, name)
+    return replace(
+        contributions,
+        parts=np.where(mask, contributions.parts, 0.0),
+        counted=contributions.counted & mask,
+    )
 
 
 def _of_type(tokens: StepTokens, grouping: Grouping, name: str) -> BoolArray:
@@ -81,13 +85,13 @@ def _of_type(tokens: StepTokens, grouping: Grouping, name: str) -> BoolArray:
     return tokens.role_codes == (-1 if name == "" else code)
 
 
-def whole(found: Contributions) -> float:
+def whole(contributions: Contributions) -> float:
     """What shares are of: the mean, or the size of all contributions where their signs differ.
 
     A mean near zero of large contributions would make shares of thousands of percent.
     """
-    size = float(np.abs(found.parts).sum())
-    return found.mean if abs(found.mean) >= size * _ONE_SIGN else size
+    size = float(np.abs(contributions.parts).sum())
+    return contributions.mean if abs(contributions.mean) >= size * _ONE_SIGN else size
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,25 +107,25 @@ class Headline:
     type: TypeShare | None = None
 
 
-def headline(found: Contributions) -> Headline | None:
+def headline(contributions: Contributions) -> Headline | None:
     """The narrowest thing that explains a good part; None where nothing contributes.
 
     A token counts with a third of the whole, a type with half of it, if it is that much more than its
     share of the tokens: most of everything is in what there is most of. The bounds are the board's.
     """
-    total = whole(found)
-    tokens = found.top_tokens(1)
+    total = whole(contributions)
+    tokens = contributions.top_tokens(1)
     if not tokens or not total:
         return None
     token = tokens[0]
     share = token.contribution / total
     if share >= _ONE_TOKEN:
-        return Headline("token", share, 1 / int(found.counted.sum()), token)
-    count = int(found.counted.sum())
+        return Headline("token", share, 1 / int(contributions.counted.sum()), token)
+    count = int(contributions.counted.sum())
     for grouping in ("piece", "kind"):
-        top = found.by(grouping, 1)[0]
+        top = contributions.by(grouping, 1)[0]
         part, among = top.contribution / total, top.count / count
         if top.name and part >= _ONE_TYPE and part >= _MORE_THAN_ITS_TOKENS * among:
             return Headline(grouping, part, among, token, top)
-    top = found.by("kind", 1)[0]
+    top = contributions.by("kind", 1)[0]
     return Headline("spread", top.contribution / total, top.count / count, token, top)

@@ -73,7 +73,7 @@ def blocks_of(text: str, tags: tuple[str, ...] = THINK_TAGS) -> list[Block]:
     """
     marks = [*signs_in(text, _marks(tags))]
     kind = "think" if marks and _ends_what_the_template_began(marks[0]) else "text"
-    found: list[Block] = []
+    blocks: list[Block] = []
     at = 0
     for mark in marks:
         name = cast("str", mark.lastgroup)
@@ -85,15 +85,15 @@ def blocks_of(text: str, tags: tuple[str, ...] = THINK_TAGS) -> list[Block]:
             following = "text" if name != "call" else "call"
         else:
             continue
-        found += _block(kind, text[at : mark.start()], is_open=False)
+        blocks += _block(kind, text[at : mark.start()], is_open=False)
         kind, at = following, mark.end()
-    found += _block(kind, text[at:], is_open=kind != "text")
-    return found
+    blocks += _block(kind, text[at:], is_open=kind != "text")
+    return blocks
 
 
 def _ends_what_the_template_began(mark: re.Match[str]) -> bool:
-    said = mark.string[: mark.start()].strip()
-    return mark.lastgroup == "unthink" and bool(said) and not mark[0].startswith("<|end|>")
+    text_before = mark.string[: mark.start()].strip()
+    return mark.lastgroup == "unthink" and bool(text_before) and not mark[0].startswith("<|end|>")
 
 
 def _is_last_think(mark: re.Match[str], tags: tuple[str, ...]) -> bool:

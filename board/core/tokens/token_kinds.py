@@ -103,9 +103,9 @@ def kinds_of(pieces: Sequence[str], special: Collection[int] = ()) -> npt.NDArra
     special: places in pieces that the tokenizer calls special: markers whatever they look like.
     """
     codes = {kind: code for code, kind in enumerate(KINDS)}
-    found = np.array([codes[kind_of(piece)] for piece in pieces], np.int8)
+    result = np.array([codes[kind_of(piece)] for piece in pieces], np.int8)
     spoken = {codes[kind] for kind in ("digits", "punctuation", "CJK", "code", "word", "other")}
     for place in special:
-        if found[place] in spoken:
-            found[place] = codes["template"]
-    return found
+        if result[place] in spoken:
+            result[place] = codes["template"]
+    return result

@@ -46,14 +46,14 @@ def read_top_k(fields: Mapping[str, Any], length: int) -> RecordedTopK | None:
     k = min(MOST_ALTERNATIVES, max(min(len(a), len(b)) for a, b in rows))
     if k == 0:
         return None
-    found = RecordedTopK(
+    result = RecordedTopK(
         np.full((length, k), -1, np.int64), np.full((length, k), np.nan, np.float32)
     )
     for i, (row_ids, row_logprobs) in enumerate(rows):
         for j, (token, logprob) in enumerate(zip(row_ids[:k], row_logprobs[:k], strict=False)):
             if _is_number(token) and _is_number(logprob):
-                found.ids[i, j], found.logprobs[i, j] = int(token), logprob
-    return found
+                result.ids[i, j], result.logprobs[i, j] = int(token), logprob
+    return result
 
 
 def _is_rows(value: object, length: int) -> bool:

@@ -32,11 +32,11 @@ class Vocabulary:
         {"pieces": [...], "coding": ..., "special_ids": [...]}, as the exporter writes it; {id: piece};
         and {piece: id}, as tokenizers are saved. The coding may be left out. Raises ValueError.
         """
-        held = cast("dict[str, Any] | list[Any] | None", data.get("pieces"))
-        if not isinstance(held, list | dict):
+        recorded = cast("dict[str, Any] | list[Any] | None", data.get("pieces"))
+        if not isinstance(recorded, list | dict):
             known = _by_id(data)
             return cls(known, _coding_of(known))
-        pieces: list[Any] = _by_id(held) if isinstance(held, dict) else held
+        pieces: list[Any] = _by_id(recorded) if isinstance(recorded, dict) else recorded
         if not _holds_only(pieces, {str, type(None)}):
             raise ValueError("pieces is not a list of texts and nulls, one per token id")
         special: Any = data.get("special_ids") or []
@@ -52,18 +52,19 @@ class Vocabulary:
         """Display text of each id [n]; an id without a piece is shown as ⟨id⟩, null as ⟨?⟩."""
         numbers = [int(i) if math.isfinite(i) else -1 for i in ids.tolist()]
         raw = [self._piece(i) for i in numbers]
-        shown = display_pieces(raw, self.coding)
+        displayed = display_pieces(raw, self.coding)
         return [
             (f"⟨{i}⟩" if i >= 0 else UNKNOWN_PIECE) if piece is None else text
-            for i, piece, text in zip(numbers, raw, shown, strict=True)
+            for i, piece, text in zip(numbers, raw, displayed, strict=True)
         ]
 
     def alone(self, ids: Sequence[int]) -> list[str]:
         """Display text of each id by itself: one that holds a part of a character shows U+FFFD."""
         raw = [self._piece(i) for i in ids]
-        shown = iter(display_alone([piece for piece in raw if piece is not None], self.coding))
+        displayed = iter(display_alone([piece for piece in raw if piece is not None], self.coding))
         return [
-            f"⟨{i}⟩" if piece is None else next(shown) for i, piece in zip(ids, raw, strict=True)
+            f"⟨{i}⟩" if piece is None else next(displayed)
+            for i, piece in zip(ids, raw, strict=True)
         ]
 
     def _piece(self, token_id: int) -> str | None:
@@ -73,8 +74,8 @@ class Vocabulary:
 def id_texts(ids: FloatArray) -> list[str]:
     """What is shown for ids [n] when no vocabulary is known: the ids themselves."""
     if (np.abs(ids) < _WHOLE).all():  # False of NaN
-        told = "⟩ ⟨".join(map(str, ids.astype(np.int64).tolist()))
-        return f"⟨{told}⟩".split(" ") if len(ids) else []
+        numbers = "⟩ ⟨".join(map(str, ids.astype(np.int64).tolist()))
+        return f"⟨{numbers}⟩".split(" ") if len(ids) else []
     return [f"⟨{int(i)}⟩" if math.isfinite(i) else UNKNOWN_PIECE for i in ids.tolist()]
 
 

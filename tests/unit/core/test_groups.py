@@ -40,7 +40,7 @@ def test_outcomes_tell_equal_rewards_apart_by_what_is_right() -> None:
 
 def test_a_group_with_one_score_is_compared_with_nothing() -> None:
     groups = groups_of(ints(1, 1, 1), ints(0, 0, 1), floats(1, NAN, 0))
-    assert groups.outcomes.tolist() == [Outcome.FEW, Outcome.FEW]
+    assert groups.outcomes.tolist() == [Outcome.TOO_FEW_SCORED, Outcome.TOO_FEW_SCORED]
     assert np.isnan(by_step(groups).zero_std).all()
 
 

@@ -51,4 +51,4 @@ def test_a_log_without_arrays_has_nothing_to_check() -> None:
 def test_another_length_is_counted_by_array() -> None:
     lengths, _ = array_checks([replace(digest_of(), faults={"ref_logprobs": 2})])
     assert lengths.state == "bad"
-    assert "ref_logprobs in 2" in lengths.found
+    assert "ref_logprobs in 2" in lengths.message

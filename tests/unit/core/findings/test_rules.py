@@ -14,7 +14,7 @@ from board.analysis.own_thresholds import default_thresholds
 from board.core.findings import find
 from board.core.findings.digest import Digest, digest
 from board.core.findings.facts import Facts
-from board.core.findings.finding import Finding, in_words, said
+from board.core.findings.finding import Finding, rounded, in_words
 from board.core.groups.advantages import told
 
 LIMITS = default_thresholds()
@@ -104,7 +104,7 @@ def test_a_share_is_told_as_a_percentage_and_any_other_number_with_its_unit() ->
 
 
 def test_no_number_up_to_millions_has_an_exponent_in_a_sentence() -> None:
-    assert [said(value) for value in (1257.4, 999.7, 0.16341, 3e-7, 4.2e5)] == [
+    assert [rounded(value) for value in (1257.4, 999.7, 0.16341, 3e-7, 4.2e5)] == [
         *("1,257", "1,000", "0.163", "3e-07", "420,000")
     ]
 

@@ -9,7 +9,7 @@ NAN = float("nan")
 
 def test_a_storm_does_not_become_the_calm_it_is_compared_with() -> None:
     values = np.array([1.0] * 10 + [50.0] * 40)
-    found = baselines(values, 20, 5, odd=2.0)
+    found = baselines(values, 20, 5, outlier_factor=2.0)
     assert found[4] is None
     last = found[-1]
     assert last is not None
@@ -17,7 +17,7 @@ def test_a_storm_does_not_become_the_calm_it_is_compared_with() -> None:
 
 
 def test_what_grows_slowly_is_its_own_baseline() -> None:
-    found = baselines(1.1 ** np.arange(100), 20, 5, odd=2.0)[-1]
+    found = baselines(1.1 ** np.arange(100), 20, 5, outlier_factor=2.0)[-1]
     assert found is not None
     assert found.largest == 1.1**98
 
