@@ -202,8 +202,8 @@ def reward_outliers(facts: Facts, limits: Limits) -> Iterator[Finding]:
             severity,
             "A reward far outside the earlier range",
             f"At step {step} a reward lies {rounded(value)} times the width of the earlier range "
-            f"({rounded(lowest)} to {rounded(highest)}) outside it. One such reward moves its group's mean and "
-            "spread. Is it intended?",
+            f"({rounded(lowest)} to {rounded(highest)}) outside it. One such reward moves its group's "
+            "mean and spread. Is it intended?",
             step,
             int(facts.steps[stretch.first]),
             int(facts.steps[stretch.last]),

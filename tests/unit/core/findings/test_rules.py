@@ -14,7 +14,7 @@ from board.analysis.own_thresholds import default_thresholds
 from board.core.findings import find
 from board.core.findings.digest import Digest, digest
 from board.core.findings.facts import Facts
-from board.core.findings.finding import Finding, rounded, in_words
+from board.core.findings.finding import Finding, in_words, rounded
 from board.core.groups.advantages import told
 
 LIMITS = default_thresholds()
