@@ -46,12 +46,12 @@ def index(engine: str, folder: Path) -> dict[str, float]:
 def index_with_board(engine: str, folder: Path) -> Callable[[Path], dict[int, float]]:
     """Imports of the board, with no index left of an earlier measurement."""
     shutil.rmtree(folder / ".rollout-board", ignore_errors=True)
-    from board.index import engines
+    from board.index import workers
     from board.index.discovery.discovered_runs import discover
     from board.query.open_run import Follower
 
     if engine != "board":
-        engines.__dict__["MANY_BYTES"] = 1 << 60  # so that it takes one process
+        workers.__dict__["POOL_BYTES"] = 1 << 60  # so that it takes one process
 
     def run(folder: Path) -> dict[int, float]:
         steps = Follower(persist=True).run(discover(folder).runs[0]).steps

@@ -22,7 +22,7 @@ from board.errors import ChoiceError
 from board.formats.io.locations import location_of
 from board.formats.mapping import PREFIX
 from board.index.discovery.discovered_runs import Discovery, RunInfo, discover
-from board.index.engines import ChooseEngine, local
+from board.index.workers import ChooseEngine, local_engine
 from board.query.open_run import Run, reader_titles
 from board.query.run_counts import counts_of
 
@@ -206,7 +206,7 @@ def _engine(args: argparse.Namespace) -> AbstractContextManager[ChooseEngine]:
         return ray_engine.connected(args.address)
     if args.address is not None:
         raise ChoiceError("--address names a Ray cluster: it goes with --engine ray")
-    return nullcontext(local)
+    return nullcontext(local_engine)
 
 
 def _say_left_out(found: Discovery) -> None:

@@ -14,7 +14,7 @@ from board.errors import ChoiceError, NotFoundError
 from board.formats.io.locations import Location, location_of
 from board.index.discovery.discovered_runs import Discovery, RunInfo, discover
 from board.index.discovery.mappings import FILE_NAME, mapping_above
-from board.index.engines import ChooseEngine, local
+from board.index.workers import ChooseEngine, local_engine
 from board.query import splits
 from board.query.narrowing import environments_of, narrowed, shown_split, splits_of, where
 from board.query.open_run import RUN_ITSELF, Follower, Run
@@ -156,7 +156,7 @@ def narrowed_as_asked(run: Run, args: argparse.Namespace) -> Run:
     return where(found, args.where) if args.where else found
 
 
-def opened(info: RunInfo, *, persist: bool = False, engine: ChooseEngine = local) -> Run:
+def opened(info: RunInfo, *, persist: bool = False, engine: ChooseEngine = local_engine) -> Run:
     """The run, read whole, with progress on stderr; persist: its index is kept however small it is."""
     progress = ProgressLine()
     try:

@@ -10,9 +10,7 @@ another machine: it writes tables whose names nobody knows until its result is i
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -31,14 +29,13 @@ from board.index.manifest import NO_RANK, Segment, Tail, short_header
 from board.index.scan import PART_BYTES, PART_ROWS, index_shard
 from board.index.segments import PROMPT_KEY, WHOLE
 from board.index.shard import Shard, ShardIndex
-from board.index.spare_memory import give_back
 from board.index.storage import Storage
 from board.index.tally import Tally
 from board.index.whole_texts import key_of_text
 
-FEW_ROWS: Final = 4096
+MIN_SEGMENT_ROWS: Final = 4096
 """Fewer rows are not worth a file for each batch: it would cost as much as reading some MB."""
-FEW_BYTES: Final = 4 << 20
+MIN_SEGMENT_BYTES: Final = 4 << 20
 """Of rows in memory; more are worth a file, however few rows they are."""
 MOST_RANKS: Final = 4096
 """More ranks than this in one file are no ranks: its rows are counted as of one process."""
@@ -46,15 +43,10 @@ MOST_RANKS: Final = 4096
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A shard, and the number its file has in the index.
-
-    Where first_line of the shard is 0, whoever reads it finds it out; see store.line_numbers. known: an
-    offset at which the number of the line is known, not behind the shard's start, and that number.
-    """
+    """A shard, and the number its file has in the index."""
 
     shard: Shard
     file_id: int
-    known: tuple[int, int] = (0, 1)
 
     @property
     def size(self) -> int:
@@ -111,31 +103,15 @@ def index_batch(
     """
     pending = _Pending(storage)
     files: list[FileRead] = []
-    with _without_collection():
-        for work in batch:
-            found = FileRead(work, work.shard.start)
-            for part in _parts(found, options, vocabulary):
-                # An error of the index's own disk is not the log's.
-                pending.add(part.table, work.file_id)
-                _take(found, part)
-            files.append(found)
+    for work in batch:
+        found = FileRead(work, work.shard.start)
+        for part in _parts(found, options, vocabulary):
+            # An error of the index's own disk is not the log's.
+            pending.add(part.table, work.file_id)
+            _take(found, part)
+        files.append(found)
     rest = pending.rest(few)
-    give_back()
     return BatchResult(tuple(pending.written), tuple(files), rest)
-
-
-@contextmanager
-def _without_collection() -> Generator[None]:
-    """Turns the garbage collector off: a batch of lines leaves no cycles, and looking for them costs a
-    twentieth of reading it.
-    """
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def _parts(
@@ -170,11 +146,10 @@ class _Pending:
     def _write(self) -> None:
         self.written.append(put_rows(self._storage, segments.joined(self._tables)))
         self._tables, self._rows, self._bytes = [], 0, 0
-        give_back()
 
     def rest(self, few: int) -> pa.Table | None:
         """The rows that are too few for a segment of their own; None where none are left."""
-        if self._rows >= few or self._bytes >= FEW_BYTES:
+        if self._rows >= few or self._bytes >= MIN_SEGMENT_BYTES:
             self._write()
         return segments.joined(self._tables) if self._rows else None
 

@@ -26,7 +26,6 @@ from board.index.compaction import UnendedRows, merged
 from board.index.discovery.discovered_runs import RunInfo
 from board.index.discovery.log_file import LogFile
 from board.index.discovery.packed import cut_problem, readable
-from board.index.engines import Awaited, ChooseEngine, Engine, Job, local
 from board.index.file_changes import change_of
 from board.index.file_progress import beginning_of, state_after
 from board.index.manifest import FileState, Manifest
@@ -34,14 +33,29 @@ from board.index.scan import PART_BYTES, PART_ROWS
 from board.index.shard import END_BYTES
 from board.index.storage import committed
 from board.index.tally import Tally
-from board.index.unread_ranges import Rest, next_for
+from board.index.unread_ranges import UnreadRange, count_newlines
+from board.index.workers import ChooseEngine, Job, PendingBatch, local_engine
 
 SHARD_BYTES: Final = 64 << 20
 _LAST_SHARD_BYTES: Final = 4 << 20
 """Shards become smaller towards the end of a log, so that nobody waits long for the last one, but no
 smaller than this."""
-_MOST_FILES: Final = 1024
+_MAX_BATCH_FILES: Final = 1024
 """Files in one batch, however small they are."""
+
+
+_Batch = list[tuple[UnreadRange, Work]]
+
+
+@dataclass(frozen=True, slots=True)
+class _InFlight:
+    reading: PendingBatch
+    batch: _Batch
+
+    @property
+    def size(self) -> int:
+        """Bytes, once they are unpacked."""
+        return sum(unread.size_to(work.shard.end or 0) for unread, work in self.batch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +71,7 @@ def extend(
     key: str,
     info: RunInfo,
     progress: Progress | None = None,
-    engine: ChooseEngine = local,
+    engine: ChooseEngine = local_engine,
     *,
     anew: bool = False,
 ) -> Extended:
@@ -70,9 +84,9 @@ def extend(
     if known is not None:
         job.storage.check(known)
     build = _Build(job, known if known and known.key == key else Manifest(key), info, progress)
-    rests = list(build.plan())
-    if rests or build.changed:
-        build.read(engine, rests)
+    ranges = list(build.plan())
+    if ranges or build.changed:
+        build.read(engine, ranges)
         build.finish()
     return Extended(build.manifest, build.log.as_tuple())
 
@@ -97,11 +111,13 @@ class _Build:
         self._names = {*manifest.names}
         """Of the tables that were in a manifest since the last one was committed."""
         self._pace = Pace(info.bytes, self._done(), progress)
+        self._line_at: dict[int, tuple[int, int]] = {}
+        """By file, the last offset where a shard begins, and the number of the line there."""
         self._read_ahead = 0
         """Bytes that were read and wait for those before them."""
         self.changed = manifest.total != info.bytes or bool(manifest.stale) or not manifest.whole
 
-    def plan(self) -> Iterator[Rest]:
+    def plan(self) -> Iterator[UnreadRange]:
         """What is to be read; files that are gone or replaced are forgotten."""
         by_path = {state.path: state for state in self._states.values()}
         for path in [path for path in by_path if path not in self._found]:
@@ -122,9 +138,7 @@ class _Build:
             if state is None:
                 yield self._begin(path, file)
             elif change == "grown":
-                at = (path, state.consumed, state.lines + 1)
-                told = (self._info.path / path, self._info.is_joined)
-                yield Rest(file, state.id, *at, *told)
+                yield self._unread(path, file, state)
             elif file.inode != state.inode:
                 self._states[state.id] = replace(state, inode=file.inode)
 
@@ -132,11 +146,15 @@ class _Build:
         hint = "" if is_damaged else "was it moved or its permissions changed?"
         self.log.add(Problem(path, None, None, f"can't be read: {reason}", hint))
 
-    def _begin(self, path: str, file: LogFile) -> Rest:
+    def _begin(self, path: str, file: LogFile) -> UnreadRange:
         number = self.manifest.next_id
         self.manifest = replace(self.manifest, next_id=number + 1)
         self._states[number] = FileState(number, path, file.reader)
-        return Rest(file, number, path, 0, 1, self._info.path / path, self._info.is_joined)
+        return self._unread(path, file, self._states[number])
+
+    def _unread(self, path: str, file: LogFile, state: FileState) -> UnreadRange:
+        named = self._info.path / path
+        return UnreadRange(file, state.id, path, state.consumed, named, self._info.is_joined)
 
     def _forget(self, state: FileState) -> None:
         self._touch(state.all_tallies.values())
@@ -148,93 +166,73 @@ class _Build:
         for tally in tallies:
             self._stale.update(step for step, _ in tally.counts())
 
-    def read(self, choose: ChooseEngine, rests: Sequence[Rest]) -> None:
-        """Reads all rests, with as many batches under way as the engine likes."""
+    def read(self, choose: ChooseEngine, ranges: Sequence[UnreadRange]) -> None:
+        """Reads all ranges, with as many batches in flight as the engine takes."""
         self._pace.report(self._done())
-        large = [rest for rest in rests if rest.is_object_above(SHARD_BYTES)]
-        others = [rest for rest in rests if rest not in large]
-        with choose(self._job, sum(rest.size for rest in rests)) as engine:
-            self._read_at_once(engine, others)
-            self._read_in_turn(engine, large)
+        waiting = deque(ranges)
+        in_flight = deque[_InFlight]()
+        left = sum(unread.size for unread in ranges)
+        with choose(self._job, left) as engine:
+            while waiting or in_flight:
+                if waiting and (batch := self._next_batch(waiting, left, engine.parallel)):
+                    read = _InFlight(engine.submit([work for _, work in batch]), batch)
+                    in_flight.append(read)
+                    left -= read.size
+                while in_flight and (
+                    in_flight[0].reading.is_done()
+                    or len(in_flight) >= engine.max_in_flight
+                    or not waiting
+                ):
+                    waiting.extend(self._take_first(in_flight))
 
-    def _read_in_turn(self, engine: Engine, rests: Sequence[Rest]) -> None:
-        """Reads each rest shard after shard: where one ends is known when it was read, and not before.
+    def _take_first(self, in_flight: deque[_InFlight]) -> list[UnreadRange]:
+        """Takes the result of the first batch; what is left of objects of which it read a shard."""
+        first = in_flight.popleft()
+        result = first.reading.result()
+        self._read_ahead = sum(batch.size for batch in in_flight if batch.reading.is_done())
+        left = list(_left_of_objects(first, result))
+        self._take(result)
+        return left
 
-        To find it beforehand, as `_batch` does, an object would have to be fetched twice.
+    def _next_batch(self, waiting: deque[UnreadRange], left: int, parallel: int) -> _Batch:
+        """Shards of about SHARD_BYTES in all, those of all files in turn, so that the first steps of all
+        ranks are read first. What follows them in their files waits. left: bytes in no batch yet.
         """
-        waiting = deque(rests)
-        awaited = deque[tuple[Rest, Awaited]]()
-        while waiting or awaited:
-            while waiting and len(awaited) < max(engine.width, 1):
-                rest = waiting.popleft()
-                if rest.id not in self._states:  # given up
-                    continue
-                end = min(rest.start + SHARD_BYTES, rest.file.size)
-                self._keep_beginning(rest)
-                awaited.append((rest, engine.submit([rest.work(end)])))
-            rest, reading = awaited.popleft()
-            found = reading.result()
-            (read,) = found.files
-            if read.consumed == rest.start and read.failed is None:
-                # No line ended up to the end of the file: there is no more to be read of it.
-                read.work = rest.work(rest.file.size)
-            self._take(found)
-            if read.failed is None and read.work.shard.end != rest.file.size:
-                waiting.append(replace(rest, start=read.consumed, line=rest.line + read.lines))
-
-    def _read_at_once(self, engine: Engine, rests: Sequence[Rest]) -> None:
-        awaited = deque[tuple[Awaited, int]]()
-        for batch in self._batches(engine, rests):
-            awaited.append((engine.submit(batch), sum(work.size for work in batch)))
-            while awaited and (awaited[0][0].is_there() or len(awaited) > engine.most):
-                self._take_first(awaited)
-        while awaited:
-            self._take_first(awaited)
-
-    def _take_first(self, awaited: deque[tuple[Awaited, int]]) -> None:
-        found = awaited.popleft()[0].result()
-        self._read_ahead = sum(size for reading, size in awaited if reading.is_there())
-        self._take(found)
-
-    def _batches(self, engine: Engine, rests: Sequence[Rest]) -> Iterator[list[Work]]:
-        """Shards of all files in turn, so that the first steps of all ranks are there first."""
-        waiting = deque(rests)
-        left = sum(rest.size for rest in rests)
-        while waiting:
-            share = max(left // (engine.width + 1), _LAST_SHARD_BYTES)
-            size = min(SHARD_BYTES, share) if engine.width else SHARD_BYTES
-            batch, read = self._batch(waiting, size, engine)
-            left -= read
-            if batch:
-                yield batch
-
-    def _batch(self, waiting: deque[Rest], size: int, engine: Engine) -> tuple[list[Work], int]:
-        """Shards of about so many bytes in all, and how many they have; what follows them waits on."""
-        batch: list[Work] = []
-        left, reader = size, engine.reader()
-        while waiting and left > 0 and len(batch) < _MOST_FILES:
-            place = next_for(reader, waiting, shared=engine.width > 0)
-            rest = waiting[place]
-            if batch and min(rest.size, size) > left:
+        size = SHARD_BYTES
+        if parallel:
+            size = min(size, max(left // (parallel + 1), _LAST_SHARD_BYTES))
+        batch: _Batch = []
+        room = size
+        while waiting and room > 0 and len(batch) < _MAX_BATCH_FILES:
+            if batch and min(waiting[0].size, size) > room:
                 break
-            del waiting[place]
-            state = self._states.get(rest.id)
-            if state is None:  # given up
+            unread = waiting.popleft()
+            if unread.id not in self._states:  # given up
                 continue
-            end = rest.cut(size)
-            self._keep_beginning(rest)
-            batch.append(rest.work(end, (state.consumed, state.lines + 1)))
-            left -= rest.size_to(end)
-            if end < rest.file.size:
-                waiting.append(rest.after(end, reader))
-        return batch, size - left
+            is_object = unread.is_object_above(SHARD_BYTES)
+            end = unread.end_of_shard(SHARD_BYTES if is_object else size)
+            self._keep_beginning(unread)
+            batch.append((unread, unread.work_to(end, self._first_line(unread))))
+            room -= unread.size_to(end)
+            if end < unread.file.size and not is_object:
+                waiting.append(unread.after(end))
+        return batch
 
-    def _keep_beginning(self, rest: Rest) -> None:
+    def _first_line(self, unread: UnreadRange) -> int:
+        """Number of its first line: counted from the last offset at which that is known."""
+        state = self._states[unread.id]
+        read = (state.consumed, state.lines + 1)
+        offset, line = max(self._line_at.get(unread.id, read), read)
+        line += count_newlines(unread.file.path, offset, unread.start)
+        self._line_at[unread.id] = (unread.start, line)
+        return line
+
+    def _keep_beginning(self, unread: UnreadRange) -> None:
         """Keeps the first bytes of a file from before they are read as rows: were they hashed afterwards,
         an edit that came in between would be taken for what the rows say, and never be noticed.
         """
-        if self._states[rest.id].consumed < END_BYTES and rest.id not in self._beginnings:
-            self._beginnings[rest.id] = beginning_of(rest.file)
+        if self._states[unread.id].consumed < END_BYTES and unread.id not in self._beginnings:
+            self._beginnings[unread.id] = beginning_of(unread.file)
 
     def _take(self, result: BatchResult) -> None:
         for found in result.files:
@@ -331,6 +329,17 @@ class _Build:
             written = put_rows(self._storage, segments.joined(self._rest))
             self.manifest = replace(self.manifest, segments=(*self.manifest.segments, written))
             self._rest = []
+
+
+def _left_of_objects(read: _InFlight, result: BatchResult) -> Iterator[UnreadRange]:
+    """What is left of objects of which a shard was read: where it ends is known only now."""
+    for (unread, work), found in zip(read.batch, result.files, strict=True):
+        if found.failed is not None or not unread.is_object_above(SHARD_BYTES):
+            continue
+        if found.consumed == unread.start:  # no line ended up to the end of the object
+            found.work = unread.work_to(unread.file.size, work.shard.first_line)
+        elif work.shard.end != unread.file.size:
+            yield unread.after(found.consumed)
 
 
 def _size(table: pa.Table) -> tuple[int, int]:

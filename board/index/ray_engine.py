@@ -1,4 +1,4 @@
-"""Reads batches on a Ray cluster: core tasks that call the very same `index_batch` as this machine would.
+"""Reads batches on a Ray cluster: core tasks that call the very same `read_batch` as this machine would.
 
 The workers write the segments, so the run and its index must lie on a file system that all of them have
 at the same path. What a worker sends back is small: names of segments, counts, problems. This process
@@ -23,10 +23,10 @@ from typing import Any, Final
 
 from board.errors import ClusterError
 from board.formats.io.local_files import open_descriptor
-from board.index.batch import BatchResult, FileRead, Work, index_batch
-from board.index.engines import Awaited, ChooseEngine, Engine, Job
+from board.index.batch import BatchResult, FileRead, Work
 from board.index.manifest import BrokenIndexError, Manifest
 from board.index.storage import FolderStorage
+from board.index.workers import ChooseEngine, Engine, Job, PendingBatch, read_batch
 
 RETRIES: Final = 3
 """So often is a task begun again whose worker died; then something about its lines kills workers."""
@@ -117,20 +117,18 @@ class _Tasks:
     """Reads batches in tasks of a Ray cluster."""
 
     def __init__(self, ray: Any, job: Job, storage: FolderStorage) -> None:
-        self.width = self.most = max(int(ray.cluster_resources().get("CPU", 1)), 1) * _A_CORE
+        self.parallel = self.max_in_flight = (
+            max(int(ray.cluster_resources().get("CPU", 1)), 1) * _A_CORE
+        )
         self._ray = ray
         self._storage = storage
         self._job = ray.put(job)
         self._task = ray.remote(num_cpus=1, max_retries=RETRIES)(_read)
 
-    def reader(self) -> int | None:
-        """As Engine."""
-        return None
-
-    def submit(self, batch: Sequence[Work]) -> Awaited:
-        """As Engine. Waiting for the result raises ClusterError where workers can't do their part."""
+    def submit(self, batch: Sequence[Work]) -> PendingBatch:
+        """Begins a task. Its result raises ClusterError where workers can't do their part."""
         reference = self._task.remote(self._job, list(batch))
-        return Awaited(partial(self._result, reference, batch))
+        return PendingBatch(partial(self._result, reference, batch))
 
     def _result(self, reference: Any, batch: Sequence[Work]) -> BatchResult:
         errors = self._ray.exceptions
@@ -195,7 +193,7 @@ def _read(job: Job, batch: Sequence[Work]) -> BatchResult:
         raise FileNotFoundError(errno.ENOENT, reason, str(storage.folder))
     for work in batch:
         _comes_true(partial(_is_seen, work))
-    result = index_batch(storage, batch, job.options, job.vocabulary)
+    result = read_batch(job, batch)
     return replace(result, files=tuple(_placed(result.files)))
 
 

@@ -17,15 +17,12 @@ import pyarrow as pa
 
 from board.index import group_ids
 from board.index.manifest import BrokenIndexError, Manifest
-from board.index.spare_memory import give_back
 from board.index.step_statistics import QUANTILES, base_name, steps_table
 from board.index.storage import Storage
 from board.index.visible_rows import Shown
 
 _CHUNK_ROLLOUTS: Final = 30_000
 """Rollouts whose numbers are in memory at once, if no step has more."""
-_MUCH: Final = 155 << 20
-"""Bytes of memory from which on what is free is given back before the next rollouts are read."""
 _COUNTS: Final = ("rollouts", "ranks", "groups")
 
 
@@ -36,10 +33,8 @@ def refreshed(storage: Storage, manifest: Manifest, order: Sequence[str]) -> Man
     if not stale and manifest.steps is not None:
         return manifest
     counts = shown.counts()
-    tables: list[pd.DataFrame] = []
-    for chunk in _chunks({step: counts[step] for step in sorted(stale) if counts.get(step)}):
-        give_back(_MUCH)
-        tables.append(steps_table(_rows_of(shown, chunk), shown.metrics))
+    chunks = _chunks({step: counts[step] for step in sorted(stale) if counts.get(step)})
+    tables = [steps_table(_rows_of(shown, chunk), shown.metrics) for chunk in chunks]
     kept = load(storage, manifest)
     kept = kept[kept["step"].isin(counts) & ~kept["step"].isin(stale)]
     if len(kept):
@@ -62,7 +57,6 @@ def _rows_of(shown: Shown, steps: Sequence[int]) -> pd.DataFrame:
     """All rollouts of some steps, which are ascending."""
     columns = [*dict.fromkeys((*shown.metrics, "rank", *group_ids.COLUMNS, "reward"))]
     stored = shown.stored_rows((steps[0], steps[-1]), columns)
-    give_back(_MUCH)  # what putting them in order took
     rows = stored.frame({*columns, "step", "index"})
     if len(steps) <= steps[-1] - steps[0]:
         rows = rows[rows["step"].isin(steps)]

@@ -1,10 +1,12 @@
-"""What of a file is to be read, and how it is cut into shards at the ends of lines."""
+"""The bytes of a file that are to be read, and how they are cut into shards at the ends of lines."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
 
 from board.formats import mapping_text, source_of
 from board.formats.io.local_files import open_descriptor
@@ -12,27 +14,27 @@ from board.formats.io.locations import Location
 from board.formats.io.remote import RemoteLocation
 from board.index.batch import Work
 from board.index.discovery.log_file import LogFile
-from board.index.line_ends import after_newline
-from board.index.line_numbers import lines_between
 from board.index.shard import Shard
+
+_BLOCK_BYTES: Final = 256 << 10
+"""Fits a core's own cache, where newlines are counted twice as fast."""
+_MAX_SEARCHES: Final = 32
+"""Newlines of a block that are searched for one by one; from there on each byte is compared."""
+_NEWLINE: Final = np.uint8(ord("\n"))
 
 
 @dataclass(frozen=True, slots=True)
-class Rest:
-    """What of a file is to be read: bytes [start, its size), the first line being `line`.
-
-    line: 0 where it is not known. named: its path as the framework gave it. joined: as in Shard.
-    reader: which of an engine's processes was given what is before it.
+class UnreadRange:
+    """Bytes [start, size of the file) of a file. id: its number in the index. shown: its path as problems
+    name it. named: its path as the framework gave it. joined: as in Shard.
     """
 
     file: LogFile
     id: int
     shown: str
     start: int
-    line: int
     named: Location
     joined: bool
-    reader: int | None = None
 
     @property
     def size(self) -> int:
@@ -40,55 +42,79 @@ class Rest:
         return self.size_to(self.file.size)
 
     def size_to(self, end: int) -> int:
-        """As size, of what is before a byte of the file."""
+        """Its bytes before an offset of the file, once they are unpacked."""
         return (end - self.start) * source_of(self.named).unpacks
 
-    def work(self, end: int, known: tuple[int, int] = (0, 1)) -> Work:
-        """To read it up to a byte. known: as in Work."""
-        place = (self.file.path, self.shown, self.file.reader, self.start, end, self.line)
-        told = (self.named, mapping_text(self.file.reader), self.joined)
-        shard = Shard(*place, *told)
-        return Work(shard, self.id, known)
+    def work_to(self, end: int, first_line: int) -> Work:
+        """What a worker needs to read it up to an offset. first_line: number of its first line."""
+        file = self.file
+        place = (file.path, self.shown, file.reader, self.start, end, first_line)
+        return Work(Shard(*place, self.named, mapping_text(file.reader), self.joined), self.id)
 
     def is_object_above(self, size: int) -> bool:
-        """Whether it is an object of lines in a store, with more than so many bytes."""
-        is_large = self.size > size
+        """Whether it is an object of lines in a store, with more than so many bytes: where its shards end
+        is known once they were read, since looking for it would fetch the object twice.
+        """
         is_object = isinstance(self.file.path, RemoteLocation)
-        return is_large and is_object and source_of(self.named).appends
+        return is_object and self.size > size and source_of(self.named).appends
 
-    def cut(self, size: int) -> int:
-        """Where its first shard ends, after a line. size: of the shard in bytes, to its last line."""
+    def end_of_shard(self, size: int) -> int:
+        """Where its first shard ends. size: of the shard in bytes, to which its last line is added."""
         path, is_small = self.file.path, self.size <= size
+        if self.is_object_above(size):
+            return min(self.start + size, self.file.size)
         if is_small or isinstance(path, RemoteLocation) or not source_of(self.named).appends:
             return self.file.size
         try:
             descriptor = open_descriptor(path)
-        except OSError:  # whoever reads the shard will say so
+        except OSError:  # reading the shard will say so
             return self.file.size
         try:
-            return min(after_newline(descriptor, self.start + size - 1), self.file.size)
+            return min(_after_newline(descriptor, self.start + size - 1), self.file.size)
         finally:
             os.close(descriptor)
 
-    def after(self, end: int, reader: int | None) -> Rest:
-        """What follows the shard that ends there. reader: of that shard; None where any may get it, and
-        each by itself: its lines are counted then.
-        """
-        line = 0
-        if reader is None and self.line:
-            line = self.line + lines_between(self.file.path, self.start, end)
-        return replace(self, start=end, line=line, reader=reader)
+    def after(self, end: int) -> UnreadRange:
+        """What follows an offset."""
+        return replace(self, start=end)
 
 
-def next_for(reader: int | None, waiting: Sequence[Rest], *, shared: bool) -> int:
-    """Where among those that wait the first is whose lines that reader need not count; else 0.
+def count_newlines(path: Location, start: int, end: int) -> int:
+    """Newlines in [start, end) of a file on this machine; 0 if it can't be read."""
+    if start >= end or isinstance(path, RemoteLocation):
+        return 0
+    try:
+        descriptor = open_descriptor(path)
+    except OSError:  # reading the shard will say so
+        return 0
+    try:
+        return _count_newlines(descriptor, start, end)
+    finally:
+        os.close(descriptor)
 
-    shared: whether there are other readers. Then the last file that nobody has begun is left to them
-    while this one has all that are begun.
-    """
-    place = next((n for n, rest in enumerate(waiting) if rest.reader in (None, reader)), 0)
-    if not shared or reader is None or len(waiting) < 2 or waiting[place].reader is not None:
-        return place
-    others = (rest for number, rest in enumerate(waiting) if number != place)
-    has_all = all(rest.reader == reader for rest in others)
-    return (0 if place else 1) if has_all else place
+
+def _count_newlines(descriptor: int, start: int, end: int) -> int:
+    """Takes about a thirtieth of the time of reading the lines: searching skips what is between them."""
+    block = bytearray(_BLOCK_BYTES)
+    codes = np.frombuffer(block, np.uint8)
+    count = 0
+    while start < end and (filled := os.preadv(descriptor, [block], start)):
+        filled = min(filled, end - start)
+        searches, at = 0, block.find(b"\n", 0, filled)
+        while at >= 0 and searches < _MAX_SEARCHES:
+            searches, at = searches + 1, block.find(b"\n", at + 1, filled)
+        count += searches
+        if at >= 0:
+            count += int(np.count_nonzero(codes[at:filled] == _NEWLINE))
+        start += filled
+    return count
+
+
+def _after_newline(descriptor: int, position: int) -> int:
+    """Offset after the first newline at `position` or later; after the last byte where there is none."""
+    while block := os.pread(descriptor, _BLOCK_BYTES, position):
+        newline = block.find(b"\n")
+        if newline >= 0:
+            return position + newline + 1
+        position += len(block)
+    return position

@@ -20,7 +20,6 @@ from board.index import step_store
 from board.index.build import Extended, extend
 from board.index.build_pace import Progress
 from board.index.discovery.discovered_runs import JOINED, RunInfo, is_remote
-from board.index.engines import ChooseEngine, Job, local
 from board.index.location import index_folder
 from board.index.manifest import BrokenIndexError, Manifest, TakenAwayError
 from board.index.memory_storage import MemoryStorage
@@ -28,6 +27,7 @@ from board.index.sidecar_files import Companions, read_companions
 from board.index.step_statistics import base_name
 from board.index.storage import FolderStorage, Storage, committed
 from board.index.visible_rows import Shown
+from board.index.workers import ChooseEngine, Job, local_engine
 from board.query.run import OpenOptions, Run
 
 __all__ = [
@@ -91,7 +91,7 @@ class Follower:
         options: OpenOptions | None = None,
         *,
         persist: bool = False,
-        engine: ChooseEngine = local,
+        engine: ChooseEngine = local_engine,
     ) -> None:
         self.options = options or OpenOptions()
         self._persist = persist

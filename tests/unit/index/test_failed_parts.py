@@ -11,9 +11,9 @@ from live_writer import LiveWriter
 from board.core.options import ReadOptions
 from board.index import batch, build
 from board.index.discovery.discovered_runs import discover
-from board.index.engines import Awaited, InProcess
 from board.index.memory_storage import MemoryStorage
 from board.index.shard import Shard
+from board.index.workers import InProcess, PendingBatch
 from board.query.open_run import Follower, open_run
 
 
@@ -23,11 +23,11 @@ class Failing(InProcess):
     def __init__(self, job, number, width):
         super().__init__(job)
         self.left = number
-        self.width = self.most = width
+        self.parallel, self.max_in_flight = width, max(width, 1)
 
     def submit(self, batch):
         read = super().submit(batch)
-        return Awaited(lambda: self.failed(read.result()))
+        return PendingBatch(lambda: self.failed(read.result()))
 
     def failed(self, result):
         self.left -= 1

@@ -12,7 +12,7 @@ import pytest
 from live_writer import LiveWriter
 
 from board.formats.io import lines as lines_module
-from board.index import build, build_pace, engines, scan
+from board.index import build, build_pace, scan, workers
 from board.index.discovery.discovered_runs import discover
 from board.query.open_run import Follower, Run, open_run
 
@@ -180,7 +180,7 @@ def test_an_edit_while_a_file_is_read_is_noticed_though_the_file_grows(
     row = b'{"step": 1, "prompt": "p1", "response": "r", "reward": 1.0}\n'
     path.write_bytes(row)
     many = row * 150  # more than is hashed at either end
-    follower, read = Follower(persist=True), engines.index_batch
+    follower, read = Follower(persist=True), workers.index_batch
 
     def look() -> Run:
         (info,) = discover(path.parent).runs
@@ -195,7 +195,7 @@ def test_an_edit_while_a_file_is_read_is_noticed_though_the_file_grows(
         look()
     path.write_bytes(path.read_bytes() + many)
     with monkeypatch.context() as patched:
-        patched.setattr(engines, "index_batch", edited)
+        patched.setattr(workers, "index_batch", edited)
         look()
     path.write_bytes(path.read_bytes() + row)
     same(look(), opened_anew(path.parent))

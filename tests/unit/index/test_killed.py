@@ -31,17 +31,17 @@ BUILD = """
 import sys
 import time
 from pathlib import Path
-from board.index import build, build_pace, engines, scan
+from board.index import build, build_pace, scan, workers
 from board.index.discovery.discovered_runs import discover
 from board.query.open_run import Follower
 build.SHARD_BYTES, build_pace._COMMIT_SECONDS, scan.PART_ROWS = 40_000, 0.0, 50
-engines.MANY_BYTES = int(sys.argv[2])
-read = engines.index_batch
+workers.POOL_BYTES = int(sys.argv[2])
+read = workers.index_batch
 def slowly(*arguments):
     time.sleep(0.08)
     return read(*arguments)
-if engines.MANY_BYTES == 1:  # else all is read before the second process has begun
-    engines.index_batch = slowly
+if workers.POOL_BYTES == 1:  # else all is read before the other process has started
+    workers.index_batch = slowly
 if __name__ == "__main__":
     (info,) = discover(Path(sys.argv[1])).runs
     print("begins", flush=True)

@@ -21,10 +21,10 @@ from board.errors import ClusterError
 from board.index import build, ray_engine
 from board.index.discovery.discovered_runs import RunInfo, discover
 from board.index.discovery.log_file import LogFile
-from board.index.engines import Job
 from board.index.manifest import Manifest
 from board.index.storage import FolderStorage
 from board.index.visible_rows import Shown
+from board.index.workers import Job
 from board.query.open_run import Follower, Run, open_run
 
 pytestmark = [

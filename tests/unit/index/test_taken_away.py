@@ -16,7 +16,7 @@ from test_following import append, opened_anew, rollout, same
 
 from board.cli import main
 from board.errors import UnreadableError
-from board.index import build, build_pace, engines, scan, storage
+from board.index import build, build_pace, scan, storage, workers
 from board.index.discovery.discovered_runs import discover
 from board.index.storage import FolderStorage
 from board.query import open_run
@@ -84,7 +84,7 @@ def test_what_is_deleted_of_an_index_while_it_is_built_is_made_again(folder, gon
 
 
 def test_an_index_deleted_while_it_is_built_is_told_once_in_a_line(folder, monkeypatch, capsys):
-    monkeypatch.setattr(engines, "MANY_BYTES", 1)  # with the second process
+    monkeypatch.setattr(workers, "POOL_BYTES", 1)  # with another process
     real, taken = build._Build._take, []
 
     def take(self: object, result: object) -> None:

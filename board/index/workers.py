@@ -1,0 +1,204 @@
+"""Where batches of a log are read: in this process, and in other processes beside it for large logs.
+
+A batch is read by `read_batch`, a plain function of plain data; workers on a Ray cluster call the same
+one (ray_engine). Parsers hold the interpreter's lock, so threads would gain nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from multiprocessing import current_process, parent_process
+from multiprocessing.context import SpawnContext, SpawnProcess
+from types import ModuleType
+from typing import Any, Final, Protocol
+
+from board.core.options import ReadOptions
+from board.core.tokens.vocabulary import Vocabulary
+from board.index.batch import MIN_SEGMENT_ROWS, BatchResult, Work, index_batch
+from board.index.storage import FolderStorage, Storage
+
+POOL_BYTES: Final = 96 << 20
+"""Smaller logs are read before another process has imported what it needs."""
+MAX_PROCESSES: Final = 2
+"""Each takes up to 200 MB, and a build is promised to take 500 MB."""
+_BATCHES_PER_WORKER: Final = 2
+"""One that it reads, one for when that is read."""
+_MAX_IN_FLIGHT: Final = 12
+"""Results are taken in order; so many batches may wait for one that takes long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What all batches of a run have in common."""
+
+    storage: Storage
+    options: ReadOptions
+    vocabulary: Vocabulary | None
+
+
+@dataclass(frozen=True, slots=True)
+class PendingBatch:
+    """A batch that is being read. result: waits for it, and raises what reading it raised."""
+
+    result: Callable[[], BatchResult]
+    is_done: Callable[[], bool] = lambda: False
+
+
+class Engine(Protocol):
+    """Reads batches.
+
+    parallel: batches that other processes can be given at once; 0: all are read in this process.
+    max_in_flight: batches that may be submitted before the first result is taken.
+    """
+
+    parallel: int
+    max_in_flight: int
+
+    def submit(self, batch: Sequence[Work]) -> PendingBatch:
+        """Begins to read a batch."""
+        ...
+
+
+ChooseEngine = Callable[[Job, int], AbstractContextManager[Engine]]
+"""From a job and the number of bytes to read to the engine that reads them."""
+
+
+def read_batch(job: Job, batch: Sequence[Work]) -> BatchResult:
+    """Reads a batch; rows too few for a segment of their own come back with the result."""
+    return index_batch(job.storage, batch, job.options, job.vocabulary, MIN_SEGMENT_ROWS)
+
+
+class InProcess:
+    """Reads each batch when its result is asked for."""
+
+    parallel = 0
+    max_in_flight = 1
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+
+    def submit(self, batch: Sequence[Work]) -> PendingBatch:
+        """Reads nothing yet."""
+        return PendingBatch(lambda: read_batch(self._job, batch))
+
+
+class ProcessPool:
+    """Reads batches in worker processes, and in this one those that they have no time for.
+
+    Workers take about a second to start; until one has, and when all are gone (killed, for instance),
+    each batch is read here.
+    """
+
+    max_in_flight = _MAX_IN_FLIGHT
+
+    def __init__(self, job: Job, workers: int) -> None:
+        self.parallel = workers * _BATCHES_PER_WORKER
+        self._job = job
+        self._context = _Context()
+        self._executor = ProcessPoolExecutor(workers, self._context, _initialize_worker, (job,))
+        self._started = [self._executor.submit(os.getpid) for _ in range(workers)]
+        self._futures: list[Future[BatchResult]] = []
+
+    @property
+    def has_capacity(self) -> bool:
+        """Whether a worker has started and has too little to do."""
+        self._futures = [future for future in self._futures if not future.done()]
+        is_started = any(future.done() for future in self._started)
+        return is_started and len(self._futures) < self.parallel
+
+    def submit(self, batch: Sequence[Work]) -> PendingBatch:
+        """Gives the batch to a worker, or reads it before returning where none has capacity."""
+        try:
+            if self.has_capacity:
+                future = self._executor.submit(_read_in_worker, batch)
+                self._futures.append(future)
+                return PendingBatch(lambda: self._result(future, batch), future.done)
+        except BrokenProcessPool:
+            pass
+        result = read_batch(self._job, batch)
+        return PendingBatch(lambda: result, lambda: True)
+
+    def _result(self, future: Future[BatchResult], batch: Sequence[Work]) -> BatchResult:
+        try:
+            return future.result()
+        except BrokenProcessPool:
+            return read_batch(self._job, batch)
+
+    def close(self) -> None:
+        """Ends the workers at once: one may still be starting, and what was not taken does not count."""
+        for process in self._context.processes:
+            process.kill()
+        self._executor.shutdown()
+
+
+@contextmanager
+def local_engine(job: Job, size: int) -> Generator[Engine]:
+    """The engine for so many bytes on this machine: several processes where that pays."""
+    workers = min(len(os.sched_getaffinity(0)), MAX_PROCESSES) - 1
+    is_shared = isinstance(job.storage, FolderStorage)  # what another process writes is seen here
+    if size < POOL_BYTES or not is_shared or workers < 1 or current_process().daemon:
+        yield InProcess(job)
+        return
+    pool = ProcessPool(job, workers)
+    try:
+        yield pool
+    finally:
+        pool.close()
+
+
+class _Process(SpawnProcess):
+    """A new process that does not run this one's main module: a page of Streamlit, or a script that
+    lacks the guard `if __name__ == "__main__"`, would begin a second time.
+    """
+
+    def start(self) -> None:
+        """Hides the main module while what the process needs is written down."""
+        main = sys.modules["__main__"]
+        sys.modules["__main__"] = ModuleType("__main__")
+        try:
+            super().start()
+        finally:
+            sys.modules["__main__"] = main
+
+
+class _Context(SpawnContext):
+    def __init__(self) -> None:
+        super().__init__()
+        self.processes: list[_Process] = []
+
+    def Process(  # noqa: N802  # pyright: ignore[reportIncompatibleVariableOverride]
+        self, *args: Any, **options: Any
+    ) -> _Process:
+        """A process that is not started yet; the executor calls it."""
+        self.processes.append(_Process(*args, **options))
+        return self.processes[-1]
+
+
+_job: Job | None = None
+
+
+def _initialize_worker(job: Job) -> None:
+    global _job
+    _job = job
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process ends this one
+    threading.Thread(target=_exit_with_parent, daemon=True).start()
+
+
+def _exit_with_parent() -> None:
+    """Ends this worker when its parent was killed: its queue would let it wait forever."""
+    if (parent := parent_process()) is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _read_in_worker(batch: Sequence[Work]) -> BatchResult:
+    assert _job is not None
+    return read_batch(_job, batch)

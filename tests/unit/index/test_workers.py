@@ -1,0 +1,174 @@
+"""Batches of a large log are read in several processes: in order, each once, whatever ends."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from written_logs import native_run
+
+from board.core.options import ReadOptions
+from board.index import workers
+from board.index.batch import MIN_SEGMENT_ROWS, Work
+from board.index.discovery.discovered_runs import discover
+from board.index.manifest import TakenAwayError
+from board.index.memory_storage import MemoryStorage
+from board.index.shard import Shard
+from board.index.storage import FolderStorage
+from board.index.workers import Engine, InProcess, Job, ProcessPool, local_engine
+from board.query import index_builder
+from board.query.open_run import Follower, OpenOptions
+
+_BATCHES = 6
+
+
+@pytest.fixture(autouse=True)
+def two_cores(monkeypatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+
+
+@pytest.fixture
+def log(tmp_path) -> Path:
+    return min(native_run(tmp_path / "run").glob("*.jsonl"))
+
+
+def batches(path: Path) -> list[list[Work]]:
+    return [[Work(Shard(path, path.name, "native"), number)] for number in range(_BATCHES)]
+
+
+@contextmanager
+def started_pool(folder: Path) -> Iterator[ProcessPool]:
+    """A pool of one worker, which has started."""
+    folder.mkdir(exist_ok=True)
+    pool = ProcessPool(Job(FolderStorage(folder), ReadOptions(), None), 1)
+    try:
+        wait_until(lambda: pool.has_capacity)
+        yield pool
+    finally:
+        pool.close()
+
+
+def wait_until(is_true) -> None:
+    end = time.monotonic() + 60
+    while not is_true():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def numbers_and_rows(engine: Engine, path: Path) -> list[tuple[int, int]]:
+    results = [pending.result() for pending in [engine.submit(b) for b in batches(path)]]
+    return [(result.files[0].work.file_id, result.rows) for result in results]
+
+
+def test_a_pool_reads_what_one_process_reads_in_the_same_order(tmp_path, log):
+    alone = numbers_and_rows(InProcess(Job(MemoryStorage(), ReadOptions(), None)), log)
+    with started_pool(tmp_path / "index") as pool:
+        assert numbers_and_rows(pool, log) == alone
+    assert [number for number, _ in alone] == list(range(_BATCHES))
+
+
+def test_what_a_killed_worker_was_given_is_read_here(tmp_path, log):
+    with started_pool(tmp_path / "index") as pool:
+        pending = [pool.submit(batch) for batch in batches(log)]
+        (worker,) = pool._context.processes
+        worker.kill()
+        assert [p.result().files[0].work.file_id for p in pending] == list(range(_BATCHES))
+        wait_until(lambda: not worker.is_alive())
+        assert pool.submit(batches(log)[0]).result().rows > 0
+
+
+def test_batches_are_read_here_until_a_worker_has_started(tmp_path, log):
+    storage = FolderStorage(tmp_path)
+    pool = ProcessPool(Job(storage, ReadOptions(), None), 1)
+    try:
+        assert pool.submit(batches(log)[0]).is_done()
+    finally:
+        pool.close()
+
+
+def test_an_error_of_the_index_is_raised_where_the_result_is_taken(tmp_path):
+    many = tmp_path / "many.jsonl"
+    many.write_bytes(b'{"step": 1, "response": "a"}\n' * MIN_SEGMENT_ROWS)
+    with started_pool(tmp_path / "index") as pool:
+        (tmp_path / "index").rmdir()
+        pending = pool.submit(batches(many)[0])
+        with pytest.raises(TakenAwayError):
+            pending.result()
+
+
+def test_workers_are_gone_once_the_pool_is_closed(tmp_path):
+    with started_pool(tmp_path / "index") as pool:
+        (worker,) = pool._context.processes
+        assert worker.is_alive()
+    wait_until(lambda: not worker.is_alive())
+
+
+_SCRIPT = """
+import sys, time
+from pathlib import Path
+print("begins", flush=True)  # once: no worker runs this file again
+from board.core.options import ReadOptions
+from board.index.storage import FolderStorage
+from board.index.workers import Job, ProcessPool
+pool = ProcessPool(Job(FolderStorage(Path(sys.argv[1])), ReadOptions(), None), 1)
+while not pool.has_capacity:
+    time.sleep(0.01)
+print(pool._context.processes[0].pid, flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_worker_ends_with_a_killed_parent_and_does_not_run_its_script_again(tmp_path):
+    script = tmp_path / "unguarded.py"
+    script.write_text(_SCRIPT)
+    command = [sys.executable, str(script), str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        lines = [process.stdout.readline() for _ in range(2)]
+        process.kill()
+        assert process.stdout.read() == ""
+    assert lines[0] == "begins\n"
+    worker = Path("/proc", lines[1].strip())
+    wait_until(lambda: not worker.exists() or ") Z " in (worker / "stat").read_text())
+
+
+@pytest.mark.parametrize(
+    ("size", "in_memory"), [(workers.POOL_BYTES - 1, False), (workers.POOL_BYTES, True)]
+)
+def test_no_process_is_started_for_a_small_log_or_an_index_in_memory(tmp_path, size, in_memory):
+    storage = MemoryStorage() if in_memory else FolderStorage(tmp_path)
+    with local_engine(Job(storage, ReadOptions(), None), size) as engine:
+        assert isinstance(engine, InProcess)
+
+
+def test_a_table_counts_as_several_times_its_size(tmp_path):
+    """Else a log of Parquet would be read by one process that takes as long as for its lines of JSON."""
+    sizes: list[int] = []
+
+    def engine(job: Job, size: int) -> AbstractContextManager[Engine]:
+        sizes.append(size)
+        return local_engine(job, size)
+
+    columns = {"step": [1], "prompt": ["p"], "completion": ["c"], "acc": [1.0], "advantage": [0.0]}
+    path = tmp_path / "completions" / "completions_00001.parquet"
+    path.parent.mkdir()
+    pq.write_table(pa.table(columns), path)
+    run = Follower(engine=engine).run(discover(tmp_path).runs[0])
+    assert run.counts == {1: 1}
+    assert sizes[0] > 2 * path.stat().st_size
+
+
+def test_a_builder_makes_the_index_of_a_run_in_a_process_of_its_own(tmp_path):
+    native_run(tmp_path / "run")
+    (info,) = discover(tmp_path / "run").runs
+    options = ReadOptions(system_prompt_end="<|end|>")
+    assert index_builder.start(info, options).wait(60) == 0
+    assert Follower(OpenOptions(options), persist=True).unread(info) == 0
