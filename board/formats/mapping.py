@@ -2,7 +2,7 @@
 
 A mapping file is TOML: `title`, `files` (a pattern for the end of the path, see path_pattern), `rows`
 (where a line holds several rollouts) and `[keys]`, from the record's names to dotted paths in a line.
-docs/formats.md has an example. Nothing in it is evaluated.
+docs/own_format.md has an example. Nothing in it is evaluated.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ def mapping_reader(text: str) -> MappingReader:
     try:
         table = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise BoardError(f"is not TOML: {error or 'too deep'}; see docs/formats.md") from None
+        raise BoardError(f"is not TOML: {error or 'too deep'}; see docs/own_format.md") from None
     for key in table:
         if key not in _TABLES:
             raise BoardError(

@@ -53,10 +53,3 @@ def test_every_reader_says_what_it_is_known_by(reader: Reader):
     own = type(reader).recognises.__doc__
     assert own
     assert own != Reader.recognises.__doc__
-
-
-def test_links_within_the_documents_of_formats_lead_somewhere():
-    for document in (ROOT / "README.md", ROOT / "docs" / "formats.md", ROOT / "CONTRIBUTING.md"):
-        for target in re.findall(r"\]\(([^)#\s]+)", document.read_text()):
-            if "://" not in target:
-                assert (document.parent / target).exists(), f"{document.name}: {target}"

@@ -228,8 +228,7 @@ def _refuse_secrets(protocol: str, rest: str) -> None:
     if "?" in rest or "@" in rest.partition("/")[0]:
         raise ChoiceError(
             f"{scrubbed(f'{protocol}://{rest}')} carries credentials or options, which end up in "
-            "histories and logs; leave them out and set them in the environment (docs/big_runs.md, "
-            "Object stores)"
+            "histories and logs; leave them out and set them in the environment (docs/object_stores.md)"
         )
 
 

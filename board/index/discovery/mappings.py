@@ -62,7 +62,7 @@ class Mappings:
         try:
             reader = read_mapping(path)
         except BoardError as error:
-            hint = "it is ignored; see docs/formats.md"
+            hint = "it is ignored; see docs/own_format.md"
             self.problems[path] = Problem(path.name, None, None, str(error), hint)
             return None
         self.paths[reader.name] = path

@@ -21,7 +21,7 @@ from board.index.discovery.sniff import sniff
 from board.index.scan import index_shard
 from board.index.shard import Shard
 
-DOCUMENT = Path(__file__).parents[3] / "docs" / "formats.md"
+DOCUMENT = Path(__file__).parents[3] / "docs" / "own_format.md"
 MAPPING = '[keys]\nresponse = "out"\nreward = "score"\nstep = "it"\n'
 LINES = [{"it": 1, "out": "a", "score": 0.5}, {"it": 2, "out": "b", "score": 1.0}]
 

@@ -1,0 +1,112 @@
+"""What the documents name exists: commands, options, environment variables, files, links and anchors."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from board.cli import build_parser
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = [
+    *sorted(ROOT.glob("*.md")),
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "benchmarks").glob("*.md")),
+    ROOT / "rollout_samples" / "README.md",
+]
+FOREIGN = ("AWS_", "AZURE_", "FSSPEC_")
+"""Beginnings of environment variables that libraries read, not this project."""
+VARIABLE = re.compile(r"\b(?:ROLLOUT_|RAY_|HF_|AWS_|AZURE_|FSSPEC_|XDG_|STREAMLIT_)[A-Z0-9_]+\b")
+
+
+def commands() -> dict[str, argparse.ArgumentParser]:
+    """The parser of each command."""
+    actions = build_parser()._actions
+    return next(a.choices for a in actions if isinstance(a, argparse._SubParsersAction))
+
+
+def command_lines(text: str) -> list[str]:
+    """Lines of code blocks, and inline code, that call rollout-board."""
+    blocks = re.findall(r"^(?: {4}|\$ )?(rollout-board [^\n]*)$", text, re.M)
+    return [*blocks, *re.findall(r"`(rollout-board [^`\n]+)`", text)]
+
+
+def words(line: str) -> list[str]:
+    """The arguments of a command line, without its comment and what follows a pipe."""
+    lexer = shlex.shlex(line, posix=True, punctuation_chars="|>;&")
+    lexer.whitespace_split = True
+    arguments: list[str] = []
+    for word in lexer:
+        if set(word) <= set("|>;&"):
+            break
+        arguments.append(word)
+    return arguments[1:]
+
+
+def headings(document: Path) -> set[str]:
+    """Anchors of a document, as GitHub makes them."""
+    lines = re.findall(r"^#+ (.+)$", document.read_text(encoding="utf-8"), re.M)
+    plain = (re.sub(r"[^\w\- ]", "", line.replace("`", "").lower()) for line in lines)
+    return {line.strip().replace(" ", "-") for line in plain}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_every_command_and_option_in_a_document_exists(document: Path):
+    known = commands()
+    for line in command_lines(document.read_text(encoding="utf-8")):
+        given = words(line)
+        name = given[0] if given and given[0] in known else "serve"
+        options = {option for action in known[name]._actions for option in action.option_strings}
+        options |= {"--version"}
+        for word in given:
+            if word.startswith("-") and len(word) > 1:
+                assert word.partition("=")[0] in options, f"{document.name}: {line}"
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_every_environment_variable_in_a_document_is_read_by_the_code(document: Path):
+    named = set(VARIABLE.findall(document.read_text(encoding="utf-8")))
+    own = {name for name in named if not name.startswith(FOREIGN)}
+    folders = ("board", "exporters", "tests", ".ci")
+    sources = [p for f in folders for p in (ROOT / f).rglob("*") if p.suffix in (".py", "")]
+    code = "\n".join(p.read_text(encoding="utf-8") for p in sources if p.is_file())
+    assert own <= set(VARIABLE.findall(code)) | {"RAY_AUTH_TOKEN"}  # Ray itself reads this one
+
+
+def test_every_environment_variable_that_the_board_reads_is_documented():
+    code = "\n".join(p.read_text(encoding="utf-8") for p in (ROOT / "board").rglob("*.py"))
+    read = set(re.findall(r'environ(?:\.get\(|\[)"(ROLLOUT_\w+)"', code))
+    text = "\n".join(document.read_text(encoding="utf-8") for document in DOCUMENTS)
+    assert read <= set(VARIABLE.findall(text))
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_every_file_that_a_document_names_exists(document: Path):
+    text = document.read_text(encoding="utf-8")
+    pattern = r"`((?:board|exporters|tests|benchmarks|rollout_samples)/[\w./-]+\.\w+)[`:]"
+    for name in re.findall(pattern, text):
+        if "NAME" not in name:
+            assert (ROOT / name).exists(), f"{document.name}: {name}"
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_every_link_in_a_document_leads_somewhere(document: Path):
+    for target, anchor in re.findall(
+        r"\]\(([^)#\s]*)(?:#([\w-]+))?\)", document.read_text(encoding="utf-8")
+    ):
+        if "://" in target:
+            continue
+        file = document.parent / target if target else document
+        assert file.exists(), f"{document.name}: {target}"
+        if anchor and file.suffix == ".md":
+            assert anchor in headings(file), f"{document.name}: {target}#{anchor}"
+
+
+def test_the_changelog_is_short():
+    lines = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 40
+    assert max(len(line.removeprefix("- ").split()) for line in lines) <= 25
