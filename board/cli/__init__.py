@@ -190,8 +190,8 @@ def _add_check(parser: argparse.ArgumentParser) -> None:
 def _add_sniff(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Says of a file, or of each file of a folder that may be a log, by which reader it is read, or "
-        "what each reader misses, and suggests a mapping file (docs/own_format.md). Exits 0 when a file is "
-        "recognised, 1 when none is."
+        "what each reader misses, and suggests a mapping file (docs/own_format.md). Exits 0 when a file "
+        "is recognised, 1 when none is."
     )
     help_text = "a log file, or a folder of them, here or in a store (s3://BUCKET/FOLDER)"
     parser.add_argument("path", metavar="PATH", help=help_text)
