@@ -1,7 +1,7 @@
-"""Which planted faults are found, where, and what else is raised: the tables of docs/findings.md.
+"""Which planted faults are found, where, and what else is raised: the tables of docs/findings_tested.md and docs/findings.md.
 
 python benchmarks/planted_faults.py                     prints the tables
-python benchmarks/planted_faults.py --write             writes them into docs/findings.md
+python benchmarks/planted_faults.py --write             writes them into these documents
 
 --held-out RUN ...: plants the faults in runs of your own besides, folders of the native format with 30
 steps or more. --logs FOLDER ...: looks over logs of any format besides.
@@ -40,7 +40,8 @@ from board.core.findings.finding import SEVERITIES, Finding  # noqa: E402
 from board.index.discovery.discovered_runs import discover  # noqa: E402
 from board.query.open_run import open_run  # noqa: E402
 
-DOCUMENT: Final = PROJECT / "docs" / "findings.md"
+RULES_DOCUMENT: Final = PROJECT / "docs" / "findings.md"
+TABLES_DOCUMENT: Final = PROJECT / "docs" / "findings_tested.md"
 RUNS: Final = ("grpo_arithmetic", "ppo_critic", "resumed", "grpo_reward_hack")
 HELD_OUT: Final = (
     LATER,
@@ -103,10 +104,11 @@ def _of_run(run: Path, seed: int) -> Scene:
 
 def _write(name: str, text: str) -> None:
     begin, end = f"<!-- {name}: benchmarks/planted_faults.py -->\n", f"<!-- end {name} -->"
-    whole = DOCUMENT.read_text(encoding="utf-8")
+    document = RULES_DOCUMENT if name == "rules" else TABLES_DOCUMENT
+    whole = document.read_text(encoding="utf-8")
     before, _, rest = whole.partition(begin)
     after = rest.partition(end)[2]
-    DOCUMENT.write_text(f"{before}{begin}{text}\n{end}{after}", encoding="utf-8")
+    document.write_text(f"{before}{begin}{text}\n{end}{after}", encoding="utf-8")
 
 
 def rules() -> Iterator[str]:

@@ -37,7 +37,7 @@ _WHERE_HELP: Final = """\
 a filter over columns, such as 'reward < 0.5 and response contains "I think"': == != < <= > >= contains,
 in (..), and, or, not, arithmetic and functions. A text of one word needs no quotes: env == math. prompt,
 response, ref_response, ground_truth and any_text are whole texts. Case matters to == and !=, not to
-contains. A rollout without a value does not match. See docs/findings.md."""
+contains. A rollout without a value does not match. See docs/expressions.md."""
 
 
 def build_parser() -> argparse.ArgumentParser:
