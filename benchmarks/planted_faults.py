@@ -1,4 +1,4 @@
-"""Which planted faults are found, where, and what else is raised: the tables of docs/findings_tested.md and docs/findings.md.
+"""Which planted faults are found, where, and what else is raised: the tables of the findings' documents.
 
 python benchmarks/planted_faults.py                     prints the tables
 python benchmarks/planted_faults.py --write             writes them into these documents
