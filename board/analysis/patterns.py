@@ -39,11 +39,13 @@ class Pattern:
         found = pc.count_substring_regex(_array(texts), self.expression)
         return np.asarray(found.to_numpy(zero_copy_only=False), np.int64)
 
-    def counts_in(self, texts: Any) -> Any:
-        """[texts] how often it is said in each, null where there is none. texts: an Arrow array of valid
-        UTF-8; so is what is given back.
+    def counts_in_lists(self, texts: Any) -> IntArray:
+        """[n] how often it is said in each list of texts, 0 where there is none. texts: an Arrow array of
+        lists of valid UTF-8, [n].
         """
-        return pc.count_substring_regex(texts, self.expression)
+        times = pc.count_substring_regex(pc.list_flatten(texts), self.expression).to_numpy()
+        lists = pc.list_parent_indices(texts).to_numpy()
+        return np.bincount(lists, times, len(texts)).astype(np.int64)
 
     def first(self, text: str) -> int:
         """The character at which it is first said; -1 where it is not."""

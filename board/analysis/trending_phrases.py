@@ -8,8 +8,7 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from board.analysis.step_records import PLACES, StepRecords
-from board.analysis.utterances import said
+from board.analysis.spoken_texts import spoken_texts
 from board.core.texts.phrases import Changed, changed_phrases
 from board.query.open_run import Run
 
@@ -35,7 +34,7 @@ def said_more(run: Run, by: str = "response", budget: int = _BYTES) -> SaidMore:
     by: whose words, one of speech.SPEAKERS. budget: bytes of the log, about; two rollouts of a step are
     looked at however large.
     """
-    table = run.chosen(PLACES)
+    table = run.chosen(("step", "index", "size"))
     of = table["step"].to_numpy()
     steps = _spread(np.unique(of), _STEPS).tolist()
     rows = [_rows(table, of, step) for step in steps]
@@ -43,11 +42,11 @@ def said_more(run: Run, by: str = "response", budget: int = _BYTES) -> SaidMore:
     each = int(np.clip(budget // max(sum(sizes), 1.0), 2, _ROLLOUTS))
     chosen = pd.concat([part.iloc[_spread(np.arange(len(part)), each)] for part in rows])
     texts: dict[int, list[str]] = {step: [] for step in steps}
-    at = chosen["step"].to_numpy()
-    for place, record in StepRecords(run).of(chosen):
-        spoken = said(run, record, by)
-        if spoken is not None:
-            texts[int(at[place])].append("\n".join(one.text for one in spoken))
+    places = (chosen[name].astype(int).tolist() for name in ("step", "index"))
+    for spoken in spoken_texts(run, by, *places):
+        for step, said in zip(spoken.rows["step"].tolist(), spoken.texts.to_pylist(), strict=True):
+            if said is not None:
+                texts[step].append("\n".join(said))
     found = changed_phrases([*texts.values()])
     return SaidMore(tuple(found), tuple(steps), sum(map(len, texts.values())))
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from board.analysis.patterns import Pattern
 from board.analysis.rollout import OpenRollout
-from board.analysis.utterances import Said, said
+from board.analysis.utterances import Utterance, utterances
 from board.core.texts.turns import at_character, token_starts
 from board.core.tokens.pieces import joined
 from board.query.open_run import Run
@@ -31,7 +31,7 @@ class Hit:
 
 def hit_in(run: Run, opened: OpenRollout, pattern: Pattern, by: str, around: int) -> Hit | None:
     """Where one of speech.SPEAKERS says it first; None where none does."""
-    for stretch in said(run, opened.record, by) or ():
+    for stretch in utterances(opened.record, run.vocabulary, by) or ():
         at = pattern.first(stretch.text)
         if at >= 0:
             first = max(at - around, 0)
@@ -46,7 +46,7 @@ def hit_in(run: Run, opened: OpenRollout, pattern: Pattern, by: str, around: int
     return None
 
 
-def _unplaced(opened: OpenRollout, stretch: Said) -> str:
+def _unplaced(opened: OpenRollout, stretch: Utterance) -> str:
     """Why no token can be told; empty where one may be."""
     if stretch.is_given:
         return "This was said before the response, so no response token corresponds to it."
@@ -57,7 +57,7 @@ def _unplaced(opened: OpenRollout, stretch: Said) -> str:
     return ""
 
 
-def _token_of(opened: OpenRollout, stretch: Said, at: int) -> int | None:
+def _token_of(opened: OpenRollout, stretch: Utterance, at: int) -> int | None:
     """The token of a character of a stretch: counted from where it begins, else by its context."""
     if stretch.first is not None:
         starts = token_starts(opened.tokens[stretch.first :])

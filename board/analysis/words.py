@@ -1,7 +1,4 @@
-"""How often a word, a phrase or a pattern is said over the steps of a training, and what it pays.
-
-Whole prompts and responses are in the index. Words of one role are not: for those the log is read again.
-"""
+"""How often a word, a phrase or a pattern is said over the steps of a training, and what it pays."""
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportMissingTypeStubs=false
@@ -18,18 +15,13 @@ import numpy.typing as npt
 import pandas as pd
 
 from board.analysis.patterns import Pattern
-from board.analysis.step_records import PLACES, StepRecords
-from board.analysis.utterances import said
+from board.analysis.spoken_texts import has_token_roles, spoken_texts
 from board.index.whole_texts import TEXTS
 from board.query.open_run import Run
-from board.query.selection import selection_of
 
 _EXAMPLES: Final = 240
-_COLUMNS: Final = (*PLACES, "reward", "env")
 _QUERY_ROLLOUTS: Final = 65_536
 """Of the steps that one query asks."""
-_BATCH_ROLLOUTS: Final = 2048
-"""Whose texts are in memory at a time."""
 
 
 @dataclass(slots=True)
@@ -84,11 +76,12 @@ def watch(
 ) -> Iterator[Watched]:
     """One entry per step and environment, as it is read; who asks for no more stops the reading.
 
-    by: whose words, one of speech.SPEAKERS. progress: called with rollouts done and in all.
+    by: whose words, one of utterances.SPEAKERS. progress: called with rollouts done and in all.
     """
     wanted = [*run.counts] if steps is None else [*steps]
     total, done = sum(run.counts.get(step, 0) for step in wanted), 0
-    for several in _step_batches(run, wanted) if by in TEXTS else ([step] for step in wanted):
+    is_slow = by not in TEXTS and has_token_roles(run)
+    for several in ([step] for step in wanted) if is_slow else _step_batches(run, wanted):
         rows = _counted(run, several, [pattern], by)
         for step in several:
             own = rows[rows["step"] == step]
@@ -126,49 +119,22 @@ _NOT_RECORDED: Final = -2
 
 
 def _counted(run: Run, steps: Sequence[int], patterns: Sequence[Pattern], by: str) -> pd.DataFrame:
-    """The rollouts of some steps in their order, with columns step, index, env and reward (where there
-    are any), and `times N`: how often the pattern N is said, or why that is not known.
+    """The rollouts of some steps in their order, with columns step, index, env and reward, and `times N`:
+    how often the pattern N is said, or why that is not known.
     """
-    if by not in TEXTS:
-        tables = [_counted_again(run, step, patterns, by) for step in steps]
-        return pd.concat(tables, ignore_index=True)
-    selection = selection_of(run)
-    sql = f"""
-        SELECT step, position AS "index", {selection.column("env")} AS env,
-            {selection.column("reward")} AS reward, {selection.rows.whole_text(by)} AS text
-        FROM {selection.view}
-        WHERE {selection.condition} AND step IN ({", ".join(map(str, steps))})
-    """
-    found: list[pd.DataFrame] = []
-    for table in selection.batches(sql, _BATCH_ROLLOUTS):
-        rows = table.drop_columns(["text"]).to_pandas()
+    batches: list[pd.DataFrame] = []
+    for spoken in spoken_texts(run, by, steps):
+        rows = spoken.rows
+        not_known = np.where(spoken.is_readable, _NOT_RECORDED, _NOT_READ)
+        is_known = np.asarray(spoken.texts.is_valid())
         for number, pattern in enumerate(patterns):
-            times = pattern.counts_in(table.column("text")).fill_null(_NOT_RECORDED)
-            rows[f"times {number}"] = times.to_numpy()
-        found.append(rows)
-    if not found:
-        found = [
-            pd.DataFrame(columns=["step", "index", *(f"times {n}" for n in range(len(patterns)))])
-        ]
-    return pd.concat(found).sort_values(["step", "index"], ignore_index=True)
-
-
-def _counted_again(run: Run, step: int, patterns: Sequence[Pattern], by: str) -> pd.DataFrame:
-    """As _counted, of words of one role, which are read from the log."""
-    rows = run.rows_of(step, _COLUMNS).reset_index(drop=True)
-    known = np.full(len(rows), _NOT_READ, np.int64)
-    places: list[int] = []
-    texts: list[str] = []
-    for place, record in StepRecords(run).of(rows):
-        spoken = said(run, record, by)
-        known[place] = _NOT_RECORDED if spoken is None else 0
-        places += [place] * len(spoken or ())
-        texts += [one.text for one in spoken or ()]
-    for number, pattern in enumerate(patterns):
-        times = known.copy()
-        np.add.at(times, np.array(places, np.int64), pattern.counts(texts))
-        rows[f"times {number}"] = times
-    return rows
+            times = pattern.counts_in_lists(spoken.texts)
+            rows[f"times {number}"] = np.where(is_known, times, not_known)
+        batches.append(rows)
+    if not batches:
+        names = ("step", "index", "env", "reward", *(f"times {n}" for n in range(len(patterns))))
+        batches = [pd.DataFrame(columns=names)]
+    return pd.concat(batches).sort_values(["step", "index"], ignore_index=True)
 
 
 def _by_env(step: int, rows: pd.DataFrame, times: npt.NDArray[np.int64]) -> Iterator[Watched]:

@@ -35,7 +35,7 @@ from board.formats.field_values import (
     without_system_prompt,
 )
 from board.formats.fields import SEVERAL_REWARDS, TEXT_KEYS, UNDATED
-from board.formats.messages import conversation_text, is_messages, response_text
+from board.formats.messages import conversation_text, is_messages, response_text, role_texts
 from board.formats.step_of import read_step
 from board.formats.texts import Numbers, SpokenTexts, Texts, Values, Words
 
@@ -59,6 +59,7 @@ class Columns:
     Nothing is left out that a Record of these rows would have in the table; None: not recorded, as NaN in
     scores that are arrays.
     remarks: said of every row. odd: rows of the block that are not here, and that `Reader.read` is given.
+    messages: [rows] role and text of each of Record.messages; None where no row has any.
     """
 
     steps: IntArray
@@ -68,6 +69,7 @@ class Columns:
     extras: Mapping[str, Values]
     remarks: Sequence[Remark]
     odd: frozenset[int]
+    messages: Values | None = None
 
 
 def finite_numbers(values: Values) -> list[float] | None:
@@ -186,6 +188,7 @@ class ColumnBuilder:
         self._take_text(
             key, [text_of(v) if is_one else v for v, is_one in zip(values, spoken, strict=True)]
         )
+        self.set_odd([place for place, is_one in enumerate(spoken) if is_one])
 
     def take_rewards(self, parts: Mapping[str, Values]) -> None:
         """Takes named rewards of which the log has no total, as RecordBuilder.take_rewards; each is in
@@ -303,6 +306,7 @@ class ColumnBuilder:
         """The Columns of the rows that are not odd."""
         numbers = self._read_steps(steps)
         self._derive_truncation()
+        messages = self._messages()
         if self.options.system_prompt_end and (prompts := self.texts.get("prompt")) is not None:
             self.texts["prompt"] = [
                 None if prompt is None else without_system_prompt(prompt, self.options)
@@ -317,7 +321,19 @@ class ColumnBuilder:
             {key: kept_rows(values, kept) for key, values in self.extras.items()},
             self.remarks,
             frozenset(self._odd),
+            None if messages is None else kept_rows(messages, kept),
         )
+
+    def _messages(self) -> Values | None:
+        """As Columns.messages, of all rows."""
+        given, generated = self.texts.get("prompt"), self.texts.get("response")
+        if not isinstance(given, SpokenTexts) or not isinstance(generated, SpokenTexts):
+            return None
+        parts = (given.spoken, generated.spoken, given.message_texts, generated.message_texts)
+        return [
+            None if before is None or after is None else role_texts([*a, *b], [*before, *after])
+            for a, b, before, after in zip(*parts, strict=True)
+        ]
 
     def _read_steps(self, steps: Values) -> IntArray:
         if type(steps) is Numbers and (whole := _whole(steps.floats)) is not None:

@@ -42,20 +42,36 @@ def message_text(message: Message) -> str:
     return "\n".join(filter(None, blocks))
 
 
-def conversation_text(messages: Sequence[Message]) -> str:
-    """Messages in reading order, each under its role."""
-    turns: list[str] = []
+def role_texts(messages: Sequence[Message], texts: Sequence[str]) -> list[tuple[str | None, str]]:
+    """Role and text of each message; the role is None where it is not a string."""
+    roles = (message.get("role") for message in messages)
+    return [
+        (role if isinstance(role, str) else None, text)
+        for role, text in zip(roles, texts, strict=True)
+    ]
+
+
+def message_texts(messages: Sequence[Message]) -> list[str]:
+    """The text of each message."""
+    texts: list[str] = []
     for message in messages:
-        role, content = message.get("role"), message.get("content")
-        is_plain = type(content) is str and len(message) == 2 and role is not None
-        text = content if is_plain else message_text(message)
-        turns.append(f"[{'?' if role is None else role}]\n{text}")
-    return "\n\n".join(turns)
+        content = message.get("content")
+        is_plain = type(content) is str and len(message) == 2 and message.get("role") is not None
+        texts.append(cast("str", content) if is_plain else message_text(message))
+    return texts
 
 
-def response_text(messages: Sequence[Message]) -> str:
+def conversation_text(messages: Sequence[Message], texts: Sequence[str] | None = None) -> str:
+    """Messages in reading order, each under its role. texts: of the messages, where they are known."""
+    roles = (message.get("role") for message in messages)
+    pairs = zip(roles, message_texts(messages) if texts is None else texts, strict=True)
+    return "\n\n".join(f"[{'?' if role is None else role}]\n{text}" for role, text in pairs)
+
+
+def response_text(messages: Sequence[Message], texts: Sequence[str] | None = None) -> str:
     """What was generated: the text of one message alone, of several under their roles."""
-    return message_text(messages[0]) if len(messages) == 1 else conversation_text(messages)
+    texts = message_texts(messages) if texts is None else texts
+    return texts[0] if len(messages) == 1 else conversation_text(messages, texts)
 
 
 def parsed_text(value: Any) -> Any:

@@ -7,12 +7,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import compress
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from board.formats.messages import conversation_text, response_text
+from board.formats.messages import Message, conversation_text, message_texts, response_text
 
 PREVIEW_CHARS: Final = 240
 """So much of a text is in the table."""
@@ -169,7 +169,7 @@ class SpokenTexts(Texts):
     """
 
     def __init__(self, spoken: Values, *, generated: bool) -> None:
-        self._spoken = spoken
+        self.spoken = spoken
         self._generated = generated
 
     def whole(self) -> Values:
@@ -178,9 +178,18 @@ class SpokenTexts(Texts):
 
     def kept(self, kept: Sequence[bool]) -> SpokenTexts:
         """As Texts."""
-        return SpokenTexts(list(compress(self._spoken, kept)), generated=self._generated)
+        return SpokenTexts(list(compress(self.spoken, kept)), generated=self._generated)
+
+    @cached_property
+    def message_texts(self) -> Values:
+        """[rows] the text of each message; None for a row that is no list of messages."""
+        return [
+            message_texts(cast("list[Message]", one)) if isinstance(one, list) else None
+            for one in self.spoken
+        ]
 
     @cached_property
     def _whole(self) -> Values:
         text_of = response_text if self._generated else conversation_text
-        return [one if one is None or type(one) is str else text_of(one) for one in self._spoken]
+        pairs = zip(self.spoken, self.message_texts, strict=True)
+        return [one if texts is None else text_of(one, texts) for one, texts in pairs]

@@ -151,7 +151,8 @@ class LineScan:
         if isinstance(found, Event):
             self._part.add_event(found, self._number)
             return
-        row = row_of(found, self._vocabulary)  # may raise: arrays of ids are parsed here
+        # May raise: arrays of ids are parsed here.
+        row = row_of(found, self._vocabulary, is_joined=self._shard.joined)
         self._part.add_row(row, self._address(found, line, part), found, self._number)
 
     def _address(self, record: Record, line: Line, part: int) -> dict[str, Any]:

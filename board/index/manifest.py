@@ -17,7 +17,7 @@ from board.core.problems import Problem
 from board.index.segments import Column, decode_columns, encode_columns
 from board.index.tally import Tally
 
-VERSION: Final = 15
+VERSION: Final = 16
 """Raised whenever what a scan finds in the same bytes changes: older indexes are then made again."""
 
 _HEADER_KEYS: Final = ("attempt", "started", "start_step", "world_size", "rank")

@@ -18,8 +18,10 @@ from board.index.whole_texts import TEXTS, text_columns
 PREVIEW_TOKENS: Final = 80
 
 
-def row_of(record: Record, vocabulary: Vocabulary | None) -> dict[str, Any]:
-    """The table row of a rollout, without location and aggregates."""
+def row_of(
+    record: Record, vocabulary: Vocabulary | None, *, is_joined: bool = False
+) -> dict[str, Any]:
+    """The table row of a rollout, without location and aggregates. is_joined: with rows of other logs."""
     row: dict[str, Any] = {"step": record.step, **record.ids, **record.scores}
     length = record.response_length
     if length is not None:
@@ -34,7 +36,8 @@ def row_of(record: Record, vocabulary: Vocabulary | None) -> dict[str, Any]:
     if "finish_reason" in record.texts:
         row["finish_reason"] = record.texts["finish_reason"]
     row["prompt"], row["response"] = previews(record, vocabulary)
-    return row | text_columns(record, vocabulary, {name: row[name] for name in TEXTS})
+    known = {name: row[name] for name in TEXTS}
+    return row | text_columns(record, vocabulary, known, is_joined=is_joined)
 
 
 def previews(record: Record, vocabulary: Vocabulary | None) -> tuple[str | None, str | None]:

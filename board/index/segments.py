@@ -43,11 +43,14 @@ TEXTS: Final = ("rollout_id", "group_id", "env", "split", "finish_reason", "prom
 WHOLE: Final = "whole:"
 """Begins the names of columns of whole texts."""
 ANY_TEXT: Final = "any_text"
-TEXT_NAMES: Final = ("prompt", "response", "ref_response", "ground_truth", "messages", ANY_TEXT)
-"""Of whole texts in filters and searches; the last one is all the others together."""
+TEXT_NAMES: Final = ("prompt", "response", "ref_response", "ground_truth", ANY_TEXT)
+"""Of whole texts in filters and searches; the last one is all the others and the messages together."""
 WHOLE_TEXTS: Final = tuple(WHOLE + name for name in TEXT_NAMES[:-1])
-"""Columns of whole texts. Of prompt and response: NULL where the preview is the whole text. Messages:
-those of which prompt and response do not hold the text."""
+"""Columns of whole texts. Of prompt and response: NULL where the preview is the whole text."""
+MESSAGES: Final = WHOLE + "messages"
+"""Column of the chat messages, in their order: see whole_texts.stored_messages."""
+TOKEN_ROLES: Final = WHOLE + "token_roles"
+"""Column: true where the log's tokens say which role spoke, so that it has to be read for that."""
 PROMPT_KEY: Final = "prompt_key"
 """A hash of the whole prompt, equal in all runs."""
 CATEGORIES: Final = ("group_id", "env", "split", "finish_reason")
@@ -74,6 +77,15 @@ _TYPES: Final[Mapping[str, pa.DataType]] = {
     **dict.fromkeys(WHOLE_NUMBERS, pa.int64()),
     **dict.fromkeys(_SCORES, pa.float64()),
     **dict.fromkeys((*TEXTS, *WHOLE_TEXTS), pa.string()),
+    MESSAGES: pa.list_(
+        pa.struct(
+            [
+                *(("role", pa.string()), ("within", pa.string()), ("text", pa.string())),
+                *(("start", pa.int32()), ("end", pa.int32())),
+            ]
+        )
+    ),
+    TOKEN_ROLES: pa.bool_(),
 }
 FIXED_ORDER: Final = (*_TYPES,)
 FIXED: Final = frozenset(_TYPES)
@@ -174,7 +186,7 @@ def columns_of(table: pa.Table) -> tuple[Column, ...]:
     """The columns a table has, in its order, without those of whole texts."""
     found: dict[str, Column] = {}
     for stored in table.column_names:
-        if stored in WHOLE_TEXTS:
+        if stored.startswith(WHOLE):
             continue
         column = _column(stored, table)
         known = found.get(column.name)

@@ -30,7 +30,7 @@ from board.formats.io.local_files import held, open_binary
 from board.index.manifest import BrokenIndexError, Manifest, TakenAwayError
 from board.index.table_files import (
     StepRange,
-    compression_of,
+    compressions,
     groups_with,
     held_names,
     repeating,
@@ -145,7 +145,7 @@ class FolderStorage:
                 temporary,
                 row_group_size=row_group_size(table) if kind == "rows" else _PART_ROW_GROUP,
                 use_dictionary=repeating(table),  # pyright: ignore[reportArgumentType]  # its default says bool
-                compression={name: compression_of(name) for name in table.column_names},  # pyright: ignore[reportArgumentType]
+                compression=compressions(table),  # pyright: ignore[reportArgumentType]
                 write_page_checksum=True,
                 write_statistics=["step"],  # pyright: ignore[reportArgumentType]  # its default says bool
             )

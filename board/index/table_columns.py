@@ -17,6 +17,7 @@ from board.formats.columns import Columns, finite_numbers
 from board.formats.texts import PREVIEW_CHARS, Numbers, Values, Words
 from board.index import segments
 from board.index.step_statistics import base_name
+from board.index.whole_texts import stored_messages
 
 _LONGEST_PAUSE: Final = 64
 """Stretches of lines, of half a megabyte each."""
@@ -70,6 +71,12 @@ def table_columns(found: Columns) -> tuple[dict[str, Any], list[str]] | None:
     for key in ("ref_response", "ground_truth"):
         if (texts := found.texts.get(key)) is not None:
             columns[segments.WHOLE + key] = texts.whole()
+    if found.messages is not None:
+        texts = (found.texts["prompt"].whole(), found.texts["response"].whole())
+        columns[segments.MESSAGES] = [
+            stored_messages(own, prompt, response) if own else None
+            for own, prompt, response in zip(found.messages, *texts, strict=True)
+        ]
     for key, values in found.extras.items():
         cells, name = _cells(values), column_name(key)
         if cells is None:

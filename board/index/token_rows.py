@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from board.core.texts.turns import may_hold_turns
 from board.core.tokens.pieces import joined
 from board.core.tokens.vocabulary import Vocabulary
 from board.errors import RecordError
 from board.formats.texts import Values
 from board.formats.token_columns import TokenColumns
 from board.index.record_row import PREVIEW_TOKENS, prompt_of_ids, response_of_ids
-from board.index.segments import PROMPT_KEY, WHOLE
+from board.index.segments import PROMPT_KEY, TOKEN_ROLES, WHOLE
 from board.index.table_columns import preview
-from board.index.whole_texts import key_of_ids
+from board.index.whole_texts import ids_may_hold_turns, key_of_ids
 
 _TextOf = Callable[[Any], str]
 
@@ -44,6 +45,7 @@ def add_token_columns(
         _fill(
             columns, "response", responses, lambda one: response_of_ids(one, vocabulary), whole_of
         )
+        _add_token_roles(columns, found.pieces, responses, vocabulary)
     except RecordError:
         return False
     return True
@@ -74,6 +76,18 @@ def _fill(
         text = None if whole_of is None else whole_of(tokens[place])
         whole[place] = None if text == previews[place] else text
     columns[WHOLE + name] = whole
+
+
+def _add_token_roles(
+    columns: dict[str, Values], pieces: Values, responses: Values, vocabulary: Vocabulary | None
+) -> None:
+    """Notes the rows of which tokens may say who speaks."""
+    roles = [
+        may_hold_turns("".join(own)) if own is not None else ids_may_hold_turns(ids, vocabulary)
+        for own, ids in zip(pieces, responses, strict=True)
+    ]
+    if any(roles):
+        columns[TOKEN_ROLES] = [one or None for one in roles]
 
 
 def _add_prompt_keys(columns: dict[str, Values], prompts: Values) -> None:

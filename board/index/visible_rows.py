@@ -247,6 +247,8 @@ class Shown:
         names = self.stored_names(wanted)
         if texts:
             names += (segments.PROMPT_KEY, *segments.WHOLE_TEXTS)
+            names += (segments.MESSAGES, segments.TOKEN_ROLES, "response_chars")
+            names = list(dict.fromkeys(names))
         if not self._joins.sides or superseded:
             return self.index.visible(steps, names, superseded)
         if steps is not None and steps[0] == steps[1]:  # soon done, and there are many

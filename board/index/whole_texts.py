@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
-from typing import Final
+from typing import Any, Final
 
+import numpy as np
 from xxhash import xxh3_64_digest
 
 from board.core.records import NumberArray, Record
+from board.core.texts.turns import may_hold_turns
 from board.core.tokens.pieces import detect_coding, display_pieces, joined
 from board.core.tokens.vocabulary import Vocabulary, id_texts
-from board.formats.messages import message_text
-from board.index.segments import PROMPT_KEY, WHOLE
+from board.formats.messages import message_text, message_texts, role_texts
+from board.index.segments import MESSAGES, PROMPT_KEY, TOKEN_ROLES, WHOLE
 
 TEXTS: Final = ("prompt", "response")
 """Texts of which a row has a preview."""
@@ -20,19 +22,24 @@ _WITHOUT_PREVIEW: Final = ("ref_response", "ground_truth")
 
 
 def text_columns(
-    record: Record, vocabulary: Vocabulary | None, previews: Mapping[str, str | None]
-) -> dict[str, str | int]:
-    """Columns segments.WHOLE_TEXTS of a rollout's row, and PROMPT_KEY where its prompt is no text.
+    record: Record,
+    vocabulary: Vocabulary | None,
+    previews: Mapping[str, str | None],
+    *,
+    is_joined: bool = False,
+) -> dict[str, Any]:
+    """Columns segments.WHOLE_TEXTS of a rollout's row, MESSAGES, TOKEN_ROLES, and PROMPT_KEY where its
+    prompt is no text.
 
-    previews: of prompt and response; one that is the whole text is not stored twice. Raises RecordError
-    where token ids can't be read.
+    previews: of prompt and response; one that is the whole text is not stored twice. is_joined: whether
+    other logs may say what prompt and response are, so that messages can't be parts of them.
+    Raises RecordError where token ids can't be read.
     """
-    found: dict[str, str | int] = {}
-    texts: list[str] = []
+    found: dict[str, Any] = {}
+    texts: dict[str, str | None] = {}
     for name, preview in previews.items():
-        text = whole_text(record, vocabulary, name)
+        texts[name] = text = whole_text(record, vocabulary, name)
         if text is not None:
-            texts.append(text)
             if text != preview:
                 found[WHOLE + name] = text
         elif name == "prompt" and record.prompt_ids is not None:
@@ -40,11 +47,73 @@ def text_columns(
     for name in _WITHOUT_PREVIEW:
         if name in record.texts:
             found[WHOLE + name] = record.texts[name]
-    messages = [message_text(message) for message in record.messages]
-    others = [text for text in messages if not any(text in one for one in texts)]
-    if others:
-        found[WHOLE + "messages"] = "\n".join(others)
+    if record.messages:
+        messages = role_texts(record.messages, message_texts(record.messages))
+        whole = (None, None) if is_joined else (texts["prompt"], texts["response"])
+        found[MESSAGES] = stored_messages(messages, *whole)
+    if may_have_token_roles(record, vocabulary):
+        found[TOKEN_ROLES] = True
     return found
+
+
+def stored_messages(
+    messages: Sequence[tuple[str | None, str]], prompt: str | None, response: str | None
+) -> list[dict[str, Any]]:
+    """Messages, each a role and a text, as the index has them: {role, within, start, end} where the text
+    is that part of the prompt or the response, else {role, text}.
+    """
+    texts = {"prompt": prompt or "", "response": response or ""}
+    read = {"prompt": 0, "response": 0}
+    found: list[dict[str, Any]] = []
+    for role, text in messages:
+        entry: dict[str, Any] = {"role": role}
+        for name, whole in texts.items():
+            start = whole.find(text, read[name])
+            if start >= 0:
+                read[name] = end = start + len(text)
+                entry |= {"within": name, "start": start, "end": end}
+                break
+        else:
+            entry["text"] = text
+        found.append(entry)
+    return found
+
+
+def texts_of_role(
+    stored: Sequence[Mapping[str, Any]], prompt: str | None, response: str | None, role: str
+) -> list[str]:
+    """The texts of a role's messages, which were stored with these prompt and response."""
+    texts = {"prompt": prompt or "", "response": response or ""}
+    return [
+        one["text"] if one["within"] is None else texts[one["within"]][one["start"] : one["end"]]
+        for one in stored
+        if one["role"] == role
+    ]
+
+
+def may_have_token_roles(record: Record, vocabulary: Vocabulary | None) -> bool:
+    """Whether roles may be known of the response's tokens: by segments or by chat-template markers.
+
+    True also where a response of messages is only known as tokens. Raises RecordError where token ids
+    can't be read.
+    """
+    is_text = record.response_tokens is not None or (
+        record.response_ids is not None and vocabulary is not None
+    )
+    if not is_text:
+        return False
+    if record.segments or (record.messages and "response" not in record.texts):
+        return True
+    if record.response_tokens is not None:
+        return may_hold_turns("".join(record.response_tokens))
+    return ids_may_hold_turns(record.response_ids, vocabulary)
+
+
+def ids_may_hold_turns(ids: NumberArray | None, vocabulary: Vocabulary | None) -> bool:
+    """Whether a token that begins a turn is among ids. Raises RecordError where they can't be read."""
+    if ids is None or vocabulary is None or not len(vocabulary.turn_ids):
+        return False
+    return bool(np.isin(ids.values(), vocabulary.turn_ids).any())
 
 
 def whole_text(record: Record, vocabulary: Vocabulary | None, name: str) -> str | None:

@@ -111,8 +111,11 @@ class RunRows:
     def whole_text(self, name: str) -> str:
         """SQL for a whole text, one of segments.TEXT_NAMES; NULL where it is not recorded."""
         if name == segments.ANY_TEXT:
-            every = ", ".join(map(self.whole_text, segments.TEXT_NAMES[:-1]))
-            return f"concat_ws(chr(10), {every})"
+            texts = [*map(self.whole_text, segments.TEXT_NAMES[:-1])]
+            if segments.MESSAGES in self.names:
+                others = f"list_transform({quoted(segments.MESSAGES)}, lambda m: m.text)"
+                texts.append(f"nullif(array_to_string({others}, chr(10)), '')")
+            return f"concat_ws(chr(10), {', '.join(texts)})"
         texts = [quoted(segments.WHOLE + name)] if segments.WHOLE + name in self.names else []
         if name in self.names:
             texts.append(_TEXT_OF_PREVIEW.format(quoted(name)))

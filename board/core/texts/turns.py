@@ -38,6 +38,13 @@ _OPENINGS: Final = (
     r"<｜(User|Assistant|tool▁outputs▁begin)｜>",
     r"\[(INST|TOOL_RESULTS)\]",
 )
+_SIGNS: Final = (
+    *("<|im_start|>", "<|start_header_id|>", "<|header_start|>", "<start_of_turn>", "<|start|>"),
+    *("<|system|>", "<|user|>", "<|assistant|>", "<|observation|>", "<|tool|>"),
+    *("<｜User", "<｜Assistant", "<｜tool", "<ï½ľUser", "<ï½ľAssistant", "<ï½ľtool"),
+    *("[INST]", "[TOOL_RESULTS]"),
+)
+"""One of them is in every text that _OPENING matches, also where it is written in byte-level pieces."""
 _OPENING: Final = re.compile("|".join(f"(?:{one})" for one in _OPENINGS))
 _CLOSING: Final = re.compile(
     r"<\|im_end\|>\n?|<\|eot_id\|>|<\|eom_id\|>|<\|eot\|>|<end_of_turn>\n?|<\|end\|>|<\|return\|>"
@@ -55,6 +62,11 @@ _ROLES: Final[Mapping[str, str]] = {
     "functions": "tool",
     "developer": "system",
 }
+
+
+def may_hold_turns(text: str) -> bool:
+    """Whether the text, or pieces of tokens put together, may have a marker that begins a turn."""
+    return any(sign in text for sign in _SIGNS)
 
 
 def from_markers(text: str, starts: Iterable[int] | None = None) -> list[Turn]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final, cast
 
 import numpy as np
 
 from board.core.records import FloatArray
+from board.core.texts.turns import may_hold_turns
 from board.core.tokens.pieces import UNKNOWN_PIECE, Coding, display_alone, display_pieces
 
 _HIGHEST_ID: Final = 10_000_000
@@ -17,7 +19,7 @@ _WHOLE: Final = 2.0**53
 """Whole numbers up to here are told apart."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Vocabulary:
     """pieces: raw tokenizer pieces by id, None where the id has none. coding: how they are written."""
 
@@ -47,6 +49,16 @@ class Vocabulary:
         if not _holds_only(special, {int}):
             raise ValueError("special_ids is not a list of token ids")
         return cls(known, coding, frozenset(cast("list[int]", special)))
+
+    @cached_property
+    def turn_ids(self) -> list[int]:
+        """Ids of tokens that may begin a turn of a chat template."""
+        beginnings = ("<", "[")
+        return [
+            number
+            for number, piece in enumerate(self.pieces)
+            if piece and piece.startswith(beginnings) and may_hold_turns(piece)
+        ]
 
     def texts(self, ids: FloatArray) -> list[str]:
         """Display text of each id [n]; an id without a piece is shown as ⟨id⟩, null as ⟨?⟩."""

@@ -97,6 +97,14 @@ def test_recorded_segments_tell_roles_before_messages_do(tmp_path: Path) -> None
     assert hits(run, "done", "assistant") == [(1, 1, 0)]
 
 
+def test_ids_without_a_vocabulary_leave_roles_to_the_messages(tmp_path: Path) -> None:
+    row = spoken(response_tokens=None, response_ids=[1, 2, 3, 4, 5])
+    run = opened(write_lines(tmp_path / "run" / "a.jsonl", [row]).parent)
+    assert hits(run, "message", "tool") == [(1, 1, 0)]
+    assert hits(run, "look", "assistant") == [(1, 1, 0)]
+    assert hits(run, "4", "tool") == [(0, 0, 0)]
+
+
 def test_who_speaks_is_not_recorded_without_segments_markers_or_messages(tmp_path: Path) -> None:
     row = spoken(segments=[], messages=[])
     run = opened(write_lines(tmp_path / "run" / "a.jsonl", [row]).parent)

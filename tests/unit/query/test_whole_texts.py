@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 
 from board.analysis.patterns import compiled
+from board.analysis.spoken_texts import spoken_texts
 from board.analysis.step_records import StepRecords
+from board.analysis.utterances import SPEAKERS, utterances
 from board.analysis.words import watch
+from board.core.records import Record
 from board.index.discovery.discovered_runs import discover
 from board.index.segments import ANY_TEXT
 from board.index.whole_texts import whole_text
@@ -44,17 +47,70 @@ def write(folder: Path, *lines: dict[str, Any], name: str = "log.jsonl") -> None
         file.writelines(json.dumps(line) + "\n" for line in lines)
 
 
-@pytest.mark.parametrize("info", INFOS, ids=lambda info: info.name)
-def test_texts_of_the_index_are_those_of_the_log(info) -> None:
-    run = Follower().run(info)
-    found = {name: texts_of(run, name) for name in NAMES}
-    for place, record in StepRecords(run).of(run.rollouts):
-        for name in NAMES:
+@pytest.fixture(scope="module", params=INFOS, ids=lambda info: info.name)
+def logged(request: pytest.FixtureRequest) -> tuple[Run, dict[tuple[int, int], Record]]:
+    """A run, and its rollouts as the log has them, by step and index."""
+    run = Follower().run(request.param)
+    addresses = run.rollouts
+    keys = [*zip(addresses["step"].tolist(), addresses["index"].tolist(), strict=True)]
+    return run, {keys[place]: record for place, record in StepRecords(run).of(addresses)}
+
+
+def test_texts_of_the_index_are_those_of_the_log(logged) -> None:
+    run, records = logged
+    for name in NAMES:
+        found = dict(zip(sorted(records), texts_of(run, name), strict=True))
+        for key, record in records.items():
             text = record.texts.get(name)
             if text is None and name in NAMES[:2]:
                 text = whole_text(record, run.vocabulary, name)
             if text is not None:  # else there may be a preview of ids
-                assert found[name][place] == text
+                assert found[key] == text
+
+
+@pytest.mark.parametrize("by", SPEAKERS)
+def test_who_said_what_is_the_same_by_the_index_and_by_the_log(logged, by: str) -> None:
+    run, records = logged
+    found: dict[tuple[int, int], list[str] | None] = {}
+    for batch in spoken_texts(run, by, [*run.counts]):
+        keys = zip(batch.rows["step"].tolist(), batch.rows["index"].tolist(), strict=True)
+        found |= dict(zip(keys, batch.texts.to_pylist(), strict=True))
+    said = {key: utterances(record, run.vocabulary, by) for key, record in records.items()}
+    assert found == {k: None if v is None else [one.text for one in v] for k, v in said.items()}
+
+
+def test_the_log_is_read_for_roles_only_where_tokens_say_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turns = [{"role": "user", "content": "ask"}, {"role": "assistant", "content": "an answer"}]
+    common = {"step": 1, "messages": turns, "response": "an answer"}
+    parts = [{"start": 0, "end": 1, "role": "tool"}, {"start": 1, "end": 2, "role": "assistant"}]
+    marked = ["<|im_start|>", "tool\n", "out", "<|im_end|>"]
+    write(
+        tmp_path,
+        common,
+        common | {"response_tokens": ["an", " answer"]},
+        common | {"response_tokens": ["a", "b"], "segments": parts},
+        common | {"response_tokens": marked},
+    )
+    run = opened(tmp_path)
+    read: list[int] = []
+    of = StepRecords.of
+
+    def counted(self: StepRecords, rows: Any, *more: Any) -> Any:
+        read.append(len(rows))
+        return of(self, rows, *more)
+
+    monkeypatch.setattr(StepRecords, "of", counted)
+    (batch,) = spoken_texts(run, "tool", [1])
+    order = batch.rows["index"].argsort().tolist()
+    texts = batch.texts.to_pylist()
+    assert [texts[place] for place in order] == [[], [], ["a"], ["".join(marked)]]
+    assert read == [2]
+    assert [batch.texts.to_pylist() for batch in spoken_texts(run, "prompt", [1])] == [
+        [["ask"]] * 4
+    ]
+    assert read == [2]
 
 
 @pytest.mark.parametrize("persist", [False, True])
