@@ -1,38 +1,55 @@
-"""The dashboard: page configuration and navigation, nothing else. Started by `rollout-board`."""
+"""The server: the dashboard, its old addresses, and requests refused that name another host.
 
+`streamlit run app.py` starts it on the logs that ROLLOUT_BOARD_ROOT names, or `-- PATH` behind the
+command; `rollout-board` starts the same with options of its own.
+"""
+
+import os
+import sys
 from pathlib import Path
 
 import streamlit as st
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.responses import RedirectResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp
 
-from board.views import _alerts, _following, _navigation, _page, _sidebar, _state
+_PAGES_MOVED = {
+    "overview": ("", {}),
+    "spike": ("step", {}),
+    "groups": ("step", {"part": "groups"}),
+    "health": ("findings", {"health": "1"}),
+    "rollout": ("rollouts", {"index": "0"}),
+    "environments": ("", {"by": "env"}),
+    "words": ("rollouts", {"view": "words"}),
+}
+"""Pages that were merged into others -> where they are now, and what the query says in addition."""
 
-VIEWS = Path(__file__).parent / "board" / "views"
 
-PAGES = [
-    st.Page(VIEWS / f"{name}.py", title=name.capitalize(), default=name == "overview")
-    for name in (*("overview", "findings", "step", "rollouts", "prompts", "mismatch", "compare"),)
-]
-page = st.navigation(PAGES, position="hidden")
-st.set_page_config(
-    page_title="Rollout Board",
-    page_icon=str(VIEWS / "icon.png"),
-    layout="wide",
-    # The list and the reader need the width.
-    initial_sidebar_state="collapsed" if page.title == "Rollouts" else 272,
-    menu_items={"About": "Rollout Board: rollout logs of RL training, from a curve to its tokens."},
+def redirect(request: Request) -> RedirectResponse:
+    """Leads a link to an old page to its new place, with its query."""
+    page, more = _PAGES_MOVED[request.url.path.rpartition("/")[2]]
+    query = request.query_params
+    target = request.url.include_query_params(**{k: v for k, v in more.items() if k not in query})
+    # Relative: the board may be served below a path by a proxy.
+    return RedirectResponse(f"./{page}?{target.query}" if target.query else f"./{page}")
+
+
+def trusted_hosts(application: ASGIApp) -> TrustedHostMiddleware:
+    """Refuses requests to hosts that `server.allowedHosts` lacks; Streamlit checks web sockets alone."""
+    hosts = st.get_option("server.allowedHosts") or ["*"]
+    # Starlette compares IPv6 addresses in brackets, Streamlit without.
+    bracketed = [f"[{host}]" if ":" in host else host for host in hosts]
+    return TrustedHostMiddleware(application, allowed_hosts=bracketed, www_redirect=False)
+
+
+if Path(sys.argv[0]).name == Path(__file__).name and sys.argv[1:]:
+    os.environ["ROLLOUT_BOARD_ROOT"] = sys.argv[1]
+
+app = st.App(
+    Path(__file__).parent / "board" / "views" / "dashboard.py",
+    routes=[Route(f"/{page}", redirect) for page in _PAGES_MOVED],
+    middleware=[Middleware(trusted_hosts)],
 )
-_state.pull()
-navigation = _navigation.Navigation(PAGES, page)
-if _sidebar.render():
-    navigation.draw(_sidebar.whole(), len(_sidebar.neighbours()))
-    _page.run(page)
-    navigation.draw(_sidebar.whole(), len(_sidebar.neighbours()))
-    if _state.get("live"):
-        with st.sidebar:
-            _alerts.watch(_sidebar.current())
-else:
-    navigation.draw()
-_following.remember()
-_sidebar.choose_folder()
-_state.show_notices()
-_state.push()

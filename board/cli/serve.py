@@ -1,12 +1,14 @@
-"""`rollout-board serve`: the Streamlit server in this process, for this machine unless told otherwise."""
+"""`rollout-board serve`: the server of `app.py`, for this machine alone unless told otherwise."""
 
 from __future__ import annotations
 
-import gc
-import importlib
+import contextlib
 import ipaddress
 import os
+import runpy
+import signal
 import socket
+import sys
 import threading
 import time
 import tomllib
@@ -40,22 +42,22 @@ def serve(
     if thresholds is not None:
         read_thresholds(thresholds)
         os.environ["ROLLOUT_BOARD_THRESHOLDS"] = str(thresholds.absolute())
-    from board.cli.server import run
-
-    app = PROJECT / "app.py"
-    if not app.is_file():
-        raise BoardError(f"{app} is missing; install rollout-board again")
+    script = PROJECT / "app.py"
+    if not script.is_file():
+        raise BoardError(f"{script} is missing; install rollout-board again")
     chosen = _given_port(host, port) if port is not None else _free_port(host)
+    app = runpy.run_path(str(script))["app"]
     os.environ["ROLLOUT_BOARD_ROOT"] = str(root)
     os.environ["ROLLOUT_BOARD_ALLOW_ANY_PATH"] = "1" if allow_any_path else "0"
+    # Streamlit looks for .streamlit/config.toml beside the program; `streamlit run` sets the same.
+    sys.argv = [str(script)]
     url = url_of(host, chosen)
     threading.Thread(
         target=_announce, args=(host, chosen, url, root, open_browser), daemon=True
     ).start()
-    try:
-        run(app, host, chosen, look(app) | server_options(host, chosen))
-    finally:
-        gc.unfreeze()  # what set_apart froze would never be freed, which DuckDB reports as leaks
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    with contextlib.suppress(KeyboardInterrupt):
+        app.run(config=look(script) | server_options(host, chosen))
     return 0
 
 
@@ -183,13 +185,8 @@ def _announce(host: str, port: int, url: str, root: Location, open_browser: bool
         except OSError:
             time.sleep(0.05)
             continue
-        is_opened = open_browser and _has_screen()
-        if is_opened:
-            webbrowser.open(url)  # it takes as long to start as this
-        first_visit = importlib.import_module("board.views._first_visit")
-        first_visit.load()
-        first_visit.visit(target, port, others=not is_opened)
-        first_visit.set_apart()
+        if open_browser and _has_screen():
+            webbrowser.open(url)
         is_there = not isinstance(root, Path) or root.exists()
         shown = f"shows {root}" if is_there else f"waits for {root}, which does not exist yet"
         print(f"Rollout Board {shown}\n{url}  (Ctrl-C stops it)", flush=True)

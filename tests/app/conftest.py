@@ -11,8 +11,6 @@ from streamlit.testing.v1 import AppTest
 
 from board.views import _state
 
-PROJECT = Path(__file__).parents[2]
-
 
 @pytest.fixture(scope="session")
 def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -34,7 +32,7 @@ def open_app(monkeypatch: pytest.MonkeyPatch) -> OpenApp:
 
     def start(logs: Path, page: str = "overview", /, **query: str) -> AppTest:
         monkeypatch.setenv("ROLLOUT_BOARD_ROOT", str(logs))
-        app = AppTest.from_file(str(PROJECT / "app.py"), default_timeout=60)
+        app = AppTest.from_file(str(_state.VIEWS / "dashboard.py"), default_timeout=60)
         if page == "rollout":
             page, query = "rollouts", {"index": "0", **query}
         if page == "words":
@@ -42,7 +40,7 @@ def open_app(monkeypatch: pytest.MonkeyPatch) -> OpenApp:
         for name, value in query.items():
             app.query_params[name] = value
         if page != "overview":
-            app.switch_page(str(_state.VIEWS.relative_to(PROJECT) / f"{page}.py"))
+            app.switch_page(f"{page}.py")
         return app.run()
 
     return start

@@ -613,7 +613,6 @@ def test_a_missing_package_is_named_with_the_command_that_installs_it(
     run_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "streamlit", None)
-    monkeypatch.delitem(sys.modules, "board.cli.server", raising=False)
     called = Called(capsys, "serve", run_folder)
     assert called.code == 2
     assert 'pip install "rollout-board[board]"' in called.err

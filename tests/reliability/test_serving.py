@@ -1,0 +1,118 @@
+"""The server as users start it: the same product by `rollout-board` and by `streamlit run`."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import written_logs
+
+PROJECT = Path(__file__).parents[2]
+START_SECONDS = 60.0
+BOARD = ("-c", "import sys; from board.cli import main; sys.exit(main())", "{root}", "--no-browser")
+STREAMLIT = ("-m", "streamlit", "run", str(PROJECT / "app.py"))
+
+
+class Server:
+    """A server that was started by a command of Python, with its port."""
+
+    def __init__(self, command: tuple[str, ...], root: Path) -> None:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = int(probe.getsockname()[1])
+        ours = command is BOARD
+        port = ("--port" if ours else "--server.port", str(self.port))
+        arguments = [part.replace("{root}", str(root)) for part in (*command, *port)]
+        self.process = subprocess.Popen(
+            [sys.executable, *arguments, *(() if ours else ("--", str(root)))],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            cwd=root,
+            env=os.environ | {"PYTHONPATH": str(PROJECT), "PYTHONUNBUFFERED": "1"},
+        )
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline and self.process.poll() is None:
+            try:
+                if self.get("/_stcore/health")[0] == 200:
+                    return
+            except OSError:
+                time.sleep(0.1)
+        self.process.kill()
+        pytest.fail(self.process.communicate()[0])
+
+    def get(self, path: str, host: str = "localhost") -> tuple[int, str]:
+        """Status and Location of the answer to a request to that host."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection.request("GET", path, headers={"Host": f"{host}:{self.port}"})
+        answer = connection.getresponse()
+        connection.close()
+        return answer.status, answer.headers.get("Location", "")
+
+    def end(self, number: int) -> tuple[int, str]:
+        """Exit code and output after a signal."""
+        self.process.send_signal(number)
+        output = self.process.communicate(timeout=30)[0]
+        return self.process.returncode, output
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("logs")
+    written_logs.native_run(root / "run")
+    return root
+
+
+@pytest.fixture(scope="module", params=[BOARD, STREAMLIT], ids=["rollout-board", "streamlit"])
+def server(request: pytest.FixtureRequest, root: Path) -> Iterator[Server]:
+    server = Server(request.param, root)
+    yield server
+    server.end(signal.SIGTERM)
+
+
+@pytest.mark.parametrize(
+    ("path", "location"),
+    [
+        ("/spike?run=a&of=k3_mean", "./step?run=a&of=k3_mean"),
+        ("/groups?run=a&gid=g%201", "./step?run=a&gid=g+1&part=groups"),
+        ("/health?run=a&old=1", "./findings?run=a&old=1&health=1"),
+        ("/health", "./findings?health=1"),
+        ("/rollout?run=a&step=3", "./rollouts?run=a&step=3&index=0"),
+        ("/rollout?index=5", "./rollouts?index=5"),
+        ("/environments?run=a", "./?run=a&by=env"),
+        ("/words?run=a&words=wait", "./rollouts?run=a&words=wait&view=words"),
+        ("/overview", "./"),
+    ],
+)
+def test_an_old_page_leads_to_its_new_place_with_its_query(
+    server: Server, path: str, location: str
+) -> None:
+    assert server.get(path) == (307, location)
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]", "LOCALHOST"])
+def test_requests_to_own_hosts_are_answered(server: Server, host: str) -> None:
+    assert server.get("/", host)[0] == 200
+
+
+@pytest.mark.parametrize("host", ["evil.example", "localhost.evil.example", "[::2]", ""])
+def test_requests_to_other_hosts_are_refused(server: Server, host: str) -> None:
+    assert server.get("/", host)[0] == 400
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_board_without_a_traceback(root: Path, number: int) -> None:
+    server = Server(BOARD, root)
+    for _ in range(2):  # its address is said
+        server.process.stdout.readline()  # type: ignore[union-attr]
+    code, output = server.end(number)
+    assert code == 0
+    assert output == ""
