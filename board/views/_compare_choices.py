@@ -5,22 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from board.analysis.rollout import OpenRollout
 from board.errors import BoardError
 from board.query.open_run import Run
-from board.query.same_prompt import indices_of_prompt, prompt_key, steps_of_prompt
+from board.query.same_prompt import Compared, comparable_rollouts, prompt_key, steps_of_prompt
 from board.views import _cached, _sidebar
 from board.views._compare_target import TEXTS, Target, run_named, written
 from board.views._text import number, one_line
 
-_COLUMNS: Final = (
-    *("reward", "advantage", "response_tokens", "response_chars", "group_id", "split"),
-    "response",
-)
 _MOST_ROWS: Final = 2_000
 _MOST_STEPS: Final = 10
 # So many rollouts are read from the log for lengths that are not in the table.
@@ -32,8 +26,8 @@ _TITLES: Final = {"ref": "Reference response", "truth": "Ground truth"}
 def choices(run: Run, opened: OpenRollout, wanted: Mapping[str, Any]) -> dict[str, Any]:
     """What the menu shows: texts of the rollout, and the rollouts of one step of one run.
 
-    wanted: {"run": name, "step": number}, from the browser, not trusted; what is not available is
-    replaced by this run, and by the nearest step with the same prompt.
+    wanted: {"run": name, "step": number, "words": text}, from the browser, not trusted; what is
+    not available is replaced by this run, and by the nearest step with the same prompt.
     """
     own = run.row(opened.step, opened.index)
     key = prompt_key(run, opened.step, opened.index)
@@ -49,7 +43,8 @@ def choices(run: Run, opened: OpenRollout, wanted: Mapping[str, Any]) -> dict[st
     near = [step for step in near if not (is_own and step == opened.step)]
     near = sorted(near, key=lambda step: abs(step - opened.step))[:_MOST_STEPS]
     step = _step(other, wanted.get("step"), opened.step, [] if is_own else near)
-    rows = [] if step is None else _rows(run, own, key, other, step)
+    words = str(wanted.get("words") or "")
+    rows, count = ([], 0) if step is None else _rows(run, own, key, other, step, words)
     return {
         "error": error,
         "texts": _texts(opened),
@@ -59,8 +54,9 @@ def choices(run: Run, opened: OpenRollout, wanted: Mapping[str, Any]) -> dict[st
         "step": step,
         "steps": [min(other.counts), max(other.counts)] if other.counts else None,
         "promptSteps": sorted({*near, opened.step}) if is_own and near else sorted(near),
-        "rows": rows[:_MOST_ROWS],
-        "count": len(rows),
+        "rows": rows,
+        "count": count,
+        "words": words,
     }
 
 
@@ -90,27 +86,23 @@ def _step(run: Run, wanted: object, own: int, near: list[int]) -> int | None:
 
 
 def _rows(
-    run: Run, own: pd.Series[Any], key: int | None, other: Run, step: int
-) -> list[dict[str, Any]]:
-    """The rollouts of a step: those of the same group, of the same prompt, then the others by group;
-    within each the best reward first. The rollout itself is left out.
+    run: Run, own: pd.Series[Any], key: int | None, other: Run, step: int, words: str
+) -> tuple[list[dict[str, Any]], int]:
+    """The rollouts of a step that the menu lists, and how many there are; the rollout itself is left out.
+
+    words: what they are searched for.
     """
-    rows = other.rows_of(step, _COLUMNS)
-    is_here = other.info.name == run.info.name and step == int(own["step"])
-    if is_here:
-        rows = rows[rows["index"] != own["index"]]
-    group = _same_group(rows, own) if is_here else np.zeros(len(rows), dtype=bool)
-    prompt = rows["index"].isin([] if key is None else indices_of_prompt(other, step, key))
-    rows = rows.assign(_group=group, _prompt=prompt, _name=_names(rows))
-    rows["_reward"] = rows.get("reward", np.nan)
-    order = {"_group": False, "_prompt": False, "_name": True, "_reward": False, "index": True}
-    rows = rows.sort_values([*order], ascending=[*order.values()], kind="stable")
+    compared = Compared(key)
+    if other.info.name == run.info.name and step == int(own["step"]):
+        group, split = (str(own[n]) if _has(own, n) else None for n in ("group_id", "split"))
+        compared = Compared(key, int(own["index"]), group, split)
+    rows, count = comparable_rollouts(other, step, compared, words.lower().split(), _MOST_ROWS)
     place = run.info.name, int(own["step"])
     entries = [_entry(row, other, step, place) for _, row in rows.iterrows()]
     for entry in [one for one in entries if not one["length"]][:_MOST_READ]:
         length = _cached.transcript_length(other, step, entry["index"])
         entry["length"] = f"{length:,} chars" if length else ""
-    return entries
+    return entries, count
 
 
 def _entry(row: pd.Series[Any], run: Run, step: int, place: tuple[str, int]) -> dict[str, Any]:
@@ -121,9 +113,9 @@ def _entry(row: pd.Series[Any], run: Run, step: int, place: tuple[str, int]) -> 
         "reward": _shown(row, "reward"),
         "advantage": _shown(row, "advantage"),
         "length": length_of(row),
-        "group": one_line(row["_name"], 24),
-        "sameGroup": bool(row["_group"]),
-        "samePrompt": bool(row["_prompt"]),
+        "group": one_line(row["group_id"], 24) if _has(row, "group_id") else "",
+        "sameGroup": bool(row["same_group"]),
+        "samePrompt": bool(row["same_prompt"]),
         "text": _first_words(row["response"]) if _has(row, "response") else "",
     }
 
@@ -142,18 +134,3 @@ def _has(row: pd.Series[Any], name: str) -> bool:
 
 def _shown(row: pd.Series[Any], name: str) -> str:
     return number(float(row[name])) if _has(row, name) else ""
-
-
-def _names(rows: pd.DataFrame) -> pd.Series[str]:
-    if "group_id" not in rows:
-        return pd.Series("", index=rows.index)
-    return rows["group_id"].astype("string").fillna("").astype(str)
-
-
-def _same_group(rows: pd.DataFrame, own: pd.Series[Any]) -> npt.NDArray[np.bool_]:
-    if "group_id" not in rows or not _has(own, "group_id"):
-        return np.zeros(len(rows), dtype=bool)
-    same = rows["group_id"] == own["group_id"]
-    if "split" in rows and "split" in own:
-        same &= rows["split"].eq(own["split"]) | (pd.isna(own["split"]) & rows["split"].isna())
-    return same.to_numpy(dtype=bool)

@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 from written_logs import age, write_lines
 
 from board.errors import ChoiceError
-from board.views import _compare_target
+from board.views import _compare_choices, _compare_target
 from board.views._compare_target import Target
 
 PAGE = "rollouts"
@@ -150,6 +150,19 @@ def test_the_menu_lists_the_same_group_first_then_the_others_by_group_and_reward
         "samePrompt": False,
         "text": "Hi <b>",
     }
+
+
+def test_the_menu_finds_rollouts_behind_the_first_ones(
+    open_app: OpenApp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_compare_choices, "_MOST_ROWS", 2)
+    rows = [row(response=f"Answer {n}", reward=-float(n)) for n in range(6)]
+    app = open_rows(open_app, tmp_path, *rows, vs="1")
+    seen = offered(app)
+    assert ([one["index"] for one in seen["rows"]], seen["count"]) == ([1, 2], 5)
+    seen = offered(app, run="run", step=0, words="ANSWER 5")
+    assert ([one["index"] for one in seen["rows"]], seen["count"]) == ([5], 1)
+    assert offered(app, run="run", step=0, words="nothing")["rows"] == []
 
 
 def test_the_menu_lists_other_steps_and_other_runs(open_app: OpenApp, tmp_path: Path) -> None:

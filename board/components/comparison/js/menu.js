@@ -10,8 +10,10 @@ const MENU_HTML = `
   <div class="entries" role="listbox" aria-label="Compare with" tabindex="-1"></div>
   <div class="menu-foot"><span class="menu-count"></span><span><kbd>↑</kbd><kbd>↓</kbd> move <kbd>Enter</kbd> compare <kbd>Esc</kbd> close</span></div>`;
 
+const SEARCH_DELAY_MS = 300;
+
 /**
- * A closed menu in `element`. ask({run, step}): called for the rollouts of a step (nulls: the usual
+ * A closed menu in `element`. ask({run, step, words}): called for the rollouts of a step (nulls: the usual
  * ones), answered through `fillMenu`; ask(null) when the menu closes. choose(vs): what was chosen.
  */
 function createMenu(element, { ask, choose }) {
@@ -20,7 +22,7 @@ function createMenu(element, { ask, choose }) {
   const names = ["words", "run", "run-choice", "step", "step-back", "step-on", "near", "entries", "menu-count"];
   const ui = Object.fromEntries(names.map((name) => [name, element.querySelector(`.${name}`)]));
   const menu = { element, ui, ask, choose, choices: null, active: 0, shown: [] };
-  ui.words.oninput = () => listEntries(menu);
+  ui.words.oninput = () => searchWords(menu);
   ui.run.onchange = () => askFor(menu, { run: ui.run.value, step: null });
   ui.step.onchange = () => askFor(menu, { run: menu.choices.run, step: Number(ui.step.value) });
   ui["step-back"].onclick = () => moveStep(menu, -1);
@@ -115,6 +117,16 @@ function showPromptSteps(menu) {
 }
 
 // --- entries -----------------------------------------------------------------------------------
+
+function searchWords(menu) {
+  const { choices, ui } = menu;
+  listEntries(menu);
+  clearTimeout(menu.searching);
+  // Of a list that was cut, the rollouts that are not in it have to be asked for.
+  if (!choices || (choices.count <= choices.rows.length && !choices.words)) return;
+  const wanted = { run: choices.run, step: choices.step, words: ui.words.value };
+  menu.searching = setTimeout(() => !menu.element.hidden && askFor(menu, wanted), SEARCH_DELAY_MS);
+}
 
 function listEntries(menu) {
   const { choices, ui } = menu;
