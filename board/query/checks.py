@@ -51,12 +51,12 @@ def _sums(selection: Selection) -> str:
     return f"""
         WITH rollouts AS NOT MATERIALIZED (
             SELECT step, {selection.column("group_id")} AS group_id,
-                {selection.split_value} AS split, {values}
+                hash({selection.column("group_id")}, {selection.split_value}) AS group_hash, {values}
             FROM {selection.view} WHERE {selection.condition}),
         groups AS (
             SELECT step, regr_count(length, reward) AS pairs, regr_sxx(length, reward) AS xx,
                 regr_syy(length, reward) AS yy, regr_sxy(length, reward) AS xy
-            FROM rollouts WHERE group_id IS NOT NULL GROUP BY step, group_id, split),
+            FROM rollouts WHERE group_id IS NOT NULL GROUP BY step, group_hash),
         pairs AS (
             SELECT step, sum(pairs) AS pairs, sum(xx) AS xx, sum(yy) AS yy, sum(xy) AS xy
             FROM groups GROUP BY step),

@@ -15,7 +15,7 @@ from board.index.step_statistics import base_name
 from board.query import splits
 from board.query.run import Run
 from board.query.selection import Selection, selection_of
-from board.query.steps import counts_by_step, steps_table
+from board.query.steps import steps_table
 
 
 def narrowed(run: Run, envs: Sequence[str]) -> Run:
@@ -107,9 +107,9 @@ def _selected(run: Run, *, envs: tuple[str, ...] | None = None, split: str | Non
 
 def _of_selection(run: Run, selection: Selection, text: str) -> Run:
     """text: what its filters are made of."""
-    counts = counts_by_step(selection)
-    steps = steps_table(selection, counts)
     whole = run.whole or run
+    steps = steps_table(selection, run.counts)
+    counts = dict(zip(steps["step"].tolist(), steps["rollouts"].tolist(), strict=True))
     metrics = tuple(name for name in whole.metrics if f"{base_name(name)}_n" in steps)
     absent = set(whole.metrics) - set(metrics)
     return whole.changed(

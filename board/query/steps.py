@@ -27,17 +27,8 @@ _NONE: Final = pd.DataFrame({"step": pd.Series([], dtype="int64")})
 _QUANTILES: Final = ", ".join(str(q) for q in QUANTILES.values())
 
 
-def counts_by_step(selection: Selection) -> dict[int, int]:
-    """Rollouts of each step, ascending."""
-    table = selection.table(f"""
-        SELECT step, count(*) AS rollouts FROM {selection.view} WHERE {selection.condition}
-        GROUP BY step ORDER BY step
-    """)
-    return dict(zip(*(table[name].to_pylist() for name in ("step", "rollouts")), strict=True))
-
-
 def steps_table(selection: Selection, counts: Mapping[int, int]) -> pd.DataFrame:
-    """As store.steps.steps_table. counts: rollouts by step, ascending."""
+    """As store.steps.steps_table. counts: by step, ascending, at least as many rollouts as there are."""
     rows = selection.rows
     columns = {column.name for column in rows.run.shown.columns}
     values = {base_name(name): selection.column(name) for name in rows.run.metrics}
