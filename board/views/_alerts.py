@@ -10,7 +10,7 @@ import streamlit as st
 from board.analysis.own_thresholds import OwnThresholds
 from board.core.findings.finding import Finding
 from board.query.open_run import Run
-from board.views import _badge, _cached_looks
+from board.views import _badge, _cache
 from board.views._text import plain
 
 _CHECK_SECONDS: Final = 1.0
@@ -26,11 +26,11 @@ def watch(run: Run) -> None:
 
 @st.fragment(run_every=_CHECK_SECONDS)
 def _announce(run: Run, limits: OwnThresholds) -> None:
-    index = _cached_looks.index_reading(run, limits)
-    index.begin()
-    every = _cached_looks.findings(run, limits)
+    index = _cache.index_findings(run, limits)
+    index.start()
+    every = _cache.findings(run, limits)
     known: dict[tuple[str, str], set[str]] = st.session_state.setdefault(_KNOWN, {})
-    for scope, found in (("index", index.finished), ("tokens", every.finished)):
+    for scope, found in (("index", index.result), ("tokens", every.result)):
         if found is not None:
             _say_new(known, (run.info.name, scope), found.findings)
 

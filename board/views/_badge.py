@@ -12,7 +12,7 @@ from board.analysis.findings import Diagnosis
 from board.analysis.own_thresholds import OwnThresholds, own_thresholds
 from board.core.findings.finding import SEVERITIES
 from board.query.open_run import Run
-from board.views import _cached_looks, _state
+from board.views import _cache, _state
 
 ICONS: Final = {
     "severe": ":material/error:",
@@ -45,10 +45,7 @@ def count(run: Run) -> str:
     Nothing is computed for it.
     """
     limits = limits_of(run)
-    diagnosis = (
-        _cached_looks.findings(run, limits).finished
-        or _cached_looks.index_reading(run, limits).finished
-    )
+    diagnosis = _cache.findings(run, limits).result or _cache.index_findings(run, limits).result
     found = [finding.severity for finding in diagnosis.findings] if diagnosis else []
     if not found:
         return ""
@@ -59,12 +56,12 @@ def count(run: Run) -> str:
 def link(run: Run) -> None:
     """A link to the findings with how many there are, of each severity."""
     limits = limits_of(run)
-    done = _cached_looks.findings(run, limits).finished
-    counting = _cached_looks.index_reading(run, limits)
+    done = _cache.findings(run, limits).result
+    counting = _cache.index_findings(run, limits)
     if done is not None:
         _link(_told(run, done))
-    elif counting.finished is not None or run.rollout_count <= _COUNTED_AT_ONCE:
-        _link(_told(run, counting.at_once()) + " · open to check tokens and texts too")
+    elif counting.result is not None or run.rollout_count <= _COUNTED_AT_ONCE:
+        _link(_told(run, counting.finish()) + " · open to check tokens and texts too")
     else:
         _count(run, limits)
 
@@ -80,17 +77,17 @@ def _told(run: Run, found: Diagnosis) -> str:
 @st.fragment(run_every=_LOOK_SECONDS)
 def _count(run: Run, limits: OwnThresholds) -> None:
     """The link while findings are counted. That begins when the page is drawn, which it would hold up."""
-    counting = _cached_looks.index_reading(run, limits)
-    if counting.finished is not None:
+    counting = _cache.index_findings(run, limits)
+    if counting.result is not None:
         st.rerun()
     of, words = st.session_state.get(_LAST, ("", ""))
-    if counting.has_failed:
+    if counting.error is not None:
         words = "Findings (can't be counted: open them to see why)"
     elif of != run.info.name:
         words = "Findings: counting …"
     _link(words)
     if st.session_state.get(_DRAWN) == run.version:
-        counting.begin()
+        counting.start()
     st.session_state[_DRAWN] = run.version
 
 

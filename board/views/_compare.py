@@ -18,7 +18,7 @@ from board.core.tokens.alignment import shared_spans
 from board.core.tokens.pieces import joined
 from board.errors import BoardError, NotFoundError
 from board.query.open_run import Run
-from board.views import _cached, _state, _tokens
+from board.views import _cache, _state, _tokens
 from board.views._compare_choices import choices
 from board.views._compare_target import REFERENCE, TEXTS, TRUTH, parse, run_named
 from board.views._text import number, one_line
@@ -107,7 +107,7 @@ def _other(run: Run, opened: OpenRollout) -> _Text:
         return _Text(_TITLES[vs], text, reward if vs == REFERENCE else {})
     target = parse(vs, run.info.name, opened.step)
     other = run_named(target.run, run)
-    found = _cached.rollout(other, target.step, target.index, str(_state.get("tokenizer")))
+    found = _cache.rollout(other, target.step, target.index, str(_state.get("tokenizer")))
     place = f"step {target.step} · rollout {target.index}"
     is_here = target.run == run.info.name
     title = f"Rollout {target.index}" if is_here and target.step == opened.step else place
@@ -139,7 +139,7 @@ def _comparison(own: _Text, other: _Text) -> Comparison:
     return Comparison(
         left,
         right,
-        _cached.text_diff(own.text, other.text),
+        _cache.text_diff(own.text, other.text),
         _tokens.specs_of({name: None for side in (left, right) for name in side.metrics}),
         {name: ScaleSpan(low, high, "p1–p99 of both") for name, (low, high) in spans.items()},
     )

@@ -11,7 +11,7 @@ from board.analysis.rollout import OpenRollout
 from board.errors import BoardError
 from board.query.open_run import Run
 from board.query.same_prompt import Compared, comparable_rollouts, prompt_key, steps_of_prompt
-from board.views import _cached, _sidebar
+from board.views import _cache, _sidebar
 from board.views._compare_target import TEXTS, Target, run_named, written
 from board.views._text import number, one_line
 
@@ -100,7 +100,7 @@ def _rows(
     place = run.info.name, int(own["step"])
     entries = [_entry(row, other, step, place) for _, row in rows.iterrows()]
     for entry in [one for one in entries if not one["length"]][:_MOST_READ]:
-        length = _cached.transcript_length(other, step, entry["index"])
+        length = _cache.transcript_length(other, step, entry["index"])
         entry["length"] = f"{length:,} chars" if length else ""
     return entries, count
 

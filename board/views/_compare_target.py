@@ -12,7 +12,7 @@ from typing import Final
 
 from board.errors import ChoiceError, NotFoundError
 from board.query.open_run import Run
-from board.views import _cached, _sidebar, _state
+from board.views import _cache, _runs, _sidebar, _state
 
 REFERENCE: Final = "ref"
 TRUTH: Final = "truth"
@@ -57,5 +57,5 @@ def run_named(name: str, own: Run) -> Run:
     infos = {info.name: info for info in _sidebar.neighbours()}
     if name not in infos:
         raise NotFoundError(f"this folder has no run {name}")
-    run = _cached.run(infos[name], own.options)
-    return _cached.of_split(run, str(_state.get("split"))) or run
+    run = _runs.opened(infos[name], own.options)
+    return _cache.of_split(run, str(_state.get("split"))) or run

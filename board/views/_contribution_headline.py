@@ -17,7 +17,7 @@ from board.core.tokens.contributions import Contributions, TokenShare, TypeShare
 from board.core.tokens.spike import Headline, whole
 from board.index.step_statistics import base_name
 from board.views import _page, _state
-from board.views._cached_looks import Spike
+from board.views._cache import Spike
 from board.views._contribution_tables import in_context
 from board.views._text import counted, number, one_line, piece_shown, plain
 

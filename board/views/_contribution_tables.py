@@ -15,7 +15,7 @@ from board.core.tokens.contributions import Contributions, Grouping, TokenShare,
 from board.core.tokens.spike import only, whole
 from board.query.open_run import Run
 from board.views import _headings, _state
-from board.views._cached_looks import Spike
+from board.views._cache import Spike
 from board.views._text import one_line, piece_shown, plain
 
 _TOKENS: Final = 100

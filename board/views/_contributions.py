@@ -12,15 +12,15 @@ from board.core.tokens.spike import TOKEN_SOURCES
 from board.index.step_statistics import base_name
 from board.query.open_run import Run
 from board.views import (
-    _cached_looks,
+    _cache,
     _contribution_headline,
     _contribution_tables,
     _keys,
-    _reading,
     _state,
     _tokenizer,
 )
-from board.views._cached_looks import Spike
+from board.views._background import show_progress
+from board.views._cache import Spike
 from board.views._text import number, one_line, plain
 
 _OF_GROUPS: Final = "zero_std_group_fraction"
@@ -81,8 +81,8 @@ def _tokens_of(run: Run, column: str) -> Spike | None:
     tokenizer = _tokenizer.choose(run) if run.vocabulary is None else ""
     step = int(_state.get("step"))
     label = f"Reading the tokens of {run.counts.get(step, 0):,} rollouts"
-    reading = _cached_looks.spike(run, step, column, tokenizer)
-    found = _reading.shown(reading, label, "contributions")
+    reading = _cache.spike(run, step, column, tokenizer)
+    found = show_progress(reading, label, "contributions")
     if found is None or found.headline is None:
         if not reading.was_stopped:
             st.info(_nothing_carried(found, plain(metric.label), step), icon=":material/info:")

@@ -18,7 +18,7 @@ from board.core.metrics.definitions import REWARD_PART, rollout_metric
 from board.core.metrics.rounding import without_residue
 from board.query.env_table import table_of_step
 from board.query.open_run import Run
-from board.views import _cached, _cached_looks, _headings, _keys, _marks, _needs, _page, _state
+from board.views import _cache, _headings, _keys, _marks, _needs, _page, _state
 from board.views._text import number, one_line, plain
 
 _USUAL: Final = ("k3_mean", "response_tokens", "entropy_mean", "is_truncated")
@@ -65,7 +65,7 @@ def options(run: Run) -> CurveOptions:
         )
     smoothing = _page.smoothing()
     if "env" in run.columns:
-        _one_after_another(_cached.environments(run))
+        _one_after_another(_cache.environments_of(run))
     return CurveOptions(band="none", smoothing=smoothing, pick=True)
 
 
@@ -82,7 +82,7 @@ def _one_after_another(names: Sequence[str]) -> None:
 def _warn(run: Run, found: EnvCurves, metrics: list[str]) -> None:
     """What the mean over all hides, in each of the metrics."""
     for metric in metrics:
-        for one in hidden(_cached_looks.by_environment(run, metric))[:3]:
+        for one in hidden(_cache.by_environment(run, metric))[:3]:
             st.warning(_told(one, found, metric), icon=":material/visibility_off:")
 
 
@@ -114,9 +114,7 @@ def _overlaid(
     cards = [
         _page.card(
             metric,
-            _cached_looks.environment_curve(
-                run, metric, shown, look, alone=False, dark=_page.dark()
-            ),
+            _cache.environment_curve(run, metric, shown, look, alone=False, dark=_page.dark()),
             click,
         )
         for metric in metrics
@@ -162,7 +160,7 @@ def _multiples(
         Card(
             f"{metric}-{code}",
             one_line(found.names[code], 40),
-            _cached_looks.environment_curve(
+            _cache.environment_curve(
                 run, metric, (code,), look, alone=True, dark=_page.dark()
             ).chart,
             f"{int(found.counts[code].sum()):,} rollouts",
@@ -239,7 +237,7 @@ def show(run: Run, look: CurveOptions, marks: Sequence[Mark]) -> None:
         )
         return
     # Every rollout has a step: what is counted by environment is all of its rollouts.
-    found = _cached_looks.by_environment(run, "step")
+    found = _cache.by_environment(run, "step")
     shown, metrics = _shown(found), _metrics(run)
     if len(found.names) == 1:
         st.caption(plain(f"This run has one environment: {found.names[0]}."))

@@ -22,7 +22,7 @@ from board.index.table_files import StepRange
 from board.query.open_run import Run
 from board.query.predicate import WHOLE_TEXTS, names_for
 from board.query.selection import Selection
-from board.views import _cached, _state
+from board.views import _cache, _state
 from board.views._text import one_line
 
 _KEY: Final = "filter-field"
@@ -57,7 +57,7 @@ def show(run: Run, scope: Selection, *, is_open: bool = False) -> tuple[Selectio
         except ExpressionError as error:
             refused = refused or (text, error)
     total = sum(n for step, n in run.counts.items() if _is_within(step, scope.steps))
-    count = total if found == scope else _cached.rollout_count(run, found)
+    count = total if found == scope else _cache.rollout_count(found)
     with place:
         _draw(run, text, refused, _in_words(count, total), focus=not is_open)
     return found, count
@@ -165,7 +165,7 @@ def _draw(
 def _offered(run: Run) -> list[Offered]:
     """The columns, and the values of those of texts: of environments all, of others those of the step."""
     rows = run.of_step(int(_state.get("step")))
-    envs = _cached.environments(run)[:_MOST_VALUES]
+    envs = _cache.environments_of(run)[:_MOST_VALUES]
     found: list[Offered] = []
     for name in names_for(run):
         if name in WHOLE_TEXTS:

@@ -11,7 +11,7 @@ from board.analysis.rollout import OpenRollout
 from board.errors import BoardError
 from board.index.group_ids import group_names
 from board.query.open_run import Run
-from board.views import _cached, _state
+from board.views import _cache, _state
 from board.views._text import number, plain
 
 _BESIDE: Final = 4
@@ -78,7 +78,7 @@ def _response(run: Run, row: pd.Series[Any]) -> None:
 
 def _opened(run: Run, index: int) -> OpenRollout | None:
     try:
-        return _cached.rollout(run, int(_state.get("step")), index, str(_state.get("tokenizer")))
+        return _cache.rollout(run, int(_state.get("step")), index, str(_state.get("tokenizer")))
     except BoardError:
         return None
 

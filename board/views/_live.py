@@ -12,7 +12,7 @@ from board.errors import BoardError
 from board.index.discovery.discovered_runs import RunInfo, is_remote
 from board.index.discovery.log_file import LogFile
 from board.query.open_run import OpenOptions
-from board.views import _cached, _state
+from board.views import _runs, _state
 from board.views._text import ago, plain
 
 _LOOK_SECONDS: Final = 1.0
@@ -73,11 +73,11 @@ def has_news(info: RunInfo | None, root: str) -> bool:
     if time.monotonic() - st.session_state.get(_DRAWN, -math.inf) < _DRAW_SECONDS:
         return False
     if info and not is_remote(info) and any(_has_changed(file) for file in info.files):
-        _cached.discovered.clear()
+        _runs.discovered.clear()
         return True
     # Files that are new are found as often as the cache looks, every few seconds; what a store holds
     # is told by its listing.
-    found = {run.name: run.files for run in _cached.discovered(root).runs}
+    found = {run.name: run.files for run in _runs.discovered(root).runs}
     return bool(found) if info is None else found.get(info.name) != info.files
 
 
@@ -86,7 +86,7 @@ def watch_building(info: RunInfo, options: OpenOptions) -> None:
     """Reruns the page while the index is made, so that it shows what was read meanwhile."""
     begun = st.session_state.get(_SEEN)
     st.session_state[_SEEN] = begun is None
-    if begun is not None or not _cached.is_building(info, options):
+    if begun is not None or not _runs.is_building(info, options):
         st.session_state.pop(_SEEN)
         st.rerun()
 

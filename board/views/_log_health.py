@@ -24,7 +24,8 @@ from board.core.findings.log_checks import (
 )
 from board.core.problems import count_of
 from board.query.open_run import Run, format_title
-from board.views import _badge, _cached, _cached_looks, _problems, _reading, _state
+from board.views import _badge, _cache, _problems, _state
+from board.views._background import show_progress
 from board.views._text import counted, plain, size
 
 _OLD_COLUMNS: Final = (
@@ -125,7 +126,7 @@ def _checks(run: Run, digests: tuple[Digest, ...]) -> None:
     """Every check in a line: what was found, over how much, and where to look."""
     st.markdown("#### Checks")
     limits = _badge.limits_of(run)
-    found = _cached_looks.index_findings(run, limits).findings
+    found = _cache.index_findings(run, limits).finish().findings
     checks = [_lines(run), *array_checks(digests)]
     rules = {c.rule: c for c in coverage(run.columns, limits.thresholds, tokens_read=False)}
     good = {
@@ -289,10 +290,10 @@ def _files(run: Run) -> None:
 
 def show(run: Run) -> None:
     """The checks of a whole log, of all splits, and everything that was left out of it."""
-    if len(held := _cached.split_counts(run)) > 1:
+    if len(held := _cache.split_counts(run)) > 1:
         st.caption(plain(f"Of the whole log: the rollouts of all splits, {', '.join(held)}.", 200))
-    reading = _cached_looks.sampled(run, int(_state.get("step")))
-    digests = _reading.shown(reading, "Reading the tokens of a few steps", "health") or ()
+    reading = _cache.token_samples(run, int(_state.get("step")))
+    digests = show_progress(reading, "Reading the tokens of a few steps", "health") or ()
     if digests:
         _alignment(digests)
     _checks(run, digests)

@@ -6,7 +6,7 @@ from typing import NoReturn
 
 from board.components.curve_grid import Mark
 from board.query import splits
-from board.views import _badge, _cached_looks, _sidebar, _state
+from board.views import _badge, _cache, _sidebar, _state
 from board.views._text import counted, one_line
 
 
@@ -39,10 +39,7 @@ def _evaluations() -> list[Mark]:
 def _findings() -> list[Mark]:
     run = _sidebar.current()
     limits = _badge.limits_of(run)
-    found = (
-        _cached_looks.findings(run, limits).finished
-        or _cached_looks.index_reading(run, limits).finished
-    )
+    found = _cache.findings(run, limits).result or _cache.index_findings(run, limits).result
     return [
         Mark(one.step, "finding", f"Step {one.step}, {one.severity}: {one.title}", str(nth))
         for nth, one in enumerate(found.findings if found else ())

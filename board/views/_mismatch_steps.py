@@ -10,7 +10,6 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from board.analysis.mismatch import ENGINE_LAG, SCANNED_ROLLOUTS, STALE_LAG, StepMismatch
-from board.analysis.stepwise import Stepwise
 from board.charts.curves import CurveOptions
 from board.charts.light import light
 from board.charts.mismatch_charts import (
@@ -25,7 +24,8 @@ from board.components.curve_grid import Card, curve_grid
 from board.core.tokens.masks import RULES, Side
 from board.core.tokens.mismatch_slices import Slice, pooled
 from board.query.open_run import Run
-from board.views import _cached, _cached_mismatch, _page, _state
+from board.views import _cache, _page, _state
+from board.views._background import BackgroundTask
 from board.views._rule_bounds import Bounds, bounds_of, bounds_told
 from board.views._text import plain
 
@@ -36,7 +36,7 @@ _SIDES: Final[tuple[Side, ...]] = ("high", "low")
 
 def over_steps(run: Run) -> None:
     """From the index at once; from the tokens of all steps when asked for."""
-    scan = _cached_mismatch.mismatch_scan(run)
+    scan = _cache.mismatch_scan(run)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         st.markdown("#### Over training")
         st.space("stretch")
@@ -47,7 +47,7 @@ def over_steps(run: Run) -> None:
         _curves(run, scan)
 
 
-def _scan_button(scan: Stepwise[StepMismatch]) -> None:
+def _scan_button(scan: BackgroundTask[list[StepMismatch]]) -> None:
     if scan.is_running:
         st.button("Stop", icon=":material/stop:", key="scan_stop", on_click=scan.stop)
     elif not scan.has_ended:
@@ -64,14 +64,14 @@ def _scan_button(scan: Stepwise[StepMismatch]) -> None:
 @st.fragment(run_every=_WATCH_SECONDS)
 def _watch(run: Run) -> None:
     """Draws what there is while the scan runs; reruns the page when it has ended."""
-    scan = _cached_mismatch.mismatch_scan(run)
+    scan = _cache.mismatch_scan(run)
     if not scan.is_running:
         st.rerun()
     st.progress(scan.done / max(scan.total, 1), text=f"{scan.done:,} of {scan.total:,} steps")
     _curves(run, scan)
 
 
-def _curves(run: Run, scan: Stepwise[StepMismatch]) -> None:
+def _curves(run: Run, scan: BackgroundTask[list[StepMismatch]]) -> None:
     bounds = bounds_of(run)
     found = [
         StepValue(
@@ -80,7 +80,7 @@ def _curves(run: Run, scan: Stepwise[StepMismatch]) -> None:
             [rule.shares(bounds[rule.rule]) for rule in one.rules],
             one.likelihood,
         )
-        for one in scan.found
+        for one in scan.partial or ()
         if one.parts or one.rules or one.likelihood
     ]
     if not found:
@@ -99,7 +99,7 @@ def _curves(run: Run, scan: Stepwise[StepMismatch]) -> None:
         _card("ess", "Effective sample share", distances(found, {"ess": "ESS"}, "", dark=dark)),
     ]
     _draw(cards, "over")
-    _by_lag(scan.found)
+    _by_lag(scan.partial or [])
     if scan.error is not None:
         st.error(plain(scan.error, 300))
 
@@ -217,7 +217,7 @@ def _index_curve(run: Run) -> None:
     cards = [
         _page.card(
             name,
-            _cached.light_curve(run, (name,), look, dark=_page.dark()),
+            _cache.light_curve(run, (name,), look, dark=_page.dark()),
             _CLICK,
             title=f"KL(sampler‖trainer), k3: {words}",
         )

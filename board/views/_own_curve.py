@@ -10,7 +10,7 @@ from board.charts.curves import CurveOptions
 from board.components.curve_grid import Card, Mark, curve_grid
 from board.errors import BoardError
 from board.query.open_run import Run
-from board.views import _cached_looks, _marks, _page, _state
+from board.views import _cache, _marks, _page, _state
 from board.views._text import one_line, plain
 
 FORM = (
@@ -35,7 +35,7 @@ def show(run: Run, options: CurveOptions, marks: Sequence[Mark]) -> None:
     if not text:
         return
     try:
-        drawn = _cached_looks.own_curve(run, text, options, dark=_page.dark())
+        drawn = _cache.own_curve(run, text, options, dark=_page.dark())
     except BoardError as error:
         st.error(plain(error, 400), icon=":material/function:")
         return

@@ -17,7 +17,7 @@ from board.core.metrics.definitions import rollout_metric
 from board.errors import BoardError
 from board.query import splits
 from board.query.open_run import Run, reader_titles
-from board.views import _cached, _run_settings, _state, _step_choice
+from board.views import _cache, _run_settings, _state, _step_choice
 from board.views._text import one_line, plain
 
 
@@ -68,7 +68,7 @@ def _split_badge(run: Run) -> None:
     if run.split is not None:
         st.badge(plain(f"split {run.split}", 40), icon=":material/call_split:", color="green")
         return
-    held = _cached.split_counts(run)
+    held = _cache.split_counts(run)
     if len(held) > 1 and _state.get("split") == splits.ALL:
         st.badge("all splits mixed", icon=":material/call_merge:", color="orange")
     if len(held) == 1 and not any(map(splits.is_training, held)):

@@ -9,7 +9,7 @@ import streamlit as st
 
 from board.query import splits
 from board.query.open_run import Run
-from board.views import _cached, _state
+from board.views import _cache, _state
 from board.views._text import one_line, plain
 
 _MOST_SPLITS: Final = 4
@@ -34,7 +34,7 @@ def opens_first() -> bool:
 
 def choose_split(run: Run) -> None:
     """Which rollouts numbers are of, where the log has those of several splits."""
-    held = _cached.split_counts(run)
+    held = _cache.split_counts(run)
     names = [*held]
     if _state.get("split") in map(splits.written, names[:1]):
         _state.put(split="")
@@ -89,7 +89,7 @@ def _set_aside(held: Mapping[str, int], shown: str | None) -> str:
 
 def choose_environments(run: Run) -> None:
     """The environments that means are of; offered where the log names several."""
-    names = _cached.environments(run)
+    names = _cache.environments_of(run)
     _state.keep("env", names)
     if len(names) > 1:
         st.multiselect(

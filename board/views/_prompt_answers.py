@@ -13,7 +13,7 @@ from board.core.groups.statistics import IntArray
 from board.errors import BoardError
 from board.query.open_run import Run
 from board.query.prompts import PromptRollouts
-from board.views import _cached, _state, _step_choice
+from board.views import _cache, _state, _step_choice
 from board.views._text import number, piece_shown, plain
 
 _BESIDE: Final = 3
@@ -212,7 +212,7 @@ def _response(run: Run, own: PromptRollouts, place: int) -> None:
     if st.button(label, key=f"open_{step}_{index}", type="tertiary", help="Open the rollout"):
         _state.go("rollouts", step=step, index=index, token=None)
     try:
-        opened = _cached.rollout(run, step, index, str(_state.get("tokenizer")))
+        opened = _cache.rollout(run, step, index, str(_state.get("tokenizer")))
     except BoardError as error:
         st.caption(plain(error, 200))
         return

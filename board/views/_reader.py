@@ -23,7 +23,7 @@ from board.core.texts.conversation import ConversationTurn, conversation_of
 from board.core.tokens.text_blocks import think_tags
 from board.errors import BoardError
 from board.query.open_run import Run
-from board.views import _cached, _compare, _details, _facts, _state, _tokenizer, _tokens
+from board.views import _cache, _compare, _details, _facts, _state, _tokenizer, _tokens
 from board.views._text import one_line, plain
 
 _LONGEST_DATA: Final = 1024
@@ -35,7 +35,7 @@ def show(run: Run, step: int, index: int) -> None:
     if run.vocabulary is None and {"prompt_tokens", "response_tokens"} & {*run.columns}:
         tokenizer = _tokenizer.choose(run)
     try:
-        opened = _cached.rollout(run, step, index, tokenizer)
+        opened = _cache.rollout(run, step, index, tokenizer)
     except BoardError as error:
         st.error(plain(error, 500), icon=":material/error:")
         return
@@ -49,7 +49,7 @@ def data_ahead(run: Run, step: int, index: int) -> dict[str, Any]:
 
     Raises BoardError where it can't be read.
     """
-    opened = _cached.rollout(run, step, index, str(_state.get("tokenizer")))
+    opened = _cache.rollout(run, step, index, str(_state.get("tokenizer")))
     turns = _turns(opened)
     content = _content(opened, turns)
     wanted = Chosen(metric=_state.get("metric") or None, heat=bool(_state.get("heat")))

@@ -8,7 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from board.query.open_run import Run
-from board.views import _cached_looks, _headings, _page, _state
+from board.views import _cache, _headings, _page, _state
 from board.views._text import counted, one_line
 
 _QUARTERS: Final = (
@@ -34,13 +34,13 @@ _COLUMNS: Final = {
 
 def suggested(run: Run, by: str, *, regex: bool) -> list[str]:
     """What can be chosen of it: phrases, or the patterns that find them as whole words."""
-    found = _cached_looks.said_more(run, by).phrases
+    found = _cache.said_more(run, by).phrases
     return [one.pattern if regex else one.phrase for one in found]
 
 
 def render(run: Run, by: str) -> None:
     """Draws the phrases; a click follows one through the run."""
-    found = _cached_looks.said_more(run, by)
+    found = _cache.said_more(run, by)
     if not found.rollouts:
         return
     sampled = (

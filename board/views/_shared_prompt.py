@@ -11,7 +11,7 @@ from board.components.sparkline import sparkline
 from board.errors import BoardError
 from board.query.open_run import Run
 from board.query.prompts import key_from, shared_prompts, written_key
-from board.views import _cached, _cached_looks, _keys, _page, _state
+from board.views import _cache, _keys, _page, _state
 from board.views._text import counted, number, one_line, plain, where_they_differ
 
 _MOST_PROMPTS: Final = 2000
@@ -37,7 +37,7 @@ def show(runs: tuple[Run, ...], narrowed: tuple[Run, ...]) -> None:
         st.caption(plain(f"None of these environments is in {', '.join(lacking)}.", 300))
         return
     runs = tuple(own_runs[run.info.name] for run in runs)
-    found = [_cached_looks.prompts(run) for run in runs]
+    found = [_cache.prompts_of(run) for run in runs]
     left, right = found[0], found[1]
     if left is None or right is None:
         without = runs[0] if left is None else runs[1]
@@ -48,7 +48,7 @@ def show(runs: tuple[Run, ...], narrowed: tuple[Run, ...]) -> None:
     if not shared:
         st.caption("These two runs have no prompt in common.")
         return
-    table = _cached_looks.prompt_table(runs[0], shared)
+    table = _cache.prompt_table(runs[0], tuple(shared))
     labels = where_they_differ(table["prompt"].tolist(), 120)
     texts = dict(zip(map(written_key, shared), labels, strict=True))
     # A prompt chosen on another page need not be shared: no mistake that has to be told.
@@ -98,7 +98,7 @@ def _pair(runs: tuple[Run, ...]) -> tuple[Run, ...]:
 
 def _prompt_side(run: Run, key: int, side: int) -> None:
     """The prompt's rewards over the run, then the best and the worst answer of its last step."""
-    rewards = _cached_looks.prompt_table(run, [key])["rewards"].iloc[0]
+    rewards = _cache.prompt_table(run, (key,))["rewards"].iloc[0]
     st.markdown(f"**{plain(run.info.name, 60)}** :gray[seen at {counted(len(rewards), 'step')}]")
     known = rewards[np.isfinite(rewards)]
     if len(known):
@@ -111,7 +111,7 @@ def _prompt_side(run: Run, key: int, side: int) -> None:
         )
         if len(known) > 1:
             sparkline(known.tolist(), tone="gray", key=f"rewards-{side}")
-    own = _cached_looks.prompt_rollouts(run, key)
+    own = _cache.prompt_rollouts(run, key)
     last = np.flatnonzero(own.steps == own.steps.max())
     scores = own.rewards[last]
     order = last[np.argsort(np.where(np.isfinite(scores), -scores, np.inf), kind="stable")]
@@ -121,7 +121,7 @@ def _prompt_side(run: Run, key: int, side: int) -> None:
 
 def _answer(run: Run, step: int, index: int) -> None:
     try:
-        opened = _cached.rollout(run, step, index, str(_state.get("tokenizer")))
+        opened = _cache.rollout(run, step, index, str(_state.get("tokenizer")))
     except BoardError as error:
         st.caption(plain(error, 200))
         return

@@ -21,11 +21,12 @@ from board.index.discovery.discovered_runs import (
 from board.query import splits
 from board.query.open_run import Run
 from board.views import (
-    _cached,
+    _cache,
     _live,
     _part_of_run,
     _run_settings,
     _run_summary,
+    _runs,
     _state,
     _step_choice,
     _waiting,
@@ -51,22 +52,22 @@ def whole() -> Run:
 
 def current() -> Run:
     """That run with the rollouts of the chosen split alone: training's unless told otherwise."""
-    return _cached.of_split(whole(), str(_state.get("split"))) or whole()
+    return _cache.of_split(whole(), str(_state.get("split"))) or whole()
 
 
 def narrowed() -> Run:
     """The current run with the rollouts of the chosen environments alone, on pages of means."""
-    return _cached.narrowed(current(), tuple(_state.get("env")))
+    return _cache.of_environments(current(), tuple(_state.get("env")))
 
 
 def evaluations() -> tuple[Run, ...]:
     """Where training's split is shown, the others beside it, of the chosen environments."""
-    held = [*_cached.split_counts(whole())]
+    held = [*_cache.split_counts(whole())]
     if len(held) < 2 or _state.get("split") or not splits.is_training(held[0]):
         return ()
     envs = tuple(_state.get("env"))
-    found = (_cached.of_split(whole(), splits.written(name)) for name in held[1 : _MOST_BESIDE + 1])
-    runs = (_cached.narrowed(run, envs) for run in found if run is not None)
+    found = (_cache.of_split(whole(), splits.written(name)) for name in held[1 : _MOST_BESIDE + 1])
+    runs = (_cache.of_environments(run, envs) for run in found if run is not None)
     return tuple(run for run in runs if run.whole is not None and run.rollout_count)
 
 
@@ -81,7 +82,7 @@ def render() -> bool:
         st.markdown("### :material/stacked_line_chart: Rollout Board")
     try:
         root = str(_chosen_root())
-        found = _cached.discovered(root)
+        found = _runs.discovered(root)
     except NotFoundError as error:
         if _state.get("root") or not isinstance(start_root(), Path):
             _show_nothing(str(error))
@@ -98,13 +99,13 @@ def render() -> bool:
     _choose_source(found, info)
     options = _run_settings.options()
     st.session_state[_FOUND] = found.runs
-    run = _cached.run(info, options)
+    run = _runs.opened(info, options)
     st.session_state[_RUN] = run
-    if _cached.is_building(info, options):
+    if _runs.is_building(info, options):
         _live.watch_building(info, options)
     # While an index is made there are rollouts before there are means of a step.
     if run.rollout_count == 0 or not len(run.steps):
-        if _cached.is_building(info, options):
+        if _runs.is_building(info, options):
             _show_reading(run)
         else:
             _waiting.for_first_rollout(info, root, run.problems)

@@ -23,7 +23,7 @@ from board.core.metrics.definitions import REWARD_PART
 from board.core.metrics.shares import percent
 from board.query.groups import RunGroups, StepFit, StepRollouts, step_grid
 from board.query.open_run import Run
-from board.views import _cached_looks, _group_answers, _keys, _needs, _page, _sidebar, _state
+from board.views import _cache, _group_answers, _keys, _needs, _page, _sidebar, _state
 from board.views._text import number, one_line, plain
 
 _CHOSEN: Final = "_group_chosen"
@@ -228,7 +228,7 @@ def _curves(run: Run) -> None:
         smoothing = _page.smoothing()
     cards: list[Card] = []
     for chart, title, explained in _CURVES:
-        drawn = _cached_looks.group_curve(run, chart, smoothing, dark=_page.dark())
+        drawn = _cache.group_curve(run, chart, smoothing, dark=_page.dark())
         if not drawn.chart["lines"]:  # no answer is judged: the solve rate says so
             continue
         help_lines = [explained, "Click a step to see its groups."]
@@ -242,8 +242,8 @@ def _curves(run: Run) -> None:
 def _fit(run: Run, step: int) -> StepFit | None:
     """Advantages against rewards; told by the whole step, of which the run may hold a part."""
     whole = _sidebar.current()
-    fit = _cached_looks.advantage_fit(whole, step)
-    every, held = _cached_looks.groups(whole), _cached_looks.groups(run)
+    fit = _cache.advantage_fit(whole, step)
+    every, held = _cache.groups_of(whole), _cache.groups_of(run)
     if fit is None or run is whole or every is None or held is None:
         return fit
     kept = np.isin(every.of(step).indices, held.of(step).indices)
@@ -335,7 +335,7 @@ def _differences(own: StepRollouts, fit: StepFit) -> None:
 
 def show(run: Run) -> None:
     """Counts, the grid of groups and rollouts, one group side by side, curves and advantages."""
-    found = _cached_looks.groups(run)
+    found = _cache.groups_of(run)
     if found is None:
         st.info(
             f"{_page.not_recorded(run.columns, ('group_id', 'reward'))} {_needs.how_to_record('Groups')}",

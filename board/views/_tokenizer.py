@@ -8,7 +8,7 @@ from board.analysis.tokenizers import named_tokenizer
 from board.core.tokens.vocabulary import Vocabulary
 from board.errors import BoardError
 from board.query.open_run import Run
-from board.views import _cached, _state
+from board.views import _cache, _state
 from board.views._text import plain
 
 
@@ -30,7 +30,7 @@ def choose(run: Run) -> str:
         if not name:
             return ""
         try:
-            _cached.vocabulary(name)
+            _cache.vocabulary(name)
         except BoardError as error:
             if named and not _state.get("tokenizer"):
                 st.caption(plain(f"The run names {named}, which is not on this machine."))
@@ -45,7 +45,7 @@ def _offer_download(name: str) -> bool:
         return False
     try:
         with st.spinner("Downloading the tokenizer …"):
-            _cached.download_vocabulary(name)
+            _cache.download_vocabulary(name)
     except BoardError as error:
         st.warning(plain(error, 300))
         return False
@@ -61,4 +61,4 @@ def why_ids(run: Run) -> str:
 
 def vocabulary(name: str) -> Vocabulary | None:
     """The vocabulary of the tokenizer that `choose` returned; None for none."""
-    return _cached.vocabulary(name) if name else None
+    return _cache.vocabulary(name) if name else None

@@ -33,7 +33,8 @@ from board.core.texts.turns import (
 )
 from board.core.tokens.pieces import joined
 from board.query.open_run import Run
-from board.views import _cached, _state
+from board.views import _cache, _state
+from board.views._background import show_progress
 
 MaskedFloats = np.ma.MaskedArray[Any, np.dtype[np.float64]]
 
@@ -188,10 +189,16 @@ def _parts_of_messages(opened: OpenRollout) -> list[PromptPart]:
 
 def step_spans(run: Run, step: int) -> dict[str, ScaleSpan]:
     """The range of each token metric over the rollouts of a step, for the colour scale."""
-    found = _cached.step_spans(run, step)
+    task = _cache.step_spans(run, step)
+    found = show_progress(task, f"Reading step {step}", describe=_rollouts_read)
+    assert found is not None, "nobody can stop it"
     part = "" if found.read == found.total else f"{found.read} of "
     words = f"p1–p99 of the step's {part}{found.total:,} rollouts"
     return {name: ScaleSpan(low, high, words) for name, (low, high) in found.spans.items()}
+
+
+def _rollouts_read(done: int, total: int) -> str:
+    return f"{done:,} of {total:,} rollouts"
 
 
 def length_notes(opened: OpenRollout) -> list[str]:

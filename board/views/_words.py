@@ -10,7 +10,6 @@ import pandas as pd
 import streamlit as st
 
 from board.analysis.patterns import compiled
-from board.analysis.stepwise import Stepwise
 from board.analysis.utterances import SPEAKERS
 from board.analysis.words import Watched, within_steps
 from board.charts.env_charts import ALL
@@ -19,7 +18,8 @@ from board.charts.word_charts import shares_said
 from board.components.curve_grid import Card, curve_grid
 from board.errors import BoardError
 from board.query.open_run import Run
-from board.views import _cached_looks, _headings, _page, _said_more, _state
+from board.views import _cache, _headings, _page, _said_more, _state
+from board.views._background import BackgroundTask
 from board.views._text import one_line, plain
 
 _WATCH_SECONDS: Final = 2.0
@@ -123,12 +123,12 @@ def _is_sound(text: str) -> bool:
     return True
 
 
-def _scans(run: Run, patterns: Sequence[str]) -> dict[str, Stepwise[Watched]]:
+def _scans(run: Run, patterns: Sequence[str]) -> dict[str, BackgroundTask[list[Watched]]]:
     by, regex = str(_state.get("speaker")), bool(_state.get("regex"))
-    return {text: _cached_looks.watched(run, text, by, regex=regex) for text in patterns}
+    return {text: _cache.watched(run, text, by, regex=regex) for text in patterns}
 
 
-def _begin_small(run: Run, scans: dict[str, Stepwise[Watched]]) -> None:
+def _begin_small(run: Run, scans: dict[str, BackgroundTask[list[Watched]]]) -> None:
     """A run that is read within seconds is searched without being asked."""
     if run.info.bytes > _AT_ONCE_BYTES:
         return
@@ -136,10 +136,10 @@ def _begin_small(run: Run, scans: dict[str, Stepwise[Watched]]) -> None:
         if not scan.done:
             scan.start()
     for scan in scans.values():
-        scan.join(_UNSEEN_SECONDS)
+        scan.wait(_UNSEEN_SECONDS)
 
 
-def _buttons(scans: dict[str, Stepwise[Watched]]) -> None:
+def _buttons(scans: dict[str, BackgroundTask[list[Watched]]]) -> None:
     waiting = [scan for scan in scans.values() if not scan.has_ended]
 
     def start() -> None:
@@ -178,8 +178,8 @@ def _watch(run: Run, patterns: list[str]) -> None:
     _results(scans)
 
 
-def _results(scans: dict[str, Stepwise[Watched]]) -> None:
-    found = {text: scan.found for text, scan in scans.items()}
+def _results(scans: dict[str, BackgroundTask[list[Watched]]]) -> None:
+    found = {text: scan.partial or [] for text, scan in scans.items()}
     for text, scan in scans.items():
         if scan.error is not None:
             st.error(plain(f"{text}: {scan.error}", 300))
@@ -265,7 +265,7 @@ def _hits_here(run: Run, patterns: Sequence[str]) -> None:
     st.markdown(
         f"#### Hits at step {step} :gray[click one to open it in place; ⟦ marks where it begins]"
     )
-    watched = _cached_looks.watched_step(run, patterns, by, step, regex=bool(_state.get("regex")))
+    watched = _cache.watched_step(run, tuple(patterns), by, step, regex=bool(_state.get("regex")))
     for number, (text, entries) in enumerate(zip(patterns, watched, strict=True)):
         told, hits = sum(e.rollouts for e in entries), sum(e.hits for e in entries)
         untold = sum(e.untold for e in entries)
@@ -307,7 +307,7 @@ def _needs(by: str) -> str:
 def _hit(run: Run, text: str, index: int, number: int, *, shortcut: str | None) -> None:
     step, by = int(_state.get("step")), str(_state.get("speaker"))
     regex, tokenizer = bool(_state.get("regex")), str(_state.get("tokenizer"))
-    hit = _cached_looks.hit(run, text, by, step, index, regex=regex, tokenizer=tokenizer)
+    hit = _cache.hit(run, text, by, step, index, regex=regex, tokenizer=tokenizer)
     token = None if hit is None else hit.token
     at = "" if token is None else f", token {token}"
     pressed = st.button(
@@ -329,7 +329,7 @@ def _hit(run: Run, text: str, index: int, number: int, *, shortcut: str | None) 
 def _presets(run: Run) -> None:
     """Before anything is chosen: what is often watched, at this step; a click chooses it."""
     step, by = int(_state.get("step")), str(_state.get("speaker"))
-    found = _cached_looks.watched_step(run, [*_PRESETS.values()], by, step, regex=True)
+    found = _cache.watched_step(run, tuple(_PRESETS.values()), by, step, regex=True)
     if not any(entry.rollouts for entries in found for entry in entries):
         st.info(_needs(by), icon=":material/speaker_notes_off:")
         return

@@ -17,7 +17,7 @@ from board.core.metrics.shares import in_percent
 from board.core.run_differences import differences, final
 from board.index.step_statistics import base_name
 from board.query.open_run import Run
-from board.views import _cached, _cached_looks, _page, _shared_prompt, _sidebar, _state
+from board.views import _cache, _page, _runs, _shared_prompt, _sidebar, _state
 from board.views._text import number, one_line, plain
 
 _USUAL: Final = (
@@ -75,12 +75,12 @@ def _folder(name: str) -> str:
 def _narrowed(runs: tuple[Run, ...]) -> tuple[Run, ...]:
     """The runs with the chosen environments alone; a run has those of them that it names."""
     chosen: list[str] = _state.get("env")
-    held = {run.info.name: set(_cached.environments(run)) for run in runs}
+    held = {run.info.name: set(_cache.environments_of(run)) for run in runs}
     lacking = [name for name, envs in held.items() if chosen and not envs & set(chosen)]
     if lacking:
         st.caption(plain(f"None of these environments is in {', '.join(lacking)}.", 300))
     return tuple(
-        _cached.narrowed(run, tuple(name for name in chosen if name in held[run.info.name]))
+        _cache.of_environments(run, tuple(name for name in chosen if name in held[run.info.name]))
         for run in runs
         if run.info.name not in lacking
     )
@@ -89,7 +89,7 @@ def _narrowed(runs: tuple[Run, ...]) -> tuple[Run, ...]:
 def _of_split(runs: Sequence[Run]) -> list[Run]:
     """The runs with the rollouts of the chosen split alone; those without it are left out."""
     written = str(_state.get("split"))
-    found = {run.info.name: _cached.of_split(run, written) for run in runs}
+    found = {run.info.name: _cache.of_split(run, written) for run in runs}
     lacking = [name for name, run in found.items() if run is None]
     if lacking:
         st.caption(plain(f"No rollout of split {written} is in {', '.join(lacking)}.", 300))
@@ -98,7 +98,7 @@ def _of_split(runs: Sequence[Run]) -> list[Run]:
 
 def _opened(run: Run, names: Sequence[str]) -> list[Run]:
     infos = {info.name: info for info in _sidebar.neighbours()}
-    return [_cached.run(infos[name], run.options) for name in names]
+    return [_runs.opened(infos[name], run.options) for name in names]
 
 
 def _shift_fields(runs: Sequence[Run]) -> None:
@@ -176,7 +176,7 @@ def _curves(runs: tuple[Run, ...], offered: list[str]) -> list[str]:
 
 
 def _card(runs: tuple[Run, ...], metric: str, look: CurveOptions) -> Card:
-    drawn = _cached_looks.compared_curve(runs, _shifts_of(runs), metric, look, dark=_page.dark())
+    drawn = _cache.compared_curve(runs, _shifts_of(runs), metric, look, dark=_page.dark())
     lacking = [run.info.name for run in runs if metric not in run.metrics]
     named = f"{len(lacking)} of these runs" if len(lacking) > _MOST_NAMED else ", ".join(lacking)
     notes = [f"Not recorded in {one_line(named, 300)}."] if lacking else []

@@ -18,17 +18,8 @@ from board.charts.layout import PLOTLY_CONFIG
 from board.core.findings.coverage import Coverage, coverage
 from board.core.findings.finding import SEVERITIES, Finding, in_words
 from board.query.open_run import Run
-from board.views import (
-    _badge,
-    _cached_looks,
-    _keys,
-    _log_health,
-    _page,
-    _places,
-    _reading,
-    _sidebar,
-    _state,
-)
+from board.views import _badge, _cache, _keys, _log_health, _page, _places, _sidebar, _state
+from board.views._background import show_progress
 from board.views._text import counted, harmless_cell, piece_shown, plain
 
 _SHOWN: Final = 20
@@ -283,9 +274,9 @@ def _limits_of(limits: OwnThresholds, rule: str) -> str:
 def _show(run: Run) -> None:
     limits = _badge.limits_of(run)
     _thresholds(limits)
-    reading = _cached_looks.findings(run, limits)
-    done = reading.finished
-    diagnosis = done or _cached_looks.index_findings(run, limits)
+    reading = _cache.findings(run, limits)
+    done = reading.result
+    diagnosis = done or _cache.index_findings(run, limits).finish()
     rules = coverage(run.columns, limits.thresholds, tokens_read=done is not None)
     progress = st.container()
     if diagnosis.findings:
@@ -301,7 +292,7 @@ def _show(run: Run) -> None:
     if done is None:
         _state.push()
         with progress:
-            read = _reading.shown(reading, "Rules that read tokens", "findings")
+            read = show_progress(reading, "Rules that read tokens", "findings")
         if read is not None:
             st.rerun()
 

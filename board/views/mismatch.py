@@ -18,7 +18,8 @@ from board.charts.mismatch_charts import (
 )
 from board.core.metrics.shares import percent
 from board.core.tokens.mismatch import Apart, Decomposition, Likelihood
-from board.views import _cached_mismatch, _keys, _needs, _page, _sidebar, _state
+from board.views import _cache, _keys, _needs, _page, _sidebar, _state
+from board.views._background import show_progress
 from board.views._mismatch_steps import over_steps
 from board.views._rule_bounds import show_rules
 from board.views._text import number, plain
@@ -203,7 +204,10 @@ def _render() -> None:
     if not _page.has_step(run):
         return
     step = int(_state.get("step"))
-    found = _cached_mismatch.step_mismatch(run, step)
+    task = _cache.step_mismatch(run, step)
+    found = show_progress(task, "Reading the tokens of the step", "mismatch")
+    if found is None:
+        return
     if found.parts is None and not found.likelihood:
         st.info(
             "Not recorded at this step: logprobs and sampling_logprobs of the same tokens. "

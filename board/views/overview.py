@@ -16,7 +16,7 @@ from board.query import splits
 from board.query.open_run import Run
 from board.views import (
     _badge,
-    _cached,
+    _cache,
     _curve_controls,
     _environments,
     _marks,
@@ -123,7 +123,7 @@ def _card_of(run: Run, chart: _Chart, options: CurveOptions) -> Card:
     if metric.kind == "flag":  # mean ± std of a share would leave 0 to 1 and say nothing more
         options = replace(options, band="none")
     beside = _beside(chart)
-    drawn = _cached.light_curve(
+    drawn = _cache.light_curve(
         run,
         chart.columns,
         options,

@@ -17,16 +17,7 @@ from board.core.metrics.kl import FloatArray
 from board.core.metrics.shares import percent
 from board.query.open_run import Run
 from board.query.prompts import PromptRollouts, RunPrompts, key_from, written_key
-from board.views import (
-    _cached_looks,
-    _headings,
-    _keys,
-    _needs,
-    _page,
-    _prompt_answers,
-    _sidebar,
-    _state,
-)
+from board.views import _cache, _headings, _keys, _needs, _page, _prompt_answers, _sidebar, _state
 from board.views._text import plain, where_they_differ
 
 _SHOWN_ROWS: Final = 500
@@ -100,7 +91,7 @@ def _table(run: Run, found: RunPrompts) -> int | None:
         st.info("No prompt in this list.", icon=":material/check_circle:")
         return None
     shown = listed[:_SHOWN_ROWS]
-    table = _cached_looks.prompt_table(run, found.keys[shown].tolist())
+    table = _cache.prompt_table(run, tuple(found.keys[shown].tolist()))
     event: Any = st.dataframe(
         _headings.written(
             _headings.without_empty(_frame(found, table, shown)), ("right first", "right last")
@@ -195,14 +186,14 @@ def _newest_best(own: PromptRollouts) -> int:
 
 def _course(run: Run, found: RunPrompts, key: int) -> None:
     """One prompt: rewards and lengths of its rollouts over the steps, and what was answered."""
-    own = _cached_looks.prompt_rollouts(run, key)
+    own = _cache.prompt_rollouts(run, key)
     steps, indices = own.steps, own.indices
 
     def open_rollout(place: int) -> None:
         _state.go("rollouts", step=int(steps[place]), index=int(indices[place]), token=None)
 
     _moves(found, key, lambda: open_rollout(_newest_best(own)))
-    text = _cached_looks.prompt_table(run, [key])["prompt"].iloc[0]
+    text = _cache.prompt_table(run, (key,))["prompt"].iloc[0]
     height = _TEXT_HEIGHT if len(text) > _TALL_TEXT or text.count("\n") > _TALL_LINES else "content"
     st.code(text, language=None, wrap_lines=True, height=height)
 
@@ -248,7 +239,7 @@ def _chart(own: PromptRollouts, name: str, values: FloatArray, title: str, key: 
 def _render() -> None:
     run = _sidebar.narrowed()
     _page.header(run)
-    found = _cached_looks.prompts(run)
+    found = _cache.prompts_of(run)
     if found is None:
         st.info(
             f"{_page.not_recorded(run.columns, ('prompt', 'reward'))} {_needs.how_to_record('Prompts')}",

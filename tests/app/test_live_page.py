@@ -9,7 +9,7 @@ from shown import OpenApp, assert_sound, choice, notices, query, texts
 from streamlit.testing.v1 import AppTest
 from written_logs import write_lines
 
-from board.views import _badge, _cached, _cached_looks, _waiting
+from board.views import _badge, _cache, _runs, _waiting
 from board.views._run_summary import silent_ranks
 from exporters import RolloutExporter
 
@@ -23,7 +23,7 @@ def write(folder: Path, steps: range, name: str = "run") -> None:
         for place in range(2)
     ]
     write_lines(folder / name / "a.jsonl", rows)
-    _cached.discovered.clear()
+    _runs.discovered.clear()
 
 
 def rank_writer(folder: Path, rank: int) -> RolloutExporter:
@@ -36,14 +36,14 @@ def log_steps(writer: RolloutExporter, steps: range) -> None:
     for step in steps:
         writer.log(step, response_ids=[[1]] * 4, rewards=[0.0, 1.0, 0.0, 1.0])
         writer.end_step(step)
-    _cached.discovered.clear()
+    _runs.discovered.clear()
 
 
 def severe(app: AppTest) -> list[str]:
     """What is announced until the rules are through with the run, which they check behind the page."""
     before = notices(app.run())
     run = app.session_state["_run"]
-    _cached_looks.index_findings(run, _badge.limits_of(run))
+    _cache.index_findings(run, _badge.limits_of(run)).finish()
     return [*before, *notices(app.run())]
 
 

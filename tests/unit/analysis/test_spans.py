@@ -5,7 +5,7 @@ from pathlib import Path
 from written_logs import write_lines
 
 from board.analysis.rollout import open_rollout
-from board.analysis.step_spans import StepReading, StepSpans, in_loss
+from board.analysis.step_spans import in_loss, read_spans
 from board.index.discovery.discovered_runs import discover
 from board.query.open_run import Run, open_run
 
@@ -15,12 +15,6 @@ def run_of(root: Path, rows: list[dict[str, object]]) -> Run:
     return open_run(discover(root).runs[0])
 
 
-def read(reading: StepReading) -> StepSpans:
-    while not reading.is_complete:
-        reading.read_one()
-    return reading.result()
-
-
 def row(step: int, value: float, **more: object) -> dict[str, object]:
     ids, entropy = [1, 2], [value, value + 1]
     return {"type": "sample", "step": step, "response_ids": ids, "entropy": entropy, **more}
@@ -28,7 +22,7 @@ def row(step: int, value: float, **more: object) -> dict[str, object]:
 
 def test_a_step_s_span_covers_its_rollouts_and_no_other_step(tmp_path: Path) -> None:
     run = run_of(tmp_path, [row(1, 0.0), row(1, 10.0), row(2, 1000.0)])
-    found = read(StepReading(run, 1))
+    found = read_spans(run, 1, lambda done, total: None)
     assert found.spans["entropy"] == (0.0, 11.0)
     assert (found.read, found.total) == (2, 2)
 
@@ -38,19 +32,12 @@ def test_tokens_outside_the_loss_do_not_widen_the_span(tmp_path: Path) -> None:
     assert in_loss(open_rollout(run, 1, 0).metrics)["entropy"].tolist() == [5.0]
 
 
-def test_a_reading_that_was_left_goes_on_where_it_stopped(tmp_path: Path) -> None:
-    reading = StepReading(run_of(tmp_path, [row(1, float(i)) for i in range(3)]), 1)
-    reading.read_one()
-    assert reading.result().spans["entropy"] == (0.0, 1.0)
-    assert read(reading).spans["entropy"] == (0.0, 3.0)
-
-
 def test_a_rollout_that_can_t_be_read_is_passed_over_and_counted(tmp_path: Path) -> None:
     run = run_of(tmp_path, [row(1, 0.0), row(1, 9.0)])
     file = next((tmp_path / "run").glob("*.jsonl"))
     lines = file.read_bytes().splitlines(keepends=True)
     file.write_bytes(b"#" * (len(lines[0]) - 1) + b"\n" + lines[1])
-    found = read(StepReading(run, 1))
+    found = read_spans(run, 1, lambda done, total: None)
     assert (found.read, found.total) == (1, 2)
     assert found.spans["entropy"] == (9.0, 10.0)
 
