@@ -4,35 +4,36 @@ from pathlib import Path
 
 import streamlit as st
 
-from board.views import _alerts, _following, _navigation, _page, _sidebar, _state
-
-VIEWS = Path(__file__).parent
+from board.views.frame import alerts, following, navigation, sidebar
+from board.views.shared import page_parts, state
 
 PAGES = [
-    st.Page(VIEWS / f"{name}.py", title=name.capitalize(), default=name == "overview")
+    st.Page(
+        state.page_file(name), title=name.capitalize(), url_path=name, default=name == "overview"
+    )
     for name in ("overview", "findings", "step", "rollouts", "prompts", "mismatch", "compare")
 ]
 page = st.navigation(PAGES, position="hidden")
 st.set_page_config(
     page_title="Rollout Board",
-    page_icon=str(VIEWS / "icon.png"),
+    page_icon=str(Path(__file__).with_name("icon.png")),
     layout="wide",
     # The list and the reader need the width.
     initial_sidebar_state="collapsed" if page.title == "Rollouts" else 272,
     menu_items={"About": "Rollout Board: rollout logs of RL training, from a curve to its tokens."},
 )
-_state.pull()
-navigation = _navigation.Navigation(PAGES, page)
-if _sidebar.render():
-    navigation.draw(_sidebar.whole(), len(_sidebar.neighbours()))
-    _page.run(page)
-    navigation.draw(_sidebar.whole(), len(_sidebar.neighbours()))
-    if _state.get("live"):
+state.pull()
+bar = navigation.Navigation(PAGES, page)
+if sidebar.render():
+    bar.draw(sidebar.whole(), len(sidebar.neighbours()))
+    page_parts.run(page)
+    bar.draw(sidebar.whole(), len(sidebar.neighbours()))
+    if state.get("live"):
         with st.sidebar:
-            _alerts.watch(_sidebar.current())
+            alerts.watch(sidebar.current())
 else:
-    navigation.draw()
-_following.remember()
-_sidebar.choose_folder()
-_state.show_notices()
-_state.push()
+    bar.draw()
+following.remember()
+sidebar.choose_folder()
+state.show_notices()
+state.push()

@@ -9,7 +9,7 @@ import written_logs
 from shown import OpenApp
 from streamlit.testing.v1 import AppTest
 
-from board.views import _state
+DASHBOARD = Path(__file__).parents[2] / "board" / "views" / "dashboard.py"
 
 
 @pytest.fixture(scope="session")
@@ -32,7 +32,7 @@ def open_app(monkeypatch: pytest.MonkeyPatch) -> OpenApp:
 
     def start(logs: Path, page: str = "overview", /, **query: str) -> AppTest:
         monkeypatch.setenv("ROLLOUT_BOARD_ROOT", str(logs))
-        app = AppTest.from_file(str(_state.VIEWS / "dashboard.py"), default_timeout=60)
+        app = AppTest.from_file(str(DASHBOARD), default_timeout=60)
         if page == "rollout":
             page, query = "rollouts", {"index": "0", **query}
         if page == "words":
@@ -40,7 +40,7 @@ def open_app(monkeypatch: pytest.MonkeyPatch) -> OpenApp:
         for name, value in query.items():
             app.query_params[name] = value
         if page != "overview":
-            app.switch_page(f"{page}.py")
+            app.switch_page(f"{page}/page.py")
         return app.run()
 
     return start

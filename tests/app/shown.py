@@ -10,7 +10,7 @@ import pandas as pd
 from sent_curves import unpacked
 from streamlit.testing.v1 import AppTest
 
-from board.views import _state
+from board.views.shared import state
 
 PAGES = ("overview", "findings", "step", "rollouts", "prompts", "mismatch", "compare", "rollout")
 OpenApp = Callable[..., AppTest]
@@ -25,7 +25,7 @@ def go_to(app: AppTest, page: str) -> AppTest:
         page = "rollouts"
         if choice(app, "index") is None:
             app.session_state["index"] = 0
-    return app.switch_page(f"{page}.py").run()
+    return app.switch_page(f"{page}/page.py").run()
 
 
 def query(app: AppTest) -> dict[str, str]:
@@ -106,7 +106,7 @@ def choice(app: AppTest, name: str) -> Any:
     """What is chosen."""
     if name in app.session_state:
         return app.session_state[name]
-    return _state.CHOICES[name].default
+    return state.CHOICES[name].default
 
 
 def cards(app: AppTest) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pytest
 
 from board.errors import UnreadableError
-from board.views._background import BackgroundTask, Report, coarse_to_fine, collect_by_step
+from board.views.shared.background import BackgroundTask, Report, coarse_to_fine, collect_by_step
 
 
 @dataclass

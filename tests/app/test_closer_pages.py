@@ -12,7 +12,7 @@ from written_logs import age, write_lines
 
 from board.core.options import ReadOptions
 from board.query.open_run import OpenOptions, Run
-from board.views import _cache, _runs
+from board.views.shared import cache, opened_runs
 
 BUNDLED = Path(__file__).parents[2] / "rollout_samples"
 
@@ -239,7 +239,7 @@ def test_what_tools_say_is_told_by_tool_over_the_steps(open_app: OpenApp, tmp_pa
     assert shown.loc["tool search", ["mean NLL", "largest"]].tolist() == [2.0, 2.0]
     assert shown.loc["tool python", "largest"] == 4.0
     app.button(key="scan_start").click().run()
-    _cache.mismatch_scan(cached_run(tmp_path, "run")).wait(60)
+    cache.mismatch_scan(cached_run(tmp_path, "run")).wait(60)
     app.run()
     assert_sound(app)
     assert "Largest NLL of sft_mask tokens" in {card["title"] for card in cards(app)}
@@ -248,19 +248,19 @@ def test_what_tools_say_is_told_by_tool_over_the_steps(open_app: OpenApp, tmp_pa
 def test_all_steps_are_read_when_asked_for_and_drawn(open_app: OpenApp, logs: Path) -> None:
     app = open_app(logs, "mismatch", run="native", step="20")
     app.button(key="scan_start").click().run()
-    scan = _cache.mismatch_scan(cached_run(logs, "native"))
+    scan = cache.mismatch_scan(cached_run(logs, "native"))
     scan.wait(60)
     app.run()
     assert_sound(app)
-    assert [one.step for one in scan.found] == [0, 10, 20, 35]
+    assert [one.step for one in scan.finish()] == [0, 10, 20, 35]
     assert "Engine and staleness, KL k3" in {card["title"] for card in cards(app)}
     assert "Not recorded in this run: policy_version" in texts(app)
 
 
 def cached_run(root: Path, name: str) -> Run:
     """The run that the page shows."""
-    info = next(info for info in _runs.discovered(str(root)).runs if info.name == name)
-    return _runs.opened(info, OpenOptions(ReadOptions()))
+    info = next(info for info in opened_runs.discovered(str(root)).runs if info.name == name)
+    return opened_runs.opened(info, OpenOptions(ReadOptions()))
 
 
 def test_words_are_found_in_the_step_and_then_in_the_run(open_app: OpenApp, logs: Path) -> None:
@@ -272,7 +272,7 @@ def test_words_are_found_in_the_step_and_then_in_the_run(open_app: OpenApp, logs
     assert "in 0 of 8 rollouts" in texts(app)
     assert all("⟦think>" in code.value for code in app.code)
     for text in ("Think", "no such word"):
-        _cache.watched(cached_run(logs, "native"), text, "response", regex=False).wait(60)
+        cache.watched(cached_run(logs, "native"), text, "response", regex=False).wait(60)
     app.run()
     shown = table(app).set_index(["phrase", "scope", "env"])
     assert shown.loc[("Think", "all", ""), ["rollouts", "hits"]].tolist() == [32, 16]

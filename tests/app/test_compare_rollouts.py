@@ -12,8 +12,8 @@ from streamlit.testing.v1 import AppTest
 from written_logs import age, write_lines
 
 from board.errors import ChoiceError
-from board.views import _compare_choices, _compare_target
-from board.views._compare_target import Target
+from board.views.rollouts import comparison_choices, comparison_target
+from board.views.rollouts.comparison_target import Target
 
 PAGE = "rollouts"
 
@@ -60,15 +60,15 @@ def offered(app: AppTest, **wanted: Any) -> dict[str, Any]:
 def test_a_comparison_names_a_rollout_of_the_step_another_step_or_another_run(
     vs: str, target: Target
 ) -> None:
-    assert _compare_target.parse(vs, "run", 3) == target
-    again = _compare_target.written(target, "run", 3)
-    assert _compare_target.parse(again, "run", 3) == target
+    assert comparison_target.parse(vs, "run", 3) == target
+    again = comparison_target.written(target, "run", 3)
+    assert comparison_target.parse(again, "run", 3) == target
 
 
 @pytest.mark.parametrize("vs", ["x", "1:", ":1", "-1", "run/5", "1:2:3", ""])
 def test_a_comparison_that_names_no_rollout_is_refused(vs: str) -> None:
     with pytest.raises(ChoiceError, match="expected ref, truth"):
-        _compare_target.parse(vs, "run", 3)
+        comparison_target.parse(vs, "run", 3)
 
 
 def test_both_sides_say_reward_length_advantage_and_group(
@@ -155,7 +155,7 @@ def test_the_menu_lists_the_same_group_first_then_the_others_by_group_and_reward
 def test_the_menu_finds_rollouts_behind_the_first_ones(
     open_app: OpenApp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_compare_choices, "_MOST_ROWS", 2)
+    monkeypatch.setattr(comparison_choices, "_MOST_ROWS", 2)
     rows = [row(response=f"Answer {n}", reward=-float(n)) for n in range(6)]
     app = open_rows(open_app, tmp_path, *rows, vs="1")
     seen = offered(app)

@@ -17,7 +17,7 @@ from written_logs import native_run
 
 from board.analysis.findings import Diagnosis, diagnose
 from board.errors import UnreadableError
-from board.views import _badge, _cache
+from board.views.shared import cache, finding_counts
 
 SAMPLES = Path(__file__).parents[2] / "rollout_samples"
 
@@ -56,14 +56,14 @@ def test_the_page_of_a_large_run_does_not_wait_for_its_findings_to_be_counted(
 ) -> None:
     told = _badge_of(open_app(SAMPLES, run="grpo_capitals"))
     st.cache_resource.clear()
-    monkeypatch.setattr(_badge, "_COUNTED_AT_ONCE", 0)
+    monkeypatch.setattr(finding_counts, "_COUNTED_AT_ONCE", 0)
     may_count = threading.Event()
 
     def late(*arguments: Any, **named: Any) -> Diagnosis:
         may_count.wait(60)
         return diagnose(*arguments, **named)
 
-    monkeypatch.setattr(_cache, "diagnose", late)
+    monkeypatch.setattr(cache, "diagnose", late)
     app = open_app(SAMPLES, run="grpo_capitals")
     assert _badge_of(app) == "Findings: counting …"
     assert _badge_of(app.run()) == "Findings: counting …"
@@ -83,8 +83,8 @@ def test_findings_that_can_t_be_counted_are_said_so_where_they_are_linked(
         raise UnreadableError("the index was changed meanwhile; reload")
 
     st.cache_resource.clear()
-    monkeypatch.setattr(_badge, "_COUNTED_AT_ONCE", 0)
-    monkeypatch.setattr(_cache, "diagnose", broken)
+    monkeypatch.setattr(finding_counts, "_COUNTED_AT_ONCE", 0)
+    monkeypatch.setattr(cache, "diagnose", broken)
     app = open_app(SAMPLES, run="grpo_capitals")
     for _ in range(100):
         if "counting" not in _badge_of(app.run()):

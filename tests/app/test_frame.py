@@ -11,7 +11,7 @@ from shown import PAGES, OpenApp, assert_sound, choice, go_to, notices, query, r
 from streamlit.testing.v1 import AppTest
 from written_logs import write_lines
 
-from board.views import _keys
+from board.views.shared import shortcuts
 
 
 def links(app: AppTest) -> dict[str, Any]:
@@ -68,7 +68,7 @@ def test_a_link_with_a_wrong_value_says_so_once(open_app: OpenApp, logs: Path) -
     "title", ["Overview", "Findings", "Step", "Rollouts", "Prompts", "Compare"]
 )
 def test_the_same_key_has_the_same_kind_of_meaning_on_every_page(title: str) -> None:
-    rows = [row for rows in _keys.of_page(title).values() for row in rows]
+    rows = [row for rows in shortcuts.of_page(title).values() for row in rows]
     words = {keys: words for keys, words in rows if keys in ("j k", "o Enter")}
     assert all(text.startswith("next or previous") for keys, text in words.items() if keys == "j k")
     assert all(text.startswith("open") for keys, text in words.items() if keys == "o Enter")

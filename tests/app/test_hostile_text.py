@@ -13,7 +13,7 @@ from shown import PAGES, OpenApp, assert_sound, elements, readers
 from streamlit.testing.v1 import AppTest
 from written_logs import HOSTILE, hostile_run, hostile_texts
 
-from board.views._text import harmless_cell, number
+from board.views.shared.text import harmless_cell, number
 
 # Elements that show their content as it is. Their titles and help are Markdown all the same.
 _CODE = ("html_content", "css_content", "js_content")

@@ -10,7 +10,7 @@ from board.index import build
 from board.index.discovery.discovered_runs import discover
 from board.query import open_run
 from board.query.open_run import Follower, OpenOptions
-from board.views import _runs
+from board.views.shared import opened_runs
 
 
 class Builder:
@@ -35,18 +35,18 @@ def test_a_page_reads_nothing_of_a_run_while_a_process_does_and_all_that_it_left
         read.append("here")
         return real(*args, **options)
 
-    monkeypatch.setattr(_runs, "_OTHER_PROCESS_BYTES", 1)
-    monkeypatch.setattr(_runs, "start", lambda info, options: builder)
+    monkeypatch.setattr(opened_runs, "_OTHER_PROCESS_BYTES", 1)
+    monkeypatch.setattr(opened_runs, "start", lambda info, options: builder)
     monkeypatch.setattr(open_run, "extend", extend)
     (info,) = discover(tmp_path).runs
-    seen = [_runs.opened(info, OpenOptions()).rollout_count for _ in range(2)]
-    assert (seen, read, _runs.is_building(info, OpenOptions())) == ([0, 0], [], True)
+    seen = [opened_runs.opened(info, OpenOptions()).rollout_count for _ in range(2)]
+    assert (seen, read, opened_runs.is_building(info, OpenOptions())) == ([0, 0], [], True)
     Follower(persist=True).run(info)
     assert read.pop() == "here"
-    assert (_runs.opened(info, OpenOptions()).rollout_count, read) == (3, [])
+    assert (opened_runs.opened(info, OpenOptions()).rollout_count, read) == (3, [])
     with (tmp_path / "1.jsonl").open("a") as file:
         file.write(f"{json.dumps(line)}\n" * 2)
     (info,) = discover(tmp_path).runs
     builder.code = 1
-    assert _runs.opened(info, OpenOptions()).rollout_count == 5
-    assert (read, _runs.is_building(info, OpenOptions())) == (["here"], False)
+    assert opened_runs.opened(info, OpenOptions()).rollout_count == 5
+    assert (read, opened_runs.is_building(info, OpenOptions())) == (["here"], False)

@@ -12,7 +12,7 @@ from written_logs import native_run, native_sample, write_lines
 
 from board.index.whole_texts import key_of_text
 from board.query.prompts import written_key
-from board.views import _state
+from board.views.shared import state
 
 PROMPT = written_key(key_of_text(native_sample(0, 0, 0)["prompt"]))
 QUESTION = written_key(key_of_text(native_sample(0, 0, 0)["prompt"].partition("END ")[2]))
@@ -119,7 +119,7 @@ def fields_of(app: AppTest) -> dict[str, Any]:
 
 
 def test_every_choice_has_a_link_here() -> None:
-    assert set(LINKS) == set(_state.CHOICES)
+    assert set(LINKS) == set(state.CHOICES)
 
 
 @pytest.mark.parametrize("name", LINKS)

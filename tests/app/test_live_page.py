@@ -9,8 +9,9 @@ from shown import OpenApp, assert_sound, choice, notices, query, texts
 from streamlit.testing.v1 import AppTest
 from written_logs import write_lines
 
-from board.views import _badge, _cache, _runs, _waiting
-from board.views._run_summary import silent_ranks
+from board.views.frame import waiting
+from board.views.frame.run_summary import silent_ranks
+from board.views.shared import cache, finding_counts, opened_runs
 from exporters import RolloutExporter
 
 SWITCH = "_following"
@@ -23,7 +24,7 @@ def write(folder: Path, steps: range, name: str = "run") -> None:
         for place in range(2)
     ]
     write_lines(folder / name / "a.jsonl", rows)
-    _runs.discovered.clear()
+    opened_runs.discovered.clear()
 
 
 def rank_writer(folder: Path, rank: int) -> RolloutExporter:
@@ -36,14 +37,14 @@ def log_steps(writer: RolloutExporter, steps: range) -> None:
     for step in steps:
         writer.log(step, response_ids=[[1]] * 4, rewards=[0.0, 1.0, 0.0, 1.0])
         writer.end_step(step)
-    _runs.discovered.clear()
+    opened_runs.discovered.clear()
 
 
 def severe(app: AppTest) -> list[str]:
     """What is announced until the rules are through with the run, which they check behind the page."""
     before = notices(app.run())
     run = app.session_state["_run"]
-    _cache.index_findings(run, _badge.limits_of(run)).finish()
+    cache.index_findings(run, finding_counts.limits_of(run)).finish()
     return [*before, *notices(app.run())]
 
 
@@ -179,7 +180,7 @@ def test_a_run_without_a_rollout_is_waited_for(open_app: OpenApp, tmp_path: Path
 
 
 def test_the_loop_that_is_shown_writes_a_log_that_opens(open_app: OpenApp, tmp_path: Path) -> None:
-    code = _waiting.LOOP.format(folder=repr(str(tmp_path / "my_run")))
+    code = waiting.LOOP.format(folder=repr(str(tmp_path / "my_run")))
     given = {
         "tokenizer": None,
         "steps": 2,

@@ -22,7 +22,7 @@ from shown import (
 )
 from written_logs import write_lines
 
-from board.views._state import VIEWS
+from board.views.shared.state import page_file
 
 
 @pytest.mark.parametrize("run", ["native", "rllb", "texts"])
@@ -272,7 +272,7 @@ def test_steps_that_are_still_written_are_named_with_their_ranks(
 
 @pytest.mark.parametrize("page", sorted({*PAGES} - {"rollout"}))
 def test_a_page_has_no_text_standing_alone_that_streamlit_would_print(page):
-    body = ast.parse((VIEWS / f"{page}.py").read_text()).body[1:]  # the first is the docstring
+    body = ast.parse(page_file(page).read_text()).body[1:]  # the first is the docstring
     assert not [line for line in body if isinstance(line, ast.Expr) and not is_call(line)]
 
 

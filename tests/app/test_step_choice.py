@@ -8,7 +8,7 @@ import pytest
 from shown import OpenApp, assert_sound, choice, notices, query
 from written_logs import write_lines
 
-from board.views._step_choice import nearest
+from board.views.shared.step_choice import nearest
 
 FIELD = "_step_typed"
 STEPS = 401  # more than a menu lists

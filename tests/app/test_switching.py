@@ -20,7 +20,7 @@ from shown import (
 from written_logs import age, native_run, rllb_run, write_lines
 
 from board.index.discovery.log_file import LogFile
-from board.views import _live
+from board.views.frame import live
 
 
 def sample(step: int, reward: float, response: str) -> dict[str, object]:
@@ -110,8 +110,8 @@ def test_a_log_that_grows_all_the_time_is_drawn_anew_no_more_often_than_is_said(
     open_app: OpenApp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks: list[LogFile] = []
-    monkeypatch.setattr(_live, "_has_changed", lambda file: not looks.append(file))
-    monkeypatch.setattr(_live, "_DRAW_SECONDS", 1e6)
+    monkeypatch.setattr(live, "_has_changed", lambda file: not looks.append(file))
+    monkeypatch.setattr(live, "_DRAW_SECONDS", 1e6)
     write_lines(tmp_path / "run" / "x.jsonl", [sample(0, 0.0, "r")])
     app = open_app(tmp_path, "rollouts", live="1")
     app.run()

@@ -14,7 +14,7 @@ from written_logs import write_lines
 
 from board.analysis.rollout import OpenRollout
 from board.core.records import Record
-from board.views import _tokens
+from board.views.rollouts import token_content
 
 CHAT = "<|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n"
 
@@ -59,7 +59,7 @@ def parts(**fields: Any) -> list[tuple[str, str]]:
     tokens = fields.pop("tokens", ("yes",))
     record = Record(step=0, **fields)
     opened = OpenRollout(0, 0, record, {}, tokens, prompt_tokens, {}, False, ())
-    return [(part.role, part.text) for part in _tokens.prompt_parts(opened)]
+    return [(part.role, part.text) for part in token_content.prompt_parts(opened)]
 
 
 def test_a_prompt_is_shown_by_role_from_the_markers_of_its_chat_template() -> None:
@@ -77,7 +77,7 @@ def test_a_tool_segment_whose_result_is_an_error_says_so() -> None:
     turns = [{"start": 0, "end": 2, "role": "tool"}, {"start": 2, "end": 3, "role": "assistant"}]
     record = Record(step=0, messages=messages, segments=turns)
     opened = OpenRollout(0, 0, record, {}, ("no", " item", "Sorry"), None, {}, False, ())
-    assert [one.error for one in _tokens.segments_of(opened)] == ["error", ""]
+    assert [one.error for one in token_content.segments_of(opened)] == ["error", ""]
 
 
 def test_a_prompt_is_shown_by_role_from_the_messages_found_in_it() -> None:

@@ -10,7 +10,7 @@ from shown import OpenApp, texts
 
 from board.index.discovery.discovered_runs import discover
 from board.query.open_run import OpenOptions
-from board.views import _cache, _runs
+from board.views.shared import cache, opened_runs
 
 LINE = {"step": 1, "prompt_ids": [0], "response_ids": [1, 0], "reward": 1.0}
 
@@ -37,12 +37,12 @@ def test_the_page_and_log_health_say_why_it_cannot_be_used(
 def test_it_is_read_again_when_it_changes(tmp_path: Path) -> None:
     log(tmp_path, {"x": "a"})
     (info,) = discover(tmp_path).runs
-    broken = _runs.opened(info, OpenOptions())
+    broken = opened_runs.opened(info, OpenOptions())
     assert (broken.vocabulary, bool(broken.vocabulary_error)) == (None, True)
     (tmp_path / "vocab.json").write_text(json.dumps({"0": "yes", "1": " no"}))
     os.utime(tmp_path / "vocab.json", (1e9, 1e9))
-    mended = _runs.opened(info, OpenOptions())
+    mended = opened_runs.opened(info, OpenOptions())
     assert mended.vocabulary is not None
     assert (mended.vocabulary_error, mended.version == broken.version) == ("", False)
-    assert "".join(_cache.rollout(mended, 1, 0).tokens) == " noyes"
+    assert "".join(cache.rollout(mended, 1, 0).tokens) == " noyes"
     assert mended.rollouts["response"].tolist() == [" noyes"]

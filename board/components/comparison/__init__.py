@@ -125,7 +125,7 @@ def comparison(
         key: Streamlit key, one per place on the page.
         signature: names the content: the view is built again when it changes, and only then.
         metric: name of the metric that colours tokens, empty for none.
-        choices: content of the open menu, see `views._compare_choices`; None while it is closed.
+        choices: content of the open menu, see `comparison_choices`; None while it is closed.
 
     Raises:
         ValueError: an array is not as long as its tokens.

@@ -98,7 +98,7 @@ class TokenContent:
 
 @dataclass(frozen=True, slots=True)
 class CompareMenu:
-    """The menu "Compare with". choices: its content while it is open, see `views._compare_choices`; None
+    """The menu "Compare with". choices: its content while it is open, see `comparison_choices`; None
     while it is closed. choose: called with what was chosen, in the run of the script that it led to.
     """
 

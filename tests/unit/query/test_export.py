@@ -14,7 +14,7 @@ from board.query import export
 from board.query.open_run import Follower, Run
 from board.query.rollouts import Sorting
 from board.query.selection import selection_of
-from board.views._text import harmless_cell
+from board.views.shared.text import harmless_cell
 
 
 @pytest.fixture(scope="module")

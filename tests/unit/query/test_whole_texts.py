@@ -20,7 +20,7 @@ from board.index.whole_texts import whole_text
 from board.query.open_run import Follower, Run
 from board.query.rollouts import texts_at
 from board.query.selection import Selection, rows_of
-from board.views import _rollout_words
+from board.views.rollouts import match_words
 
 PROJECT = Path(__file__).parents[3]
 ROOTS = (PROJECT / "rollout_samples", PROJECT / "tests" / "formats" / "data")
@@ -179,12 +179,12 @@ def test_texts_of_some_rollouts_come_in_the_order_asked(tmp_path: Path) -> None:
 def test_the_list_shows_last_words_whether_it_reads_the_log_or_the_index(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bytes_of_a_page: int
 ) -> None:
-    monkeypatch.setattr(_rollout_words, "_LARGEST_PAGE", bytes_of_a_page)
-    monkeypatch.setattr(_rollout_words._state, "get", lambda name: "")
+    monkeypatch.setattr(match_words, "_LARGEST_PAGE", bytes_of_a_page)
+    monkeypatch.setattr(match_words._state, "get", lambda name: "")
     prompt = f"[system]\n{'Be brief. ' * 50}\n\n[user]\nhow many?\n\n"
     write(tmp_path, {"step": 1, "prompt": prompt, "response": "<think>hm</think>seven"})
     run = opened(tmp_path)
-    rows = _rollout_words.in_words(run, run.rollouts)
+    rows = match_words.in_words(run, run.rollouts)
     assert rows[["prompt", "response"]].values.tolist() == [["how many?", "seven"]]
 
 

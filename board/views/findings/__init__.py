@@ -1,0 +1,1 @@
+"""What the rules find, and what is wrong with the log."""

@@ -1,0 +1,1 @@
+"""The sampler against the trainer."""

@@ -1,0 +1,222 @@
+"""The tokens of one rollout, their values and its prompt as the reader takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from board.analysis.rollout import OpenRollout
+from board.components.reader import TokenContent
+from board.components.token_data import (
+    PromptPart,
+    ScaleSpan,
+    TokenMetricSpec,
+    TokenSegment,
+    spec_of,
+)
+from board.core.metrics.definitions import token_metric
+from board.core.metrics.kl import FloatArray
+from board.core.metrics.metric_groups import in_menu_order
+from board.core.texts.tool_errors import TOOL_ROLES, error_within
+from board.core.texts.turns import (
+    Turn,
+    from_markers,
+    from_messages,
+    of_tokens,
+    over_tokens,
+    token_starts,
+    without_markers,
+)
+from board.core.tokens.pieces import joined
+from board.query.open_run import Run
+from board.views.shared import cache, state
+from board.views.shared.background import show_progress
+
+MaskedFloats = np.ma.MaskedArray[Any, np.dtype[np.float64]]
+
+_NO_TOKEN: Final = ""
+# What a chat template writes before a message is at most so long.
+_MARKER_CHARACTERS: Final = 32
+_MARKER_TOKENS: Final = 6
+
+
+def signature_of(run: Run, opened: OpenRollout) -> str:
+    """Differs between any two contents of the reader."""
+    place = f"{run.info.name}/{run.info.mtime}/{opened.step}/{opened.index}"
+    chosen = "/".join(str(state.get(name)) for name in ("tokenizer", "think", "read"))
+    return f"{place}/{run.options.read}/{chosen}"
+
+
+def has_tokens(opened: OpenRollout) -> bool:
+    """Whether there is anything to show token by token."""
+    record = opened.record
+    return bool(
+        record.response_ids is not None or record.response_tokens is not None or opened.metrics
+    )
+
+
+def content_of(opened: OpenRollout, metrics: Mapping[str, MaskedFloats]) -> TokenContent:
+    """A rollout as the reader takes it; metrics: of `fitted_metrics`."""
+    count = positions(opened)
+    length = len(opened.tokens)
+    mask = opened.metrics.get("loss_mask")
+    ids = opened.record.response_ids
+    return TokenContent(
+        [*opened.tokens, *[_NO_TOKEN] * (count - length)],
+        metrics,
+        specs_of(metrics),
+        loss_mask=None if mask is None else fitted(mask, count),
+        ids=None if ids is None or len(ids) != length else fitted(ids.values(), count),
+        surplus=count - length,
+        segments=segments_of(opened),
+        prompt=prompt_parts(opened),
+        top_k=opened.top_k,
+        advantage=opened.record.scores.get("advantage"),
+        clip=opened.clip,
+    )
+
+
+def positions(opened: OpenRollout) -> int:
+    """Tokens of the response, or values where an array is longer than they are."""
+    return max([len(opened.tokens), *(len(values) for values in opened.metrics.values())])
+
+
+def fitted(values: FloatArray, length: int) -> MaskedFloats:
+    """[length] values; what is missing at the end is masked as not recorded, and so is NaN.
+
+    An array of nothing but NaN was measured so: it is shown as NaN, not as missing.
+    """
+    shown: npt.NDArray[np.float64] = np.full(length, np.nan)
+    kept = values[:length]
+    shown[: len(kept)] = kept
+    missing = np.isnan(shown)
+    if len(kept) and np.isnan(kept).all():
+        missing[: len(kept)] = False
+    return np.ma.masked_array(shown, mask=missing)
+
+
+def fitted_metrics(opened: OpenRollout) -> dict[str, MaskedFloats]:
+    """Every token metric in the order of the menu, each as long as there are positions."""
+    count = positions(opened)
+    return {name: fitted(opened.metrics[name], count) for name in in_menu_order(opened.metrics)}
+
+
+def specs_of(metrics: Mapping[str, Any]) -> dict[str, TokenMetricSpec]:
+    """Words for the arrays that the board knows; the reader finds words for the others itself."""
+    known = [name for name in metrics if token_metric(name).label != name]
+    return {name: spec_of(token_metric(name)) for name in known}
+
+
+def segments_of(opened: OpenRollout) -> list[TokenSegment]:
+    """Whose stretch of the response is whose: as recorded, by chat markers, or by messages."""
+    turns = of_tokens(opened.tokens, opened.record.segments, opened.record.messages)
+    return [
+        TokenSegment(turn.start, turn.end, turn.role, turn.name, _error_of(turn, opened))
+        for turn in turns
+    ]
+
+
+def _error_of(turn: Turn, opened: OpenRollout) -> str:
+    if turn.role not in TOOL_ROLES:
+        return ""
+    text = without_markers(joined(opened.tokens[turn.start : turn.end]), closing=True)
+    return error_within(text, opened.record.messages)
+
+
+def prompt_parts(opened: OpenRollout) -> list[PromptPart]:
+    """What was given to the model, by role: from its tokens, its text, or the messages before."""
+    if opened.prompt_tokens is not None:
+        return _parts_of_tokens(opened.prompt_tokens, opened)
+    prompt = opened.record.texts.get("prompt")
+    if prompt is not None:
+        turns = from_markers(prompt) or from_messages(prompt, opened.record.messages)
+        covered = _covered(turns, len(prompt), _MARKER_CHARACTERS)
+        return [PromptPart(prompt[t.start : t.end], t.role, t.name) for t in covered]
+    return _parts_of_messages(opened)
+
+
+def _parts_of_tokens(tokens: Sequence[str], opened: OpenRollout) -> list[PromptPart]:
+    text = joined(tokens)
+    turns = from_markers(text, token_starts(tokens)) or from_messages(text, opened.record.messages)
+    recorded = opened.record.prompt_ids
+    ids = [] if recorded is None else recorded.values().tolist()
+    parts: list[PromptPart] = []
+    for turn in _covered(over_tokens(turns, tokens), len(tokens), _MARKER_TOKENS):
+        own = tokens[turn.start : turn.end]
+        known = ids[turn.start : turn.end] if len(ids) == len(tokens) else ()
+        parts.append(PromptPart(joined(own), turn.role, turn.name, own, known))
+    return parts
+
+
+def _covered(turns: Sequence[Turn], length: int, marker: int) -> list[Turn]:
+    """Turns without gaps. marker: a gap of so many or fewer before a turn is its marker and belongs to
+    it; any other gap is a turn of the role "prompt".
+    """
+    found: list[Turn] = []
+    position = 0
+    for turn in turns:
+        start = turn.start
+        if start - position > marker:
+            found.append(Turn(position, start, "prompt"))
+        elif start > position:
+            start = position
+        found.append(replace(turn, start=start))
+        position = turn.end
+    if position < length:
+        found.append(Turn(position, length, "prompt"))
+    return found
+
+
+def _parts_of_messages(opened: OpenRollout) -> list[PromptPart]:
+    """Messages up to the first one that is part of the response."""
+    response = joined(opened.tokens)
+    parts: list[PromptPart] = []
+    for message in opened.record.messages:
+        content = message.get("content")
+        if not isinstance(content, str):
+            continue
+        if content.strip() and content.strip() in response:
+            break
+        parts.append(
+            PromptPart(content, str(message.get("role", "")), str(message.get("name") or ""))
+        )
+    return parts
+
+
+def step_spans(run: Run, step: int) -> dict[str, ScaleSpan]:
+    """The range of each token metric over the rollouts of a step, for the colour scale."""
+    task = cache.step_spans(run, step)
+    found = show_progress(task, f"Reading step {step}", describe=_rollouts_read)
+    assert found is not None, "nobody can stop it"
+    part = "" if found.read == found.total else f"{found.read} of "
+    words = f"p1–p99 of the step's {part}{found.total:,} rollouts"
+    return {name: ScaleSpan(low, high, words) for name, (low, high) in found.spans.items()}
+
+
+def _rollouts_read(done: int, total: int) -> str:
+    return f"{done:,} of {total:,} rollouts"
+
+
+def length_notes(opened: OpenRollout) -> list[str]:
+    """Arrays that are longer or shorter than the response: values stay at the position they had."""
+    length = len(opened.tokens)
+    others: dict[int, list[str]] = {}
+    for name, values in opened.metrics.items():
+        if len(values) != length:
+            others.setdefault(len(values), []).append(name)
+    notes: list[str] = []
+    for count, names in others.items():
+        effect = (
+            f"the last {count - length:,} stand below as values without a token"
+            if count > length
+            else f"the last {length - count:,} tokens are shown without a value"
+        )
+        have = "has" if len(names) == 1 else "have"
+        notes.append(
+            f"{', '.join(names)} {have} {count:,} entries for {length:,} tokens: {effect}."
+        )
+    return notes

@@ -1,0 +1,1 @@
+"""What several pages use: the choices in the URL, caches, long work, and parts of pages."""

@@ -1,0 +1,203 @@
+"""Long work of a page: in a thread of its own, with progress, results so far, and a way to stop it.
+
+The page waits and shows the progress. Whoever clicks elsewhere meanwhile is not held up: the work goes
+on, and its result is there when the page is opened again.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import insort
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, Generic, Protocol, TypeVar, cast
+
+import streamlit as st
+
+from board.core.metrics.shares import percent
+from board.views.shared.text import plain
+
+Result = TypeVar("Result")
+Partial = TypeVar("Partial", contravariant=True)
+
+_UNSEEN_SECONDS: Final = 0.4
+"""Work that ends within this time shows no progress bar: it would only flicker."""
+_POLL_SECONDS: Final = 0.1
+
+
+class _StoppedError(Exception):
+    pass
+
+
+class Report(Protocol[Partial]):
+    """What work calls with its units done, its units in all, and its result so far where it has one."""
+
+    def __call__(self, done: int, total: int, partial: Partial | None = None, /) -> None:
+        """Raises where the task was stopped."""
+        ...
+
+
+class BackgroundTask(Generic[Result]):
+    """Work in a thread, which begins at `start`. Safe to read from any thread.
+
+    work: gets a Report, which raises where the task was stopped; called again when a stopped task is
+    started. result: None until the work has ended. partial: the result that it reported last. error: what
+    the work raised.
+    """
+
+    def __init__(self, work: Callable[[Report[Result]], Result], total: int = 0) -> None:
+        self.done, self.total = 0, total
+        self.partial: Result | None = None
+        self.result: Result | None = None
+        self.error: Exception | None = None
+        self.has_ended = False
+        self._work = work
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a thread works on it."""
+        return self._thread is not None and self._thread.is_alive()
+
+    @property
+    def was_stopped(self) -> bool:
+        """Whether somebody stopped it before it ended."""
+        return self._stop.is_set() and not self.has_ended
+
+    def start(self) -> None:
+        """Begins, or goes on after a stop; nothing where it is running or has ended."""
+        with self._lock:
+            if self.is_running or self.has_ended:
+                return
+            self._stop.clear()
+            self._thread = threading.Thread(target=self._run, daemon=True)
+            self._thread.start()
+
+    def stop(self) -> None:
+        """Ends it at its next report."""
+        self._stop.set()
+
+    def wait(self, seconds: float | None = None) -> None:
+        """Waits until it has ended or stopped, at most so long."""
+        if self._thread is not None:
+            self._thread.join(seconds)
+
+    def finish(self) -> Result:
+        """Its result, waited for. Raises what the work raised; the next start tries again."""
+        while not self.has_ended:
+            self.start()
+            self.wait()
+        if self.error is not None:
+            error, self.error, self.has_ended = self.error, None, False
+            raise error
+        return cast(Result, self.result)
+
+    def _run(self) -> None:
+        try:
+            self.result = self._work(self._report)
+        except _StoppedError:
+            return
+        except Exception as error:
+            self.error = error
+        self.has_ended = True
+
+    def _report(self, done: int, total: int, partial: Result | None = None, /) -> None:
+        self.done, self.total = done, total
+        if partial is not None:
+            self.partial = partial
+        if self._stop.is_set():
+            raise _StoppedError
+
+
+class _OfStep(Protocol):
+    @property
+    def step(self) -> int: ...
+
+
+Item = TypeVar("Item", bound=_OfStep)
+
+
+def collect_by_step(items: Iterator[Item], total: int) -> BackgroundTask[list[Item]]:
+    """A task that sorts items by step as they come; total: of steps. After a stop it continues."""
+    collected: list[Item] = []
+    steps: set[int] = set()
+
+    def work(report: Report[list[Item]]) -> list[Item]:
+        for item in items:
+            insort(collected, item, key=lambda one: one.step)
+            steps.add(item.step)
+            report(len(steps), total, [*collected])
+        return collected
+
+    return BackgroundTask(work, total)
+
+
+def coarse_to_fine(steps: Sequence[int]) -> list[int]:
+    """All steps once: the last and the first, the middle, the quarters, and so on, so that early results
+    span the whole run.
+    """
+    chosen: dict[int, None] = {}
+    parts = 1
+    while len(chosen) < len(steps):
+        for part in range(parts, -1, -1):
+            chosen.setdefault(round((len(steps) - 1) * part / parts))
+        parts *= 2
+    return [steps[place] for place in chosen]
+
+
+def show_progress(
+    task: BackgroundTask[Result],
+    label: str,
+    key: str = "",
+    *,
+    describe: Callable[[int, int], str] | None = None,
+) -> Result | None:
+    """The result of a task, with a progress bar while it runs; None where it was stopped.
+
+    label: what is read. key: of the buttons that stop and resume it; without one there are none.
+    describe: units done and in all, in words; by default their share. Raises what the work raised.
+    """
+    if key and task.was_stopped and not task.is_running:
+        _offer_to_resume(task, label, key)
+        return None
+    task.start()
+    task.wait(_UNSEEN_SECONDS)
+    if task.is_running:
+        _watch(task, label, key, describe or _share)
+    if task.was_stopped:
+        st.rerun()
+    return task.finish()
+
+
+def _share(done: int, total: int) -> str:
+    return percent(min(done / total, 1.0) if total else 0.0)
+
+
+def _watch(
+    task: BackgroundTask[Result], label: str, key: str, describe: Callable[[int, int], str]
+) -> None:
+    place = st.empty()
+    with place.container(horizontal=True, vertical_alignment="center", gap="small"):
+        bar = st.progress(0.0, text=plain(label))
+        if key:
+            st.button("Stop", icon=":material/stop_circle:", key=f"stop_{key}", on_click=task.stop)
+    try:
+        while task.is_running:
+            task.wait(_POLL_SECONDS)
+            # Drawing is where Streamlit leaves this run of the script when somebody clicks.
+            share = min(task.done / task.total, 1.0) if task.total else 0.0
+            bar.progress(share, text=f"{plain(label)}: {describe(task.done, task.total)}")
+    finally:
+        place.empty()
+
+
+def _offer_to_resume(task: BackgroundTask[Result], label: str, key: str) -> None:
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.caption(f"Stopped: {plain(label)}")
+        st.button(
+            "Resume reading",
+            icon=":material/play_arrow:",
+            key=f"again_{key}",
+            on_click=task.start,
+        )

@@ -1,0 +1,113 @@
+"""Runs as the server has them: discovered, opened once for all browser tabs, and followed."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import streamlit as st
+
+from board.errors import BoardError
+from board.index.discovery import discovered_runs
+from board.index.discovery.discovered_runs import Discovery, Location, RunInfo
+from board.index.sidecar_files import state_of
+from board.query.index_builder import start
+from board.query.open_run import Follower, OpenOptions, Run
+from board.views.shared.background import BackgroundTask, show_progress
+from board.views.shared.text import plain, size
+
+_BACKGROUND_BYTES = 8 << 20
+"""Less is read before a progress bar could be seen."""
+_OTHER_PROCESS_BYTES = 256 << 20
+"""More is read by another process, while the page shows the rollouts read so far."""
+_HASH_FUNCS: Final[dict[str | type, Callable[[Any], Any]]] = {
+    OpenOptions: repr,
+    type(Path()): str,
+}
+
+
+@st.cache_resource(ttl=5, max_entries=16, show_spinner=False)
+def discovered(root: str) -> Discovery:
+    """The runs under a folder, looked for at most every 5 seconds. Raises BoardError."""
+    return discovered_runs.discover(discovered_runs.location_of(root))
+
+
+@dataclass(slots=True)
+class _Slot:
+    """An opened run; the lock lets one tab at a time open it.
+
+    builder: the process that makes its index, while there is one. sidecar_state: of its settings and its
+    vocabulary when it was opened.
+    """
+
+    follower: Follower
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    run: Run | None = None
+    opening: BackgroundTask[Run] | None = None
+    builder: subprocess.Popen[bytes] | None = None
+    sidecar_state: tuple[tuple[str, int, int], ...] = ()
+
+    @property
+    def is_building(self) -> bool:
+        """Whether the index is still being made."""
+        return self.builder is not None and self.builder.poll() is None
+
+
+@st.cache_resource(max_entries=16, show_spinner=False, hash_funcs=_HASH_FUNCS)
+def _slot(path: Location, only: str, options: OpenOptions) -> _Slot:
+    """The slot of a run; filled outside, since progress can't be drawn in here."""
+    return _Slot(Follower(options))
+
+
+def opened(info: RunInfo, options: OpenOptions) -> Run:
+    """The run as its files are now; a large one that has no index yet, as far as it was read.
+
+    Raises BoardError.
+    """
+    slot = _slot(info.path, info.part, options)
+    with slot.lock:
+        was_building, building = slot.builder is not None, slot.is_building
+        sidecar_state = state_of(info)
+        is_changed = slot.run is None or slot.run.info != info
+        if is_changed or slot.sidecar_state != sidecar_state or was_building:
+            unread = 0 if building else slot.follower.unread(info)
+            if unread >= _OTHER_PROCESS_BYTES and not was_building:
+                slot.builder = start(info, options.read)
+            elif not building:  # what a process that has ended left is read here
+                slot.builder = None
+            slot.run = _read(slot, info, unread)
+            slot.sidecar_state = sidecar_state
+        assert slot.run is not None
+        return slot.run
+
+
+def is_building(info: RunInfo, options: OpenOptions) -> bool:
+    """Whether a process is making the index of the run."""
+    return _slot(info.path, info.part, options).is_building
+
+
+def _read(slot: _Slot, info: RunInfo, unread: int) -> Run:
+    """unread: bytes that the index does not cover, where no other process makes it."""
+    if slot.builder is not None:  # it may not have begun: this process would be the one that reads
+        return slot.follower.so_far(info)
+    if slot.opening is None:
+        if unread < _BACKGROUND_BYTES:
+            return slot.follower.run(info, wait=False)
+        slot.opening = BackgroundTask(lambda report: slot.follower.run(info, report, wait=False))
+    label = f"Reading {plain(info.name)}"
+    try:
+        run = show_progress(slot.opening, label, describe=_sizes)
+    except BoardError:
+        slot.opening = None
+        raise
+    slot.opening = None
+    assert run is not None, "nobody can stop it"
+    return run
+
+
+def _sizes(done: int, total: int) -> str:
+    return f"{plain(size(done))} of {plain(size(total))}"

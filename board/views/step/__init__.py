@@ -1,0 +1,1 @@
+"""One step: its groups, and the tokens that contribute to a metric."""
