@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import csv
 import json
 import math
@@ -15,6 +16,8 @@ import orjson
 import pandas as pd
 
 from board.core.metrics.shares import ROUNDING_NOISE, percent
+from board.core.suggestions import did_you_mean
+from board.errors import ChoiceError
 
 _MAX_CELL: Final = 48
 _MANY_BYTES: Final = 10_000_000
@@ -71,6 +74,23 @@ def print_json_lines(batches: Iterable[Sequence[Mapping[str, Any]]], _: Sequence
     """One JSON document a row; NaN and infinities become null."""
     for rows in batches:
         sys.stdout.write("".join(f"{_encoded(row)}\n" for row in rows))
+
+
+def print_rows(
+    args: argparse.Namespace,
+    rows: Sequence[Mapping[str, Any]],
+    columns: Sequence[str],
+    table_columns: Sequence[str] | None = None,
+) -> None:
+    """Rows as `--json`, `--jsonl` or `--csv` say, else as a table of `table_columns` (default: all)."""
+    if args.json:
+        print_json(rows)
+    elif getattr(args, "jsonl", False):
+        print_json_lines([rows], columns)
+    elif args.csv:
+        print_csv([rows], columns)
+    else:
+        print_table(rows, columns if table_columns is None else table_columns)
 
 
 def print_csv(batches: Iterable[Sequence[Mapping[str, Any]]], columns: Sequence[str]) -> None:
@@ -176,3 +196,16 @@ def print_fields(pairs: Iterable[tuple[str, object]]) -> None:
     width = max((len(name) for name, _ in shown), default=0)
     for name, value in shown:
         print(f"{name.ljust(width)}  {cell(value, 200)}")
+
+
+def known_column(name: str, columns: Sequence[str]) -> str:
+    """`name`. Raises ChoiceError, with the names that come close, when it is none of `columns`."""
+    if name in columns:
+        return name
+    raise ChoiceError(f"the run has no column {name!r}; {did_you_mean(name, columns)}")
+
+
+def named_columns(text: str, columns: Sequence[str]) -> list[str]:
+    """The columns of a list with commas. Raises ChoiceError for one that is not there."""
+    names = [name.strip() for name in text.split(",")]
+    return [known_column(name, columns) for name in dict.fromkeys(names) if name]

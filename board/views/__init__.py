@@ -1,1 +1,1 @@
-"""The pages: `dashboard.py` runs `NAME/page.py`; `frame/` surrounds each, `shared/` serves several."""
+"""The pages: `dashboard.py` runs `NAME/NAME.py`; `frame/` surrounds each, `shared/` serves several."""

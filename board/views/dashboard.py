@@ -8,9 +8,7 @@ from board.views.frame import alerts, following, navigation, sidebar
 from board.views.shared import page_parts, state
 
 PAGES = [
-    st.Page(
-        state.page_file(name), title=name.capitalize(), url_path=name, default=name == "overview"
-    )
+    st.Page(state.page_file(name), title=name.capitalize(), default=name == "overview")
     for name in ("overview", "findings", "step", "rollouts", "prompts", "mismatch", "compare")
 ]
 page = st.navigation(PAGES, position="hidden")

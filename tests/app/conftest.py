@@ -40,7 +40,7 @@ def open_app(monkeypatch: pytest.MonkeyPatch) -> OpenApp:
         for name, value in query.items():
             app.query_params[name] = value
         if page != "overview":
-            app.switch_page(f"{page}/page.py")
+            app.switch_page(f"{page}/{page}.py")
         return app.run()
 
     return start

@@ -25,7 +25,7 @@ def go_to(app: AppTest, page: str) -> AppTest:
         page = "rollouts"
         if choice(app, "index") is None:
             app.session_state["index"] = 0
-    return app.switch_page(f"{page}/page.py").run()
+    return app.switch_page(f"{page}/{page}.py").run()
 
 
 def query(app: AppTest) -> dict[str, str]:

@@ -17,7 +17,9 @@ import pytest
 from streamlit import config
 
 from board import cli
-from board.cli import commands, output, runs, serve
+from board.cli import output, runs
+from board.cli.commands import runs as runs_command
+from board.cli.commands import serve
 from board.errors import NotFoundError
 
 REWARDS = [0.5, 1.0, 0.0, None]
@@ -500,8 +502,8 @@ def test_runs_are_counted_again_only_when_they_change(
 ) -> None:
     monkeypatch.setenv("ROLLOUT_BOARD_CACHE", str(run_folder.parents[1] / "cache"))
     opened: list[str] = []
-    real = commands.opened
-    monkeypatch.setattr(commands, "opened", lambda info: opened.append(info.name) or real(info))
+    real = runs_command.opened
+    monkeypatch.setattr(runs_command, "opened", lambda info: opened.append(info.name) or real(info))
     first = Called(capsys, "runs", run_folder.parent, "--json").document
     assert Called(capsys, "runs", run_folder.parent, "--json").document == first
     assert len(opened) == 1
@@ -569,7 +571,12 @@ def test_text_of_a_model_cannot_steer_the_terminal(
 
 def test_serve_is_the_default_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     seen: list[tuple[Any, ...]] = []
-    monkeypatch.setattr(serve, "serve", lambda *arguments: seen.append(arguments) or 0)
+
+    def note(*arguments: Any, **named: Any) -> int:
+        seen.append((*arguments, named["open_browser"], named["thresholds"]))
+        return 0
+
+    monkeypatch.setattr(serve, "serve", note)
     assert cli.main([]) == 0
     assert cli.main([str(tmp_path), "--port", "9000"]) == 0
     assert cli.main(["--host", "0.0.0.0", "--allow-any-path", "--no-browser"]) == 0

@@ -383,7 +383,7 @@ def push() -> None:
 
 def page_file(page: str) -> Path:
     """The script of a page."""
-    return _VIEWS / page / "page.py"
+    return _VIEWS / page / f"{page}.py"
 
 
 def go(page: str, **changes: Any) -> NoReturn:

@@ -10,7 +10,6 @@ from typing import Any, Final
 import pandas as pd
 
 from board.cli import output
-from board.cli.columns import known_column, named_columns
 from board.cli.runs import find_run, of_environments, of_split, opened
 from board.errors import ChoiceError
 from board.index import segments
@@ -28,14 +27,14 @@ _NO_STEPS: Final = (1, 0)
 _BATCH_ROLLOUTS: Final = 2048
 
 
-def rollouts(args: argparse.Namespace) -> int:
+def main(args: argparse.Namespace) -> int:
     """Prints the rollouts that were asked for."""
     run = of_split(opened(find_run(args.run, args.source)), args.split or splits.ALL)
     run = of_environments(run, args.env)
     if args.step is not None:
         run.row(args.step, 0)
     names = _names(run)
-    wanted = named_columns(args.columns, (*names, *WHOLE_TEXTS)) if args.columns else []
+    wanted = output.named_columns(args.columns, (*names, *WHOLE_TEXTS)) if args.columns else []
     listed = _Listed(run, _selection(run, args), _sorting(args, names), args.limit)
     if args.csv or args.jsonl:
         columns = wanted or names
@@ -71,7 +70,7 @@ def _selection(run: Run, args: argparse.Namespace) -> Selection:
 
 
 def _sorting(args: argparse.Namespace, names: Sequence[str]) -> Sorting:
-    return Sorting(known_column(args.sort, names) if args.sort else "", args.desc)
+    return Sorting(output.known_column(args.sort, names) if args.sort else "", args.desc)
 
 
 @dataclass(frozen=True, slots=True)

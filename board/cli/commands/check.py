@@ -21,7 +21,7 @@ from board.query.open_run import Run
 _CHECKED: Final = ("files", "steps", "rollouts", "superseded", "repeated")
 
 
-def check(args: argparse.Namespace) -> int:
+def main(args: argparse.Namespace) -> int:
     """Every problem; 1 when something of the log is not shown."""
     path = location_of(args.run)
     found = discover(path) if not isinstance(path, Path) or path.exists() else None

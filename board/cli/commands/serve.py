@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import ipaddress
 import os
@@ -29,11 +30,24 @@ _START_SECONDS: Final = 60.0
 _OWN_NAMES: Final = ("localhost", "127.0.0.1", "::1")
 
 
+def main(args: argparse.Namespace) -> int:
+    """Serves the dashboard as the arguments say."""
+    return serve(
+        args.path,
+        args.host,
+        args.port,
+        args.allow_any_path,
+        open_browser=not args.no_browser,
+        thresholds=args.thresholds,
+    )
+
+
 def serve(
     path: str | None,
     host: str,
     port: int | None,
     allow_any_path: bool,
+    *,
     open_browser: bool,
     thresholds: Path | None = None,
 ) -> int:

@@ -15,7 +15,7 @@ from board.index.discovery.sniff import Layout, Sniffed, SniffedFolder, sniff
 _SHOWN_KEYS: Final = 12
 
 
-def command(args: argparse.Namespace) -> int:
+def main(args: argparse.Namespace) -> int:
     """Explains each file; 0 when one at least is recognised, 1 when none is."""
     path = location_of(args.path)
     found = sniff(path)

@@ -15,7 +15,7 @@ from board.errors import ChoiceError
 from board.query.user_sql import select
 
 
-def sql(args: argparse.Namespace) -> int:
+def main(args: argparse.Namespace) -> int:
     """Prints what a SELECT gives, or writes it."""
     table = select(opened(find_run(args.run, args.source)), args.statement, args.timeout)
     if args.parquet is not None:
@@ -26,12 +26,7 @@ def sql(args: argparse.Namespace) -> int:
         output.say(f"{table.num_rows} rows in {args.parquet}")
         return 0
     rows = [{name: _plain(value) for name, value in row.items()} for row in table.to_pylist()]
-    if args.json:
-        output.print_json(rows)
-    elif args.csv:
-        output.print_csv([rows], table.column_names)
-    else:
-        output.print_table(rows, table.column_names)
+    output.print_rows(args, rows, table.column_names)
     return 0
 
 

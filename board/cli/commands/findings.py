@@ -15,7 +15,7 @@ from board.errors import ChoiceError
 from board.query.open_run import Run
 
 
-def findings(args: argparse.Namespace) -> int:
+def main(args: argparse.Namespace) -> int:
     """What the rules find; 1 when anything of it is severe."""
     info = find_run(args.run, args.source)
     limits = own_thresholds(info, args.thresholds)
