@@ -5,9 +5,8 @@ meanwhile. RE2 (https://github.com/google/re2), which pyarrow brings along, can'
 and no back-references, and says so. Case is ignored.
 """
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportMissingTypeStubs=false, reportAttributeAccessIssue=false
-# pyarrow ships without types, and makes its compute functions when it is imported.
+# pyright: reportAttributeAccessIssue=false
+# pyarrow makes its compute functions when it is imported.
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """The words of one speaker in many rollouts: from the index, or the log where tokens say who spoke."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportMissingTypeStubs=false, reportAttributeAccessIssue=false
-# pyarrow ships without types, and makes its compute functions when it is imported.
+# pyright: reportAttributeAccessIssue=false
+# pyarrow makes its compute functions when it is imported.
 
 from __future__ import annotations
 

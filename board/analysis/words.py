@@ -1,8 +1,4 @@
-"""How often a word, a phrase or a pattern is said over the steps of a training, and what it pays."""
-
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportMissingTypeStubs=false
-# pyarrow ships without types.
+"""How often a phrase or pattern occurs over a training, with which rewards, and which phrases trend."""
 
 from __future__ import annotations
 
@@ -16,6 +12,7 @@ import pandas as pd
 
 from board.analysis.patterns import Pattern
 from board.analysis.spoken_texts import has_token_roles, spoken_texts
+from board.core.texts.phrases import Changed, changed_phrases
 from board.index.whole_texts import TEXTS
 from board.query.open_run import Run
 
@@ -28,10 +25,10 @@ _QUERY_ROLLOUTS: Final = 65_536
 class Watched:
     """A pattern at one step in one environment. env: None where none is recorded.
 
-    rollouts: that were read and tell who said what; untold: that do not. hits: those in which it is
-    said; times: how often in all. reward_hits, reward_misses: mean reward of rollouts with and without
-    it, NaN where none is scored; scored_hits, scored_misses: how many of these are. examples: indices of
-    the first hits.
+    rollouts: those whose log records who said what; not_recorded: the others that were read. hits:
+    rollouts in which it occurs; times: occurrences in all. reward_hits, reward_misses: mean reward of
+    rollouts with and without it, NaN where none is scored; scored_hits, scored_misses: how many of these
+    are. examples: indices of the first hits.
     """
 
     step: int
@@ -42,7 +39,7 @@ class Watched:
     reward_hits: float = float("nan")
     reward_misses: float = float("nan")
     examples: list[int] = field(default_factory=list[int])
-    untold: int = 0
+    not_recorded: int = 0
     scored_hits: int = 0
     scored_misses: int = 0
 
@@ -178,3 +175,55 @@ def _environments(rows: pd.DataFrame) -> tuple[npt.NDArray[np.int64], list[str |
 def _mean(values: npt.NDArray[np.float64]) -> float:
     known = values[np.isfinite(values)]
     return float(known.mean()) if len(known) else float("nan")
+
+
+_STEPS: Final = 12
+_ROLLOUTS: Final = 24
+_BYTES: Final = 12 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class TrendingPhrases:
+    """phrases: those that change most. steps, rollouts: the sample; rollouts that do not record who
+    speaks are not counted.
+    """
+
+    phrases: tuple[Changed, ...]
+    steps: tuple[int, ...]
+    rollouts: int
+
+
+def trending_phrases(run: Run, by: str = "response", budget: int = _BYTES) -> TrendingPhrases:
+    """Phrases whose share changes over a sample: up to 24 rollouts of each of up to 12 steps, both evenly
+    spread.
+
+    by: whose words, one of utterances.SPEAKERS. budget: bytes that the sampled rollouts have in the log,
+    about; at least two rollouts of a step are sampled.
+    """
+    table = run.chosen(("step", "index", "size"))
+    of = table["step"].to_numpy()
+    steps = _spread(np.unique(of), _STEPS).tolist()
+    rows = [_rows(table, of, step) for step in steps]
+    sizes = [float(part["size"].mean()) for part in rows if len(part)]
+    each = int(np.clip(budget // max(sum(sizes), 1.0), 2, _ROLLOUTS))
+    chosen = pd.concat([part.iloc[_spread(np.arange(len(part)), each)] for part in rows])
+    texts: dict[int, list[str]] = {step: [] for step in steps}
+    places = (chosen[name].astype(int).tolist() for name in ("step", "index"))
+    for spoken in spoken_texts(run, by, *places):
+        for step, said in zip(spoken.rows["step"].tolist(), spoken.texts.to_pylist(), strict=True):
+            if said is not None:
+                texts[step].append("\n".join(said))
+    found = changed_phrases([*texts.values()])
+    return TrendingPhrases(tuple(found), tuple(steps), sum(map(len, texts.values())))
+
+
+def _rows(table: pd.DataFrame, of: np.ndarray, step: int) -> pd.DataFrame:
+    first, end = np.searchsorted(of, (step, step + 1)).tolist()
+    return table.iloc[first:end]
+
+
+def _spread(values: np.ndarray, most: int) -> np.ndarray:
+    """At most so many of them, evenly spread, the first and the last among them."""
+    if len(values) <= most:
+        return values
+    return values[np.unique(np.linspace(0, len(values) - 1, most).round().astype(np.int64))]

@@ -1,8 +1,5 @@
 """Recorded advantages against those that the rewards give, by each convention in use."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyarrow ships without types.
-
 from __future__ import annotations
 
 from collections.abc import Mapping

@@ -1,8 +1,5 @@
 """What rules ask of each step: scores, clock, ranks, reward against length, and copies of rollouts."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyarrow ships without types.
-
 from __future__ import annotations
 
 from typing import Final

@@ -1,8 +1,5 @@
 """A run as if it held the rollouts of some environments, of one split, or of a filter alone."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportMissingTypeStubs=false
-# pyarrow ships without types.
-
 from __future__ import annotations
 
 from collections.abc import Sequence

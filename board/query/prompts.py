@@ -1,9 +1,5 @@
 """Prompts over the steps of a run. Two are the same where all of their text is."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportMissingTypeStubs=false
-# pyarrow ships without types.
-
 from __future__ import annotations
 
 from collections.abc import Sequence

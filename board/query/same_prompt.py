@@ -1,8 +1,5 @@
 """Rollouts to compare one with: those that answer its whole prompt, and others."""
 
-# pyright: reportUnknownMemberType=false
-# pyarrow ships without types.
-
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -269,7 +269,7 @@ def _hits_here(run: Run, patterns: Sequence[str]) -> None:
     watched = cache.watched_step(run, tuple(patterns), by, step, regex=bool(state.get("regex")))
     for number, (text, entries) in enumerate(zip(patterns, watched, strict=True)):
         told, hits = sum(e.rollouts for e in entries), sum(e.hits for e in entries)
-        untold = sum(e.untold for e in entries)
+        untold = sum(e.not_recorded for e in entries)
         if not told and untold:
             st.caption(_needs(by))
             return

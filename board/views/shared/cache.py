@@ -14,18 +14,16 @@ import streamlit as st
 
 from board.analysis import mismatch
 from board.analysis.findings import Diagnosis, diagnose
-from board.analysis.log_sample import sampled_digests
 from board.analysis.own_thresholds import OwnThresholds
 from board.analysis.patterns import compiled
 from board.analysis.rollout import OpenRollout, open_rollout
 from board.analysis.rollout_tokens import ReadTokens
 from board.analysis.step_spans import StepSpans, read_spans
 from board.analysis.step_tokens import read_step
+from board.analysis.token_sample import sampled_digests
 from board.analysis.tokenizers import load_vocabulary
-from board.analysis.trending_phrases import SaidMore
-from board.analysis.trending_phrases import said_more as trending_phrases
-from board.analysis.word_hits import Hit, hit_in
-from board.analysis.words import Watched, watch, watch_step
+from board.analysis.utterances import Hit, hit_in
+from board.analysis.words import TrendingPhrases, Watched, trending_phrases, watch, watch_step
 from board.charts import env_charts, group_charts
 from board.charts.curve_data import together
 from board.charts.curves import Beside, CurveOptions, Series, sketch
@@ -319,7 +317,7 @@ def watched_step(
 @st.cache_resource(
     max_entries=32, show_spinner="Reading a sample of the rollouts …", hash_funcs=HASH_FUNCS
 )
-def said_more(run: Run, by: str) -> SaidMore:
+def said_more(run: Run, by: str) -> TrendingPhrases:
     """The phrases that are said more or less over the run, by a sample of its rollouts."""
     return trending_phrases(run, by)
 

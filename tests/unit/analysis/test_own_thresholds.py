@@ -4,8 +4,8 @@ from pathlib import Path
 
 from written_logs import rllb_run
 
-from board.analysis.log_sample import ROLLOUTS, STEPS, sampled_digests
 from board.analysis.own_thresholds import default_thresholds, own_thresholds
+from board.analysis.token_sample import ROLLOUTS, STEPS, sampled_digests
 from board.index.discovery.discovered_runs import RunInfo, discover
 from board.query.open_run import open_run
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from written_logs import write_lines
 
-from board.analysis.trending_phrases import said_more
+from board.analysis.words import trending_phrases
 from board.index.discovery.discovered_runs import discover
 from board.query.open_run import Run, open_run
 
@@ -16,7 +16,7 @@ def opened(folder: Path, name: str) -> Run:
 
 
 def test_the_reward_hack_is_heard_in_what_it_says() -> None:
-    found = said_more(opened(SAMPLES, "grpo_reward_hack"))
+    found = trending_phrases(opened(SAMPLES, "grpo_reward_hack"))
     changes = {one.phrase: one.change for one in found.phrases}
     assert changes["check"] > 0.3
     assert changes["answer"] < -0.5
@@ -25,12 +25,12 @@ def test_the_reward_hack_is_heard_in_what_it_says() -> None:
 
 
 def test_of_large_rollouts_fewer_are_read() -> None:
-    found = said_more(opened(SAMPLES, "grpo_reward_hack"), budget=100_000)
+    found = trending_phrases(opened(SAMPLES, "grpo_reward_hack"), budget=100_000)
     assert 24 <= found.rollouts < 100
 
 
 def test_a_run_that_does_not_tell_who_speaks_has_no_words_of_it(tmp_path: Path) -> None:
     rows = [{"step": s, "prompt": "p", "response": "r", "reward": 1.0} for s in (1, 2)]
     write_lines(tmp_path / "run" / "x.jsonl", rows)
-    found = said_more(opened(tmp_path, "run"), "tool")
+    found = trending_phrases(opened(tmp_path, "run"), "tool")
     assert (found.phrases, found.rollouts) == ((), 0)

@@ -8,7 +8,7 @@ from written_logs import native_run, write_lines
 
 from board.analysis.patterns import compiled
 from board.analysis.rollout import open_rollout
-from board.analysis.word_hits import Hit, hit_in
+from board.analysis.utterances import Hit, hit_in
 from board.analysis.words import watch
 from board.errors import ChoiceError
 from board.index.discovery.discovered_runs import discover
@@ -56,14 +56,14 @@ def test_a_rollout_without_a_text_neither_says_nor_lacks_a_word(tmp_path: Path, 
     rows = [{"step": 1, "reward": 1.0, "group_id": "a"}]
     run = opened(write_lines(tmp_path / "run" / "a.jsonl", rows).parent)
     (found,) = watch(run, compiled("wait"), by=by)
-    assert (found.rollouts, found.untold, found.scored_misses) == (0, 1, 0)
+    assert (found.rollouts, found.not_recorded, found.scored_misses) == (0, 1, 0)
 
 
 def test_an_empty_response_says_nothing(tmp_path: Path) -> None:
     rows = [{"step": 1, "prompt": "p", "response": "", "reward": 1.0}]
     run = opened(write_lines(tmp_path / "run" / "a.jsonl", rows).parent)
     (found,) = watch(run, compiled("wait"))
-    assert (found.rollouts, found.hits, found.untold) == (1, 0, 0)
+    assert (found.rollouts, found.hits, found.not_recorded) == (1, 0, 0)
 
 
 def spoken(**more: Any) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def spoken(**more: Any) -> dict[str, Any]:
 
 
 def hits(run: Run, text: str, by: str) -> list[tuple[int, int, int]]:
-    return [(w.hits, w.times, w.untold) for w in watch(run, compiled(text), by=by)]
+    return [(w.hits, w.times, w.not_recorded) for w in watch(run, compiled(text), by=by)]
 
 
 def test_recorded_segments_tell_roles_before_messages_do(tmp_path: Path) -> None:

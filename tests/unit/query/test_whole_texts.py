@@ -204,4 +204,4 @@ def test_ids_without_a_vocabulary_are_no_text(tmp_path: Path) -> None:
     assert texts_of(run, "response") == [None, "⟨5⟩ is a text"]
     assert texts_of(run, "prompt") == [None, "⟨a⟩ and ⟨1⟩"]
     (found,) = watch(run, compiled("1999"))
-    assert (found.rollouts, found.untold) == (1, 1)
+    assert (found.rollouts, found.not_recorded) == (1, 1)
