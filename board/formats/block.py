@@ -9,13 +9,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, compress
 from operator import itemgetter
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import numpy as np
+import orjson
 import pyarrow as pa
 
 from board.core.records import FloatArray
+from board.errors import RecordError
+from board.formats.parse import LARGE_LINE, parse_whole
 from board.formats.texts import Numbers, PlainTexts, Texts, Values, Words
+
+_TEXT_TYPES: Final = frozenset({str, type(None)})
+
+Line = bytes | memoryview | None
+"""None: a line that was too long to be kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,3 +89,51 @@ def kept_rows(values: Any, kept: list[bool] | None) -> Any:
         return values.kept(kept)
     found: Values = list(compress(cast("Values", values), kept))
     return Words(found) if isinstance(values, Words) else found
+
+
+def parse_block(lines: Sequence[Line]) -> tuple[Block, Sequence[int]]:
+    """Lines of JSON as a block, and which of the lines its rows are; the others are for `parse_whole`."""
+    records = parse_plain_lines(lines)
+    places = [place for place, record in enumerate(records) if record is not None]
+    block = Block.of([record for record in records if record is not None])
+    columns = {
+        key: Words(values) if _TEXT_TYPES.issuperset(map(type, values)) else values
+        for key, values in block.columns.items()
+    }
+    return Block(columns, block.rows), places
+
+
+def parse_plain_lines(lines: Sequence[Line]) -> list[dict[str, Any] | None]:
+    """The records of lines as `parse_whole` has them; None for a line that it must look at: one that
+    holds no JSON object, is blank or very long, or holds bytes that had to be mended.
+    """
+    try:
+        texts = cast("Sequence[bytes]", lines)
+        if max(map(len, texts), default=0) <= LARGE_LINE:
+            records = list(map(orjson.loads, texts))
+            if set(map(type, records)) == {dict}:
+                return records
+    except (orjson.JSONDecodeError, TypeError):  # a line that was too long is None
+        pass
+    return [None if line is None else _parse_plain_line(bytes(line)) for line in lines]
+
+
+def _parse_plain_line(line: bytes) -> dict[str, Any] | None:
+    if len(line) > LARGE_LINE:
+        return None
+    try:
+        record: object = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return _parse_line_with_nan(line)
+    return cast("dict[str, Any]", record) if isinstance(record, dict) else None
+
+
+def _parse_line_with_nan(line: bytes) -> dict[str, Any] | None:
+    """A line that orjson refuses; None for lists, whose numbers may be too large."""
+    if b"NaN" not in line and b"Infinity" not in line:
+        return None
+    try:
+        record, mended = parse_whole(line)
+    except RecordError:
+        return None
+    return None if mended or any(isinstance(v, list) for v in record.values()) else record

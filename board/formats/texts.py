@@ -69,10 +69,6 @@ class Numbers(list[Any]):
         return type(self)(compress(self, kept), self.floats[np.array(kept)])
 
 
-class Flags(Numbers):
-    """Values of which is known that each is true, false or None; floats: 1, 0 and NaN."""
-
-
 def cut_text(text: str) -> str | bytes:
     """The text, or where it is longer than a preview its beginning with CUT_SIGN at its end, as UTF-8.
 

@@ -11,9 +11,8 @@ import numpy as np
 from board.core.options import ReadOptions
 from board.core.tokens.vocabulary import Vocabulary
 from board.formats.base import Reader
-from board.formats.block import Block
+from board.formats.block import Block, parse_block
 from board.formats.columns import Columns
-from board.formats.frameworks.plain_lines import LineBlocks
 from board.formats.io.lines import Stretch
 from board.formats.sources import RowStretch
 from board.formats.token_columns import TokenColumns
@@ -47,7 +46,6 @@ class ColumnScan(LineScan):
     def __init__(self, shard: Shard, options: ReadOptions, vocabulary: Vocabulary | None) -> None:
         super().__init__(shard, options, vocabulary)
         self._patience = Patience()
-        self._blocks = LineBlocks()
         self.has_tokens = _has_tokens(type(self._reader))
 
     def take_stretch(self, stretch: Stretch) -> None:
@@ -73,7 +71,7 @@ class ColumnScan(LineScan):
             return False
         records = self._parser.parse_plain(stretch.texts) if self.has_tokens else None
         if records is None:
-            block, places = self._blocks.block_of(stretch)
+            block, places = parse_block(stretch.texts)
         else:
             places = [place for place, record in enumerate(records) if record is not None]
             block = Block.of([record for record in records if record is not None])
