@@ -260,13 +260,7 @@ def test_what_is_below_a_prompt_is_no_response(key):
         ),
         (
             {"out": "4", "scores": {"total": 1.5, "is right": 1}},
-            {
-                "keys": {
-                    "response": "out",
-                    "reward": "scores.total",
-                    "rewards": {"is right": "scores.is right"},
-                }
-            },
+            {"keys": {"response": "out", "reward": "scores.total"}},
         ),
     ],
 )
