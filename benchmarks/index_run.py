@@ -46,8 +46,8 @@ def index(engine: str, folder: Path) -> dict[str, float]:
 def index_with_board(engine: str, folder: Path) -> Callable[[Path], dict[int, float]]:
     """Imports of the board, with no index left of an earlier measurement."""
     shutil.rmtree(folder / ".rollout-board", ignore_errors=True)
-    from board.index import workers
     from board.index.discovery.discovered_runs import discover
+    from board.index.reading import workers
     from board.query.open_run import Follower
 
     if engine != "board":

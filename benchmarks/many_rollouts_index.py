@@ -13,10 +13,10 @@ import pyarrow as pa
 sys.path[:0] = [str(Path(__file__).parents[1])]
 
 from board.index import step_store  # noqa: E402
-from board.index.batch import put_rows, tallies_of  # noqa: E402
 from board.index.discovery.discovered_runs import RunInfo  # noqa: E402
 from board.index.discovery.log_file import LogFile  # noqa: E402
 from board.index.manifest import FileState, Manifest  # noqa: E402
+from board.index.reading.batch import put_rows, tallies_of  # noqa: E402
 from board.index.storage import FolderStorage  # noqa: E402
 from board.query.open_run import Run, indexed_run  # noqa: E402
 

@@ -34,11 +34,11 @@ from step_change import free_port, server_on, started
 
 from board.core.options import ReadOptions
 from board.index.discovery.discovered_runs import discover
-from board.index.file_changes import digest, head_hash
+from board.index.discovery.sidecar_files import read_sidecar_files
 from board.index.location import index_folder
 from board.index.manifest import FileState
-from board.index.shard import END_BYTES
-from board.index.sidecar_files import read_companions
+from board.index.reading.file_changes import digest, head_hash
+from board.index.reading.shard import END_BYTES
 
 _VISITS: Final = {
     "Overview": "",
@@ -64,7 +64,7 @@ def make_run(folder: Path, rollouts: int) -> None:
     index = index_folder(folder, "", ReadOptions(), make=True)
     assert index is not None, "the benchmark's own folder can be written"
     state = _log(folder / "x.jsonl", rollouts)
-    key = f"{ReadOptions()!r} {read_companions(discover(folder).runs[0]).vocabulary_hash}"
+    key = f"{ReadOptions()!r} {read_sidecar_files(discover(folder).runs[0]).vocabulary_hash}"
     make(index, rollouts, key=key, state=state)
 
 

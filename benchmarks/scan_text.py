@@ -43,10 +43,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from board.core.options import ReadOptions
-from board.index.batch import Work, index_batch
 from board.index.discovery.discovered_runs import discover
-from board.index.scan import index_shard
-from board.index.shard import Shard
+from board.index.reading.batch import Work, index_batch
+from board.index.reading.scan import index_shard
+from board.index.reading.shard import Shard
 from board.index.storage import FolderStorage
 from board.query.open_run import Follower
 

@@ -28,8 +28,8 @@ from board.formats.sources import Row
 from board.index import segments
 from board.index.discovery.log_file import LogFile
 from board.index.discovery.packed import readable
-from board.index.line_scan import MENDED
-from board.index.record_row import previews
+from board.index.reading.line_scan import MENDED
+from board.index.reading.record_row import previews
 from board.index.whole_texts import prompt_tokens, response_tokens
 from board.query.open_run import Run
 

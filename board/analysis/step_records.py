@@ -219,8 +219,8 @@ class _File:
             return Batch(None, (), _read(numbers, map(self._record, lines, texts)), done)
         rows = [row for row, record in enumerate(parsed) if record is not None]
         columns = self._columns([record for record in parsed if record is not None])
-        odd = frozenset(range(len(rows))) if columns is None else columns.columns.odd
-        own = [row for place, row in enumerate(rows) if place not in odd]
+        fallback = frozenset(range(len(rows))) if columns is None else columns.columns.fallback_rows
+        own = [row for place, row in enumerate(rows) if place not in fallback]
         others = sorted({*range(len(parsed))}.difference(own))
         records = (self._record(lines[row], texts[row], parsed[row]) for row in others)
         alone = _read([numbers[row] for row in others], records)

@@ -14,7 +14,7 @@ from board.errors import ChoiceError, NotFoundError
 from board.formats.io.locations import Location, location_of
 from board.index.discovery.discovered_runs import Discovery, RunInfo, discover
 from board.index.discovery.mappings import FILE_NAME, mapping_above
-from board.index.workers import ChooseEngine, local_engine
+from board.index.reading.workers import ChooseEngine, local_engine
 from board.query import splits
 from board.query.narrowing import environments_of, narrowed, shown_split, splits_of, where
 from board.query.open_run import RUN_ITSELF, Follower, Run

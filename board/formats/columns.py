@@ -58,7 +58,8 @@ class Columns:
 
     Nothing is left out that a Record of these rows would have in the table; None: not recorded, as NaN in
     scores that are arrays.
-    remarks: said of every row. odd: rows of the block that are not here, and that `Reader.read` is given.
+    remarks: said of every row. fallback_rows: rows of the block
+    that are not here: `Reader.read` takes them.
     messages: [rows] role and text of each of Record.messages; None where no row has any.
     """
 
@@ -68,7 +69,7 @@ class Columns:
     scores: Mapping[str, Values | FloatArray]
     extras: Mapping[str, Values]
     remarks: Sequence[Remark]
-    odd: frozenset[int]
+    fallback_rows: frozenset[int]
     messages: Values | None = None
 
 
@@ -146,7 +147,7 @@ class ColumnBuilder:
         self.scores: dict[str, Values | FloatArray] = {}
         self.extras: dict[str, Values] = {}
         self.remarks: list[Remark] = []
-        self._odd: set[int] = set()
+        self._fallback_rows: set[int] = set()
 
     def take(self, key: str, values: Values) -> None:
         """Takes one key of the block by the record's own name for it. Ids may be as of put_id."""
@@ -202,7 +203,7 @@ class ColumnBuilder:
         elif scored:
             if all(None in values for values in scored.values()):
                 rows = enumerate(zip(*scored.values(), strict=True))
-                self.set_odd([row for row, values in rows if set(values) == {None}])
+                self.use_row_reader([row for row, values in rows if set(values) == {None}])
             self.remarks.append(SEVERAL_REWARDS)
 
     def take_defaults(self, objects: Values) -> Set[str]:
@@ -239,28 +240,28 @@ class ColumnBuilder:
             values = [b if a is None else a for a, b in pairs]
         self.ids[key] = values
 
-    def set_odd(self, places: Sequence[int]) -> None:
+    def use_row_reader(self, places: Sequence[int]) -> None:
         """Leaves rows to `Reader.read`."""
-        self._odd.update(places)
+        self._fallback_rows.update(places)
 
     def _each(self, read: Callable[[Any], Any], values: Values) -> Values:
-        """What `read` makes of each value; rows of which it can't make anything are odd."""
+        """What `read` makes of each value; rows of which it can make nothing are fallback rows."""
         found: Values = []
         for place, value in enumerate(values):
             try:
                 found.append(None if value is None else read(value))
             except (RecordError, RecursionError):
-                self._odd.add(place)
+                self._fallback_rows.add(place)
                 found.append(None)
         return found
 
     def _put(self, fields: dict[str, Any], key: str, values: Values | Texts) -> None:
-        """Keeps values; rows in which two keys of the log mean the same are odd."""
+        """Keeps values; rows in which two keys of the log mean the same are fallback rows."""
         known: Values | Texts | None = fields.get(key)
         if known is not None:
             pairs = list(zip(listed(known), listed(values), strict=True))
             both = [a is not None and b is not None for a, b in pairs]
-            self._odd.update(compress(range(self.rows), both))
+            self._fallback_rows.update(compress(range(self.rows), both))
             values = [b if a is None else a for a, b in pairs]
         fields[key] = values
 
@@ -287,7 +288,9 @@ class ColumnBuilder:
     def _take_reward_parts(self, key: str, values: Values) -> None:
         kinds = set(map(type, values))
         if not kinds <= {dict, _NOTHING}:
-            self._odd.update(i for i, v in enumerate(values) if not isinstance(v, dict | None))
+            self._fallback_rows.update(
+                i for i, v in enumerate(values) if not isinstance(v, dict | None)
+            )
             values = [value if isinstance(value, dict) else None for value in values]
         parts = [cast("dict[str, Any]", value or {}) for value in values]
         for name in dict.fromkeys(chain.from_iterable(parts)):
@@ -295,7 +298,7 @@ class ColumnBuilder:
 
     def _take_per_token(self, key: str, values: Values) -> None:
         """Leaves rows with values per token to `Reader.read`: their columns are made of arrays."""
-        self._odd.update(place for place, value in enumerate(values) if value is not None)
+        self._fallback_rows.update(place for place, value in enumerate(values) if value is not None)
 
     def build_undated(self) -> Columns:
         """As RecordBuilder.build_undated."""
@@ -303,7 +306,7 @@ class ColumnBuilder:
         return self.build(Numbers([0] * self.rows, np.zeros(self.rows)))
 
     def build(self, steps: Values) -> Columns:
-        """The Columns of the rows that are not odd."""
+        """The Columns of the rows that are not fallback rows."""
         numbers = self._read_steps(steps)
         self._derive_truncation()
         messages = self._messages()
@@ -312,7 +315,11 @@ class ColumnBuilder:
                 None if prompt is None else without_system_prompt(prompt, self.options)
                 for prompt in listed(prompts)
             ]
-        kept = [place not in self._odd for place in range(self.rows)] if self._odd else None
+        kept = (
+            [place not in self._fallback_rows for place in range(self.rows)]
+            if self._fallback_rows
+            else None
+        )
         return Columns(
             kept_rows(numbers, kept),
             {key: kept_rows(values, kept) for key, values in self.ids.items()},
@@ -320,7 +327,7 @@ class ColumnBuilder:
             {key: kept_rows(values, kept) for key, values in self.scores.items()},
             {key: kept_rows(values, kept) for key, values in self.extras.items()},
             self.remarks,
-            frozenset(self._odd),
+            frozenset(self._fallback_rows),
             None if messages is None else kept_rows(messages, kept),
         )
 
@@ -347,7 +354,7 @@ class ColumnBuilder:
                 if len(whole) and whole.min() >= -_LARGEST_STEP:
                     return whole
         # Texts around a number are remarked upon.
-        self._odd.update(
+        self._fallback_rows.update(
             place for place, step in enumerate(steps) if not isinstance(step, int | float)
         )
         read = [0 if step is None else step for step in self._each(read_step, steps)]

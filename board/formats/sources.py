@@ -13,7 +13,7 @@ from pathlib import PurePath
 from typing import Any
 
 from board.formats.block import Block
-from board.formats.io.lines import MAX_LINE_BYTES, Line, Stretch, read_bytes, read_lines
+from board.formats.io.lines import MAX_LINE_BYTES, Line, LineBlock, read_bytes, read_lines
 from board.formats.io.locations import Location
 from board.formats.io.remote import RemoteLocation
 
@@ -33,7 +33,7 @@ class Row(Line):
 
 
 @dataclass(frozen=True, slots=True)
-class RowStretch(Stretch):
+class RowBlock(LineBlock):
     """Rows that follow each other in a table. block: what they hold."""
 
     block: Block = field(default_factory=lambda: Block({}, 0))

@@ -46,10 +46,11 @@ class TokenColumns:
 
 
 class TokenColumnBuilder(ColumnBuilder):
-    """As ColumnBuilder, of rows with arrays of numbers. What RecordBuilder would make a remark of is odd.
+    """As ColumnBuilder, of rows with arrays of numbers. What RecordBuilder would remark on
+    falls back.
 
     explained: remarks on arrays that are by so many entries longer than the pieces of the response, or
-    shorter; any other difference is odd.
+    shorter; any other difference falls back.
     """
 
     def __init__(
@@ -76,13 +77,15 @@ class TokenColumnBuilder(ColumnBuilder):
         self._token_ids[key] = self._recorded(values)
 
     def _recorded(self, values: Values) -> Values:
-        """The arrays, None where there is none; rows that hold anything else are odd."""
-        self.set_odd([i for i, v in enumerate(values) if not isinstance(v, RawNumbers | None)])
+        """The arrays, None where there is none; rows that hold anything else are fallback rows."""
+        self.use_row_reader(
+            [i for i, v in enumerate(values) if not isinstance(v, RawNumbers | None)]
+        )
         return [v if isinstance(v, RawNumbers) and not v.only_nulls() else None for v in values]
 
     def _take_pieces(self, key: str, values: Values) -> None:
         plain = [value is None or self._is_plain(value) for value in values]
-        self.set_odd([place for place, is_plain in enumerate(plain) if not is_plain])
+        self.use_row_reader([place for place, is_plain in enumerate(plain) if not is_plain])
         self._pieces = values
 
     def _is_plain(self, pieces: object) -> bool:
@@ -103,7 +106,7 @@ class TokenColumnBuilder(ColumnBuilder):
         arrays = self._values(names)
         lengths = self._lengths(names, arrays)
         columns = self.build(steps)
-        kept = [row not in columns.odd for row in range(self.rows)]
+        kept = [row not in columns.fallback_rows for row in range(self.rows)]
         return TokenColumns(
             columns,
             list(compress(lengths, kept)),
@@ -118,20 +121,22 @@ class TokenColumnBuilder(ColumnBuilder):
         )
 
     def _rows(self) -> list[int]:
-        """Those that are not odd, as far as is known."""
-        return [row for row in range(self.rows) if row not in self._odd]
+        """Those that are not fallback rows so far."""
+        return [row for row in range(self.rows) if row not in self._fallback_rows]
 
     def _names(self, first: int) -> tuple[str, ...]:
-        """The arrays that aggregates need and a row has; rows that have others are odd."""
+        """The arrays that aggregates need and a row has; rows with others are fallback rows."""
         held = {name: self._tokens[name] for name in _NAMES if name in self._tokens}
         names = tuple(name for name, values in held.items() if values[first] is not None)
         for name, values in held.items():
             has = name in names
-            self.set_odd([row for row, value in enumerate(values) if (value is not None) != has])
+            self.use_row_reader(
+                [row for row, value in enumerate(values) if (value is not None) != has]
+            )
         return () if names == ("loss_mask",) else names
 
     def _values(self, names: Sequence[str]) -> dict[str, list[FloatArray]]:
-        """The arrays of these names by row; rows whose arrays hold anything but numbers are odd."""
+        """The arrays of these names by row; rows with anything but numbers are fallback rows."""
         rows = self._rows()
         raw = [cast("RawNumbers", self._tokens[name][row]) for name in names for row in rows]
         together = values_together(raw) if raw else None
@@ -151,11 +156,11 @@ class TokenColumnBuilder(ColumnBuilder):
             try:
                 yield array.values()
             except RecordError:
-                self.set_odd((rows[place % len(rows)],))
+                self.use_row_reader((rows[place % len(rows)],))
                 yield _NOTHING
 
     def _lengths(self, names: Sequence[str], arrays: Mapping[str, Sequence[FloatArray]]) -> Values:
-        """The length of each response; rows with arrays of another length are odd."""
+        """The length of each response; rows with arrays of another length are fallback rows."""
         others = [values for name, values in self._tokens.items() if name not in names]
         counts: list[IntArray] = [
             np.fromiter(map(len, arrays[name]), np.int64, self.rows) for name in names
@@ -168,7 +173,9 @@ class TokenColumnBuilder(ColumnBuilder):
             np.stack([np.where(one < 0, longest, one) for one in counts]), axis=0
         )
         has_arrays = longest >= 0
-        self.set_odd(np.flatnonzero(has_arrays & ((longest != shortest) | (longest == 0))).tolist())
+        self.use_row_reader(
+            np.flatnonzero(has_arrays & ((longest != shortest) | (longest == 0))).tolist()
+        )
         are_lists = (isinstance(own, list) for own in self._pieces)
         pieces = [
             len(p) if is_list else _NOT_RECORDED
@@ -188,9 +195,9 @@ class TokenColumnBuilder(ColumnBuilder):
         """Says once of all rows by how much their arrays differ from the pieces in length."""
         usual = next(iter(differences.values()), 0)
         usual = usual if usual in self._explained else 0
-        self.set_odd([row for row, difference in differences.items() if difference != usual])
+        self.use_row_reader([row for row, difference in differences.items() if difference != usual])
         if usual:
-            self.set_odd([row for row in self._rows() if row not in differences])
+            self.use_row_reader([row for row in self._rows() if row not in differences])
             self.remarks.append(self._explained[usual])
 
     _token_takers: ClassVar[Mapping[str, Callable[..., None]]] = {

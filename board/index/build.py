@@ -20,21 +20,20 @@ import pyarrow as pa
 
 from board.core.problems import Problem, ProblemLog
 from board.index import segments, step_store
-from board.index.batch import BatchResult, FileRead, Work, put_rows
-from board.index.build_pace import Pace, Progress
 from board.index.compaction import UnendedRows, merged
 from board.index.discovery.discovered_runs import RunInfo
 from board.index.discovery.log_file import LogFile
 from board.index.discovery.packed import cut_problem, readable
-from board.index.file_changes import change_of
-from board.index.file_progress import beginning_of, state_after
 from board.index.manifest import FileState, Manifest
-from board.index.scan import PART_BYTES, PART_ROWS
-from board.index.shard import END_BYTES
+from board.index.reading.batch import BatchResult, FileRead, Work, put_rows
+from board.index.reading.commit_timer import CommitTimer, Progress
+from board.index.reading.file_changes import beginning_of, detect_change, state_after
+from board.index.reading.file_steps import StepCounts
+from board.index.reading.scan import PART_BYTES, PART_ROWS
+from board.index.reading.shard import END_BYTES
+from board.index.reading.unread_ranges import UnreadRange, count_newlines
+from board.index.reading.workers import ChooseEngine, Job, PendingBatch, local_engine
 from board.index.storage import committed
-from board.index.tally import Tally
-from board.index.unread_ranges import UnreadRange, count_newlines
-from board.index.workers import ChooseEngine, Job, PendingBatch, local_engine
 
 SHARD_BYTES: Final = 64 << 20
 _LAST_SHARD_BYTES: Final = 4 << 20
@@ -110,7 +109,7 @@ class _Build:
         self.manifest = manifest
         self._names = {*manifest.names}
         """Of the tables that were in a manifest since the last one was committed."""
-        self._pace = Pace(info.bytes, self._done(), progress)
+        self._timer = CommitTimer(info.bytes, self._done(), progress)
         self._line_at: dict[int, tuple[int, int]] = {}
         """By file, the last offset where a shard begins, and the number of the line there."""
         self._read_ahead = 0
@@ -126,7 +125,7 @@ class _Build:
             state = by_path.get(path)
             try:
                 file = self._found[path] = readable(found)
-                change = None if state is None else change_of(state, file)
+                change = None if state is None else detect_change(state, file)
             except OSError as error:
                 self._unreadable(path, error.strerror or str(error))
                 continue
@@ -162,13 +161,13 @@ class _Build:
         self._tails.put(state.id, None)
         self.changed = True
 
-    def _touch(self, tallies: Iterable[Tally]) -> None:
+    def _touch(self, tallies: Iterable[StepCounts]) -> None:
         for tally in tallies:
             self._stale.update(step for step, _ in tally.counts())
 
     def read(self, choose: ChooseEngine, ranges: Sequence[UnreadRange]) -> None:
         """Reads all ranges, with as many batches in flight as the engine takes."""
-        self._pace.report(self._done())
+        self._timer.report(self._done())
         waiting = deque(ranges)
         in_flight = deque[_InFlight]()
         left = sum(unread.size for unread in ranges)
@@ -244,10 +243,10 @@ class _Build:
             rows, size = (sum(sizes) for sizes in zip(*map(_size, self._rest), strict=True))
             if rows >= PART_ROWS or size >= PART_BYTES:
                 self._put_rest()
-        due = self._pace.due(self._done() + self._read_ahead)
+        due = self._timer.next_commit(self._done() + self._read_ahead)
         if due is not None:
             self._commit(with_steps=due == "steps")
-        self._pace.report(self._done())
+        self._timer.report(self._done())
 
     def _done(self) -> int:
         return sum(state.consumed for state in self._states.values())
@@ -285,7 +284,7 @@ class _Build:
         """Commits what was read, and cleans up."""
         self._commit(with_steps=True, last=True)
         self._storage.tidy(self.manifest)
-        self._pace.report(self._info.bytes)
+        self._timer.report(self._info.bytes)
 
     def _commit(self, *, with_steps: bool, last: bool = False) -> None:
         """Puts the manifest as it stands in place of the one before. last: everything was read."""
@@ -296,7 +295,7 @@ class _Build:
         self._storage.commit(self.manifest)
         self._storage.retire(sorted(self._names - self.manifest.names))
         self._names = {*self.manifest.names}
-        self._pace.committed()
+        self._timer.committed()
 
     def _gather(self) -> None:
         """Makes the manifest one of all that was read."""
@@ -321,7 +320,7 @@ class _Build:
         self._words = words
         self.manifest = step_store.refreshed(self._storage, self.manifest, list(self._found))
         self._stale = set()
-        self._pace.stepped(begun)
+        self._timer.step_table_written(begun)
 
     def _put_rest(self) -> None:
         """Writes what is left of batches."""

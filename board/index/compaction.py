@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from board.index import segments
-from board.index.batch import put_rows
 from board.index.manifest import Segment
-from board.index.scan import PART_BYTES, PART_ROWS
+from board.index.reading.batch import put_rows
+from board.index.reading.scan import PART_BYTES, PART_ROWS
 from board.index.storage import Storage
 
 _MOST_SMALL: Final = 4

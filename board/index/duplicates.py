@@ -29,11 +29,11 @@ from board.formats.base import Repeats
 from board.index import segments
 from board.index.database import database_of
 from board.index.manifest import BrokenIndexError, Manifest
+from board.index.reading.file_steps import IntArray
 from board.index.repeat_keys import BY_FILE, BY_ID, NO_KEY, overlap, place_codes
 from board.index.run_files import RunFiles
 from board.index.segments import whole_numbers
 from board.index.storage import Storage
-from board.index.tally import IntArray
 
 _BATCH_ROWS: Final = 60_000
 _SCHEMA: Final = pa.schema(

@@ -18,13 +18,13 @@ import pyarrow as pa
 from board.index import segments
 from board.index.duplicates import Duplicates
 from board.index.manifest import FileState, Manifest
+from board.index.reading.file_steps import IntArray
 from board.index.repeat_keys import place_codes
 from board.index.row_order import in_order
 from board.index.segments import whole_numbers
 from board.index.storage import Storage
 from board.index.superseded import Superseded
 from board.index.table_files import StepRange
-from board.index.tally import IntArray
 
 ORDER: Final = ("step", "rank", "file", "line", segments.PART)
 """Columns that say in which order rollouts are."""

@@ -35,8 +35,8 @@ from board.index.joins import (
     stands_once,
 )
 from board.index.manifest import FileState
+from board.index.reading.file_steps import IntArray
 from board.index.repeat_keys import NO_KEY
-from board.index.tally import IntArray
 
 KINDS: Final = ("joins", "differences")
 """Kinds of tables that are kept by step."""

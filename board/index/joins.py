@@ -27,8 +27,8 @@ from board.core.metrics.aggregate import COLUMNS
 from board.core.records import Record
 from board.formats import reader_named
 from board.index import segments
+from board.index.reading.file_steps import IntArray
 from board.index.repeat_keys import NO_KEY
-from board.index.tally import IntArray
 
 Mask = npt.NDArray[np.bool_]
 PlaceArray = npt.NDArray[np.integer[Any]]

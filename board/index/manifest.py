@@ -14,8 +14,8 @@ from typing import Any, Final, Self, cast
 import orjson
 
 from board.core.problems import Problem
+from board.index.reading.file_steps import StepCounts
 from board.index.segments import Column, decode_columns, encode_columns
-from board.index.tally import Tally
 
 VERSION: Final = 16
 """Raised whenever what a scan finds in the same bytes changes: older indexes are then made again."""
@@ -39,7 +39,7 @@ class Tail:
     ended: steps that it says are written.
     """
 
-    tallies: Mapping[int, Tally] = field(default_factory=dict[int, Tally])
+    tallies: Mapping[int, StepCounts] = field(default_factory=dict[int, StepCounts])
     problems: tuple[Problem, ...] = ()
     ended: tuple[int, ...] = ()
 
@@ -67,8 +67,8 @@ class FileState:
     head: str = ""
     ending: str = ""
     header: Mapping[str, Any] | None = None
-    ended: Tally = field(default_factory=Tally)
-    tallies: Mapping[int, Tally] = field(default_factory=dict[int, Tally])
+    ended: StepCounts = field(default_factory=StepCounts)
+    tallies: Mapping[int, StepCounts] = field(default_factory=dict[int, StepCounts])
     problems: tuple[Problem, ...] = ()
     tail: Tail | None = None
     beside: str = ""
@@ -91,13 +91,13 @@ class FileState:
         return steps if self.tail is None else (*steps, *self.tail.ended)
 
     @property
-    def all_tallies(self) -> dict[int, Tally]:
+    def all_tallies(self) -> dict[int, StepCounts]:
         """The tallies with the rollout of the unended last line."""
         if self.tail is None or not self.tail.tallies:
             return dict(self.tallies)
         found = dict(self.tallies)
         for rank, tail in self.tail.tallies.items():
-            whole = found[rank].copy() if rank in found else Tally()
+            whole = found[rank].copy() if rank in found else StepCounts()
             whole.merge(tail)
             found[rank] = whole
         return found
@@ -145,7 +145,7 @@ class FileState:
             head,
             ending,
             data.get("header"),
-            Tally.from_json(data.get("ended", {})),
+            StepCounts.from_json(data.get("ended", {})),
             _tallies_from_json(data["tallies"]),
             tuple(map(_problem_from_json, data.get("problems", ()))),
             None
@@ -173,12 +173,12 @@ def _size(value: str | float) -> float:
     return 0 if isinstance(value, str) else value
 
 
-def _tallies_to_json(tallies: Mapping[int, Tally]) -> list[Any]:
+def _tallies_to_json(tallies: Mapping[int, StepCounts]) -> list[Any]:
     return [[rank, tally.to_json()] for rank, tally in tallies.items()]
 
 
-def _tallies_from_json(data: list[Any]) -> dict[int, Tally]:
-    return {int(rank): Tally.from_json(tally) for rank, tally in data}
+def _tallies_from_json(data: list[Any]) -> dict[int, StepCounts]:
+    return {int(rank): StepCounts.from_json(tally) for rank, tally in data}
 
 
 def _problem_to_json(problem: Problem) -> list[Any]:

@@ -15,9 +15,9 @@ from xxhash import xxh3_64_intdigest, xxh3_128_digest
 from board.core.records import Record
 from board.formats.base import Repeats
 from board.formats.columns import Columns, listed_ids
-from board.formats.io.lines import Stretch
+from board.formats.io.lines import LineBlock
 from board.formats.texts import Values
-from board.index.tally import IntArray
+from board.index.reading.file_steps import IntArray
 
 _WORD: Final = (1 << 64) - 1
 _PARTS: Final = 1 << 20
@@ -112,7 +112,7 @@ def line_key(text: bytes | memoryview | None, part: int) -> int:
     return NO_KEY if text is None else _hashed(text, part)
 
 
-def line_keys(stretch: Stretch) -> IntArray:
+def line_keys(stretch: LineBlock) -> IntArray:
     """[lines] the line_key of each line as its first part."""
     return np.array([line_key(text, 0) for text in stretch.texts], np.int64)
 

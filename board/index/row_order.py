@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 
 from board.index import segments
 from board.index.manifest import FileState
+from board.index.reading.file_steps import IntArray
 from board.index.segments import whole_numbers
-from board.index.tally import IntArray
 
 _NEVER: Final = np.iinfo(np.int64).max
 

@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from board.core.metrics.aggregate import COLUMNS
 from board.formats import stored_texts
-from board.index.tally import IntArray
+from board.index.reading.file_steps import IntArray
 
 if TYPE_CHECKING:
     import pandas as pd

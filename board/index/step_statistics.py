@@ -10,7 +10,7 @@ import numpy as np
 
 from board.core.metrics.definitions import ROLLOUT_METRICS
 from board.core.records import FloatArray
-from board.index.tally import IntArray
+from board.index.reading.file_steps import IntArray
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -19,8 +19,8 @@ from board.core.problems import Problem
 from board.formats import reader_named
 from board.index.attempts import Attempt
 from board.index.manifest import NO_RANK, FileState
+from board.index.reading.file_steps import IntArray, Restart
 from board.index.segments import whole_numbers
-from board.index.tally import IntArray, Restart
 
 _NEVER: Final = np.iinfo(np.int64).max
 

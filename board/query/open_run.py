@@ -18,16 +18,16 @@ from board.errors import NotFoundError, UnreadableError
 from board.formats import reader_named
 from board.index import step_store
 from board.index.build import Extended, extend
-from board.index.build_pace import Progress
 from board.index.discovery.discovered_runs import JOINED, RunInfo, is_remote
+from board.index.discovery.sidecar_files import SidecarFiles, read_sidecar_files
 from board.index.location import index_folder
 from board.index.manifest import BrokenIndexError, Manifest, TakenAwayError
 from board.index.memory_storage import MemoryStorage
-from board.index.sidecar_files import Companions, read_companions
+from board.index.reading.commit_timer import Progress
+from board.index.reading.workers import ChooseEngine, Job, local_engine
 from board.index.step_statistics import base_name
 from board.index.storage import FolderStorage, Storage, committed
 from board.index.visible_rows import Shown
-from board.index.workers import ChooseEngine, Job, local_engine
 from board.query.run import OpenOptions, Run
 
 __all__ = [
@@ -77,7 +77,7 @@ def indexed_run(storage: Storage, info: RunInfo, options: OpenOptions | None = N
     if manifest is None:
         raise NotFoundError(f"there is no index of {info.name} that can be read")
     found = Extended(manifest, ())
-    return _run_of(storage, found, info, options or OpenOptions(), read_companions(info))
+    return _run_of(storage, found, info, options or OpenOptions(), read_sidecar_files(info))
 
 
 class Follower:
@@ -105,34 +105,32 @@ class Follower:
 
     def run(self, info: RunInfo, progress: Progress | None = None, *, wait: bool = True) -> Run:
         """The run as it stands. wait: for another process that builds the index; else what it has."""
-        companions = read_companions(info)
+        sidecars = read_sidecar_files(info)
         try:
             storage = self._storage(info)
             if storage is self._memory and self._is_to_be_kept(info):
                 reason = "neither the run's folder nor the cache can be written"
-                companions = _noting(companions, _NOT_KEPT.format(reason), _NOT_KEPT_HINT)
-            return self._opened(storage, info, companions, progress, wait)
+                sidecars = _noting(sidecars, _NOT_KEPT.format(reason), _NOT_KEPT_HINT)
+            return self._opened(storage, info, sidecars, progress, wait)
         except OSError as error:  # of the index: those of the log are problems
-            companions = _noting(
-                companions, _NOT_KEPT.format(error.strerror or error), _NOT_KEPT_HINT
-            )
-            return self._opened(self._memory, info, companions, progress, wait)
+            sidecars = _noting(sidecars, _NOT_KEPT.format(error.strerror or error), _NOT_KEPT_HINT)
+            return self._opened(self._memory, info, sidecars, progress, wait)
 
     def so_far(self, info: RunInfo) -> Run:
         """The run as far as its index has it, whoever makes that; nothing of the log is read."""
-        companions = read_companions(info)
+        sidecars = read_sidecar_files(info)
         storage = self._storage(info)
-        key = self._key(info, companions)
+        key = self._key(info, sidecars)
         known = committed(storage)
         whole = Extended(known if known and known.key == key else Manifest(key), ())
         try:
-            return _run_of(storage, whole, info, self.options, companions)
+            return _run_of(storage, whole, info, self.options, sidecars)
         except BrokenIndexError:  # whoever makes it makes it again
-            return _run_of(storage, Extended(Manifest(key), ()), info, self.options, companions)
+            return _run_of(storage, Extended(Manifest(key), ()), info, self.options, sidecars)
 
-    def _key(self, info: RunInfo, companions: Companions) -> str:
+    def _key(self, info: RunInfo, sidecars: SidecarFiles) -> str:
         """What the rows of an index depend on besides the log."""
-        key = f"{self.options.read!r} {companions.vocabulary_hash}"
+        key = f"{self.options.read!r} {sidecars.vocabulary_hash}"
         # Where logs are joined the rows have keys that they lack where each is shown alone.
         return f"{key} {JOINED}" if info.is_joined else key
 
@@ -149,22 +147,22 @@ class Follower:
         self,
         storage: Storage,
         info: RunInfo,
-        companions: Companions,
+        sidecars: SidecarFiles,
         progress: Progress | None,
         wait: bool,
     ) -> Run:
-        key = self._key(info, companions)
+        key = self._key(info, sidecars)
         anew = False
         for _ in range(_MOST_ATTEMPTS):
-            job = Job(storage, self.options.read, companions.vocabulary)
+            job = Job(storage, self.options.read, sidecars.vocabulary)
             try:
                 found = self._in_step(job, key, info, progress, wait, anew=anew)
-                return _run_of(storage, found, info, self.options, companions)
+                return _run_of(storage, found, info, self.options, sidecars)
             except TakenAwayError:
-                companions = _noting(companions, *_TAKEN_AWAY)
+                sidecars = _noting(sidecars, *_TAKEN_AWAY)
                 storage = self._storage(info)  # makes the folder again
             except BrokenIndexError:
-                companions = _noting(companions, *_DAMAGED)
+                sidecars = _noting(sidecars, *_DAMAGED)
                 anew = True
         raise UnreadableError(
             f"the index of {info.name} was deleted or damaged {_MOST_ATTEMPTS} times while it was "
@@ -194,10 +192,10 @@ class Follower:
             time.sleep(_WAIT_SECONDS)
 
 
-def _noting(companions: Companions, reason: str, hint: str) -> Companions:
+def _noting(sidecars: SidecarFiles, reason: str, hint: str) -> SidecarFiles:
     """The same with a note about the run as a whole."""
     note = Problem(RUN_ITSELF, None, None, reason, hint, "note")
-    return replace(companions, problems=(*companions.problems, note))
+    return replace(sidecars, problems=(*sidecars.problems, note))
 
 
 def _run_of(
@@ -205,7 +203,7 @@ def _run_of(
     found: Extended,
     info: RunInfo,
     options: OpenOptions,
-    companions: Companions,
+    sidecars: SidecarFiles,
 ) -> Run:
     order = [info.path_of(file) for file in info.files]
     shown = Shown(storage, found.manifest, order)
@@ -227,16 +225,16 @@ def _run_of(
         counts=counts,
         columns=tuple(c.name for c in shown.columns if c.name not in absent),
         metrics=metrics,
-        problems=_problems(info, companions, found, shown, notes),
+        problems=_problems(info, sidecars, found, shown, notes),
         superseded=sum(count for _, count in superseded),
         repeated=sum(count for _, count in repeated),
         over_cap=over_cap,
         joins=shown.join_counts,
         missing_ranks={step: ranks for step, ranks in growing.items() if ranks},
-        settings=companions.settings,
-        vocabulary=companions.vocabulary,
-        vocabulary_hash=companions.vocabulary_hash,
-        vocabulary_error=companions.vocabulary_error,
+        settings=sidecars.settings,
+        vocabulary=sidecars.vocabulary,
+        vocabulary_hash=sidecars.vocabulary_hash,
+        vocabulary_error=sidecars.vocabulary_error,
         done=min(found.manifest.done, info.bytes),
         index_folder=storage.folder if isinstance(storage, FolderStorage) else None,
     )
@@ -258,9 +256,9 @@ def _steps(storage: Storage, shown: Shown, cap: int | None) -> pd.DataFrame:
 
 
 def _problems(
-    info: RunInfo, companions: Companions, found: Extended, shown: Shown, notes: list[Problem]
+    info: RunInfo, sidecars: SidecarFiles, found: Extended, shown: Shown, notes: list[Problem]
 ) -> tuple[Problem, ...]:
-    log = ProblemLog((*companions.problems, *info.left_out, *found.problems, *notes))
+    log = ProblemLog((*sidecars.problems, *info.left_out, *found.problems, *notes))
     for state in shown.files:
         log.extend(state.all_problems)
     return log.as_tuple()

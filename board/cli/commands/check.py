@@ -14,7 +14,7 @@ from board.core.problems import Problem, count_of
 from board.errors import NotFoundError
 from board.formats.io.locations import Location, below, location_of
 from board.index.discovery.discovered_runs import discover
-from board.index.discovery.run_info import PassedOver
+from board.index.discovery.run_info import IgnoredFiles
 from board.index.join_counts import JoinCount
 from board.query.open_run import Run
 
@@ -54,7 +54,7 @@ def _check_document(
     name: str,
     problems: tuple[Problem, ...],
     run: Run | None,
-    beside: tuple[PassedOver, ...] = (),
+    beside: tuple[IgnoredFiles, ...] = (),
 ) -> dict[str, Any]:
     """beside: files that are passed over and no run's."""
     return {
@@ -81,7 +81,7 @@ def _print_check(document: Mapping[str, Any]) -> None:
     for problem in document["problems"]:
         _print_problem(Problem(**problem))
     for one in document["beside"]:
-        print(output.one_line(f"skipped by name: {PassedOver(**one).words}"))
+        print(output.one_line(f"skipped by name: {IgnoredFiles(**one).words}"))
     if not document["problems"]:
         print("no problems")
         return

@@ -62,7 +62,7 @@ class NativeReader(Reader):
         for key, values in block.items():
             builder.take(key, values)
         kinds = block.values("type") if "type" in block.columns else ()
-        builder.set_odd([place for place, kind in enumerate(kinds) if kind != "sample"])
+        builder.use_row_reader([place for place, kind in enumerate(kinds) if kind != "sample"])
         return builder.build_tokens(block.values("step"))
 
 

@@ -52,7 +52,7 @@ class TRLReader(Reader):
                 rewards[key] = values
             else:
                 # A null among values that are no floats is one more part of the reward.
-                builder.set_odd(
+                builder.use_row_reader(
                     [i for i, v in enumerate(values) if v is None or isinstance(v, float)]
                 )
                 builder.take(key, values)

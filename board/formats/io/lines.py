@@ -46,10 +46,10 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class LineBlock:
     """Lines that follow each other. offset: where the first begins, in bytes.
 
-    sizes: [lines] as Line.size of each. content: all their bytes, which hold until the next stretch is
+    sizes: [lines] as Line.size of each. content: all their bytes, which hold until the next block is
     asked for; None where there are none: of a line that was too long. ended: whether a newline ends each;
     where none does it is one line, the last.
     """
@@ -104,10 +104,10 @@ class Stretch:
             size -= int(self.sizes[first])
         return [self.line(place) for place in range(first, len(self.sizes))]
 
-    def cut(self, count: int) -> tuple[Stretch, Stretch]:
+    def cut(self, count: int) -> tuple[LineBlock, LineBlock]:
         """The first lines, and those after them, of which there may be none."""
         if count >= len(self.sizes):
-            return self, Stretch(self.offset + self.size, self.sizes[:0], b"", self.ended)
+            return self, LineBlock(self.offset + self.size, self.sizes[:0], b"", self.ended)
         size = int(self.sizes[:count].sum())
         first, rest = (
             (None, None)
@@ -118,8 +118,8 @@ class Stretch:
             )
         )
         return (
-            Stretch(self.offset, self.sizes[:count], first, self.ended),
-            Stretch(self.offset + size, self.sizes[count:], rest, self.ended),
+            LineBlock(self.offset, self.sizes[:count], first, self.ended),
+            LineBlock(self.offset + size, self.sizes[count:], rest, self.ended),
         )
 
 
@@ -131,18 +131,18 @@ def read_lines(
     block: bytes to read at once, where the usual number is not wanted. Blank lines are yielded too, so
     that counting them gives line numbers. Raises OSError.
     """
-    for stretch in read_stretches(path, start, end, block):
-        yield from stretch.lines()
+    for lines in read_line_blocks(path, start, end, block):
+        yield from lines.lines()
 
 
-def read_stretches(
+def read_line_blocks(
     path: Location, start: int = 0, end: int | None = None, block: int | None = None
-) -> Iterator[Stretch]:
-    """As read_lines, the lines of a block together; a stretch has at least one."""
+) -> Iterator[LineBlock]:
+    """As read_lines, the lines of a block together; a block has at least one."""
     usual = REMOTE_BLOCK_BYTES if isinstance(path, RemoteLocation) else BLOCK_BYTES
     end = path.stat().st_size if end is None else end
     with opened(path, end) as preadinto:
-        yield from _stretches(preadinto, start, end, block or usual)
+        yield from _line_blocks(preadinto, start, end, block or usual)
 
 
 def read_bytes(path: Location, offset: int, size: int) -> bytes:
@@ -156,7 +156,9 @@ def read_bytes(path: Location, offset: int, size: int) -> bytes:
         os.close(descriptor)
 
 
-def _stretches(preadinto: Preadinto, start: int, end: int, block_bytes: int) -> Iterator[Stretch]:
+def _line_blocks(
+    preadinto: Preadinto, start: int, end: int, block_bytes: int
+) -> Iterator[LineBlock]:
     begin, kept, searched = start, 0, 0
     # One buffer for all blocks: memory fresh from the system costs more than what is read into it.
     block = bytearray(min(block_bytes, max(end - start, _LEAST_BLOCK)))
@@ -180,12 +182,12 @@ def _stretches(preadinto: Preadinto, start: int, end: int, block_bytes: int) -> 
             continue
         wanted = 1 + int(np.searchsorted(ends[:-1], end - begin))
         cut = int(ends[wanted - 1])
-        yield Stretch(begin, np.diff(ends[:wanted], prepend=0), view[:cut])
+        yield LineBlock(begin, np.diff(ends[:wanted], prepend=0), view[:cut])
         begin += cut
         kept = searched = filled - cut if begin < end else 0
         block[:kept] = block[cut : cut + kept]
     if kept and begin < end:
-        yield Stretch(begin, np.array([kept]), bytes(view[:kept]), ended=False)
+        yield LineBlock(begin, np.array([kept]), bytes(view[:kept]), ended=False)
 
 
 def _ends(block: bytearray, start: int, end: int) -> npt.NDArray[np.int64]:
@@ -207,7 +209,7 @@ def _ends(block: bytearray, start: int, end: int) -> npt.NDArray[np.int64]:
 
 def _long_line(
     preadinto: Preadinto, begin: int, block: bytearray
-) -> Generator[Stretch, None, tuple[int, int] | None]:
+) -> Generator[LineBlock, None, tuple[int, int] | None]:
     """The line of which the block holds the beginning and no end.
 
     Returns the offset after it, and with how many bytes of what follows the block begins; None where the
@@ -221,9 +223,9 @@ def _long_line(
         # Once a line is known to be too long its bytes are no longer kept, only counted.
         pieces = [] if size > MAX_LINE_BYTES else [*pieces, piece]
         if newline >= 0:
-            yield Stretch(begin, np.array([size]), b"".join(pieces) or None)
+            yield LineBlock(begin, np.array([size]), b"".join(pieces) or None)
             kept = filled - len(piece)
             block[:kept] = block[len(piece) : filled]
             return begin + size, kept
-    yield Stretch(begin, np.array([size]), b"".join(pieces) or None, ended=False)
+    yield LineBlock(begin, np.array([size]), b"".join(pieces) or None, ended=False)
     return None

@@ -20,7 +20,7 @@ from board.formats.io.lines import Line, read_bytes
 from board.formats.io.local_files import is_confined
 from board.formats.io.locations import Location, binary
 from board.formats.io.remote import RemoteLocation
-from board.formats.sources import LFS_REASON, DamagedError, Row, RowStretch, Source, lfs_pointer
+from board.formats.sources import LFS_REASON, DamagedError, Row, RowBlock, Source, lfs_pointer
 from board.formats.stored_texts import StoredTexts
 from board.formats.texts import Numbers, Texts, Values
 
@@ -62,7 +62,7 @@ class ParquetFiles(Source):
                     yield Row(number, 1, None, record=record)
                     number += 1
 
-    def stretches(self, path: Location) -> Iterator[RowStretch]:
+    def line_blocks(self, path: Location) -> Iterator[RowBlock]:
         """As lines, the rows of a batch together."""
         with _opened(path) as file:
             number = 0
@@ -71,7 +71,7 @@ class ParquetFiles(Source):
                 rows: int = batch.num_rows
                 columns = {name: _values(batch.column(name)) for name in batch.schema.names}
                 block = Block(columns, rows)
-                yield RowStretch(number, np.ones(rows, np.int64), None, block=block)
+                yield RowBlock(number, np.ones(rows, np.int64), None, block=block)
                 number += rows
 
     def fetch(self, path: Location, offset: int, size: int) -> Line:

@@ -15,7 +15,7 @@ from board.formats import SOURCES, is_worth_a_look
 from board.formats.base import layout_match
 from board.formats.io.locations import Location, below, pure_path
 from board.formats.io.remote import RemoteError, RemoteLocation
-from board.index.discovery.ignored_files import FilesBeside, is_of_running
+from board.index.discovery.ignored_files import IgnoredFileCounter, is_of_running
 from board.index.discovery.mappings import Mappings
 from board.index.discovery.packed import PACKED_SUFFIXES
 
@@ -30,7 +30,7 @@ MOST_FILES: Final = 100_000
 
 
 def candidates(
-    root: Path, left_out: list[Problem], mappings: Mappings, beside: FilesBeside
+    root: Path, left_out: list[Problem], mappings: Mappings, beside: IgnoredFileCounter
 ) -> Iterator[Path]:
     """Files whose names, or mapping files, say that they may be logs; hidden folders are passed by.
 
@@ -87,7 +87,7 @@ def listed(root: RemoteLocation, left_out: list[Problem]) -> list[RemoteLocation
 
 
 def objects_of_logs(
-    found: Sequence[RemoteLocation], mappings: Mappings, beside: FilesBeside
+    found: Sequence[RemoteLocation], mappings: Mappings, beside: IgnoredFileCounter
 ) -> Iterator[RemoteLocation]:
     """Of the objects of a root those that may be logs, by their names; the others go to beside."""
     for location in found:

@@ -37,8 +37,8 @@ from board.index.discovery.candidates import (
     object_beside,
     objects_of_logs,
 )
-from board.index.discovery.format_detection import LEFT_OUT, look_at, state_beside
-from board.index.discovery.ignored_files import FilesBeside
+from board.index.discovery.format_detection import LEFT_OUT, detect_format, state_beside
+from board.index.discovery.ignored_files import IgnoredFileCounter
 from board.index.discovery.log_file import LogFile
 from board.index.discovery.mappings import FILE_NAME, Mappings
 from board.index.discovery.packed import is_packed
@@ -72,7 +72,7 @@ def discover(root: Location) -> Discovery:
     Raises NotFoundError when `root` does not exist and UnreadableError when it can't be listed.
     """
     others: list[Problem] = []
-    passed = FilesBeside(root)
+    passed = IgnoredFileCounter(root)
     if isinstance(root, RemoteLocation):
         found = listed(root, others)
         if found == [root]:
@@ -104,7 +104,7 @@ def _sorted_runs(
     others: list[Problem],
     mappings: Mappings,
     objects: Objects,
-    passed: FilesBeside,
+    passed: IgnoredFileCounter,
 ) -> Discovery:
     """The runs that some files make. others: what was left out so far. objects: of the root, in a
     store. passed: what is no log by its name.
@@ -114,7 +114,7 @@ def _sorted_runs(
     runs = list(_runs(root, files, problems))
     others += [_shown_from(path, root, problem) for path, problem in problems.items()]
     runs.sort(key=lambda run: (-(run.mtime // _EQUALLY_NEW), natural_order(run.name)))
-    runs, beside = passed.given_to(runs)
+    runs, beside = passed.assign_to_runs(runs)
     return Discovery(root, tuple(runs), folded(others), beside)
 
 
@@ -168,11 +168,11 @@ def _looks(
 ) -> Iterator[LogFile | Problem]:
     """The log file that each path is, or why it is none; a store is asked for several at once."""
     if not isinstance(root, RemoteLocation):
-        yield from (look_at(path, root, mappings.of(path)) for path in paths)
+        yield from (detect_format(path, root, mappings.of(path)) for path in paths)
         return
     own = [mappings.of(path) for path in paths]
     with ThreadPoolExecutor(_ASKED_AT_ONCE) as pool:
-        yield from pool.map(look_at, paths, repeat(root), own)
+        yield from pool.map(detect_format, paths, repeat(root), own)
 
 
 def _runs(
@@ -254,7 +254,7 @@ def _single_file(path: Location) -> Discovery:
     # The user named this very file, so that a link may lead anywhere.
     root = path.resolve().parent if isinstance(path, Path) else path.parent
     mappings = Mappings(path.parent, object_beside(path, FILE_NAME))
-    found = look_at(path, root, mappings.of(path))
+    found = detect_format(path, root, mappings.of(path))
     notes = tuple(mappings.problems.values())
     if isinstance(found, LogFile):
         told = next(iter(object_beside(path, THRESHOLDS)), None)

@@ -30,7 +30,9 @@ _REMOTE_HEAD: Final = 256 << 10
 _Stat = os.stat_result | RemoteStat
 
 
-def look_at(path: Location, root: Location, mapping: MappingReader | None) -> LogFile | Problem:
+def detect_format(
+    path: Location, root: Location, mapping: MappingReader | None
+) -> LogFile | Problem:
     """The log file, or why it is none. Problems name it by its last name."""
     if isinstance(path, Path) and isinstance(root, Path) and _leads_outside(path, root):
         return _note(path, "it is a link that leads outside the root")
@@ -59,7 +61,7 @@ def _note(path: Location, reason: str, hint: str = "") -> Problem:
 
 
 def _log_file(path: Location, found: _Stat, mapping: MappingReader | None) -> LogFile | Problem:
-    """As look_at. Raises OSError when the file can't be read."""
+    """As detect_format. Raises OSError when the file can't be read."""
     try:
         reader, reason = _recognised(path, found, mapping)
     except DamagedError as error:

@@ -16,7 +16,7 @@ from typing import Final
 
 from board.formats.io.locations import Location, below
 from board.formats.io.remote import RemoteLocation
-from board.index.discovery.run_info import PassedOver, RunInfo
+from board.index.discovery.run_info import IgnoredFiles, RunInfo
 
 _NAMED: Final = 3
 """Files of a kind that are told by name; the others are counted."""
@@ -112,7 +112,7 @@ class _Counted:
     names: list[str] = field(default_factory=list[str])
 
 
-class FilesBeside:
+class IgnoredFileCounter:
     """Collects what is passed over by its name while a root is searched."""
 
     def __init__(self, root: Location) -> None:
@@ -140,11 +140,13 @@ class FilesBeside:
         if len(counted.names) < _NAMED:
             counted.names.append(name)
 
-    def all(self) -> tuple[PassedOver, ...]:
+    def all(self) -> tuple[IgnoredFiles, ...]:
         """All that was found, told from the root."""
         return _together((folder, kinds, ".") for folder, kinds in self._folders())
 
-    def given_to(self, runs: Sequence[RunInfo]) -> tuple[list[RunInfo], tuple[PassedOver, ...]]:
+    def assign_to_runs(
+        self, runs: Sequence[RunInfo]
+    ) -> tuple[list[RunInfo], tuple[IgnoredFiles, ...]]:
         """The runs with what lies in their folders, and the rest.
 
         What lies above a run is the run's where there is no other below.
@@ -168,7 +170,7 @@ class FilesBeside:
 
 def _together(
     found: Iterable[tuple[str, Mapping[str, _Counted], str]],
-) -> tuple[PassedOver, ...]:
+) -> tuple[IgnoredFiles, ...]:
     """The kinds of several folders, the most telling first. Each with the folder it is told from."""
     whole: dict[str, _Counted] = {}
     for folder, kinds, home in found:
@@ -177,7 +179,7 @@ def _together(
             of_kind.count += counted.count
             for name in counted.names[: _NAMED - len(of_kind.names)]:
                 of_kind.names.append(posixpath.relpath(posixpath.join(folder, name), home))
-    return tuple(PassedOver(kind, c.count, tuple(c.names)) for kind, c in sorted(whole.items()))
+    return tuple(IgnoredFiles(kind, c.count, tuple(c.names)) for kind, c in sorted(whole.items()))
 
 
 def _only_below(homes: Iterable[str]) -> dict[str, str | None]:

@@ -19,7 +19,7 @@ _DIGITS: Final = re.compile(r"(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
-class PassedOver:
+class IgnoredFiles:
     """Files of one kind that are no logs by their names. count: of them; names: of the first few, told
     from the run's folder.
     """
@@ -55,7 +55,7 @@ class RunInfo:
     only: str = ""
     family: str = ""
     thresholds: RemoteLocation | None = None
-    beside: tuple[PassedOver, ...] = field(default=(), compare=False)
+    beside: tuple[IgnoredFiles, ...] = field(default=(), compare=False)
 
     def path_of(self, file: LogFile) -> str:
         """The path of a file as problems and the index name it."""
@@ -108,7 +108,7 @@ class Discovery:
     root: Location
     runs: tuple[RunInfo, ...]
     left_out: tuple[Problem, ...]
-    beside: tuple[PassedOver, ...] = ()
+    beside: tuple[IgnoredFiles, ...] = ()
 
     def run(self, name: str) -> RunInfo:
         """The run of that name; raises NotFoundError naming what there is."""

@@ -30,12 +30,12 @@ from board.index.discovery.candidates import (
     object_beside,
     objects_of_logs,
 )
-from board.index.discovery.format_detection import LEFT_OUT, first_lines, look_at
-from board.index.discovery.ignored_files import FilesBeside, kind_of
+from board.index.discovery.format_detection import LEFT_OUT, detect_format, first_lines
+from board.index.discovery.ignored_files import IgnoredFileCounter, kind_of
 from board.index.discovery.log_file import LogFile
 from board.index.discovery.mappings import FILE_NAME, Mappings
 from board.index.discovery.packed import is_packed
-from board.index.discovery.run_info import PassedOver
+from board.index.discovery.run_info import IgnoredFiles
 
 MOST_EXPLAINED: Final = 1000
 """Files of a folder that are explained; further ones are counted."""
@@ -94,7 +94,7 @@ class SniffedFolder:
     files: tuple[Sniffed, ...]
     problems: tuple[Problem, ...]
     unexplained: int = 0
-    beside: tuple[PassedOver, ...] = ()
+    beside: tuple[IgnoredFiles, ...] = ()
 
 
 def sniff(path: Location) -> SniffedFolder:
@@ -103,7 +103,7 @@ def sniff(path: Location) -> SniffedFolder:
     Raises NotFoundError when there is nothing, UnreadableError when it can't be looked into.
     """
     others: list[Problem] = []
-    beside = FilesBeside(path)
+    beside = IgnoredFileCounter(path)
     paths, mappings = (
         _local(path, others, beside) if isinstance(path, Path) else _remote(path, others, beside)
     )
@@ -113,7 +113,7 @@ def sniff(path: Location) -> SniffedFolder:
 
 
 def _local(
-    path: Path, others: list[Problem], beside: FilesBeside
+    path: Path, others: list[Problem], beside: IgnoredFileCounter
 ) -> tuple[Sequence[Location], Mappings]:
     """The files to be explained, and the mapping files that hold for them."""
     is_folder = _is_folder(path)
@@ -123,7 +123,7 @@ def _local(
 
 
 def _remote(
-    path: RemoteLocation, others: list[Problem], beside: FilesBeside
+    path: RemoteLocation, others: list[Problem], beside: IgnoredFileCounter
 ) -> tuple[Sequence[Location], Mappings]:
     """As _local, of objects."""
     found = listed(path, others)
@@ -148,7 +148,7 @@ def _is_folder(path: Path) -> bool:
 
 def _sniffed(path: Location, mappings: Mappings) -> Sniffed:
     own = mappings.of(path)
-    found = look_at(path, mappings.root, own)
+    found = detect_format(path, mappings.root, own)
     plain = Sniffed(
         path,
         _kind(path),

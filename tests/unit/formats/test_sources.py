@@ -189,5 +189,5 @@ def test_a_text_that_stands_in_a_parquet_file_once_is_not_unpacked_for_every_row
     texts = pa.DictionaryArray.from_arrays(pa.array([0] * 300, pa.int32()), once)
     pq.write_table(pa.table({"prompt": texts}), tmp_path / "x.parquet", compression="zstd")
     assert (tmp_path / "x.parquet").stat().st_size < 10_000
-    first = next(PARQUET.stretches(tmp_path / "x.parquet"))
+    first = next(PARQUET.line_blocks(tmp_path / "x.parquet"))
     assert 1 <= first.block.rows <= 16

@@ -5,12 +5,12 @@ import pytest
 
 from board.index.attempts import Written, attempts_of, resumed_in_order
 from board.index.manifest import short_header
-from board.index.tally import Tally
+from board.index.reading.file_steps import StepCounts
 
 
 def written_again(steps: np.ndarray) -> np.ndarray:
     """Which rollouts, one a line, a restart wrote again; bool [n]."""
-    tally = Tally()
+    tally = StepCounts()
     lines = np.arange(len(steps))
     tally.add_rows(steps, lines)
     lost = np.zeros(len(steps), bool)

@@ -18,9 +18,10 @@ from board.core.records import Record
 from board.formats import READERS, reader_named, recognise
 from board.formats.base import Reader
 from board.formats.sources import DamagedError
-from board.index import column_scan, scan, segments
-from board.index.scan import index_shard
-from board.index.shard import Shard, ShardIndex
+from board.index import segments
+from board.index.reading import column_scan, scan
+from board.index.reading.scan import index_shard
+from board.index.reading.shard import Shard, ShardIndex
 
 DATA = Path(__file__).parents[2] / "formats" / "data"
 BY_COLUMNS = [reader for reader in READERS if type(reader).columns is not Reader.columns]
@@ -175,9 +176,9 @@ def log(draw: Random, lines: Sequence[bytes]) -> bytes:
 @pytest.fixture
 def small_parts(monkeypatch) -> None:
     """Parts and tables of a few rows; lines are taken together however few of them are plain."""
-    monkeypatch.setattr("board.index.row_batch._CHUNK_ROWS", 12)
+    monkeypatch.setattr("board.index.reading.row_batch._CHUNK_ROWS", 12)
     monkeypatch.setattr(scan, "PART_ROWS", 25)
-    monkeypatch.setattr(column_scan, "_MOST_ODD", 1)
+    monkeypatch.setattr(column_scan, "_MIN_LINES_PER_FALLBACK", 1)
 
 
 @pytest.mark.parametrize("name", OF_LINES)

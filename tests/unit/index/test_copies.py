@@ -10,9 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 from read_formats import run_at
 
-from board.index import batch, build, build_pace, memory_storage
+from board.index import build, memory_storage
 from board.index.discovery.discovered_runs import discover
-from board.index.shard import Shard
+from board.index.reading import batch, commit_timer
+from board.index.reading.shard import Shard
 from board.query.open_run import Follower
 
 
@@ -141,7 +142,7 @@ def test_copies_are_found_whenever_an_earlier_build_was_ended(
 
     with monkeypatch.context() as patched:
         patched.setattr(build, "_MOST_FILES", 1)
-        patched.setattr(build_pace.Pace, "due", stopping)
+        patched.setattr(commit_timer.CommitTimer, "due", stopping)
         with pytest.raises(StoppedError):
             look()
     for _ in range(2):

@@ -9,11 +9,12 @@ import pytest
 from live_writer import LiveWriter
 
 from board.core.options import ReadOptions
-from board.index import batch, build
+from board.index import build
 from board.index.discovery.discovered_runs import discover
 from board.index.memory_storage import MemoryStorage
-from board.index.shard import Shard
-from board.index.workers import InProcess, PendingBatch
+from board.index.reading import batch
+from board.index.reading.shard import Shard
+from board.index.reading.workers import InProcess, PendingBatch
 from board.query.open_run import Follower, open_run
 
 

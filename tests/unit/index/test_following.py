@@ -12,8 +12,9 @@ import pytest
 from live_writer import LiveWriter
 
 from board.formats.io import lines as lines_module
-from board.index import build, build_pace, scan, workers
+from board.index import build
 from board.index.discovery.discovered_runs import discover
+from board.index.reading import commit_timer, scan, workers
 from board.query.open_run import Follower, Run, open_run
 
 
@@ -50,7 +51,7 @@ def test_a_followed_run_is_the_run_opened_anew(tmp_path, monkeypatch, seed):
     monkeypatch.setattr(scan, "PART_ROWS", 7)
     monkeypatch.setattr(build, "PART_ROWS", 40)
     monkeypatch.setattr(build, "SHARD_BYTES", 3000)
-    monkeypatch.setattr(build_pace, "_COMMIT_SECONDS", 0.0 if seed < 2 else 1.0)
+    monkeypatch.setattr(commit_timer, "_COMMIT_SECONDS", 0.0 if seed < 2 else 1.0)
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)
     folder = tmp_path / "run"
     writer = LiveWriter(folder, seed)
@@ -93,13 +94,13 @@ def test_only_new_bytes_are_read(write_log, follow, monkeypatch):
     grown_from = path.stat().st_size
     append(path, rollout(500))
     read: list[int] = []
-    real = lines_module._stretches
+    real = lines_module._line_blocks
 
     def watched(pread, start, *rest):
         read.append(start)
         return real(pread, start, *rest)
 
-    monkeypatch.setattr(lines_module, "_stretches", watched)
+    monkeypatch.setattr(lines_module, "_line_blocks", watched)
     monkeypatch.setattr(
         "board.index.discovery.format_detection.recognise",
         lambda *_: pytest.fail("read its head again"),

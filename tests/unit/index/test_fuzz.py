@@ -24,8 +24,8 @@ from board.formats.base import Reader
 from board.formats.line_parser import LineParser
 from board.formats.parse import parse_whole
 from board.index import segments
-from board.index.scan import index_shard
-from board.index.shard import Shard
+from board.index.reading.scan import index_shard
+from board.index.reading.shard import Shard
 
 LINES = int(os.environ.get("ROLLOUT_BOARD_FUZZ", "100000"))
 _EACH = 2500

@@ -10,11 +10,11 @@ import pytest
 from board.core import problems
 from board.errors import UnreadableError
 from board.formats.io import lines
-from board.index import row_batch
 from board.index.discovery import discovered_runs
 from board.index.discovery.discovered_runs import discover
+from board.index.discovery.sidecar_files import read_sidecar_files
 from board.index.location import INDEX_FOLDER, index_folder
-from board.index.sidecar_files import read_companions
+from board.index.reading import row_batch
 from board.query.open_run import Follower, open_run
 
 GOOD = {"step": 1, "prompt": "p", "response": "r", "reward": 1.0}
@@ -103,7 +103,7 @@ def test_files_beside_the_log_are_not_read_from_outside_the_root(tmp_path, write
 
 
 def test_large_files_beside_the_log_are_not_read(write_log, opened, monkeypatch):
-    monkeypatch.setattr("board.index.sidecar_files._MOST_BYTES", 1000)
+    monkeypatch.setattr("board.index.discovery.sidecar_files._MOST_BYTES", 1000)
     write_log("x.jsonl", GOOD)
     write_log("run-a.json", {"a": "x" * 2000})
     assert any("larger than" in reason for reason in named(opened()))
@@ -185,7 +185,7 @@ def test_names_with_newlines_and_markup_are_names(tmp_path, write_log):
     write_log("a\nb <script>/x\n<img>.jsonl", GOOD)
     (info,) = discover(tmp_path).runs
     assert open_run(info).rollout_count == 1
-    assert read_companions(info).problems == ()
+    assert read_sidecar_files(info).problems == ()
 
 
 def test_where_a_run_can_not_be_written_its_index_is_in_the_cache(tmp_path, write_log, monkeypatch):

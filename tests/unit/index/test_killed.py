@@ -31,10 +31,11 @@ BUILD = """
 import sys
 import time
 from pathlib import Path
-from board.index import build, build_pace, scan, workers
+from board.index import build
+from board.index.reading import commit_timer, scan, workers
 from board.index.discovery.discovered_runs import discover
 from board.query.open_run import Follower
-build.SHARD_BYTES, build_pace._COMMIT_SECONDS, scan.PART_ROWS = 40_000, 0.0, 50
+build.SHARD_BYTES, commit_timer._COMMIT_SECONDS, scan.PART_ROWS = 40_000, 0.0, 50
 workers.POOL_BYTES = int(sys.argv[2])
 read = workers.index_batch
 def slowly(*arguments):

@@ -18,8 +18,8 @@ from board.formats.mapping import MappingReader
 from board.formats.plugins import loaded
 from board.index.discovery.discovered_runs import discover
 from board.index.discovery.sniff import sniff
-from board.index.scan import index_shard
-from board.index.shard import Shard
+from board.index.reading.scan import index_shard
+from board.index.reading.shard import Shard
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "own_format.md"
 MAPPING = '[keys]\nresponse = "out"\nreward = "score"\nstep = "it"\n'

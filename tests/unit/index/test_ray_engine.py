@@ -18,13 +18,14 @@ from live_writer import LiveWriter
 from board.cli import main
 from board.core.options import ReadOptions
 from board.errors import ClusterError
-from board.index import build, ray_engine
+from board.index import build
 from board.index.discovery.discovered_runs import RunInfo, discover
 from board.index.discovery.log_file import LogFile
 from board.index.manifest import Manifest
+from board.index.reading import ray_engine
+from board.index.reading.workers import Job
 from board.index.storage import FolderStorage
 from board.index.visible_rows import Shown
-from board.index.workers import Job
 from board.query.open_run import Follower, Run, open_run
 
 pytestmark = [

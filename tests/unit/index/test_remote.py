@@ -24,11 +24,12 @@ from board.formats.io import remote
 from board.formats.io.locations import location_of
 from board.formats.io.torch_files import TORCH
 from board.formats.sources import JSON_DOCUMENT, DamagedError
-from board.index import build, ray_engine, scan
-from board.index.batch import Work
+from board.index import build
 from board.index.discovery import fetched, format_detection
 from board.index.discovery.discovered_runs import discover, location_below, resolve_inside
-from board.index.shard import END_BYTES, Shard
+from board.index.reading import ray_engine, scan
+from board.index.reading.batch import Work
+from board.index.reading.shard import END_BYTES, Shard
 from board.query.open_run import Follower, Run, open_run
 
 

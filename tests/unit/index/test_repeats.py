@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from read_formats import DATA, reasons, run_at
 
 from board.core.records import Record
-from board.formats.io.lines import Stretch
+from board.formats.io.lines import LineBlock
 from board.index import duplicates
 from board.index.database import database_of
 from board.index.discovery.discovered_runs import discover
@@ -310,7 +310,7 @@ def test_lines_that_differ_anywhere_have_other_keys():
 def test_lines_have_the_same_keys_together_as_each_alone(lines):
     texts = [(piece * times).replace(b"\n", b"-") for piece, times in lines]
     sizes = np.array([len(text) + 1 for text in texts])
-    together = line_keys(Stretch(0, sizes, b"".join(text + b"\n" for text in texts)))
+    together = line_keys(LineBlock(0, sizes, b"".join(text + b"\n" for text in texts)))
     assert together.tolist() == [line_key(text, 0) for text in texts]
 
 

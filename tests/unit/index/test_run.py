@@ -13,9 +13,9 @@ import pytest
 
 from board.core.options import ReadOptions
 from board.errors import NotFoundError
-from board.index import scan, table_columns
 from board.index.discovery.discovered_runs import discover
-from board.index.shard import Shard
+from board.index.reading import scan, table_columns
+from board.index.reading.shard import Shard
 from board.index.storage import FolderStorage
 from board.query.open_run import Follower, indexed_run, open_run
 
@@ -524,7 +524,7 @@ def test_chunks_of_rows_are_one_table(write_log, opened, monkeypatch):
     lines = [tokens(1, [-1.0 * i], [-2.0], **({"late": i} if i > 7 else {})) for i in range(10)]
     write_log("x.jsonl", *lines)
     whole = opened().rollouts
-    monkeypatch.setattr("board.index.row_batch._CHUNK_ROWS", 3)
+    monkeypatch.setattr("board.index.reading.row_batch._CHUNK_ROWS", 3)
     pd.testing.assert_frame_equal(opened().rollouts, whole)
 
 

@@ -21,8 +21,9 @@ from board.core.findings.facts import Facts
 from board.core.findings.finding import Finding
 from board.core.groups.advantages import CONVENTIONS
 from board.core.groups.statistics import by_step, pass_at_k_by_step
-from board.index import batch, build, scan, step_store
+from board.index import build, step_store
 from board.index.discovery.discovered_runs import discover
+from board.index.reading import batch, scan
 from board.index.stored_rows import numbers
 from board.query.environments import environment_curves
 from board.query.groups import run_groups

@@ -16,14 +16,14 @@ import pytest
 from written_logs import native_run
 
 from board.core.options import ReadOptions
-from board.index import workers
-from board.index.batch import MIN_SEGMENT_ROWS, Work
 from board.index.discovery.discovered_runs import discover
 from board.index.manifest import TakenAwayError
 from board.index.memory_storage import MemoryStorage
-from board.index.shard import Shard
+from board.index.reading import workers
+from board.index.reading.batch import MIN_SEGMENT_ROWS, Work
+from board.index.reading.shard import Shard
+from board.index.reading.workers import Engine, InProcess, Job, ProcessPool, local_engine
 from board.index.storage import FolderStorage
-from board.index.workers import Engine, InProcess, Job, ProcessPool, local_engine
 from board.query import index_builder
 from board.query.open_run import Follower, OpenOptions
 
@@ -117,7 +117,7 @@ from pathlib import Path
 print("begins", flush=True)  # once: no worker runs this file again
 from board.core.options import ReadOptions
 from board.index.storage import FolderStorage
-from board.index.workers import Job, ProcessPool
+from board.index.reading.workers import Job, ProcessPool
 pool = ProcessPool(Job(FolderStorage(Path(sys.argv[1])), ReadOptions(), None), 1)
 while not pool.has_capacity:
     time.sleep(0.01)

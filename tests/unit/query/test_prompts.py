@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from board.index import segments, step_store
-from board.index.batch import put_rows, tallies_of
 from board.index.discovery.discovered_runs import RunInfo, discover
 from board.index.discovery.log_file import LogFile
 from board.index.manifest import FileState, Manifest
 from board.index.memory_storage import MemoryStorage
+from board.index.reading.batch import put_rows, tallies_of
 from board.query.narrowing import narrowed
 from board.query.open_run import Run, indexed_run, open_run
 from board.query.prompts import RunPrompts, key_from, run_prompts, shared_prompts, written_key

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -72,3 +73,8 @@ class ShardIndex:
     def rows(self) -> pd.DataFrame:
         """The table as a frame, without the last line when no newline ends it."""
         return segments.frame_of(self.table, segments.columns_of(self.table))
+
+
+def digest(content: bytes) -> str:
+    """Hash of a few bytes, as text."""
+    return hashlib.blake2b(content, digest_size=12).hexdigest()

@@ -23,10 +23,10 @@ from typing import Any, Final
 
 from board.errors import ClusterError
 from board.formats.io.local_files import open_descriptor
-from board.index.batch import BatchResult, FileRead, Work
 from board.index.manifest import BrokenIndexError, Manifest
+from board.index.reading.batch import BatchResult, FileRead, Work
+from board.index.reading.workers import ChooseEngine, Engine, Job, PendingBatch, read_batch
 from board.index.storage import FolderStorage
-from board.index.workers import ChooseEngine, Engine, Job, PendingBatch, read_batch
 
 RETRIES: Final = 3
 """So often is a task begun again whose worker died; then something about its lines kills workers."""

@@ -12,7 +12,7 @@ from board.core.tokens.vocabulary import Vocabulary, id_texts
 from board.errors import RecordError
 from board.formats.messages import message_text
 from board.formats.number_arrays import first_values, last_values
-from board.index.table_columns import preview
+from board.index.reading.table_columns import preview
 from board.index.whole_texts import TEXTS, text_columns
 
 PREVIEW_TOKENS: Final = 80

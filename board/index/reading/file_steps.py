@@ -1,7 +1,7 @@
 """How many rollouts of which step one process wrote, in the order of its file.
 
-A log of millions of rollouts is a short tally: steps mostly rise, so that a stretch of steps with their
-counts says it all, and a new stretch begins where the step falls. What a resume wrote again, what is
+A log of millions of rollouts is a short tally: steps mostly rise, so that a range of steps with their
+counts says it all, and a new range begins where the step falls. What a resume wrote again, what is
 shown and how many rollouts there are follow from tallies alone, without a look at the rollouts.
 """
 
@@ -30,7 +30,7 @@ Counts = Sequence[tuple[int, int]]
 
 
 @dataclass(slots=True)
-class Stretch:
+class StepRange:
     """Steps in ascending order, with the rollouts of each. line: of the first rollout."""
 
     line: int
@@ -46,13 +46,13 @@ class Restart:
     step: int
 
 
-class Tally:
-    """The stretches of one process in one file. ordered: it fell seldom enough to say where."""
+class StepCounts:
+    """The ranges of one process in one file. ordered: it fell seldom enough to say where."""
 
-    __slots__ = ("_histogram", "ordered", "stretches")
+    __slots__ = ("_histogram", "ordered", "ranges")
 
     def __init__(self) -> None:
-        self.stretches: list[Stretch] = []
+        self.ranges: list[StepRange] = []
         self.ordered = True
         self._histogram: Counter[int] = Counter()
 
@@ -61,10 +61,10 @@ class Tally:
         if not self.ordered:
             self._histogram[step] += count
             return
-        last = self.stretches[-1] if self.stretches else None
+        last = self.ranges[-1] if self.ranges else None
         if last is None or step < last.steps[-1]:
-            self.stretches.append(Stretch(line, [step], [count]))
-            if len(self.stretches) > MAX_RESTARTS + 1:
+            self.ranges.append(StepRange(line, [step], [count]))
+            if len(self.ranges) > MAX_RESTARTS + 1:
                 self.give_up_order()
         elif step == last.steps[-1]:
             last.counts[-1] += count
@@ -78,7 +78,7 @@ class Tally:
             return
         self._histogram = Counter(dict(self.counts()))
         self.ordered = False
-        self.stretches = []
+        self.ranges = []
 
     def add_rows(self, steps: IntArray, lines: IntArray) -> None:
         """Counts rows in file order; steps, lines: [n]."""
@@ -95,30 +95,30 @@ class Tally:
         ):
             self.add(step, count, line)
 
-    def merge(self, later: Tally) -> None:
+    def merge(self, later: StepCounts) -> None:
         """Adds what the same process wrote further down in the same file."""
         if self.ordered and not later.ordered:
             self.give_up_order()
         if not self.ordered:
             self._histogram.update(dict(later.counts()))
             return
-        for stretch in later.stretches:
-            for step, count in zip(stretch.steps, stretch.counts, strict=True):
-                self.add(step, count, stretch.line)
+        for range_ in later.ranges:
+            for step, count in zip(range_.steps, range_.counts, strict=True):
+                self.add(step, count, range_.line)
 
-    def copy(self) -> Tally:
+    def copy(self) -> StepCounts:
         """A tally that grows on its own."""
-        return Tally.from_json(self.to_json())
+        return StepCounts.from_json(self.to_json())
 
     def counts(self) -> Counts:
         """(step, rollouts), superseded ones included."""
         if not self.ordered:
             return sorted(self._histogram.items())
-        if len(self.stretches) == 1:
-            return list(zip(self.stretches[0].steps, self.stretches[0].counts, strict=True))
+        if len(self.ranges) == 1:
+            return list(zip(self.ranges[0].steps, self.ranges[0].counts, strict=True))
         total: Counter[int] = Counter()
-        for stretch in self.stretches:
-            total.update(dict(zip(stretch.steps, stretch.counts, strict=True)))
+        for range_ in self.ranges:
+            total.update(dict(zip(range_.steps, range_.counts, strict=True)))
         return sorted(total.items())
 
     @property
@@ -126,7 +126,7 @@ class Tally:
         """Steps among which the first and the last one are; none where nothing was counted."""
         if not self.ordered:
             return tuple(self._histogram)
-        return tuple(s.steps[end] for s in self.stretches if s.steps for end in (0, -1))
+        return tuple(s.steps[end] for s in self.ranges if s.steps for end in (0, -1))
 
     def restarts(self) -> tuple[Restart, ...]:
         """Where the process began again at an earlier step, in file order.
@@ -138,15 +138,15 @@ class Tally:
         if not self.ordered:
             return ()
         found: list[Restart] = []
-        for number in range(1, len(self.stretches)):
-            again = self.stretches[number]
+        for number in range(1, len(self.ranges)):
+            again = self.ranges[number]
             step = again.steps[0]
-            before = self.stretches[:number]
-            if not any(_count_of(stretch, step) for stretch in before):
+            before = self.ranges[:number]
+            if not any(_count_of(range_, step) for range_ in before):
                 continue
-            still_being_written = again is self.stretches[-1] and again.steps[-1] == step
+            still_being_written = again is self.ranges[-1] and again.steps[-1] == step
             standing = sum(
-                _count_of(stretch, step) for stretch in before if not _is_over(stretch, step, found)
+                _count_of(range_, step) for range_ in before if not _is_over(range_, step, found)
             )
             if not still_being_written and again.counts[0] < _MIN_WRITTEN_AGAIN * standing:
                 return ()
@@ -159,10 +159,10 @@ class Tally:
         if not restarts:
             return [(s, n) for s, n in self.counts() if from_step is None or s < from_step]
         total: Counter[int] = Counter()
-        for stretch in self.stretches:
-            for step, count in zip(stretch.steps, stretch.counts, strict=True):
+        for range_ in self.ranges:
+            for step, count in zip(range_.steps, range_.counts, strict=True):
                 later = from_step is not None and step >= from_step
-                if not later and not _is_over(stretch, step, restarts):
+                if not later and not _is_over(range_, step, restarts):
                     total[step] += count
         return sorted(total.items())
 
@@ -171,10 +171,10 @@ class Tally:
         if not self.ordered:
             steps = sorted(self._histogram)
             return {"histogram": _encoded(steps, [self._histogram[step] for step in steps])}
-        return {"stretches": [[s.line, _encoded(s.steps, s.counts)] for s in self.stretches]}
+        return {"stretches": [[s.line, _encoded(s.steps, s.counts)] for s in self.ranges]}
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Tally:
+    def from_json(cls, data: dict[str, Any]) -> StepCounts:
         """What to_json gave."""
         tally = cls()
         if "histogram" in data:
@@ -182,18 +182,18 @@ class Tally:
             steps, counts = _decoded(data["histogram"])
             tally._histogram = Counter(dict(zip(steps, counts, strict=True)))
         for line, encoded in data.get("stretches", ()):
-            tally.stretches.append(Stretch(line, *_decoded(encoded)))
+            tally.ranges.append(StepRange(line, *_decoded(encoded)))
         return tally
 
 
-def _count_of(stretch: Stretch, step: int) -> int:
-    place = int(np.searchsorted(stretch.steps, step))
-    hit = place < len(stretch.steps) and stretch.steps[place] == step
-    return stretch.counts[place] if hit else 0
+def _count_of(range_: StepRange, step: int) -> int:
+    place = int(np.searchsorted(range_.steps, step))
+    hit = place < len(range_.steps) and range_.steps[place] == step
+    return range_.counts[place] if hit else 0
 
 
-def _is_over(stretch: Stretch, step: int, restarts: Iterable[Restart]) -> bool:
-    return any(stretch.line < r.line and step >= r.step for r in restarts)
+def _is_over(range_: StepRange, step: int, restarts: Iterable[Restart]) -> bool:
+    return any(range_.line < r.line and step >= r.step for r in restarts)
 
 
 def _encoded(steps: Sequence[int], counts: Sequence[int]) -> list[list[int]]:

@@ -19,20 +19,20 @@ from typing import Final
 from board.core.options import ReadOptions
 from board.core.tokens.vocabulary import Vocabulary
 from board.formats import source_of
-from board.formats.io.lines import read_lines, read_stretches
+from board.formats.io.lines import read_line_blocks, read_lines
 from board.formats.io.parquet_files import ParquetFiles
 from board.formats.io.remote import RemoteLocation
 from board.formats.sources import Source
-from board.index.column_scan import ColumnScan, makes_columns
-from board.index.line_scan import LineScan
-from board.index.shard import Shard, ShardIndex
+from board.index.reading.column_scan import ColumnScan, makes_columns
+from board.index.reading.line_scan import LineScan
+from board.index.reading.shard import Shard, ShardIndex
 
 PART_ROWS: Final = 16_384
 """A part of a shard ends after so many rollouts, so that short lines take no more memory than long."""
 PART_BYTES: Final = 32 << 20
 """Or after so many characters of whole texts."""
-_STRETCH_BYTES: Final = 2 << 20
-"""Lines that are taken together: enough of them that what each stretch costs does not count."""
+_TEXT_BLOCK_BYTES: Final = 2 << 20
+"""Lines that are taken together: enough of them that what each block costs does not count."""
 
 
 def index_shard(
@@ -50,7 +50,7 @@ def index_shard(
         return _by_line(scan, shard) if source.appends else _by_row(scan, source, shard)
     together = ColumnScan(shard, options, vocabulary)
     if source.appends:
-        return _by_stretch(together, shard)
+        return _by_block(together, shard)
     if isinstance(source, ParquetFiles):
         return _by_table(together, source, shard)
     return _by_row(together, source, shard)
@@ -68,14 +68,14 @@ def _by_line(scan: LineScan, shard: Shard) -> Iterator[ShardIndex]:
     yield scan.part()
 
 
-def _by_stretch(scan: ColumnScan, shard: Shard) -> Iterator[ShardIndex]:
+def _by_block(scan: ColumnScan, shard: Shard) -> Iterator[ShardIndex]:
     usual = isinstance(shard.path, RemoteLocation) or scan.has_tokens
-    block = None if usual else _STRETCH_BYTES
-    for stretch in read_stretches(shard.path, shard.start, shard.end, block):
-        rest = stretch
+    block = None if usual else _TEXT_BLOCK_BYTES
+    for lines in read_line_blocks(shard.path, shard.start, shard.end, block):
+        rest = lines
         while len(rest.sizes):
             taken, rest = rest.cut(PART_ROWS - scan.rows)
-            scan.take_stretch(taken)
+            scan.take_lines(taken)
             if _is_full(scan):
                 yield scan.part()
     yield scan.part()
@@ -92,7 +92,7 @@ def _by_row(scan: LineScan, source: Source, shard: Shard) -> Iterator[ShardIndex
 
 def _by_table(scan: ColumnScan, source: ParquetFiles, shard: Shard) -> Iterator[ShardIndex]:
     """As _by_row, the rows of a batch together."""
-    for rows in source.stretches(shard.path):
+    for rows in source.line_blocks(shard.path):
         scan.take_table(rows)
         if _is_full(scan):
             yield scan.part()

@@ -17,7 +17,7 @@ _SOON_SECONDS: Final = 2.0
 """But not when the build ends in so many seconds, and makes it anyway."""
 
 
-class Pace:
+class CommitTimer:
     """total: bytes of the run; done: of them, what was read before."""
 
     def __init__(self, total: int, done: int, progress: Progress | None) -> None:
@@ -32,7 +32,7 @@ class Pace:
         if self._progress is not None:
             self._progress(min(done, self._total), self._total)
 
-    def due(self, done: int) -> Literal["steps", "rows"] | None:
+    def next_commit(self, done: int) -> Literal["steps", "rows"] | None:
         """Whether rows are to be committed now, and the step table with them. done: bytes, with those
         that wait for others before them.
         """
@@ -48,7 +48,7 @@ class Pace:
         """Takes note that rows were committed."""
         self._committed_at = time.monotonic()
 
-    def stepped(self, begun: float) -> None:
+    def step_table_written(self, begun: float) -> None:
         """Takes note that the step table was made, since then by time.monotonic."""
         self._stepped_at = time.monotonic()
         self._steps_took = max(self._stepped_at - begun, _FIRST_STEPS_SECONDS / _STEPS_SHARE)

@@ -12,9 +12,9 @@ from board.formats import mapping_text, source_of
 from board.formats.io.local_files import open_descriptor
 from board.formats.io.locations import Location
 from board.formats.io.remote import RemoteLocation
-from board.index.batch import Work
 from board.index.discovery.log_file import LogFile
-from board.index.shard import Shard
+from board.index.reading.batch import Work
+from board.index.reading.shard import Shard
 
 _BLOCK_BYTES: Final = 256 << 10
 """Fits a core's own cache, where newlines are counted twice as fast."""

@@ -22,7 +22,7 @@ from typing import Any, Final, Protocol
 
 from board.core.options import ReadOptions
 from board.core.tokens.vocabulary import Vocabulary
-from board.index.batch import MIN_SEGMENT_ROWS, BatchResult, Work, index_batch
+from board.index.reading.batch import MIN_SEGMENT_ROWS, BatchResult, Work, index_batch
 from board.index.storage import FolderStorage, Storage
 
 POOL_BYTES: Final = 96 << 20

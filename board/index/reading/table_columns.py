@@ -144,7 +144,7 @@ class PendingColumns:
         return table
 
 
-class Patience:
+class Backoff:
     """Whether lines are worth being taken together: after failures it is tried less and less often.
 
     Lines with values per token can't be, and are parsed twice when it is tried.
@@ -154,12 +154,12 @@ class Patience:
         self._pause = 0
         self._next_pause = 1
 
-    def tries(self) -> bool:
+    def should_try(self) -> bool:
         """Whether to try it with these lines."""
         self._pause -= 1
         return self._pause < 0
 
-    def learns(self, worked: bool) -> bool:
+    def record(self, worked: bool) -> bool:
         """Takes note of whether it could be done, and gives that back."""
         if worked:
             self._next_pause = 1

@@ -31,7 +31,7 @@ _NAMES: Final = re.compile(r"run-.*\.json|(vocab|metadata)\.json", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Companions:
+class SidecarFiles:
     """settings: content of run-*.json and metadata.json by file name.
 
     vocabulary_hash: of vocab.json; empty: none that can be used. vocabulary_error: why it can't be
@@ -57,7 +57,7 @@ def state_of(info: RunInfo) -> tuple[tuple[str, int, int], ...]:
     return tuple(found)
 
 
-def read_companions(info: RunInfo) -> Companions:
+def read_sidecar_files(info: RunInfo) -> SidecarFiles:
     """Reads them; what is wrong with them is a problem."""
     problems: list[Problem] = []
     settings: dict[str, Mapping[str, Any]] = {}
@@ -77,7 +77,7 @@ def read_companions(info: RunInfo) -> Companions:
         except (OSError, ValueError, RecursionError) as error:
             problems.append(_unusable(path, str(error)))
     error = next((p.reason for p in problems if p.path == _VOCABULARY), "")
-    return Companions(settings, vocabulary, vocabulary_hash, error, tuple(problems))
+    return SidecarFiles(settings, vocabulary, vocabulary_hash, error, tuple(problems))
 
 
 def _paths(info: RunInfo, problems: list[Problem]) -> Iterator[Location]:

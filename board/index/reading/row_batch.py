@@ -17,8 +17,8 @@ from board.core.records import FloatArray, Record, Remark
 from board.errors import RecordError
 from board.formats.base import Event
 from board.index import segments
-from board.index.record_row import arrays_for_aggregates
-from board.index.table_columns import PendingColumns, cell, column_name
+from board.index.reading.record_row import arrays_for_aggregates
+from board.index.reading.table_columns import PendingColumns, cell, column_name
 
 MOST_LOGGED_KEYS: Final = 256
 """Keys unknown to the board that become columns in one part; further ones are counted and left out."""

@@ -24,13 +24,12 @@ from board.core.tokens.vocabulary import Vocabulary
 from board.formats.base import Event
 from board.formats.sources import DamagedError
 from board.index import segments
-from board.index.file_changes import digest
 from board.index.manifest import NO_RANK, Segment, Tail, short_header
-from board.index.scan import PART_BYTES, PART_ROWS, index_shard
+from board.index.reading.file_steps import StepCounts
+from board.index.reading.scan import PART_BYTES, PART_ROWS, index_shard
+from board.index.reading.shard import Shard, ShardIndex, digest
 from board.index.segments import PROMPT_KEY, WHOLE
-from board.index.shard import Shard, ShardIndex
 from board.index.storage import Storage
-from board.index.tally import Tally
 from board.index.whole_texts import key_of_text
 
 MIN_SEGMENT_ROWS: Final = 4096
@@ -66,8 +65,8 @@ class FileRead:
     lines: int = 0
     ending: str | None = None
     header: dict[str, Any] | None = None
-    ended: Tally = field(default_factory=Tally)
-    tallies: dict[int, Tally] = field(default_factory=dict[int, Tally])
+    ended: StepCounts = field(default_factory=StepCounts)
+    tallies: dict[int, StepCounts] = field(default_factory=dict[int, StepCounts])
     problems: tuple[Problem, ...] = ()
     tail: Tail | None = None
     tail_rows: pa.Table | None = None
@@ -228,35 +227,35 @@ def _whole_steps(values: Iterator[object]) -> Iterator[int]:
             yield int(value)
 
 
-def _merged(tallies: dict[int, Tally], rank: int, later: Tally) -> None:
+def _merged(tallies: dict[int, StepCounts], rank: int, later: StepCounts) -> None:
     if rank in tallies:
         tallies[rank].merge(later)
     elif len(tallies) < MOST_RANKS:
         tallies[rank] = later
     else:
-        rest = tallies.setdefault(NO_RANK, Tally())
+        rest = tallies.setdefault(NO_RANK, StepCounts())
         rest.give_up_order()
         rest.merge(later)
 
 
-def tallies_of(table: pa.Table) -> dict[int, Tally]:
+def tallies_of(table: pa.Table) -> dict[int, StepCounts]:
     """Rollouts by rank and step, in file order."""
     if table.num_rows == 0:
         return {}
     steps = table.column("step").to_numpy()
     lines = table.column("line").to_numpy()
     if "rank" not in table.column_names:
-        alone = Tally()
+        alone = StepCounts()
         alone.add_rows(steps, lines)
         return {NO_RANK: alone}
     ranks = table.column("rank").fill_null(NO_RANK).to_numpy().copy()
-    tallies: dict[int, Tally] = {}
+    tallies: dict[int, StepCounts] = {}
     if len(np.unique(ranks)) > MOST_RANKS:
         ranks[:] = NO_RANK
-        tallies[NO_RANK] = Tally()
+        tallies[NO_RANK] = StepCounts()
         tallies[NO_RANK].give_up_order()
     for rank in np.unique(ranks).tolist():
-        tally = tallies.get(rank, Tally())
+        tally = tallies.get(rank, StepCounts())
         own = ranks == rank
         tally.add_rows(steps[own], lines[own])
         tallies[rank] = tally

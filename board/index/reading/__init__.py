@@ -1,0 +1,1 @@
+"""Reads logs: bytes of files to rows, in this process and in others."""
