@@ -11,9 +11,9 @@ from board.core.tokens.vocabulary import Vocabulary
 from board.errors import RecordError
 from board.formats.texts import Values
 from board.formats.token_columns import TokenColumns
-from board.index.record_row import PREVIEW_TOKENS, prompt_of_ids, response_of_ids
+from board.index.reading.record_row import PREVIEW_TOKENS, prompt_of_ids, response_of_ids
+from board.index.reading.table_columns import preview
 from board.index.segments import PROMPT_KEY, TOKEN_ROLES, WHOLE
-from board.index.table_columns import preview
 from board.index.whole_texts import ids_may_hold_turns, key_of_ids
 
 _TextOf = Callable[[Any], str]
