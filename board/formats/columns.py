@@ -189,7 +189,7 @@ class ColumnBuilder:
         self._take_text(
             key, [text_of(v) if is_one else v for v, is_one in zip(values, spoken, strict=True)]
         )
-        self.set_odd([place for place, is_one in enumerate(spoken) if is_one])
+        self.use_row_reader([place for place, is_one in enumerate(spoken) if is_one])
 
     def take_rewards(self, parts: Mapping[str, Values]) -> None:
         """Takes named rewards of which the log has no total, as RecordBuilder.take_rewards; each is in
