@@ -10,7 +10,7 @@ from board.cli import output
 from board.cli.runs import find_run, opened
 from board.core.problems import count_of
 from board.errors import ChoiceError
-from board.index.workers import ChooseEngine, local_engine
+from board.index.reading.workers import ChooseEngine, local_engine
 
 
 def main(args: argparse.Namespace) -> int:
@@ -38,7 +38,9 @@ def main(args: argparse.Namespace) -> int:
 def _engine(args: argparse.Namespace) -> AbstractContextManager[ChooseEngine]:
     """What `--engine` and `--address` ask for."""
     if args.engine == "ray":
-        from board.index import ray_engine  # late, as is what it imports: nothing else needs it
+        from board.index.reading import (
+            ray_engine,  # late, as is what it imports: nothing else needs it
+        )
 
         return ray_engine.connected(args.address)
     if args.address is not None:

@@ -193,7 +193,7 @@ def _read(job: Job, batch: Sequence[Work]) -> BatchResult:
         raise FileNotFoundError(errno.ENOENT, reason, str(storage.folder))
     for work in batch:
         _comes_true(partial(_is_seen, work))
-    result = read_batch(job, batch)
+    result = read_batch(job, batch, min_rows=1)  # what is sent back is small
     return replace(result, files=tuple(_placed(result.files)))
 
 

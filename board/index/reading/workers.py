@@ -71,9 +71,9 @@ ChooseEngine = Callable[[Job, int], AbstractContextManager[Engine]]
 """From a job and the number of bytes to read to the engine that reads them."""
 
 
-def read_batch(job: Job, batch: Sequence[Work]) -> BatchResult:
-    """Reads a batch; rows too few for a segment of their own come back with the result."""
-    return index_batch(job.storage, batch, job.options, job.vocabulary, MIN_SEGMENT_ROWS)
+def read_batch(job: Job, batch: Sequence[Work], min_rows: int = MIN_SEGMENT_ROWS) -> BatchResult:
+    """Reads a batch; fewer rows than min_rows come back with the result instead of in a segment."""
+    return index_batch(job.storage, batch, job.options, job.vocabulary, min_rows)
 
 
 class InProcess:

@@ -14,7 +14,7 @@ import streamlit as st
 from board.errors import BoardError
 from board.index.discovery import discovered_runs
 from board.index.discovery.discovered_runs import Discovery, Location, RunInfo
-from board.index.sidecar_files import state_of
+from board.index.discovery.sidecar_files import state_of
 from board.query.index_builder import start
 from board.query.open_run import Follower, OpenOptions, Run
 from board.views.shared.background import BackgroundTask, show_progress
