@@ -50,7 +50,7 @@ from board.query.narrowing import narrowed, of_split  # noqa: E402
 from board.query.open_run import Run, open_run  # noqa: E402
 from board.query.prompts import run_prompts, shared_prompts  # noqa: E402
 from board.query.rollouts import Sorting, count, frame  # noqa: E402
-from board.query.selection import Selection, selection_of  # noqa: E402
+from board.query.selection import Selection  # noqa: E402
 from board.query.steps import own_steps  # noqa: E402
 
 _SORTED: Final = 1_000_000
@@ -129,7 +129,7 @@ def _ranking(run: Run) -> None:
 
 
 def _of_step(run: Run) -> Selection:
-    return replace(selection_of(run), steps=(_middle(run), _middle(run)))
+    return replace(run.selection, steps=(_middle(run), _middle(run)))
 
 
 def _findings(run: Run) -> None:
@@ -258,7 +258,7 @@ def sorting(folder: Path) -> dict[str, Timing]:
 
 
 def _page(run: Run, column: str, where: str, *, last: bool = False) -> None:
-    selection = selection_of(run)
+    selection = run.selection
     if where:
         selection = selection.where(where)
         count(selection)

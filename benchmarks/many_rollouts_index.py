@@ -12,13 +12,12 @@ import pyarrow as pa
 
 sys.path[:0] = [str(Path(__file__).parents[1])]
 
-from board.index import step_store  # noqa: E402
 from board.index.discovery.discovered_runs import RunInfo  # noqa: E402
 from board.index.discovery.log_file import LogFile  # noqa: E402
 from board.index.manifest import FileState, Manifest  # noqa: E402
 from board.index.reading.batch import put_rows, tallies_of  # noqa: E402
 from board.index.storage import FolderStorage  # noqa: E402
-from board.query.open_run import Run, indexed_run  # noqa: E402
+from board.query.open_run import Run, indexed_run, with_steps  # noqa: E402
 
 LINE_BYTES: Final = 1000
 _EACH: Final = 16_384
@@ -65,7 +64,8 @@ def make(
         segments.append(put_rows(storage, table))
     steps = frozenset(range(-(-rollouts // _A_STEP)))
     manifest = Manifest(key, 1, (state,), tuple(segments), stale=steps, total=state.size)
-    storage.commit(step_store.refreshed(storage, manifest, ["x.jsonl"]))
+    log = LogFile(folder / "x.jsonl", "native", 1, 0, 0)
+    storage.commit(with_steps(storage, manifest, RunInfo("x", folder, (log,), (), folder)))
 
 
 def _rows(numbers: np.ndarray, rng: np.random.Generator, *, distinct: bool, envs: int) -> pa.Table:

@@ -23,12 +23,12 @@ from board.core.metrics.definitions import REWARD_PART
 from board.core.records import FloatArray
 from board.formats import reader_named
 from board.index import group_ids
-from board.index.stored_rows import StoredRows
 from board.query.advantages import advantage_fit, expected_advantages
 from board.query.checks import copies, expects_all_ranks, step_checks
 from board.query.environments import environment_curves
 from board.query.groups import groups_of_run, places_of
 from board.query.open_run import Run
+from board.query.stored_rows import StoredRows
 
 _REFINEMENTS: Final = 24
 """Steps that are read besides, to tell at which one something began."""
@@ -111,7 +111,7 @@ def facts_of(run: Run) -> Facts:
         expected_advantages=partial(expected_advantages, run),
         env_rewards=env_rewards,
         parts=[name for name in run.columns if name.startswith(REWARD_PART)],
-        world_sizes=run.shown.world_sizes() if expects_all_ranks(run) else {},
+        world_sizes=run.visible.world_sizes() if expects_all_ranks(run) else {},
         growing=frozenset(steps[-1:].tolist()) & frozenset(run.missing_ranks),
         copies=copies(run),
         rewritten=_rewritten(run),

@@ -21,7 +21,7 @@ from board.index.segments import MESSAGES, TOKEN_ROLES
 from board.index.whole_texts import TEXTS, texts_of_role
 from board.query.open_run import Run
 from board.query.run_rows import quoted
-from board.query.selection import Selection, selection_of
+from board.query.selection import Selection
 
 _BATCH_ROLLOUTS: Final = 2048
 """Whose texts are in memory at a time."""
@@ -49,7 +49,7 @@ def spoken_texts(
 
     indices: [steps] of one rollout of each step; None: all rollouts of the steps. Raises UnreadableError.
     """
-    selection = selection_of(run)
+    selection = run.selection
     where = f"{selection.condition} AND step IN ({', '.join(map(str, {*steps})) or 'NULL'})"
     if indices is not None:
         where += " AND (step, position) IN (SELECT (unnest($steps), unnest($indices)))"
@@ -67,12 +67,12 @@ def spoken_texts(
 
 def has_token_roles(run: Run) -> bool:
     """Whether words of roles are in the tokens of some rollouts, so that the log is read for them."""
-    return TOKEN_ROLES in selection_of(run).rows.names
+    return TOKEN_ROLES in run.selection.names
 
 
 def _places(selection: Selection, by: str) -> str:
     """SQL of the columns that say whether and where a rollout has to be read."""
-    names = selection.rows.names
+    names = selection.names
     if by in TEXTS or TOKEN_ROLES not in names:
         return "false AS in_tokens"
     places = [name for name in PLACES if name in names and name not in ("step", "index")]
@@ -81,14 +81,13 @@ def _places(selection: Selection, by: str) -> str:
 
 def _texts(selection: Selection, by: str) -> str:
     """SQL of the columns that the texts are made of: a text, or messages with the texts they are in."""
-    rows = selection.rows
     if by in TEXTS:
-        return f"{rows.whole_text(by)} AS {by}"
-    messages = quoted(MESSAGES) if MESSAGES in rows.names else "NULL"
+        return f"{selection.whole_text(by)} AS {by}"
+    messages = quoted(MESSAGES) if MESSAGES in selection.names else "NULL"
     if by in ("reasoning", "answer"):
         is_text = f"{selection.column('response_chars')} IS NOT NULL"
         messages = f"CASE WHEN {is_text} THEN NULL ELSE {messages} END"
-    texts = ", ".join(f"{rows.whole_text(name)} AS {name}" for name in TEXTS)
+    texts = ", ".join(f"{selection.whole_text(name)} AS {name}" for name in TEXTS)
     return f"{texts}, {messages} AS messages"
 
 

@@ -14,9 +14,8 @@ from board.analysis.rollout_tokens import ReadTokens
 from board.analysis.step_tokens import COLUMNS, StepReader
 from board.core.findings.digest import Digest, digest
 from board.index import group_ids
-from board.index.step_counts import chunks
 from board.query.open_run import Run
-from board.query.selection import selection_of
+from board.query.step_counts import chunks
 
 Progress = Callable[[int, int], None]
 """Called with bytes read and bytes to read; raising from it stops the reading."""
@@ -96,7 +95,7 @@ def _sizes(
     run: Run,
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64]]:
     """[steps] in ascending order: the step, its rollouts, and their bytes in the log."""
-    selection = selection_of(run)
+    selection = run.selection
     table = selection.table(f"""
         SELECT step, count(*) AS rollouts, CAST(sum(size) AS DOUBLE) AS bytes
         FROM {selection.view} WHERE {selection.condition} GROUP BY step ORDER BY step

@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 import pyarrow as pa
 
 from board.core.problems import Problem, ProblemLog
-from board.index import segments, step_store
+from board.index import segments
 from board.index.compaction import UnendedRows, merged
 from board.index.discovery.discovered_runs import RunInfo
 from board.index.discovery.log_file import LogFile
@@ -41,6 +41,10 @@ _LAST_SHARD_BYTES: Final = 4 << 20
 smaller than this."""
 _MAX_BATCH_FILES: Final = 1024
 """Files in one batch, however small they are."""
+
+
+RefreshSteps = Callable[[Manifest], Manifest]
+"""Makes the table of steps of a manifest, which is then named in it, and in which nothing is stale."""
 
 
 _Batch = list[tuple[UnreadRange, Work]]
@@ -69,6 +73,7 @@ def extend(
     job: Job,
     key: str,
     info: RunInfo,
+    refresh: RefreshSteps,
     progress: Progress | None = None,
     engine: ChooseEngine = local_engine,
     *,
@@ -77,12 +82,14 @@ def extend(
     """Reads what is new in the files of a run, forgets what is gone, and commits. Needs the lock.
 
     key: what rows depend on besides the log; an index of another key is made again, as any is with
-    anew. Raises BrokenIndexError where the index was damaged.
+    anew. refresh: brings the table of steps in step. Raises BrokenIndexError where the index was damaged.
     """
     known = None if anew else committed(job.storage)
     if known is not None:
         job.storage.check(known)
-    build = _Build(job, known if known and known.key == key else Manifest(key), info, progress)
+    build = _Build(
+        job, known if known and known.key == key else Manifest(key), info, refresh, progress
+    )
     ranges = list(build.plan())
     if ranges or build.changed:
         build.read(engine, ranges)
@@ -94,9 +101,15 @@ class _Build:
     """One pass over the files of a run."""
 
     def __init__(
-        self, job: Job, manifest: Manifest, info: RunInfo, progress: Progress | None
+        self,
+        job: Job,
+        manifest: Manifest,
+        info: RunInfo,
+        refresh: RefreshSteps,
+        progress: Progress | None,
     ) -> None:
         self._job, self._storage = job, job.storage
+        self._refresh = refresh
         self._info = info
         self._found = {info.path_of(file): file for file in info.files}
         self._states = {state.id: state for state in manifest.files}
@@ -318,7 +331,7 @@ class _Build:
             self._touch([t for s in self._states.values() for t in s.all_tallies.values()])
             self.manifest = replace(self.manifest, stale=frozenset(self._stale))
         self._words = words
-        self.manifest = step_store.refreshed(self._storage, self.manifest, list(self._found))
+        self.manifest = self._refresh(self.manifest)
         self._stale = set()
         self._timer.step_table_written(begun)
 

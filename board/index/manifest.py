@@ -14,6 +14,7 @@ from typing import Any, Final, Self, cast
 import orjson
 
 from board.core.problems import Problem
+from board.errors import UnreadableError
 from board.index.reading.file_steps import StepCounts
 from board.index.segments import Column, decode_columns, encode_columns
 
@@ -24,8 +25,8 @@ _HEADER_KEYS: Final = ("attempt", "started", "start_step", "world_size", "rank")
 NO_RANK: Final = -1
 
 
-class BrokenIndexError(Exception):
-    """The index can't be used and has to be made again. Never leaves the store."""
+class BrokenIndexError(UnreadableError):
+    """The index can't be used and has to be made again."""
 
 
 class TakenAwayError(BrokenIndexError):

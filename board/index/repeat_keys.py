@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import struct
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -18,6 +19,7 @@ from board.formats.columns import Columns, listed_ids
 from board.formats.io.lines import LineBlock
 from board.formats.texts import Values
 from board.index.reading.file_steps import IntArray
+from board.index.segments import JOIN_KEYS
 
 _WORD: Final = (1 << 64) - 1
 _PARTS: Final = 1 << 20
@@ -151,3 +153,14 @@ def _shared(before: IntArray, after: IntArray) -> IntArray:
 
 def _differ(keys: Sequence[int] | IntArray) -> bool:
     return bool(np.any(np.asarray(keys) != keys[0]))
+
+
+def join_keys(record: Record, said: Sequence[object]) -> dict[str, int]:
+    """The columns by which a row is joined; said: by its reader."""
+    found: dict[str, int] = {}
+    for name, key in zip(JOIN_KEYS, said, strict=False):
+        if key is not None:
+            content = orjson.dumps([record.step, key])
+            digest = hashlib.blake2b(content, digest_size=8).digest()
+            found[name] = int.from_bytes(digest, "big", signed=True)
+    return found

@@ -20,11 +20,13 @@ import time
 import uuid
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Final, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from xxhash import xxh3_128
 
 from board.formats.io.local_files import held, open_binary
 from board.index.manifest import BrokenIndexError, Manifest, TakenAwayError
@@ -37,8 +39,8 @@ from board.index.table_files import (
     row_group_size,
 )
 
-_NAME: Final = re.compile(r"(?:rows|joins|differences|steps)-[0-9a-f]{32}-([0-9]{1,15})\.parquet")
-"""Kind, a number nobody else drew, and the size in bytes."""
+_NAME: Final = re.compile(r"(?:rows|joins|differences|steps)-([0-9a-f]{32})-([0-9]{1,15})\.parquet")
+"""Kind, hash of the content, and the size in bytes."""
 _PART_ROW_GROUP: Final = 8192
 """Of all but rows: these have few columns, and are read whole more often than a step at a time."""
 KEEP_SECONDS: Final = 600.0
@@ -138,7 +140,6 @@ class FolderStorage:
 
     def put(self, kind: str, table: pa.Table) -> str:
         """As Storage."""
-        name = f"{kind}-{uuid.uuid4().hex}"
         with self._written() as (temporary, take):
             pq.write_table(
                 table,
@@ -146,10 +147,11 @@ class FolderStorage:
                 row_group_size=row_group_size(table) if kind == "rows" else _PART_ROW_GROUP,
                 use_dictionary=repeating(table),  # pyright: ignore[reportArgumentType]  # its default says bool
                 compression=compressions(table),  # pyright: ignore[reportArgumentType]
-                write_page_checksum=True,
                 write_statistics=["step"],  # pyright: ignore[reportArgumentType]  # its default says bool
             )
-            return take(f"{name}-{temporary.stat().st_size}.parquet")
+            state = temporary.stat()
+            content = _content_hash(temporary, state.st_size, state.st_mtime_ns)
+            return take(f"{kind}-{content}-{state.st_size}.parquet")
 
     @contextmanager
     def _written(self) -> Generator[tuple[Path, Callable[[str], str]]]:
@@ -181,7 +183,7 @@ class FolderStorage:
         with (
             self._file(name) as whole,
             # Beforehand other threads would read what is small and mostly in memory.
-            pq.ParquetFile(whole, pre_buffer=False, page_checksum_verification=True) as file,
+            pq.ParquetFile(whole, pre_buffer=False) as file,
         ):
             names = file.schema_arrow.names
             wanted = names if columns is None else held_names(names, columns)
@@ -190,8 +192,7 @@ class FolderStorage:
     @contextmanager
     def _file(self, name: str) -> Generator[str]:
         """A path of a table, by which it is found whatever becomes of its name."""
-        if not _NAME.fullmatch(name):
-            raise BrokenIndexError(f"{name!r} is no name of a table")
+        self.verify((name,))
         try:
             with held(self.folder / name) as whole:
                 yield whole
@@ -203,11 +204,27 @@ class FolderStorage:
         for name in manifest.names:
             match = _NAME.fullmatch(name)
             try:
-                whole = match and (self.folder / name).lstat().st_size == int(match.group(1))
+                whole = match and (self.folder / name).lstat().st_size == int(match.group(2))
             except OSError:
                 whole = False
             if not whole:
                 raise BrokenIndexError(f"{name!r} is not there whole")
+
+    def verify(self, names: Sequence[str]) -> None:
+        """Raises BrokenIndexError where a table is not as it was written: neither DuckDB nor Arrow
+        notices each damage. What did not change since is not read again.
+        """
+        for name in names:
+            match = _NAME.fullmatch(name)
+            if match is None:
+                raise BrokenIndexError(f"{name!r} is no name of a table")
+            try:
+                state = (self.folder / name).stat()
+                found = _content_hash(self.folder / name, state.st_size, state.st_mtime_ns)
+            except OSError as error:
+                raise BrokenIndexError(f"{name}: {error}") from error
+            if found != match.group(1):
+                raise BrokenIndexError(f"{name!r} is damaged")
 
     def discard(self, manifest: Manifest) -> None:
         """As Storage."""
@@ -261,6 +278,16 @@ class FolderStorage:
                 self._held = before
         finally:
             os.close(descriptor)
+
+
+@lru_cache(maxsize=4096)
+def _content_hash(path: Path, size: int, mtime_ns: int) -> str:
+    """The hash of a file; size, mtime_ns: that it has now. Raises OSError."""
+    found = xxh3_128()
+    with open_binary(path) as file:
+        while piece := file.read(1 << 20):
+            found.update(piece)
+    return found.hexdigest()
 
 
 @contextmanager

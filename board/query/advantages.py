@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from board.core.groups.advantages import ABSOLUTE, EPSILON, RELATIVE, BoolArray, FitCounts
 from board.core.records import FloatArray
 from board.query.run import Run
-from board.query.selection import Selection, selection_of
+from board.query.selection import Selection
 
 FORMULAS: Final[Mapping[str, str]] = {
     "grpo": f"(reward - mean) / (std + {EPSILON})",
@@ -39,7 +40,7 @@ def _advantage_fit(run: Run) -> FitCounts:
             max(abs(advantage - {name})) AS furthest_{name}"""
         for name in FORMULAS
     )
-    selection = selection_of(run)
+    selection = run.selection
     table = selection.table(f"""
         SELECT step, count(*) FILTER (telling) AS telling, {counts}
         FROM ({_compared(selection, join="JOIN")}) GROUP BY step ORDER BY step
@@ -57,16 +58,16 @@ def expected_advantages(run: Run, step: int, convention: str) -> tuple[FloatArra
 
     NaN for rollouts without a reward or a group. Raises UnreadableError.
     """
-    selection = selection_of(run)
+    selection = replace(run.selection, steps=(step, step))
     table = selection.table(f"""
         SELECT {convention} AS expected, coalesce(differs_{convention}, false) AS differs
-        FROM ({_compared(selection, f"step = {step}")}) ORDER BY position
+        FROM ({_compared(selection)}) ORDER BY position
     """)
     return table["expected"].to_numpy(), table["differs"].to_numpy()
 
 
-def _compared(selection: Selection, steps: str = "true", join: str = "LEFT JOIN") -> str:
-    """SQL for the rollouts of some steps with each convention's advantage, and whether the recorded one
+def _compared(selection: Selection, join: str = "LEFT JOIN") -> str:
+    """SQL for rollouts with each convention's advantage, and whether the recorded one
     differs: both NULL where not known. telling: whether it is one by which conventions differ: rewards
     at their group's mean tell as little as zeros do. join: JOIN leaves out rollouts without a group.
     """
@@ -82,7 +83,7 @@ def _compared(selection: Selection, steps: str = "true", join: str = "LEFT JOIN"
     return f"""
         WITH rollouts AS NOT MATERIALIZED (
             SELECT step, position, {group}, {reward}, {selection.column("advantage")} AS advantage
-            FROM {selection.view} WHERE {selection.condition} AND {steps}),
+            FROM {selection.view} WHERE {selection.condition}),
         groups AS (
             SELECT group_hash, count(reward) AS n, avg(reward) AS mean,
                 stddev_samp(reward) AS std, stddev_pop(reward) AS population_std
@@ -91,7 +92,7 @@ def _compared(selection: Selection, steps: str = "true", join: str = "LEFT JOIN"
             SELECT step, stddev_samp(reward) AS step_std
             FROM (
                 SELECT step, {group}, {reward} FROM {selection.view}
-                WHERE {selection.batch.condition} AND {steps})
+                WHERE {selection.batch.condition})
             WHERE group_hash IS NOT NULL GROUP BY step),
         expected AS (
             SELECT rollouts.*, abs(reward - mean) > {ABSOLUTE} AND advantage IS NOT NULL AS telling,

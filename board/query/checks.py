@@ -10,7 +10,7 @@ from board.core.findings.facts import Copy
 from board.core.findings.step_checks import StepChecks
 from board.query import splits
 from board.query.run import Run
-from board.query.selection import Selection, selection_of
+from board.query.selection import Selection
 
 _SAME: Final = ("rollout_id", "env", "response_tokens", "reward", "response")
 """What two rollouts of one step, split and id have in common when they are one."""
@@ -29,7 +29,7 @@ def expects_all_ranks(run: Run) -> bool:
 
 
 def _step_checks(run: Run) -> StepChecks:
-    selection = selection_of(run)
+    selection = run.selection
     sums = selection.table(_sums(selection))
     ranks = selection.table(_ranks(selection, wanted=expects_all_ranks(run)))
     return StepChecks(
@@ -89,7 +89,7 @@ def copies(run: Run) -> tuple[Copy, ...]:
 
 
 def _copies(run: Run) -> tuple[Copy, ...]:
-    selection = selection_of(run)
+    selection = run.selection
     ids = selection.table(f"""
         SELECT hash(step, rollout_id) AS id FROM {selection.view}
         WHERE {selection.condition} AND rollout_id IS NOT NULL

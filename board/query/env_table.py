@@ -9,7 +9,7 @@ import pandas as pd
 
 from board.core.metrics.definitions import is_zero_std
 from board.index.group_ids import group_codes
-from board.index.stored_rows import numbers
+from board.query.stored_rows import numbers
 
 
 def table_of_step(rows: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:

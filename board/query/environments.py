@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 from board.core.groups.environments import EnvCurves, curves_from
 from board.errors import ChoiceError
 from board.query.run import Run
-from board.query.selection import selection_of
 
 
 def environment_curves(run: Run, column: str = "reward") -> EnvCurves:
@@ -23,7 +22,7 @@ def environment_curves(run: Run, column: str = "reward") -> EnvCurves:
     """
     if column not in ("step", *run.metrics):
         raise ChoiceError(f"{run.info.name} has no column {column!r} that makes a curve")
-    selection = selection_of(run)
+    selection = run.selection
     table = selection.table(f"""
         SELECT step, env, count(value) AS rollouts, coalesce(sum(value), 0) AS total
         FROM (

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from board.errors import ChoiceError
-from board.query.open_run import Run
 from board.query.rollouts import Sorting, batches
+from board.query.run_rows import RunRows
 from board.query.selection import Selection
 
 LARGEST_BYTES: Final = 512 << 20
@@ -44,9 +44,7 @@ def write_parquet(selection: Selection, sorting: Sorting, out: BinaryIO) -> None
     """As write_csv; step and index are whole numbers, other numbers float64, the rest texts."""
     writer: pq.ParquetWriter | None = None
     for frame in _frames(selection, sorting):
-        writer = writer or pq.ParquetWriter(
-            out, _schema(selection.rows.run, frame), compression="zstd"
-        )
+        writer = writer or pq.ParquetWriter(out, _schema(selection.rows, frame), compression="zstd")
         table = pa.table(
             {name: _array(frame[name], writer.schema.field(name).type) for name in frame}
         )
@@ -57,13 +55,13 @@ def write_parquet(selection: Selection, sorting: Sorting, out: BinaryIO) -> None
 
 
 def _frames(selection: Selection, sorting: Sorting) -> Iterator[pd.DataFrame]:
-    columns = [name for name in selection.rows.run.columns if name not in _LEFT_OUT]
+    columns = [name for name in selection.columns if name not in _LEFT_OUT]
     columns = list(dict.fromkeys([*columns, *_TEXTS]))
     return batches(selection, columns, _TEXTS, sorting, size=_BATCH_ROLLOUTS)
 
 
-def _schema(run: Run, frame: pd.DataFrame) -> pa.Schema:
-    words = {column.name for column in run.shown.columns if column.words} | set(_TEXTS)
+def _schema(rows: RunRows, frame: pd.DataFrame) -> pa.Schema:
+    words = {column.name for column in rows.columns if column.words} | set(_TEXTS)
 
     def kind(name: str) -> pa.DataType:
         if name in words:

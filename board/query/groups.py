@@ -19,11 +19,10 @@ from board.core.groups.statistics import Grid, Groups, StepGroups, by_step, grid
 from board.core.metrics.kl import FloatArray
 from board.errors import ChoiceError
 from board.index import group_ids
-from board.index.stored_rows import numbers
 from board.query.advantages import advantage_fit, expected_advantages
 from board.query.correctness import counts_of_right, right_column
 from board.query.open_run import Run
-from board.query.selection import selection_of
+from board.query.stored_rows import numbers
 
 IntArray = npt.NDArray[np.int64]
 
@@ -108,7 +107,7 @@ def groups_of_run(run: Run) -> Groups | None:
 
 
 def _groups_of_run(run: Run) -> Groups:
-    selection = selection_of(run)
+    selection = run.selection
     table = selection.table(f"""
         WITH rollouts AS NOT MATERIALIZED (
             SELECT step, group_id, {selection.split_value} AS split,

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pandas as pd
 
+from board.core.metrics.definitions import base_name
 from board.errors import ChoiceError
-from board.index.step_statistics import base_name
 from board.query import splits
 from board.query.run import Run
-from board.query.selection import Selection, selection_of
+from board.query.selection import Selection
 from board.query.steps import steps_table
 
 
@@ -30,7 +30,7 @@ def environments_of(run: Run) -> tuple[str, ...]:
     """The environments that rollouts of the run name, in alphabetical order. Raises UnreadableError."""
     if "env" not in run.columns:
         return ()
-    selection = selection_of(run)
+    selection = run.selection
     table = selection.table(f"""
         SELECT DISTINCT env FROM {selection.view}
         WHERE {selection.condition} AND env IS NOT NULL ORDER BY env
@@ -53,7 +53,7 @@ def splits_of(run: Run) -> dict[str, dict[int, int]]:
     """
     if "split" not in run.columns:
         return {splits.TRAIN: dict(run.counts)} if run.counts else {}
-    selection = selection_of(run)
+    selection = run.selection
     table = selection.table(f"""
         SELECT {selection.split_value} AS split, step, count(*) AS rollouts
         FROM {selection.view} WHERE {selection.condition} GROUP BY ALL ORDER BY step
@@ -88,13 +88,13 @@ def where(run: Run, text: str) -> Run:
     Raises ExpressionError, UnreadableError.
     """
     both = f"({run.where}) and ({text})" if run.where else text
-    selection = selection_of(run).where(text)
+    selection = run.selection.where(text)
     return _of_selection(run, selection, both)
 
 
 def _selected(run: Run, *, envs: tuple[str, ...] | None = None, split: str | None = None) -> Run:
     """The run of other environments, or of another split; None: as they are."""
-    selection = selection_of(run)
+    selection = run.selection
     if envs is not None:
         selection = replace(selection, envs=envs)
     if split is not None:

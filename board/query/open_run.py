@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
-import numpy as np
 import pandas as pd
 
+from board.core.metrics.definitions import base_name
 from board.core.problems import Problem, ProblemLog
 from board.errors import NotFoundError, UnreadableError
 from board.formats import reader_named
-from board.index import step_store
 from board.index.build import Extended, extend
 from board.index.discovery.discovered_runs import JOINED, RunInfo, is_remote
 from board.index.discovery.sidecar_files import SidecarFiles, read_sidecar_files
@@ -25,10 +25,12 @@ from board.index.manifest import BrokenIndexError, Manifest, TakenAwayError
 from board.index.memory_storage import MemoryStorage
 from board.index.reading.commit_timer import Progress
 from board.index.reading.workers import ChooseEngine, Job, local_engine
-from board.index.step_statistics import base_name
 from board.index.storage import FolderStorage, Storage, committed
-from board.index.visible_rows import Shown
+from board.query import steps
+from board.query.database import database_of
 from board.query.run import OpenOptions, Run
+from board.query.selection import Selection
+from board.query.visible_rows import VisibleRows
 
 __all__ = [
     "Follower",
@@ -97,6 +99,8 @@ class Follower:
         self._persist = persist
         self._engine = engine
         self._memory = MemoryStorage()
+        self._visible: VisibleRows | None = None
+        """The rows that the last table of steps was made of."""
 
     def unread(self, info: RunInfo) -> int:
         """Bytes of the run that its index does not cover."""
@@ -157,7 +161,7 @@ class Follower:
             job = Job(storage, self.options.read, sidecars.vocabulary)
             try:
                 found = self._in_step(job, key, info, progress, wait, anew=anew)
-                return _run_of(storage, found, info, self.options, sidecars)
+                return _run_of(storage, found, info, self.options, sidecars, self._visible)
             except TakenAwayError:
                 sidecars = _noting(sidecars, *_TAKEN_AWAY)
                 storage = self._storage(info)  # makes the folder again
@@ -183,13 +187,42 @@ class Follower:
         while True:
             with job.storage.writer() as alone:
                 if alone:
-                    return extend(job, key, info, progress, self._engine, anew=anew)
+                    refresh = partial(self._refreshed, job.storage, info)
+                    return extend(job, key, info, refresh, progress, self._engine, anew=anew)
             known = committed(job.storage) or Manifest(key)
             if not wait:
                 return Extended(known if known.key == key and not anew else Manifest(key), ())
             if progress is not None:
                 progress(min(known.done, info.bytes), info.bytes)
             time.sleep(_WAIT_SECONDS)
+
+    def _refreshed(self, storage: Storage, info: RunInfo, manifest: Manifest) -> Manifest:
+        self._visible = _refreshed(storage, manifest, info)
+        return self._visible.manifest
+
+
+def with_steps(storage: Storage, manifest: Manifest, info: RunInfo) -> Manifest:
+    """The manifest with a table of steps in which nothing is stale. Raises BrokenIndexError."""
+    return _refreshed(storage, manifest, info).manifest
+
+
+def _refreshed(storage: Storage, manifest: Manifest, info: RunInfo) -> VisibleRows:
+    """The rows of a manifest with such a table."""
+    visible = _visible_rows(storage, manifest, info)
+    visible.index.manifest = steps.refreshed(visible, _selection(visible, info))
+    return visible
+
+
+def _visible_rows(storage: Storage, manifest: Manifest, info: RunInfo) -> VisibleRows:
+    folder = storage.folder if isinstance(storage, FolderStorage) else None
+    order = [info.path_of(file) for file in info.files]
+    return VisibleRows(database_of(info.root, folder), storage, manifest, order)
+
+
+def _selection(visible: VisibleRows, info: RunInfo, cap: int | None = None) -> Selection:
+    """All rollouts of a run."""
+    columns = tuple(column.name for column in visible.rows.columns)
+    return Selection(visible.rows, info.name, str(info.path), columns, cap)
 
 
 def _noting(sidecars: SidecarFiles, reason: str, hint: str) -> SidecarFiles:
@@ -204,32 +237,41 @@ def _run_of(
     info: RunInfo,
     options: OpenOptions,
     sidecars: SidecarFiles,
+    visible: VisibleRows | None = None,
 ) -> Run:
-    order = [info.path_of(file) for file in info.files]
-    shown = Shown(storage, found.manifest, order)
-    counts, over_cap = _capped(shown.counts(), options.max_per_step)
-    superseded, repeated = list(shown.superseded()), list(shown.repeated())
-    notes = [*(note for note, _ in (*superseded, *repeated)), *shown.differences()]
-    growing = shown.growing()
-    steps = _steps(storage, shown, options.max_per_step)
+    """visible: rows that may be those of the index."""
+    if visible is None or visible.manifest is not found.manifest:
+        visible = _visible_rows(storage, found.manifest, info)
+    selection = _selection(visible, info, options.max_per_step)
+    counts, over_cap = _capped(visible.counts(), options.max_per_step)
+    superseded, repeated = list(visible.superseded()), list(visible.repeated())
+    notes = [*(note for note, _ in (*superseded, *repeated)), *visible.differences()]
+    growing = visible.growing()
+    if options.max_per_step is None:
+        table = steps.load(storage, found.manifest)
+    else:
+        table = steps.steps_table(selection, counts)
     if growing:
-        known = [None if s not in growing else not growing[s] for s in steps["step"].tolist()]
-        steps["complete"] = pd.Series(known, dtype=object)  # True, False or None: not known
-    metrics = tuple(name for name in shown.metrics if f"{base_name(name)}_n" in steps)
-    absent = set(shown.metrics) - set(metrics)
+        known = [None if s not in growing else not growing[s] for s in table["step"].tolist()]
+        table["complete"] = pd.Series(known, dtype=object)  # True, False or None: not known
+    every = visible.rows.metrics
+    metrics = tuple(name for name in every if f"{base_name(name)}_n" in table)
+    absent = set(every) - set(metrics)
+    columns = tuple(name for name in selection.columns if name not in absent)
     return Run(
         info=info,
         options=options,
-        shown=shown,
-        steps=steps,
+        visible=visible,
+        selection=replace(selection, columns=columns),
+        steps=table,
         counts=counts,
-        columns=tuple(c.name for c in shown.columns if c.name not in absent),
+        columns=columns,
         metrics=metrics,
-        problems=_problems(info, sidecars, found, shown, notes),
+        problems=_problems(info, sidecars, found, visible, notes),
         superseded=sum(count for _, count in superseded),
         repeated=sum(count for _, count in repeated),
         over_cap=over_cap,
-        joins=shown.join_counts,
+        joins=visible.join_counts,
         missing_ranks={step: ranks for step, ranks in growing.items() if ranks},
         settings=sidecars.settings,
         vocabulary=sidecars.vocabulary,
@@ -241,25 +283,20 @@ def _run_of(
 
 
 def _capped(counts: dict[int, int], cap: int | None) -> tuple[dict[int, int], int]:
-    held = {step: count for step, count in counts.items() if count}
-    kept = {step: count if cap is None else min(count, cap) for step, count in held.items()}
-    return kept, sum(held.values()) - sum(kept.values())
-
-
-def _steps(storage: Storage, shown: Shown, cap: int | None) -> pd.DataFrame:
-    if cap is not None:
-        return step_store.capped(shown, cap)
-    table = step_store.load(storage, shown.manifest)
-    if "rollouts" not in table:
-        table["rollouts"] = np.array([], np.int64)
-    return table
+    every = {step: count for step, count in counts.items() if count}
+    capped = {step: count if cap is None else min(count, cap) for step, count in every.items()}
+    return capped, sum(every.values()) - sum(capped.values())
 
 
 def _problems(
-    info: RunInfo, sidecars: SidecarFiles, found: Extended, shown: Shown, notes: list[Problem]
+    info: RunInfo,
+    sidecars: SidecarFiles,
+    found: Extended,
+    visible: VisibleRows,
+    notes: list[Problem],
 ) -> tuple[Problem, ...]:
     log = ProblemLog((*sidecars.problems, *info.left_out, *found.problems, *notes))
-    for state in shown.files:
+    for state in visible.files:
         log.extend(state.all_problems)
     return log.as_tuple()
 

@@ -6,7 +6,7 @@ SQL's `and`, `or` and `not` are those of the language. A division by zero is an 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple
 
@@ -30,7 +30,6 @@ from board.core.expressions.tree import (
 from board.core.suggestions import no_column
 from board.errors import ExpressionError
 from board.index import segments
-from board.query.run import Run
 from board.query.run_rows import RunRows
 
 WHOLE_TEXTS: Final = ("prompt", "response", "ref_response", "ground_truth", segments.ANY_TEXT)
@@ -52,15 +51,15 @@ _FUNCTIONS: Final[Mapping[str, Callable[..., str]]] = {
 }
 
 
-def names_for(run: Run) -> tuple[str, ...]:
-    """The names that an expression over the rollouts of a run can use."""
-    columns = [name for name in run.columns if name not in _NOT_OFFERED]
-    return tuple(dict.fromkeys((*columns, *WHOLE_TEXTS)))
+def names_for(columns: Iterable[str]) -> tuple[str, ...]:
+    """The names that an expression over the rollouts of a run with these columns can use."""
+    offered = (name for name in columns if name not in _NOT_OFFERED)
+    return tuple(dict.fromkeys((*offered, *WHOLE_TEXTS)))
 
 
-def parsed(run: Run, text: str) -> Expression:
-    """An expression over the rollouts of a run. Raises ExpressionError."""
-    return parse(text, names_for(run))
+def parsed(columns: Iterable[str], text: str) -> Expression:
+    """An expression over the rollouts of a run with these columns. Raises ExpressionError."""
+    return parse(text, names_for(columns))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +76,13 @@ def predicate_of(rows: RunRows, expression: Expression, prefix: str = "where") -
     prefix: begins the names of its parameters. Raises ExpressionError where texts and numbers are mixed,
     and where the whole is a text.
     """
-    compiler = _Compiler(rows, expression.text, prefix)
+    compiler = _Compiler(rows, expression, prefix)
     return compiler.bound(compiler.truth(expression.tree))
 
 
 def number_of(rows: RunRows, expression: Expression, prefix: str = "own") -> BoundSql:
     """A DOUBLE, NULL where the value is not known; otherwise as predicate_of."""
-    compiler = _Compiler(rows, expression.text, prefix)
+    compiler = _Compiler(rows, expression, prefix)
     return compiler.bound(compiler.double(expression.tree))
 
 
@@ -95,9 +94,10 @@ class _Value(NamedTuple):
 
 
 class _Compiler:
-    def __init__(self, rows: RunRows, text: str, prefix: str) -> None:
-        self._rows, self._text, self._prefix = rows, text, prefix
-        self._columns = {column.name: column for column in rows.run.shown.columns}
+    def __init__(self, rows: RunRows, expression: Expression, prefix: str) -> None:
+        self._rows, self._text, self._prefix = rows, expression.text, prefix
+        self._offered = expression.offered
+        self._columns = {column.name: column for column in rows.columns}
         self._parameters: dict[str, Any] = {}
         self._values: dict[int, _Value] = {}
 
@@ -165,7 +165,7 @@ class _Compiler:
         if name == "file":
             return _Value("path", "text")
         column = self._columns[name]
-        return _Value(self._rows.value(column), "text" if column.words else "number")
+        return _Value(self._rows.value(name), "text" if column.words else "number")
 
     def _compared(self, op: str, left: Node, right: Node) -> str:
         one, other = self._comparable(left, right)
@@ -203,9 +203,8 @@ class _Compiler:
             return float(_TRUTHS.get(node.value.lower(), node.value))
         except ValueError:
             pass
-        names = names_for(self._rows.run)
-        if node.is_bare and node.value not in names:
-            raise no_column(node.value, names, node.start)
+        if node.is_bare and node.value not in self._offered:
+            raise no_column(node.value, self._offered, node.start)
         raise self._wrong(node, f"a number is compared with the text {node.value[:40]!r}")
 
     def _one_of(self, left: Node, values: tuple[Number | Text, ...]) -> str:

@@ -16,7 +16,7 @@ from board.index.segments import PROMPT_KEY
 from board.query.correctness import counts_of_right, right_column
 from board.query.rollouts import texts_at
 from board.query.run import Run
-from board.query.selection import Selection, selection_of
+from board.query.selection import Selection
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
@@ -70,7 +70,7 @@ class RunPrompts:
         none is recorded), first_rate and last_rate (share of right rollouts at the first and last step
         that is judged), and rollouts. Raises UnreadableError.
         """
-        selection = selection_of(self.run)
+        selection = self.run.selection
         asked = replace(selection, parameters={"keys": [*keys]})
         table = asked.table(f"""
             {_visits(self.run, selection, "IN (SELECT unnest($keys))")}
@@ -90,7 +90,7 @@ class RunPrompts:
 
     def rollouts(self, key: int) -> PromptRollouts:
         """All rollouts of a prompt. Raises UnreadableError."""
-        selection = selection_of(self.run)
+        selection = self.run.selection
         length = selection.column(self.length or _LENGTHS[0])
         table = replace(selection, parameters={"key": key}).table(f"""
             SELECT step, position, CAST({selection.column("reward")} AS DOUBLE) AS reward,
@@ -105,7 +105,7 @@ def run_prompts(run: Run) -> RunPrompts | None:
     """The prompts of all steps; None where the run has no prompt or no reward. Raises UnreadableError."""
     if not {"prompt", "reward"} <= {*run.columns} or not run.counts:
         return None
-    selection = selection_of(run)
+    selection = run.selection
     table = selection.table(f"""
         {_visits(run, selection, "IS NOT NULL")},
         courses AS (

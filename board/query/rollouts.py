@@ -13,12 +13,12 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from board.index.step_counts import chunks
-from board.index.stored_rows import StoredRows
 from board.query.open_run import Run
 from board.query.predicate import BoundSql
 from board.query.run_rows import quoted
-from board.query.selection import Selection, selection_of
+from board.query.selection import Selection
+from board.query.step_counts import chunks
+from board.query.stored_rows import StoredRows
 
 _TEXT = "whole text of "
 
@@ -56,10 +56,11 @@ def place_of(selection: Selection, sorting: Sorting, step: int, index: int) -> i
     Raises UnreadableError.
     """
     value, key = sorting.value(selection), selection.rows.key
+    own = replace(selection, steps=(step, step))
     table = selection.table(f"""
         SELECT count(*) AS before FROM {selection.view} AS rollouts, (
-            SELECT {value} AS own, {key} AS own_key FROM {selection.view} AS rollouts
-            WHERE {selection.condition} AND step = {step} AND position = {index})
+            SELECT {value} AS own, {key} AS own_key FROM {own.view} AS rollouts
+            WHERE {own.condition} AND position = {index})
         WHERE {selection.condition} AND (
             {value} {">" if sorting.descending else "<"} own
             OR ({value} IS NOT NULL AND own IS NULL)
@@ -90,9 +91,9 @@ def texts_at(
     """One whole text of some rollouts of the whole run, [n]; None where it is not recorded or has more
     than `longest` bytes. Raises UnreadableError.
     """
-    selection = selection_of(run.whole or run)
+    selection = (run.whole or run).selection
     wanted = replace(selection, parameters={"steps": [*steps], "indices": [*indices]})
-    text = selection.rows.whole_text(name)
+    text = selection.whole_text(name)
     table = wanted.table(f"""
         SELECT place, CASE WHEN strlen({text}) <= {longest} THEN {text} END AS text
         FROM {selection.view} JOIN (
@@ -127,7 +128,12 @@ def _parts(selection: Selection, sorting: Sorting, limit: int | None) -> Iterato
     if sorting.column or limit is not None or selection.steps is not None:
         yield selection
         return
-    ranges = [*chunks(selection.rows.run.counts)]
+    table = selection.table(f"""
+        SELECT step, count(*) AS rollouts FROM {selection.view} WHERE {selection.condition}
+        GROUP BY step ORDER BY step
+    """)
+    counts = dict(zip(table["step"].to_pylist(), table["rollouts"].to_pylist(), strict=True))
+    ranges = [*chunks(counts)]
     for steps in reversed(ranges) if sorting.descending else ranges:
         yield replace(selection, steps=steps)
 
@@ -141,37 +147,36 @@ def _statement(
     offset: int,
 ) -> tuple[Selection, str]:
     """A statement for these columns in their order, and the selection that it is asked of."""
-    rows = selection.rows
-    names = rows.names & {*rows.run.shown.stored_names(columns, ("step",))}
-    selected = [f"rollouts.{quoted(name)}" for name in sorted(names)]
+    selected = [f"rollouts.{quoted(name)}" for name in selection.stored_names(columns)]
     if "index" in columns:
         selected.append("position")
-    selected += [f"{rows.whole_text(name)} AS {quoted(_TEXT + name)}" for name in texts]
+    selected += [f"{selection.whole_text(name)} AS {quoted(_TEXT + name)}" for name in texts]
     sql = f"SELECT {', '.join(selected)} FROM {selection.view} AS rollouts"
     if limit is None:
         return selection, f"{sql} WHERE {selection.condition} ORDER BY {sorting.sql(selection)}"
     # To sort all their columns, or to count all positions, would take several times as long.
     chosen = _chosen(selection, sorting, limit, offset)
-    join = f"""
+    join = """
         JOIN (SELECT unnest($files) AS file, unnest($lines) AS line, unnest($parts) AS part,
             unnest($places) AS place) AS chosen
         ON rollouts.file = chosen.file AND rollouts.line = chosen.line
-            AND {rows.part} = chosen.part"""
+            AND rollouts.part = chosen.part"""
     return chosen, f"{sql} {join} WHERE {chosen.condition} ORDER BY place"
 
 
 def _chosen(selection: Selection, sorting: Sorting, limit: int, offset: int) -> Selection:
     """The steps of some rollouts, with parameters that say where these stand and in which order."""
-    rows = selection.rows
     table = selection.table(f"""
-        SELECT step, file, line, {rows.part} AS part
+        SELECT step, file, line, part
         FROM {selection.view} AS rollouts WHERE {selection.condition}
         ORDER BY {sorting.sql(selection)} LIMIT {limit} OFFSET {offset}
     """)
     steps, files, lines, parts = (table[name].to_pylist() for name in table.column_names)
     places = {"files": files, "lines": lines, "parts": parts, "places": [*range(len(steps))]}
     of_steps = f"step IN ({', '.join(map(str, sorted({*steps})))})" if steps else "false"
-    return Selection(rows, filters=(BoundSql(of_steps, {}),), parameters=places)
+    return replace(
+        selection, envs=(), split=None, filters=(BoundSql(of_steps, {}),), parameters=places
+    )
 
 
 def _frame(
@@ -180,7 +185,7 @@ def _frame(
     positions = np.full(table.num_rows, -1, np.int32)
     if "position" in table.column_names:
         positions = table.column("position").to_numpy().astype(np.int32)
-    rows = StoredRows(selection.rows.run.shown.columns, table, positions)
+    rows = StoredRows(selection.rows.columns, table, positions)
     found = rows.frame({*columns})
     whole = {name: table.column(_TEXT + name).to_pandas() for name in texts}
     return found.assign(**whole).reindex(columns=list(columns))

@@ -16,28 +16,26 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-import numpy as np
 import pandas as pd
 
 from board.core.options import ReadOptions
 from board.core.problems import Problem
 from board.core.tokens.vocabulary import Vocabulary
-from board.errors import NotFoundError, UnreadableError
+from board.errors import NotFoundError
 from board.index.discovery.discovered_runs import RunInfo
-from board.index.index_rows import ORDER
-from board.index.join_counts import JoinCount
-from board.index.manifest import BrokenIndexError
 from board.index.segments import PART
-from board.index.step_counts import chunks
-from board.index.stored_rows import StoredRows
 from board.index.table_files import StepRange
-from board.index.visible_rows import Shown
-from board.query.selected_rows import SelectedRows
+from board.query.join_counts import JoinCount
+from board.query.selection import Selection
+from board.query.stored_rows import StoredRows
+from board.query.visible_rows import VisibleRows
 
 _STEPS_KEPT: Final = 8
 T = TypeVar("T")
 JoinedPlaces = dict[tuple[int, int, int], list[dict[str, int]]]
 """By file, line and part of a row, where those stand that it is joined with."""
+_ORDER: Final = ("step", "rank", "file", "line", PART)
+"""Columns by which rollouts are ordered, which every frame has."""
 _ALWAYS: Final = frozenset(("step", "index", "file", "line", "offset", "size"))
 
 
@@ -64,26 +62,25 @@ class _Loaded:
 class Run:
     """A run as it was when it was opened.
 
-    steps: one row per step, as `store.steps.steps_table` makes it, with `complete` where known.
-    counts: shown rollouts by step. columns: of the table of rollouts; those of which the log holds
-    nothing are absent. metrics: columns that make a curve. superseded: rollouts that a resumed run
-    wrote again; repeated: further copies of rollouts that the log holds already; over_cap: those
-    beyond max_per_step; none of them is shown. joins: how far each log was joined to the others, none
-    where there is one. missing_ranks: by step that is still written, the ranks
-    that have not ended it. settings: content of run-*.json and metadata.json, by file name; vocabulary:
-    from vocab.json, None if there is none that can be used; vocabulary_hash: of its content;
-    vocabulary_error: why it can't be used, empty where it can or there is none. done: bytes of the log
-    that were read, of `info.bytes`.
-    index_folder: where its index is kept; None: nowhere.
+    visible: which of its rows count. selection: the rollouts that it has. steps: one row per step, as
+    `steps.steps_table` makes it, with `complete` where known. counts: rollouts by step.
+    columns: of the table of rollouts; those of which the log holds nothing are absent. metrics: columns
+    that make a curve. superseded: rollouts that a resumed run wrote again; repeated: further copies of
+    rollouts that the log holds already; over_cap: those beyond max_per_step; none of them is visible.
+    joins: how far each log was joined to the others, none where there is one. missing_ranks: by step that
+    is still written, the ranks that have not ended it. settings: content of run-*.json and metadata.json,
+    by file name; vocabulary: from vocab.json, None if there is none that can be used; vocabulary_hash: of
+    its content; vocabulary_error: why it can't be used, empty where it can or there is none. done: bytes
+    of the log that were read, of `info.bytes`. index_folder: where its index is; None: in memory.
     whole: the run of which this one has the rollouts of some environments (envs; none: of all), of one
     split (None: of all) or of a filter (where; empty: none) alone; None: this is the whole. Rollouts
-    have the index that they have within the whole step, and `row` finds every one of those. selection:
-    their rows.
+    have the index that they have within the whole step, and `row` finds every one of those.
     """
 
     info: RunInfo
     options: OpenOptions
-    shown: Shown
+    visible: VisibleRows
+    selection: Selection
     steps: pd.DataFrame
     counts: Mapping[int, int]
     columns: tuple[str, ...]
@@ -104,7 +101,6 @@ class Run:
     envs: tuple[str, ...] = ()
     split: str | None = None
     where: str = ""
-    selection: SelectedRows | None = None
     _loaded: _Loaded = field(default_factory=_Loaded)
 
     @property
@@ -183,10 +179,7 @@ class Run:
 
     def superseded_rollouts(self) -> pd.DataFrame:
         """Rollouts that a resumed run wrote again, as `rollouts` would have them."""
-        try:
-            return self.shown.frame(superseded=True)
-        except BrokenIndexError as error:
-            raise _gone(self.info, error) from error
+        return self.selection.hidden_rows().frame()
 
     def joined_places(self, row: Mapping[str, Any] | pd.Series[Any]) -> list[dict[str, int]]:
         """Where the rows stand that a row is joined of beside its own: file (number in info.files), line,
@@ -206,10 +199,10 @@ class Run:
         with self._loaded.lock:
             kept = self._loaded.joined
             if step not in kept:
-                try:
-                    found = self.shown.joined_places(step)
-                except BrokenIndexError as error:
-                    raise _gone(self.info, error) from error
+                found: JoinedPlaces = {}
+                for place in self.selection.joined_addresses(step):
+                    key = (place.pop("lead_file"), place.pop("lead_line"), place.pop("lead_part"))
+                    found.setdefault(key, []).append(place)
                 while len(kept) >= _STEPS_KEPT:
                     kept.pop(next(iter(kept)))
                 kept[step] = found
@@ -219,8 +212,8 @@ class Run:
     def version(self) -> str:
         """Another one whenever anything of the run may be different."""
         beside = f"{self.vocabulary_hash} {self.vocabulary_error}"
-        chosen = f" {self.envs!r} {self.split!r} {self.where}" if self.selection is not None else ""
-        return f"{self.shown.manifest.steps} {self.done} {beside}{chosen}"
+        chosen = f" {self.envs!r} {self.split!r} {self.where}" if self.whole is not None else ""
+        return f"{self.visible.index.version} {self.done} {beside}{chosen}"
 
     def total(self, column: str) -> float:
         """Sum of a column over all rollouts; 0 where the log holds nothing of it."""
@@ -228,15 +221,16 @@ class Run:
             return 0.0
 
         def added() -> float:
-            ranges = (self._stored(steps, (column,)) for steps in chunks(self.counts))
-            return float(sum(np.nansum(rows.numbers(column)) for rows in ranges))
+            own = self.selection
+            sql = f"SELECT sum({own.column(column)}) AS total FROM {own.view} WHERE {own.condition}"
+            return float(own.table(sql)["total"][0].as_py() or 0)
 
         return self.remembered(f"total {column}", added)
 
     def files_shown(self) -> dict[str, tuple[int, int, int]]:
         """By path: shown rollouts, and their first and last step; files of which none is are absent."""
         found: dict[str, tuple[int, int, int]] = {}
-        for state, counts in self.shown.counts_by_file():
+        for state, counts in self.visible.counts_by_file():
             steps = [step for step, count in counts if count]
             if steps:
                 found[state.path] = (sum(n for _, n in counts), min(steps), max(steps))
@@ -244,24 +238,17 @@ class Run:
 
     def files_joined(self) -> dict[str, int]:
         """By path how many of its rollouts are shown with those of another log of the run."""
-        return self.shown.joined_by_file()
+        return self.visible.joined_by_file()
 
     def _frame(self, steps: StepRange | None, columns: Sequence[str] | None = None) -> pd.DataFrame:
         rows = self._stored(steps, columns)
-        frame = rows.frame(None if columns is None else {*columns, *ORDER, "index"})
+        frame = rows.frame(None if columns is None else {*columns, *_ORDER, "index"})
         return frame[[name for name in self.columns if name in frame]]
 
     def _stored(self, steps: StepRange | None, columns: Sequence[str] | None) -> StoredRows:
-        """The rollouts of a range of steps, with columns of ORDER. columns: None is all."""
-        if self.selection is not None:
-            wanted = None if columns is None else (*dict.fromkeys((*columns, *ORDER)),)
-            return self.selection.stored_rows(steps, wanted)
-        try:
-            rows = self.shown.stored_rows(steps, columns)
-        except BrokenIndexError as error:
-            raise _gone(self.info, error) from error
-        cap = self.options.max_per_step
-        return rows if cap is None else rows.only(rows.indices < cap)
+        """The rollouts of a range of steps, with columns of _ORDER. columns: None is all."""
+        wanted = None if columns is None else (*dict.fromkeys((*columns, *_ORDER)),)
+        return self.selection.stored_rows(steps, wanted)
 
     def row(self, step: int, index: int, columns: Sequence[str] | None = None) -> pd.Series[Any]:
         """The row of a rollout; raises NotFoundError naming what there is.
@@ -280,13 +267,9 @@ class Run:
                 return self.of_step(step).iloc[index]
         rows = self._stored((step, step), columns)
         one = replace(rows, table=rows.table[index : index + 1], indices=rows.indices[[index]])
-        frame = one.frame(None if columns is None else {*columns, *ORDER, "index"})
+        frame = one.frame(None if columns is None else {*columns, *_ORDER, "index"})
         frame.index += index + sum(count for s, count in self.counts.items() if s < step)
         return frame[[n for n in self.columns if n in frame]].astype(object).iloc[0]
-
-
-def _gone(info: RunInfo, error: BrokenIndexError) -> UnreadableError:
-    return UnreadableError(f"the index of {info.name} changed meanwhile ({error}); reload")
 
 
 def _range(counts: Mapping[int, int]) -> str:

@@ -10,7 +10,6 @@ import pandas as pd
 
 from board.index.segments import PROMPT_KEY
 from board.query.open_run import Run
-from board.query.selection import selection_of
 
 
 def prompt_key(run: Run, step: int, index: int) -> int | None:
@@ -46,7 +45,7 @@ def comparable_rollouts(
     reward or the beginning of its response. Columns: index, reward, advantage, response_tokens,
     response_chars, group_id, response, same_group, same_prompt.
     """
-    selection = selection_of(run)
+    selection = run.selection
     names = ("reward", "advantage", "response_tokens", "response_chars", "group_id", "response")
     columns = {name: selection.column(name) for name in names}
     columns |= {n: f"CAST({columns[n]} AS VARCHAR)" for n in ("group_id", "response")}
@@ -82,11 +81,13 @@ def comparable_rollouts(
 
 def _column(run: Run, name: str, **wanted: int) -> list[int]:
     """The different values of a column of the rollouts that have the wanted values."""
-    selection = selection_of(run)
-    if PROMPT_KEY not in selection.rows.names:
+    selection = run.selection
+    if PROMPT_KEY not in selection.names:
         return []
     terms = " AND ".join(f"{column} = ${column}" for column in wanted)
-    table = replace(selection, parameters=wanted).table(f"""
+    steps = (wanted["step"], wanted["step"]) if "step" in wanted else None
+    selection = replace(selection, parameters=wanted, steps=steps)
+    table = selection.table(f"""
         SELECT DISTINCT {name} AS value FROM {selection.view}
         WHERE {selection.condition} AND {terms} AND {name} IS NOT NULL
     """)

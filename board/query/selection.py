@@ -6,25 +6,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 
-from board.errors import UnreadableError
-from board.index.database import database_of
 from board.index.manifest import BrokenIndexError
-from board.index.segments import Column
-from board.index.stored_rows import StoredRows
 from board.index.table_files import StepRange
 from board.query import splits
-from board.query.predicate import BoundSql, parsed, predicate_of
-from board.query.run import Run
+from board.query.predicate import BoundSql, number_of, parsed, predicate_of
 from board.query.run_rows import RunRows, quoted
+from board.query.stored_rows import StoredRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +27,16 @@ class Selection:
     """The rollouts of these environments (none: of all), of this split (None: of all) and of this range
     of steps (None: of all) of `rows` for which all filters hold.
 
-    parameters: values that statements have beside `condition`. No two parameters have one name.
+    name, path: of the run. columns: of the run, which filters can use. cap: the most rollouts of each
+    step (None: all). parameters: values that statements have beside `condition`. No two parameters have
+    one name. Everything that asks the index raises BrokenIndexError.
     """
 
     rows: RunRows
+    name: str
+    path: str
+    columns: tuple[str, ...]
+    cap: int | None = None
     envs: tuple[str, ...] = ()
     split: str | None = None
     filters: tuple[BoundSql, ...] = ()
@@ -44,8 +45,9 @@ class Selection:
 
     @property
     def view(self) -> str:
-        """The view that holds the rollouts of the whole run."""
-        return self.rows.rows
+        """All rollouts of the whole run, or of these steps, as SQL in parentheses."""
+        with self._readable():
+            return self.rows.view(self.steps)
 
     @property
     def condition(self) -> str:
@@ -58,9 +60,8 @@ class Selection:
         if self.steps is not None:
             terms.append(f"step BETWEEN {self.steps[0]} AND {self.steps[1]}")
         terms += [one.sql for one in self.filters]
-        cap = self.rows.run.options.max_per_step
-        if cap is not None:
-            terms.append(f"position < {cap}")
+        if self.cap is not None:
+            terms.append(f"position < {self.cap}")
         return " AND ".join(terms)
 
     def where(self, text: str) -> Selection:
@@ -68,9 +69,22 @@ class Selection:
 
         Raises ExpressionError.
         """
-        run, prefix = self.rows.run, f"where{len(self.filters)}_"
-        found = predicate_of(self.rows, parsed(run, text), prefix)
+        with self._readable():
+            found = predicate_of(
+                self.rows, parsed(self.columns, text), f"where{len(self.filters)}_"
+            )
         return replace(self, filters=(*self.filters, found))
+
+    def number(self, text: str) -> BoundSql:
+        """An expression as SQL for a number. Raises ExpressionError."""
+        with self._readable():
+            return number_of(self.rows, parsed(self.columns, text))
+
+    @property
+    def version(self) -> str:
+        """Another one whenever its rollouts may be others."""
+        chosen = (self.envs, self.split, self.steps, self.filters, self.cap, self.columns)
+        return repr((self.path, self.name, self.rows.index.version, chosen))
 
     @property
     def batch(self) -> Selection:
@@ -79,36 +93,52 @@ class Selection:
 
     def column(self, name: str) -> str:
         """SQL for a column of the run: NULL where nothing of it is recorded."""
-        columns = {column.name: column for column in self.rows.run.shown.columns}
-        return self.rows.value(columns.get(name, Column(name)))
+        with self._readable():
+            return self.rows.value(name)
+
+    def whole_text(self, name: str) -> str:
+        """SQL for a whole text, one of segments.TEXT_NAMES; NULL where it is not recorded."""
+        with self._readable():
+            return self.rows.whole_text(name)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Columns of the view."""
+        with self._readable():
+            return self.rows.names
+
+    def stored_names(self, columns: Iterable[str]) -> list[str]:
+        """The columns of the view that these columns of the run are made of, and the step."""
+        with self._readable():
+            return self.rows.stored_names(columns)
 
     @property
     def split_value(self) -> str:
         """The split of a rollout as SQL: rollouts that name none are training's."""
-        if "split" not in self.rows.names:
+        if "split" not in self.names:
             return f"'{splits.TRAIN}'"
         return f"coalesce(nullif(split, ''), '{splits.TRAIN}')"
 
     def table(self, sql: str) -> pa.Table:
-        """What a statement gives, which has `condition`. Raises UnreadableError."""
-        with self._cursor() as cursor:
-            return cursor.sql(sql, params=self._values or None).to_arrow_table()
+        """What a statement gives, which has `condition`."""
+        with self._readable():
+            return self.rows.index.table(sql, self._values)
 
-    def batches(self, sql: str, size: int) -> Iterator[pa.Table]:
+    def batches(self, sql: str, rows: int) -> Iterator[pa.Table]:
         """As `table`, some rows at a time."""
-        with self._cursor() as cursor:
-            reader = cursor.sql(sql, params=self._values or None).to_arrow_reader(size)
-            for batch in reader:
-                yield pa.Table.from_batches([batch])
+        with self._readable():
+            yield from self.rows.index.batches(sql, self._values, rows)
 
     @contextmanager
-    def _cursor(self) -> Generator[duckdb.DuckDBPyConnection]:
+    def _readable(self) -> Generator[None]:
+        """An index that turns out damaged is made again when the run is next opened."""
         try:
-            yield self.rows.database.cursor()
-        except (duckdb.Error, OSError, pa.ArrowException) as error:
-            if not _is_damage(error):
-                raise
-            raise discarded(self.rows.run, error) from error
+            yield
+        except BrokenIndexError as error:
+            index = self.rows.index
+            index.storage.discard(index.manifest)
+            reason = f"the index of {self.name} changed meanwhile ({error}); reload"
+            raise BrokenIndexError(reason) from error
 
     @property
     def _values(self) -> dict[str, Any]:
@@ -123,45 +153,26 @@ class Selection:
 
     def stored_rows(self, steps: StepRange | None, columns: Sequence[str] | None) -> StoredRows:
         """The rollouts of a range of steps (None: of all), by step and index. columns: None is all."""
-        shown = self.rows.run.shown
-        wanted = [column.name for column in shown.columns] if columns is None else columns
-        names = self.rows.names & {*shown.stored_names(wanted, ("step",))}
-        selected = ", ".join((*map(quoted, sorted(names)), "position"))
         asked = self if steps is None else replace(self, steps=steps)
-        table = asked.table(
-            f"SELECT {selected} FROM {self.view} WHERE {asked.condition} ORDER BY step, position"
-        )
+        return asked._stored(f"{asked.view} WHERE {asked.condition}", columns)
+
+    def hidden_rows(self) -> StoredRows:
+        """What a resumed training wrote again, and further copies of rollouts, of the whole run."""
+        with self._readable():
+            hidden = self.rows.hidden
+        return replace(self, envs=(), split=None, filters=())._stored(f"({hidden})", None)
+
+    def _stored(self, source: str, columns: Sequence[str] | None) -> StoredRows:
+        every = [column.name for column in self.rows.columns]
+        names = self.stored_names(every if columns is None else columns)
+        selected = ", ".join((*map(quoted, names), "position"))
+        table = self.table(f"SELECT {selected} FROM {source} ORDER BY step, position")
         positions = table.column("position").to_numpy().astype(np.int32)
-        return StoredRows(shown.columns, table.drop_columns(["position"]), positions)
+        return StoredRows(self.rows.columns, table.drop_columns(["position"]), positions)
 
-
-def _is_damage(error: Exception) -> bool:
-    """Whether a file of the index can't be read: DuckDB has no class of its own for what is in it."""
-    kinds = (duckdb.IOException, duckdb.InvalidInputException, OSError, pa.ArrowException)
-    return isinstance(error, kinds) or type(error) is duckdb.Error
-
-
-def rows_of(run: Run) -> RunRows:
-    """The views of a whole run, created once. Raises UnreadableError."""
-
-    def create() -> RunRows:
-        try:
-            return RunRows.of(database_of(run.info.root, run.index_folder), run)
-        except (duckdb.Error, BrokenIndexError) as error:
-            raise discarded(run, error) from error
-
-    return run.remembered("views", create)
-
-
-def discarded(run: Run, error: Exception) -> UnreadableError:
-    """The error to raise; the index is made again when the run is next opened."""
-    index = run.shown.index
-    index.storage.discard(index.manifest)
-    return UnreadableError(f"the index of {run.info.name} changed meanwhile ({error}); reload")
-
-
-def selection_of(run: Run) -> Selection:
-    """The rollouts of a run, narrowed or not. Raises UnreadableError."""
-    if isinstance(run.selection, Selection):
-        return run.selection
-    return Selection(rows_of(run))
+    def joined_addresses(self, step: int) -> list[dict[str, int]]:
+        """The rows of a step that are joined to another: `file`, `line`, `offset`, `size` and `part` of
+        each, and `lead_file`, `lead_line` and `lead_part` of the other.
+        """
+        with self._readable():
+            return self.rows.index.table(self.rows.joined_addresses(step)).to_pylist()

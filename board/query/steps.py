@@ -1,4 +1,7 @@
-"""The table of steps of some rollouts: count, mean, spread and quantiles of each metric, by step."""
+"""The table of steps: count, mean, standard deviation and quantiles of each metric, by step.
+
+That of a whole run is stored beside its index, and computed again for steps that changed.
+"""
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportMissingTypeStubs=false, reportAttributeAccessIssue=false
@@ -6,70 +9,137 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.compute as pc
 
-from board.index.step_statistics import QUANTILES, base_name
-from board.index.step_store import tidied
-from board.query.predicate import number_of, parsed
+from board.core.metrics.definitions import base_name
+from board.index.manifest import BrokenIndexError, Manifest
+from board.index.storage import Storage
+from board.query.predicate import BoundSql
 from board.query.run import Run
-from board.query.selection import Selection, selection_of
+from board.query.selection import Selection
+from board.query.visible_rows import VisibleRows
 
-_CHUNK_ROLLOUTS: Final = 500_000
-"""Quantiles do not spill: the values of so many rollouts are in memory at once."""
+QUANTILES: Final[dict[str, float]] = {
+    "q00": 0.0,
+    "q05": 0.05,
+    "q25": 0.25,
+    "q50": 0.5,
+    "q75": 0.75,
+    "q95": 0.95,
+    "q100": 1.0,
+}
+"""Suffix -> quantile over the rollouts of a step; q00 is the smallest value and q100 the largest."""
 OWN: Final = "own metric"
 """Stem of the columns of `own_steps`."""
-_NONE: Final = pd.DataFrame({"step": pd.Series([], dtype="int64")})
+_CHUNK_ROLLOUTS: Final = 500_000
+"""Quantiles do not spill: the values of so many rollouts are in memory at once."""
+_COUNTS: Final = ("rollouts", "ranks", "groups")
 _QUANTILES: Final = ", ".join(str(q) for q in QUANTILES.values())
 
 
 def steps_table(selection: Selection, counts: Mapping[int, int]) -> pd.DataFrame:
-    """As store.steps.steps_table. counts: by step, ascending, at least as many rollouts as there are."""
-    rows = selection.rows
-    columns = {column.name for column in rows.run.shown.columns}
-    values = {base_name(name): selection.column(name) for name in rows.run.metrics}
-    tables: list[pd.DataFrame] = []
-    for steps in _ranges(counts):
-        own = replace(selection, steps=steps)
-        table = _statistics(own, values)
-        if {"group_id", "reward"} <= columns:
-            table = table.merge(_groups(own, values["reward"]), "left", "step")
-        tables.append(table)
-    return tidied(pd.concat(tables or [_NONE], ignore_index=True), rows.run.metrics)
+    """One row for each of these steps, ascending. counts: rollouts by step.
+
+    Columns: step, rollouts; for each metric with stem m that a rollout has: m_mean, m_std (n - 1 in the
+    denominator, missing for one rollout), m_n (rollouts that have a value) and m_q00 ... m_q100; then
+    ranks (only where known), groups and zero_std_group_fraction, the share of the groups of 2 rewards or
+    more whose rewards are equal (both only where group_id is recorded). NaN is not recorded.
+    """
+    return _tidied(_computed(selection, counts), selection.rows.metrics)
+
+
+def refreshed(visible: VisibleRows, selection: Selection) -> Manifest:
+    """The manifest with a table of steps, and of joins, in which nothing is stale.
+
+    selection: of the whole run. Raises BrokenIndexError.
+    """
+    manifest, storage = visible.manifest, visible.index.storage
+    stale = visible.stale()
+    if not stale and manifest.steps is not None:
+        return manifest
+    counts = visible.counts()
+    stored = load(storage, manifest)
+    stored = stored[stored["step"].isin(counts) & ~stored["step"].isin(stale)]
+    fresh = _computed(selection, {step: n for step, n in counts.items() if n and step in stale})
+    tables = [table for table in (fresh, stored) if len(table)]
+    both = pd.concat(tables, ignore_index=True) if tables else stored
+    table = _tidied(both, visible.rows.metrics)
+    stored = pa.Table.from_pandas(table, preserve_index=False).replace_schema_metadata()
+    name = storage.put("steps", stored)
+    joins = {kind: storage.put(kind, own) for kind, own in visible.join_tables.items()}
+    return replace(manifest, steps=name, stale=frozenset(), rules=visible.rules, joins=joins)
+
+
+def load(storage: Storage, manifest: Manifest) -> pd.DataFrame:
+    """The table of steps as it was last stored; without rows where it never was."""
+    if manifest.steps is None:
+        return _tidied(pd.DataFrame(), ())
+    table = storage.get(manifest.steps)
+    if "step" not in table.column_names:
+        raise BrokenIndexError("the table of steps has no steps")
+    return table.to_pandas(ignore_metadata=True)
 
 
 def own_steps(run: Run, text: str) -> pd.DataFrame:
     """An expression as a metric OWN over the rollouts of each step: mean, std, n and quantiles as
-    store.steps.steps_table has them, infinities left out. Raises ExpressionError, UnreadableError.
+    steps_table has them, infinities left out. Raises ExpressionError, UnreadableError.
     """
-    selection = selection_of(run)
-    found = number_of(selection.rows, parsed(run, text))
-    bound = replace(selection, parameters=found.parameters)
+    found = run.selection.number(text)
+    bound = replace(run.selection, parameters=found.parameters)
     values = {OWN: f"CASE WHEN isfinite({found.sql}) THEN {found.sql} END"}
-    tables = [_statistics(replace(bound, steps=steps), values) for steps in _ranges(run.counts)]
-    return pd.concat(tables or [_NONE], ignore_index=True)
+    return pd.concat(
+        [_statistics(one, values) for one in _parts(bound, run.counts)], ignore_index=True
+    )
 
 
-def _ranges(counts: Mapping[int, int]) -> list[tuple[int, int]]:
-    """First and last steps of chunks of _CHUNK_ROLLOUTS, or of one step."""
-    found: list[tuple[int, int]] = []
-    rollouts = _CHUNK_ROLLOUTS
+def _computed(selection: Selection, counts: Mapping[int, int]) -> pd.DataFrame:
+    """As steps_table, with columns of metrics that nothing is recorded of."""
+    if not counts:
+        return pd.DataFrame()
+    names = {column.name for column in selection.rows.columns}
+    values = {base_name(name): selection.column(name) for name in selection.rows.metrics}
+    tables: list[pd.DataFrame] = []
+    for part in _parts(selection, counts):
+        table = _statistics(part, values)
+        if {"group_id", "reward"} <= names:
+            table = table.merge(_groups(part, values["reward"]), "left", "step")
+        tables.append(table)
+    return pd.concat(tables, ignore_index=True)
+
+
+def _parts(selection: Selection, counts: Mapping[int, int]) -> list[Selection]:
+    """The selection in ranges of _CHUNK_ROLLOUTS of these steps, or of one step. counts: ascending."""
+    ranges: list[list[int]] = [[]]
+    rollouts = 0
     for step, count in counts.items():
-        if rollouts + count > _CHUNK_ROLLOUTS:
-            found.append((step, step))
+        if ranges[-1] and rollouts + count > _CHUNK_ROLLOUTS:
+            ranges.append([])
             rollouts = 0
-        found[-1] = (found[-1][0], step)
+        ranges[-1].append(step)
         rollouts += count
-    return found
+    return [_of_steps(selection, steps) for steps in ranges]
+
+
+def _of_steps(selection: Selection, steps: Sequence[int]) -> Selection:
+    """steps: ascending."""
+    if not steps:
+        return replace(selection, filters=(*selection.filters, BoundSql("false", {})))
+    own = replace(selection, steps=(steps[0], steps[-1]))
+    if len(steps) == steps[-1] - steps[0] + 1:
+        return own
+    among = BoundSql(f"step IN ({', '.join(map(str, steps))})", {})
+    return replace(own, filters=(*own.filters, among))
 
 
 def _statistics(selection: Selection, values: Mapping[str, str]) -> pd.DataFrame:
     """Rollouts and ranks of each step, and mean, std, n and quantiles of values. values: SQL by stem."""
-    rank = "rank" if "rank" in selection.rows.names else "NULL"
     selected = "".join(f", CAST({sql} AS DOUBLE) AS v{i}" for i, sql in enumerate(values.values()))
     aggregates = "".join(
         f""", avg(v{i}) AS mean{i}, stddev_samp(v{i}) AS std{i}, count(v{i}) AS n{i},
@@ -78,8 +148,7 @@ def _statistics(selection: Selection, values: Mapping[str, str]) -> pd.DataFrame
     )
     table = selection.table(f"""
         SELECT step, count(*) AS rollouts, count(DISTINCT rank) AS ranks {aggregates}
-        FROM (SELECT step, {rank} AS rank {selected} FROM {selection.view}
-            WHERE {selection.condition})
+        FROM (SELECT step, rank {selected} FROM {selection.view} WHERE {selection.condition})
         GROUP BY step ORDER BY step
     """)
     found = {name: table[name].to_numpy() for name in ("step", "rollouts", "ranks")}
@@ -108,3 +177,25 @@ def _groups(selection: Selection, reward: str) -> pd.DataFrame:
             GROUP BY step, group_id, split)
         GROUP BY step
     """).to_pandas()
+
+
+def _tidied(table: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
+    """In ascending order, with the columns of metrics that any rollout has, in the order of metrics."""
+    if table.empty:
+        return pd.DataFrame({name: np.array([], np.int64) for name in ("step", "rollouts")})
+    names = ["step", "rollouts"]
+    for stem in map(base_name, metrics):
+        if f"{stem}_n" in table and table[f"{stem}_n"].sum() > 0:
+            names += [f"{stem}_{suffix}" for suffix in ("mean", "std", "n", *QUANTILES)]
+    if "ranks" in table and table["ranks"].sum() > 0:
+        names.append("ranks")
+    if "groups" in table and table["groups"].sum() > 0:
+        names += ["groups", "zero_std_group_fraction"]
+    ordered = table[names].sort_values("step", ignore_index=True)
+    # Counts as whole numbers, those of metrics that a part of the table lacks as zero.
+    for name in names:
+        if name.endswith("_n"):
+            ordered[name] = ordered[name].fillna(0).astype(np.int64)
+        elif name in _COUNTS and ordered[name].notna().all():
+            ordered[name] = ordered[name].astype(np.int64)
+    return ordered

@@ -14,8 +14,8 @@ import duckdb
 import pyarrow as pa
 
 from board.errors import ChoiceError, UnreadableError
-from board.index.database import Database
 from board.index.manifest import BrokenIndexError
+from board.query.database import Database
 from board.query.run import Run
 from board.query.views import create_views
 

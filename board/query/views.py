@@ -12,9 +12,9 @@ import duckdb
 import pyarrow as pa
 
 from board.index import segments
-from board.index.database import Database, create_table
+from board.query.database import Database, create_table
 from board.query.run import Run
-from board.query.run_rows import RunRows, quoted
+from board.query.run_rows import quoted
 
 COLUMNS: Final[Mapping[str, Mapping[str, str]]] = {
     "rollouts": {
@@ -87,13 +87,12 @@ def create_views(run: Run, database: Database) -> None:
 
     Raises duckdb.Error and BrokenIndexError where the index can't be read.
     """
-    rows = RunRows.of(database, run)
+    rows = run.selection.rows.in_database(database)
     cursor, schema = database.cursor(), "main"
-    shown = (column for column in run.shown.columns if column.name in run.columns)
     values = {
-        column.name: "path" if column.name == "file" else rows.value(column)
-        for column in shown
-        if column.name not in HIDDEN_COLUMNS
+        name: "path" if name == "file" else rows.value(name)
+        for name in run.columns
+        if name not in HIDDEN_COLUMNS
     }
     values |= {name: rows.whole_text(name) for name in _TEXTS}
     values["prompt_key"] = (
@@ -104,7 +103,7 @@ def create_views(run: Run, database: Database) -> None:
     kept = "" if cap is None else f"WHERE position < {cap}"
     cursor.execute(f"""
         CREATE VIEW {schema}.rollouts AS
-        SELECT {selected} FROM {rows.rows} {kept}
+        SELECT {selected} FROM {rows.view()} {kept}
     """)
     create_table(cursor, schema, "steps", pa.Table.from_pandas(run.steps, preserve_index=False))
     _create_groups(cursor, schema, run)

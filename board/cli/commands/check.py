@@ -15,7 +15,7 @@ from board.errors import NotFoundError
 from board.formats.io.locations import Location, below, location_of
 from board.index.discovery.discovered_runs import discover
 from board.index.discovery.run_info import IgnoredFiles
-from board.index.join_counts import JoinCount
+from board.query.join_counts import JoinCount
 from board.query.open_run import Run
 
 _CHECKED: Final = ("files", "steps", "rollouts", "superseded", "repeated")

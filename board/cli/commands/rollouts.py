@@ -17,7 +17,7 @@ from board.query import splits
 from board.query.open_run import Run
 from board.query.predicate import WHOLE_TEXTS, parsed
 from board.query.rollouts import Sorting, batches, frame
-from board.query.selection import Selection, selection_of
+from board.query.selection import Selection
 
 _USUAL: Final = (
     *("step", "index", "split", "group_id", "env", "reward", "ref_reward", "advantage", "k3_mean"),
@@ -46,7 +46,7 @@ def main(args: argparse.Namespace) -> int:
     if args.json:
         output.print_json(records)
     else:
-        asked = parsed(run, args.where).names if args.where else ()
+        asked = parsed(run.columns, args.where).names if args.where else ()
         output.print_table(records, wanted or _table_columns(asked, args.sort, names))
     return 0
 
@@ -60,7 +60,7 @@ def _names(run: Run) -> list[str]:
 
 def _selection(run: Run, args: argparse.Namespace) -> Selection:
     """The rollouts that the step, the last steps and the filter choose."""
-    selection = selection_of(run)
+    selection = run.selection
     if args.step is not None:
         selection = replace(selection, steps=(args.step, args.step))
     elif args.last is not None:

@@ -77,7 +77,7 @@ def parse(text: str, columns: Collection[str]) -> Expression:
         reason = f"a filter has at most {MOST_CHARACTERS:,} characters"
         raise ExpressionError(reason, MOST_CHARACTERS, len(text))
     tree = _Parser(text, columns).whole()
-    return Expression(text, names_in(tree), tree)
+    return Expression(text, names_in(tree), tree, (*columns,))
 
 
 class _Parser:

@@ -101,11 +101,12 @@ class Call(Node):
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """A checked expression. names: the columns it needs."""
+    """A checked expression. names: the columns it needs, of those that it could use (offered)."""
 
     text: str
     names: tuple[str, ...]
     tree: Node
+    offered: tuple[str, ...]
 
 
 def names_in(node: Node) -> tuple[str, ...]:

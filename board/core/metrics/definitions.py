@@ -288,3 +288,11 @@ def is_zero_std(rewards: FloatArray) -> bool | None:
     """
     scored = rewards[np.isfinite(rewards)]
     return None if len(scored) < 2 else bool(scored.max() == scored.min())
+
+
+def base_name(column: str) -> str:
+    """The stem of a metric's columns in the table of steps: k3_mean -> k3, reward -> reward.
+
+    Only the board's own means lose their ending: a framework's reward_mean is no reward.
+    """
+    return column.removesuffix("_mean") if column in ROLLOUT_METRICS else column

@@ -22,11 +22,10 @@ from board.formats.line_parser import LineParser
 from board.formats.parse import parse_whole
 from board.formats.sources import Row
 from board.index.discovery.log_file import AT_REST_SECONDS
-from board.index.joins import join_keys
 from board.index.reading.record_row import row_of
 from board.index.reading.row_batch import PartBuilder
 from board.index.reading.shard import END_BYTES, Shard, ShardIndex
-from board.index.repeat_keys import BY_FILE, line_key, repeat_key
+from board.index.repeat_keys import BY_FILE, join_keys, line_key, repeat_key
 
 MENDED: Final = Remark(
     None, "text that is not valid UTF-8 is shown as U+FFFD", "write UTF-8", "partial"

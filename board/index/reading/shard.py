@@ -15,10 +15,9 @@ import pyarrow as pa
 from board.core.problems import Problem
 from board.formats.base import Event
 from board.formats.io.locations import Location
-from board.index import segments
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 END_BYTES: Final = 4096
 
@@ -68,11 +67,6 @@ class ShardIndex:
     lines: int
     last_bytes: bytes = b""
     tail: ShardIndex | None = None
-
-    @property
-    def rows(self) -> pd.DataFrame:
-        """The table as a frame, without the last line when no newline ends it."""
-        return segments.frame_of(self.table, segments.columns_of(self.table))
 
 
 def digest(content: bytes) -> str:

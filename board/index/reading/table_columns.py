@@ -11,12 +11,11 @@ from typing import Any, Final, cast
 
 import numpy as np
 
-from board.core.metrics.definitions import ROLLOUT_METRICS
+from board.core.metrics.definitions import ROLLOUT_METRICS, base_name
 from board.core.records import FloatArray
 from board.formats.columns import Columns, finite_numbers
 from board.formats.texts import PREVIEW_CHARS, Numbers, Values, Words
 from board.index import segments
-from board.index.step_statistics import base_name
 from board.index.whole_texts import stored_messages
 
 _LONGEST_PAUSE: Final = 64

@@ -12,10 +12,9 @@ import streamlit as st
 
 from board.charts.curves import CurveOptions
 from board.components.curve_grid import Card, Picked, curve_bar, curve_grid
-from board.core.metrics.definitions import REWARD_PART, rollout_metric
+from board.core.metrics.definitions import REWARD_PART, base_name, rollout_metric
 from board.core.metrics.shares import in_percent
 from board.core.run_differences import differences, final
-from board.index.step_statistics import base_name
 from board.query.open_run import Run
 from board.views.compare import shared_prompts
 from board.views.frame import sidebar

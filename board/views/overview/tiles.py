@@ -10,9 +10,8 @@ from board.charts.curve_data import mean_column, together
 from board.charts.curves import last_means
 from board.charts.palette import colour, colour_key
 from board.components.tiles import Tile, Tone, tiles
-from board.core.metrics.definitions import REWARD_PART, Metric, rollout_metric
+from board.core.metrics.definitions import REWARD_PART, Metric, base_name, rollout_metric
 from board.core.metrics.recent import ERRORS, WINDOW, Recent, recent, window_of
-from board.index.step_statistics import base_name
 from board.query.open_run import Run
 from board.views.shared import page_parts, state
 from board.views.shared.text import number, one_line

@@ -167,7 +167,7 @@ def _offered(run: Run) -> list[Offered]:
     rows = run.of_step(int(state.get("step")))
     envs = cache.environments_of(run)[:_MOST_VALUES]
     found: list[Offered] = []
-    for name in names_for(run):
+    for name in names_for(run.columns):
         if name in WHOLE_TEXTS:
             found.append(Offered(name, name, _ABOUT[name], is_text=True))
             continue

@@ -8,8 +8,7 @@ from typing import Any, Final
 import pandas as pd
 
 from board.components.rollout_list import ListColumn
-from board.core.metrics.definitions import REWARD_PART
-from board.index.step_statistics import base_name
+from board.core.metrics.definitions import REWARD_PART, base_name
 from board.query import splits
 from board.query.open_run import Run
 from board.views.shared import state, table_headings

@@ -21,7 +21,7 @@ from board.components.rollout_list import (
 from board.index.table_files import StepRange
 from board.query.open_run import Run
 from board.query.rollouts import Sorting, frame, place_of
-from board.query.selection import Selection, selection_of
+from board.query.selection import Selection
 from board.views.rollouts import filter_field, list_columns, match_words
 from board.views.shared import state
 from board.views.shared.text import one_line
@@ -54,7 +54,7 @@ class Listed:
 
 def listed(run: Run) -> Listed:
     """The rollouts of the scope that pass the filter, whose field is drawn."""
-    scope = replace(selection_of(run), steps=_steps_in_scope(run))
+    scope = replace(run.selection, steps=_steps_in_scope(run))
     return Listed(*filter_field.show(run, scope, is_open=opened() is not None))
 
 

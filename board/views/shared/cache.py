@@ -51,8 +51,7 @@ def _run_key(run: Run) -> str:
 
 
 def _selection_key(selection: Selection) -> str:
-    envs, split, steps = selection.envs, selection.split, selection.steps
-    return repr((_run_key(selection.rows.run), envs, split, steps, selection.filters))
+    return selection.version
 
 
 HASH_FUNCS: Final[dict[str | type, Callable[[Any], Any]]] = {

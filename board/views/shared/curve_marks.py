@@ -19,7 +19,7 @@ def of_run() -> list[Mark]:
 def _resumes() -> list[Mark]:
     return [
         Mark(step, "resumed", f"The training was resumed from step {step}.")
-        for step in sidebar.whole().shown.resumed_at
+        for step in sidebar.whole().visible.resumed_at
     ]
 
 

@@ -11,11 +11,10 @@ import streamlit as st
 from board.charts.palette import colour_key
 from board.charts.share_charts import Share, shares_chart
 from board.components.share_bars import share_bars
-from board.core.metrics.definitions import Metric, token_metric
+from board.core.metrics.definitions import Metric, base_name, token_metric
 from board.core.metrics.shares import percent
 from board.core.tokens.contributions import Contributions, TokenShare, TypeShare
 from board.core.tokens.spike import Headline, whole
-from board.index.step_statistics import base_name
 from board.views.shared import page_parts, state
 from board.views.shared.cache import Spike
 from board.views.shared.text import counted, number, one_line, piece_shown, plain

@@ -7,9 +7,8 @@ from typing import Final
 import streamlit as st
 
 from board.charts.curve_data import mean_column
-from board.core.metrics.definitions import rollout_metric
+from board.core.metrics.definitions import base_name, rollout_metric
 from board.core.tokens.spike import TOKEN_SOURCES
-from board.index.step_statistics import base_name
 from board.query.open_run import Run
 from board.views.shared import cache, shortcuts, state, tokenizer_field
 from board.views.shared.background import show_progress

@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from board.index.attempts import Written, attempts_of, resumed_in_order
 from board.index.manifest import short_header
 from board.index.reading.file_steps import StepCounts
+from board.query.attempts import Written, attempts_of, resumed_in_order
 
 
 def written_again(steps: np.ndarray) -> np.ndarray:

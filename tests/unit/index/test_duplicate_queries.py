@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from board.index import duplicates
-from board.index.database import database_of
+from board.query import duplicates
+from board.query.database import database_of
 
 Dumps = dict[tuple[int, int], list[int]]
 """By file and step the keys of its lines."""

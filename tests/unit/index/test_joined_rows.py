@@ -14,8 +14,8 @@ from read_formats import DATA
 from slime_files import MILES
 
 from board.index.discovery.discovered_runs import JOINED, discover
-from board.index.joins import Joins, leads, stands_once
 from board.index.repeat_keys import NO_KEY
+from board.query.joins import Joins, leads, stands_once
 from board.query.open_run import Run, open_run
 
 PRIME = DATA / "prime_rl" / "joined"
@@ -49,12 +49,12 @@ def test_rows_of_all_steps_are_those_of_each_step_by_itself(folder):
 
 
 def test_which_rows_are_joined_is_found_once(monkeypatch):
-    run = joined(PRIME)
     found: list[int] = []
-    arranged = Joins.arranged
+    pairs = Joins.pairs_table
     monkeypatch.setattr(
-        Joins, "arranged", lambda self, table: found.append(1) or arranged(self, table)
+        Joins, "pairs_table", lambda self, table: found.append(1) or pairs(self, table)
     )
+    run = joined(PRIME)
     for columns in (("reward",), ("response_tokens", "advantage"), ("group_id",)):
         run.chosen(columns)
     assert len(found) == 1

@@ -15,9 +15,9 @@ from slime_files import ARRAYS, MILES, SLIME
 from board.analysis.findings import facts_of
 from board.analysis.rollout import open_rollout
 from board.analysis.step_tokens import read_step
-from board.index import join_counts
 from board.index.discovery.discovered_runs import JOINED, RunInfo, discover
 from board.index.location import INDEX_FOLDER
+from board.query import join_counts
 from board.query.narrowing import of_split
 from board.query.open_run import Follower, Run, open_run
 
@@ -252,19 +252,12 @@ def test_only_steps_with_new_rows_are_joined_anew(tmp_path, monkeypatch):
     first = Follower(persist=True).run(sources(folder)[JOINED])
     joined_anew: list[list[int]] = []
 
-    def counted(joins: Any, table: Any, ids: Any) -> dict[str, Any]:
+    def counted(joins: Any, table: Any) -> dict[str, Any]:
         joined_anew.append(table.column("step").unique().to_pylist())
-        return join_counts.counted(joins, table, ids)
+        return join_counts.counted(joins, table)
 
-    monkeypatch.setattr(
-        "board.index.visible_rows.join_counts",
-        SimpleNamespace(
-            **{
-                **vars(join_counts),
-                "counted": counted,
-            }
-        ),
-    )
+    other = SimpleNamespace(**{**vars(join_counts), "counted": counted})
+    monkeypatch.setattr("board.query.visible_rows.join_counts", other)
     again = Follower(persist=True).run(sources(folder)[JOINED])
     assert joined_anew == []
     assert (again.joins, again.counts, again.problems) == (

@@ -23,8 +23,7 @@ from board.index.discovery.discovered_runs import discover
 from board.index.location import index_folder
 from board.index.manifest import Manifest
 from board.index.storage import FolderStorage
-from board.index.visible_rows import Shown
-from board.query.open_run import Follower, open_run
+from board.query.open_run import Follower, indexed_run, open_run
 
 KILLS = int(os.environ.get("ROLLOUT_BOARD_KILLS", "3"))
 BUILD = """
@@ -34,7 +33,7 @@ from pathlib import Path
 from board.index import build
 from board.index.reading import commit_timer, scan, workers
 from board.index.discovery.discovered_runs import discover
-from board.query.open_run import Follower
+from board.query.open_run import Follower, indexed_run
 build.SHARD_BYTES, commit_timer._COMMIT_SECONDS, scan.PART_ROWS = 40_000, 0.0, 50
 workers.POOL_BYTES = int(sys.argv[2])
 read = workers.index_batch
@@ -91,10 +90,10 @@ def test_a_killed_build_leaves_a_right_index_and_is_gone_on_with(tmp_path, proce
         partial += 0 < manifest.done < info.bytes
         kept = index_folder(folder, "", ReadOptions(), make=False)
         assert kept is not None
-        shown = Shown(FolderStorage(kept), manifest, [file.path.name for file in info.files])
-        found = shown.frame().set_index(place)
+        run = indexed_run(FolderStorage(kept), info)
+        found = run.selection.stored_rows(None, None).frame().set_index(place)
         assert found.index.is_unique
-        assert sum(shown.counts().values()) == len(found)
+        assert run.rollout_count == len(found)
         columns = ["step", "reward", "k1_mean", "prompt", "offset", "size"]
         columns = [name for name in columns if name in found]
         expected = rows.loc[found.index]

@@ -174,7 +174,7 @@ def test_a_process_that_has_not_seen_the_mapping_reads_by_it(tmp_path, monkeypat
     with pytest.raises(KeyError):
         reader_named(name)
     (part,) = index_shard(shard)
-    assert part.rows["reward"].tolist() == [0.5, 1.0]
+    assert part.table.column("reward").to_pylist() == [0.5, 1.0]
 
 
 def test_no_reader_that_comes_along_is_a_mapping():

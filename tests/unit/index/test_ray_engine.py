@@ -25,8 +25,7 @@ from board.index.manifest import Manifest
 from board.index.reading import ray_engine
 from board.index.reading.workers import Job
 from board.index.storage import FolderStorage
-from board.index.visible_rows import Shown
-from board.query.open_run import Follower, Run, open_run
+from board.query.open_run import Follower, Run, indexed_run, open_run
 
 pytestmark = [
     pytest.mark.ray,
@@ -92,7 +91,7 @@ def test_the_command_reads_what_is_new_on_the_cluster(info, capsys):
 def test_workers_that_do_not_see_the_index_end_the_command(info, tmp_path):
     job = Job(FolderStorage(tmp_path / "not there"), ReadOptions(), None)
     with ray_engine.connected() as engine, pytest.raises(ClusterError, match="not there on"):
-        build.extend(job, "key", info, engine=engine)
+        build.extend(job, "key", info, without_steps, engine=engine)
 
 
 @pytest.mark.usefixtures("ray")
@@ -108,7 +107,7 @@ def test_workers_that_do_not_see_the_log_end_the_command(info, tmp_path):
         seen = RunInfo("seen here", ours.parent, (file,), (), ours.parent)
         engine = stack.enter_context(ray_engine.connected())
         with pytest.raises(ClusterError, match="not by a worker"):
-            build.extend(job, "key", seen, engine=engine)
+            build.extend(job, "key", seen, without_steps, engine=engine)
 
 
 class Deadly(FolderStorage):
@@ -133,19 +132,23 @@ def deadly(folder: Path, lives: int) -> Job:
     return Job(storage, ReadOptions(), None)
 
 
-def rows_of(job: Job, manifest: Manifest, info: RunInfo) -> pd.DataFrame:
-    return Shown(job.storage, manifest, [file.path.name for file in info.files]).frame()
+def without_steps(manifest: Manifest) -> Manifest:
+    return manifest
+
+
+def rows_of(job: Job, info: RunInfo) -> pd.DataFrame:
+    return indexed_run(job.storage, info).selection.stored_rows(None, None).frame()
 
 
 @pytest.mark.usefixtures("ray")
 def test_what_a_killed_worker_was_reading_is_read_again(info, tmp_path):
     job = deadly(tmp_path / "index", lives=2)
     with ray_engine.connected() as engine:
-        found = build.extend(job, "key", info, engine=engine)
+        found = build.extend(job, "key", info, without_steps, engine=engine)
     assert len([*(tmp_path / "index").glob("died-*")]) == 2
     written = [*(tmp_path / "index").glob("rows-*")]
     assert len(written) > len(found.manifest.all_segments)  # theirs lie there, in no manifest
-    shown = rows_of(job, found.manifest, info)
+    shown = rows_of(job, info)
     place = ["step", "index"]
     whole = open_run(info).rollouts.set_index(place)
     pd.testing.assert_frame_equal(shown.set_index(place)[whole.columns], whole)
@@ -155,7 +158,7 @@ def test_what_a_killed_worker_was_reading_is_read_again(info, tmp_path):
 def test_lines_that_kill_every_worker_end_the_command_and_are_named(info, tmp_path, monkeypatch):
     monkeypatch.setattr(ray_engine, "RETRIES", 0)
     with ray_engine.connected() as engine, pytest.raises(ClusterError, match=r"rank_\d\.jsonl"):
-        build.extend(deadly(tmp_path / "index", lives=9), "key", info, engine=engine)
+        build.extend(deadly(tmp_path / "index", lives=9), "key", info, without_steps, engine=engine)
 
 
 def test_an_address_where_nobody_listens_ends_the_command(info, capsys):

@@ -17,10 +17,10 @@ from read_formats import DATA, reasons, run_at
 
 from board.core.records import Record
 from board.formats.io.lines import LineBlock
-from board.index import duplicates
-from board.index.database import database_of
 from board.index.discovery.discovered_runs import discover
 from board.index.repeat_keys import NO_KEY, line_key, line_keys, overlap, repeat_key
+from board.query import duplicates
+from board.query.database import database_of
 from board.query.open_run import Follower
 
 

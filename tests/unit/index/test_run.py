@@ -15,11 +15,18 @@ from board.core.options import ReadOptions
 from board.errors import NotFoundError
 from board.index.discovery.discovered_runs import discover
 from board.index.reading import scan, table_columns
-from board.index.reading.shard import Shard
+from board.index.reading.shard import Shard, ShardIndex
+from board.index.segments import columns_of
 from board.index.storage import FolderStorage
 from board.query.open_run import Follower, indexed_run, open_run
+from board.query.stored_rows import frame_of
 
 NAN = float("nan")
+
+
+def rows_of(part: ShardIndex) -> pd.DataFrame:
+    """The rows of a shard as a frame."""
+    return frame_of(part.table, columns_of(part.table))
 
 
 def rollout(step, reward=1.0, **more):
@@ -502,7 +509,7 @@ def test_what_is_consumed_ends_before_a_torn_line(write_log):
     (rest,) = scan.index_shard(
         Shard(path, "x.jsonl", "rllb", start=index.consumed, first_line=index.lines + 1)
     )
-    assert rest.rows[["step", "line"]].values.tolist() == [[2, 2]]
+    assert rows_of(rest)[["step", "line"]].values.tolist() == [[2, 2]]
 
 
 @pytest.mark.parametrize("cut", [0, 3, 7, 12, 20])
@@ -510,9 +517,9 @@ def test_shards_put_together_are_the_file(write_log, cut):
     lines = [tokens(s, [-1.0 * s], [-2.0], reward=s, note=f"n{s}") for s in range(20)]
     path = write_log("x.jsonl", *lines)
     offsets = [0, *np.cumsum([len(json.dumps(line)) + 1 for line in lines]).tolist()]
-    (whole,) = (part.rows for part in scan.index_shard(Shard(path, "x.jsonl", "rllb")))
+    (whole,) = (rows_of(part) for part in scan.index_shard(Shard(path, "x.jsonl", "rllb")))
     parts = [
-        part.rows
+        rows_of(part)
         for start, end, first in ((0, offsets[cut], 1), (offsets[cut], None, cut + 1))
         for part in scan.index_shard(Shard(path, "x.jsonl", "rllb", start, end, first))
     ]

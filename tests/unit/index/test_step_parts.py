@@ -21,14 +21,15 @@ from board.core.findings.facts import Facts
 from board.core.findings.finding import Finding
 from board.core.groups.advantages import CONVENTIONS
 from board.core.groups.statistics import by_step, pass_at_k_by_step
-from board.index import build, step_store
+from board.index import build
 from board.index.discovery.discovered_runs import discover
 from board.index.reading import batch, scan
-from board.index.stored_rows import numbers
+from board.query import steps
 from board.query.environments import environment_curves
 from board.query.groups import run_groups
 from board.query.open_run import Follower, OpenOptions, Run
 from board.query.prompts import run_prompts
+from board.query.stored_rows import numbers
 
 STEPS = 6
 NUMBERS = ("reward", "advantage", "response_tokens", "timestamp", "rank", "rewards.correct")
@@ -41,7 +42,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
         (scan, "PART_ROWS", 7),
         (batch, "PART_ROWS", 7),
         (build, "PART_ROWS", 7),
-        (step_store, "_CHUNK_ROLLOUTS", 30),
+        (steps, "_CHUNK_ROLLOUTS", 30),
     ):
         monkeypatch.setattr(module, name, value)
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from board.index.database import database_of
 from board.index.discovery.discovered_runs import discover
+from board.query.database import database_of
 from board.query.narrowing import where
 from board.query.open_run import Follower, Run
 
@@ -74,3 +74,12 @@ def test_an_index_that_a_link_leads_to_is_read(run: Run, tmp_path: Path) -> None
 
 def test_a_narrowed_run_is_read_from_the_index(run: Run) -> None:
     assert where(run, "reward > 0").counts == {1: 1}
+
+
+def test_a_run_has_another_version_when_a_text_alone_changed(run: Run) -> None:
+    (log,) = run.info.path.glob("*.jsonl")
+    log.write_text('{"step": 1, "response": "b", "reward": 1.0}\n')
+    other = Follower(persist=True).run(discover(run.info.path).runs[0])
+    assert other.steps.equals(run.steps)
+    assert other.version != run.version
+    assert other.selection.version != run.selection.version

@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from plain_steps import plain_steps
 from written_logs import write_lines
 
 from board.analysis.findings import facts_of
 from board.core.groups.advantages import told as told_of
-from board.index import step_counts, step_store
 from board.index.discovery.discovered_runs import discover
-from board.index.step_statistics import steps_table
-from board.query import splits
+from board.query import splits, step_counts, steps
 from board.query.groups import run_groups
 from board.query.narrowing import narrowed, of_split
 from board.query.open_run import Follower, OpenOptions, Run
@@ -64,7 +63,7 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     folder = tmp_path_factory.mktemp("envs")
     options = OpenOptions(max_per_step=15 if request.param == "capped" else None)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(step_store, "_CHUNK_ROLLOUTS", 50)
+        patch.setattr(steps, "_CHUNK_ROLLOUTS", 50)
         kept = request.param == "on disk"
         return run_in(folder / "run", with_step(rollouts()), options, persist=kept)
 
@@ -92,7 +91,7 @@ def test_steps_are_those_of_the_rollouts(
 ) -> None:
     found = narrowed(run if split is None else of_split(run, split), envs)
     rows = rows_of(run, envs, split)
-    expected = step_store.tidied(steps_table(rows, run.metrics), run.metrics)
+    expected = plain_steps(rows, run.metrics)
     pd.testing.assert_frame_equal(found.steps, expected, rtol=1e-12)
     assert found.counts == rows.groupby("step").size().to_dict()
 
@@ -109,7 +108,7 @@ def test_quantiles_of_several_environments_are_those_of_the_rollouts_that_are_sh
     assert (run.superseded > 0) == is_resumed
     found = narrowed(run, ("code", "maths"))
     own = rows_of(run, ("code", "maths"), None)
-    expected = step_store.tidied(steps_table(own, run.metrics), run.metrics)
+    expected = plain_steps(own, run.metrics)
     between = [
         name
         for name in map(str, expected)

@@ -13,9 +13,7 @@ from written_logs import native_run, write_lines
 from board.errors import ChoiceError, ExpressionError
 from board.index.discovery.discovered_runs import discover
 from board.query.open_run import Run, open_run
-from board.query.predicate import number_of, parsed
 from board.query.rollouts import Sorting, frame
-from board.query.selection import selection_of
 from board.query.steps import OWN, own_steps
 
 LONG = "word " * 200
@@ -45,7 +43,7 @@ def run(tmp_path: Path) -> Run:
 
 def places(run: Run, text: str) -> list[int]:
     """The places of the rollouts for which it holds, among all."""
-    found = frame(selection_of(run).where(text), ["step", "index"], Sorting())
+    found = frame(run.selection.where(text), ["step", "index"], Sorting())
     return (found["step"] * 2 + found["index"]).tolist()
 
 
@@ -82,7 +80,7 @@ def test_a_filter_sees_whole_texts_and_what_is_not_known_does_not_hold(
 )
 def test_what_can_t_be_a_filter_is_said(run: Run, text: str, said: str) -> None:
     with pytest.raises(ExpressionError, match=said):
-        selection_of(run).where(text)
+        run.selection.where(text)
 
 
 def test_an_own_metric_has_the_mean_and_spread_of_its_rollouts(tmp_path: Path) -> None:
@@ -125,8 +123,8 @@ def columns(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 def values(run: Run, text: str) -> list[float | None]:
     """Of each rollout, in their order."""
-    selection = selection_of(run)
-    found = number_of(selection.rows, parsed(run, text))
+    selection = run.selection
+    found = run.selection.number(text)
     selection = replace(selection, parameters=found.parameters)
     return selection.table(f"SELECT {found.sql} AS v FROM {selection.view} ORDER BY line")[
         "v"

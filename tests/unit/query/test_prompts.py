@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from board.index import segments, step_store
+from board.index import segments
 from board.index.discovery.discovered_runs import RunInfo, discover
 from board.index.discovery.log_file import LogFile
 from board.index.manifest import FileState, Manifest
 from board.index.memory_storage import MemoryStorage
 from board.index.reading.batch import put_rows, tallies_of
 from board.query.narrowing import narrowed
-from board.query.open_run import Run, indexed_run, open_run
+from board.query.open_run import Run, indexed_run, open_run, with_steps
 from board.query.prompts import RunPrompts, key_from, run_prompts, shared_prompts, written_key
 
 NAN = float("nan")
@@ -51,9 +51,10 @@ def indexed(rollouts: Sequence[Rollout]) -> Run:
     state = FileState(0, "x.jsonl", "native", size=1, consumed=1, tallies=tallies_of(table))
     steps = frozenset(step for step, _, _ in rollouts)
     manifest = Manifest("k", 1, (state,), (put_rows(kept, table),), stale=steps, total=1)
-    kept.commit(step_store.refreshed(kept, manifest, ["x.jsonl"]))
     log = LogFile(Path("x.jsonl"), "native", 1, 0, 0)
-    return indexed_run(kept, RunInfo("made", Path(), (log,), (), Path()))
+    info = RunInfo("made", Path(), (log,), (), Path())
+    kept.commit(with_steps(kept, manifest, info))
+    return indexed_run(kept, info)
 
 
 @settings(max_examples=20, deadline=None)

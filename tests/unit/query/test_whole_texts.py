@@ -19,7 +19,6 @@ from board.index.segments import ANY_TEXT
 from board.index.whole_texts import whole_text
 from board.query.open_run import Follower, Run
 from board.query.rollouts import texts_at
-from board.query.selection import Selection, rows_of
 from board.views.rollouts import match_words
 
 PROJECT = Path(__file__).parents[3]
@@ -30,11 +29,9 @@ NAMES = ("prompt", "response", "ref_response", "ground_truth")
 
 def texts_of(run: Run, name: str) -> list[str | None]:
     """One text of all rollouts, in their order."""
-    rows = rows_of(run)
-    table = Selection(rows).table(
-        f"SELECT {rows.whole_text(name)} AS text FROM {rows.rows} ORDER BY step, position"
-    )
-    return table["text"].to_pylist()
+    own = run.selection
+    sql = f"SELECT {own.whole_text(name)} AS text FROM {own.view} ORDER BY step, position"
+    return own.table(sql)["text"].to_pylist()
 
 
 def opened(folder: Path, *, persist: bool = False) -> Run:
@@ -126,7 +123,7 @@ def test_texts_survive_when_segments_are_put_together(tmp_path: Path) -> None:
     for step in range(12):
         write(tmp_path, {"step": step, "prompt": "p" * 300, "response": f"{step} " * 200})
         run = opened(tmp_path, persist=True)
-    assert len(run.shown.manifest.segments) < 12
+    assert len(run.visible.manifest.segments) < 12
     assert texts_of(run, "response") == [f"{step} " * 200 for step in range(12)]
 
 
@@ -139,9 +136,8 @@ def test_any_text_holds_messages_that_are_neither_prompt_nor_response(tmp_path: 
 
 
 def keys_of(run: Run) -> list[int]:
-    rows = rows_of(run)
-    sql = f"SELECT prompt_key FROM {rows.rows} ORDER BY step, position"
-    return Selection(rows).table(sql)["prompt_key"].to_pylist()
+    sql = f"SELECT prompt_key FROM {run.selection.view} ORDER BY step, position"
+    return run.selection.table(sql)["prompt_key"].to_pylist()
 
 
 def test_prompts_behind_one_long_system_prompt_are_told_apart(tmp_path: Path) -> None:

@@ -12,44 +12,34 @@ not hold comes from the others, and token counts and aggregates come from the tr
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-import orjson
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from board.core.metrics.aggregate import COLUMNS
-from board.core.records import Record
 from board.formats import reader_named
 from board.index import segments
 from board.index.reading.file_steps import IntArray
 from board.index.repeat_keys import NO_KEY
 
 Mask = npt.NDArray[np.bool_]
-PlaceArray = npt.NDArray[np.integer[Any]]
 
+_ADDRESS: Final = ("file", "line", segments.PART)
+KEYS: Final = "SELECT file, line, part, {} FROM ({})"
+"""A statement for what `Joins.pairs` needs of the rows of a view."""
 OWN: Final = frozenset(
-    ("step", "file", *segments.LOCATION, segments.PART, segments.REPEAT_KEY, *segments.JOIN_KEYS)
+    (
+        *("step", "file", "file_id", "path", "side", *segments.LOCATION, segments.PART),
+        *(segments.REPEAT_KEY, *segments.JOIN_KEYS),
+    )
 )
 """Columns that say where a row stands; never taken from another log."""
 LENGTHS: Final = ("prompt_tokens", "response_tokens")
 _TRAINERS: Final = frozenset((*COLUMNS, *LENGTHS, "pad_tokens"))
-
-
-def join_keys(record: Record, said: Sequence[object]) -> dict[str, int]:
-    """The columns by which a row is joined; said: by its reader."""
-    found: dict[str, int] = {}
-    for name, key in zip(segments.JOIN_KEYS, said, strict=False):
-        if key is not None:
-            content = orjson.dumps([record.step, key])
-            digest = hashlib.blake2b(content, digest_size=8).digest()
-            found[name] = int.from_bytes(digest, "big", signed=True)
-    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,23 +177,6 @@ class Pairs:
         return rows[np.argsort(self.sides[rows], kind="stable")]
 
 
-@dataclass(frozen=True, slots=True)
-class Arranged:
-    """Which rows of a table are shown, and which are added to them.
-
-    shown: [rows], in order. others: of each further log the row that is added to each, [rows], -1 for
-    none.
-    """
-
-    shown: PlaceArray
-    others: tuple[tuple[Side, PlaceArray], ...]
-
-    def within(self, places: PlaceArray) -> Arranged:
-        """The same of a table of which those rows are that at `places`, [n]."""
-        others = ((side, np.where(at < 0, -1, places[at])) for side, at in self.others)
-        return Arranged(places[self.shown], tuple(others))
-
-
 class Joins:
     """Joins the rows of a run's logs. readers: name of the reader by number of the file."""
 
@@ -214,14 +187,9 @@ class Joins:
         for file, reader in readers.items():
             self._side_of[file] = numbers.get(reader, 0)
 
-    def needed(self, columns: set[str]) -> set[str]:
-        """The columns that are read to have these."""
-        lengths = set(LENGTHS) if columns & set(LENGTHS) else set[str]()
-        return columns | lengths | {*segments.JOIN_KEYS}
-
-    def sides_of(self, files: IntArray) -> IntArray:
+    def sides_of(self, files: Sequence[int] | IntArray) -> IntArray:
         """The number of the log of each of these files, given by their number in the run."""
-        return self._side_of[files]
+        return self._side_of[np.asarray(files, np.int64)]
 
     def pairs(self, table: pa.Table) -> Pairs:
         """Which rows are one rollout; `table`: whole steps, `file` being the number in the run."""
@@ -229,72 +197,61 @@ class Joins:
         keys = [keys_of(table, name) for name in segments.JOIN_KEYS]
         return Pairs(sides, leads(sides, keys))
 
-    def joined(self, table: pa.Table) -> pa.Table:
-        """The rows with those of other logs added to them, by step, the first log's first; `table`: whole
-        steps, in order.
-        """
-        return put_together(table, self.arranged(table))
-
-    def arranged(self, table: pa.Table) -> Arranged:
-        """As `joined`, as the places of the rows."""
+    def pairs_table(self, table: pa.Table) -> pa.Table:
+        """The address of each row that is added to another, and the `lead_` address of that one."""
         pairs = self.pairs(table)
-        shown, others = np.flatnonzero(pairs.shown), pairs.others
-        steps = table.column("step").to_numpy()
-        shown = shown[np.lexsort((shown, pairs.sides[shown], steps[shown]))]
-        place = np.full(table.num_rows, -1, np.int64)
-        place[shown] = np.arange(len(shown))
-        found: list[tuple[Side, PlaceArray]] = []
-        for number, side in enumerate(self.sides):
-            own = others[pairs.sides[others] == number]
-            if len(own):
-                at = np.full(len(shown), -1, np.int64)
-                at[place[pairs.lead[own]]] = own
-                found.append((side, at))
-        return Arranged(shown, tuple(found))
+        others = pairs.others
+        places = {"": others, "lead_": pairs.lead[others]}
+        columns = {
+            f"{prefix}{name}": table.column(name).take(pa.array(rows))
+            for prefix, rows in places.items()
+            for name in _ADDRESS
+        }
+        return pa.table(columns)
 
 
-def put_together(table: pa.Table, arranged: Arranged) -> pa.Table:
-    """The rows that are shown, with what others say added to them."""
-    found = table.take(pa.array(arranged.shown))
-    for side, at in arranged.others:
-        found = _filled(found, table, at, side)
-    return found
+def merged_rows(sides: Sequence[Side], visible: str, pairs: str, names: Sequence[str]) -> str:
+    """A statement for rows with what other logs say added to them.
+
+    sides: the logs. visible: a statement for the rows. pairs: the table of pairs. names: columns of the
+    rows.
+    """
+    sql = f"SELECT *, rank AS own_rank FROM ({visible}) ANTI JOIN {pairs} USING (file, line, part)"
+    for number, side in enumerate(sides[1:], 1):
+        values = (
+            f"{_merged(name, side, names)} AS {_quoted(name)}" for name in names if name not in OWN
+        )
+        sql = f"""
+            SELECT ours.* REPLACE ({", ".join(values)}) FROM ({sql}) AS ours LEFT JOIN (
+                FROM ({visible}) JOIN {pairs} USING (file, line, part) WHERE side = {number}
+            ) AS theirs ON theirs.lead_file = ours.file AND theirs.lead_line = ours.line
+                AND theirs.lead_part = ours.part AND theirs.step = ours.step"""
+    return sql
 
 
-def _filled(found: pa.Table, table: pa.Table, at: PlaceArray, side: Side) -> pa.Table:
-    """The rows with the values of others where they have none; at: [rows] of `table`, -1 for none."""
-    places = pa.array(at, mask=at < 0)
-    lengths = _same_total(found, table, at)
-    before = found
-    for number, name in enumerate(found.column_names):
-        if name in OWN:
-            continue
-        theirs, ours = table.column(name).take(places), found.column(name)
-        preview = name.removeprefix(segments.WHOLE)
-        if name != preview and preview in before.column_names:
-            # A preview without a whole text is the whole text.
-            theirs = pc.if_else(pc.is_valid(before.column(preview)), None, theirs)
-        if theirs.null_count == len(theirs):
-            continue
-        if name in LENGTHS and lengths is not None:
-            choose = pc.min_element_wise if name == "prompt_tokens" else pc.max_element_wise
-            merged = pc.if_else(pa.array(lengths), choose(ours, theirs), pc.coalesce(theirs, ours))
-        elif side.is_trainer and name in _TRAINERS:
-            merged = pc.coalesce(theirs, ours)
-        else:
-            merged = pc.coalesce(ours, theirs)
-        found = found.set_column(number, name, merged)
-    return found
+def _merged(name: str, side: Side, names: Sequence[str]) -> str:
+    """SQL for the value of a column of `ours` and `theirs`."""
+    ours, theirs = f"ours.{_quoted(name)}", f"theirs.{_quoted(name)}"
+    preview = name.removeprefix(segments.WHOLE)
+    if name != preview and preview in names:
+        # A preview without a whole text is the whole text.
+        return f"CASE WHEN ours.{preview} IS NULL THEN coalesce({ours}, {theirs}) ELSE {ours} END"
+    if name in LENGTHS and {*LENGTHS} <= {*names}:
+        # Of equally many tokens: where the response begins, the two may see differently.
+        choose = "least" if name == "prompt_tokens" else "greatest"
+        same = " = ".join(
+            " + ".join(f"{row}.{length}" for length in LENGTHS) for row in ("ours", "theirs")
+        )
+        return (
+            f"CASE WHEN {same} THEN {choose}({ours}, {theirs}) ELSE coalesce({theirs}, {ours}) END"
+        )
+    if side.is_trainer and name in _TRAINERS:
+        return f"coalesce({theirs}, {ours})"
+    return f"coalesce({ours}, {theirs})"
 
 
-def _same_total(found: pa.Table, table: pa.Table, at: PlaceArray) -> Mask | None:
-    """Where both have as many tokens, whatever of them is the response; None where it is not recorded."""
-    if not all(name in table.column_names for name in LENGTHS):
-        return None
-    theirs, ours = (
-        sum(numbers_of(side.column(name)) for name in LENGTHS) for side in (table, found)
-    )
-    return np.asarray(theirs)[np.maximum(at, 0)] == np.asarray(ours)
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 def numbers_of(column: pa.ChunkedArray) -> npt.NDArray[np.float64]:

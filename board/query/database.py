@@ -54,6 +54,8 @@ class Database:
             "allow_community_extensions": False,
         }
         self._connection = duckdb.connect(":memory:", config=config)
+        # A file of an index never changes; there may be many, and each statement would read their ends.
+        self._connection.execute("SET GLOBAL parquet_metadata_cache = true")
         folders = [str(folder.resolve()) for folder in readable]
         self._connection.execute("SET allowed_directories = $folders", {"folders": folders})
         self._connection.execute("SET enable_external_access = false")

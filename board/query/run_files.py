@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from board.index.attempts import Attempt, Written, attempts_of, resumed_in_order
 from board.index.manifest import FileState, Manifest
-from board.index.superseded import Superseded
+from board.query.attempts import Attempt, Written, attempts_of, resumed_in_order
+from board.query.superseded import Superseded
 
 
 @dataclass(frozen=True, slots=True)

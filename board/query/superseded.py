@@ -1,9 +1,5 @@
 """What of a log a later attempt or a restart wrote again: those rollouts are superseded."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false, reportAttributeAccessIssue=false
-# pyarrow ships without types, and makes its compute functions when it is imported.
-
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,15 +8,12 @@ from functools import cached_property
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
 
 from board.core.problems import Problem
 from board.formats import reader_named
-from board.index.attempts import Attempt
-from board.index.manifest import NO_RANK, FileState
-from board.index.reading.file_steps import IntArray, Restart
-from board.index.segments import whole_numbers
+from board.index.manifest import FileState
+from board.index.reading.file_steps import Restart
+from board.query.attempts import Attempt
 
 _NEVER: Final = np.iinfo(np.int64).max
 
@@ -137,20 +130,3 @@ class Superseded:
                 yield number, None, _NEVER, rules.from_step
             for rank, restarts in rules.restarts.items():
                 yield from ((number, rank, restart.line, restart.step) for restart in restarts)
-
-    def rows(self, table: pa.Table, steps: IntArray, files: IntArray) -> npt.NDArray[np.bool_]:
-        """[rows] which are superseded; steps, files: [rows], the latter ids."""
-        size = max(self._rules, default=0) + 1
-        from_step = np.full(size, _NEVER)
-        for number, rules in self._rules.items():
-            if rules.from_step is not None:
-                from_step[number] = rules.from_step
-        hidden = steps >= from_step[np.minimum(files, size - 1)]
-        lines = table.column("line").to_numpy()
-        for number, rules in self._rules.items():
-            for rank, restarts in rules.restarts.items():
-                if restarts:
-                    own = (files == number) & (whole_numbers(table, "rank", NO_RANK) == rank)
-                    for restart in restarts:
-                        hidden |= own & (lines < restart.line) & (steps >= restart.step)
-        return hidden

@@ -22,18 +22,14 @@ import duckdb
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from board.formats import reader_named
 from board.formats.base import Repeats
-from board.index import segments
-from board.index.database import database_of
-from board.index.manifest import BrokenIndexError, Manifest
 from board.index.reading.file_steps import IntArray
 from board.index.repeat_keys import BY_FILE, BY_ID, NO_KEY, overlap, place_codes
-from board.index.run_files import RunFiles
-from board.index.segments import whole_numbers
-from board.index.storage import Storage
+from board.index.segments import REPEAT_KEY
+from board.query.index_views import IndexViews
+from board.query.run_files import RunFiles
 
 _BATCH_ROWS: Final = 60_000
 _SCHEMA: Final = pa.schema(
@@ -96,18 +92,17 @@ class Duplicates:
     counts: Mapping[int, int]
 
 
-def find_duplicates(storage: Storage, manifest: Manifest, run: RunFiles) -> dict[int, Duplicates]:
+def find_duplicates(index: IndexViews) -> dict[int, Duplicates]:
     """By id of the file the rows that repeat another one. Raises BrokenIndexError."""
-    rows = _Rows(storage, manifest, run)
     tables: list[pa.Table] = []
-    for kind, ids in _ids_of_kinds(run).items():
+    for kind, ids in _ids_of_kinds(index.run).items():
         if kind in BY_ID:
-            tables.append(rows.select(_BY_ID, ids))
+            tables.append(_select(index, _BY_ID, ids))
         elif kind in BY_FILE:
             query = _COPIED_STEPS if kind == "copied_steps" else _MERGED_FILES
-            tables += (rows.select(query, files) for files in _possible_copies(rows, kind, ids))
+            tables += (_select(index, query, files) for files in _possible_copies(index, kind, ids))
         else:
-            tables += _overlaps(rows, kind, ids)
+            tables += _overlaps(index, kind, ids)
     return _by_file(tables)
 
 
@@ -136,73 +131,40 @@ def _ids_of_kinds(run: RunFiles) -> dict[Repeats, list[int]]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Rows:
-    """The rows of an index that no resume wrote again, as the table `candidates`."""
-
-    storage: Storage
-    manifest: Manifest
-    run: RunFiles
-
-    def select(
-        self, query: str, ids: Sequence[int], steps: Collection[int] | None = None
-    ) -> pa.Table:
-        """What a query over the rows of some files gives. steps: of these alone."""
-        with self.candidates(ids, steps) as cursor:
-            return cursor.sql(query).to_arrow_table()
-
-    @contextmanager
-    def candidates(
-        self, ids: Sequence[int], steps: Collection[int] | None = None
-    ) -> Generator[duckdb.DuckDBPyConnection]:
-        """A connection with the table `candidates`: the rows of some files."""
-        batches = (batch for table in self._tables(ids, steps) for batch in table.to_batches())
-        reader = pa.RecordBatchReader.from_batches(_SCHEMA, batches)
-        with database_of().cursor() as cursor:
-            cursor.register("reader", reader)
-            try:
-                cursor.execute("CREATE TEMP TABLE candidates AS FROM reader")
-            except duckdb.InvalidInputException as error:  # raised by what reads the index
-                raise BrokenIndexError(str(error)) from error
-            yield cursor
-
-    def _tables(self, ids: Sequence[int], steps: Collection[int] | None) -> Iterator[pa.Table]:
-        wanted = set(ids)
-        span = None if steps is None else (min(steps), max(steps))
-        for segment in self.manifest.all_segments:
-            if wanted.isdisjoint(segment.files):
-                continue
-            if span is None or (segment.low <= span[1] and segment.high >= span[0]):
-                yield self._table(segment.name, ids, steps)
-
-    def _table(self, name: str, ids: Sequence[int], steps: Collection[int] | None) -> pa.Table:
-        names = ("step", "file", "line", "rank", segments.PART, segments.REPEAT_KEY)
-        table = self.storage.get(name, names)
-        is_wanted = pc.is_in(table.column("file"), pa.array(ids, pa.int64()))
-        if steps is not None:
-            of_steps = pc.is_in(table.column("step"), pa.array(list(steps), pa.int64()))
-            is_wanted = pc.and_(is_wanted, of_steps)
-        table = table.filter(is_wanted)
-        steps_of, files = table.column("step").to_numpy(), table.column("file").to_numpy()
-        table = table.filter(pa.array(~self.run.superseded.rows(table, steps_of, files)))
-        numbers = np.zeros(max(self.run.number_of) + 1, np.int64)
-        numbers[list(self.run.number_of)] = list(self.run.number_of.values())
-        places = pa.array(numbers[table.column("file").to_numpy()])
-        parts = whole_numbers(table, segments.PART, 0)
-        keys = whole_numbers(table, segments.REPEAT_KEY, NO_KEY)
-        columns = [places, table.column("file"), table.column("step"), table.column("line")]
-        return pa.table([*columns, pa.array(parts), pa.array(keys)], schema=_SCHEMA)
+def _select(
+    index: IndexViews, query: str, ids: Sequence[int], steps: Collection[int] | None = None
+) -> pa.Table:
+    """What a query over the rows of some files gives. steps: of these alone."""
+    with _candidates(index, ids, steps) as cursor:
+        return cursor.sql(query).to_arrow_table()
 
 
-def _possible_copies(rows: _Rows, kind: Repeats, ids: Sequence[int]) -> Iterator[list[int]]:
+@contextmanager
+def _candidates(
+    index: IndexViews, ids: Sequence[int], steps: Collection[int] | None = None
+) -> Generator[duckdb.DuckDBPyConnection]:
+    """A cursor with the table `candidates`: the rows of some files that no resume wrote again."""
+    key = f"coalesce({REPEAT_KEY}, {NO_KEY})" if REPEAT_KEY in index.names else f"{NO_KEY}::BIGINT"
+    of_steps = "" if steps is None else f"AND step IN ({', '.join(map(str, steps))})"
+    with index.cursor() as cursor:
+        cursor.execute(f"""
+            CREATE TEMP TABLE candidates AS
+            SELECT file AS place, file_id AS file, step, line, part, {key} AS key
+            FROM ({index.current(None if steps is None else (min(steps), max(steps)))})
+            WHERE file_id IN ({", ".join(map(str, ids))}) {of_steps}
+        """)
+        yield cursor
+
+
+def _possible_copies(index: IndexViews, kind: Repeats, ids: Sequence[int]) -> Iterator[list[int]]:
     """Files of a reader that share steps and may hold copies. Copies of whole steps begin at the first
     one that two files share, so that the files of ranks cost one step.
     """
-    for by_step in _files_by_step(rows.run, ids).values():
+    for by_step in _files_by_step(index.run, ids).values():
         shared = {step: files for step, files in sorted(by_step.items()) if len(files) > 1}
         files = sorted({file for of_step in shared.values() for file in of_step})
         if files and kind == "copied_steps":
-            files = rows.select(_ALIKE, files, _first_shared(shared))["file"].to_pylist()
+            files = _select(index, _ALIKE, files, _first_shared(shared))["file"].to_pylist()
         if files:
             yield files
 
@@ -236,9 +198,9 @@ def _first_shared(holders: Mapping[int, Sequence[int]]) -> set[int]:
     return found
 
 
-def _overlaps(rows: _Rows, kind: Repeats, ids: Sequence[int]) -> Iterator[pa.Table]:
+def _overlaps(index: IndexViews, kind: Repeats, ids: Sequence[int]) -> Iterator[pa.Table]:
     """Rows at the beginning of each buffer that end the one before, a bounded number at a time."""
-    with rows.candidates(ids) as cursor:
+    with _candidates(index, ids) as cursor:
         query = "FROM candidates ORDER BY place, line, part"
         before = _SCHEMA.empty_table()
         for batch in cursor.sql(query).to_arrow_reader(_BATCH_ROWS):

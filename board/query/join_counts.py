@@ -23,7 +23,10 @@ import pyarrow.compute as pc
 from board.core.metrics.definitions import REWARD_PART
 from board.core.problems import Problem, Severity
 from board.index import segments
-from board.index.joins import (
+from board.index.manifest import FileState
+from board.index.reading.file_steps import IntArray
+from board.index.repeat_keys import NO_KEY
+from board.query.joins import (
     LENGTHS,
     OWN,
     Joins,
@@ -34,9 +37,6 @@ from board.index.joins import (
     numbers_of,
     stands_once,
 )
-from board.index.manifest import FileState
-from board.index.reading.file_steps import IntArray
-from board.index.repeat_keys import NO_KEY
 
 KINDS: Final = ("joins", "differences")
 """Kinds of tables that are kept by step."""
@@ -119,19 +119,17 @@ class JoinsFound:
 
 
 def columns_counted(stored: Iterable[str]) -> list[str]:
-    """Of the columns of a run those that `counted` needs."""
-    wanted = {*OWN, "rank", *_COMPARED, *_COMPARED_TEXTS, *LENGTHS, "split"}
-    return [
-        name for name in dict.fromkeys(stored) if name in wanted or name.startswith(_REWARD_PARTS)
-    ]
+    """Of the columns of a view those that `counted` needs."""
+    wanted = {*OWN, *_COMPARED, *_COMPARED_TEXTS, *LENGTHS, "split"}
+    return [name for name in sorted(stored) if name in wanted or name.startswith(_REWARD_PARTS)]
 
 
-def counted(joins: Joins, table: pa.Table, ids: IntArray) -> dict[str, pa.Table]:
-    """What is kept of the steps of a table, by kind. ids: of files, by their number in the run."""
+def counted(joins: Joins, table: pa.Table) -> dict[str, pa.Table]:
+    """What is stored of the steps of a table, by kind."""
     pairs = joins.pairs(table)
     return {
-        "joins": _joins_table(table, pairs, ids),
-        "differences": _differences_table(joins.sides, table, pairs, ids),
+        "joins": _joins_table(table, pairs),
+        "differences": _differences_table(joins.sides, table, pairs),
     }
 
 
@@ -165,7 +163,7 @@ def found_in(
     )
 
 
-def _joins_table(table: pa.Table, pairs: Pairs, ids: IntArray) -> pa.Table:
+def _joins_table(table: pa.Table, pairs: Pairs) -> pa.Table:
     """By step, file and split the numbers of rows called _COUNTS."""
     keys = [keys_of(table, name) for name in segments.JOIN_KEYS]
     twice = [(own != NO_KEY) & ~stands_once(pairs.sides, own) for own in keys]
@@ -180,7 +178,7 @@ def _joins_table(table: pa.Table, pairs: Pairs, ids: IntArray) -> pa.Table:
         splits = table.column("split")
     columns = {
         "step": table.column("step"),
-        "file": ids[table.column("file").to_numpy()],
+        "file": table.column("file_id"),
         "split": splits,
         **{name: mask.astype(np.int64) for name, mask in masks.items()},
     }
@@ -213,12 +211,10 @@ def _join_counts(rows: pa.Table, joins: Joins, number_of: Mapping[int, int]) -> 
         )
 
 
-def _differences_table(
-    sides: Sequence[Side], table: pa.Table, pairs: Pairs, ids: IntArray
-) -> pa.Table:
+def _differences_table(sides: Sequence[Side], table: pa.Table, pairs: Pairs) -> pa.Table:
     """Where rows that are joined differ: by step, column and log how often, and the first."""
     lines = table.column("line").to_numpy()
-    steps, files = (table.column(name).to_numpy() for name in ("step", "file"))
+    steps, files = (table.column(name).to_numpy() for name in ("step", "file_id"))
     found: list[dict[str, Any]] = []
     for number, side in enumerate(sides):
         own = pairs.others[pairs.sides[pairs.others] == number]
@@ -232,7 +228,7 @@ def _differences_table(
                 of_step.tolist(), differ[first].tolist(), count.tolist(), strict=True
             ):
                 row = lead[at]
-                place = {"file": int(ids[files[row]]), "line": int(lines[row])}
+                place = {"file": int(files[row]), "line": int(lines[row])}
                 said = {"ours": f"{ours[at]}", "theirs": f"{theirs[at]}"}
                 found.append(
                     {"step": step, "column": name, "source": side.reader, "count": times}

@@ -1,0 +1,50 @@
+"""The table of steps by numpy, one step at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from board.core.metrics.definitions import base_name, is_zero_std
+from board.query.steps import QUANTILES
+
+NAN = float("nan")
+
+
+def plain_steps(rows: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
+    """The table of rollouts, with the columns of metrics that any of them has."""
+    table = pd.DataFrame([{"step": s, **_of(own, metrics)} for s, own in rows.groupby("step")])
+    empty = [n.removesuffix("_n") for n in table if n.endswith("_n") and not table[n].any()]
+    return table.drop(
+        columns=[f"{stem}_{s}" for stem in empty for s in ("mean", "std", "n", *QUANTILES)]
+    )
+
+
+def _of(rows: pd.DataFrame, metrics: Sequence[str]) -> dict[str, Any]:
+    found: dict[str, Any] = {"rollouts": len(rows)}
+    for name in metrics:
+        stem, values = base_name(name), rows[name].dropna().to_numpy(np.float64)
+        found[f"{stem}_mean"] = values.mean() if len(values) else NAN
+        found[f"{stem}_std"] = values.std(ddof=1) if len(values) > 1 else NAN
+        found[f"{stem}_n"] = len(values)
+        for suffix, q in QUANTILES.items():
+            found[f"{stem}_{suffix}"] = np.quantile(values, q) if len(values) else NAN
+    if "rank" in rows:
+        found["ranks"] = rows["rank"].nunique()
+    if {"group_id", "reward"} <= {*rows}:
+        groups = [*_groups(rows)]
+        known = [zero for zero in map(is_zero_std, groups) if zero is not None]
+        found["groups"] = len(groups) or NAN
+        found["zero_std_group_fraction"] = np.mean(known) if known else NAN
+    return found
+
+
+def _groups(rows: pd.DataFrame) -> Iterator[np.ndarray]:
+    """The rewards of each group."""
+    split = rows["split"].astype(object) if "split" in rows else pd.Series(None, rows.index, object)
+    keys = [rows["group_id"].astype(object), split.where(split.notna(), "train")]
+    for _, own in rows["reward"].groupby(keys):
+        yield own.to_numpy(np.float64)
