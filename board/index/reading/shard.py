@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pyarrow as pa
 
 from board.core.problems import Problem
 from board.formats.base import Event
 from board.formats.io.locations import Location
-
-if TYPE_CHECKING:
-    pass
 
 END_BYTES: Final = 4096
 
