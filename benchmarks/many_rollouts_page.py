@@ -37,8 +37,8 @@ from board.index.discovery.discovered_runs import discover
 from board.index.discovery.sidecar_files import read_sidecar_files
 from board.index.location import index_folder
 from board.index.manifest import FileState
-from board.index.reading.file_changes import digest, head_hash
-from board.index.reading.shard import END_BYTES
+from board.index.reading.file_changes import head_hash
+from board.index.reading.shard import END_BYTES, digest
 
 _VISITS: Final = {
     "Overview": "",

@@ -176,7 +176,7 @@ def test_the_list_shows_last_words_whether_it_reads_the_log_or_the_index(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bytes_of_a_page: int
 ) -> None:
     monkeypatch.setattr(match_words, "_LARGEST_PAGE", bytes_of_a_page)
-    monkeypatch.setattr(match_words._state, "get", lambda name: "")
+    monkeypatch.setattr(match_words.state, "get", lambda name: "")
     prompt = f"[system]\n{'Be brief. ' * 50}\n\n[user]\nhow many?\n\n"
     write(tmp_path, {"step": 1, "prompt": prompt, "response": "<think>hm</think>seven"})
     run = opened(tmp_path)
