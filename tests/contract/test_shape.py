@@ -1,0 +1,22 @@
+"""Code stays readable: files of at most 400 lines, functions of at most 60."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+BOARD = Path(__file__).parents[2] / "board"
+FILE_LINES = 400
+FUNCTION_LINES = 60
+FILES = sorted(BOARD.rglob("*.py"))
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda path: str(path.relative_to(BOARD)))
+def test_a_file_and_its_functions_fit_their_bounds(file: Path) -> None:
+    text = file.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= FILE_LINES
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            assert (node.end_lineno or 0) - node.lineno < FUNCTION_LINES, node.name
