@@ -7,14 +7,14 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from board.index.manifest import BrokenIndexError
+from board.index.manifest import BrokenIndexError, TakenAwayError
 from board.index.table_files import StepRange
 from board.query import splits
 from board.query.predicate import BoundSql, number_of, parsed, predicate_of
@@ -136,7 +136,8 @@ class Selection:
             yield
         except BrokenIndexError as error:
             index = self.rows.index
-            index.storage.discard(index.manifest)
+            with suppress(TakenAwayError):  # its folder is gone, and the manifest with it
+                index.storage.discard(index.manifest)
             reason = f"the index of {self.name} changed meanwhile ({error}); reload"
             raise BrokenIndexError(reason) from error
 
