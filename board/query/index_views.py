@@ -111,6 +111,8 @@ class IndexViews:
         try:
             with self.database.cursor() as cursor:
                 yield cursor
+        except duckdb.PermissionException as error:
+            raise BrokenIndexError("a table is a link that leads outside the root") from error
         except (duckdb.Error, OSError, pa.ArrowException) as error:
             if not _is_damage(error):
                 raise
@@ -201,5 +203,5 @@ def _is_damage(error: Exception) -> bool:
     """Whether a file of the index can't be read: DuckDB has no class of its own for what is in it, and
     may not read a path that leads nowhere.
     """
-    kinds = (duckdb.IOException, duckdb.InvalidInputException, duckdb.PermissionException)
+    kinds = (duckdb.IOException, duckdb.InvalidInputException)
     return isinstance(error, (*kinds, OSError, pa.ArrowException)) or type(error) is duckdb.Error

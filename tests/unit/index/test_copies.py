@@ -141,8 +141,8 @@ def test_copies_are_found_whenever_an_earlier_build_was_ended(
         return "steps"
 
     with monkeypatch.context() as patched:
-        patched.setattr(build, "_MOST_FILES", 1)
-        patched.setattr(commit_timer.CommitTimer, "due", stopping)
+        patched.setattr(build, "_MAX_BATCH_FILES", 1)
+        patched.setattr(commit_timer.CommitTimer, "next_commit", stopping)
         with pytest.raises(StoppedError):
             look()
     for _ in range(2):
