@@ -43,12 +43,16 @@ from board.analysis.findings import diagnose  # noqa: E402
 from board.analysis.rollout import open_rollout  # noqa: E402
 from board.core.groups.statistics import pass_at_k_by_step  # noqa: E402
 from board.index.discovery.discovered_runs import discover  # noqa: E402
-from board.query.env_table import table_of_step  # noqa: E402
-from board.query.environments import environment_curves  # noqa: E402
+from board.query.environments import environment_curves, table_of_step  # noqa: E402
 from board.query.groups import run_groups, step_grid  # noqa: E402
 from board.query.narrowing import narrowed, of_split  # noqa: E402
 from board.query.open_run import Run, open_run  # noqa: E402
-from board.query.prompts import run_prompts, shared_prompts  # noqa: E402
+from board.query.prompts import (  # noqa: E402
+    prompt_rollouts,
+    prompt_table,
+    run_prompts,
+    shared_prompts,
+)
 from board.query.rollouts import Sorting, count, frame  # noqa: E402
 from board.query.selection import Selection  # noqa: E402
 from board.query.steps import own_steps  # noqa: E402
@@ -101,8 +105,8 @@ def _prompts(run: Run) -> None:
     found = run_prompts(run)
     assert found is not None
     keys = found.keys[:500].tolist()
-    found.table(keys)
-    found.rollouts(keys[0])
+    prompt_table(run, keys)
+    prompt_rollouts(run, keys[0])
 
 
 def _environments(run: Run) -> None:
@@ -112,16 +116,11 @@ def _environments(run: Run) -> None:
 
 
 def _compare(run: Run) -> None:
-    """A run with itself: both sides' prompts, and which they share."""
-    sides = [run_prompts(run), run_prompts(run)]
-    left, right = sides
-    assert left is not None
-    assert right is not None
-    shared = shared_prompts(left, right, 2000)
-    left.table(shared)
-    for side in (left, right):
-        side.table(shared[:1])
-        side.rollouts(shared[0])
+    """A run with itself: the prompts that both have, and the first one of each side."""
+    key = int(shared_prompts(run, run, 2000)["key"].iloc[0])
+    for _ in range(2):
+        prompt_table(run, [key])
+        prompt_rollouts(run, key)
 
 
 def _ranking(run: Run) -> None:
@@ -154,7 +153,7 @@ def _prompt_lists(run: Run) -> None:
     assert found is not None
     lists = [np.flatnonzero(held) for held in (found.never_solved, found.lost_again)]
     for places in (*lists, np.argsort(-found.volatility, kind="stable")):
-        found.table(found.keys[places[:500]].tolist())
+        prompt_table(run, found.keys[places[:500]].tolist())
 
 
 def _filtered_step(run: Run) -> None:
@@ -349,8 +348,8 @@ def _print(title: str, results: list[dict[str, Timing]]) -> None:
     print(f"\n{title}, medians of {len(results)} (largest)\n\n| | ms | CPU ms |\n|---|---|---|")
     for what in results[0]:
         sides = zip(*(result[what] for result in results), strict=True)
-        told = (f"{median(values):.0f} ({max(values):.0f})" for values in sides)
-        print(f"| {what} | {' | '.join(told)} |", flush=True)
+        fitted_convention = (f"{median(values):.0f} ({max(values):.0f})" for values in sides)
+        print(f"| {what} | {' | '.join(fitted_convention)} |", flush=True)
 
 
 def main() -> None:

@@ -13,7 +13,7 @@ import pyarrow as pa
 sys.path[:0] = [str(Path(__file__).parents[1])]
 
 from board.index.discovery.discovered_runs import RunInfo  # noqa: E402
-from board.index.discovery.log_file import LogFile  # noqa: E402
+from board.index.discovery.run_info import LogFile  # noqa: E402
 from board.index.manifest import FileState, Manifest  # noqa: E402
 from board.index.reading.batch import put_rows, tallies_of  # noqa: E402
 from board.index.storage import FolderStorage  # noqa: E402
@@ -73,7 +73,7 @@ def _rows(numbers: np.ndarray, rng: np.random.Generator, *, distinct: bool, envs
     groups = numbers // _A_GROUP
     prompts = numbers if distinct else groups * 7919 % _PROMPTS
     reward = (rng.random(count) < 0.4).astype(float)
-    return pa.table(
+    return pa.Table.from_pydict(
         {
             "step": numbers // _A_STEP,
             "line": numbers + 1,

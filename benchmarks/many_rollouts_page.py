@@ -35,17 +35,17 @@ from step_change import free_port, server_on, started
 from board.core.options import ReadOptions
 from board.index.discovery.discovered_runs import discover
 from board.index.discovery.sidecar_files import read_sidecar_files
-from board.index.location import index_folder
 from board.index.manifest import FileState
 from board.index.reading.file_changes import head_hash
 from board.index.reading.shard import END_BYTES, digest
+from board.index.storage import index_folder
 
 _VISITS: Final = {
     "Overview": "",
     "Overview again": "",
     "Rollouts of a step, by reward": "&sort=reward&desc=1",
-    "Spike of k3": "&of=k3_mean",
-    "Spike of the reward": "&of=reward",
+    "Spike of k3": "&step_metric=k3_mean",
+    "Spike of the reward": "&step_metric=reward",
     "Overview at another step": "&step=7",
 }
 _STREAMLIT: Final = ("-m", "streamlit", "run")

@@ -61,7 +61,7 @@ def main() -> None:
         )
         page = browser.new_page(viewport={"width": 1440, "height": 900})
         for run in chosen.runs:
-            page.goto(f"{address}/rollouts?run={run}&scope=run&index=0")
+            page.goto(f"{address}/rollouts?run={run}&rollouts_scope=run&index=0")
             page.wait_for_selector(".reader .fact-line", timeout=60_000)
             settle(page)
             times = sorted(times_of(page, chosen.repeats, chosen.pause))

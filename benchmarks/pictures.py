@@ -34,13 +34,13 @@ _FLAGS: Final = (
 _SETTLE_MILLISECONDS: Final = 1200
 PICTURES: Final = {
     "overview": "?run=grpo_reward_hack&step=95",
-    "spike": "step?run=grpo_arithmetic&step=97&of=k3_mean",
-    "groups": "step?run=grpo_arithmetic&step=97&part=groups",
+    "spike": "step?run=grpo_arithmetic&step=97&step_metric=k3_mean",
+    "groups": "step?run=grpo_arithmetic&step=97&step_part=groups",
     "findings": "findings?run=grpo_reward_hack",
     "rollout": "rollouts?run=grpo_arithmetic&step=97&index=13&sort=k3_mean&desc=1&token=6",
     "transcript": "rollouts?run=grpo_calculator&step=20&index=0",
-    "masks": "rollouts?run=ppo_critic&step=20&index=4&masks=ratio_clip:0.1:0.1,is_masked",
-    "compare": "rollouts?run=grpo_arithmetic&step=97&index=13&vs=15",
+    "masks": "rollouts?run=ppo_critic&step=20&index=4&reader_masks=ratio_clip:0.1:0.1,is_masked",
+    "compare": "rollouts?run=grpo_arithmetic&step=97&index=13&reader_vs=15",
 }
 """Name of the picture in docs/ -> the page, below the server's address."""
 ANIMATION: Final = "curve_to_token"

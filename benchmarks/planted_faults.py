@@ -14,8 +14,10 @@ import inspect
 import shutil
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -33,15 +35,17 @@ from faults.scene import (  # noqa: E402  # pyright: ignore[reportMissingImports
     clean,
 )
 
-from board.analysis.findings import Diagnosis, diagnose  # noqa: E402
-from board.analysis.own_thresholds import default_thresholds  # noqa: E402
+from board.analysis.findings import (  # noqa: E402
+    Diagnosis,
+    default_thresholds,
+    diagnose,
+)
 from board.core.findings import RULES  # noqa: E402
 from board.core.findings.finding import SEVERITIES, Finding  # noqa: E402
 from board.index.discovery.discovered_runs import discover  # noqa: E402
 from board.query.open_run import open_run  # noqa: E402
 
-RULES_DOCUMENT: Final = PROJECT / "docs" / "findings.md"
-TABLES_DOCUMENT: Final = PROJECT / "docs" / "findings_tested.md"
+DOCUMENTS: Final = sorted((PROJECT / "docs").glob("findings*.md"))
 RUNS: Final = ("grpo_arithmetic", "ppo_critic", "resumed", "grpo_reward_hack")
 HELD_OUT: Final = (
     LATER,
@@ -104,7 +108,7 @@ def _of_run(run: Path, seed: int) -> Scene:
 
 def _write(name: str, text: str) -> None:
     begin, end = f"<!-- {name}: benchmarks/planted_faults.py -->\n", f"<!-- end {name} -->"
-    document = RULES_DOCUMENT if name == "rules" else TABLES_DOCUMENT
+    document = next(path for path in DOCUMENTS if begin in path.read_text(encoding="utf-8"))
     whole = document.read_text(encoding="utf-8")
     before, _, rest = whole.partition(begin)
     after = rest.partition(end)[2]
@@ -112,13 +116,13 @@ def _write(name: str, text: str) -> None:
 
 
 def rules() -> Iterator[str]:
-    """Every rule with what it says of itself and its thresholds."""
+    """Every rule with the first sentence of its docstring and its thresholds."""
     thresholds = default_thresholds()
     yield "| rule | what it looks for | thresholds |"
     yield "|---|---|---|"
     for rule in RULES:
-        told = inspect.getdoc(rule.look) or ""
-        what = told.split("\n\n")[0].replace("\n", " ")
+        summary = (inspect.getdoc(rule.look) or "").split("\n\n")[0].replace("\n", " ")
+        what = summary.split(". ")[0].removesuffix(".") + "."
         numbers = ", ".join(f"{name} {value:g}" for name, value in thresholds[rule.name].items())
         yield f"| `{rule.name}`{' *' if rule.needs_tokens else ''} | {what} | {numbers} |"
 
@@ -235,9 +239,10 @@ def _of(found: Diagnosis, severity: str) -> str:
 
 
 def formats(folders: Sequence[Path]) -> Iterator[str]:
-    """What is said of logs of other frameworks."""
-    yield "| logs | rollouts | with a severe finding | with a warning | which |"
-    yield "|---|---|---|---|---|"
+    """What is found in logs of other frameworks: how many have a finding, then which findings."""
+    by_finding: list[str] = []
+    yield "| logs | rollouts | with a severe finding | with a warning |"
+    yield "|---|---|---|---|"
     for folder in folders:
         is_ours = folder.is_relative_to(PROJECT)
         name = folder.relative_to(PROJECT).as_posix() if is_ours else folder.name
@@ -245,13 +250,13 @@ def formats(folders: Sequence[Path]) -> Iterator[str]:
             shutil.copytree(folder, Path(copy) / "logs")
             found = [diagnose(open_run(info)) for info in discover(Path(copy) / "logs").runs]
         counts = [sum(_of(one, severity) != "none" for one in found) for severity in SEVERITIES]
-        which: dict[str, int] = {}
-        for one in found:
-            for rule in {f"{f.severity} {f.rule}" for f in one.findings if f.severity != "lead"}:
-                which[rule] = which.get(rule, 0) + 1
-        told = ", ".join(f"{rule} in {n}" for rule, n in sorted(which.items()))
         rollouts = sum(one.rollouts_read for one in found)
-        yield f"| `{name}`: {len(found)} | {rollouts} | {counts[0]} | {counts[1]} | {told or 'none'} |"
+        yield f"| `{name}`: {len(found)} | {rollouts} | {counts[0]} | {counts[1]} |"
+        rules = [{(f.severity, f.rule) for f in one.findings} for one in found]
+        for (severity, rule), logs in sorted(Counter(chain.from_iterable(rules)).items()):
+            if severity != "lead":
+                by_finding.append(f"| `{name}` | {severity} | `{rule}` | {logs} |")
+    yield from ("", "| logs | severity | finding | in how many |", "|---|---|---|---|", *by_finding)
 
 
 def _diagnosed(folder: Path) -> Diagnosis:

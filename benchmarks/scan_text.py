@@ -44,9 +44,9 @@ import pyarrow.parquet as pq
 
 from board.core.options import ReadOptions
 from board.index.discovery.discovered_runs import discover
-from board.index.reading.batch import Work, index_batch
+from board.index.reading.batch import index_batch
 from board.index.reading.scan import index_shard
-from board.index.reading.shard import Shard
+from board.index.reading.shard import Shard, Work
 from board.index.storage import FolderStorage
 from board.query.open_run import Follower
 

@@ -9,7 +9,7 @@ import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from board.query.run_tables import RunTables
+    from board.query.user_sql import RunTables
 
 __version__ = "0.1.0"
 
@@ -29,7 +29,8 @@ def open_run(path: str, source: str | None = None) -> RunTables:
         NotFoundError: there is no run, or there are several.
     """
     # Imported late: a version can be asked for without what the dashboard needs.
-    from board.cli.runs import find_run, opened
-    from board.query.run_tables import RunTables
+    from board.cli.opened_runs import opened
+    from board.cli.runs import find_run
+    from board.query.user_sql import RunTables
 
     return RunTables(opened(find_run(path, source)))

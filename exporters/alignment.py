@@ -79,8 +79,8 @@ def check_alignment(
         raise ValueError(f"no token has both {field} and a fresh value: nothing can be compared")
     errors = {s: float(d.median()) if len(d) else math.nan for s, d in pooled.items()}
     shift, finding = _judge(errors, field, tolerance)
-    shown = ", ".join(f"{error:.3g} at {s:+d}" for s, error in errors.items())
-    message = f"{finding} Median error in nats over {len(pooled[0])} tokens, by shift: {shown}."
+    by_shift = ", ".join(f"{error:.3g} at {s:+d}" for s, error in errors.items())
+    message = f"{finding} Median error in nats over {len(pooled[0])} tokens, by shift: {by_shift}."
     return Alignment(errors, len(pooled[0]), shift, message)
 
 
@@ -122,8 +122,8 @@ def _fresh_logprobs(model: Any, ids: Tensor, temperature: float) -> Tensor:
     weights = getattr(model, "parameters", lambda: ())()
     device = next((weight.device for weight in weights), ids.device)
     ids = ids.to(device)
-    found = model(ids[None])
-    logits = getattr(found, "logits", found)
+    output = model(ids[None])
+    logits = getattr(output, "logits", output)
     if logits.ndim != 3 or logits.shape[:2] != (1, len(ids)):
         raise ValueError(
             f"the model returned {list(logits.shape)} for ids [1, {len(ids)}]: expected logits "

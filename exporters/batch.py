@@ -154,10 +154,10 @@ def take_padded(
     if prompt is not None and len(prompt) != size:
         raise ValueError(f"{len(prompt)} prompts but {size} responses: one row each is expected")
     refused: dict[str, str] = {}
-    kept: dict[str, Array] = {}
+    copied: dict[str, Array] = {}
     for name, value in arrays.items():
         try:
-            kept[name] = _fitting(name, copies.take(value), response.shape)
+            copied[name] = _fitting(name, copies.take(value), response.shape)
         except (TypeError, ValueError) as error:
             if name == "loss_mask":  # left out it would say that every token is trained
                 raise ValueError(f"loss_mask: {error}") from error
@@ -174,7 +174,7 @@ def take_padded(
         prompt_mask=prompt_mask,
         response_ids=response,
         response_mask=response_mask,
-        arrays=kept,
+        arrays=copied,
     )
 
 
@@ -190,13 +190,13 @@ def take_columns(
     columns: Mapping[str, Any], size: int, refused: dict[str, str]
 ) -> dict[str, list[Any]]:
     """Columns as lists of `size` Python values; those that are none go into `refused`."""
-    taken: dict[str, list[Any]] = {}
+    lists: dict[str, list[Any]] = {}
     for name, column in columns.items():
         try:
-            taken[name] = _column(name, column, size)
+            lists[name] = _column(name, column, size)
         except (TypeError, ValueError) as error:
             refused[name] = str(error)
-    return taken
+    return lists
 
 
 def check_name(name: str) -> None:
@@ -245,8 +245,8 @@ def _ids_and_mask(
 ) -> tuple[Array, Array | None]:
     ids = copies.take(frame[f"{name}_ids"])
     if ids.ndim != 2 or (ids.dtype.kind not in "iu" and ids.size):
-        found = f"{ids.dtype} {list(ids.shape)}"
-        raise ValueError(f"{name}_ids: expected integers [B, T], found {found}")
+        shape = f"{ids.dtype} {list(ids.shape)}"
+        raise ValueError(f"{name}_ids: expected integers [B, T], found {shape}")
     if frame[f"{name}_mask"] is None:
         return ids, None
     mask = copies.take(frame[f"{name}_mask"])

@@ -42,9 +42,9 @@ class RankFile:
         # Behind a torn line that could not be cut off, a newline of its own saves this one.
         line = b"\n" + line if self._torn else line
         try:
-            rest = memoryview(line)
-            while rest:
-                rest = rest[os.write(self._descriptor, rest) :]
+            unwritten = memoryview(line)
+            while unwritten:
+                unwritten = unwritten[os.write(self._descriptor, unwritten) :]
         except OSError:
             self._cut_back()
             raise

@@ -23,7 +23,7 @@ from exporters.settings import Settings
 from exporters.step_end import StepEnd
 from exporters.tally import Tally
 
-_STEPS_HELD = 2
+_STEPS_BUFFERED = 2
 _STEP_ENDS_OWED = 4096
 
 
@@ -49,7 +49,7 @@ class Journal:
         With a `sampler`, lines are held back until the end of their step says which groups stay.
         """
         self._settings, self._tally, self._sampler = settings, tally, sampler
-        self._held: dict[int, list[tuple[str, bytes]]] = {}
+        self._buffered: dict[int, list[tuple[str, bytes]]] = {}
         self._owed: deque[bytes] = deque(maxlen=_STEP_ENDS_OWED)
         self._lock = threading.Lock()  # sync mode: SIGTERM closes from a thread of its own
         self._is_native = settings.dialect == "native"
@@ -105,7 +105,7 @@ class Journal:
         item.release()
 
     def _finish(self) -> None:
-        for step in list(self._held):
+        for step in list(self._buffered):
             self._release(step)
         if self._is_native:
             self._pay()
@@ -125,17 +125,17 @@ class Journal:
                 self._append(batch.place.step, line)
 
     def _hold(self, batch: Batch) -> None:
-        held = self._held.setdefault(batch.place.step, [])
+        buffer = self._buffered.setdefault(batch.place.step, [])
         for row, line in zip(batch.rows, self._lines(batch), strict=False):
             if line is not None:
-                held.append((batch.group(row), line))
-        while len(self._held) > _STEPS_HELD:  # a step that nobody ended
-            self._release(min(self._held))
+                buffer.append((batch.group(row), line))
+        while len(self._buffered) > _STEPS_BUFFERED:  # a step that nobody ended
+            self._release(min(self._buffered))
 
     def _release(self, step: int) -> None:
-        kept = self._sampler.kept(step) if self._sampler is not None else frozenset[str]()
-        for group, line in self._held.pop(step, ()):
-            if group in kept:
+        groups = self._sampler.groups(step) if self._sampler is not None else frozenset[str]()
+        for group, line in self._buffered.pop(step, ()):
+            if group in groups:
                 self._append(step, line)
             else:
                 self._tally.add_to_step("sampled_out", step)

@@ -97,10 +97,10 @@ def take_packed(
         prompts = _flat(copies.take(frame["prompt_lens"]))
     _check_shapes(ids, loss, lengths, prompts)
     size, refused = len(lengths), dict[str, str]()
-    kept: dict[str, Array] = {}
+    copied: dict[str, Array] = {}
     for name, value in arrays.items():
         try:
-            kept[name] = _fitting(name, _flat(copies.take(value)), len(ids), size)
+            copied[name] = _fitting(name, _flat(copies.take(value)), len(ids), size)
         except (TypeError, ValueError) as error:
             refused[name] = str(error)
     batch = PackedBatch(
@@ -115,7 +115,7 @@ def take_packed(
         seq_lens=lengths,
         prompt_lens=prompts,
         loss_mask=loss,
-        arrays=kept,
+        arrays=copied,
     )
     if not batch.ready:  # on a device the lengths are not known yet
         batch.check()

@@ -29,21 +29,21 @@ class GroupSampler:
             self._sizes.setdefault(step, Counter()).update(groups)
             while len(self._sizes) > _STEPS_REMEMBERED:
                 del self._sizes[min(self._sizes)]
-        kept = self.kept(step)
-        return [row for row, group in enumerate(groups) if group in kept]
+        sampled = self.groups(step)
+        return [row for row, group in enumerate(groups) if group in sampled]
 
-    def kept(self, step: int) -> frozenset[str]:
+    def groups(self, step: int) -> frozenset[str]:
         """The groups of a step that are kept by now."""
         with self._lock:
             sizes = Counter(self._sizes.get(step))
-        kept: set[str] = set()
+        sampled: set[str] = set()
         room = self._limit
         for group in sorted(sizes, key=_hash):
             room -= sizes[group]
-            if room < 0 and kept:
+            if room < 0 and sampled:
                 break
-            kept.add(group)
-        return frozenset(kept)
+            sampled.add(group)
+        return frozenset(sampled)
 
 
 def _hash(group: str) -> bytes:

@@ -33,12 +33,12 @@ def take_step_end(step: int, metrics: Mapping[str, Any], refused: dict[str, str]
 
     What is an array of more than one number is left out and named in `refused`.
     """
-    copies, kept = Copies(), dict[str, Any]()
+    copies, copied = Copies(), dict[str, Any]()
     for name, value in metrics.items():
         try:
-            kept[name] = copies.take(value) if hasattr(value, "detach") else value
-            if getattr(kept[name], "size", 1) != 1:
-                raise ValueError(f"expected one number, found {list(kept.pop(name).shape)}")
+            copied[name] = copies.take(value) if hasattr(value, "detach") else value
+            if getattr(copied[name], "size", 1) != 1:
+                raise ValueError(f"expected one number, found {list(copied.pop(name).shape)}")
         except (TypeError, ValueError) as error:
             refused[name] = str(error)
-    return StepEnd(step, kept, copies.ready())
+    return StepEnd(step, copied, copies.ready())

@@ -32,7 +32,7 @@ class _Sums(NamedTuple):
     exp: Tensor  # sum of exp(x)
     exp_x: Tensor  # sum of exp(x) * x
     target: Tensor  # x of the token itself, 0 where another rank holds it
-    found: Tensor  # 1 where this rank holds the token
+    in_shard: Tensor  # 1 where this rank holds the token
 
 
 class _Top(NamedTuple):
@@ -96,8 +96,8 @@ def token_stats(
             group=group,
             first_id=first_id,
         )
-        rest = [None if part is None else part[0] for part in stats[1:]]
-        return TokenStats(stats.logprobs[0], *rest)
+        others = [None if part is None else part[0] for part in stats[1:]]
+        return TokenStats(stats.logprobs[0], *others)
     if first_id is None:
         first_id = dist.get_rank(group) * logits.shape[-1] if group is not None else 0
     largest = _largest(logits, temperature, group) if group is not None else None
@@ -109,7 +109,7 @@ def token_stats(
         top = _merge(_Top(top.x, top.ids + first_id), topk, group) if topk else top
     log_sum = sums.exp.log()
     return TokenStats(
-        (sums.target - log_sum).where(sums.found > 0, torch.nan),
+        (sums.target - log_sum).where(sums.in_shard > 0, torch.nan),
         log_sum - sums.exp_x / sums.exp if entropy else None,
         top.ids if topk else None,
         top.x - log_sum[..., None] if topk else None,
@@ -172,10 +172,10 @@ def _sum_up(
     """The sums of all tokens over the columns of `logits`, with two buffers for all chunks."""
     size, width = columns.shape, logits.shape[-1]
     new = {"dtype": torch.float32, "device": logits.device}
-    found = ((columns >= 0) & (columns < width)).float()
+    in_shard = ((columns >= 0) & (columns < width)).float()
     places = columns.clamp(0, width - 1)[..., None]
     exp, exp_x, target = torch.zeros(3, *size, **new)
-    sums = _Sums(exp, exp_x, target, found)
+    sums = _Sums(exp, exp_x, target, in_shard)
     top = _Top(torch.empty(*size, topk, **new), places.new_empty(*size, topk))
     buffer = torch.empty(min(rows, size[1]), width, **new)
     exps = torch.empty_like(buffer) if entropy else buffer
@@ -193,7 +193,7 @@ def _sum_up(
         sums.exp[row, part] = e.sum(-1)
         if entropy:
             sums.exp_x[row, part] = x.clamp_(min=_LOWEST).mul_(e).sum(-1)
-    return sums._replace(target=sums.target.where(found > 0, 0.0)), top
+    return sums._replace(target=sums.target.where(in_shard > 0, 0.0)), top
 
 
 def _merge(mine: _Top, topk: int, group: Any) -> _Top:

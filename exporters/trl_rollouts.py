@@ -175,9 +175,9 @@ def token_arrays(
 ) -> dict[str, torch.Tensor]:
     """[B, R] arrays of the loss, NaN where TRL computed nothing: it has 0.0 there, a legal logprob."""
     trained = inputs["completion_mask"].bool()
-    found = {name: inputs.get(key) for key, name in _TOKEN_INPUTS.items()}
-    found |= {"logprobs": logprobs, "entropy": entropy}
-    return {k: v.detach().where(trained, torch.nan) for k, v in found.items() if v is not None}
+    arrays = {name: inputs.get(key) for key, name in _TOKEN_INPUTS.items()}
+    arrays |= {"logprobs": logprobs, "entropy": entropy}
+    return {k: v.detach().where(trained, torch.nan) for k, v in arrays.items() if v is not None}
 
 
 def response_mask(lengths: Sequence[int], width: int) -> torch.Tensor:

@@ -120,12 +120,12 @@ def segments(
         for role, group in groupby(completion, key=lambda message: message.get("role"))
         if role == "tool"
     ]
-    found: list[dict[str, Any]] = []
+    parts: list[dict[str, Any]] = []
     start = 0
-    for is_model, stretch in groupby(tool_mask):
-        end = start + len(list(stretch))
-        found.append({"start": start, "end": end, "role": "assistant" if is_model else "tool"})
+    for is_model, flags in groupby(tool_mask):
+        end = start + len(list(flags))
+        parts.append({"start": start, "end": end, "role": "assistant" if is_model else "tool"})
         if not is_model and named:
-            found[-1]["name"] = named.pop(0)
+            parts[-1]["name"] = named.pop(0)
         start = end
-    return found
+    return parts

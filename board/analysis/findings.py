@@ -1,34 +1,36 @@
-"""Looks a run over: gathers what the rules of core.findings need, and runs them."""
+"""Looks a run over: gathers what the rules of core.findings need, and runs them by its thresholds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
+from importlib import resources
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from board.analysis.own_thresholds import default_thresholds
 from board.analysis.token_sample import Budget, Progress, TokenSample
 from board.core.findings import TOKEN_RULES, find
 from board.core.findings.digest import Digest
-from board.core.findings.facts import Facts, StepRows
-from board.core.findings.finding import Finding
-from board.core.findings.thresholds import Thresholds
+from board.core.findings.facts import Facts
+from board.core.findings.finding import Finding, Thresholds, changed, parse
 from board.core.groups.statistics import Groups
 from board.core.metrics.definitions import REWARD_PART
 from board.core.records import FloatArray
+from board.errors import BoardError, ChoiceError, UnreadableError
 from board.formats import reader_named
-from board.index import group_ids
+from board.formats.io.locations import Location
+from board.index.discovery.discovered_runs import THRESHOLDS, RunInfo
+from board.index.discovery.fetched import content_of
 from board.query.advantages import advantage_fit, expected_advantages
 from board.query.checks import copies, expects_all_ranks, step_checks
 from board.query.environments import environment_curves
-from board.query.groups import groups_of_run, places_of
+from board.query.groups import GROUP_COLUMNS, groups_of_run, places_of
 from board.query.open_run import Run
-from board.query.stored_rows import StoredRows
 
 _REFINEMENTS: Final = 24
 """Steps that are read besides, to tell at which one something began."""
@@ -55,7 +57,7 @@ def diagnose(
     """What the rules find in a run. tokens: whether to read token arrays, which the rules in
     core.findings.TOKEN_RULES need; without, the index alone is looked at.
 
-    A step at which something of the tokens begins is told exactly where the step before it was read;
+    A step at which something of the tokens begins is exact where the step before it was read;
     where steps were passed over, those between are looked at, half by half.
     """
     limits = thresholds or default_thresholds()
@@ -71,7 +73,7 @@ def diagnose(
             break
         digests |= sample.digests_of(between)
         findings = find(_with(facts, digests), limits)
-    read = sum(found.read for found in digests.values())
+    read = sum(digest.read for digest in digests.values())
     return Diagnosis(tuple(findings), len(digests), len(facts.steps), read)
 
 
@@ -84,7 +86,7 @@ def _between(
 ) -> set[int]:
     """Steps in the middle between one where something of the tokens holds and the one read before."""
     read = np.array(sorted(digests))
-    found: set[int] = set()
+    middles: set[int] = set()
     for finding in findings:
         if finding.rule not in TOKEN_RULES or finding.first_step is None:
             continue
@@ -92,8 +94,8 @@ def _between(
         before = int(read[place - 1]) if place else int(steps[0]) - 1
         unread = steps[(steps > before) & (steps < finding.first_step)]
         if len(unread):
-            found.add(int(unread[len(unread) // 2]))
-    return found
+            middles.add(int(unread[len(unread) // 2]))
+    return middles
 
 
 def facts_of(run: Run) -> Facts:
@@ -101,10 +103,11 @@ def facts_of(run: Run) -> Facts:
     steps = run.steps["step"].to_numpy(np.int64)
     groups = groups_of_run(run)
     env_rewards = environment_curves(run) if "reward" in run.columns else None
+    envs = () if env_rewards is None else env_rewards.names
     return Facts(
         steps=steps,
-        curves=_Curves(run.steps),
-        rows_of=RowsOfSteps(run, groups, () if env_rewards is None else env_rewards.names),
+        curves={str(name): _numbers(column) for name, column in run.steps.items()},
+        rows_of=lru_cache(_CACHED_STEPS)(partial(_StepRows, run, groups, envs)),
         checks=step_checks(run),
         groups=groups,
         fit=advantage_fit(run),
@@ -132,22 +135,6 @@ def _trained_until(run: Run) -> int | None:
     )
 
 
-class _Curves(Mapping[str, FloatArray]):
-    """Columns of the table of steps as numbers, converted when they are asked for."""
-
-    def __init__(self, table: pd.DataFrame) -> None:
-        self._table = table
-
-    def __getitem__(self, name: str) -> FloatArray:
-        return pd.to_numeric(self._table[name]).to_numpy(np.float64, na_value=np.nan)
-
-    def __iter__(self) -> Any:
-        return iter(self._table.columns)
-
-    def __len__(self) -> int:
-        return len(self._table.columns)
-
-
 def _rewritten(run: Run) -> tuple[int, int, int] | None:
     if not run.superseded:
         return None
@@ -159,92 +146,42 @@ _COLUMNS: Final = (
     *("reward", "advantage", "response_tokens", "is_truncated", "rank", "timestamp"),
     *("k3_mean", "entropy_mean"),
 )
-_LABELS: Final = (*group_ids.COLUMNS, "env")
-_ROWS_KEPT: Final = 16
-_ALONE: Final = 2
+_CACHED_STEPS: Final = 16
 
 
-class RowsOfSteps:
-    """The rollouts of a step, read when a rule names some of them; the last few steps are kept.
-
-    groups: of the run; envs: names of its environments.
-    """
-
-    def __init__(self, run: Run, groups: Groups | None, envs: Sequence[str]) -> None:
-        self._run, self._groups, self._envs = run, groups, envs
-        parts = (name for name in run.columns if name.startswith(REWARD_PART))
-        self._numbers = [name for name in (*_COLUMNS, *parts) if name in run.columns]
-        self._kept: dict[int, StepRows] = {}
-
-    def __call__(self, step: int) -> StepRows:
-        """As Facts.rows_of."""
-        if step not in self._kept:
-            if len(self._kept) >= _ROWS_KEPT:
-                self._kept.pop(next(iter(self._kept)))
-            self._kept[step] = self._read(step)
-        return self._kept[step]
-
-    def _read(self, step: int) -> StepRows:
-        def read(columns: Sequence[str]) -> StoredRows:
-            return self._run.stored_rows(step, columns)
-
-        return _StepRows(step, read, self._numbers, self._groups, self._envs)
-
-
-@dataclass(frozen=True)
 class _StepRows:
-    """StepRows whose columns are read when a rule asks for them: mostly for one, by which rollouts are
-    named, or for their environment, too; for a third one all are. numbers: names of the columns; of_run:
-    groups of the run; names: of its environments.
+    """StepRows of a run with these groups and names of environments: numbers are read together,
+    group ids and environments when a rule asks for them.
     """
 
-    step: int
-    read: Callable[[Sequence[str]], StoredRows]
-    numbers: Sequence[str]
-    of_run: Groups | None
-    names: Sequence[str]
-    _alone: list[tuple[str, StoredRows]] = field(default_factory=list[tuple[str, StoredRows]])
-
-    def rows(self, column: str) -> StoredRows:
-        """The rollouts with a column, and maybe with others."""
-        if "_all" in self.__dict__:
-            return self._all
-        found = next((rows for name, rows in self._alone if name == column), None)
-        if found is None and len(self._alone) < _ALONE:
-            self._alone.append((column, found := self.read((column,))))
-        return self._all if found is None else found
-
-    @cached_property
-    def _all(self) -> StoredRows:
-        return self.read((*self.numbers, *_LABELS))
-
-    @property
-    def indices(self) -> npt.NDArray[np.int64]:
-        rows = self._alone[0][1] if self._alone else self._all
-        return rows.indices.astype(np.int64)
-
-    @property
-    def columns(self) -> Mapping[str, FloatArray]:
-        return self._columns
+    def __init__(self, run: Run, groups: Groups | None, envs: Sequence[str], step: int) -> None:
+        self._run, self._groups, self._envs, self._step = run, groups, envs, step
+        parts = (name for name in run.columns if name.startswith(REWARD_PART))
+        names = [name for name in (*_COLUMNS, *parts) if name in run.columns]
+        rows = run.stored_rows(step, names)
+        self.indices = rows.indices.astype(np.int64)
+        self.columns = {name: rows.numbers(name) for name in names}
 
     @property
     def groups(self) -> npt.NDArray[np.int64]:
-        return self._groups
+        return self._group_places
 
     @property
     def envs(self) -> npt.NDArray[np.int64]:
-        rows = self.rows("env")
-        return _places(rows.frame(("env",)), self.names, len(rows.indices))
+        return self._env_places
 
     @cached_property
-    def _columns(self) -> Mapping[str, FloatArray]:
-        return _Numbers(self.rows, self.numbers)
-
-    @cached_property
-    def _groups(self) -> npt.NDArray[np.int64]:
-        if self.of_run is None:
+    def _group_places(self) -> npt.NDArray[np.int64]:
+        if self._groups is None:
             return np.full(len(self.indices), -1, np.int64)
-        return places_of(self.of_run, self.step, self._all.frame(group_ids.COLUMNS))
+        return places_of(self._groups, self._step, self._read(GROUP_COLUMNS))
+
+    @cached_property
+    def _env_places(self) -> npt.NDArray[np.int64]:
+        return _places(self._read(("env",)), self._envs, len(self.indices))
+
+    def _read(self, names: Sequence[str]) -> pd.DataFrame:
+        return self._run.stored_rows(self._step, names).frame(names)
 
 
 def _places(rows: pd.DataFrame, envs: Sequence[str], count: int) -> npt.NDArray[np.int64]:
@@ -256,25 +193,59 @@ def _places(rows: pd.DataFrame, envs: Sequence[str], count: int) -> npt.NDArray[
     return places[np.asarray(rows["env"].cat.codes, np.int64)]
 
 
-class _Numbers(Mapping[str, FloatArray]):
-    """Columns of rows as numbers, read and converted when they are asked for."""
+def _numbers(column: pd.Series[Any]) -> FloatArray:
+    return pd.to_numeric(column, errors="coerce").to_numpy(np.float64, na_value=np.nan)
 
-    def __init__(self, rows: Callable[[str], StoredRows], names: Sequence[str]) -> None:
-        self._rows, self._names = rows, names
-        self._made: dict[str, FloatArray] = {}
 
-    def __getitem__(self, name: str) -> FloatArray:
-        if name not in self._names:
-            raise KeyError(name)
-        if name not in self._made:
-            self._made[name] = self._rows(name).numbers(name)
-        return self._made[name]
+FILE_NAME: Final = THRESHOLDS
 
-    def __contains__(self, name: object) -> bool:
-        return name in self._names
 
-    def __iter__(self) -> Any:
-        return iter(self._names)
+def default_thresholds() -> dict[str, dict[str, float]]:
+    """Those of the package: core/findings/thresholds.toml."""
+    packaged = resources.files("board.core.findings").joinpath("thresholds.toml")
+    return parse(packaged.read_text(encoding="utf-8"))
 
-    def __len__(self) -> int:
-        return len(self._names)
+
+def read_thresholds(path: Location) -> dict[str, dict[str, float]]:
+    """The package's thresholds with what a file changes. Raises UnreadableError or ChoiceError."""
+    try:
+        text = content_of(path).decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UnreadableError(f"{path} can't be read: {error}") from error
+    try:
+        return changed(default_thresholds(), parse(text))
+    except ChoiceError as error:
+        raise ChoiceError(f"{path}: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class OwnThresholds:
+    """thresholds: of all rules. path: of the file that changes them, None for the package's own.
+    error: why that file was not used; the package's own are, then.
+    """
+
+    thresholds: Thresholds = field(default_factory=default_thresholds)
+    path: Location | None = None
+    error: str = ""
+
+
+def own_thresholds(info: RunInfo, named: Path | None = None) -> OwnThresholds:
+    """Those that `named` changes, else those of thresholds.toml in the run's folder."""
+    local = _in_folder(info.path) if isinstance(info.path, Path) else None
+    path = named or local or info.thresholds
+    if path is None:
+        return OwnThresholds()
+    try:
+        return OwnThresholds(read_thresholds(path), path)
+    except BoardError as error:
+        return OwnThresholds(path=path, error=str(error))
+
+
+def _in_folder(folder: Path) -> Path | None:
+    """The file, unless it is a link that leads out of the folder."""
+    path = folder / FILE_NAME
+    try:
+        inside = path.resolve().is_relative_to(folder.resolve())
+        return path if inside and path.is_file() else None
+    except OSError:
+        return None

@@ -16,13 +16,6 @@ from board.core.tokens.masks import recorded_clip
 from board.core.tokens.mismatch import (
     Decomposition,
     Likelihood,
-    decompose,
-    engine_ratio,
-    log_ratio,
-    sft_nll,
-    stale_ratio,
-)
-from board.core.tokens.mismatch_slices import (
     Ratios,
     Slice,
     by_kind,
@@ -32,6 +25,11 @@ from board.core.tokens.mismatch_slices import (
     by_probability,
     by_role,
     by_turn,
+    decompose,
+    engine_ratio,
+    log_ratio,
+    sft_nll,
+    stale_ratio,
 )
 from board.core.tokens.step_tokens import StepTokens
 from board.query.open_run import Run
@@ -44,8 +42,7 @@ SCANNED_ROLLOUTS: Final = 64
 _ARRAYS: Final = (
     *("logprobs", "sampling_logprobs", "old_logprobs", "advantages", "sft_mask", "loss_mask"),
 )
-_WHOLE: Final = ReadTokens(_ARRAYS)
-_BRIEF: Final = ReadTokens(_ARRAYS, roles=True)
+_READ: Final = ReadTokens(_ARRAYS)
 _SLICES: Final[Mapping[str, Callable[[Ratios], list[Slice]]]] = {
     "position": by_position,
     "probability": by_probability,
@@ -77,15 +74,15 @@ class StepMismatch:
 def own_numbers(run: Run) -> dict[str, dict[str, float]]:
     """Thresholds that the run's settings name, by rule; rules without one have their defaults."""
     for content in reversed([*run.settings.values()]):
-        found = recorded_clip(content)
-        if found is not None:
-            return {"ratio_clip": found}
+        clip = recorded_clip(content)
+        if clip is not None:
+            return {"ratio_clip": clip}
     return {}
 
 
 def step_mismatch(run: Run, step: int, progress: Progress | None = None) -> StepMismatch:
     """All rollouts of a step. Raises NotFoundError when the run has no such step."""
-    tokens = read_step(run, step, _WHOLE, progress=progress)
+    tokens = read_step(run, step, _READ, progress=progress)
     return _of(tokens, run.counts[step], own_numbers(run), [*_SLICES])
 
 
@@ -100,7 +97,7 @@ def mismatch_by_step(
     rollouts: of each step at most, evenly spread. progress: called with steps done and steps in all.
     """
     wanted = [*run.counts] if steps is None else [*steps]
-    reader, own = StepReader(run, _BRIEF), own_numbers(run)
+    reader, own = StepReader(run, _READ), own_numbers(run)
     for done, step in enumerate(wanted, 1):
         rows = run.rows_of(step, COLUMNS)
         places = np.linspace(0, len(rows) - 1, min(len(rows), rollouts)).round().astype(np.int64)
@@ -128,6 +125,6 @@ def _of(
         total,
         decompose(tokens, None if ratios is None else ratios.whole),
         tuple(count_rules(tokens, own)),
-        {name: found for name, found in slices.items() if found},
+        {name: clip for name, clip in slices.items() if clip},
         tuple(sft_nll(tokens)),
     )

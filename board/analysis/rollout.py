@@ -10,13 +10,15 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from board.core.joined_records import Told
+from board.analysis.step_records import PLACES, Progress, StepRecords
+from board.core.joined_records import LoggedRecord
 from board.core.metrics.definitions import token_metrics
+from board.core.metrics.kl import recorded_gamma, td_error
 from board.core.options import ReadOptions
 from board.core.records import FloatArray, Record, Remark
-from board.core.tokens.critic import recorded_gamma, td_error
 from board.core.tokens.masks import RULES, hit, recorded_clip
 from board.core.tokens.pieces import joined
+from board.core.tokens.scales import SCALE_PERCENTILES, Histogram
 from board.core.tokens.topk import TopK, read_top_k
 from board.core.tokens.vocabulary import Vocabulary, id_texts
 from board.errors import RecordError, UnreadableError
@@ -26,8 +28,8 @@ from board.formats.messages import response_text
 from board.formats.parse import parse_whole
 from board.formats.sources import Row
 from board.index import segments
-from board.index.discovery.log_file import LogFile
 from board.index.discovery.packed import readable
+from board.index.discovery.run_info import LogFile
 from board.index.reading.line_scan import MENDED
 from board.index.reading.record_row import previews
 from board.index.whole_texts import prompt_tokens, response_tokens
@@ -49,7 +51,7 @@ class OpenRollout:
     tokens: display text of each response token, [R].
     prompt_tokens: of each prompt token, [P]; None where the log has no prompt ids.
     metrics: every token metric, recorded or derived, float64, each of its recorded length.
-    tokens_are_ids: there is no vocabulary, so that ids stand in the place of text.
+    tokens_are_ids: there is no vocabulary, so that ids are shown in place of text.
     top_k: the likeliest tokens at each position; None where not recorded.
     clip: the clip range of the run's settings, by threshold name of core.masks; None without one.
     """
@@ -152,8 +154,8 @@ def _gamma(run: Run) -> float:
 
 def _clip(run: Run) -> Mapping[str, float] | None:
     """The clip range of the newest settings that name one."""
-    found = (recorded_clip(run.settings[name]) for name in sorted(run.settings, reverse=True))
-    return next((clip for clip in found if clip is not None), None)
+    clips = (recorded_clip(run.settings[name]) for name in sorted(run.settings, reverse=True))
+    return next((clip for clip in clips if clip is not None), None)
 
 
 def _clipped(
@@ -177,7 +179,7 @@ def _top_k(record: Record, vocabulary: Vocabulary | None, length: int) -> TopK |
         return None
     unique, places = np.unique(recorded.ids, return_inverse=True)
     ids = unique.astype(np.float64)
-    # One by one: a piece alone stands for itself and completes no character of another.
+    # One by one: a piece alone is itself and completes no character of another.
     alone = vocabulary.texts if vocabulary else id_texts
     texts = [alone(ids[i : i + 1])[0] for i in range(len(ids))]
     shaped = places.reshape(recorded.ids.shape).astype(np.int32)
@@ -191,26 +193,26 @@ def _read(
 
     compare: whether to look for differences of token arrays between the logs that it is joined of.
     """
-    line, record, mended = _told(run, row)
+    line, record, mended = _read_log(run, row)
     others = run.joined_places(row)
-    own, told, lines = record, _side(run, row, record), {_reader(run, row): line}
+    own, joined_record, lines = record, _side(run, row, record), {_reader(run, row): line}
     for place in others:
-        line, record, also = _told(run, place)
+        line, record, also = _read_log(run, place)
         other = _side(run, place, record)
         lines[_reader(run, place)], mended = line, mended or also
-        told = told.with_other(other, compare=compare)
-    if not _is_of_row(told.record, row, run.vocabulary, own):
+        joined_record = joined_record.with_other(other, compare=compare)
+    if not _is_of_row(joined_record.record, row, run.vocabulary, own):
         raise _changed(run, row)
-    return (lines if others else line), told.record, mended
+    return (lines if others else line), joined_record.record, mended
 
 
 def _reader(run: Run, place: Mapping[str, Any] | pd.Series[Any]) -> str:
     return run.info.files[int(place["file"])].reader
 
 
-def _side(run: Run, place: Mapping[str, Any] | pd.Series[Any], record: Record) -> Told:
+def _side(run: Run, place: Mapping[str, Any] | pd.Series[Any], record: Record) -> LoggedRecord:
     reader = reader_named(_reader(run, place))
-    return Told(record, reader.title, reader.join is not None and reader.join.is_trainer)
+    return LoggedRecord(record, reader.title, reader.join is not None and reader.join.is_trainer)
 
 
 def _where(run: Run, place: Mapping[str, Any] | pd.Series[Any]) -> str:
@@ -222,10 +224,10 @@ def _changed(run: Run, place: Mapping[str, Any] | pd.Series[Any]) -> UnreadableE
     return UnreadableError(f"{where} no longer holds the rollout it held; reload the run")
 
 
-def _told(
+def _read_log(
     run: Run, place: Mapping[str, Any] | pd.Series[Any]
 ) -> tuple[Mapping[str, Any], Record, bool]:
-    """As _read, what one log says."""
+    """What one log says, like _read."""
     file, where = run.info.files[int(place["file"])], _where(run, place)
     try:
         line, record, mended = _read_again(file, place, run.options.read)
@@ -247,10 +249,12 @@ def _read_again(
 ) -> tuple[Mapping[str, Any], Record | Event | None, bool]:
     """The line of a row, or its part of the line; what its reader makes of it; whether it was mended."""
     line = source_of(file.path).fetch(readable(file).path, int(row["offset"]), int(row["size"]))
-    found, mended = (line.record, False) if isinstance(line, Row) else parse_whole(line.text or b"")
+    content, mended = (
+        (line.record, False) if isinstance(line, Row) else parse_whole(line.text or b"")
+    )
     reader = reader_named(file.reader)
     place = Place(file.path, options, reader.layout, int(row["line"]))
-    rows = reader.rows(found, place)
+    rows = reader.rows(content, place)
     part = row.get(segments.PART)
     number = 0 if part is None or pd.isna(part) else int(part)
     if number >= len(rows):
@@ -265,8 +269,8 @@ def _is_of_row(
 
     own: what its first log says, whose beginnings of texts count where it has any.
     """
-    told = zip(previews(own, vocabulary), previews(record, vocabulary), strict=True)
-    prompt, response = (ours if ours is not None else both for ours, both in told)
+    texts = zip(previews(own, vocabulary), previews(record, vocabulary), strict=True)
+    prompt, response = (ours if ours is not None else both for ours, both in texts)
     known = {
         "step": record.step,
         "rollout_id": record.ids.get("rollout_id"),
@@ -291,3 +295,38 @@ def _values(record: Record) -> tuple[dict[str, FloatArray], list[Remark]]:
         except RecordError as error:
             remarks.append(Remark(name, f"{name} {error.reason}", f"expected: {error.hint}"))
     return values, remarks
+
+
+@dataclass(frozen=True, slots=True)
+class StepSpans:
+    """spans: 1st and 99th percentile by metric, over loss tokens; of `read` rollouts out of `total`."""
+
+    spans: dict[str, tuple[float, float]]
+    read: int
+    total: int
+
+
+def read_spans(run: Run, step: int, progress: Progress) -> StepSpans:
+    """Reads the token metrics of a step; a metric without a number is left out, and so are rollouts that
+    can't be read.
+    """
+    spreads: dict[str, Histogram] = {}
+    read, total = 0, run.counts.get(step, 0)
+    for _, record in StepRecords(run).of(run.rows_of(step, PLACES)):
+        read += 1
+        for name, values in in_loss(token_values(run, record)).items():
+            spreads.setdefault(name, Histogram()).add(values)
+        progress(read, total)
+    ranges = {name: one.percentiles(*SCALE_PERCENTILES) for name, one in spreads.items()}
+    return StepSpans({name: span for name, span in ranges.items() if span is not None}, read, total)
+
+
+def in_loss(metrics: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
+    """Token metrics at the tokens that enter the loss; at all of them where no mask fits."""
+    mask = metrics.get("loss_mask")
+    return {
+        name: values[mask > 0]
+        if mask is not None and len(mask) == len(values) and (mask > 0).any()
+        else values
+        for name, values in metrics.items()
+    }

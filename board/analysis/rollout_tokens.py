@@ -14,11 +14,11 @@ from board.analysis.step_records import Batch, Progress, StepRecords
 from board.core.metrics.definitions import DERIVED
 from board.core.records import FloatArray, NumberArray, Record
 from board.core.schema import TOPK_FIELDS
-from board.core.tokens.alignment import words
+from board.core.tokens.pieces import words
 from board.errors import RecordError
+from board.formats.columns import Values
 from board.formats.fields import is_flat_numbers
 from board.formats.number_arrays import RawNumbers, as_numbers, values_together
-from board.formats.texts import Values
 from board.formats.token_columns import TokenColumns
 
 _BROKEN: Final = re.compile("[\ufffd\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ue000-\uf8ff]")
@@ -32,7 +32,7 @@ class ReadTokens:
     roles: whether to find out who speaks where, which takes a look at every token's text where the
     log has chat-template markers. columns: further columns of the rollouts table for `numbers`.
     texts: whether to look at the responses as texts: `numbers["broken"]` is then the share of their
-    characters that are no text, and words stand for tokens where a rollout has no tokens.
+    characters that are not text, and words serve as tokens where a rollout has no tokens.
     """
 
     arrays: tuple[str, ...] = ()
@@ -57,7 +57,7 @@ class RolloutTokens:
 
     length: of the response, in tokens, and of each of the arrays. ids or pieces: its tokens, None where
     not recorded or of another length; the coding of pieces is judged by the response. broken: share of
-    the response's characters that are no text, NaN where not known. faults: arrays that are left out.
+    the response's characters that are not text, NaN where not known. faults: arrays that are left out.
     """
 
     place: int
@@ -90,14 +90,14 @@ class RolloutTokens:
             self.faults.append("response_ids")
         if response:
             self.broken = broken_share(response)
-        # What tools said is told by them; of other runs they would only take memory.
+        # They name the tools; in other runs they would only take memory.
         if "sft_mask" not in self.arrays:
             self.messages = ()
         return self
 
 
 def broken_share(text: str) -> float:
-    """The share of characters that are no text: U+FFFD, control and private-use characters.
+    """The share of characters that are not text: U+FFFD, control and private-use characters.
 
     One in the end is what a response cut within a character ends with.
     """
@@ -118,10 +118,10 @@ def read_tokens(
 
 def _of_record(place: int, record: Record, what: ReadTokens) -> RolloutTokens:
     """The arrays that are asked for, of the length that most have, and the tokens."""
-    held = {name: array for name, array in record.tokens.items() if what.wants(name)}
-    length = _length(record, held)
+    wanted = {name: array for name, array in record.tokens.items() if what.wants(name)}
+    length = _length(record, wanted)
     read = RolloutTokens(place, length, {}, response=record.texts.get("response"))
-    for name, array in held.items():
+    for name, array in wanted.items():
         values = _values(array) if len(array) == length else None
         if values is None:
             read.faults.append(name)
@@ -134,8 +134,8 @@ def _of_record(place: int, record: Record, what: ReadTokens) -> RolloutTokens:
     return read.finish(what)
 
 
-def _length(record: Record, held: Mapping[str, NumberArray]) -> int:
-    lengths = [len(array) for array in held.values()]
+def _length(record: Record, wanted: Mapping[str, NumberArray]) -> int:
+    lengths = [len(array) for array in wanted.values()]
     if not lengths:
         return record.response_length or 0
     return max(lengths, key=lengths.count)
@@ -148,21 +148,23 @@ def _values(array: NumberArray) -> FloatArray | None:
         return None
 
 
-def _of_columns(batch: Batch, found: TokenColumns, what: ReadTokens) -> Iterator[RolloutTokens]:
-    """As _of_record, of rows in each of which all arrays are of one length."""
-    recorded = {n: v for n, v in (*found.other_arrays.items(), *_unknown(found)) if what.wants(n)}
+def _of_columns(batch: Batch, columns: TokenColumns, what: ReadTokens) -> Iterator[RolloutTokens]:
+    """Like _of_record, for rows in each of which all arrays are of one length."""
+    recorded = {
+        n: v for n, v in (*columns.other_arrays.items(), *_unknown(columns)) if what.wants(n)
+    }
     parsed = {name: _together(own) for name, own in recorded.items()}
-    values = {name: own for name, own in found.arrays.items() if what.wants(name)} | parsed
+    values = {name: own for name, own in columns.arrays.items() if what.wants(name)} | parsed
     faulty = [
         (name, own)
         for name, own in recorded.items()
         if any(a is None and b is not None for a, b in zip(parsed[name], own, strict=True))
     ]
     nothing: Values = [None] * len(batch.places)
-    ids = _together(found.token_ids.get("response_ids", nothing))
-    texts = found.columns.texts.get("response")
-    responses = nothing if texts is None else texts.whole()
-    rows = zip(batch.places, found.lengths, found.pieces, ids, responses, strict=True)
+    ids = _together(columns.token_ids.get("response_ids", nothing))
+    texts = columns.columns.texts.get("response")
+    responses = nothing if texts is None else texts
+    rows = zip(batch.places, columns.lengths, columns.pieces, ids, responses, strict=True)
     for row, (place, count, pieces, own_ids, response) in enumerate(rows):
         arrays = {name: array for name, own in values.items() if (array := own[row]) is not None}
         faults = [name for name, own in faulty if own[row] is not None and name not in arrays]
@@ -174,13 +176,13 @@ def _of_columns(batch: Batch, found: TokenColumns, what: ReadTokens) -> Iterator
         yield read.finish(what)
 
 
-def _unknown(found: TokenColumns) -> Iterator[tuple[str, Values]]:
+def _unknown(columns: TokenColumns) -> Iterator[tuple[str, Values]]:
     """Arrays under names that the board does not know, in the rows where they are as long as the
     response.
     """
-    for name, values in found.columns.extras.items():
+    for name, values in columns.columns.extras.items():
         if name not in TOPK_FIELDS and any(isinstance(v, RawNumbers | list) for v in values):
-            pairs = zip(values, found.lengths, strict=True)
+            pairs = zip(values, columns.lengths, strict=True)
             yield name, [_of_length(value, length) for value, length in pairs]
 
 
@@ -195,7 +197,7 @@ def _of_length(value: object, length: int | None) -> NumberArray | None:
 
 
 def _together(arrays: Values) -> list[FloatArray | None]:
-    """The values of arrays; None where there is no array, or no array of numbers."""
+    """The values of arrays; None where there is none, or one of something else."""
     raw = [array for array in arrays if isinstance(array, RawNumbers)]
     parsed = values_together(raw) if raw else None
     if parsed is None:

@@ -11,20 +11,20 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from board.core.joined_records import Told
+from board.core.joined_records import LoggedRecord
 from board.core.options import ReadOptions
 from board.core.records import Record
 from board.errors import RecordError
 from board.formats import reader_named, source_of
 from board.formats.base import Place, Reader
-from board.formats.block import Block
-from board.formats.io.lines import read_bytes
-from board.formats.line_parser import LineParser
+from board.formats.columns import Block
+from board.formats.io.lines import Line, read_bytes
+from board.formats.number_arrays import LineParser
 from board.formats.parse import parse_whole
 from board.formats.sources import Row
 from board.formats.token_columns import TokenColumns
-from board.index.discovery.log_file import LogFile
 from board.index.discovery.packed import readable
+from board.index.discovery.run_info import LogFile
 from board.index.segments import PART
 from board.query.open_run import Run
 
@@ -35,6 +35,7 @@ PLACES: Final = ("step", "index", "file", "line", "offset", "size", PART)
 """Columns of the rollouts table that `StepRecords` takes, as far as the run has them."""
 
 _BATCH_ROLLOUTS: Final = 512
+_BATCH_TABLE_ROWS: Final = 64
 _BATCH_BYTES: Final = 1 << 20
 """At most so much is read at a time, and never less than one line."""
 _GAP_BYTES: Final = 16 << 10
@@ -87,8 +88,8 @@ class StepRecords:
     def _batches(
         self, rows: pd.DataFrame, progress: Progress | None, *, together: bool
     ) -> Iterator[Batch]:
-        found = self._joined(rows) if self._run.info.is_joined else self._of_files(rows, together)
-        for batch in found:
+        batches = self._joined(rows) if self._run.info.is_joined else self._of_files(rows, together)
+        for batch in batches:
             yield batch
             if progress is not None:
                 progress(batch.done, len(rows))
@@ -124,13 +125,13 @@ class StepRecords:
 
 
 def bytes_again(run: Run, rows: pd.DataFrame) -> int:
-    """How many bytes `StepRecords` reads: of a table its file for each row. Not for joined runs."""
+    """How many bytes `StepRecords` reads: of a table its whole file. Not for joined runs."""
     numbers, sizes = rows["file"].to_numpy(), rows["size"].to_numpy()
     total = 0
     present: list[int] = np.unique(numbers).tolist()
     for number in present:
         file, own = run.info.files[number], sizes[numbers == number]
-        total += int(own.sum()) if source_of(file.path).appends else len(own) * file.size
+        total += int(own.sum()) if source_of(file.path).appends else file.size
     return total
 
 
@@ -199,16 +200,16 @@ class _File:
         kind = type(self._reader)
         self._by_rows = kind.rows is not Reader.rows or not self._source.appends
         self._has_tokens = kind.token_columns is not Reader.token_columns
-        self.most_together = 1 if self._by_rows else _BATCH_ROLLOUTS
+        self.most_together = _BATCH_TABLE_ROWS if self._by_rows else _BATCH_ROLLOUTS
         self._last: tuple[int, Sequence[Mapping[str, Any]]] = (-1, ())
 
     def batch(self, places: _Places, at: _Addresses, done: int, together: bool) -> Batch:
         """Rollouts at these addresses. places: theirs in the table. together: as columns, if possible."""
         numbers: list[int] = places.tolist()
         if self._by_rows:
-            several = zip(at.lines, at.offsets, at.sizes, at.parts, strict=True)
-            found = [self.record(*map(int, one)) for one in several]
-            return Batch(None, (), _read(numbers, found), done)
+            each = (at.lines, at.offsets, at.sizes, at.parts)
+            addresses = list(zip(*(column.tolist() for column in each), strict=True))
+            return Batch(None, (), _read(numbers, self.records(addresses)), done)
         lines: list[int] = at.lines.tolist()
         texts = [text for one in at.ranges() for text in self._texts(at, one)]
         short = int(at.sizes.sum()) <= _LONG_LINE_BYTES * len(texts)
@@ -244,30 +245,40 @@ class _File:
         """The rollout of a line that holds one; None where it can't be read any more."""
         self._place.line = line
         try:
-            found = self._reader.read(parsed or self._parser.parse(text)[0], self._place)
+            record = self._reader.read(parsed or self._parser.parse(text)[0], self._place)
         except RecordError:
             return None
-        return found if isinstance(found, Record) else None
+        return record if isinstance(record, Record) else None
 
-    def record(self, line: int, offset: int, size: int, part: int) -> Record | None:
-        """The rollout at that address; None where it can't be read any more."""
-        self._place.line = line
+    def records(self, addresses: Sequence[tuple[int, int, int, int]]) -> Iterator[Record | None]:
+        """Rollouts at (line, offset, size, part), which ascend; None where one can't be read any more."""
+        lines = dict.fromkeys((offset, size) for _, offset, size, _ in addresses)
+        unread = [place for place in lines if place[0] != self._last[0]]
+        fetched = self._source.fetch_many(self._path, unread)
+        for line, offset, _, part in addresses:
+            self._place.line = line
+            try:
+                if self._last[0] != offset:  # rollouts of one line follow each other
+                    text = next(fetched)
+                    self._last = (offset, ())
+                    self._last = (offset, self._rows(text))
+            except RecordError:
+                pass  # none of its rollouts can be read
+            yield self._read(self._last[1], part)
+
+    def _read(self, rows: Sequence[Mapping[str, Any]], part: int) -> Record | None:
         try:
-            if self._last[0] != offset:  # rollouts of one line follow each other
-                self._last = (offset, self._rows(offset, size))
-            rows = self._last[1]
-            found = self._reader.read(rows[part], self._place) if part < len(rows) else None
+            record = self._reader.read(rows[part], self._place) if part < len(rows) else None
         except RecordError:
             return None
-        return found if isinstance(found, Record) else None
+        return record if isinstance(record, Record) else None
 
-    def told(self, record: Record) -> Told:
+    def logged(self, record: Record) -> LoggedRecord:
         """A rollout of it as what this log tells of one."""
         join = self._reader.join
-        return Told(record, self._reader.title, join is not None and join.is_trainer)
+        return LoggedRecord(record, self._reader.title, join is not None and join.is_trainer)
 
-    def _rows(self, offset: int, size: int) -> Sequence[Mapping[str, Any]]:
-        line = self._source.fetch(self._path, offset, size)
+    def _rows(self, line: Line) -> Sequence[Mapping[str, Any]]:
         if isinstance(line, Row):
             return self._reader.rows(line.record, self._place)
         text = line.text or b""
@@ -292,18 +303,19 @@ class _Logs:
 
     def joined(self, places: Sequence[Mapping[str, int]]) -> Record | None:
         """The record of one rollout; None where one of its logs can't be read any more."""
-        told: Told | None = None
+        joined: LoggedRecord | None = None
         for place in places:
             try:
                 file = self._file(place["file"])
-                record = file.record(*(place[name] for name in ("line", "offset", "size", PART)))
+                address = (place["line"], place["offset"], place["size"], place[PART])
+                record = next(file.records([address]))
             except OSError:
                 return None
             if record is None:
                 return None
-            other = file.told(record)
-            told = other if told is None else told.with_other(other, compare=False)
-        return None if told is None else told.record
+            other = file.logged(record)
+            joined = other if joined is None else joined.with_other(other, compare=False)
+        return None if joined is None else joined.record
 
     def _file(self, number: int) -> _File:
         if number not in self._open:

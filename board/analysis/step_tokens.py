@@ -16,9 +16,8 @@ from board.analysis.step_records import PLACES, Progress, StepRecords
 from board.core.records import FloatArray
 from board.core.schema import TOKEN_ARRAY_FIELDS
 from board.core.texts.turns import from_markers, of_tokens, with_tool_names
-from board.core.tokens.pieces import Coding, detect_coding, display_pieces, joined
+from board.core.tokens.pieces import KINDS, Coding, detect_coding, display_pieces, joined, kinds_of
 from board.core.tokens.step_tokens import StepTokens
-from board.core.tokens.token_kinds import KINDS, kinds_of
 from board.core.tokens.vocabulary import Vocabulary, id_texts
 from board.query.open_run import Run
 
@@ -37,7 +36,7 @@ class TokenCodes:
         self._codes: dict[int, int] = {}
         self._special: list[int] = []
         self._kinds = np.zeros(0, np.int8)
-        self.shown: list[str] = []
+        self.texts: list[str] = []
 
     def of_pieces(self, pieces: Sequence[str], response: str | None) -> npt.NDArray[np.int32]:
         """[pieces] codes of the pieces of one response. response: its text, which tells the coding."""
@@ -47,8 +46,8 @@ class TokenCodes:
         if None in codes:
             for piece in dict.fromkeys(pieces):
                 if piece not in known:
-                    known[piece] = len(self.shown)
-                    self.shown.append(display_pieces([piece], coding)[0])
+                    known[piece] = len(self.texts)
+                    self.texts.append(display_pieces([piece], coding)[0])
             codes = [known[piece] for piece in pieces]
         return np.array(codes, np.int32)
 
@@ -77,24 +76,24 @@ class TokenCodes:
         return np.array([self._codes[number] for number in numbers], np.int32)
 
     def _learn(self, ids: list[int]) -> None:
-        first = len(self.shown)
+        first = len(self.texts)
         self._codes |= {number: first + place for place, number in enumerate(ids)}
         if self._vocabulary:
             special = self._vocabulary.special_ids
             self._special += [self._codes[number] for number in ids if number in special]
-            self.shown += self._vocabulary.alone(ids)
+            self.texts += self._vocabulary.alone(ids)
         else:
-            self.shown += id_texts(np.array(ids, np.float64))
+            self.texts += id_texts(np.array(ids, np.float64))
 
     def decoded(self, ids: npt.NDArray[Any]) -> str:
         """The text of a whole response; empty without a vocabulary."""
         return joined(self._vocabulary.texts(ids)) if self._vocabulary else ""
 
     def kinds(self) -> npt.NDArray[np.int8]:
-        """[shown] codes; those known before are not judged again."""
+        """[texts] codes; those known before are not looked at again."""
         first = len(self._kinds)
         special = [place - first for place in self._special if place >= first]
-        self._kinds = np.append(self._kinds, kinds_of(self.shown[first:], special))
+        self._kinds = np.append(self._kinds, kinds_of(self.texts[first:], special))
         return self._kinds
 
 
@@ -127,8 +126,8 @@ def read_step(
     rows = whole = run.rows_of(step, (*COLUMNS, *(what.columns if what else ())))
     if indices is not None:
         rows = whole[whole["index"].isin(list(indices))]
-    found = StepReader(run, what, vocabulary).read(step, rows, progress)
-    return replace(found, left_out=len(whole) - len(found.indices))
+    tokens = StepReader(run, what, vocabulary).read(step, rows, progress)
+    return replace(tokens, left_out=len(whole) - len(tokens.indices))
 
 
 class StepReader:
@@ -148,63 +147,63 @@ class StepReader:
         return self._joined(step, rows, self._rollouts(rows, progress))
 
     def steps(self, rows: pd.DataFrame, progress: Progress | None = None) -> Iterator[StepTokens]:
-        """As read, of the rollouts of several steps, which are in ascending order."""
+        """Like read, for the rollouts of several steps, which are in ascending order."""
         of = rows["step"].to_numpy(np.int64)
-        for first, end in _stretches(of, rows["size"].to_numpy(np.int64)):
+        for first, end in _step_ranges(of, rows["size"].to_numpy(np.int64)):
             own = rows.iloc[first:end]
             shifted = None if progress is None else _shifted(progress, first, len(rows))
-            found = self._rollouts(own, shifted)
-            places = [read.place for read in found]
+            several = self._rollouts(own, shifted)
+            places = [read.place for read in several]
             steps, starts = np.unique(of[first:end], return_index=True)
             ends = [*starts[1:].tolist(), end - first]
             for step, start, stop in zip(steps.tolist(), starts.tolist(), ends, strict=True):
-                reads = found[bisect_left(places, start) : bisect_left(places, stop)]
+                reads = several[bisect_left(places, start) : bisect_left(places, stop)]
                 for read in reads:
                     read.place -= start
                 yield self._joined(step, own.iloc[start:stop], reads)
 
     def _rollouts(self, rows: pd.DataFrame, progress: Progress | None) -> list[RolloutTokens]:
         """In the order of rows."""
-        found = read_tokens(self._records, rows, self._what, progress)
-        return sorted(found, key=lambda read: read.place)
+        reads = read_tokens(self._records, rows, self._what, progress)
+        return sorted(reads, key=lambda read: read.place)
 
-    def _joined(self, step: int, rows: pd.DataFrame, found: list[RolloutTokens]) -> StepTokens:
+    def _joined(self, step: int, rows: pd.DataFrame, reads: list[RolloutTokens]) -> StepTokens:
         what, texts = self._what, self._texts
-        lengths = np.array([read.length for read in found], np.int64)
+        lengths = np.array([read.length for read in reads], np.int64)
         starts = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
-        places = np.array([read.place for read in found], np.int64)
-        names = sorted({name for read in found for name in read.arrays} - {"loss_mask"}, key=_rank)
-        arrays = {name: _flat(found, name, starts) for name in names}
-        codes = _codes(found, starts, texts)
+        places = np.array([read.place for read in reads], np.int64)
+        names = sorted({name for read in reads for name in read.arrays} - {"loss_mask"}, key=_rank)
+        arrays = {name: _flat(reads, name, starts) for name in names}
+        codes = _codes(reads, starts, texts)
         kinds = texts.kinds()
-        roles = _roles(found, codes, texts.shown, kinds, starts) if what.roles else ((), None, None)
+        roles = _roles(reads, codes, texts.texts, kinds, starts) if what.roles else ((), None, None)
         indices = rows["index"].to_numpy(np.int64)[places]
-        faults, faulty = _faults(found, indices)
+        faults, faulty = _faults(reads, indices)
         return StepTokens(
             step=step,
             indices=indices,
             starts=starts,
             arrays=arrays,
-            in_loss=_in_loss(found, starts),
+            in_loss=_in_loss(reads, starts),
             codes=codes,
-            pieces=[*texts.shown],
+            pieces=[*texts.texts],
             kinds=kinds,
             roles=roles[0],
             role_codes=np.zeros(0, np.int16) if roles[1] is None else roles[1],
             turns=np.zeros(0, np.int32) if roles[2] is None else roles[2],
-            numbers=_broken(found, codes, starts, kinds, texts)
+            numbers=_broken(reads, codes, starts, kinds, texts)
             | {
                 name: rows[name].to_numpy(np.float64, na_value=np.nan)[places]
                 for name in dict.fromkeys((*_NUMBERS, *what.columns))
                 if name in rows
             },
-            left_out=len(rows) - len(found),
+            left_out=len(rows) - len(reads),
             faults=faults,
             faulty=faulty,
         )
 
 
-def _stretches(steps: IntArray, sizes: IntArray) -> Iterator[tuple[int, int]]:
+def _step_ranges(steps: IntArray, sizes: IntArray) -> Iterator[tuple[int, int]]:
     """First and last rows (exclusive) of steps that are read together."""
     ends = np.flatnonzero(np.diff(steps, append=steps[-1:] - 1)) + 1
     bytes_until = np.cumsum(sizes)
@@ -222,11 +221,11 @@ def _shifted(progress: Progress, first: int, total: int) -> Progress:
 
 
 def _faults(
-    found: list[RolloutTokens], indices: IntArray
+    reads: list[RolloutTokens], indices: IntArray
 ) -> tuple[dict[str, int], dict[str, list[int]]]:
     """By array how many rollouts it was left out of, and the first of them."""
     faulty: dict[str, list[int]] = {}
-    for read, index in zip(found, indices.tolist(), strict=True):
+    for read, index in zip(reads, indices.tolist(), strict=True):
         for name in read.faults:
             faulty.setdefault(name, []).append(index)
     counts = {name: len(own) for name, own in faulty.items()}
@@ -234,13 +233,13 @@ def _faults(
 
 
 def _codes(
-    found: list[RolloutTokens], starts: IntArray, texts: TokenCodes
+    reads: list[RolloutTokens], starts: IntArray, texts: TokenCodes
 ) -> npt.NDArray[np.int32]:
     """Codes of all tokens, -1 where a rollout has none."""
     codes = np.full(int(starts[-1]), -1, np.int32)
     of_ids = np.zeros(len(codes), bool)
     ids: list[FloatArray] = []
-    for read, start in zip(found, starts.tolist(), strict=False):
+    for read, start in zip(reads, starts.tolist(), strict=False):
         if read.pieces is not None:
             codes[start : start + read.length] = texts.of_pieces(read.pieces, read.response)
         elif read.ids is not None:
@@ -254,18 +253,18 @@ def _codes(
 
 
 def _broken(
-    found: list[RolloutTokens],
+    reads: list[RolloutTokens],
     codes: npt.NDArray[np.int32],
     starts: IntArray,
     kinds: npt.NDArray[np.int8],
     texts: TokenCodes,
 ) -> dict[str, FloatArray]:
-    """By rollout the share of characters that are no text; decoded from ids where there is no text."""
-    shares = np.array([read.broken for read in found])
+    """By rollout the share of characters that are not text; decoded from ids where there is no text."""
+    shares = np.array([read.broken for read in reads])
     part = KINDS.index("part of a character")
     is_part = np.append(kinds, np.int8(-1))[codes] == part
     for place in np.flatnonzero(np.isnan(shares)).tolist():
-        read, own = found[place], is_part[starts[place] : starts[place + 1]]
+        read, own = reads[place], is_part[starts[place] : starts[place + 1]]
         if own.any() and read.ids is not None:
             shares[place] = broken_share(texts.decoded(read.ids))
         elif read.has_tokens:
@@ -277,30 +276,30 @@ def _rank(name: str) -> int:
     return TOKEN_ARRAY_FIELDS.index(name) if name in TOKEN_ARRAY_FIELDS else len(TOKEN_ARRAY_FIELDS)
 
 
-def _flat(found: list[RolloutTokens], name: str, starts: IntArray) -> FloatArray:
+def _flat(reads: list[RolloutTokens], name: str, starts: IntArray) -> FloatArray:
     """The array of all rollouts, NaN where a rollout has none."""
-    if all(name in read.arrays for read in found):
-        return np.concatenate([read.arrays[name] for read in found])
+    if all(name in read.arrays for read in reads):
+        return np.concatenate([read.arrays[name] for read in reads])
     flat = np.full(int(starts[-1]), np.nan)
-    for read, start in zip(found, starts.tolist(), strict=False):
+    for read, start in zip(reads, starts.tolist(), strict=False):
         if name in read.arrays:
             flat[start : start + read.length] = read.arrays[name]
     return flat
 
 
-def _in_loss(found: list[RolloutTokens], starts: IntArray) -> npt.NDArray[np.bool_]:
+def _in_loss(reads: list[RolloutTokens], starts: IntArray) -> npt.NDArray[np.bool_]:
     """A rollout without a loss_mask has all its tokens in the loss."""
     in_loss = np.ones(int(starts[-1]), bool)
-    for read, start in zip(found, starts.tolist(), strict=False):
+    for read, start in zip(reads, starts.tolist(), strict=False):
         if "loss_mask" in read.arrays:
             in_loss[start : start + read.length] = read.arrays["loss_mask"] > 0
     return in_loss
 
 
 def _roles(
-    found: list[RolloutTokens],
+    reads: list[RolloutTokens],
     codes: npt.NDArray[np.int32],
-    shown: Sequence[str],
+    texts: Sequence[str],
     kinds: npt.NDArray[np.int8],
     starts: IntArray,
 ) -> tuple[Sequence[str], npt.NDArray[np.int16] | None, npt.NDArray[np.int32] | None]:
@@ -308,18 +307,18 @@ def _roles(
     marks = [
         code
         for code, kind in enumerate(kinds.tolist())
-        if KINDS[kind] in _ROLE_MARKS and from_markers(shown[code])
+        if KINDS[kind] in _ROLE_MARKS and from_markers(texts[code])
     ]
-    has_marks = np.zeros(len(shown) + 1, bool)
+    has_marks = np.zeros(len(texts) + 1, bool)
     has_marks[marks] = True
     names: dict[str, int] = {}
     roles = np.full(int(starts[-1]), -1, np.int16)
     numbers = np.zeros(int(starts[-1]), np.int32)
-    for read, start in zip(found, starts.tolist(), strict=False):
+    for read, start in zip(reads, starts.tolist(), strict=False):
         own = codes[start : start + read.length]
         if not read.segments and not read.messages and not has_marks[own].any():
             continue
-        tokens = [shown[int(code)] if code >= 0 else "" for code in own.tolist()]
+        tokens = [texts[int(code)] if code >= 0 else "" for code in own.tolist()]
         turns = of_tokens(tokens, read.segments, read.messages)
         for number, turn in enumerate(with_tool_names(turns, read.messages)):
             label = f"{turn.role} {turn.name}".strip()

@@ -13,15 +13,15 @@ import pandas as pd
 from board.analysis.rollout_tokens import ReadTokens
 from board.analysis.step_tokens import COLUMNS, StepReader
 from board.core.findings.digest import Digest, digest
-from board.index import group_ids
+from board.query import groups as run_groups
 from board.query.open_run import Run
-from board.query.step_counts import chunks
+from board.query.run_rows import step_ranges
 
 Progress = Callable[[int, int], None]
 """Called with bytes read and bytes to read; raising from it stops the reading."""
 
 _LEAST_STEPS: Final = 8
-_COLUMNS: Final = (*COLUMNS, *group_ids.COLUMNS)
+_COLUMNS: Final = (*COLUMNS, *run_groups.GROUP_COLUMNS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class TokenSample:
     def digests(self) -> Iterator[tuple[int, Digest]]:
         """Digests of the steps, in ascending order."""
         wanted = frozenset(self.steps)
-        for steps in chunks(self._run.counts):
+        for steps in step_ranges(self._run.counts):
             yield from self._digests(self._run.rows_of_steps(steps, _COLUMNS), wanted)
 
     def digests_of(self, steps: Iterable[int]) -> Iterator[tuple[int, Digest]]:
@@ -63,7 +63,7 @@ class TokenSample:
 
     def _digests(self, rows: pd.DataFrame, wanted: frozenset[int]) -> Iterator[tuple[int, Digest]]:
         """Of the wanted ones among whole steps."""
-        codes, sizes = group_ids.group_codes(rows), rows["size"].to_numpy(np.int64)
+        codes, sizes = run_groups.group_codes(rows), rows["size"].to_numpy(np.int64)
         groups = np.full(len(rows), -1, np.int64)
         samples: list[npt.NDArray[np.intp]] = []
         steps, firsts = np.unique(rows["step"].to_numpy(np.int64), return_index=True)
@@ -106,9 +106,9 @@ def _sizes(
 
 def _numbered(codes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """[rollouts] groups counted from 0 in the order of their first rollouts, -1 where there is none."""
-    found = np.full(len(codes), -1, np.int64)
-    found[codes >= 0] = pd.factorize(codes[codes >= 0])[0]
-    return found
+    results = np.full(len(codes), -1, np.int64)
+    results[codes >= 0] = pd.factorize(codes[codes >= 0])[0]
+    return results
 
 
 def _sample(groups: npt.NDArray[np.int64], most: int) -> npt.NDArray[np.intp]:
@@ -137,7 +137,7 @@ def sampled_digests(run: Run, step: int, progress: Progress | None = None) -> tu
     reader = StepReader(run, ReadTokens(roles=False))
     chosen = [_rows(run, wanted) for wanted in _steps(run, step)]
     total, done = sum(len(rows) for _, rows, _ in chosen), 0
-    found: list[Digest] = []
+    results: list[Digest] = []
     for wanted, rows, count in chosen:
         before = done
 
@@ -148,9 +148,9 @@ def sampled_digests(run: Run, step: int, progress: Progress | None = None) -> tu
         tokens = reader.read(wanted, rows, report)
         n = len(tokens.indices)
         unknown = np.full(n, np.nan)
-        found.append(digest(tokens, np.full(n, -1, np.int64), unknown, count))
+        results.append(digest(tokens, np.full(n, -1, np.int64), unknown, count))
         done += len(rows)
-    return tuple(found)
+    return tuple(results)
 
 
 def _steps(run: Run, step: int) -> list[int]:

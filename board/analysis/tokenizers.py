@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
 from board.core.tokens.pieces import Coding
-from board.core.tokens.vocabulary import Vocabulary
+from board.core.tokens.vocabulary import Vocabulary, coding_of_pieces
 from board.errors import NotFoundError
 from board.query.open_run import Run
 
@@ -79,10 +79,7 @@ def coding_of(tokenizer: Any, pieces: Sequence[str | None]) -> Coding:
     """How a tokenizer writes its pieces. A fast one says so in its decoder; else by its pieces."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
-        known = [piece for piece in pieces if piece]
-        if any(piece.startswith("\u2581") for piece in known):
-            return "metaspace"
-        return "byte_level" if any(piece.startswith("\u0120") for piece in known) else "text"
+        return coding_of_pieces(pieces)
     parts = list(_parts(json.loads(backend.to_str()).get("decoder")))
     kinds = {part.get("type") for part in parts}
     if "ByteLevel" in kinds:

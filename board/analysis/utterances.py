@@ -1,4 +1,9 @@
-"""Who said what in a rollout, and the words around the first match of a pattern in it."""
+"""Who says what in a rollout, and where a phrase or regular expression is said first.
+
+Python's `re` may take for ever on a pattern such as (a+)+$, and holds up every page of the server
+meanwhile. RE2 (https://github.com/google/re2), which pyarrow brings along, can't: it has no look-around
+and no back-references, and says so. Case is ignored.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +13,80 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any, Final
 
-from board.analysis.patterns import Pattern
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from board.analysis.rollout import OpenRollout
 from board.core.records import Record
 from board.core.texts.turns import at_character, from_markers, of_tokens, signs_in, token_starts
 from board.core.tokens.pieces import joined
 from board.core.tokens.vocabulary import Vocabulary
+from board.errors import ChoiceError
 from board.formats.messages import message_text
 from board.index.whole_texts import response_tokens, whole_text
 from board.query.open_run import Run
+
+MOST_CHARACTERS: Final = 1000
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """What is looked for. text: as it was given; expression: as RE2 reads it."""
+
+    text: str
+    expression: str
+
+    def counts(self, texts: Sequence[str]) -> IntArray:
+        """[texts] how often it is said in each."""
+        counts = pc.count_substring_regex(_array(texts), self.expression)
+        return np.asarray(counts.to_numpy(zero_copy_only=False), np.int64)
+
+    def counts_in_lists(self, texts: Any) -> IntArray:
+        """[n] how often it is said in each list of texts, 0 where there is none. texts: an Arrow array of
+        lists of valid UTF-8, [n].
+        """
+        times = pc.count_substring_regex(pc.list_flatten(texts), self.expression).to_numpy()
+        lists = pc.list_parent_indices(texts).to_numpy()
+        return np.bincount(lists, times, len(texts)).astype(np.int64)
+
+    def first(self, text: str) -> int:
+        """The character at which it is first said; -1 where it is not."""
+        whole = _clean(text)
+        (at,) = pc.find_substring_regex(_array([whole]), self.expression).to_pylist()
+        return len(whole.encode()[:at].decode()) if at >= 0 else -1
+
+
+def compiled(text: str, *, regex: bool = False) -> Pattern:
+    """A phrase, or with regex a regular expression. Raises ChoiceError on none."""
+    if len(text) > MOST_CHARACTERS:
+        raise ChoiceError(f"the pattern has more than {MOST_CHARACTERS} characters")
+    pattern = Pattern(text, f"(?i){text if regex else re.escape(_clean(text))}")
+    try:
+        pattern.counts([""])
+    except (pa.ArrowInvalid, UnicodeEncodeError) as error:
+        reason = str(error).removeprefix("Invalid regular expression: ")
+        raise ChoiceError(
+            f"{text[:80]!r} is not a valid RE2 regular expression; RE2 has no look-around, no "
+            f"back-references and at most 1000 repetitions: {reason[:200]}"
+        ) from None
+    return pattern
+
+
+def _array(texts: Sequence[str]) -> Any:
+    return pa.array([_clean(text) for text in texts], pa.large_string())
+
+
+def _clean(text: str) -> str:
+    """The text with halves of characters, which no encoding has, as question marks."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode()
+    return text
+
 
 SPEAKERS: Final = (
     *("response", "prompt", "reasoning", "answer"),
@@ -136,8 +206,8 @@ def _reasoning_or_answer(
     texts = [one.text for role, one in segments if role == "assistant"]
     if not texts:
         texts = _assistant_texts(record, vocabulary)
-    found = split_reasoning(texts, by) if texts else None
-    return None if found is None else [Utterance(text) for text in found]
+    parts = split_reasoning(texts, by) if texts else None
+    return None if parts is None else [Utterance(text) for text in parts]
 
 
 def _assistant_texts(record: Record, vocabulary: Vocabulary | None) -> list[str]:
@@ -168,24 +238,24 @@ class Hit:
 
 def hit_in(run: Run, opened: OpenRollout, pattern: Pattern, by: str, around: int) -> Hit | None:
     """Where one of SPEAKERS says it first; None where none does."""
-    for stretch in utterances(opened.record, run.vocabulary, by) or ():
-        at = pattern.first(stretch.text)
+    for utterance in utterances(opened.record, run.vocabulary, by) or ():
+        at = pattern.first(utterance.text)
         if at >= 0:
             first = max(at - around, 0)
-            before = ("…" if first else "") + stretch.text[first:at]
+            before = ("…" if first else "") + utterance.text[first:at]
             end = at + around
-            after = stretch.text[at:end] + ("…" if end < len(stretch.text) else "")
-            unplaced = _unplaced(opened, stretch)
-            token = None if unplaced else _token_of(opened, stretch, at)
+            after = utterance.text[at:end] + ("…" if end < len(utterance.text) else "")
+            unplaced = _unplaced(opened, utterance)
+            token = None if unplaced else _token_of(opened, utterance, at)
             if token is None and not unplaced:
                 unplaced = "These words do not occur exactly once in the text of the tokens."
             return Hit(before, after, token, unplaced)
     return None
 
 
-def _unplaced(opened: OpenRollout, stretch: Utterance) -> str:
-    """Why no token can be told; empty where one may be."""
-    if stretch.is_given:
+def _unplaced(opened: OpenRollout, utterance: Utterance) -> str:
+    """Why no token is known; empty where one may be."""
+    if utterance.is_given:
         return "This was said before the response, so no response token corresponds to it."
     if not opened.tokens:
         return "The log holds no tokens of this response."
@@ -194,28 +264,28 @@ def _unplaced(opened: OpenRollout, stretch: Utterance) -> str:
     return ""
 
 
-def _token_of(opened: OpenRollout, stretch: Utterance, at: int) -> int | None:
-    """The token of a character of a stretch: counted from where it begins, else by its context."""
-    if stretch.first is not None:
-        starts = token_starts(opened.tokens[stretch.first :])
-        return stretch.first + at_character(starts, at)
-    place = _aligned(joined(opened.tokens), stretch.text, at)
+def _token_of(opened: OpenRollout, utterance: Utterance, at: int) -> int | None:
+    """The token of a character of an utterance: counted from where it begins, else by its context."""
+    if utterance.first is not None:
+        starts = token_starts(opened.tokens[utterance.first :])
+        return utterance.first + at_character(starts, at)
+    place = _aligned(joined(opened.tokens), utterance.text, at)
     return None if place is None else at_character(token_starts(opened.tokens), place)
 
 
 def _aligned(whole: str, text: str, at: int) -> int | None:
     """The place in the tokens' text of a character of another text of the same words.
 
-    By the whole other text where it stands there once, else by what is around the character: a message
+    By the whole other text where it occurs there once, else by what is around the character: a message
     may be written another way than the tokens were, as tool calls are. None where nothing fits, or more
     than one place does.
     """
     blank = len(text) - len(text.lstrip())
-    stretches = [(blank, len(text.rstrip()))]
-    stretches += [(max(at - n, 0), min(at + n, len(text))) for n in _CONTEXTS]
-    for first, end in stretches:
-        found = whole.find(text[first:end])
-        if found >= 0:
-            is_only = whole.find(text[first:end], found + 1) < 0
-            return found + at - first if is_only else None
+    spans = [(blank, len(text.rstrip()))]
+    spans += [(max(at - n, 0), min(at + n, len(text))) for n in _CONTEXTS]
+    for first, end in spans:
+        place = whole.find(text[first:end])
+        if place >= 0:
+            is_only = whole.find(text[first:end], place + 1) < 0
+            return place + at - first if is_only else None
     return None

@@ -1,27 +1,27 @@
-"""What a curve draws: which columns, which choices, and the arrays that come of them."""
+"""What a curve draws: which columns, which choices, and the arrays that follow from them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from board.charts.downsample import keep_extremes
+from board.charts.layout import number, percent, safe_name
 from board.charts.palette import SERIES, colour_key
-from board.charts.text import number, percent, safe_name, unit_suffix
 from board.core.metrics.definitions import REWARD_PART, ROLLOUT_METRICS, rollout_metric
-from board.core.metrics.rounding import without_residue
+from board.core.metrics.shares import without_residue
 
 Floats = npt.NDArray[np.float64]
+Rows = npt.NDArray[np.int64]
 Band = Literal["std", "quantiles", "minmax", "none"]
 
 MAX_POINTS: Final = 1500
-"""Above this many steps a curve is thinned out to its extremes: plotly's SVG stays quick."""
+"""Above this many steps a curve is thinned out to its extremes."""
 
 _PARTS: Final = ("length", "entropy", "ratio", "groups", "truncation", "mismatch", "kl")
 """Colour keys of the parts of a reward, in order."""
@@ -39,8 +39,6 @@ class CurveOptions:
         largest rollout of the step; "quantiles" 5-95 % and 25-75 %; "minmax"
         the smallest and largest rollout of each step. All are over the rollouts of one step.
     smoothing: s in 0..0.99, see `smoothed`.
-    pick: of several series, the pointer finds the one nearest to it, so that a click is of that one;
-        else it shows all of them at a step, and a click is of the step alone.
     shift_to_zero: the first recorded mean is subtracted. log: logarithmic value axis.
     """
 
@@ -49,7 +47,6 @@ class CurveOptions:
     smoothing: float = 0.0
     shift_to_zero: bool = False
     log: bool = False
-    pick: bool = False
 
     def __post_init__(self) -> None:
         if not 0 <= self.smoothing <= 0.99:
@@ -103,8 +100,8 @@ def together(columns: Sequence[str], among: Sequence[str] = ()) -> list[Series]:
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
-    """Other rollouts of the same steps, such as those of an evaluation, and their own table of steps."""
+class Evaluation:
+    """Other rollouts of the same steps, those of another split, with their own table of steps."""
 
     name: str
     steps: pd.DataFrame
@@ -112,26 +109,32 @@ class Beside:
 
 @dataclass(slots=True)
 class Drawn:
-    """A series ready to draw; all arrays are [rows drawn], `rows` are their places in the table.
+    """A series ready to draw; all arrays are [rows drawn], `rows` are their rows in the table `steps`.
 
     points: every recorded step is a visible point, on a dotted line.
     """
 
     series: Series
-    rows: npt.NDArray[np.int64]
-    steps: npt.NDArray[np.int64]
+    steps: pd.DataFrame
+    rows: Rows
     mean: Floats
     bands: list[tuple[Floats, Floats]]
     recorded: Floats
-    hover: list[str] = field(default_factory=list[str])
     left_out: int = 0
     points: bool = False
 
+    @property
+    def x(self) -> Rows:
+        """The steps that are drawn."""
+        return self.steps["step"].to_numpy(np.int64)[self.rows]
 
-def beside_of(beside: Beside, series: Series, colour: str, options: CurveOptions) -> Drawn:
+
+def evaluation_points(
+    evaluation: Evaluation, series: Series, colour: str, options: CurveOptions
+) -> Drawn:
     """The series over other rollouts: their means as recorded, neither smoothed nor with a band."""
-    look = replace(options, band="none", smoothing=0.0)
-    drawn = prepared(beside.steps, replace(series, label=beside.name, colour=colour), look)
+    series = replace(series, label=evaluation.name, colour=colour)
+    drawn = prepared(evaluation.steps, series, replace(options, band="none", smoothing=0.0))
     drawn.points = True
     return drawn
 
@@ -166,8 +169,8 @@ def prepared(steps: pd.DataFrame, series: Series, options: CurveOptions) -> Draw
 
     return Drawn(
         series,
+        steps,
         np.arange(len(steps)),
-        steps["step"].to_numpy(np.int64),
         as_drawn(mean),
         [(as_drawn(low), as_drawn(high)) for low, high, _ in edges],
         mean - first,
@@ -197,53 +200,45 @@ def _band_edges(
 
 def thinned(one: Drawn) -> Drawn:
     """The rows to draw: extremes of the line and of its widest band."""
-    outer = one.bands[:1]
-    rows = keep_extremes(
-        [one.mean, *(low for low, _ in outer)],
-        [one.mean, *(high for _, high in outer)],
-        MAX_POINTS,
-    )
-    if len(rows) == len(one.mean):
-        return one
-    return Drawn(
-        one.series,
-        rows,
-        one.steps[rows],
-        one.mean[rows],
-        [(low[rows], high[rows]) for low, high in one.bands],
-        one.recorded[rows],
-        left_out=one.left_out,
-        points=one.points,
+    lows = [one.mean, *(low for low, _ in one.bands[:1])]
+    highs = [one.mean, *(high for _, high in one.bands[:1])]
+    rows = keep_extremes(lows, highs, MAX_POINTS)
+    return replace(
+        one,
+        rows=rows,
+        mean=one.mean[rows],
+        bands=[(low[rows], high[rows]) for low, high in one.bands],
+        recorded=one.recorded[rows],
     )
 
 
-def hover_texts(one: Drawn, steps: pd.DataFrame, options: CurveOptions) -> list[str]:
+def hover_texts(one: Drawn, options: CurveOptions) -> list[str]:
     """What is recorded at each of the rows drawn, and where it is drawn if that differs."""
-    mean = mean_column(steps, one.series.stem)
+    steps, series = one.steps.iloc[one.rows], one.series
+    mean = mean_column(steps, series.stem)
     assert mean is not None, "the caller leaves out series without a column"
     edges = [
         (low.tolist(), high.tolist(), words, (np.isfinite(low) & np.isfinite(high)).tolist())
-        for low, high, words in _band_edges(steps, one.series, mean, options)
+        for low, high, words in _band_edges(steps, series, mean, options)
     ]
-    rollouts = _column(steps, f"{one.series.stem}_n").tolist()
-    name, is_share = safe_name(one.series.label), one.series.unit == "share"
-    unit = "" if is_share else unit_suffix(one.series.unit)
+    rollouts = _column(steps, f"{series.stem}_n").tolist()
+    name, is_share = safe_name(series.label), series.unit == "share"
+    unit = f" {safe_name(series.unit, 20)}" if series.unit and not is_share else ""
     read = percent if is_share else number
-    drawn, numbers = one.mean.tolist(), one.steps.tolist()
     texts: list[str] = []
-    for i, value in enumerate(mean.tolist()):
+    points = zip(one.x.tolist(), mean.tolist(), one.mean.tolist(), strict=True)
+    for i, (step, value, drawn) in enumerate(points):
         facts = [
             f"{read(low[i])} to {read(high[i])} ({words})"
             for low, high, words, known in edges
             if known[i]
         ]
-        # The step is named: plotly shows the nearest point of each curve, of other steps too.
+        # The step is named: the nearest point of each curve is shown, of other steps too.
         counted = f", {rollouts[i]:.0f} rollout" if rollouts[i] > 0 else ""
-        facts.append(f"step {numbers[i]}{counted}{'s' if rollouts[i] > 1 else ''}")
-        shown = read(value)
-        if drawn[i] != value and math.isfinite(drawn[i]) and read(drawn[i]) != shown:
-            facts.append(f"drawn at {read(drawn[i])}")
-        texts.append("<br>".join([f"{name} <b>{shown}</b>{unit}", *facts]))
+        facts.append(f"step {step}{counted}{'s' if rollouts[i] > 1 else ''}")
+        if drawn != value and math.isfinite(drawn) and read(drawn) != read(value):
+            facts.append(f"drawn at {read(drawn)}")
+        texts.append("<br>".join([f"{name} <b>{read(value)}</b>{unit}", *facts]))
     return texts
 
 
@@ -261,3 +256,46 @@ def _column(steps: pd.DataFrame, name: str) -> Floats:
     if name not in steps:
         return np.full(len(steps), np.nan)
     return steps[name].to_numpy(np.float64, na_value=np.nan)
+
+
+def keep_extremes(
+    lows: Sequence[Floats], highs: Sequence[Floats], limit: int, keep: Sequence[int] = ()
+) -> Rows:
+    """Rows, ascending, that draw n points with about `limit`.
+
+    Cuts the rows into equal buckets and keeps of each the smallest entry of every array in `lows`
+    and the largest of every array in `highs` (all [n]); with a curve in both this is what an
+    oscilloscope shows. Also kept: the first and last row, those in `keep`, and one row of every gap
+    (NaN in an array) that would close otherwise, so the result may exceed `limit` where gaps are many.
+    All rows are kept when n <= limit.
+    """
+    size = len(lows[0])
+    if size <= limit:
+        return np.arange(size)
+    buckets = max(1, limit // (len(lows) + len(highs)))
+    starts = np.linspace(0, size, buckets + 1).astype(np.int64)[:-1]
+    extremes = [_lowest(array, starts) for array in (*lows, *(-array for array in highs))]
+    rows = np.unique(np.concatenate([np.array([0, size - 1, *keep], np.int64), *extremes]))
+    gaps = [_closed_gaps(array, rows) for array in (*lows, *highs)]
+    return np.unique(np.concatenate([rows, *gaps]))
+
+
+def _lowest(values: Floats, starts: Rows) -> Rows:
+    """The row of the smallest entry from each start to the next, NaN left out; the start itself when
+    there is nothing else.
+    """
+    filled = np.where(np.isnan(values), np.inf, values)
+    sizes = np.diff(np.append(starts, len(values)))
+    rows = np.flatnonzero(filled == np.repeat(np.minimum.reduceat(filled, starts), sizes))
+    return rows[np.searchsorted(rows, starts)]
+
+
+def _closed_gaps(values: Floats, rows: Rows) -> Rows:
+    """A NaN row for each pair of neighbours in `rows` that has NaN between them and none at them."""
+    missing = np.flatnonzero(np.isnan(values))
+    if len(missing) == 0:
+        return missing
+    following = np.searchsorted(missing, rows[:-1], side="right")
+    first = missing[np.minimum(following, len(missing) - 1)]
+    inside = (first > rows[:-1]) & (first < rows[1:])
+    return first[inside & ~np.isnan(values[rows[:-1]])]

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from textwrap import wrap
 from typing import Final
 
 import plotly.graph_objects as go
 
-from board.charts.layout import new_figure
+from board.charts.layout import fit_step_axis, new_figure, number, safe_name
 from board.charts.palette import ink
-from board.charts.step_axis import fit_step_axis
-from board.charts.text import number, safe_name
 from board.core.findings.finding import Finding, Severity
 
-SEVERITY_COLOURS: Final[dict[Severity, tuple[str, str]]] = {
+_SEVERITY_COLOURS: Final[dict[Severity, tuple[str, str]]] = {
     "severe": ("#dc2626", "#f87171"),
     "warning": ("#d97706", "#fbbf24"),
     "lead": ("#2563eb", "#60a5fa"),
@@ -45,9 +43,24 @@ def findings_chart(
     figure = new_figure(dark=dark, height=each * len(titles) + 72)
     # Titles that are cut alike are different rows.
     rows = {title: len(titles) - 1 - place for place, title in enumerate(titles)}
-    for severity, colours in SEVERITY_COLOURS.items():
-        own = [f for f in drawn if f.severity == severity]
-        _add(figure, own, rows, colours[dark], last - first)
+    # Each at least wide enough to be seen.
+    least = max((last - first) * 0.006, 0.4)
+    bounds = [(f.first_step or 0, f.last_step or 0) for f in drawn]
+    figure.add_bar(
+        base=[low - least / 2 for low, _ in bounds],
+        x=[high - low + least for low, high in bounds],
+        y=[rows[f.title] for f in drawn],
+        orientation="h",
+        width=0.46,
+        marker={
+            "color": [_SEVERITY_COLOURS[f.severity][dark] for f in drawn],
+            "line": {"width": 0},
+        },
+        customdata=[f.step if f.step is not None else f.first_step for f in drawn],
+        hovertext=[_hover(f) for f in drawn],
+        hovertemplate="%{hovertext}<extra></extra>",
+        showlegend=False,
+    )
     fit_step_axis(figure, first, last)
     figure.update_xaxes(title={"text": "step", "standoff": 14})
     figure.update_yaxes(
@@ -65,31 +78,8 @@ def findings_chart(
 def _label(title: str) -> str:
     """The title on one line or on two."""
     first, *others = wrap(title, _LINE) or [""]
-    second = [safe_name(" ".join(others), _LINE)] if others else []
-    return "<br>".join([safe_name(first), *second])
-
-
-def _add(
-    figure: go.Figure,
-    findings: Sequence[Finding],
-    rows: Mapping[str, int],
-    colour: str,
-    steps: int,
-) -> None:
-    """Bars of one severity; each at least wide enough to be seen."""
-    least = max(steps * 0.006, 0.4)
-    bounds = [(f.first_step or 0, f.last_step or 0) for f in findings]
-    figure.add_bar(
-        base=[low - least / 2 for low, _ in bounds],
-        x=[high - low + least for low, high in bounds],
-        y=[rows[f.title] for f in findings],
-        orientation="h",
-        width=0.46,
-        marker={"color": colour, "line": {"width": 0}},
-        customdata=[f.step if f.step is not None else f.first_step for f in findings],
-        hovertext=[_hover(f) for f in findings],
-        hovertemplate="%{hovertext}<extra></extra>",
-        showlegend=False,
+    return "<br>".join(
+        [safe_name(first), *([safe_name(" ".join(others), _LINE)] if others else [])]
     )
 
 

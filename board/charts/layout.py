@@ -1,8 +1,16 @@
-"""What all figures have in common: fonts, grid, margins, and the notes for their reader."""
+"""What all figures of plotly have in common: fonts, grid, axis of steps, notes, and texts made safe.
+
+Plotly reads a few HTML tags and entities in every text, and %{...} in hover templates, and the light
+charts do alike. Names of reward parts, environments and tokens come from logs and models: they pass
+through `safe_name` and go into `text` or `name`, never into a template.
+"""
 
 from __future__ import annotations
 
+import math
+import unicodedata
 from collections.abc import Mapping, Sequence
+from html import escape
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -10,14 +18,19 @@ import numpy.typing as npt
 import plotly.graph_objects as go
 
 from board.charts.palette import faded, ink
-from board.charts.sketch import Drawing, Sketch
+from board.core.metrics import shares
 
 Floats = npt.NDArray[np.float64]
 
+_FONT: Final = '"Source Sans", "Source Sans Pro", sans-serif'
 _SMALL: Final = 0.005
 _LARGE: Final = 1e4
-
-FONT: Final = '"Source Sans", "Source Sans Pro", sans-serif'
+_MOST_STEP_INTERVALS: Final = 5
+_CROWDED: Final = 0.4
+_STEP_MARGIN: Final = 0.015
+_FEW_STEPS: Final = 8
+_SIGNS: Final = {"\n": "⏎", "\r": "␍", "\t": "⇥"}
+_UNSEEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
 
 PLOTLY_CONFIG: Final[Mapping[str, Any]] = {
     "displaylogo": False,
@@ -29,16 +42,6 @@ PLOTLY_CONFIG: Final[Mapping[str, Any]] = {
 
 def new_figure(*, dark: bool, height: int) -> go.Figure:
     """An empty figure, transparent, in the fonts and colours of the page; height in pixels."""
-    # One mapping for all: plotly takes ten times as long to update a figure.
-    return go.Figure(layout=_layout(dark=dark, height=height))
-
-
-def new_sketch(*, dark: bool, height: int) -> Sketch:
-    """The same without plotly."""
-    return Sketch(_layout(dark=dark, height=height))
-
-
-def _layout(*, dark: bool, height: int) -> dict[str, Any]:
     colours = ink(dark)
     axis = {
         "tickfont": {"size": 11.5, "color": colours.muted},
@@ -50,17 +53,17 @@ def _layout(*, dark: bool, height: int) -> dict[str, Any]:
         "ticks": "",
         "automargin": True,
     }
-    return dict[str, Any](
+    layout = dict[str, Any](
         template="none",
         height=height,
         margin={"l": 8, "r": 10, "t": 10, "b": 8},
         paper_bgcolor="rgba(0,0,0,0)",
         plot_bgcolor="rgba(0,0,0,0)",
-        font={"family": FONT, "size": 12.5, "color": colours.text},
+        font={"family": _FONT, "size": 12.5, "color": colours.text},
         hoverlabel={
             "bgcolor": colours.surface,
             "bordercolor": colours.zero,
-            "font": {"family": FONT, "size": 12.5, "color": colours.text},
+            "font": {"family": _FONT, "size": 12.5, "color": colours.text},
             "align": "left",
         },
         modebar={
@@ -87,9 +90,11 @@ def _layout(*, dark: bool, height: int) -> dict[str, Any]:
             "ticklabelstandoff": 5,
         },
     )
+    # One mapping for all: plotly takes ten times as long to update a figure.
+    return go.Figure(layout=layout)
 
 
-def fit_tick_labels(figure: Drawing, axis: Literal["x", "y"], values: Floats) -> None:
+def fit_tick_labels(figure: go.Figure, axis: Literal["x", "y"], values: Floats) -> None:
     """Tick labels to tell `values` (any length, NaN left out) apart.
 
     Small numbers as 5e-5, where plotly writes 50μ; large ones close together in full, where it
@@ -106,18 +111,95 @@ def fit_tick_labels(figure: Drawing, axis: Literal["x", "y"], values: Floats) ->
         figure.update_layout({f"{axis}axis": {"exponentformat": "none", "separatethousands": True}})
 
 
-def set_notes(figure: Drawing, notes: Sequence[str], **facts: Any) -> None:
-    """Puts notes for the reader, and the counts behind them, into layout.meta."""
-    figure.update_layout(meta={"notes": list(notes), **facts})
+def set_notes(figure: go.Figure, notes: Sequence[str]) -> None:
+    """Puts notes for the reader into layout.meta."""
+    figure.update_layout(meta={"notes": list(notes)})
 
 
-def notes_of(figure: Drawing) -> tuple[str, ...]:
+def notes_of(figure: go.Figure) -> tuple[str, ...]:
     """What the page has to say below a figure: sentences of the board's own, no text from a log."""
     layout: Any = figure.layout
     meta: Any = layout.meta
     return tuple(meta["notes"]) if isinstance(meta, Mapping) else ()
 
 
-def show_legend_above(figure: Drawing) -> None:
+def show_legend_above(figure: go.Figure) -> None:
     """Turns the legend on and makes room for it."""
     figure.update_layout(showlegend=True, margin={"t": 34})
+
+
+def step_ticks(first: int, last: int) -> list[int]:
+    """The named steps: the first one and the multiples of 1, 2 or 5 times a power of ten after it.
+
+    `stepTicks` and `stepEnds` of components/curve_grid/js/axis.js are the same rules for light charts.
+
+    At most five such intervals lie between `first` and `last`. A multiple so close behind the first
+    step that their labels would touch replaces it.
+    """
+    if last <= first:
+        return [first]
+    interval = _interval((last - first) / _MOST_STEP_INTERVALS)
+    ticks = list(range(math.ceil(first / interval) * interval, last + 1, interval))
+    if ticks[0] - first >= _CROWDED * interval:
+        ticks.insert(0, first)
+    return ticks
+
+
+def _interval(least: float) -> int:
+    """The smallest of 1, 2, 5, 10, 20, 50, ... that is at least `least`."""
+    power = 1
+    while True:
+        for factor in (1, 2, 5):
+            if factor * power >= least:
+                return factor * power
+        power *= 10
+
+
+def step_ends(first: int, last: int) -> tuple[float, float]:
+    """Both ends of the axis: a little beyond the first and the last step."""
+    margin = max((last - first) * _STEP_MARGIN, 0.5 if last - first < _FEW_STEPS else 0.0)
+    return first - margin, last + margin
+
+
+def fit_step_axis(figure: go.Figure, first: int, last: int) -> None:
+    """The axis below a figure of plotly as the steps from `first` to `last`."""
+    figure.update_xaxes(
+        range=[*step_ends(first, last)],
+        tickmode="array",
+        tickvals=step_ticks(first, last),
+        tickformat="d",
+        hoverformat="d",
+    )
+
+
+def safe_name(text: str, limit: int = 60) -> str:
+    """A name for legends, axis and hover labels: at most `limit` characters, nothing interpreted."""
+    cut = text if len(text) <= limit else text[: limit - 1] + "…"
+    return escape("".join(map(_visible, cut)), quote=False)
+
+
+def safe_token(text: str, limit: int = 40) -> str:
+    """A token for hover labels: as `safe_name`, with its spaces visible."""
+    return safe_name(text, limit).replace(" ", "␣")
+
+
+def _visible(char: str) -> str:
+    if char in _SIGNS:
+        return _SIGNS[char]
+    return f"⟨U+{ord(char):04X}⟩" if unicodedata.category(char) in _UNSEEN else char
+
+
+def number(value: float) -> str:
+    """A number to read: 4 significant digits, all digits left of the point, "-" if not recorded."""
+    if math.isnan(value):
+        return "-"
+    if abs(value) < shares.ROUNDING_NOISE:
+        return "0"
+    if not math.isfinite(value) or not 1e3 <= abs(value) < 1e15:
+        return f"{value:.4g}".replace("e-0", "e-")
+    return f"{value:,.0f}"
+
+
+def percent(share: float) -> str:
+    """A share to read, in percent; "-" if not recorded."""
+    return "-" if math.isnan(share) else shares.percent(share)

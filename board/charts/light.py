@@ -1,22 +1,89 @@
-"""A figure of curves over the steps in the few words that the light charts of pages draw.
+"""A chart of curves over the steps, as the light charts of pages draw it (`components/curve_grid`).
 
 Plotly's script is 4.7 MB: reading and running it takes longer than everything else on the first page.
-The figures stay what they are; this tells a small renderer what stands in them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from board.charts.curves import RECORDED_WIDTH
-from board.charts.layout import notes_of
-from board.charts.sketch import Drawing
+from board.charts.palette import ink
 from board.core.metrics.shares import ROUNDING_NOISE
 
+Floats = npt.NDArray[np.float64]
+Steps = npt.NDArray[np.int64]
+
 _HEADROOM: Final = 0.055
+_LARGE: Final = 1e4
+
+
+@dataclass(slots=True)
+class Line:
+    """A line through points [n]; gaps, which are NaN, are drawn over where it connects.
+
+    name, text: of the line and shown at each point, escaped as for plotly. group: what a click on it is
+    told by, and what hides with it. lone: points that are visible, None for none. named: by the legend.
+    """
+
+    x: Steps
+    y: Floats
+    text: Sequence[str]
+    name: str
+    ink: str
+    width: float = 2.1
+    dash: str = "solid"
+    group: str | None = None
+    lone: npt.NDArray[np.bool_] | None = None
+    connect: bool = False
+    named: bool = True
+
+
+@dataclass(slots=True)
+class Shape:
+    """Closed areas, or where it has a width open lines, one behind each NaN. recorded: the values that a
+    smoothed line is of.
+    """
+
+    x: Floats | Steps
+    y: Floats
+    ink: str
+    group: str
+    width: float = 0
+    recorded: bool = False
+
+
+@dataclass(slots=True)
+class Dots:
+    """Points of single rollouts, each with an id."""
+
+    x: Steps
+    y: Floats
+    text: Sequence[str]
+    ids: Steps
+    ink: str
+
+
+@dataclass(slots=True)
+class CurveChart:
+    """What a chart draws. ends: of the value axis, None for those of the values. notes: below it."""
+
+    dark: bool
+    height: int
+    lines: list[Line] = field(default_factory=list[Line])
+    shapes: list[Shape] = field(default_factory=list[Shape])
+    dots: list[Dots] = field(default_factory=list[Dots])
+    notes: list[str] = field(default_factory=list[str])
+    ends: tuple[float, float] | None = None
+    legend: bool = False
+    log: bool = False
+    percent: bool = False
+    nonnegative: bool = False
+    zeroline: bool = False
 
 
 class LightCurve(NamedTuple):
@@ -26,103 +93,60 @@ class LightCurve(NamedTuple):
     notes: tuple[str, ...]
 
 
-def light(figure: Drawing) -> LightCurve:
-    """What `board.charts.curves` draws, as JSON: no NaN, gaps are None.
-
-    lines: {x [n], y [n], text [n], name, ink, width, dash, lone [n] or None, group, connect, named},
-    connect: whether gaps are drawn over, named: whether the legend names it; shapes: closed areas and
-    bars {x, y, ink, width (0: filled), group, recorded}, of the stretches between None, recorded: what a
-    smoothed line is of; dots: {x, y, text, ids [n], ink}, points of single rollouts; y: the value axis;
-    ink: the colours of the page; height in pixels. Names and texts are escaped as for plotly.
-    """
-    layout: Any = figure.layout
-    traces: list[Any] = list(figure.data)
-    chart = {
-        "height": layout.height,
-        "legend": bool(layout.showlegend),
+def light(chart: CurveChart) -> LightCurve:
+    """The chart for the browser: numbers that are not finite are None."""
+    colours = ink(chart.dark)
+    drawn = {
+        "height": chart.height,
+        "legend": chart.legend,
         "ink": {
-            "text": layout.font.color,
-            "muted": layout.xaxis.tickfont.color,
-            "grid": layout.yaxis.gridcolor,
-            "zero": layout.yaxis.zerolinecolor,
+            "text": colours.text,
+            "muted": colours.muted,
+            "grid": colours.grid,
+            "zero": colours.zero,
         },
-        "y": _value_axis(layout.yaxis, [one.y for one in traces]),
-        "lines": [_line(one) for one in traces if one.mode == "lines+markers"],
-        "shapes": [_shape(one) for one in traces if one.mode == "lines"],
-        "dots": [_dots(one) for one in traces if one.mode == "markers"],
+        "y": _value_axis(chart),
+        "lines": [_plain(one) for one in chart.lines],
+        "shapes": [_plain(one) for one in chart.shapes],
+        "dots": [_plain(one) for one in chart.dots],
     }
-    return LightCurve(chart, notes_of(figure))
+    return LightCurve(drawn, tuple(chart.notes))
 
 
-def _value_axis(axis: Any, drawn: list[Any]) -> dict[str, Any]:
-    ends = _numbers(axis.range)
-    log = axis.type == "log"
-    percent = (axis.tickformat or "").endswith("%")
-    if percent and not ends and _is_one_share(drawn):
-        ends = [0.0, 1.0 + _HEADROOM]
+def _value_axis(chart: CurveChart) -> dict[str, Any]:
+    lines = _finite([one.y for one in (*chart.lines, *chart.dots)])
+    values = np.concatenate([lines, _finite([one.y for one in chart.shapes])])
+    is_one_share = len(values) and np.ptp(values) < ROUNDING_NOISE and 0 <= values[0] <= 1
+    ends = chart.ends
+    if chart.percent and ends is None and is_one_share:  # its own height says nothing
+        ends = (0.0, 1.0 + _HEADROOM)
+    size = np.abs(lines).max(initial=0.0)
     return {
-        "log": log,
-        "range": [10**end for end in ends if end is not None] if ends and log else ends,
-        "percent": percent,
-        "nonnegative": axis.rangemode == "nonnegative",
-        "zeroline": bool(axis.zeroline),
-        "labels": axis.showticklabels is not False,
-        "digits": bool(axis.separatethousands),
+        "log": chart.log,
+        "range": None if ends is None else [*ends],
+        "percent": chart.percent,
+        "nonnegative": chart.nonnegative,
+        "zeroline": chart.zeroline,
+        "labels": len(lines) > 0 or chart.ends is not None,
+        # Large numbers close together in full: they would look alike.
+        "digits": bool(size >= _LARGE and np.ptp(lines) < size * 0.02),
     }
 
 
-def _is_one_share(drawn: list[Any]) -> bool:
-    """Whether all that is drawn is one share: its own height tells nothing, that on the scale does."""
-    known = np.concatenate([np.asarray(values, np.float64) for values in drawn] or [np.array([])])
-    known = known[np.isfinite(known)]
-    return bool(len(known) > 0 and np.ptp(known) < ROUNDING_NOISE and 0 <= known[0] <= 1)
+def _finite(arrays: Sequence[Floats]) -> Floats:
+    values = np.concatenate([np.array([]), *arrays])
+    return values[np.isfinite(values)]
 
 
-def _line(trace: Any) -> dict[str, Any]:
-    opacity: Any = trace.marker.opacity
-    return {
-        "x": _numbers(trace.x),
-        "y": _numbers(trace.y),
-        "text": list(trace.text),
-        "name": trace.name,
-        "ink": trace.line.color,
-        "width": trace.line.width,
-        "dash": trace.line.dash,
-        "lone": np.asarray(opacity).tolist() if np.ndim(opacity) else None,
-        "group": trace.legendgroup,
-        "connect": bool(trace.connectgaps),
-        "named": trace.showlegend is not False,
-    }
+def _plain(part: Line | Shape | Dots) -> dict[str, Any]:
+    """Its fields as JSON takes them."""
+    return {name: _json_value(getattr(part, name)) for name in part.__slots__}
 
 
-def _shape(trace: Any) -> dict[str, Any]:
-    filled = trace.fill == "toself"
-    return {
-        "x": _numbers(trace.x),
-        "y": _numbers(trace.y),
-        "ink": trace.fillcolor if filled else trace.line.color,
-        "width": 0 if filled else trace.line.width,
-        "recorded": not filled and trace.line.width == RECORDED_WIDTH,
-        "group": trace.legendgroup,
-    }
-
-
-def _dots(trace: Any) -> dict[str, Any]:
-    return {
-        "x": _numbers(trace.x),
-        "y": _numbers(trace.y),
-        "text": list(trace.text),
-        "ids": np.asarray(trace.customdata).tolist(),
-        "ink": trace.marker.color,
-    }
-
-
-def _numbers(values: Any) -> list[float | None] | None:
-    """As JSON takes them: what is not a finite number is None."""
-    if values is None:
-        return None
-    numbers = np.asarray(values, np.float64)
-    found: list[float | None] = numbers.tolist()
-    for place in np.flatnonzero(~np.isfinite(numbers)).tolist():
-        found[place] = None
-    return found
+def _json_value(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        numbers: list[Any] = value.tolist()
+        for place in np.flatnonzero(~np.isfinite(value)).tolist():
+            numbers[place] = None
+        return numbers
+    return list(value) if isinstance(value, list | tuple) else value

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Final
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from board.charts.curves import CurveOptions, Series, curve
-from board.charts.layout import fit_tick_labels, new_figure, set_notes, show_legend_above
+from board.charts.curve_data import CurveOptions, Series
+from board.charts.curves import curve
+from board.charts.layout import (
+    fit_tick_labels,
+    new_figure,
+    number,
+    safe_name,
+    safe_token,
+    set_notes,
+    show_legend_above,
+)
+from board.charts.light import CurveChart
 from board.charts.palette import CATEGORIES, colour, faded
-from board.charts.text import number, safe_name, safe_token
 from board.core.findings.rule_counts import RuleShares
 from board.core.tokens.masks import Side
-from board.core.tokens.mismatch import Apart, Decomposition, Likelihood
-from board.core.tokens.mismatch_slices import Slice
+from board.core.tokens.mismatch import Decomposition, Likelihood, Slice
 
 MEASURES: Final[Mapping[str, tuple[str, str]]] = {
     "d_abs": ("mean |d|", "nats"),
@@ -27,6 +36,7 @@ MEASURES: Final[Mapping[str, tuple[str, str]]] = {
 }
 """Field of a Slice -> its label and unit."""
 
+_COLOURS: Final = ("mismatch", "ratio", "length", "groups")
 _MOST_BARS: Final = 24
 _ROW: Final = 19
 
@@ -75,57 +85,6 @@ def slice_bars(
     return figure
 
 
-@dataclass(frozen=True, slots=True)
-class StepValue:
-    """What of a step the curves need."""
-
-    step: int
-    parts: Decomposition | None
-    rules: Sequence[RuleShares] = ()
-    likelihood: Sequence[Likelihood] = ()
-
-
-def distances(
-    found: Sequence[StepValue], fields: Mapping[str, str], unit: str, *, dark: bool
-) -> go.Figure:
-    """Estimates of how far sampler and trainer are apart, over the steps. fields: of Apart -> label."""
-    frame = pd.DataFrame({"step": np.array([one.step for one in found], np.int64)})
-    for field in fields:
-        frame[field] = [_of(one.parts.total if one.parts else None, field) for one in found]
-    return _drawn(frame, fields, unit, dark)
-
-
-def parts(values: Sequence[StepValue], *, dark: bool) -> go.Figure:
-    """k3 of the whole mismatch, of the engine's part and of the stale part, over the steps."""
-    fields = {"total": "total", "engine": "engine only", "staleness": "staleness only"}
-    frame = pd.DataFrame({"step": np.array([one.step for one in values], np.int64)})
-    for field in fields:
-        frame[field] = [
-            _of(getattr(one.parts, field) if one.parts else None, "forward_k3") for one in values
-        ]
-    recorded = {name: label for name, label in fields.items() if frame[name].notna().any()}
-    return _drawn(frame, recorded, "nats", dark)
-
-
-def rule_curves(found: Sequence[StepValue], rule: str, bound: Side, *, dark: bool) -> go.Figure:
-    """Shares of the loss tokens that a rule stops beyond one of its bounds: of all, and of those with a
-    positive and with a negative advantage, each among its own. What the rule does not stop is not drawn.
-    """
-    by_step = [next((r for r in one.rules if r.rule == rule), None) for one in found]
-    lines: dict[str, tuple[str, Callable[[RuleShares], float]]] = {
-        "all": ("of all loss tokens", lambda shares: getattr(shares, bound)),
-        "positive": ("of those with A > 0", lambda shares: getattr(shares.positive, bound)),
-        "negative": ("of those with A < 0", lambda shares: getattr(shares.negative, bound)),
-    }
-    frame = pd.DataFrame({"step": np.array([one.step for one in found], np.int64)})
-    for name, (_, share) in lines.items():
-        frame[name] = [np.nan if one is None else share(one) for one in by_step]
-    recorded = {name: label for name, (label, _) in lines.items() if frame[name].notna().any()}
-    figure = _drawn(frame, recorded, "share", dark)
-    figure.update_yaxes(tickformat=".2%")
-    return figure
-
-
 def over_lags(parts: Mapping[str, Sequence[Slice]], measure: str, *, dark: bool) -> go.Figure:
     """How far policies are apart (y) by how many versions the sampling weights lag (x).
 
@@ -161,36 +120,94 @@ def over_lags(parts: Mapping[str, Sequence[Slice]], measure: str, *, dark: bool)
     return figure
 
 
-def likelihoods(found: Sequence[StepValue], field: str, *, dark: bool) -> go.Figure:
+@dataclass(frozen=True, slots=True)
+class StepValue:
+    """What of a step the curves need."""
+
+    step: int
+    parts: Decomposition | None
+    rules: Sequence[RuleShares] = ()
+    likelihood: Sequence[Likelihood] = ()
+
+
+def distances(
+    values: Sequence[StepValue], fields: Mapping[str, str], unit: str, *, dark: bool
+) -> CurveChart:
+    """Estimates of how far sampler and trainer are apart, over the steps. fields: of Apart -> label."""
+    totals = [one.parts.total if one.parts else None for one in values]
+    columns = {field: [_float(total, field) for total in totals] for field in fields}
+    return _curves(values, columns, fields, unit, dark=dark)
+
+
+def parts(values: Sequence[StepValue], *, dark: bool) -> CurveChart:
+    """k3 of the whole mismatch, of the engine's part and of the stale part, over the steps."""
+    labels = {"total": "total", "engine": "engine only", "staleness": "staleness only"}
+    columns = {
+        name: [_float(getattr(one.parts, name, None), "forward_k3") for one in values]
+        for name in labels
+    }
+    return _curves(values, _recorded(columns), labels, "nats", dark=dark)
+
+
+def rule_curves(values: Sequence[StepValue], rule: str, bound: Side, *, dark: bool) -> CurveChart:
+    """Shares of the loss tokens that a rule stops beyond one of its bounds: of all, and of those with a
+    positive and with a negative advantage, each among its own. What the rule does not stop is not drawn.
+    """
+    by_step = [next((r for r in one.rules if r.rule == rule), None) for one in values]
+    labels = {
+        "all": "of all loss tokens",
+        "positive": "of those with A > 0",
+        "negative": "of those with A < 0",
+    }
+    columns = {
+        "all": [_float(one, bound) for one in by_step],
+        "positive": [_float(one and one.positive, bound) for one in by_step],
+        "negative": [_float(one and one.negative, bound) for one in by_step],
+    }
+    chart = _curves(values, _recorded(columns), labels, "share", dark=dark)
+    chart.percent = True
+    return chart
+
+
+def likelihoods(values: Sequence[StepValue], field: str, *, dark: bool) -> CurveChart:
     """Negative log-likelihood of tokens trained with cross-entropy, over the steps, by who speaks.
 
     field: of Likelihood, "mean" or "largest". The first 8 are drawn, and the notes say so.
     """
-    names = [*dict.fromkeys(part.name for one in found for part in one.likelihood)]
-    frame = pd.DataFrame({"step": np.array([one.step for one in found], np.int64)})
-    for place, name in enumerate(names[: len(CATEGORIES)]):
-        own = [next((p for p in one.likelihood if p.name == name), None) for one in found]
-        frame[f"s{place}"] = [np.nan if p is None else float(getattr(p, field)) for p in own]
+    names = [*dict.fromkeys(part.name for one in values for part in one.likelihood)]
+    columns: dict[str, list[float]] = {}
+    for name in names[: len(CATEGORIES)]:
+        own = [next((p for p in one.likelihood if p.name == name), None) for one in values]
+        columns[f"s{len(columns)}"] = [_float(part, field) for part in own]
+    labels = dict(zip(columns, names, strict=False))
+    chart = _curves(values, columns, labels, "nats", CATEGORIES, dark=dark)
+    if len(columns) < len(names):
+        chart.notes = [f"The first {len(columns)} of {len(names):,} are drawn."]
+    return chart
+
+
+def _float(of: object, field: str) -> float:
+    return float("nan") if of is None else float(getattr(of, field))
+
+
+def _recorded(columns: Mapping[str, list[float]]) -> dict[str, list[float]]:
+    return {name: values for name, values in columns.items() if np.isfinite(values).any()}
+
+
+def _curves(
+    values: Sequence[StepValue],
+    columns: Mapping[str, list[float]],
+    labels: Mapping[str, str],
+    unit: str,
+    colours: Sequence[str] = _COLOURS,
+    *,
+    dark: bool,
+) -> CurveChart:
+    """A curve for each column of numbers, which has one for each of the values."""
+    steps = np.array([one.step for one in values], np.int64)
     series = [
-        Series(f"s{place}", name, CATEGORIES[place], "nats")
-        for place, name in enumerate(names[: len(CATEGORIES)])
+        Series(name, labels[name], key, unit)
+        for name, key in zip(columns, cycle(colours), strict=False)
     ]
-    figure = curve(frame, series, CurveOptions(band="none"), dark=dark, height=230)
-    if len(series) < len(names):
-        set_notes(figure, [f"The first {len(series)} of {len(names):,} are drawn."])
-    return figure
-
-
-def _of(apart: Apart | None, field: str) -> float:
-    return float("nan") if apart is None else float(getattr(apart, field))
-
-
-_COLOURS: Final = ("mismatch", "ratio", "length", "groups")
-
-
-def _drawn(frame: pd.DataFrame, fields: Mapping[str, str], unit: str, dark: bool) -> go.Figure:
-    series = [
-        Series(name, label, _COLOURS[place % len(_COLOURS)], unit)
-        for place, (name, label) in enumerate(fields.items())
-    ]
+    frame = pd.DataFrame({"step": steps, **columns})
     return curve(frame, series, CurveOptions(band="none"), dark=dark, height=230)

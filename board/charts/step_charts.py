@@ -1,4 +1,6 @@
-"""Charts of one step's rollouts. The customdata of every point is its rollout's index.
+"""Charts of one step: its rollouts, and what kinds of tokens a mean is made of.
+
+The customdata of every point is its rollout's index.
 
 A browser takes about a millisecond for each mark that is an element of its own, so what is drawn
 once per rollout is one path for all, wherever a click on it isn't needed.
@@ -6,6 +8,8 @@ once per rollout is one path for all, wherever a click on it isn't needed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -13,20 +17,28 @@ import numpy.typing as npt
 import pandas as pd
 import plotly.graph_objects as go
 
-from board.charts.downsample import keep_extremes
-from board.charts.layout import fit_tick_labels, new_figure, set_notes, show_legend_above
+from board.charts.curve_data import keep_extremes
+from board.charts.layout import (
+    fit_tick_labels,
+    new_figure,
+    number,
+    safe_name,
+    set_notes,
+    show_legend_above,
+)
 from board.charts.palette import colour, faded, ink
-from board.charts.text import number, safe_name
 
 Floats = npt.NDArray[np.float64]
 
 MAX_MARKS: Final = 1500
 """Above this many rollouts a chart keeps the extremes and says so."""
 
+_WHO: Final = {"group_id": "group", "env": "env"}
 _MANY_ROLLOUTS: Final = 150
 _FEW_ROLLOUTS: Final = 10
 _MOST_VALUES: Final = 12
 _MOST_BINS: Final = 40
+_MOST_SHARES: Final = 7
 
 
 def reward_by_rollout(
@@ -179,9 +191,6 @@ def _rollout_texts(
     return texts
 
 
-_WHO: Final = {"group_id": "group", "env": "env"}
-
-
 def _with_mean(name: str, values: Floats) -> str:
     return f"{name}, mean {number(float(values.mean()))}"
 
@@ -304,5 +313,51 @@ def _finish(figure: go.Figure, x_title: str) -> None:
 
 
 def _say_thinned(figure: go.Figure, drawn: int, recorded: int) -> None:
-    notes = [f"{recorded:,} rollouts drawn with {drawn:,} marks."] if drawn < recorded else []
-    set_notes(figure, notes, marks=drawn, rollouts=recorded)
+    is_thinned = drawn < recorded
+    set_notes(figure, [f"{recorded:,} rollouts drawn with {drawn:,} marks."] if is_thinned else [])
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A type of token: its share of the metric, and of the tokens; both of 1."""
+
+    name: str
+    of_metric: float
+    of_tokens: float
+
+
+@dataclass(frozen=True, slots=True)
+class ShareBars:
+    """Bars of shares of a metric, each with a tick at its share of the tokens.
+
+    rows: from top to bottom. of_bars, of_ticks: what they are, in words. low, high: the ends of the
+    axis; shares are of 1, and below 0 where signs differ. ink: the colour of the bars.
+    """
+
+    rows: list[Share]
+    of_bars: str
+    of_ticks: str
+    low: float
+    high: float
+    ink: str
+
+
+def shares_chart(shares: Sequence[Share], metric: str, colour_key: str, *, dark: bool) -> ShareBars:
+    """A bar for each type's share of a metric, with a tick at its share of the tokens.
+
+    shares: the largest first. Beyond seven, the others are drawn as one. metric: its label.
+    """
+    rows = [*shares]
+    if len(shares) > _MOST_SHARES:
+        others = rows[_MOST_SHARES - 1 :]
+        of_metric, of_tokens = sum(s.of_metric for s in others), sum(s.of_tokens for s in others)
+        rows[_MOST_SHARES - 1 :] = [Share(f"{len(others)} others", of_metric, of_tokens)]
+    values = [value for row in rows for value in (row.of_metric, row.of_tokens)]
+    return ShareBars(
+        rows,
+        of_bars=f"of {metric}",
+        of_ticks="of the tokens",
+        low=min(0.0, *values),
+        high=max(0.01, *values),
+        ink=colour(colour_key, dark=dark),
+    )

@@ -9,15 +9,17 @@ import math
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, TextIO, cast
+from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 
 import numpy as np
 import orjson
-import pandas as pd
 
 from board.core.metrics.shares import ROUNDING_NOISE, percent
 from board.core.suggestions import did_you_mean
 from board.errors import ChoiceError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _MAX_CELL: Final = 48
 _MANY_BYTES: Final = 10_000_000
@@ -107,11 +109,11 @@ def print_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> No
     widths = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
     numeric = [any(isinstance(row.get(column), int | float) for row in rows) for column in columns]
     for line in ([*columns], *cells):
-        shown = (
+        padded = (
             text.rjust(width) if right else text.ljust(width)
             for text, width, right in zip(line, widths, numeric, strict=True)
         )
-        print("  ".join(shown).rstrip())
+        print("  ".join(padded).rstrip())
 
 
 def cell(value: object, width: int = _MAX_CELL) -> str:
@@ -192,9 +194,9 @@ def progress_text(done: int, total: int, seconds: float) -> str:
 
 def print_fields(pairs: Iterable[tuple[str, object]]) -> None:
     """`name  value`, one a line, names aligned; what is not recorded is left out."""
-    shown = [(name, value) for name, value in pairs if value is not None]
-    width = max((len(name) for name, _ in shown), default=0)
-    for name, value in shown:
+    recorded = [(name, value) for name, value in pairs if value is not None]
+    width = max((len(name) for name, _ in recorded), default=0)
+    for name, value in recorded:
         print(f"{name.ljust(width)}  {cell(value, 200)}")
 
 

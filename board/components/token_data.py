@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from board.core.metrics.definitions import RATIOS, Kind, Metric
-from board.core.metrics.metric_groups import place_of
+from board.core.metrics.definitions import RATIOS, Kind, Metric, menu_entry
 from board.core.tokens.topk import TopK
 
 TokenValues = npt.NDArray[np.floating] | npt.NDArray[np.integer] | npt.NDArray[np.bool_]
@@ -98,7 +97,7 @@ class TokenSegment:
 def spec_of(metric: Metric) -> TokenMetricSpec:
     """The spec of a metric that the board knows. Ratios diverge around 1."""
     ratio = metric.name in RATIOS
-    place = place_of(metric.name)
+    place = menu_entry(metric.name)
     return TokenMetricSpec(
         label=metric.label,
         unit=metric.unit,
@@ -114,7 +113,8 @@ def spec_of(metric: Metric) -> TokenMetricSpec:
 
 def spec_for_unknown(name: str, values: TokenValues | None) -> TokenMetricSpec:
     """A spec for an array the board has no words for: diverging where both signs occur."""
-    finite = _finite(values)
+    recorded = np.ma.masked_invalid(np.ma.asarray([] if values is None else values, np.float64))
+    finite = recorded.compressed()
     both_signs = bool(finite.size and finite.min() < 0 < finite.max())
     return TokenMetricSpec(label=name, kind="diverging" if both_signs else "sequential")
 
@@ -124,19 +124,11 @@ def token_table(
     loss_mask: TokenValues | None = None,
     ids: TokenValues | None = None,
 ) -> pa.Table:
-    """Arrow table with one row per token.
+    """A row per token: `text` (lone surrogates, which UTF-8 cannot carry, as ⟨D800⟩), `in_loss` (null
+    where the mask has no entry for the token) and `id` (int32, null where unknown).
 
-    Args:
-        tokens: [R] display text of the tokens.
-        loss_mask: [R], 0 = outside the loss; None where no mask was recorded: all are in the loss.
-        ids: [R] token ids; None where they are not known.
-
-    Returns:
-        Columns `text` (string; lone surrogates, which UTF-8 cannot carry, as ⟨D800⟩), `in_loss`
-        (bool; null where the mask has no entry for the token) and `id` (int32, null where unknown).
-
-    Raises:
-        ValueError: loss_mask is not as long as tokens.
+    loss_mask: [R], 0 = outside the loss; None where no mask was recorded: all are in the loss. Raises
+    ValueError where it is not as long as tokens.
     """
     text = _text_column(tokens)
     if loss_mask is None:
@@ -158,18 +150,10 @@ def _id_column(ids: TokenValues | None, length: int) -> pa.Array:
 
 
 def metric_table(metrics: Mapping[str, TokenValues | None], length: int) -> pa.Table:
-    """Arrow table with one float32 column per metric and one row per token.
+    """A float32 column per metric, which is [length] numbers or None where it was not recorded.
 
-    Args:
-        metrics: name -> [length] numbers, or None for a metric that was not recorded.
-        length: number of response tokens.
-
-    Returns:
-        A column per metric. NaN and infinities stay what they are; masked entries and the whole
-        column of a metric that is None are null. No metrics at all give a table without columns.
-
-    Raises:
-        ValueError: an array is not one-dimensional or not `length` long; the message names it.
+    NaN and infinities stay what they are; masked entries and the whole column of a metric that is None
+    are null. Raises ValueError where an array is not one-dimensional or not `length` long.
     """
     columns = {name: _float_column(name, values, length) for name, values in metrics.items()}
     return pa.table(columns)
@@ -186,7 +170,9 @@ def prompt_tables(prompt: Sequence[PromptPart]) -> dict[str, pa.Table]:
             "text": _text_column(["" if part.tokens is not None else part.text for part in prompt]),
             "role": _text_column([part.role for part in prompt]),
             "name": _text_column([part.name for part in prompt]),
-            "tokens": pa.array([_size(part) for part in prompt], pa.int32()),
+            "tokens": pa.array(
+                [None if part.tokens is None else len(part.tokens) for part in prompt], pa.int32()
+            ),
         }
     )
     texts = [text for part in prompt for text in part.tokens or ()]
@@ -197,30 +183,20 @@ def prompt_tables(prompt: Sequence[PromptPart]) -> dict[str, pa.Table]:
     return {"prompt": parts, "prompt_tokens": tokens}
 
 
-def _size(part: PromptPart) -> int | None:
-    return None if part.tokens is None else len(part.tokens)
-
-
 def _ids(part: PromptPart) -> Sequence[float]:
     return part.ids if len(part.ids) else [math.nan] * len(part.tokens or ())
 
 
 def top_k_tables(top: TopK | None) -> dict[str, pa.Table]:
     """Arrow tables `topk` (place, logprob; k rows per token) and `topk_texts` (text); empty for None."""
-    if top is None:
-        return {
-            "topk": pa.table(
-                {"place": pa.array([], pa.int32()), "logprob": pa.array([], pa.float32())}
-            ),
-            "topk_texts": pa.table({"text": pa.array([], pa.string())}),
-        }
-    logprobs = np.ascontiguousarray(top.logprobs, dtype=np.float32).ravel()
-    places = np.ascontiguousarray(top.places, dtype=np.int32).ravel()
+    places = np.empty(0, np.int32) if top is None else np.ravel(top.places).astype(np.int32)
+    logprobs = np.empty(0, np.float32) if top is None else np.ravel(top.logprobs).astype(np.float32)
     return {
+        # from_pandas=False: see `_float_column`.
         "topk": pa.table(
             {"place": pa.array(places), "logprob": pa.array(logprobs, from_pandas=False)}
         ),
-        "topk_texts": pa.table({"text": _text_column(top.texts)}),
+        "topk_texts": pa.table({"text": _text_column(top.texts if top is not None else ())}),
     }
 
 
@@ -253,12 +229,9 @@ def _float_column(name: str, values: TokenValues | None, length: int) -> pa.Arra
         return pa.nulls(length, pa.float32())
     checked = _checked(name, values, length)
     numbers = np.ascontiguousarray(np.ma.getdata(checked), dtype=np.float32)
+    mask = np.ma.getmaskarray(checked) if np.ma.isMaskedArray(checked) else None
     # from_pandas=False: with pandas' rules NaN (measured) would become null (not recorded).
-    return pa.array(numbers, mask=_null_mask(checked), from_pandas=False)
-
-
-def _null_mask(values: TokenValues) -> npt.NDArray[np.bool_] | None:
-    return np.ma.getmaskarray(values) if np.ma.isMaskedArray(values) else None
+    return pa.array(numbers, mask=mask, from_pandas=False)
 
 
 def _checked(name: str, values: TokenValues, length: int) -> TokenValues:
@@ -268,13 +241,6 @@ def _checked(name: str, values: TokenValues, length: int) -> TokenValues:
             "Pad it with masked entries or cut it before the call, and tell the user."
         )
     return values
-
-
-def _finite(values: TokenValues | None) -> npt.NDArray[np.float64]:
-    if values is None:
-        return np.empty(0)
-    known = np.ma.masked_invalid(np.ma.asarray(values, dtype=np.float64))
-    return np.asarray(known.compressed(), dtype=np.float64)
 
 
 def _text_column(texts: Sequence[str]) -> pa.Array:
@@ -288,4 +254,4 @@ def encodable(text: str) -> str:
     """The text with lone surrogates, which UTF-8 cannot carry, as ⟨D800⟩."""
     if text.isascii():
         return text
-    return _LONE_SURROGATE.sub(lambda found: f"⟨{ord(found[0]):04X}⟩", text)
+    return _LONE_SURROGATE.sub(lambda match: f"⟨{ord(match[0]):04X}⟩", text)

@@ -23,20 +23,20 @@ _COMPARED_IDS: Final = ("group_id", "env", "policy_version")
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class LoggedRecord:
     """What one log says of a rollout. log: its name on screen. is_trainer: its arrays come first."""
 
     record: Record
     log: str
     is_trainer: bool = False
 
-    def with_other(self, other: Told, *, compare: bool) -> Told:
+    def with_other(self, other: LoggedRecord, *, compare: bool) -> LoggedRecord:
         """What both say; see joined_record."""
         record = joined_record(self, other, compare=compare)
-        return Told(record, self.log, self.is_trainer or other.is_trainer)
+        return LoggedRecord(record, self.log, self.is_trainer or other.is_trainer)
 
 
-def joined_record(ours: Told, theirs: Told, *, compare: bool = True) -> Record:
+def joined_record(ours: LoggedRecord, theirs: LoggedRecord, *, compare: bool = True) -> Record:
     """The record of `ours` with what only `theirs` holds; what differs is a remark.
 
     compare: whether to look for differences of token arrays too, which parses all that both have.
@@ -60,7 +60,7 @@ def joined_record(ours: Told, theirs: Told, *, compare: bool = True) -> Record:
     )
 
 
-def _differences(ours: Told, theirs: Told) -> Iterator[Remark]:
+def _differences(ours: LoggedRecord, theirs: LoggedRecord) -> Iterator[Remark]:
     """Scores and ids of which the two say different things."""
     a, b = ours.record, theirs.record
     pairs = [(name, a.scores[name], b.scores[name]) for name in a.scores if name in b.scores]
@@ -88,7 +88,7 @@ class _Tokens:
     remarks: Sequence[Remark] = ()
 
 
-def _tokens(ours: Told, theirs: Told, *, compare: bool) -> _Tokens:
+def _tokens(ours: LoggedRecord, theirs: LoggedRecord, *, compare: bool) -> _Tokens:
     """Tokens and arrays of both, those of the trainer first."""
     first, second = (theirs, ours) if theirs.is_trainer else (ours, theirs)
     a, b = first.record, second.record
@@ -112,7 +112,9 @@ def _tokens(ours: Told, theirs: Told, *, compare: bool) -> _Tokens:
     return _aligned(first, second, one, compare=compare)
 
 
-def _aligned(first: Told, second: Told, ids: FloatArray, *, compare: bool) -> _Tokens:
+def _aligned(
+    first: LoggedRecord, second: LoggedRecord, ids: FloatArray, *, compare: bool
+) -> _Tokens:
     """Both over one response: that of the log whose response is longer."""
     a, b = first.record, second.record
     starts = [len(ids) - len(r.response_ids) if r.response_ids else 0 for r in (a, b)]
@@ -171,8 +173,8 @@ def _shifted(segments: Sequence[Mapping[str, Any]], count: int) -> Sequence[Mapp
 def _array_differences(
     own: Mapping[str, NumberArray],
     others: Mapping[str, NumberArray],
-    first: Told,
-    second: Told,
+    first: LoggedRecord,
+    second: LoggedRecord,
 ) -> Iterator[Remark]:
     for name in own.keys() & others.keys():
         try:

@@ -13,8 +13,8 @@ class ReadOptions:
     """How texts and tokens are read; the same for every file of a run.
 
     pad_markers: response pieces that are padding. Runs of them at either end of a response are left
-        out, with the values that belong to them; the number is kept in `Record.pad_tokens`.
-    system_prompt_end: text that ends the system prompt; what stands before and including its first
+        out, with the values that belong to them; the number is in `Record.pad_tokens`.
+    system_prompt_end: text that ends the system prompt; what comes before and including its first
         occurrence is left out of the prompt. Empty: nothing is left out.
     """
 

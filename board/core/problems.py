@@ -17,10 +17,10 @@ note: everything is shown, and the user should know how it was read."""
 
 
 MOST_KINDS: Final = 500
-"""Kinds of problems of one file that are told apart; a hostile file could have one for every line."""
+"""Kinds of problems of one file that are listed; a hostile file could have one for every line."""
 
 MOST_LINES: Final = 1000
-"""Lines of one kind of problem whose numbers are kept."""
+"""Lines of one kind of problem whose numbers are listed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Problem:
 class ProblemLog:
     """Collects problems, folding those with the same file, field and reason into one with a count.
 
-    Of each file MOST_KINDS are kept apart, and what is more is folded into one of each severity.
+    Of each file MOST_KINDS are listed, and the others are folded into one of each severity.
     """
 
     def __init__(self, problems: Iterable[Problem] = ()) -> None:
@@ -71,7 +71,7 @@ class ProblemLog:
             self.add(problem)
 
     def add(self, problem: Problem) -> None:
-        """Adds one problem; the first line of a kind is kept, its count grows."""
+        """Adds one problem; of a kind that is known, the count grows."""
         kind = (problem.path, problem.field, problem.reason)
         known = self._by_kind.get(kind)
         if known is None and self._kinds.get(problem.path, 0) >= MOST_KINDS:

@@ -1,7 +1,7 @@
 """The record: which keys a rollout may have, and what each of them is.
 
-The same names stand in `exporters/record.py`; a contract test holds the two together. A key that is
-not listed here is kept as an extra: a number becomes a column and a curve, an array of the length of
+The same names are in `exporters/record.py`; a contract test compares the two. A key that is
+not listed here becomes an extra: a number becomes a column and a curve, an array of the length of
 the response becomes a token metric.
 """
 

@@ -37,7 +37,7 @@ def _close(name: str, known: Collection[str], cutoff: float) -> list[str]:
 def no_column(
     name: str, columns: Collection[str], start: int, end: int | None = None
 ) -> ExpressionError:
-    """The error for a name in an expression that is no column. end: of a name in quotes."""
+    """The error for a name in an expression that is not a column. end: of a name in quotes."""
     reason = f"the run has no column {name!r}; {did_you_mean(name, columns)}"
     close = close_to(name, columns)
     if end is None:

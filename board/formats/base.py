@@ -2,7 +2,7 @@
 
 To read a new framework's files: write one file beside this one with a subclass of Reader, add an
 instance to READERS in `board/formats/__init__.py`, and test it against a file that the framework's own
-code wrote. CONTRIBUTING.md says how, step by step.
+code wrote. docs/adding_a_reader.md says how, step by step.
 """
 
 from __future__ import annotations
@@ -18,16 +18,14 @@ from typing import Any, Final, Literal, TypeVar
 from board.core.options import ReadOptions
 from board.core.records import Record
 from board.errors import RecordError
-from board.formats.block import Block
-from board.formats.columns import Columns
-from board.formats.io.locations import Location, pure_path
+from board.formats.columns import Block, Columns
+from board.formats.field_values import split_of, step_of_text
+from board.formats.io.locations import Location, Objects, pure_path
 from board.formats.io.remote import RemoteLocation
-from board.formats.objects import Objects
 from board.formats.sources import JSON_LINES, Source
-from board.formats.step_of import split_of, step_of_text
 from board.formats.token_columns import TokenColumns
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 Repeats = Literal[
     "never", "same_id", "unique_id", "file_buffer", "line_buffer", "copied_steps", "merged_files"
@@ -108,7 +106,7 @@ class Place:
         self.location = path if isinstance(path, Path | RemoteLocation) else None
         self.options = options or ReadOptions()
         self.line = line
-        self._beside: dict[Callable[[Location], Any], Any] = {}
+        self._sidecars: dict[Callable[[Location], Any], Any] = {}
         match = layout_match(layout, self.path)
         self._named = match.groupdict() if match else dict[str, str | None]()
 
@@ -116,15 +114,15 @@ class Place:
         """What the layout's group of that name holds; None where the path does not say."""
         return self._named.get(group)
 
-    def beside(self, find: Callable[[Location], Found]) -> Found | None:
+    def sidecar(self, find: Callable[[Location], Result]) -> Result | None:
         """What `find` makes of the file's location, asked once for all of its lines; None where it has
         none.
         """
         if self.location is None:
             return None
-        if find not in self._beside:
-            self._beside[find] = find(self.location)
-        return self._beside[find]
+        if find not in self._sidecars:
+            self._sidecars[find] = find(self.location)
+        return self._sidecars[find]
 
     @cached_property
     def step(self) -> int | None:
@@ -202,7 +200,7 @@ class Reader(ABC):
         return None
 
     def token_columns(self, block: Block, at: Place) -> TokenColumns | None:
-        """As `columns`, for formats with values per token: arrays of a block are RawNumbers.
+        """What `columns` is, for formats with values per token: arrays of a block are RawNumbers.
 
         A reader has either this or `columns`.
         """
@@ -216,17 +214,12 @@ class Reader(ABC):
         """
         return ()
 
-    def beside(self, path: Path) -> Sequence[Path]:
+    def sidecar_files(self, log: Location, objects: Objects) -> Sequence[Location]:
         """The files beside a log that its rollouts are read with, in a fixed order.
 
-        They are no logs of their own, and when one of them changes the log is read anew.
+        They are no logs of their own, and when one of them changes the log is read again. objects: those
+        of the run's root, where it is in a store.
         """
-        return ()
-
-    def objects_beside(
-        self, location: RemoteLocation, objects: Objects
-    ) -> Sequence[RemoteLocation]:
-        """As `beside`, of a log in a store. objects: those of the run's root."""
         return ()
 
     @abstractmethod

@@ -1,72 +1,99 @@
-"""Many lines at once: a list for each key, and the fields of their Records as lists.
+"""Many lines of a log at once: a list for each key, and the fields of their Records as lists.
 
 A Record for each line costs five times as much as parsing it. Where lines hold texts and numbers only,
 the checks of `RecordBuilder` can be made of a whole list, since nearly always all its values are of one
 type. A row with anything else in it is not decided here: it is left to the reader's `read`.
 """
 
-# pyright: reportUnknownMemberType=false, reportMissingTypeStubs=false
-# pyarrow ships without types.
-
 from __future__ import annotations
 
 import math
-from array import array
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import chain, compress
-from typing import Any, ClassVar, Final, cast
+from operator import itemgetter
+from typing import Any, ClassVar, Final
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from board.core import schema
 from board.core.options import ReadOptions
 from board.core.records import FloatArray, Remark
 from board.errors import RecordError
-from board.formats.block import Block, as_texts, kept_rows, listed
 from board.formats.field_values import (
     NUMBER_IDS,
     is_truncated,
     read_id,
     read_score,
+    read_step,
     read_text,
     without_system_prompt,
 )
 from board.formats.fields import SEVERAL_REWARDS, TEXT_KEYS, UNDATED
-from board.formats.messages import conversation_text, is_messages, response_text, role_texts
-from board.formats.step_of import read_step
-from board.formats.texts import Numbers, SpokenTexts, Texts, Values, Words
+from board.formats.messages import (
+    conversation_text,
+    is_messages,
+    message_texts,
+    response_text,
+    role_texts,
+)
+from board.formats.parse import as_object
 
+Values = list[Any]
+"""One value per row; None: the row has none."""
 IntArray = npt.NDArray[np.int64]
-Ids = Any
-"""Values of which each is a text or None, or a pyarrow Array of strings, which has no type to name."""
 
 _LARGEST_STEP: Final = 2**63 - 1
-_EXACT: Final = 2.0**53
-"""Below it a float is one whole number and no other."""
-_NOTHING: Final = type(None)
 _NUMBERS: Final = frozenset({float, int, bool})
-_JSON_TEXTS: Final = frozenset({str, _NOTHING})
-_SPOKEN: Final = frozenset({str, _NOTHING, list})
+_TEXTS: Final = frozenset({str, type(None)})
+_SPOKEN: Final = _TEXTS | {list}
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Rows of a log, one rollout each, by key, in the order of the first row's keys."""
+
+    columns: Mapping[str, Values]
+    rows: int
+
+    @classmethod
+    def of(cls, records: Sequence[Mapping[str, Any]]) -> Block:
+        """The block of parsed lines."""
+        keys = list(records[0]) if records else []
+        # Lines of one writer have the same keys, nearly always.
+        if len(keys) > 1 and set(map(len, records)) == {len(keys)}:
+            try:
+                columns = map(list, zip(*map(itemgetter(*keys), records), strict=True))
+                return cls(dict(zip(keys, columns, strict=True)), len(records))
+            except KeyError:
+                pass
+        keys = dict.fromkeys(chain.from_iterable(records))
+        return cls({key: [r.get(key) for r in records] for key in keys}, len(records))
+
+    def values(self, key: str) -> Values:
+        """The values of a key; None in all rows without such a key."""
+        return self.columns.get(key) or [None] * self.rows
+
+    def row(self, row: int) -> dict[str, Any]:
+        """One row as a mapping, a None for a key it has no value for."""
+        return {key: values[row] for key, values in self.columns.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
     """What the Records of a block's rows hold, as lists by the names that `Record` has for them.
 
-    Nothing is left out that a Record of these rows would have in the table; None: not recorded, as NaN in
-    scores that are arrays.
-    remarks: said of every row. fallback_rows: rows of the block
-    that are not here: `Reader.read` takes them.
-    messages: [rows] role and text of each of Record.messages; None where no row has any.
+    Nothing is left out that a Record of these rows would have in the table; None: not recorded.
+    scores: NaN where there is none. remarks: of every row. fallback_rows: rows of the block that are
+    not here: `Reader.read` takes them. messages: role and text of each of Record.messages; None where no
+    row has any.
     """
 
     steps: IntArray
-    ids: Mapping[str, Ids]
-    texts: Mapping[str, Texts]
-    scores: Mapping[str, Values | FloatArray]
+    ids: Mapping[str, Values]
+    texts: Mapping[str, Values]
+    scores: Mapping[str, FloatArray]
     extras: Mapping[str, Values]
     remarks: Sequence[Remark]
     fallback_rows: frozenset[int]
@@ -82,58 +109,18 @@ def finite_numbers(values: Values) -> list[float] | None:
     return numbers if math.isfinite(sum(numbers)) else None
 
 
-def without_nan(values: Values) -> Values:
+def replace_nan(values: Values) -> Values:
     """The values, a None for each that is NaN."""
-    if isinstance(values, Numbers) or finite_numbers(values) is not None:
+    if finite_numbers(values) is not None:
         return values
     return [None if value != value else value for value in values]
 
 
-def filled(values: Values, default: object) -> Values:
-    """The values, a default for each None."""
-    if not _lacks_any(values):
+def fill(values: Values, defaults: Iterable[Any]) -> Values:
+    """The values, in the place of each None the default of its row."""
+    if None not in values:
         return values
-    return [default if value is None else value for value in values]
-
-
-def _whole(numbers: FloatArray) -> IntArray | None:
-    """The numbers as whole ones; None where any is none, or so large that it may stand for another."""
-    if not (abs(numbers) < _EXACT).all():  # nor of NaN
-        return None
-    whole = numbers.astype(np.int64)
-    return whole if np.array_equal(whole, numbers) else None
-
-
-def listed_ids(ids: Ids) -> Values:
-    """The ids as a list of texts, None where a row has none."""
-    return ids.to_pylist() if isinstance(ids, pa.Array) else ids
-
-
-def _numbers_as_texts(numbers: Values) -> Ids:
-    """Whole numbers as texts, by Arrow where it can: Python takes four times as long."""
-    whole = _whole(numbers.floats) if isinstance(numbers, Numbers) else None
-    if whole is None:
-        return Words(map(str, numbers))
-    return cast("Ids", pa.array(whole).cast(pa.string()))
-
-
-def _lacks_any(values: Values) -> bool:
-    if isinstance(values, Numbers):
-        return bool(np.isnan(values.floats).any())
-    return None in values
-
-
-def _plain_scores(values: Values | FloatArray) -> Values:
-    """The scores, a None where there is none."""
-    if isinstance(values, np.ndarray):
-        return [None if math.isnan(value) else value for value in values.tolist()]
-    return values
-
-
-def _kept_texts(values: Values | Texts, kept: list[bool] | None) -> Texts:
-    """As kept_rows, of texts."""
-    texts = as_texts(values)
-    return texts if kept is None else texts.kept(kept)
+    return [b if a is None else a for a, b in zip(values, defaults, strict=False)]
 
 
 class ColumnBuilder:
@@ -142,15 +129,16 @@ class ColumnBuilder:
     def __init__(self, rows: int, options: ReadOptions) -> None:
         self.rows = rows
         self.options = options
-        self.ids: dict[str, Ids] = {}
-        self.texts: dict[str, Values | Texts] = {}
-        self.scores: dict[str, Values | FloatArray] = {}
+        self.ids: dict[str, Values] = {}
+        self.texts: dict[str, Values] = {}
+        self.scores: dict[str, Values] = {}
         self.extras: dict[str, Values] = {}
         self.remarks: list[Remark] = []
+        self._conversations: dict[str, tuple[Values, Values]] = {}
         self._fallback_rows: set[int] = set()
 
     def take(self, key: str, values: Values) -> None:
-        """Takes one key of the block by the record's own name for it. Ids may be as of put_id."""
+        """Takes one key of the block by the record's own name for it."""
         self._takers.get(key, ColumnBuilder.take_extra)(self, key, values)
 
     def take_extra(self, key: str, values: Values) -> None:
@@ -159,215 +147,168 @@ class ColumnBuilder:
 
     def take_score(self, key: str, values: Values) -> None:
         """Takes a scalar score."""
-        if isinstance(values, Numbers):
-            self._put_score(key, values.floats)
-            return
-        self._put_score(key, finite_numbers(values) or self._each(read_score, values))
+        numbers = finite_numbers(values)
+        self._put(self.scores, key, self._each(read_score, values) if numbers is None else numbers)
 
-    def _put_score(self, key: str, values: Values | FloatArray) -> None:
-        if (known := self.scores.pop(key, None)) is None:
-            self.scores[key] = values
-            return
-        self.scores[key] = _plain_scores(known)
-        self._put(self.scores, key, _plain_scores(values))
-
-    def take_exchange(self, prompts: Values | Texts, responses: Values | Texts) -> None:
+    def take_exchange(self, prompts: Values, responses: Values) -> None:
         """Takes prompts and responses that are texts or lists of chat messages, as the log has them."""
-        self._take_spoken("prompt", prompts, generated=False)
-        self._take_spoken("response", responses, generated=True)
+        self._take_spoken("prompt", prompts, conversation_text)
+        self._take_spoken("response", responses, response_text)
 
-    def _take_spoken(self, key: str, values: Values | Texts, *, generated: bool) -> None:
-        if isinstance(values, Texts):
-            self._put(self.texts, key, values)
-            return
+    def _take_spoken(self, key: str, values: Values, text_of: Callable[..., str]) -> None:
         kinds = set(map(type, values))
-        spoken: list[bool] = [is_messages(value) for value in values]
-        if kinds <= _SPOKEN and spoken.count(True) == list(map(type, values)).count(list):
-            self._put(self.texts, key, SpokenTexts(values, generated=generated))
+        if list not in kinds:
+            self._take_text(key, values)
             return
-        text_of = response_text if generated else conversation_text
-        self._take_text(
-            key, [text_of(v) if is_one else v for v, is_one in zip(values, spoken, strict=True)]
-        )
-        self.use_row_reader([place for place, is_one in enumerate(spoken) if is_one])
+        spoken = [is_messages(value) for value in values]
+        is_plain = kinds <= _SPOKEN and sum(spoken) == sum(type(v) is list for v in values)
+        parts = [message_texts(v) if one else None for one, v in zip(spoken, values, strict=True)]
+        texts = [v if p is None else text_of(v, p) for v, p in zip(values, parts, strict=True)]
+        self._take_text(key, texts)
+        if is_plain:
+            self._conversations[key] = (values, parts)
+        else:
+            self.use_row_reader(row for row, is_one in enumerate(spoken) if is_one)
 
     def take_rewards(self, parts: Mapping[str, Values]) -> None:
         """Takes named rewards of which the log has no total, as RecordBuilder.take_rewards; each is in
         every row. NaN and None are parts that were not scored.
         """
-        scored = {name: without_nan(values) for name, values in parts.items()}
+        scored = {name: replace_nan(values) for name, values in parts.items()}
         for name, values in scored.items():
             self.take_score(f"rewards.{name}", values)
         if len(scored) == 1:
-            self._put_score("reward", next(iter(scored.values())))
+            self.take_score("reward", next(iter(scored.values())))
         elif scored:
             if all(None in values for values in scored.values()):
                 rows = enumerate(zip(*scored.values(), strict=True))
-                self.use_row_reader([row for row, values in rows if set(values) == {None}])
+                self.use_row_reader(row for row, values in rows if set(values) == {None})
             self.remarks.append(SEVERAL_REWARDS)
 
     def take_defaults(self, objects: Values) -> Set[str]:
         """Takes the entries of an object in each row where it has no such key itself; all their keys."""
         if objects.count(None) == len(objects):
             return frozenset()
-        if set(map(type, objects)) != {dict}:
-            objects = [one if isinstance(one, dict) else {} for one in objects]
-        held = Block.of(objects)
-        for name, values in held.items():
-            if (known := self.extras.get(name)) is not None:
-                if not _lacks_any(known):
-                    continue
-                values = [b if a is None else a for a, b in zip(known, values, strict=True)]
-            self.extras[name] = values
-        return held.columns.keys()
-
-    def set_id(self, key: str, value: object) -> None:
-        """Gives all rows an id."""
-        self.ids[key] = (Words if isinstance(value, str) else list)([value] * self.rows)
-
-    def put_id(self, key: str, values: Ids) -> None:
-        """Takes ids that were read already."""
-        if (known := self.ids.get(key)) is None:
-            self.ids[key] = values
-            return
-        self.ids[key] = listed_ids(known)
-        self._put(self.ids, key, listed_ids(values))
+        block = Block.of([as_object(one) for one in objects])
+        for name, values in block.columns.items():
+            known = self.extras.get(name)
+            self.extras[name] = values if known is None else fill(known, values)
+        return block.columns.keys()
 
     def default_ids(self, key: str, values: Values) -> None:
         """Gives an id to those rows that have none."""
-        if (known := self.ids.get(key)) is not None:
-            pairs = zip(listed_ids(known), values, strict=True)
-            values = [b if a is None else a for a, b in pairs]
-        self.ids[key] = values
+        known = self.ids.get(key)
+        self.ids[key] = values if known is None else fill(known, values)
 
-    def use_row_reader(self, places: Sequence[int]) -> None:
+    def use_row_reader(self, rows: Iterable[int]) -> None:
         """Leaves rows to `Reader.read`."""
-        self._fallback_rows.update(places)
+        self._fallback_rows.update(rows)
 
     def _each(self, read: Callable[[Any], Any], values: Values) -> Values:
         """What `read` makes of each value; rows of which it can make nothing are fallback rows."""
-        found: Values = []
-        for place, value in enumerate(values):
+        results: Values = []
+        for row, value in enumerate(values):
             try:
-                found.append(None if value is None else read(value))
+                results.append(None if value is None else read(value))
             except (RecordError, RecursionError):
-                self._fallback_rows.add(place)
-                found.append(None)
-        return found
+                self._fallback_rows.add(row)
+                results.append(None)
+        return results
 
-    def _put(self, fields: dict[str, Any], key: str, values: Values | Texts) -> None:
-        """Keeps values; rows in which two keys of the log mean the same are fallback rows."""
-        known: Values | Texts | None = fields.get(key)
-        if known is not None:
-            pairs = list(zip(listed(known), listed(values), strict=True))
-            both = [a is not None and b is not None for a, b in pairs]
-            self._fallback_rows.update(compress(range(self.rows), both))
-            values = [b if a is None else a for a, b in pairs]
+    def _put(self, fields: dict[str, Values], key: str, values: Values) -> None:
+        """Stores values; rows in which two keys of the log mean the same are fallback rows."""
+        if (known := fields.get(key)) is not None:
+            both = [a is not None and b is not None for a, b in zip(known, values, strict=True)]
+            self.use_row_reader(compress(range(self.rows), both))
+            values = fill(known, values)
         fields[key] = values
 
     def _leave(self, key: str, values: Values) -> None:
         """What `build` is given, or what says nothing of a rollout."""
 
-    def _take_id(self, key: str, values: Ids) -> None:
-        if isinstance(values, Words | pa.Array) and key not in NUMBER_IDS:
-            self.put_id(key, values)
-            return
+    def _take_id(self, key: str, values: Values) -> None:
         kinds = set(map(type, values))
-        if kinds == {int} and key not in NUMBER_IDS:
-            self.put_id(key, _numbers_as_texts(values))
-            return
-        if key in NUMBER_IDS or not kinds <= _JSON_TEXTS:
+        if key in NUMBER_IDS or not (kinds <= _TEXTS or kinds == {int}):
             values = self._each(lambda value: read_id(key, value), values)
-        self.put_id(key, values)
+        elif kinds == {int}:
+            values = list(map(str, values))
+        self._put(self.ids, key, values)
 
     def _take_text(self, key: str, values: Values) -> None:
-        if not isinstance(values, Words) and not set(map(type, values)) <= _JSON_TEXTS:
+        if not set(map(type, values)) <= _TEXTS:
             values = self._each(lambda value: read_text(key, value), values)
         self._put(self.texts, key, values)
 
     def _take_reward_parts(self, key: str, values: Values) -> None:
-        kinds = set(map(type, values))
-        if not kinds <= {dict, _NOTHING}:
-            self._fallback_rows.update(
-                i for i, v in enumerate(values) if not isinstance(v, dict | None)
-            )
-            values = [value if isinstance(value, dict) else None for value in values]
-        parts = [cast("dict[str, Any]", value or {}) for value in values]
+        self.use_row_reader(i for i, v in enumerate(values) if not isinstance(v, dict | None))
+        parts = [as_object(value) for value in values]
         for name in dict.fromkeys(chain.from_iterable(parts)):
             self.take_score(f"rewards.{name}", [part.get(name) for part in parts])
 
     def _take_per_token(self, key: str, values: Values) -> None:
         """Leaves rows with values per token to `Reader.read`: their columns are made of arrays."""
-        self._fallback_rows.update(place for place, value in enumerate(values) if value is not None)
+        self.use_row_reader(row for row, value in enumerate(values) if value is not None)
 
     def build_undated(self) -> Columns:
-        """As RecordBuilder.build_undated."""
+        """The Columns of rollouts whose log has no step, at step 0; a note says so."""
         self.remarks.append(UNDATED)
-        return self.build(Numbers([0] * self.rows, np.zeros(self.rows)))
+        return self.build([0] * self.rows)
 
     def build(self, steps: Values) -> Columns:
         """The Columns of the rows that are not fallback rows."""
         numbers = self._read_steps(steps)
         self._derive_truncation()
-        messages = self._messages()
         if self.options.system_prompt_end and (prompts := self.texts.get("prompt")) is not None:
             self.texts["prompt"] = [
                 None if prompt is None else without_system_prompt(prompt, self.options)
-                for prompt in listed(prompts)
+                for prompt in prompts
             ]
-        kept = (
-            [place not in self._fallback_rows for place in range(self.rows)]
-            if self._fallback_rows
-            else None
-        )
+        messages = self._messages()
+        used = [row not in self._fallback_rows for row in range(self.rows)]
+
+        def select(values: Values) -> Values:
+            return list(compress(values, used)) if self._fallback_rows else values
+
         return Columns(
-            kept_rows(numbers, kept),
-            {key: kept_rows(values, kept) for key, values in self.ids.items()},
-            {key: _kept_texts(values, kept) for key, values in self.texts.items()},
-            {key: kept_rows(values, kept) for key, values in self.scores.items()},
-            {key: kept_rows(values, kept) for key, values in self.extras.items()},
+            numbers[used] if self._fallback_rows else numbers,
+            {key: select(values) for key, values in self.ids.items()},
+            {key: select(values) for key, values in self.texts.items()},
+            {key: np.array(select(values), np.float64) for key, values in self.scores.items()},
+            {key: select(values) for key, values in self.extras.items()},
             self.remarks,
             frozenset(self._fallback_rows),
-            None if messages is None else kept_rows(messages, kept),
+            None if messages is None else select(messages),
         )
 
     def _messages(self) -> Values | None:
-        """As Columns.messages, of all rows."""
-        given, generated = self.texts.get("prompt"), self.texts.get("response")
-        if not isinstance(given, SpokenTexts) or not isinstance(generated, SpokenTexts):
+        """Role and text of each message, of all rows."""
+        if len(self._conversations) < 2:
             return None
-        parts = (given.spoken, generated.spoken, given.message_texts, generated.message_texts)
+        (given, given_texts), (generated, generated_texts) = self._conversations.values()
         return [
             None if before is None or after is None else role_texts([*a, *b], [*before, *after])
-            for a, b, before, after in zip(*parts, strict=True)
+            for a, b, before, after in zip(
+                given, generated, given_texts, generated_texts, strict=True
+            )
         ]
 
     def _read_steps(self, steps: Values) -> IntArray:
-        if type(steps) is Numbers and (whole := _whole(steps.floats)) is not None:
-            return whole
-        if type(steps) is Numbers or set(map(type, steps)) == {int}:
-            try:
-                whole = np.frombuffer(array("q", steps), np.int64)
-            except (TypeError, OverflowError):  # others are among them
-                pass
-            else:
-                if len(whole) and whole.min() >= -_LARGEST_STEP:
-                    return whole
+        if (
+            set(map(type, steps)) == {int}
+            and -_LARGEST_STEP <= min(steps) <= max(steps) <= _LARGEST_STEP
+        ):
+            return np.array(steps, np.int64)
         # Texts around a number are remarked upon.
-        self._fallback_rows.update(
-            place for place, step in enumerate(steps) if not isinstance(step, int | float)
-        )
-        read = [0 if step is None else step for step in self._each(read_step, steps)]
-        return np.array(read, np.int64)
+        self.use_row_reader(i for i, step in enumerate(steps) if not isinstance(step, int | float))
+        return np.array(fill(self._each(read_step, steps), [0] * self.rows), np.int64)
 
     def _derive_truncation(self) -> None:
-        reasons = self.texts.get("finish_reason")
-        if reasons is None:
+        if (reasons := self.texts.get("finish_reason")) is None:
             return
-        known = _plain_scores(self.scores.get("is_truncated", [None] * self.rows))
+        known = self.scores.get("is_truncated", [None] * self.rows)
         self.scores["is_truncated"] = [
             is_truncated(reason) if one is None and reason is not None else one
-            for one, reason in zip(known, listed(reasons), strict=True)
+            for one, reason in zip(known, reasons, strict=True)
         ]
 
     _takers: ClassVar[Mapping[str, Callable[..., None]]] = {

@@ -1,21 +1,29 @@
-"""What a value of one key says: a number, a score, an id, a text. The checks that every format shares."""
+"""What a value of one key says: a number, a score, an id, a text, a step, a split. The checks that every
+format shares.
+
+A step is recorded as the framework counts it, from 0 or from 1; nothing is renumbered.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+import re
+from typing import Any, Final, cast
 
 from board.core.options import ReadOptions
 from board.errors import RecordError
 from board.formats.messages import conversation_text, is_messages
 from board.formats.number_arrays import RawNumbers
-from board.formats.parse import kind_of
+from board.formats.parse import kind_of, loads_tolerantly
 
 NUMBER_IDS: Final = frozenset({"micro_step", "rank", "policy_version", "timestamp"})
 _TRUNCATED_REASONS: Final = frozenset(
     {"length", "max_tokens", "max_length", "max_output_tokens", "truncated"}
 )
 _LARGEST_WHOLE: Final = 2**63 - 1
+_STEP_TEXT: Final = re.compile(r"(-?[0-9]{1,19})(?:\.0*)?|[^0-9]+([0-9]{1,19})")
+_TRAINING: Final = re.compile(r"(^|[^a-z])train(ing)?([^a-z]|$)")
+_EVALUATION: Final = re.compile(r"(^|[^a-z])(eval|val|valid|validation|test)([^a-z]|$)")
 
 
 def read_number(value: object) -> float | None:
@@ -51,7 +59,7 @@ def read_number(value: object) -> float | None:
 
 
 def read_score(value: object) -> float | None:
-    """As read_number, of a score: NaN is measured, and has no value in the table, hence RecordError."""
+    """The number of a score, by read_number. NaN raises RecordError: it has no value in the table."""
     number = read_number(value)
     if number is not None and math.isnan(number):
         raise RecordError("is NaN", hint="a number; it is left out of tables and means")
@@ -106,3 +114,61 @@ def _whole(number: float) -> int:
     if not number.is_integer() or abs(number) > _LARGEST_WHOLE:
         raise RecordError("is not a whole number", hint="a whole number")
     return int(number)
+
+
+def read_step(value: object) -> int:
+    """The step as an int. Takes 3, 3.0, "3", "3.0", "step_3", and a list of equal ones.
+
+    Raises RecordError on anything else.
+    """
+    if isinstance(value, RawNumbers):
+        value = _parsed(value)
+    step = _whole_step(value)
+    if step is not None and abs(step) <= _LARGEST_WHOLE:
+        return step
+    if isinstance(value, bool) or value is None:
+        kind = "missing" if value is None else "true or false"
+    else:
+        kind = "no whole number"
+    hint = f"a whole number; found {repr(value)[:40]}"
+    raise RecordError(f"step is {kind}", field="step", hint=hint)
+
+
+def _parsed(array: RawNumbers) -> object:
+    """What the text of an array says; the text where it is no JSON, which is no step either."""
+    text = array.raw.decode(errors="replace")
+    try:
+        return loads_tolerantly(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _whole_step(value: object) -> int | None:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, str):
+        return step_of_text(value)
+    if isinstance(value, list) and value:
+        entries = cast("list[Any]", value)
+        steps = {_whole_step(entry) for entry in entries}
+        return steps.pop() if len(steps) == 1 else None
+    return None
+
+
+def step_of_text(text: str) -> int | None:
+    """The number that a text is, or ends with: "3", "3.0", "00003", "step_3"; None for other texts."""
+    match = _STEP_TEXT.fullmatch(text.strip())
+    return int(match.group(1) or match.group(2)) if match else None
+
+
+def split_named(text: str) -> str:
+    """A split that whoever trains gave its name: train where that says so, else the name as it is."""
+    is_training = _TRAINING.search(text.lower()) and split_of(text) == "train"
+    return "train" if is_training else text
+
+
+def split_of(text: str) -> str:
+    """Of whatever a framework calls its splits train or eval: eval, val, validation, test are eval."""
+    return "eval" if _EVALUATION.search(text.lower()) else "train"

@@ -7,7 +7,7 @@ unusable step makes a line unusable: a rollout has to stand somewhere.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any, ClassVar, Final, cast
 
 from board.core import schema
@@ -19,6 +19,7 @@ from board.formats.field_values import (
     read_id,
     read_number,
     read_score,
+    read_step,
     read_text,
     without_system_prompt,
 )
@@ -29,10 +30,8 @@ from board.formats.messages import (
     response_text,
     without_nulls,
 )
-from board.formats.named_rewards import is_unscored, named_rewards
 from board.formats.number_arrays import RawNumbers, as_numbers
 from board.formats.parse import kind_of
-from board.formats.step_of import read_step
 
 TEXT_KEYS: Final = ("prompt", "response", "ref_response", "ground_truth", "finish_reason")
 SEVERAL_REWARDS: Final = Remark(
@@ -42,6 +41,8 @@ SEVERAL_REWARDS: Final = Remark(
     "log the weighted sum as `reward`, or train with one reward function, to have it",
     "note",
 )
+_TOTALS: Final = ("score", "reward")
+"""Of a reward that is an object: what its total is called."""
 UNDATED: Final = Remark("step", "the log has no step", "all rollouts are shown at step 0", "note")
 
 
@@ -85,14 +86,21 @@ class RecordBuilder:
         except RecordError as error:
             self.remarks.append(Remark(key, f"{key} {error.reason}", f"expected: {error.hint}"))
 
+    def take_keys(
+        self, line: Mapping[str, Any], names: Mapping[str, str], skip: Set[str] = frozenset()
+    ) -> None:
+        """Takes keys of a line. names: the record's, of those that have another; skip: keys that
+        are taken otherwise.
+        """
+        for key, value in line.items():
+            if key not in skip:
+                self.take(names.get(key, key), value)
+
     def _leave(self, key: str, value: Any) -> None:
         """What `build` is given, or what says nothing of a rollout."""
 
-    def _take_prompt_ids(self, key: str, value: Any) -> None:
-        self.prompt_ids = as_numbers(value)
-
-    def _take_response_ids(self, key: str, value: Any) -> None:
-        self.response_ids = as_numbers(value)
+    def _take_token_ids(self, key: str, value: Any) -> None:
+        setattr(self, key, as_numbers(value))
 
     def _take_top_k(self, key: str, value: Any) -> None:
         self.extras[key] = value
@@ -112,7 +120,7 @@ class RecordBuilder:
         if not isinstance(value, dict):
             self.take_score(key, value)
             return
-        parts, total, others = named_rewards(cast("dict[str, Any]", value))
+        parts, total, others = _named_rewards(cast("dict[str, Any]", value))
         self.take_rewards(parts, total)
         self.take("reward_payload", others or None)
 
@@ -148,9 +156,9 @@ class RecordBuilder:
         total: the reward, where the log has it. Else it is the one part there is; of several it is not
         recorded, since their weights are not in the log.
         """
-        scored = {name: value for name, value in parts.items() if not is_unscored(value)}
+        scored = {name: value for name, value in parts.items() if not _is_unscored(value)}
         self.take("rewards", scored)
-        if not is_unscored(total):
+        if not _is_unscored(total):
             self.take("reward", total)
         elif len(parts) > 1 and scored:
             self.remarks.append(SEVERAL_REWARDS)
@@ -170,9 +178,9 @@ class RecordBuilder:
         self.texts[key] = read_text(key, value)
 
     def _take_id(self, key: str, value: Any) -> None:
-        found = read_id(key, value)
-        if found is not None:
-            self.ids[key] = found
+        id_ = read_id(key, value)
+        if id_ is not None:
+            self.ids[key] = id_
 
     def _take_reward_parts(self, key: str, value: Any) -> None:
         if not isinstance(value, dict):
@@ -309,7 +317,34 @@ class RecordBuilder:
         "is_truncated": take_score,
         "reward": _take_reward,
         "rewards": _take_reward_parts,
-        "prompt_ids": _take_prompt_ids,
-        "response_ids": _take_response_ids,
+        "prompt_ids": _take_token_ids,
+        "response_ids": _take_token_ids,
         "response_tokens": _take_pieces,
     }
+
+
+def _named_rewards(reward: Mapping[str, Any]) -> tuple[dict[str, Any], Any, dict[str, Any]]:
+    """Its parts that are numbers or null, its total (its score or reward; None: it has none), and what
+    else it holds.
+    """
+    known = [reward[key] for key in _TOTALS if _is_number(reward.get(key))]
+    entries = {k: v for k, v in reward.items() if k not in _TOTALS}
+    parts = {key: value for key, value in entries.items() if value is None or _is_number(value)}
+    others = {key: value for key, value in entries.items() if key not in parts}
+    return parts, known[0] if known else None, others
+
+
+def _is_unscored(value: object) -> bool:
+    """Whether a part of a reward was not scored."""
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def _is_number(value: object) -> bool:
+    """Whether it is a number, or one written as text."""
+    if not isinstance(value, str):
+        return isinstance(value, int | float)
+    try:
+        float(value)
+    except ValueError:
+        return False
+    return True

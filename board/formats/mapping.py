@@ -1,8 +1,13 @@
 """A format of the user's own, told by a mapping file: which key of a line is which field of the record.
 
-A mapping file is TOML: `title`, `files` (a pattern for the end of the path, see path_pattern), `rows`
+A mapping file is TOML: `title`, `files` (a pattern for the end of the path), `rows`
 (where a line holds several rollouts) and `[keys]`, from the record's names to dotted paths in a line.
 docs/own_format.md has an example. Nothing in it is evaluated.
+
+Patterns for paths are regular expressions, cut down until none of them can take long: a mapping file may
+come with somebody's log, and Python's matcher can be kept busy for years. So a pattern is taken apart
+here and put together again: characters, classes, the groups `step` and `split`, alternatives, and
+repetition of single characters only, up to a bound on the ways there are to match.
 """
 
 from __future__ import annotations
@@ -11,32 +16,103 @@ import difflib
 import hashlib
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
 from board.core import schema
 from board.core.records import Record, Remark
 from board.errors import BoardError, RecordError
 from board.formats.base import Head, Place, Reader, layout_match
+from board.formats.field_values import split_named
 from board.formats.fields import RecordBuilder
 from board.formats.io.parquet_files import PARQUET
-from board.formats.io.path_pattern import path_pattern
-from board.formats.io.tables import rows_of_table
 from board.formats.messages import is_messages
 from board.formats.parse import kind_of
-from board.formats.sources import JSON_DOCUMENT, JSON_LINES
-from board.formats.step_of import split_named
+from board.formats.sources import JSON_DOCUMENT, JSON_LINES, rows_of_table
+
+MOST_CHARACTERS: Final = 200
+_MOST_REPEATS: Final = 64
+"""What + and * stand for: names of files are shorter than 256 characters, their parts shorter still."""
+_MOST_WAYS: Final = 64 * 64 * 16
+_TOKEN: Final = re.compile(
+    r"(?P<open>\(\?P<(?:step|split)>|\(\?:)|(?P<close>\))|(?P<bar>\|)"
+    r"|(?P<atom>\\[dw]|\\[^0-9A-Za-z]"
+    r"|\[\^?(?:\\[dw]|[A-Za-z0-9_](?:-[A-Za-z0-9_])?|[/ .,+=@:])+-?\]"
+    r"|[^\\()\[\]{}*+?|^$])(?P<times>[*+?]|\{[0-9]{1,2}(?:,[0-9]{1,2})?\})?"
+)
+_ENDS_DIGITS: Final = re.compile(r"\)?(?:$|\\[^dw]|[^\\\[.(|)0-9*+?{])")
+"""What no digit matches, so that there is one way only to match the digits before it."""
+_EXPECTED: Final = (
+    r"expected characters, \d \w . [classes], (?P<step>...), (?P<split>train|eval), (?:...), and "
+    "+ * ? {m,n} after single characters"
+)
+
+
+def path_pattern(text: str) -> re.Pattern[str]:
+    """The pattern for the end of a path, as `Reader.layout`. A dot matches no slash.
+
+    Raises BoardError when it is no such pattern, or could be matched in too many ways.
+    """
+    if len(text) > MOST_CHARACTERS:
+        raise BoardError(f"has {len(text)} characters; expected at most {MOST_CHARACTERS}")
+    parts: list[str] = []
+    ways = 1
+    for match in _tokens(text):
+        part, more = _rewritten(match)
+        parts.append(part)
+        ways *= more
+    if ways > _MOST_WAYS:
+        raise BoardError(
+            "can be matched in too many ways; expected at most two of + and * that could take each "
+            "other's characters: end digits with a character that is none, or leave out folders in front"
+        )
+    try:
+        return re.compile("".join(parts), re.ASCII)
+    except re.error as error:
+        raise BoardError(f"is not a pattern: {error}; {_EXPECTED}") from None
+
+
+def _tokens(text: str) -> Iterator[re.Match[str]]:
+    position = 0
+    while position < len(text):
+        match = _TOKEN.match(text, position)
+        if match is None:
+            raise BoardError(f"can't be read at {text[position:][:20]!r}; {_EXPECTED}")
+        yield match
+        position = match.end()
+
+
+def _rewritten(match: re.Match[str]) -> tuple[str, int]:
+    """A token with repetition bounded, and in how many ways it can be matched."""
+    if match["bar"]:
+        return "|", 2
+    if not match["atom"]:
+        return match[0], 1
+    atom = {".": "[^/]"}.get(match["atom"], match["atom"])
+    times = match["times"]
+    if times is None:
+        return atom, 1
+    if times == "?":
+        return f"{atom}?", 2
+    if times in "+*":
+        least = int(times == "+")
+        if atom in (r"\d", "[0-9]") and _ENDS_DIGITS.match(match.string, match.end()):
+            return f"{atom}{{{least},19}}", 1
+        return f"{atom}{{{least},{_MOST_REPEATS}}}", _MOST_REPEATS
+    low, _, high = times[1:-1].partition(",")
+    return atom + times, max(int(high or low) - int(low), 0) + 1
+
 
 PREFIX: Final = "mapping:"
 MOST_BYTES: Final = 16_384
 WHOLE_LINE: Final = "."
-"""As `rows`: the line itself is a table, each of its lists a column."""
+"""A value of `rows`: the line itself is a table, each of its lists a column."""
 _MOST_PATH: Final = 200
 _TABLES: Final = ("title", "files", "rows", "keys")
 _TITLE: Final = re.compile(r"\w[\w .+-]{0,39}")
 _PARTS: Final = "rewards."
 _FIELDS: Final = tuple(name for name in schema.SAMPLE_FIELDS if name != "index")
-_SHOWN: Final = ("prompt", "response", "messages", "reward", "rewards", "response_ids")
+_CONTENT_FIELDS: Final = ("prompt", "response", "messages", "reward", "rewards", "response_ids")
 """A rollout without any of these has nothing to show."""
 
 
@@ -69,9 +145,9 @@ class MappingReader(Reader):
         rows = self._rows_of_head(head)
         if not rows:
             return f"no record has rows at {self.row_path!r}"
-        shown = [key for key in self.keys if _root(key) in _SHOWN]
-        if not any(self._has(row, key) for row in rows for key in shown):
-            paths = ", ".join(repr(self.keys[key]) for key in shown)
+        keys = [key for key in self.keys if _root(key) in _CONTENT_FIELDS]
+        if not any(self._has(row, key) for row in rows for key in keys):
+            paths = ", ".join(repr(self.keys[key]) for key in keys)
             return f"no record has {paths}"
         if "step" in self.keys and not any(self._has(row, "step") for row in rows):
             return f"no record has {self.keys['step']!r}, which is to be the step"
@@ -85,16 +161,16 @@ class MappingReader(Reader):
         )
 
     def _rows_of_head(self, head: Head) -> list[Mapping[str, Any]]:
-        found: list[Mapping[str, Any]] = []
+        rows: list[Mapping[str, Any]] = []
         for record in head.records:
             if _is_only_names(record):
-                found.append(record)
+                rows.append(record)
                 continue
             try:
-                found.extend(self.rows(record, Place(head.path)))
+                rows.extend(self.rows(record, Place(head.path)))
             except RecordError:  # a summary beside the tables
                 continue
-        return found
+        return rows
 
     def _has(self, row: Mapping[str, Any], key: str) -> bool:
         path = self.keys[key]
@@ -128,40 +204,40 @@ class MappingReader(Reader):
 
 
 class MappedRowsReader(MappingReader):
-    """As MappingReader, where a line holds several rollouts."""
+    """Reads files as a mapping file says, where a line holds several rollouts."""
 
     def rows(self, line: Mapping[str, Any], at: Place) -> Sequence[Mapping[str, Any]]:
         """The rollouts at `rows`: a list of objects, or an object of lists. Other keys are of each."""
         if self.row_path == WHOLE_LINE:
             return rows_of_table(line)
-        found = value_at(line, self.row_path)
+        nested = value_at(line, self.row_path)
         root = self.row_path if self.row_path in line else _root(self.row_path)
-        said_of_all = {key: value for key, value in line.items() if key != root}
-        entries = cast("list[object]", found if isinstance(found, list) else [None])
-        if isinstance(found, Mapping):
-            entries = list(rows_of_table(cast("Mapping[str, Any]", found)))
+        shared = {key: value for key, value in line.items() if key != root}
+        entries = cast("list[object]", nested if isinstance(nested, list) else [None])
+        if isinstance(nested, Mapping):
+            entries = list(rows_of_table(cast("Mapping[str, Any]", nested)))
         if not all(isinstance(entry, Mapping) for entry in entries):
-            reason = f"{self.row_path} is {kind_of(cast('object', found))}, which holds no rows"
+            reason = f"{self.row_path} is {kind_of(cast('object', nested))}, which holds no rows"
             hint = "a list of objects, or an object of lists of equal length"
             raise RecordError(reason, field=self.row_path, hint=hint)
-        return [{**said_of_all, **cast("Mapping[str, Any]", entry)} for entry in entries]
+        return [{**shared, **cast("Mapping[str, Any]", entry)} for entry in entries]
 
 
 def value_at(line: Mapping[str, Any], path: str) -> Any:
     """What stands at a dotted path; a key that has the dots in its name comes first. None: nothing."""
     if path in line:
         return line[path]
-    head, dot, rest = path.partition(".")
-    found = line.get(head) if dot else None
-    return value_at(cast("Mapping[str, Any]", found), rest) if isinstance(found, Mapping) else None
+    head, dot, below = path.partition(".")
+    inner = line.get(head) if dot else None
+    return value_at(cast("Mapping[str, Any]", inner), below) if isinstance(inner, Mapping) else None
 
 
 def _stands(line: Mapping[str, Any], path: str) -> bool:
     """Whether the line has that key, if only with null."""
-    head, dot, rest = path.partition(".")
-    found = line.get(head) if dot else None
+    head, dot, below = path.partition(".")
+    inner = line.get(head) if dot else None
     return path in line or (
-        isinstance(found, Mapping) and _stands(cast("Mapping[str, Any]", found), rest)
+        isinstance(inner, Mapping) and _stands(cast("Mapping[str, Any]", inner), below)
     )
 
 
@@ -257,8 +333,10 @@ def _keys(table: Mapping[str, Any]) -> dict[str, str]:
             }
         else:
             keys[_known(key)] = _path(f"keys.{key}", value)
-    if not any(_root(key) in _SHOWN for key in keys):
-        raise BoardError(f"[keys]: names nothing to show; expected one of {', '.join(_SHOWN)}")
+    if not any(_root(key) in _CONTENT_FIELDS for key in keys):
+        raise BoardError(
+            f"[keys]: names nothing to show; expected one of {', '.join(_CONTENT_FIELDS)}"
+        )
     return keys
 
 
@@ -273,10 +351,10 @@ def _known(key: str) -> str:
 def _path(key: str, value: object) -> str:
     """A dotted path; its length is bounded, and with it the depth to which a line is looked into."""
     if not isinstance(value, str) or not value.strip() or len(value) > _MOST_PATH:
-        shown = (
+        kind = (
             kind_of(value) if not isinstance(value, str) else f"a text of {len(value)} characters"
         )
         raise BoardError(
-            f"{key[:60]}: is {shown}; expected a key of the log in quotes, such as 'scores.total'"
+            f"{key[:60]}: is {kind}; expected a key of the log in quotes, such as 'scores.total'"
         )
     return value

@@ -1,4 +1,7 @@
-"""Chat messages as text: what is no text (images, tool calls, reasoning) is named where it stands."""
+"""Chat messages as text, and items of OpenAI's Responses API as chat messages.
+
+What is no text (images, tool calls, reasoning) is named where it is.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,10 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeGuard, cast
 
-from board.core.texts.message_parts import REASONING, part_name, part_text, reasoning_of, tool_calls
+from board.core.texts.messages import REASONING, part_name, part_text, reasoning_of, tool_calls
+from board.formats.parse import objects_in
 
-_BESIDE_CONTENT: Final = frozenset((*REASONING, "tool_calls"))
+_OTHER_CONTENT: Final = frozenset((*REASONING, "tool_calls"))
 
 Message = Mapping[str, Any]
 
@@ -35,10 +39,10 @@ def message_text(message: Message) -> str:
     Parts that are no text stand in brackets, images with their size: [image 640×480], [image 34 kB].
     """
     content = message.get("content")
-    if type(content) is str and _BESIDE_CONTENT.isdisjoint(message):  # most: text alone
+    if type(content) is str and _OTHER_CONTENT.isdisjoint(message):  # most: text alone
         return content
-    said = content if type(content) is str else _content(content)
-    blocks = [_reasoning(message), said, *_tool_calls(message)]
+    text = content if type(content) is str else _content(content)
+    blocks = [_reasoning(message), text, *_tool_calls(message)]
     return "\n".join(filter(None, blocks))
 
 
@@ -104,6 +108,77 @@ def _part(part: object) -> str:
 
 def _tool_calls(message: Message) -> Iterator[str]:
     for call in tool_calls(message):
-        said = call.arguments
-        text = said if isinstance(said, str) else json.dumps(said, default=str)
+        arguments = call.arguments
+        text = arguments if isinstance(arguments, str) else json.dumps(arguments, default=str)
         yield f"[tool call] {call.name}({text})"
+
+
+_RESULT: Final = "_output"
+_RESULT_KEYS: Final = ("output", "result", "content")
+_CALL_KEYS: Final = ("arguments", "input", "action", "code", "query", "queries")
+
+
+def messages_of(items: object) -> list[dict[str, Any]]:
+    """Chat messages {role, content, reasoning_content?, tool_calls?} of a text or a list of items."""
+    if isinstance(items, str):
+        return [{"role": "user", "content": items}]
+    messages: list[dict[str, Any]] = []
+    for item in objects_in(items):
+        _add(messages, item)
+    return messages
+
+
+def instructions_of(request: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The instructions of a request as the message that they are given to the model as."""
+    text = request.get("instructions")
+    return [{"role": "system", "content": text}] if isinstance(text, str) and text else []
+
+
+def _add(messages: list[dict[str, Any]], item: Mapping[str, Any]) -> None:
+    kind = str(item.get("type", "message"))
+    if "role" in item:
+        _add_message(messages, item)
+    elif kind == "reasoning":
+        turn = _turn(messages, "reasoning_content", "content", "tool_calls")
+        turn["reasoning_content"] = _reasoning_of_item(item)
+    elif kind.endswith(_RESULT):
+        result = next((item[key] for key in _RESULT_KEYS if item.get(key) is not None), "")
+        messages.append(
+            {"role": "tool", "content": result, "tool_call_id": item.get("call_id", "")}
+        )
+    else:
+        _turn(messages).setdefault("tool_calls", []).append(_tool_call(item, kind))
+
+
+def _add_message(messages: list[dict[str, Any]], item: Mapping[str, Any]) -> None:
+    content = item.get("content")
+    if item["role"] == "assistant":
+        _turn(messages, "content", "tool_calls")["content"] = content
+    else:
+        messages.append({"role": item["role"], "content": content})
+
+
+def _turn(messages: list[dict[str, Any]], *closing: str) -> dict[str, Any]:
+    """The assistant's last message, or a new one where that has one of the parts that close it.
+
+    A model thinks, speaks, then calls: what comes out of that order is of the next turn.
+    """
+    last = messages[-1] if messages else {}
+    if last.get("role") != "assistant" or any(key in last for key in closing):
+        messages.append({"role": "assistant"})
+    return messages[-1]
+
+
+def _reasoning_of_item(item: Mapping[str, Any]) -> str:
+    """The reasoning itself, or its summary where that is all there is."""
+    for key in ("content", "summary"):
+        texts = [str(part.get("text", "")) for part in objects_in(item.get(key))]
+        if any(texts):
+            return "\n".join(texts)
+    return "[encrypted]" if item.get("encrypted_content") else ""
+
+
+def _tool_call(item: Mapping[str, Any], kind: str) -> dict[str, Any]:
+    arguments = next((item[key] for key in _CALL_KEYS if item.get(key) is not None), "")
+    function = {"name": item.get("name") or kind, "arguments": arguments}
+    return {"id": item.get("call_id") or item.get("id"), "type": "function", "function": function}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeGuard, cast
 
 import orjson
@@ -61,6 +62,42 @@ def parse_whole(line: bytes) -> tuple[dict[str, Any], bool]:
     if not isinstance(parsed, dict):
         raise RecordError(f"the line is {kind_of(parsed)}", hint="one JSON object per line")
     return cast("dict[str, Any]", parsed), mended
+
+
+def parse_plain_lines(lines: Sequence[bytes | memoryview | None]) -> list[dict[str, Any] | None]:
+    """The records of lines as `parse_whole` has them; None for a line that it must look at: one that
+    holds no JSON object, is blank or very long, or holds bytes that had to be mended.
+    """
+    try:
+        texts = cast("Sequence[bytes]", lines)
+        if max(map(len, texts), default=0) <= LARGE_LINE:
+            records = list(map(orjson.loads, texts))
+            if set(map(type, records)) == {dict}:
+                return records
+    except (orjson.JSONDecodeError, TypeError):  # a line that was too long is None
+        pass
+    return [None if line is None else _parse_plain_line(bytes(line)) for line in lines]
+
+
+def _parse_plain_line(line: bytes) -> dict[str, Any] | None:
+    if len(line) > LARGE_LINE:
+        return None
+    try:
+        record: object = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return _parse_line_with_nan(line)
+    return cast("dict[str, Any]", record) if isinstance(record, dict) else None
+
+
+def _parse_line_with_nan(line: bytes) -> dict[str, Any] | None:
+    """A line that orjson refuses; None for lists, whose numbers may be too large."""
+    if b"NaN" not in line and b"Infinity" not in line:
+        return None
+    try:
+        record, mended = parse_whole(line)
+    except RecordError:
+        return None
+    return None if mended or any(isinstance(v, list) for v in record.values()) else record
 
 
 def refuse_crowd(line: bytes) -> None:
@@ -122,3 +159,19 @@ def _without_surrogates(value: object) -> tuple[object, bool]:
         changed = any(entry[1] for entry in entries.values())
         return {key: entry[0] for key, entry in entries.items()}, changed
     return value, False
+
+
+def as_object(value: object) -> dict[str, Any]:
+    """The value, if it is an object; else an empty one."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def object_at(line: Mapping[str, Any], key: str) -> dict[str, Any]:
+    """The object under a key; an empty one where there is none."""
+    return as_object(line.get(key))
+
+
+def objects_in(value: object) -> list[dict[str, Any]]:
+    """The objects in a list; of anything else none."""
+    entries = cast("list[object]", value) if isinstance(value, list) else []
+    return [cast("dict[str, Any]", entry) for entry in entries if isinstance(entry, dict)]

@@ -63,14 +63,14 @@ def take_pieces(builder: RecordBuilder, pieces: Sequence[Piece]) -> None:
         return
     builder.tokens["loss_mask"] = Parsed(sampled[start:].astype(np.float64))
     for name in dict.fromkeys(n for p in pieces for n in (*p.compact, *p.aligned)):
-        spread = np.concatenate([_spread(builder, piece, name) for piece in pieces])
+        whole = np.concatenate([_values_at_tokens(builder, piece, name) for piece in pieces])
         aligned = any(name in piece.aligned for piece in pieces)
-        values = spread[start:]
+        values = whole[start:]
         builder.tokens[name] = Parsed(values) if aligned else Sparse(values, sampled[start:])
     builder.segments = _segments(pieces, start)
 
 
-def _spread(builder: RecordBuilder, piece: Piece, name: str) -> FloatArray:
+def _values_at_tokens(builder: RecordBuilder, piece: Piece, name: str) -> FloatArray:
     """The values of one message at their tokens, NaN elsewhere."""
     values = np.full(len(piece.ids), np.nan)
     for array, places in (

@@ -6,13 +6,15 @@ are the row's number and 1; of a file that is one document they are 0 and its wh
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import Any
+from typing import Any, Final, cast
 
-from board.formats.block import Block
+from board.errors import RecordError
+from board.formats.columns import Block
 from board.formats.io.lines import MAX_LINE_BYTES, Line, LineBlock, read_bytes, read_lines
 from board.formats.io.locations import Location
 from board.formats.io.remote import RemoteLocation
@@ -53,7 +55,7 @@ class Source(ABC):
     suffixes: tuple[str, ...]
     """How the names of such files end, in lower case."""
     appends: bool
-    """Whether such files grow at their end; others are read anew when they change."""
+    """Whether such files grow at their end; others are read again when they change."""
     by_layout: bool
     """Whether only files that a reader's layout matches are looked into: most others are no logs."""
 
@@ -73,17 +75,21 @@ class Source(ABC):
         """Lines that stood in such a file, each record as one of them."""
         return lines
 
-    @abstractmethod
     def head(self, path: Location) -> Iterator[Line]:
         """Enough of a file to recognise it: its first lines, or one row of its columns without values."""
+        return self.lines(path)
 
     @abstractmethod
-    def lines(self, path: Location, start: int = 0, end: int | None = None) -> Iterator[Line]:
-        """The lines or rows, in bounded memory; start, end in bytes, where files grow at their end."""
+    def lines(self, path: Location) -> Iterator[Line]:
+        """The lines or rows, in bounded memory."""
 
     @abstractmethod
     def fetch(self, path: Location, offset: int, size: int) -> Line:
         """One line or row again, by its place."""
+
+    def fetch_many(self, path: Location, places: Sequence[tuple[int, int]]) -> Iterator[Line]:
+        """Lines or rows again, by their places (offset, size), which ascend."""
+        return (self.fetch(path, offset, size) for offset, size in places)
 
 
 class JsonLines(Source):
@@ -93,16 +99,10 @@ class JsonLines(Source):
     appends = True
     by_layout = False
 
-    def head(self, path: Location) -> Iterator[Line]:
-        """As Source."""
+    def lines(self, path: Location) -> Iterator[Line]:
         return read_lines(path)
 
-    def lines(self, path: Location, start: int = 0, end: int | None = None) -> Iterator[Line]:
-        """As Source."""
-        return read_lines(path, start, end)
-
     def fetch(self, path: Location, offset: int, size: int) -> Line:
-        """As Source."""
         return Line(offset, size, read_bytes(path, offset, size).rstrip(b"\n"))
 
 
@@ -113,19 +113,13 @@ class JsonDocument(Source):
     appends = False
     by_layout = True
 
-    def head(self, path: Location) -> Iterator[Line]:
-        """As Source."""
-        return self.lines(path)
-
-    def lines(self, path: Location, start: int = 0, end: int | None = None) -> Iterator[Line]:
-        """As Source."""
+    def lines(self, path: Location) -> Iterator[Line]:
         size = path.stat().st_size
         if size:
             text = read_bytes(path, 0, size) if size <= MAX_LINE_BYTES else None
             yield Line(0, size, text)
 
     def fetch(self, path: Location, offset: int, size: int) -> Line:
-        """As Source."""
         return Line(offset, size, read_bytes(path, offset, size))
 
 
@@ -144,3 +138,149 @@ LFS_REASON = "it is a git-lfs pointer, not the file itself: run `git lfs pull`"
 def has_suffix(path: PurePath | RemoteLocation, suffixes: tuple[str, ...]) -> bool:
     """Whether a path's name ends with one of the suffixes, in whatever case."""
     return path.name.lower().endswith(suffixes)
+
+
+def rows_of_table(line: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """One mapping per row of a line whose lists are columns; what is no list is said of all rows.
+
+    Raises RecordError where there is no list, and where the columns are not of one length: no telling
+    which entries belong together.
+    """
+    columns = {
+        key: cast("list[Any]", value) for key, value in line.items() if isinstance(value, list)
+    }
+    shared = {key: value for key, value in line.items() if key not in columns}
+    if not columns:
+        raise RecordError("the line holds no table", hint="a list of equal length for each key")
+    lengths = {key: len(column) for key, column in columns.items()}
+    if len(set(lengths.values())) > 1:
+        lengths_text = ", ".join(f"{key} {length}" for key, length in list(lengths.items())[:6])
+        raise RecordError(
+            "the columns of the table are of unequal length",
+            hint=f"equal ones; found {lengths_text}",
+        )
+    rows = next(iter(lengths.values()), 0)
+    return [{**shared, **{key: column[i] for key, column in columns.items()}} for i in range(rows)]
+
+
+_HEAD_BYTES: Final = 1 << 16
+
+
+class TextFiles(Source):
+    """One text per file, read whole."""
+
+    suffixes = (".txt",)
+    appends = False
+    by_layout = True
+
+    def head(self, path: Location) -> Iterator[Line]:
+        """One row of the file's beginning; of an empty file none."""
+        text = _text(path, _HEAD_BYTES)
+        if lfs_pointer(text.encode()):
+            raise DamagedError(LFS_REASON)
+        if text:
+            yield Row(0, 1, None, record={"text": text})
+
+    def lines(self, path: Location) -> Iterator[Line]:
+        yield self.fetch(path, 0, 1)
+
+    def fetch(self, path: Location, offset: int, size: int) -> Line:
+        if (length := path.stat().st_size) > MAX_LINE_BYTES:
+            raise DamagedError(f"it is larger than {MAX_LINE_BYTES >> 20} MB")
+        return Row(offset, size, None, record={"text": _text(path, length)})
+
+
+def _text(path: Location, size: int) -> str:
+    """The beginning of a file; bytes that are no UTF-8 stand as U+FFFD."""
+    return read_bytes(path, 0, size).decode("utf-8", "replace")
+
+
+TEXT: Final = TextFiles()
+
+
+_NAMES: Final = re.compile(
+    r"(?:(?:train|eval)_rollout_[0-9]+|(?:rollout_idx|eval)_[0-9]+_trajectory)"
+    r"\.jsonl(?:\.gz|\.zst)?",
+    re.IGNORECASE,
+)
+"""What xtuner called files of records over many lines; it calls its files of lines so, too."""
+
+
+class MultilineJson(Source):
+    """One JSON object after the other, each on one line or over several, as json.dump indents them.
+
+    A record over several lines begins with a line that is a brace alone and ends with one that is, since
+    all between them is indented. A record that never ends costs only itself: the next one begins where a
+    line is no longer indented.
+    """
+
+    suffixes = ()
+    appends = False
+    by_layout = False
+
+    def takes(self, path: PurePath | RemoteLocation) -> bool:
+        return _NAMES.fullmatch(path.name) is not None
+
+    @property
+    def like(self) -> Source:
+        """To readers they are lines of JSON."""
+        return JSON_LINES
+
+    def together(self, lines: Iterable[Line]) -> Iterator[Line]:
+        """Each record as one line, followed by blank ones, so that counting them gives line numbers."""
+        record = _OpenRecord()
+        for line in lines:
+            text = (line.text or b"").strip(b"\r\xef\xbb\xbf")
+            # Within a record a line is blank, indented, or too long to be looked at.
+            is_inside = line.text is None or not text or text[:1] in (b" ", b"\t")
+            if record.count and (is_inside or text == b"}"):
+                record.add(line)
+                if is_inside:
+                    continue
+                line = None
+            yield from record.lines()
+            record = _OpenRecord()
+            if line is not None and text == b"{":
+                record.add(line)
+            elif line is not None:
+                yield line
+        yield from record.lines()
+
+    def lines(self, path: Location) -> Iterator[Line]:
+        return self.together(read_lines(path))
+
+    def fetch(self, path: Location, offset: int, size: int) -> Line:
+        return JSON_LINES.fetch(path, offset, size)
+
+
+@dataclass(slots=True)
+class _OpenRecord:
+    """A record whose end is still to come. texts: None of one that is too long."""
+
+    texts: list[bytes] | None = field(default_factory=list[bytes])
+    offset: int = 0
+    size: int = 0
+    count: int = 0
+
+    def add(self, line: Line) -> None:
+        """Adds one more of its lines."""
+        self.offset = self.offset if self.count else line.offset
+        self.size += line.size
+        self.count += 1
+        if line.text is None or self.size > MAX_LINE_BYTES:
+            self.texts = None
+        elif self.texts is not None:
+            self.texts.append(line.text)
+
+    def lines(self) -> Iterator[Line]:
+        """The record as a line, and a blank one for each further line of it; without lines nothing."""
+        end = self.offset + self.size
+        for number in range(self.count):
+            if number:
+                yield Line(end, 0, b"")
+            else:
+                text = None if self.texts is None else b"\n".join(self.texts)
+                yield Line(self.offset, self.size, text)
+
+
+MULTILINE_JSON: Final = MultilineJson()

@@ -10,10 +10,9 @@ from typing import Any, Final, cast
 
 from board.errors import BoardError, RecordError
 from board.formats.base import Head
-from board.formats.field_values import read_number
+from board.formats.field_values import read_number, read_step
 from board.formats.mapping import WHOLE_LINE, mapping_reader
 from board.formats.messages import is_messages
-from board.formats.step_of import read_step
 
 _MAX_PATHS: Final = 500
 _STEP_IN_PATH: Final = re.compile(

@@ -19,9 +19,8 @@ from board.core.metrics.aggregate import NEEDED
 from board.core.options import ReadOptions
 from board.core.records import FloatArray, Remark
 from board.errors import RecordError
-from board.formats.columns import ColumnBuilder, Columns, IntArray
+from board.formats.columns import ColumnBuilder, Columns, IntArray, Values
 from board.formats.number_arrays import RawNumbers, lengths_together, values_together
-from board.formats.texts import Values
 
 _NAMES: Final = ("loss_mask", *NEEDED)
 _NOTHING: Final[FloatArray] = np.empty(0)
@@ -46,8 +45,7 @@ class TokenColumns:
 
 
 class TokenColumnBuilder(ColumnBuilder):
-    """As ColumnBuilder, of rows with arrays of numbers. What RecordBuilder would remark on
-    falls back.
+    """Builds columns of rows with arrays of numbers. Rows that RecordBuilder would remark on fall back.
 
     explained: remarks on arrays that are by so many entries longer than the pieces of the response, or
     shorter; any other difference falls back.
@@ -63,7 +61,6 @@ class TokenColumnBuilder(ColumnBuilder):
         self._pieces: Values = [None] * rows
 
     def take(self, key: str, values: Values) -> None:
-        """As ColumnBuilder."""
         taker = self._token_takers.get(key)
         if taker is None:
             super().take(key, values)
@@ -106,15 +103,15 @@ class TokenColumnBuilder(ColumnBuilder):
         arrays = self._values(names)
         lengths = self._lengths(names, arrays)
         columns = self.build(steps)
-        kept = [row not in columns.fallback_rows for row in range(self.rows)]
+        used = [row not in columns.fallback_rows for row in range(self.rows)]
         return TokenColumns(
             columns,
-            list(compress(lengths, kept)),
-            {key: list(compress(ids, kept)) for key, ids in self._token_ids.items()},
-            list(compress(self._pieces, kept)),
-            {name: list(compress(values, kept)) for name, values in arrays.items()},
+            list(compress(lengths, used)),
+            {key: list(compress(ids, used)) for key, ids in self._token_ids.items()},
+            list(compress(self._pieces, used)),
+            {name: list(compress(values, used)) for name, values in arrays.items()},
             {
-                name: list(compress(values, kept))
+                name: list(compress(values, used))
                 for name, values in self._tokens.items()
                 if name not in arrays
             },
@@ -126,9 +123,9 @@ class TokenColumnBuilder(ColumnBuilder):
 
     def _names(self, first: int) -> tuple[str, ...]:
         """The arrays that aggregates need and a row has; rows with others are fallback rows."""
-        held = {name: self._tokens[name] for name in _NAMES if name in self._tokens}
-        names = tuple(name for name, values in held.items() if values[first] is not None)
-        for name, values in held.items():
+        arrays = {name: self._tokens[name] for name in _NAMES if name in self._tokens}
+        names = tuple(name for name, values in arrays.items() if values[first] is not None)
+        for name, values in arrays.items():
             has = name in names
             self.use_row_reader(
                 [row for row, value in enumerate(values) if (value is not None) != has]

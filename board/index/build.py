@@ -1,12 +1,8 @@
-"""Brings an index in step with the files of a run, a batch of 64 MB after the other.
+"""Updates an index to the files of a run, in batches of 64 MB.
 
-Every second or so the manifest is replaced: what was read stays read, whatever happens next, and
-whoever reads the index sees it grow.
+The manifest is committed about every second: rows that were read are never read again, whatever happens
+next, and readers see the index grow.
 """
-
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false, reportAttributeAccessIssue=false
-# pyarrow ships without types, and makes its compute functions when it is imported.
 
 from __future__ import annotations
 
@@ -22,16 +18,15 @@ from board.core.problems import Problem, ProblemLog
 from board.index import segments
 from board.index.compaction import UnendedRows, merged
 from board.index.discovery.discovered_runs import RunInfo
-from board.index.discovery.log_file import LogFile
 from board.index.discovery.packed import cut_problem, readable
+from board.index.discovery.run_info import LogFile
 from board.index.manifest import FileState, Manifest
-from board.index.reading.batch import BatchResult, FileRead, Work, put_rows
+from board.index.reading.batch import BatchResult, FileRead, put_rows
 from board.index.reading.commit_timer import CommitTimer, Progress
 from board.index.reading.file_changes import beginning_of, detect_change, state_after
 from board.index.reading.file_steps import StepCounts
 from board.index.reading.scan import PART_BYTES, PART_ROWS
-from board.index.reading.shard import END_BYTES
-from board.index.reading.unread_ranges import UnreadRange, count_newlines
+from board.index.reading.shard import END_BYTES, UnreadRange, Work, count_newlines
 from board.index.reading.workers import ChooseEngine, Job, PendingBatch, local_engine
 from board.index.storage import committed
 
@@ -44,7 +39,7 @@ _MAX_BATCH_FILES: Final = 1024
 
 
 RefreshSteps = Callable[[Manifest], Manifest]
-"""Makes the table of steps of a manifest, which is then named in it, and in which nothing is stale."""
+"""Writes the table of steps of a manifest; returns the manifest that names it, with no stale steps."""
 
 
 _Batch = list[tuple[UnreadRange, Work]]
@@ -63,7 +58,7 @@ class _InFlight:
 
 @dataclass(frozen=True, slots=True)
 class Extended:
-    """An index that was brought in step, and the files that could not be read just now."""
+    """An index that is up to date, and the files that could not be read just now."""
 
     manifest: Manifest
     problems: tuple[Problem, ...]
@@ -79,10 +74,10 @@ def extend(
     *,
     anew: bool = False,
 ) -> Extended:
-    """Reads what is new in the files of a run, forgets what is gone, and commits. Needs the lock.
+    """Reads new lines of a run's files, drops rows of deleted files, and commits. Needs the lock.
 
-    key: what rows depend on besides the log; an index of another key is made again, as any is with
-    anew. refresh: brings the table of steps in step. Raises BrokenIndexError where the index was damaged.
+    key: what rows depend on besides the log; an index with another key is rebuilt, as any is with anew.
+    refresh: updates the table of steps. Raises BrokenIndexError where the index was damaged.
     """
     known = None if anew else committed(job.storage)
     if known is not None:
@@ -111,12 +106,12 @@ class _Build:
         self._job, self._storage = job, job.storage
         self._refresh = refresh
         self._info = info
-        self._found = {info.path_of(file): file for file in info.files}
+        self._files = {info.path_of(file): file for file in info.files}
         self._states = {state.id: state for state in manifest.files}
         self._stale = set(manifest.stale)
         self.log = ProblemLog()  # what could not be read just now
         self._tails = UnendedRows(job.storage, manifest.tails)
-        self._rest: list[pa.Table] = []
+        self._leftover_rows: list[pa.Table] = []
         self._beginnings: dict[int, bytes] = {}
         self._words = {column.name for column in manifest.columns if column.words}
         self.manifest = manifest
@@ -130,14 +125,14 @@ class _Build:
         self.changed = manifest.total != info.bytes or bool(manifest.stale) or not manifest.whole
 
     def plan(self) -> Iterator[UnreadRange]:
-        """What is to be read; files that are gone or replaced are forgotten."""
+        """The ranges to read. Drops the rows of files that are gone or were replaced."""
         by_path = {state.path: state for state in self._states.values()}
-        for path in [path for path in by_path if path not in self._found]:
+        for path in [path for path in by_path if path not in self._files]:
             self._forget(by_path.pop(path))
-        for path, found in self._found.items():
+        for path, listed in self._files.items():
             state = by_path.get(path)
             try:
-                file = self._found[path] = readable(found)
+                file = self._files[path] = readable(listed)
                 change = None if state is None else detect_change(state, file)
             except OSError as error:
                 self._unreadable(path, error.strerror or str(error))
@@ -169,17 +164,18 @@ class _Build:
         return UnreadRange(file, state.id, path, state.consumed, named, self._info.is_joined)
 
     def _forget(self, state: FileState) -> None:
-        self._touch(state.all_tallies.values())
+        self._mark_stale(state.all_tallies.values())
         self._states.pop(state.id)
         self._tails.put(state.id, None)
         self.changed = True
 
-    def _touch(self, tallies: Iterable[StepCounts]) -> None:
-        for tally in tallies:
-            self._stale.update(step for step, _ in tally.counts())
+    def _mark_stale(self, counts: Iterable[StepCounts]) -> None:
+        """The steps of these counts have to be aggregated again."""
+        for one in counts:
+            self._stale.update(step for step, _ in one.counts())
 
     def read(self, choose: ChooseEngine, ranges: Sequence[UnreadRange]) -> None:
-        """Reads all ranges, with as many batches in flight as the engine takes."""
+        """Reads all ranges, with as many batches in flight as the engine allows."""
         self._timer.report(self._done())
         waiting = deque(ranges)
         in_flight = deque[_InFlight]()
@@ -198,7 +194,7 @@ class _Build:
                     waiting.extend(self._take_first(in_flight))
 
     def _take_first(self, in_flight: deque[_InFlight]) -> list[UnreadRange]:
-        """Takes the result of the first batch; what is left of objects of which it read a shard."""
+        """Takes the result of the first batch. Returns the unread rest of objects it read a shard of."""
         first = in_flight.popleft()
         result = first.reading.result()
         self._read_ahead = sum(batch.size for batch in in_flight if batch.reading.is_done())
@@ -207,8 +203,8 @@ class _Build:
         return left
 
     def _next_batch(self, waiting: deque[UnreadRange], left: int, parallel: int) -> _Batch:
-        """Shards of about SHARD_BYTES in all, those of all files in turn, so that the first steps of all
-        ranks are read first. What follows them in their files waits. left: bytes in no batch yet.
+        """Shards of about SHARD_BYTES in all, from all files in turn, so that the first steps of all
+        ranks are read first. left: bytes that are in no batch yet.
         """
         size = SHARD_BYTES
         if parallel:
@@ -223,7 +219,7 @@ class _Build:
                 continue
             is_object = unread.is_object_above(SHARD_BYTES)
             end = unread.end_of_shard(SHARD_BYTES if is_object else size)
-            self._keep_beginning(unread)
+            self._store_beginning(unread)
             batch.append((unread, unread.work_to(end, self._first_line(unread))))
             room -= unread.size_to(end)
             if end < unread.file.size and not is_object:
@@ -231,7 +227,7 @@ class _Build:
         return batch
 
     def _first_line(self, unread: UnreadRange) -> int:
-        """Number of its first line: counted from the last offset at which that is known."""
+        """Number of the first line of a range, counted from the last offset whose number is known."""
         state = self._states[unread.id]
         read = (state.consumed, state.lines + 1)
         offset, line = max(self._line_at.get(unread.id, read), read)
@@ -239,23 +235,25 @@ class _Build:
         self._line_at[unread.id] = (unread.start, line)
         return line
 
-    def _keep_beginning(self, unread: UnreadRange) -> None:
-        """Keeps the first bytes of a file from before they are read as rows: were they hashed afterwards,
-        an edit that came in between would be taken for what the rows say, and never be noticed.
+    def _store_beginning(self, unread: UnreadRange) -> None:
+        """Stores the first bytes of a file before its rows are read: if they were hashed afterwards, an
+        edit in between would never be noticed.
         """
         if self._states[unread.id].consumed < END_BYTES and unread.id not in self._beginnings:
             self._beginnings[unread.id] = beginning_of(unread.file)
 
     def _take(self, result: BatchResult) -> None:
-        for found in result.files:
-            self._take_file(found)
-        kept = (*self.manifest.segments, *result.segments)
-        self.manifest = replace(self.manifest, segments=kept)
-        if result.rest is not None:
-            self._rest.append(result.rest)
-            rows, size = (sum(sizes) for sizes in zip(*map(_size, self._rest), strict=True))
+        for file in result.files:
+            self._take_file(file)
+        segments_now = (*self.manifest.segments, *result.segments)
+        self.manifest = replace(self.manifest, segments=segments_now)
+        if result.leftover_rows is not None:
+            self._leftover_rows.append(result.leftover_rows)
+            rows, size = (
+                sum(sizes) for sizes in zip(*map(_size, self._leftover_rows), strict=True)
+            )
             if rows >= PART_ROWS or size >= PART_BYTES:
-                self._put_rest()
+                self._write_leftover_rows()
         due = self._timer.next_commit(self._done() + self._read_ahead)
         if due is not None:
             self._commit(with_steps=due == "steps")
@@ -264,26 +262,26 @@ class _Build:
     def _done(self) -> int:
         return sum(state.consumed for state in self._states.values())
 
-    def _take_file(self, found: FileRead) -> None:
-        state = self._states.get(found.work.file_id)
-        if state is None:  # given up below; its rows go with the next commit
+    def _take_file(self, read: FileRead) -> None:
+        state = self._states.get(read.work.file_id)
+        if state is None:  # given up below; its rows are dropped by the next commit
             return
-        if found.work.shard.start != state.consumed:
+        if read.work.shard.start != state.consumed:
             # What comes before was not read whole: with this read, it never would be.
             self._give_up(state)
             return
-        file = self._found[state.path]
-        if found.failed is not None:
-            self._unreadable(state.path, found.failed, found.is_damaged)
-        self._touch(found.tallies.values())
+        file = self._files[state.path]
+        if read.failed is not None:
+            self._unreadable(state.path, read.failed, read.is_damaged)
+        self._mark_stale(read.tallies.values())
         if state.tail is not None:
-            self._touch(state.tail.tallies.values())
-        if found.tail is not None:
-            self._touch(found.tail.tallies.values())
-        self._tails.put(state.id, found.tail_rows)
+            self._mark_stale(state.tail.tallies.values())
+        if read.tail is not None:
+            self._mark_stale(read.tail.tallies.values())
+        self._tails.put(state.id, read.tail_rows)
         beginning = self._beginnings.get(state.id, b"")
-        self._states[state.id] = state = state_after(state, found, file, beginning)
-        if state.consumed >= END_BYTES or found.work.shard.end == file.size:
+        self._states[state.id] = state = state_after(state, read, file, beginning)
+        if state.consumed >= END_BYTES or read.work.shard.end == file.size:
             self._beginnings.pop(state.id, None)
 
     def _give_up(self, state: FileState) -> None:
@@ -294,13 +292,13 @@ class _Build:
         self._forget(state)
 
     def finish(self) -> None:
-        """Commits what was read, and cleans up."""
+        """Commits the last rows, and deletes files that no manifest names."""
         self._commit(with_steps=True, last=True)
         self._storage.tidy(self.manifest)
         self._timer.report(self._info.bytes)
 
     def _commit(self, *, with_steps: bool, last: bool = False) -> None:
-        """Puts the manifest as it stands in place of the one before. last: everything was read."""
+        """Replaces the manifest. last: everything was read."""
         self._gather()
         self.manifest = replace(self.manifest, whole=last)
         if with_steps:
@@ -311,8 +309,8 @@ class _Build:
         self._timer.committed()
 
     def _gather(self) -> None:
-        """Makes the manifest one of all that was read."""
-        self._put_rest()
+        """Updates the manifest to all that was read."""
+        self._write_leftover_rows()
         self._names |= self.manifest.names
         self.manifest = replace(
             self.manifest,
@@ -328,30 +326,30 @@ class _Build:
         words = {column.name for column in self.manifest.columns if column.words}
         if self._words - words:  # what was text is numbers now: every step has a mean more
             self.manifest = replace(self.manifest, steps=None)
-            self._touch([t for s in self._states.values() for t in s.all_tallies.values()])
+            self._mark_stale([t for s in self._states.values() for t in s.all_tallies.values()])
             self.manifest = replace(self.manifest, stale=frozenset(self._stale))
         self._words = words
         self.manifest = self._refresh(self.manifest)
         self._stale = set()
         self._timer.step_table_written(begun)
 
-    def _put_rest(self) -> None:
-        """Writes what is left of batches."""
-        if self._rest:
-            written = put_rows(self._storage, segments.joined(self._rest))
+    def _write_leftover_rows(self) -> None:
+        """Writes rows of batches that were too few for a segment of their own."""
+        if self._leftover_rows:
+            written = put_rows(self._storage, segments.joined(self._leftover_rows))
             self.manifest = replace(self.manifest, segments=(*self.manifest.segments, written))
-            self._rest = []
+            self._leftover_rows = []
 
 
 def _left_of_objects(read: _InFlight, result: BatchResult) -> Iterator[UnreadRange]:
-    """What is left of objects of which a shard was read: where it ends is known only now."""
-    for (unread, work), found in zip(read.batch, result.files, strict=True):
-        if found.failed is not None or not unread.is_object_above(SHARD_BYTES):
+    """The unread rest of objects: where a shard of one ends is known only after it was read."""
+    for (unread, work), file in zip(read.batch, result.files, strict=True):
+        if file.failed is not None or not unread.is_object_above(SHARD_BYTES):
             continue
-        if found.consumed == unread.start:  # no line ended up to the end of the object
-            found.work = unread.work_to(unread.file.size, work.shard.first_line)
+        if file.consumed == unread.start:  # no line ended up to the end of the object
+            file.work = unread.work_to(unread.file.size, work.shard.first_line)
         elif work.shard.end != unread.file.size:
-            yield unread.after(found.consumed)
+            yield unread.after(file.consumed)
 
 
 def _size(table: pa.Table) -> tuple[int, int]:

@@ -1,9 +1,5 @@
 """The rows of an index of files that are still there."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false, reportAttributeAccessIssue=false
-# pyarrow ships without types, and makes its compute functions when it is imported.
-
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -27,16 +23,16 @@ def merged(storage: Storage, several: Iterable[Segment], files: Collection[int])
     """The segments without the rows of other files than these (by id), those at the end put together that
     are small, so that there are never many: a row is written again until it is among PART_ROWS others.
     """
-    kept = list(_live(storage, several, files))
+    live = list(_live(storage, several, files))
     small = rows = size = 0
-    for segment in reversed(kept):
+    for segment in reversed(live):
         rows, size = rows + segment.rows, size + segment.bytes
         if rows > PART_ROWS or size > PART_BYTES:
             break
         small += 1
     if small >= _MOST_SMALL:
-        kept[-small:] = _rewritten(storage, kept[-small:], files)
-    return kept
+        live[-small:] = _rewritten(storage, live[-small:], files)
+    return live
 
 
 def _live(
@@ -69,7 +65,9 @@ class UnendedRows:
         if tails is not None:
             table = storage.get(tails.name)
             files = table.column("file")
-            self._rows = {number: table.filter(pc.equal(files, number)) for number in tails.files}
+            self._rows = {
+                number: table.filter(pc.equal(files, pa.scalar(number))) for number in tails.files
+            }
 
     def of(self, number: int) -> pa.Table | None:
         """The rows of a file, if there are any."""

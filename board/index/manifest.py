@@ -29,7 +29,7 @@ class BrokenIndexError(UnreadableError):
     """The index can't be used and has to be made again."""
 
 
-class TakenAwayError(BrokenIndexError):
+class DeletedIndexError(BrokenIndexError):
     """The folder of the index, or the lock in it, was deleted under whoever builds it."""
 
 
@@ -52,8 +52,8 @@ class FileState:
     id: number of the file in the rows; a file that was replaced gets another. path: relative to the
     run's folder. size, mtime_ns, inode: as os.stat gave them before it was read. consumed: offset after
     the last line that was read and ended; lines: how many lines that are. head, ending: hashes of up to
-    4 KiB at the beginning, and before `consumed`. beside: as in LogFile. header: what its header line
-    says. ended: steps that it says are written. tallies: by rank (NO_RANK: the rows name none). tail:
+    4 KiB at the beginning, and before `consumed`. sidecar_state: as in LogFile. header: of its header
+    line. ended: steps that it says are written. tallies: by rank (NO_RANK: the rows name none). tail:
     its unended last line.
     """
 
@@ -72,7 +72,7 @@ class FileState:
     tallies: Mapping[int, StepCounts] = field(default_factory=dict[int, StepCounts])
     problems: tuple[Problem, ...] = ()
     tail: Tail | None = None
-    beside: str = ""
+    sidecar_state: str = ""
 
     @property
     def rank(self) -> int | None:
@@ -96,12 +96,12 @@ class FileState:
         """The tallies with the rollout of the unended last line."""
         if self.tail is None or not self.tail.tallies:
             return dict(self.tallies)
-        found = dict(self.tallies)
+        counts = dict(self.tallies)
         for rank, tail in self.tail.tallies.items():
-            whole = found[rank].copy() if rank in found else StepCounts()
+            whole = counts[rank].copy() if rank in counts else StepCounts()
             whole.merge(tail)
-            found[rank] = whole
-        return found
+            counts[rank] = whole
+        return counts
 
     @property
     def has_more(self) -> bool:
@@ -117,8 +117,8 @@ class FileState:
             "at": [self.size, self.mtime_ns, self.inode, self.consumed, self.lines],
             "ends": [self.head, self.ending],
         }
-        if self.beside:
-            data["beside"] = self.beside
+        if self.sidecar_state:
+            data["beside"] = self.sidecar_state
         if self.header is not None:
             data["header"] = dict(self.header)
         if self.ended.counts():
@@ -162,10 +162,10 @@ class FileState:
 
 def short_header(data: Mapping[str, Any]) -> dict[str, Any]:
     """Of a header line what tells attempts and ranks apart; values of other kinds are not kept."""
-    kept = {key: data.get(key) for key in _HEADER_KEYS}
+    known_keys = {key: data.get(key) for key in _HEADER_KEYS}
     return {
         key: value[:200] if isinstance(value, str) else value
-        for key, value in kept.items()
+        for key, value in known_keys.items()
         if isinstance(value, str | int | float) and abs(_size(value)) < 2**63
     }
 
@@ -175,11 +175,11 @@ def _size(value: str | float) -> float:
 
 
 def _tallies_to_json(tallies: Mapping[int, StepCounts]) -> list[Any]:
-    return [[rank, tally.to_json()] for rank, tally in tallies.items()]
+    return [[rank, counts.to_json()] for rank, counts in tallies.items()]
 
 
 def _tallies_from_json(data: list[Any]) -> dict[int, StepCounts]:
-    return {int(rank): StepCounts.from_json(tally) for rank, tally in data}
+    return {int(rank): StepCounts.from_json(counts) for rank, counts in data}
 
 
 def _problem_to_json(problem: Problem) -> list[Any]:
@@ -227,8 +227,7 @@ class Manifest:
     the order they were made. tails: the segment of unended last lines, if there are any. steps: name of
     the step table. stale: steps whose row in it is older than the segments, None: all of them.
     rules: restarts and attempts that the step table was made with. total: bytes of all files, as
-    they were found; done: of them, those the index covers. joins: by kind (join_counts.KINDS), the name
-    of a table that is made with the step table. whole: whether the build that made it came to its end.
+    they were found; done: of them, those the index covers. whole: whether its build came to its end.
     """
 
     key: str
@@ -240,7 +239,6 @@ class Manifest:
     stale: frozenset[int] = frozenset()
     rules: Mapping[str, int] = field(default_factory=dict[str, int])
     total: int = 0
-    joins: Mapping[str, str] = field(default_factory=dict[str, str])
     whole: bool = True
 
     @property
@@ -251,16 +249,16 @@ class Manifest:
     @property
     def columns(self) -> tuple[Column, ...]:
         """Columns of all rows, in the order they first appeared."""
-        found: dict[str, Column] = {}
+        by_name: dict[str, Column] = {}
         seen: set[tuple[Column, ...]] = set()
         for segment in self.all_segments:
             if segment.columns in seen:
                 continue
             seen.add(segment.columns)
             for column in segment.columns:
-                known = found.get(column.name)
-                found[column.name] = column if known is None else known.joined(column)
-        return tuple(found.values())
+                known = by_name.get(column.name)
+                by_name[column.name] = column if known is None else known.joined(column)
+        return tuple(by_name.values())
 
     @property
     def all_segments(self) -> tuple[Segment, ...]:
@@ -272,12 +270,12 @@ class Manifest:
         """Names of all tables."""
         steps = () if self.steps is None else (self.steps,)
         rows = (segment.name for segment in self.all_segments)
-        return frozenset((*rows, *steps, *self.joins.values()))
+        return frozenset((*rows, *steps))
 
     def to_bytes(self) -> bytes:
         """As one JSON document."""
         schemas: dict[str, int] = {}
-        told = [_segment_to_json(segment, schemas) for segment in self.segments]
+        segments = [_segment_to_json(segment, schemas) for segment in self.segments]
         tails = None if self.tails is None else _segment_to_json(self.tails, schemas)
         return orjson.dumps(
             {
@@ -290,10 +288,9 @@ class Manifest:
                 "stale": sorted(self.stale),
                 "rules": self.rules,
                 "schemas": list(schemas),
-                "segments": told,
+                "segments": segments,
                 "tails": tails,
                 "files": [state.to_json() for state in self.files],
-                "joins": self.joins,
             }
         )
 
@@ -316,7 +313,6 @@ class Manifest:
                 frozenset(map(int, data["stale"])),
                 {str(place): int(step) for place, step in data["rules"].items()},
                 int(data["total"]),
-                {str(kind): str(name) for kind, name in data["joins"].items()},
                 bool(data["whole"]),
             )
         except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:

@@ -1,9 +1,5 @@
 """An index that ends with the process."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false
-# pyarrow ships without types.
-
 from __future__ import annotations
 
 import time
@@ -14,12 +10,13 @@ from contextlib import contextmanager
 import pyarrow as pa
 
 from board.index.manifest import BrokenIndexError, Manifest
-from board.index.storage import KEEP_SECONDS
-from board.index.table_files import StepRange, held_names
+from board.index.storage import KEEP_SECONDS, StepRange, present_columns
 
 
 class MemoryStorage:
     """An index of small runs, and of those where nothing can be written."""
+
+    folder = None
 
     def __init__(self) -> None:
         self._manifest: Manifest | None = None
@@ -50,7 +47,9 @@ class MemoryStorage:
         table = self._tables.get(name)
         if table is None:
             raise BrokenIndexError(f"{name} is gone")
-        return table if columns is None else table.select(held_names(table.column_names, columns))
+        return (
+            table if columns is None else table.select(present_columns(table.column_names, columns))
+        )
 
     def check(self, manifest: Manifest) -> None:
         """As Storage."""

@@ -15,14 +15,12 @@ from xxhash import xxh3_64_intdigest, xxh3_128_digest
 
 from board.core.records import Record
 from board.formats.base import Repeats
-from board.formats.columns import Columns, listed_ids
+from board.formats.columns import Columns, Values
 from board.formats.io.lines import LineBlock
-from board.formats.texts import Values
 from board.index.reading.file_steps import IntArray
 from board.index.segments import JOIN_KEYS
 
 _WORD: Final = (1 << 64) - 1
-_PARTS: Final = 1 << 20
 BY_ID: Final = ("same_id", "unique_id")
 """Kinds of repeats that are told by ids, wherever they stand."""
 BY_FILE: Final = ("copied_steps", "merged_files")
@@ -39,47 +37,44 @@ def repeat_key(record: Record, repeats: Repeats) -> int:
     if rollout_id is None:
         return NO_KEY
     step, split = record.step, record.ids.get("split")
-    said: object = [step, split, rollout_id] if repeats == "same_id" else rollout_id
-    return _hashed(orjson.dumps(said))
+    value: object = [step, split, rollout_id] if repeats == "same_id" else rollout_id
+    return _hashed(orjson.dumps(value))
 
 
-def repeat_keys(found: Columns, repeats: Repeats) -> list[int]:
+def repeat_keys(rollouts: Columns, repeats: Repeats) -> list[int]:
     """The repeat_key of the Record of every row."""
-    count = len(found.steps)
+    count = len(rollouts.steps)
     if repeats not in BY_ID:
-        return _buffer_keys(found)
-    ids, splits = (
-        listed_ids(found.ids.get(key, [None] * count)) for key in ("rollout_id", "split")
-    )
+        return _buffer_keys(rollouts)
+    ids, splits = (rollouts.ids.get(key, [None] * count) for key in ("rollout_id", "split"))
     if repeats == "unique_id":
         return [NO_KEY if i is None else _hashed(orjson.dumps(i)) for i in ids]
-    rows = zip(found.steps.tolist(), splits, ids, strict=True)
+    rows = zip(rollouts.steps.tolist(), splits, ids, strict=True)
     return [NO_KEY if row[2] is None else _hashed(orjson.dumps(row)) for row in rows]
 
 
 def _buffer_key(scores: Mapping[str, float], texts: Mapping[str, str]) -> int:
     """The key of a row of a buffer: a sum over all of its scores and texts, each with its name."""
-    told = sum(int(_of_texts(name, [text])[0]) for name, text in texts.items())
+    total = sum(int(_of_texts(name, [text])[0]) for name, text in texts.items())
     for name, score in scores.items():
         (word,) = struct.unpack("<Q", struct.pack("<d", score))
         first, factor = _factors(name)
         # High bits are brought down, for what is multiplied only goes up.
-        told += (word ^ word >> 32) * factor + first
-    return int.from_bytes((told & _WORD).to_bytes(8, "big"), "big", signed=True)
+        total += (word ^ word >> 32) * factor + first
+    return int.from_bytes((total & _WORD).to_bytes(8, "big"), "big", signed=True)
 
 
-def _buffer_keys(found: Columns) -> list[int]:
+def _buffer_keys(rollouts: Columns) -> list[int]:
     """The _buffer_key of every row."""
-    told = np.zeros(len(found.steps), np.uint64)
-    for name, texts in found.texts.items():
-        told += _of_texts(name, texts.whole())
-    for name, values in found.scores.items():
-        numbers = np.array(values, np.float64)  # NaN: there is none
+    total = np.zeros(len(rollouts.steps), np.uint64)
+    for name, texts in rollouts.texts.items():
+        total += _of_texts(name, texts)
+    for name, numbers in rollouts.scores.items():  # NaN: there is none
         first, factor = map(np.uint64, _factors(name))
         words = numbers.view(np.uint64)
         hashed = (words ^ words >> np.uint64(32)) * factor + first
-        told += np.where(np.isnan(numbers), np.uint64(0), hashed)
-    keys: list[int] = told.view(np.int64).tolist()
+        total += np.where(np.isnan(numbers), np.uint64(0), hashed)
+    keys: list[int] = total.view(np.int64).tolist()
     return keys
 
 
@@ -94,15 +89,15 @@ def _factors(name: str) -> tuple[int, int]:
 def _of_texts(name: str, texts: Values) -> npt.NDArray[np.uint64]:
     """[rows] a hash of each text and of its name, 0 of None."""
     seed = xxh3_64_intdigest(f"{len(name)}:{name}".encode("utf-8", "surrogatepass"))
-    found = np.zeros(len(texts), np.uint64)
+    hashes = np.zeros(len(texts), np.uint64)
     last, key = None, 0
     for place, text in enumerate(texts):
         if text is None:
             continue
         if text != last:  # nearly all rollouts of a prompt follow each other
             last, key = text, xxh3_64_intdigest(text.encode("utf-8", "surrogatepass"), seed)
-        found[place] = key
-    return found
+        hashes[place] = key
+    return hashes
 
 
 def _hashed(content: bytes | memoryview, seed: int = 0) -> int:
@@ -114,19 +109,9 @@ def line_key(text: bytes | memoryview | None, part: int) -> int:
     return NO_KEY if text is None else _hashed(text, part)
 
 
-def line_keys(stretch: LineBlock) -> IntArray:
+def line_keys(block: LineBlock) -> IntArray:
     """[lines] the line_key of each line as its first part."""
-    return np.array([line_key(text, 0) for text in stretch.texts], np.int64)
-
-
-def place_codes(lines: IntArray, parts: IntArray) -> IntArray:
-    """One number for each row of a file, in file order; lines, parts: [n]."""
-    return lines * _PARTS + np.minimum(parts, _PARTS - 1)
-
-
-def lines_and_parts(codes: IntArray) -> tuple[IntArray, IntArray]:
-    """([n] lines, [n] parts) of the rows that `place_codes` gave these numbers."""
-    return codes // _PARTS, codes % _PARTS
+    return np.array([line_key(text, 0) for text in block.texts], np.int64)
 
 
 def overlap(before: IntArray, after: IntArray) -> int:
@@ -135,8 +120,8 @@ def overlap(before: IntArray, after: IntArray) -> int:
     A stretch of one and the same key tells nothing: it may as well be written anew.
     """
     shared = _shared(before, after)
-    is_told = len(shared) and shared[0] != NO_KEY and _differ(shared)
-    return len(shared) if is_told else 0
+    is_certain = len(shared) and shared[0] != NO_KEY and _differ(shared)
+    return len(shared) if is_certain else 0
 
 
 def _shared(before: IntArray, after: IntArray) -> IntArray:
@@ -155,12 +140,12 @@ def _differ(keys: Sequence[int] | IntArray) -> bool:
     return bool(np.any(np.asarray(keys) != keys[0]))
 
 
-def join_keys(record: Record, said: Sequence[object]) -> dict[str, int]:
-    """The columns by which a row is joined; said: by its reader."""
-    found: dict[str, int] = {}
-    for name, key in zip(JOIN_KEYS, said, strict=False):
+def join_keys(record: Record, keys: Sequence[object]) -> dict[str, int]:
+    """The columns by which a row is joined; keys: by its reader."""
+    hashed: dict[str, int] = {}
+    for name, key in zip(JOIN_KEYS, keys, strict=False):
         if key is not None:
             content = orjson.dumps([record.step, key])
             digest = hashlib.blake2b(content, digest_size=8).digest()
-            found[name] = int.from_bytes(digest, "big", signed=True)
-    return found
+            hashed[name] = int.from_bytes(digest, "big", signed=True)
+    return hashed

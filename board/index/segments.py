@@ -5,10 +5,6 @@ every table has one type per column whatever it was made from, and tables go tog
 at their values.
 """
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false, reportAttributeAccessIssue=false
-# pyarrow ships without types, and makes its compute functions when it is imported.
-
 from __future__ import annotations
 
 import json
@@ -17,13 +13,9 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from board.core.metrics.aggregate import COLUMNS
-from board.formats import stored_texts
-from board.index.reading.file_steps import IntArray
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -97,8 +89,8 @@ _NUMBER_NAMES: Final = frozenset({"nan", "inf", "infinity", "na", "null", "none"
 """Words that may be taken for numbers."""
 
 
-_Held: TypeAlias = pa.Array | pa.ChunkedArray  # Python 3.11 has no type statement
-_HELD: Final = (pa.Array, pa.ChunkedArray)
+_Array: TypeAlias = pa.Array | pa.ChunkedArray  # Python 3.11 has no type statement
+_ARRAYS: Final = (pa.Array, pa.ChunkedArray)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +118,7 @@ def table_of(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     return table_of_columns({name: [row.get(name) for row in rows] for name in names})
 
 
-def joined_values(name: str, pieces: Sequence[list[Any] | pa.Array]) -> list[Any] | _Held:
+def joined_values(name: str, pieces: Sequence[list[Any] | pa.Array]) -> list[Any] | _Array:
     """The values of a column, from lists of them and from arrays of its type, none of which is copied."""
     if len(pieces) == 1:
         return pieces[0]
@@ -141,36 +133,29 @@ def joined_values(name: str, pieces: Sequence[list[Any] | pa.Array]) -> list[Any
         if others or any(piece.count(None) < len(piece) for piece in lists):
             return list(chain.from_iterable(map(_values_of, pieces)))
     arrays = [piece if isinstance(piece, pa.Array) else pa.array(piece, kind) for piece in pieces]
-    return pa.chunked_array(arrays, kind)
-
-
-def array_of(values: npt.NDArray[Any] | list[str | None]) -> pa.Array:
-    """Numbers, NaN where there is none, or texts, as an array."""
-    if isinstance(values, np.ndarray):
-        return pa.array(values, from_pandas=True)
-    return stored_texts.array_of(values)
+    return pa.chunked_array(arrays)
 
 
 def _values_of(piece: list[Any] | pa.Array) -> list[Any]:
     return piece.to_pylist() if isinstance(piece, pa.Array) else piece
 
 
-def table_of_columns(columns: Mapping[str, list[Any] | _Held]) -> pa.Table:
+def table_of_columns(columns: Mapping[str, list[Any] | _Array]) -> pa.Table:
     """As table_of, of a list of values for each column, None where a row has none, or of an array."""
-    arrays: dict[str, _Held] = {}
+    arrays: dict[str, _Array] = {}
     for name, values in columns.items():
         if name in _TYPES:
-            is_array = isinstance(values, _HELD)
+            is_array = isinstance(values, _ARRAYS)
             arrays[name] = values if is_array else pa.array(values, _TYPES[name])
         else:
             arrays |= _logged(name, values)
-    held = {name: array for name, array in arrays.items() if array.null_count < len(array)}
-    return pa.table(held)
+    recorded = {name: array for name, array in arrays.items() if array.null_count < len(array)}
+    return pa.Table.from_pydict(recorded)
 
 
-def _logged(name: str, values: list[Any] | _Held) -> dict[str, _Held]:
+def _logged(name: str, values: list[Any] | _Array) -> dict[str, _Array]:
     """The one or two stored columns of a key of the log."""
-    if isinstance(values, _HELD):
+    if isinstance(values, _ARRAYS):
         return {(_TEXT if pa.types.is_string(values.type) else NUMBER) + name: values}
     kinds = set(map(type, values))
     if str not in kinds:
@@ -184,14 +169,14 @@ def _logged(name: str, values: list[Any] | _Held) -> dict[str, _Held]:
 
 def columns_of(table: pa.Table) -> tuple[Column, ...]:
     """The columns a table has, in its order, without those of whole texts."""
-    found: dict[str, Column] = {}
+    by_name: dict[str, Column] = {}
     for stored in table.column_names:
         if stored.startswith(WHOLE):
             continue
         column = _column(stored, table)
-        known = found.get(column.name)
-        found[column.name] = column if known is None else known.joined(column)
-    return tuple(found.values())
+        known = by_name.get(column.name)
+        by_name[column.name] = column if known is None else known.joined(column)
+    return tuple(by_name.values())
 
 
 def _column(stored: str, table: pa.Table) -> Column:
@@ -232,14 +217,7 @@ def stored_names(column: Column) -> tuple[str, ...]:
     if column.name in FIXED:
         return (column.name,)
     pairs = ((NUMBER, column.numbers), (_TEXT, column.texts))
-    return tuple(prefix + column.name for prefix, held in pairs if held)
-
-
-def whole_numbers(table: pa.Table, name: str, missing: int) -> IntArray:
-    """[rows] a column of whole numbers, `missing` where it has none or is not there."""
-    if name not in table.column_names:
-        return np.full(table.num_rows, missing, np.int64)
-    return table.column(name).fill_null(missing).to_numpy()
+    return tuple(prefix + column.name for prefix, is_there in pairs if is_there)
 
 
 def joined(tables: Iterable[pa.Table]) -> pa.Table:

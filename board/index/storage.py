@@ -4,16 +4,13 @@ A folder holds `manifest.json`, the Parquet files it names, and `lock`. Every fi
 temporary name and renamed, the manifest last, so that a writer that is killed at any moment leaves the
 index that was there before. Readers take no lock. The lock is the operating system's (flock): it goes
 with the process that held it. Anybody may delete the folder, or a file in it, at any moment: whoever
-builds then hears of it by a TakenAwayError.
+builds then hears of it by a DeletedIndexError.
 """
-
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false
-# pyarrow ships without types.
 
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 import re
 import time
@@ -22,24 +19,27 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from xxhash import xxh3_128
 
-from board.formats.io.local_files import held, open_binary
-from board.index.manifest import BrokenIndexError, Manifest, TakenAwayError
-from board.index.table_files import (
-    StepRange,
-    compressions,
-    groups_with,
-    held_names,
-    repeating,
-    row_group_size,
-)
+from board.core.options import ReadOptions
+from board.formats.io.locations import Location, cache_folder, open_binary, pinned_name
+from board.formats.io.remote import RemoteLocation
+from board.index import segments
+from board.index.manifest import BrokenIndexError, DeletedIndexError, Manifest
 
-_NAME: Final = re.compile(r"(?:rows|joins|differences|steps)-([0-9a-f]{32})-([0-9]{1,15})\.parquet")
+StepRange = tuple[int, int]
+"""Smallest and largest step, both included."""
+
+_GROUP_ROWS: Final = 16_384
+_GROUP_BYTES: Final = 8 << 20
+"""Of a row group, uncompressed: a reader unpacks all of a column's texts in it to read one."""
+INDEX_FOLDER: Final = ".rollout-board"
+"""Name of the folder in the run's own, which holds its indexes."""
+_NAME: Final = re.compile(r"[a-z]+-([0-9a-f]{32})-([0-9]{1,15})\.parquet")
 """Kind, hash of the content, and the size in bytes."""
 _PART_ROW_GROUP: Final = 8192
 """Of all but rows: these have few columns, and are read whole more often than a step at a time."""
@@ -48,8 +48,46 @@ KEEP_SECONDS: Final = 600.0
 _UNFINISHED: Final = re.compile(r"\.[^/]+\.tmp")
 
 
+def index_folder(run: Location, only: str, options: ReadOptions, *, make: bool) -> Path | None:
+    """The folder for the index of a run; None where there is none and none can be, or is to be, made.
+
+    It lies in the run's own folder, or else, and for a run in a store, in the user's cache. only: the
+    one file of the folder that is the run; empty when it is the whole folder. Every choice of reading
+    options has its own.
+    """
+    name = "index"
+    if only or options != ReadOptions():
+        asked = repr((only, options.pad_markers, options.system_prompt_end))
+        name += f"-{hashlib.blake2b(asked.encode(), digest_size=6).hexdigest()}"
+    where = str(run).encode() if isinstance(run, RemoteLocation) else os.fsencode(run.resolve())
+    parents = [cache_folder() / hashlib.blake2b(where, digest_size=12).hexdigest()]
+    if not isinstance(run, RemoteLocation):
+        parents.insert(0, run / INDEX_FOLDER)
+    for parent in parents:
+        folder = parent / name
+        # A link here would let whoever made the run choose where this process writes.
+        if parent.is_symlink() or folder.is_symlink():
+            continue
+        try:
+            if make:
+                # A run that was deleted must not come back as an empty folder.
+                parent.mkdir(parents=parent.name != INDEX_FOLDER, exist_ok=True)
+                folder.mkdir(exist_ok=True)
+        except OSError:
+            continue
+        if os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+            return folder
+    return None
+
+
 class Storage(Protocol):
-    """Keeps a manifest and tables. Reads raise BrokenIndexError where something is not as written."""
+    """Keeps a manifest and tables. Reads raise BrokenIndexError where something is not as written.
+
+    folder: where that is; None: in memory.
+    """
+
+    @property
+    def folder(self) -> Path | None: ...  # noqa: D102
 
     def load(self) -> Manifest | None:
         """The manifest as it stands; None where there is none."""
@@ -60,9 +98,7 @@ class Storage(Protocol):
         ...
 
     def put(self, kind: str, table: pa.Table) -> str:
-        """Keeps a table and gives its name, which a manifest may then hold. kind: rows, steps or one of
-        join_counts.KINDS.
-        """
+        """Keeps a table and gives its name, which a manifest may then hold. kind: rows or steps."""
         ...
 
     def get(
@@ -109,7 +145,7 @@ class FolderStorage:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._held: tuple[int, int] | None = None
+        self._lock_identity: tuple[int, int] | None = None
         """Device and number of the lock, while this holds it."""
 
     def load(self) -> Manifest | None:
@@ -128,15 +164,15 @@ class FolderStorage:
         content = manifest.to_bytes()
         with self._written() as (temporary, take):
             temporary.write_bytes(content)
-            if self._held is not None and self._held != self._lock_there():
-                raise TakenAwayError(
+            if self._lock_identity is not None and self._lock_identity != self._lock_there():
+                raise DeletedIndexError(
                     "its lock was deleted: another process may have begun to build it"
                 )
             take("manifest.json")
 
     def _lock_there(self) -> tuple[int, int]:
-        found = (self.folder / "lock").lstat()
-        return found.st_dev, found.st_ino
+        lock = (self.folder / "lock").lstat()
+        return lock.st_dev, lock.st_ino
 
     def put(self, kind: str, table: pa.Table) -> str:
         """As Storage."""
@@ -167,7 +203,7 @@ class FolderStorage:
             temporary.replace(self.folder / name)
             return name
 
-        with _known_as_taken_away():
+        with _as_deleted_index():
             try:
                 yield temporary, take
             finally:
@@ -186,7 +222,7 @@ class FolderStorage:
             pq.ParquetFile(whole, pre_buffer=False) as file,
         ):
             names = file.schema_arrow.names
-            wanted = names if columns is None else held_names(names, columns)
+            wanted = names if columns is None else present_columns(names, columns)
             return file.read_row_groups(groups_with(file, steps), columns=wanted, use_threads=False)
 
     @contextmanager
@@ -194,7 +230,7 @@ class FolderStorage:
         """A path of a table, by which it is found whatever becomes of its name."""
         self.verify((name,))
         try:
-            with held(self.folder / name) as whole:
+            with pinned_name(self.folder / name) as whole:
                 yield whole
         except (OSError, pa.ArrowException, ValueError, KeyError) as error:
             raise BrokenIndexError(f"{name}: {error}") from error
@@ -220,10 +256,10 @@ class FolderStorage:
                 raise BrokenIndexError(f"{name!r} is no name of a table")
             try:
                 state = (self.folder / name).stat()
-                found = _content_hash(self.folder / name, state.st_size, state.st_mtime_ns)
+                content_hash = _content_hash(self.folder / name, state.st_size, state.st_mtime_ns)
             except OSError as error:
                 raise BrokenIndexError(f"{name}: {error}") from error
-            if found != match.group(1):
+            if content_hash != match.group(1):
                 raise BrokenIndexError(f"{name!r} is damaged")
 
     def discard(self, manifest: Manifest) -> None:
@@ -237,7 +273,7 @@ class FolderStorage:
         """As Storage."""
         named = manifest.names
         now = time.time()
-        with _known_as_taken_away():
+        with _as_deleted_index():
             entries = list(os.scandir(self.folder))
         for entry in entries:
             is_ours = _NAME.fullmatch(entry.name) or _UNFINISHED.fullmatch(entry.name)
@@ -259,8 +295,8 @@ class FolderStorage:
 
     @contextmanager
     def writer(self) -> Generator[bool]:
-        """As Storage. Raises TakenAwayError where the folder is gone."""
-        with _known_as_taken_away():
+        """As Storage. Raises DeletedIndexError where the folder is gone."""
+        with _as_deleted_index():
             descriptor = os.open(
                 self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666
             )
@@ -270,12 +306,12 @@ class FolderStorage:
             except BlockingIOError:
                 yield False
                 return
-            found = os.fstat(descriptor)
-            before, self._held = self._held, (found.st_dev, found.st_ino)
+            lock = os.fstat(descriptor)
+            before, self._lock_identity = self._lock_identity, (lock.st_dev, lock.st_ino)
             try:
                 yield True
             finally:
-                self._held = before
+                self._lock_identity = before
         finally:
             os.close(descriptor)
 
@@ -283,17 +319,62 @@ class FolderStorage:
 @lru_cache(maxsize=4096)
 def _content_hash(path: Path, size: int, mtime_ns: int) -> str:
     """The hash of a file; size, mtime_ns: that it has now. Raises OSError."""
-    found = xxh3_128()
+    content_hash = xxh3_128()
     with open_binary(path) as file:
         while piece := file.read(1 << 20):
-            found.update(piece)
-    return found.hexdigest()
+            content_hash.update(piece)
+    return content_hash.hexdigest()
 
 
 @contextmanager
-def _known_as_taken_away() -> Generator[None]:
+def _as_deleted_index() -> Generator[None]:
     """Tells that the folder is gone, or what was just written into it, from other errors of the disk."""
     try:
         yield
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise TakenAwayError(f"{error.filename or error} is gone") from error
+        raise DeletedIndexError(f"{error.filename or error} is gone") from error
+
+
+def present_columns(names: Sequence[str], wanted: Sequence[str]) -> list[str]:
+    """Those of the wanted columns that there are."""
+    known = set(names)
+    return [name for name in wanted if name in known]
+
+
+def groups_with(file: Any, steps: StepRange | None) -> list[int]:
+    """Row groups that hold a step of the range, as far as their statistics say. file: a ParquetFile."""
+    groups = range(file.num_row_groups)
+    if steps is None:
+        return list(groups)
+    place = file.schema_arrow.names.index("step")
+    statistics_of = (
+        (group, file.metadata.row_group(group).column(place).statistics) for group in groups
+    )
+    return [group for group, statistics in statistics_of if _may_hold(statistics, steps)]
+
+
+def _may_hold(statistics: Any, steps: StepRange) -> bool:
+    if statistics is None or not statistics.has_min_max:
+        return True
+    return statistics.min <= steps[1] and statistics.max >= steps[0]
+
+
+def repeating(table: pa.Table) -> list[str]:
+    """Columns whose values recur: to look for equal ones in others costs as much as writing them."""
+    texts = (field.name for field in table.schema if pa.types.is_string(field.type))
+    unique = ("prompt", "response", "rollout_id", *segments.WHOLE_TEXTS)
+    return [name for name in texts if name not in unique]
+
+
+def row_group_size(table: pa.Table) -> int:
+    """Rows of a row group of rollouts."""
+    return max(min(_GROUP_ROWS, _GROUP_BYTES * table.num_rows // max(table.nbytes, 1)), 1)
+
+
+def compressions(table: pa.Table) -> dict[str, str]:
+    """By column: zstd for long texts; lz4 is read in half the time, but has 1.4 times the bytes."""
+    codecs = {n: "zstd" if n in segments.WHOLE_TEXTS else "lz4" for n in table.column_names}
+    if codecs.pop(segments.MESSAGES, None):
+        names = (field.name for field in table.schema.field(segments.MESSAGES).type.value_type)
+        codecs |= {f"{segments.MESSAGES}.list.element.{name}": "zstd" for name in names}
+    return codecs

@@ -35,25 +35,25 @@ def text_columns(
     other logs may say what prompt and response are, so that messages can't be parts of them.
     Raises RecordError where token ids can't be read.
     """
-    found: dict[str, Any] = {}
+    columns: dict[str, Any] = {}
     texts: dict[str, str | None] = {}
     for name, preview in previews.items():
         texts[name] = text = whole_text(record, vocabulary, name)
         if text is not None:
             if text != preview:
-                found[WHOLE + name] = text
+                columns[WHOLE + name] = text
         elif name == "prompt" and record.prompt_ids is not None:
-            found[PROMPT_KEY] = key_of_ids(record.prompt_ids)
+            columns[PROMPT_KEY] = key_of_ids(record.prompt_ids)
     for name in _WITHOUT_PREVIEW:
         if name in record.texts:
-            found[WHOLE + name] = record.texts[name]
+            columns[WHOLE + name] = record.texts[name]
     if record.messages:
         messages = role_texts(record.messages, message_texts(record.messages))
         whole = (None, None) if is_joined else (texts["prompt"], texts["response"])
-        found[MESSAGES] = stored_messages(messages, *whole)
+        columns[MESSAGES] = stored_messages(messages, *whole)
     if may_have_token_roles(record, vocabulary):
-        found[TOKEN_ROLES] = True
-    return found
+        columns[TOKEN_ROLES] = True
+    return columns
 
 
 def stored_messages(
@@ -64,7 +64,7 @@ def stored_messages(
     """
     texts = {"prompt": prompt or "", "response": response or ""}
     read = {"prompt": 0, "response": 0}
-    found: list[dict[str, Any]] = []
+    stored: list[dict[str, Any]] = []
     for role, text in messages:
         entry: dict[str, Any] = {"role": role}
         for name, whole in texts.items():
@@ -75,8 +75,8 @@ def stored_messages(
                 break
         else:
             entry["text"] = text
-        found.append(entry)
-    return found
+        stored.append(entry)
+    return stored
 
 
 def texts_of_role(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from board.core.groups.advantages import ABSOLUTE, EPSILON, RELATIVE, BoolArray, FitCounts
+from board.core.groups.statistics import ABSOLUTE, EPSILON, RELATIVE, BoolArray, FitCounts
 from board.core.records import FloatArray
 from board.query.run import Run
 from board.query.selection import Selection
@@ -45,11 +45,14 @@ def _advantage_fit(run: Run) -> FitCounts:
         SELECT step, count(*) FILTER (telling) AS telling, {counts}
         FROM ({_compared(selection, join="JOIN")}) GROUP BY step ORDER BY step
     """)
-    held = {name: table[name].to_numpy() for name in table.column_names}
+    columns = {name: table[name].to_numpy() for name in table.column_names}
     return FitCounts(
-        held["step"],
-        held["telling"],
-        *({n: held[f"{kind}_{n}"] for n in FORMULAS} for kind in ("hits", "differs", "furthest")),
+        columns["step"],
+        columns["telling"],
+        *(
+            {n: columns[f"{kind}_{n}"] for n in FORMULAS}
+            for kind in ("hits", "differs", "furthest")
+        ),
     )
 
 

@@ -1,22 +1,32 @@
-"""Which launch of a training a rollout belongs to, and which rollouts a later launch replaced.
+"""Launches of a training, restarts within a file, and which rollouts were written again by them.
 
 A training that is killed and resumed writes its last steps a second time. Files of the native format
 say so in their headers: an attempt supersedes all earlier ones from its start_step on, whatever the
-ranks. Append-only formats do not say it; what is known of them is in `store.tally`.
+ranks. Append-only formats do not say it; there, falling steps do (StepCounts.restarts).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from typing import Any, Final
+
+import numpy as np
+
+from board.core.problems import Problem
+from board.formats import reader_named
+from board.index.manifest import Manifest
+from board.index.reading.file_steps import Restart
 
 _MOST_COMPARED: Final = 256
 """More launches than this are in the order of their clocks: each is compared with every other one."""
 _MOST_NAMED: Final = 64
 """Missing ranks beyond these are not named: the number of ranks is whatever a header says."""
+_NEVER: Final = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +63,7 @@ def attempts_of(
         of_file.append(attempt.name if attempt else None)
         if attempt is not None:
             known = attempts.get(attempt.name, attempt)
-            earlier = min(known, attempt, key=lambda a: a.started)
-            attempts[attempt.name] = earlier
+            attempts[attempt.name] = min(known, attempt, key=lambda a: a.started)
     return sorted(attempts.values(), key=lambda a: (a.started, a.name)), of_file
 
 
@@ -81,16 +90,24 @@ def _whole(value: object) -> int | None:
 def resumed_in_order(
     attempts: Sequence[Attempt], written: Mapping[str, Sequence[Written]]
 ) -> list[Attempt]:
-    """The attempts, oldest first, where a machine's clock was wrong as well.
+    """The attempts, oldest first, also where a machine's clock was wrong.
 
     attempts: in the order of the clocks of their machines; written: by name, of files with rollouts. An
     attempt that goes on in the middle of another's steps, or right after them, and that was last written
     after it, comes after it, whatever its own clock said. Two signs are needed, since each of them alone
-    has another cause: a training begun anew in the same folder, and files copied without their times.
+    has another cause: a training begun again in the same folder, and files copied without their times.
     """
     if not 1 < len(attempts) <= _MOST_COMPARED:
         return list(attempts)
-    spans = {name: _span(files) for name, files in written.items() if files}
+    spans = {
+        name: Written(
+            min(file.first for file in files),
+            max(file.last for file in files),
+            max(file.mtime_ns for file in files),
+        )
+        for name, files in written.items()
+        if files
+    }
     waiting, ordered = list(attempts), list[Attempt]()
     while waiting:
         # There is always one: who goes on from another starts at a later step than it.
@@ -102,43 +119,159 @@ def resumed_in_order(
     return ordered
 
 
-def _span(files: Sequence[Written]) -> Written:
-    return Written(
-        min(file.first for file in files),
-        max(file.last for file in files),
-        max(file.mtime_ns for file in files),
-    )
-
-
 def _goes_on(later: Attempt, earlier: Attempt, spans: Mapping[str, Written]) -> bool:
     mine, theirs = spans.get(later.name), spans.get(earlier.name)
     if mine is None or theirs is None:
         return False
-    start, begin = (
-        span.first if one.start_step is None else one.start_step
-        for one, span in ((later, mine), (earlier, theirs))
-    )
+    start = mine.first if later.start_step is None else later.start_step
+    begin = theirs.first if earlier.start_step is None else earlier.start_step
     return begin < start <= theirs.last + 1 and mine.mtime_ns > theirs.mtime_ns
 
 
-def growing_steps(
-    attempts: Sequence[Attempt],
-    shown: Mapping[int, int],
-    ended: Mapping[tuple[str, int], set[int]],
-) -> dict[int, tuple[int, ...]]:
-    """By step: the ranks that have not said that they wrote it, none where all have.
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    """What of a file is superseded: all from a step on, and what its restarts wrote again, by rank."""
 
-    shown: by step the number, in `attempts`, of the newest attempt that is shown there (-1: of files
-    without a header). ended: by attempt and step, the ranks that wrote its step_end line. Steps of
-    files without a header, or whose header does not say how many ranks there are, are absent: not
-    recorded.
+    from_step: int | None
+    restarts: Mapping[int, tuple[Restart, ...]]
+
+
+class RunFiles:
+    """The files of a run as an index has them, and what of each was written again.
+
+    files: in the order of the run. number_of: the position of each in it, by id. attempts: oldest first;
+    attempt_of: of each file the name of its own, None for none.
     """
-    found: dict[int, tuple[int, ...]] = {}
-    for step, number in shown.items():
-        world_size = attempts[number].world_size if number >= 0 else None
-        if world_size:
-            there = ended.get((attempts[number].name, step), set[int]())
-            missing = max(world_size - len(there), 0)
-            absent = (rank for rank in range(world_size + len(there)) if rank not in there)
-            found[step] = tuple(islice(absent, min(missing, _MOST_NAMED)))
-    return found
+
+    def __init__(self, manifest: Manifest, order: Sequence[str]) -> None:
+        positions = {path: number for number, path in enumerate(order)}
+        files = [state for state in manifest.files if state.path in positions]
+        self.files = sorted(files, key=lambda state: positions[state.path])
+        self.number_of = {state.id: positions[state.path] for state in self.files}
+        attempts, self.attempt_of = attempts_of([state.header for state in self.files])
+        self.attempts = resumed_in_order(attempts, self._written()) if attempts else []
+        self._rules = dict(zip(self.number_of, self._find_rules(), strict=True))
+
+    def _written(self) -> dict[str, list[Written]]:
+        """By attempt, what it wrote into each of its files."""
+        written: dict[str, list[Written]] = {}
+        for state, name in zip(self.files, self.attempt_of, strict=True):
+            steps = [step for counts in state.all_tallies.values() for step in counts.ends]
+            if name is not None and steps:
+                written.setdefault(name, []).append(Written(min(steps), max(steps), state.mtime_ns))
+        return written
+
+    def _find_rules(self) -> Iterator[_Rules]:
+        starts = self._starts()
+        order = {attempt.name: number for number, attempt in enumerate(self.attempts)}
+        for state, name in zip(self.files, self.attempt_of, strict=True):
+            if name is not None:
+                later = [start for start in starts[order[name] + 1 :] if start is not None]
+                yield _Rules(min(later, default=None), {})
+            elif reader_named(state.reader).repeats == "unique_id":  # its lines are in no order
+                yield _Rules(None, {})
+            else:
+                by_rank = state.all_tallies.items()
+                yield _Rules(None, {rank: counts.restarts() for rank, counts in by_rank})
+
+    def _starts(self) -> list[int | None]:
+        """The step each attempt begins at; where its header does not say, the first one it wrote."""
+        return [
+            a.start_step if a.start_step is not None else self._first_step(a) for a in self.attempts
+        ]
+
+    def _first_step(self, attempt: Attempt) -> int | None:
+        steps = [
+            counts.counts()[0][0]
+            for state, name in zip(self.files, self.attempt_of, strict=True)
+            if name == attempt.name
+            for counts in state.all_tallies.values()
+        ]
+        return min(steps, default=None)
+
+    @property
+    def resumed_at(self) -> list[int]:
+        """The steps, ascending, from which a later launch or a restart within a file went on."""
+        launches = (start for start in self._starts()[1:] if start is not None)
+        every = (one for rules in self._rules.values() for one in rules.restarts.values())
+        return sorted({*launches, *(restart.step for several in every for restart in several)})
+
+    @property
+    def rules(self) -> dict[str, int]:
+        """The rules as plain data: equal where the same rollouts are superseded of the same lines."""
+        as_plain: dict[str, int] = {}
+        for number, rules in self._rules.items():
+            if rules.from_step is not None:
+                as_plain[f"{number}"] = rules.from_step
+            for rank, restarts in rules.restarts.items():
+                as_plain |= {f"{number}/{rank}/{r.line}": r.step for r in restarts}
+        return as_plain
+
+    @cached_property
+    def current_counts(self) -> dict[int, Counter[int]]:
+        """By id of a file the rollouts of each step that were not written again."""
+        by_file: dict[int, Counter[int]] = {}
+        for state in self.files:
+            rules, counts = self._rules[state.id], Counter[int]()
+            for rank, of_rank in state.all_tallies.items():
+                counts.update(dict(of_rank.visible(rules.restarts.get(rank, ()), rules.from_step)))
+            by_file[state.id] = counts
+        return by_file
+
+    def superseded(self) -> Iterator[Problem]:
+        """A note for each file of which rollouts are superseded; its count is how many."""
+        for state in self.files:
+            hidden = Counter[int]()
+            for counts in state.all_tallies.values():
+                hidden.update(dict(counts.counts()))
+            hidden.subtract(self.current_counts[state.id])
+            steps = [step for step, count in hidden.items() if count]
+            if steps:
+                reason = f"steps {min(steps)} to {max(steps)} were written again after a resume"
+                hint = "the later rollouts are shown; the earlier ones are only counted"
+                count = hidden.total()
+                yield Problem(state.path, None, "step", reason, hint, "note", count)
+
+    def superseded_ranges(self) -> Iterator[tuple[int, int | None, int, int]]:
+        """What is superseded: id of a file, rank (NO_RANK: of rows without one; None: of any), the line
+        before which, and the step from which on, rows of it are.
+        """
+        for number, rules in self._rules.items():
+            if rules.from_step is not None:
+                yield number, None, _NEVER, rules.from_step
+            for rank, restarts in rules.restarts.items():
+                yield from ((number, rank, restart.line, restart.step) for restart in restarts)
+
+    def newest_attempts(self, counts: Mapping[int, Counter[int]]) -> dict[int, Attempt | None]:
+        """By step the newest attempt that wrote it, None for files that name none.
+
+        counts: by id of a file its visible rollouts of each step.
+        """
+        numbers = {attempt.name: number for number, attempt in enumerate(self.attempts)}
+        newest: dict[int, int] = {}
+        for state, name in zip(self.files, self.attempt_of, strict=True):
+            number = -1 if name is None else numbers[name]
+            for step, count in counts[state.id].items():
+                if count:
+                    newest[step] = max(newest.get(step, -1), number)
+        return {step: None if n < 0 else self.attempts[n] for step, n in newest.items()}
+
+    def missing_ranks(self, counts: Mapping[int, Counter[int]]) -> dict[int, tuple[int, ...]]:
+        """By step the ranks that have not said that they wrote it, none where all have.
+
+        Steps of files without a header, or whose header does not say how many ranks there are, are
+        absent. counts: as of newest_attempts.
+        """
+        ended: dict[tuple[str, int], set[int]] = {}
+        for state, name in zip(self.files, self.attempt_of, strict=True):
+            if name is not None:
+                for step in state.all_ended:
+                    ended.setdefault((name, step), set()).add(state.rank or 0)
+        missing_by_step: dict[int, tuple[int, ...]] = {}
+        for step, attempt in self.newest_attempts(counts).items():
+            if attempt is not None and attempt.world_size:
+                known = ended.get((attempt.name, step), set[int]())
+                missing = min(max(attempt.world_size - len(known), 0), _MOST_NAMED)
+                absent = (r for r in range(attempt.world_size + len(known)) if r not in known)
+                missing_by_step[step] = tuple(islice(absent, missing))
+        return missing_by_step

@@ -6,8 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from board.core.findings.facts import Copy
-from board.core.findings.step_checks import StepChecks
+from board.core.findings.facts import Copy, StepChecks
 from board.query import splits
 from board.query.run import Run
 from board.query.selection import Selection

@@ -3,10 +3,6 @@
 A database reads the folders that it was made for and nothing else, whatever SQL it is asked.
 """
 
-# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportMissingTypeStubs=false
-# pyright: reportUnknownParameterType=false
-# pyarrow ships without types.
-
 from __future__ import annotations
 
 import threading
@@ -21,8 +17,7 @@ from typing import Final, Self
 import duckdb
 import pyarrow as pa
 
-from board.formats.io.local_files import cache_folder
-from board.formats.io.locations import Location
+from board.formats.io.locations import Location, cache_folder
 
 MEMORY_LIMIT: Final = "300MB"
 _SPILL_LIMIT: Final = "20GB"
@@ -125,3 +120,8 @@ def create_table(
     cursor.register("arrow_content", content)
     cursor.execute(f"CREATE TABLE {schema}.{name} AS FROM arrow_content")
     cursor.unregister("arrow_content")
+
+
+def quoted(name: str) -> str:
+    """A name of a column in SQL."""
+    return '"' + name.replace('"', '""') + '"'

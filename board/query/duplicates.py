@@ -5,18 +5,12 @@ row has, a whole step of a file that another file holds too, or rows at the begi
 are the end of the buffer written before. Which of them a framework writes its reader says.
 """
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false, reportAttributeAccessIssue=false
-# pyarrow ships without types, and makes its compute functions when it is imported.
-
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import duckdb
 import numpy as np
@@ -25,11 +19,12 @@ import pyarrow as pa
 
 from board.formats import reader_named
 from board.formats.base import Repeats
-from board.index.reading.file_steps import IntArray
-from board.index.repeat_keys import BY_FILE, BY_ID, NO_KEY, overlap, place_codes
+from board.index.repeat_keys import BY_FILE, BY_ID, NO_KEY, overlap
 from board.index.segments import REPEAT_KEY
-from board.query.index_views import IndexViews
-from board.query.run_files import RunFiles
+from board.query.attempts import RunFiles
+
+if TYPE_CHECKING:
+    from board.query.run_rows import RunRows
 
 _BATCH_ROWS: Final = 60_000
 _SCHEMA: Final = pa.schema(
@@ -84,108 +79,89 @@ SELECT file, step, line, part FROM candidates SEMI JOIN merged USING (file, step
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Duplicates:
-    """Rows of a file that repeat others: their place codes in ascending order, and how many by step."""
+def find_duplicates(rows: RunRows) -> pa.Table:
+    """The rows that repeat another one: columns file (its id), step, line and part.
 
-    codes: IntArray
-    counts: Mapping[int, int]
-
-
-def find_duplicates(index: IndexViews) -> dict[int, Duplicates]:
-    """By id of the file the rows that repeat another one. Raises BrokenIndexError."""
-    tables: list[pa.Table] = []
-    for kind, ids in _ids_of_kinds(index.run).items():
+    Raises BrokenIndexError.
+    """
+    tables = [_SCHEMA.empty_table()]
+    for kind, ids in _ids_of_kinds(rows.run).items():
         if kind in BY_ID:
-            tables.append(_select(index, _BY_ID, ids))
+            tables.append(_select(rows, _BY_ID, ids))
         elif kind in BY_FILE:
             query = _COPIED_STEPS if kind == "copied_steps" else _MERGED_FILES
-            tables += (_select(index, query, files) for files in _possible_copies(index, kind, ids))
+            tables += (_select(rows, query, files) for files in _possible_copies(rows, kind, ids))
         else:
-            tables += _overlaps(index, kind, ids)
-    return _by_file(tables)
-
-
-def _by_file(tables: Sequence[pa.Table]) -> dict[int, Duplicates]:
-    columns = [table.select(["file", "step", "line", "part"]) for table in tables]
-    if not sum(table.num_rows for table in columns):
-        return {}
-    table = pa.concat_tables(columns)
-    files, steps, lines, parts = (column.to_numpy() for column in table.columns)
-    codes = place_codes(lines, parts)
-    order = np.lexsort((codes, files))
-    bounds = np.flatnonzero(np.diff(files[order])) + 1
-    return {
-        int(files[own[0]]): Duplicates(codes[own], Counter(steps[own].tolist()))
-        for own in np.split(order, bounds)
-    }
+            tables += _overlaps(rows, kind, ids)
+    return pa.concat_tables(table.select(["file", "step", "line", "part"]) for table in tables)
 
 
 def _ids_of_kinds(run: RunFiles) -> dict[Repeats, list[int]]:
     """By how their framework repeats rollouts the ids of files, in their order."""
-    found: dict[Repeats, list[int]] = {}
+    by_kind: dict[Repeats, list[int]] = {}
     for state in run.files:
         kind = reader_named(state.reader).repeats
         if kind != "never":
-            found.setdefault(kind, []).append(state.id)
-    return found
+            by_kind.setdefault(kind, []).append(state.id)
+    return by_kind
 
 
 def _select(
-    index: IndexViews, query: str, ids: Sequence[int], steps: Collection[int] | None = None
+    rows: RunRows, query: str, ids: Sequence[int], steps: Collection[int] | None = None
 ) -> pa.Table:
     """What a query over the rows of some files gives. steps: of these alone."""
-    with _candidates(index, ids, steps) as cursor:
+    with _candidates(rows, ids, steps) as cursor:
         return cursor.sql(query).to_arrow_table()
 
 
 @contextmanager
 def _candidates(
-    index: IndexViews, ids: Sequence[int], steps: Collection[int] | None = None
+    rows: RunRows, ids: Sequence[int], steps: Collection[int] | None = None
 ) -> Generator[duckdb.DuckDBPyConnection]:
     """A cursor with the table `candidates`: the rows of some files that no resume wrote again."""
-    key = f"coalesce({REPEAT_KEY}, {NO_KEY})" if REPEAT_KEY in index.names else f"{NO_KEY}::BIGINT"
+    key = f"coalesce({REPEAT_KEY}, {NO_KEY})" if REPEAT_KEY in rows.stored else f"{NO_KEY}::BIGINT"
     of_steps = "" if steps is None else f"AND step IN ({', '.join(map(str, steps))})"
-    with index.cursor() as cursor:
+    with rows.cursor() as cursor:
         cursor.execute(f"""
             CREATE TEMP TABLE candidates AS
             SELECT file AS place, file_id AS file, step, line, part, {key} AS key
-            FROM ({index.current(None if steps is None else (min(steps), max(steps)))})
+            FROM ({rows.current(None if steps is None else (min(steps), max(steps)))})
             WHERE file_id IN ({", ".join(map(str, ids))}) {of_steps}
         """)
         yield cursor
 
 
-def _possible_copies(index: IndexViews, kind: Repeats, ids: Sequence[int]) -> Iterator[list[int]]:
+def _possible_copies(rows: RunRows, kind: Repeats, ids: Sequence[int]) -> Iterator[list[int]]:
     """Files of a reader that share steps and may hold copies. Copies of whole steps begin at the first
     one that two files share, so that the files of ranks cost one step.
     """
-    for by_step in _files_by_step(index.run, ids).values():
+    for by_step in _files_by_step(rows.run, ids).values():
         shared = {step: files for step, files in sorted(by_step.items()) if len(files) > 1}
         files = sorted({file for of_step in shared.values() for file in of_step})
         if files and kind == "copied_steps":
-            files = _select(index, _ALIKE, files, _first_shared(shared))["file"].to_pylist()
+            files = _select(rows, _ALIKE, files, _first_shared(shared))["file"].to_numpy().tolist()
         if files:
             yield files
 
 
 def _files_by_step(run: RunFiles, ids: Sequence[int]) -> dict[str, dict[int, list[int]]]:
     """By reader and step the files that hold it, and in which no resume wrote it again."""
-    found: dict[str, dict[int, list[int]]] = {}
+    by_reader: dict[str, dict[int, list[int]]] = {}
     wanted = set(ids)
-    for state, counts in run.superseded.standing:
+    for state in run.files:
         if state.id in wanted:
-            of_reader = found.setdefault(state.reader, {})
-            for step in {step for step, count in counts if count}:
-                of_reader.setdefault(step, []).append(state.id)
-    return found
+            of_reader = by_reader.setdefault(state.reader, {})
+            for step, count in run.current_counts[state.id].items():
+                if count:
+                    of_reader.setdefault(step, []).append(state.id)
+    return by_reader
 
 
 def _first_shared(holders: Mapping[int, Sequence[int]]) -> set[int]:
     """The steps at which two files first hold a step together; holders: files by step, ascending."""
     groups: set[tuple[int, ...]] = set()
     pairs: set[tuple[int, int]] = set()
-    found: set[int] = set()
+    shared_steps: set[int] = set()
     for step, files in holders.items():
         group = tuple(files)
         if group in groups:
@@ -193,14 +169,14 @@ def _first_shared(holders: Mapping[int, Sequence[int]]) -> set[int]:
         groups.add(group)
         fresh = {(a, b) for i, a in enumerate(group) for b in group[i + 1 :]} - pairs
         if fresh:
-            found.add(step)
+            shared_steps.add(step)
             pairs |= fresh
-    return found
+    return shared_steps
 
 
-def _overlaps(index: IndexViews, kind: Repeats, ids: Sequence[int]) -> Iterator[pa.Table]:
+def _overlaps(rows: RunRows, kind: Repeats, ids: Sequence[int]) -> Iterator[pa.Table]:
     """Rows at the beginning of each buffer that end the one before, a bounded number at a time."""
-    with _candidates(index, ids) as cursor:
+    with _candidates(rows, ids) as cursor:
         query = "FROM candidates ORDER BY place, line, part"
         before = _SCHEMA.empty_table()
         for batch in cursor.sql(query).to_arrow_reader(_BATCH_ROWS):

@@ -1,17 +1,19 @@
-"""Curves of a metric by environment."""
-
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportMissingTypeStubs=false, reportAttributeAccessIssue=false
-# pyarrow ships without types, and makes its compute functions when it is imported.
+"""Metrics by environment: curves, and a table of one step."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from board.core.groups.environments import EnvCurves, curves_from
+from board.core.metrics.definitions import is_zero_std
 from board.errors import ChoiceError
+from board.query.columns import numbers
+from board.query.groups import group_codes
 from board.query.run import Run
 
 
@@ -32,6 +34,34 @@ def environment_curves(run: Run, column: str = "reward") -> EnvCurves:
         GROUP BY step, env ORDER BY step, env
     """)
     steps, sums, counts = (table[name].to_numpy() for name in ("step", "total", "rollouts"))
-    names = sorted(pc.unique(table["env"]).drop_null().to_pylist())
+    names = sorted(map(str, pc.unique(table["env"]).drop_null().to_pylist()))
     codes = pc.index_in(table["env"], pa.array(names, pa.string())).fill_null(-1)
     return curves_from(steps, codes.to_numpy().astype(np.int64), names, sums, counts)
+
+
+def table_of_step(rows: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
+    """A step's rollouts by environment: one row for all, then one for each.
+
+    Columns: scope ("all" or "env"), env (empty for all), rollouts, the means of `metrics`, and
+    without_gradient, the share of groups of equal rewards, where groups are recorded.
+    """
+    parts = [("all", "", rows)]
+    parts += [("env", str(name), own) for name, own in rows.groupby("env", observed=True)]
+    return pd.DataFrame([_summary(*part, metrics) for part in parts])
+
+
+def _summary(
+    scope: str, name: str, rows: pd.DataFrame, metrics: Sequence[str]
+) -> dict[str, object]:
+    summary: dict[str, object] = {"scope": scope, "env": name, "rollouts": len(rows)}
+    for metric in metrics:
+        values = numbers(rows, metric)
+        finite = values[np.isfinite(values)]
+        summary[metric] = float(finite.mean()) if len(finite) else float("nan")
+    if "group_id" in rows and "reward" in rows:
+        codes, rewards = group_codes(rows), numbers(rows, "reward")
+        groups = np.unique(codes[codes >= 0])
+        equal = [is_zero_std(rewards[codes == group]) for group in groups]
+        known = [one for one in equal if one is not None]
+        summary["without_gradient"] = sum(known) / len(known) if known else float("nan")
+    return summary

@@ -1,9 +1,5 @@
 """Rollouts as CSV or Parquet, with their whole texts, written in batches."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportMissingTypeStubs=false, reportUnknownParameterType=false
-# pyarrow ships without types.
-
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
@@ -44,11 +40,10 @@ def write_parquet(selection: Selection, sorting: Sorting, out: BinaryIO) -> None
     """As write_csv; step and index are whole numbers, other numbers float64, the rest texts."""
     writer: pq.ParquetWriter | None = None
     for frame in _frames(selection, sorting):
-        writer = writer or pq.ParquetWriter(out, _schema(selection.rows, frame), compression="zstd")
-        table = pa.table(
-            {name: _array(frame[name], writer.schema.field(name).type) for name in frame}
-        )
-        writer.write_table(table)
+        schema = _schema(selection.rows, frame)
+        writer = writer or pq.ParquetWriter(out, schema, compression="zstd")
+        arrays = [_array(frame[field.name], field.type) for field in schema]
+        writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
         _must_be_small(out)
     if writer is not None:
         writer.close()

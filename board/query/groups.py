@@ -1,32 +1,53 @@
-"""The groups of a run, from its index alone."""
+"""The groups of a run, and which rollouts are right.
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportMissingTypeStubs=false, reportUnknownParameterType=false
-# pyarrow ships without types.
+Rollouts of one step, one split and one group_id are a group: frameworks count the prompts of training and
+those of an evaluation each from 0.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from board.core.groups.advantages import Told, told
-from board.core.groups.statistics import Grid, Groups, StepGroups, by_step, grid, outcomes_of
+from board.core.groups.statistics import (
+    AdvantageFit,
+    Grid,
+    Groups,
+    StepGroups,
+    by_step,
+    fitted_convention,
+    grid,
+    outcomes_of,
+    right_part,
+)
+from board.core.metrics.definitions import REWARD_PART
 from board.core.metrics.kl import FloatArray
 from board.errors import ChoiceError
-from board.index import group_ids
+from board.query import splits
 from board.query.advantages import advantage_fit, expected_advantages
-from board.query.correctness import counts_of_right, right_column
+from board.query.columns import numbers
 from board.query.open_run import Run
-from board.query.stored_rows import numbers
 
 IntArray = npt.NDArray[np.int64]
 
-_OF_STEP: Final = ("reward", "advantage", *group_ids.COLUMNS)
+GROUP_COLUMNS: Final = ("group_id", "split")
+"""Columns of the rollouts that tell their groups."""
+_OF_STEP: Final = ("reward", "advantage", *GROUP_COLUMNS)
+_BY_PART: Final = """
+    count(score) AS graded,
+    count(*) FILTER (score = highest AND (lowest < highest OR highest > 0)) AS "right\""""
+"""The highest score of the run is right. One of 0 or less throughout was never earned by any."""
+_BY_REWARD: Final = """
+    count(*) FILTER (lowest < highest AND score IN (lowest, highest)) AS graded,
+    count(*) FILTER (lowest < highest AND score = highest) AS "right\""""
+"""The highest reward of the run is right and the lowest wrong; between them nothing is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +65,9 @@ class StepRollouts:
 
 @dataclass(frozen=True, slots=True)
 class StepFit:
-    """told: of the whole run. expected, differs: [rollouts] of the one step; see expected_advantages."""
+    """of_run: of the whole run. expected, differs: [rollouts] of a step; see expected_advantages."""
 
-    told: Told
+    of_run: AdvantageFit
     expected: FloatArray
     differs: npt.NDArray[np.bool_]
 
@@ -74,7 +95,7 @@ class RunGroups:
             numbers(rows, "reward"),
             numbers(rows, "advantage"),
             places_of(self.groups, step, rows),
-            tuple(group_ids.group_names(rows).tolist()),
+            tuple(group_names(rows).tolist()),
         )
 
     def fit(self, step: int) -> StepFit | None:
@@ -82,18 +103,18 @@ class RunGroups:
         counts = advantage_fit(self.run)
         if counts is None or not np.isfinite(self.of(step).advantages).any():
             return None
-        fit = told(counts)
+        fit = fitted_convention(counts)
         return StepFit(fit, *expected_advantages(self.run, step, fit.closest))
 
 
 def places_of(groups: Groups, step: int, rows: pd.DataFrame) -> IntArray:
     """[rows] of a step: the place of each one's group in the groups of the run, -1 for none."""
-    codes = group_ids.group_codes(rows)
+    codes = group_codes(rows)
     known = codes >= 0
     _, order = np.unique(codes[known], return_inverse=True)
-    found = np.full(len(rows), -1, np.int64)
-    found[known] = int(np.searchsorted(groups.steps, step)) + order
-    return found
+    places = np.full(len(rows), -1, np.int64)
+    places[known] = int(np.searchsorted(groups.steps, step)) + order
+    return places
 
 
 def groups_of_run(run: Run) -> Groups | None:
@@ -120,18 +141,18 @@ def _groups_of_run(run: Run) -> Groups:
         FROM rollouts CROSS JOIN ends WHERE group_id IS NOT NULL
         GROUP BY step, group_id, split ORDER BY step, group_id, split
     """)
-    held = {name: table[name].to_numpy() for name in table.column_names}
-    judged, scored = held["judged"], held["scored"]
-    right = np.where(judged > 0, held["right"], np.nan)
+    columns = {name: table[name].to_numpy() for name in table.column_names}
+    graded, scored = columns["graded"], columns["scored"]
+    right = np.where(graded > 0, columns["right"], np.nan)
     return Groups(
-        held["step"],
+        columns["step"],
         np.arange(len(scored)),
-        held["size"],
+        columns["size"],
         scored,
         right,
-        judged,
-        outcomes_of(scored, held["equal"], judged, right),
-        held["mean"],
+        graded,
+        outcomes_of(scored, columns["equal"], graded, right),
+        columns["mean"],
     )
 
 
@@ -151,8 +172,65 @@ def step_grid(run: Run, step: int, column: str = "reward") -> tuple[Grid, list[s
     for name in ("group_id", column):
         if name not in rows:
             raise ChoiceError(f"{run.info.name} has no column {name!r}")
-    called = group_ids.group_names(rows)
+    called = group_names(rows)
     codes, names = pd.factorize(called.where(called != ""))
     values = rows[column].to_numpy(np.float64, na_value=np.nan)
-    found = grid(codes.astype(np.int64), values)
-    return found, [str(names[code]) for code in found.codes.tolist()]
+    laid_out = grid(codes.astype(np.int64), values)
+    return laid_out, [str(names[code]) for code in laid_out.codes.tolist()]
+
+
+def group_codes(rows: pd.DataFrame) -> IntArray:
+    """[rows] a code per group in the order of ids and then of splits, -1 where there is none.
+
+    Rollouts that name no split are training's.
+    """
+    if "group_id" not in rows:
+        return np.full(len(rows), -1, np.int64)
+    codes, _ = _coded(rows["group_id"], None)
+    if "split" not in rows:
+        return codes
+    of_split, count = _coded(rows["split"], splits.TRAIN)
+    return np.where(codes < 0, -1, codes * count + of_split)
+
+
+def group_names(rows: pd.DataFrame) -> pd.Series[str]:
+    """[rows] what each one's group is called, empty for none: its id, and where rollouts of several
+    splits have that id, the split as well.
+    """
+    if "group_id" not in rows:
+        return pd.Series("", rows.index, dtype=str)
+    ids = rows["group_id"].astype(object).where(rows["group_id"].notna(), "").astype(str)
+    if "split" not in rows:
+        return ids
+    names = rows["split"].astype(object).where(rows["split"].notna(), splits.TRAIN).astype(str)
+    is_shared = names.groupby(ids).transform("nunique") > 1
+    return ids.where(~is_shared | (ids == ""), ids + " (" + names + ")")
+
+
+def _coded(values: pd.Series[Any], missing: str | None) -> tuple[IntArray, int]:
+    """[rows] places in the names in their order, -1 for none, and how many names there are.
+
+    missing: what none means. There may be a name for each row: no list is made of them.
+    """
+    kinds = values.astype("category").cat
+    names = pa.array(kinds.categories.astype(str), pa.string())
+    if missing is not None and missing not in kinds.categories:
+        names = pa.concat_arrays([names, pa.array([missing])])
+    places = np.empty(len(names) + 1, np.int64)
+    places[pc.array_sort_indices(names).to_numpy()] = np.arange(len(names))
+    places[-1] = -1 if missing is None else places[pc.index(names, missing).as_py()]
+    return places[np.asarray(kinds.codes, np.int64)], len(names)
+
+
+def right_column(run: Run) -> str | None:
+    """The column of the reward part that says whether an answer is right; None where none does."""
+    parts = [c.removeprefix(REWARD_PART) for c in run.columns if c.startswith(REWARD_PART)]
+    reward_part = right_part(parts)
+    return None if reward_part is None else f"{REWARD_PART}{reward_part}"
+
+
+def counts_of_right(run: Run) -> str:
+    """SQL that counts rollouts as `graded` and `right`, by their `score` (of `right_column`, else the
+    reward) and the `lowest` and `highest` score of the run.
+    """
+    return _BY_REWARD if right_column(run) is None else _BY_PART

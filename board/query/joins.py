@@ -1,45 +1,45 @@
-"""Several logs of the same rollouts, put together: which rows are one rollout, and what each says of it.
+"""Several logs of the same rollouts as one run: which rows are one rollout, by SQL.
 
-A trainer and what feeds it write of the same rollouts, each in files of its own. Rows are joined by keys
-that both logs hold (readers.base.Join), within a step, and only where a key stands once in each log: what
-is not told for certain stays as it is, and is counted. The row of the first log is shown; what it does
-not hold comes from the others, and token counts and aggregates come from the trainer.
+A trainer and what feeds it write about the same rollouts, each in files of its own. Rows are joined by
+keys that both logs hold (formats.base.Join), within a step, and only where a key is unique in each log:
+what is not certain stays as it is, and is counted. The row of the first log is shown. The others fill in
+what it lacks; token counts and aggregates come from the trainer.
 """
-
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false, reportAttributeAccessIssue=false
-# pyarrow ships without types, and makes its compute functions when it is imported.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
 
-import numpy as np
-import numpy.typing as npt
+import pandas as pd
 import pyarrow as pa
 
 from board.core.metrics.aggregate import COLUMNS
+from board.core.metrics.definitions import REWARD_PART
+from board.core.problems import Problem
 from board.formats import reader_named
 from board.index import segments
-from board.index.reading.file_steps import IntArray
+from board.index.manifest import FileState
 from board.index.repeat_keys import NO_KEY
+from board.query.database import quoted
 
-Mask = npt.NDArray[np.bool_]
-
-_ADDRESS: Final = ("file", "line", segments.PART)
-KEYS: Final = "SELECT file, line, part, {} FROM ({})"
-"""A statement for what `Joins.pairs` needs of the rows of a view."""
-OWN: Final = frozenset(
+_NEVER_JOINED: Final = frozenset(
     (
         *("step", "file", "file_id", "path", "side", *segments.LOCATION, segments.PART),
         *(segments.REPEAT_KEY, *segments.JOIN_KEYS),
     )
 )
-"""Columns that say where a row stands; never taken from another log."""
-LENGTHS: Final = ("prompt_tokens", "response_tokens")
-_TRAINERS: Final = frozenset((*COLUMNS, *LENGTHS, "pad_tokens"))
+"""Columns that say where a row is; never filled in from another log."""
+_LENGTHS: Final = ("prompt_tokens", "response_tokens")
+_TRAINERS: Final = frozenset((*COLUMNS, *_LENGTHS, "pad_tokens"))
+_TOKENS: Final = "tokens"
+_COMPARED: Final = ("reward", "ref_reward", "advantage", "is_truncated", "policy_version")
+_COMPARED_TEXTS: Final = ("group_id", "env")
+_REWARD_PARTS: Final = f"{segments.NUMBER}{REWARD_PART}"
+_TOLERANCE: Final = "1e-9 + 1e-5"
+"""Absolute, and relative to the second number: one of the two may have been through float32."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,174 +52,116 @@ class Side:
     is_trainer: bool
 
 
+@dataclass(frozen=True, slots=True)
+class JoinCount:
+    """How far one log was joined to those before it.
+
+    joined: rollouts that were joined with a row of it. rollouts: all that could have been: those that
+    have a key and are of the splits that it has. rows: its rows. doubled: of both logs, rows that were
+    not joined because a key of theirs is not unique. last_step: of its rows.
+    """
+
+    source: str
+    title: str
+    by: str
+    joined: int = 0
+    rollouts: int = 0
+    rows: int = 0
+    doubled: int = 0
+    last_step: int | None = None
+
+    @property
+    def words(self) -> str:
+        """In one sentence."""
+        text = (
+            f"{self.joined:,} of {self.rollouts:,} rollouts joined with {self.title} by {self.by}"
+        )
+        if alone := self.rows - self.joined:
+            text += f"; {alone:,} of its {self.rows:,} rows have no rollout and are shown alone"
+        if self.doubled:
+            text += (
+                f"; {self.doubled:,} rows have a key that stands more than once, which joins none"
+            )
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class JoinSummary:
+    """How the logs of a run are joined. hidden: by id of a file and step, how many of its rows are shown
+    with another row. differences: values of which the logs say different things.
+    """
+
+    hidden: Mapping[int, Counter[int]] = field(default_factory=dict[int, Counter[int]])
+    counts: tuple[JoinCount, ...] = ()
+    differences: tuple[Problem, ...] = ()
+
+
 def sides_of(readers: Sequence[str]) -> tuple[Side, ...]:
-    """The logs that are joined, that of which rows are shown first; none where there is but one."""
+    """The logs that are joined, the one whose rows are shown first; none where there is only one."""
     joins = {name: reader_named(name).join for name in dict.fromkeys(readers)}
-    held = [(join.order, name, join) for name, join in joins.items() if join is not None]
-    if len(held) < 2:
+    joined = sorted((join.order, name, join) for name, join in joins.items() if join is not None)
+    if len(joined) < 2:
         return ()
     return tuple(
-        Side(name, reader_named(name).title, join.by, join.is_trainer)
-        for _, name, join in sorted(held, key=lambda entry: entry[:2])
+        Side(name, reader_named(name).title, join.by, join.is_trainer) for _, name, join in joined
     )
 
 
-def leads(sides: IntArray, keys: Sequence[IntArray]) -> IntArray:
-    """By row the row that it is joined to: itself where others are added to it, -1 where it is alone.
+def join_pairs(rows: str, names: frozenset[str]) -> str:
+    """SQL for the address of each row that is added to another row, and the `lead_` address of that one.
 
-    sides: [n] number of the log. keys: one array [n] for each kind of key, the surest first; NO_KEY
-    where a row has none. A key joins rows only where it stands once in each of their logs, and a later
-    kind none whose earlier keys say that they are two.
+    rows: a statement for whole steps. A key joins rows only where it is unique in each of their logs. The
+    second key joins no rows that the first one tells apart, and none of a log that a row already has.
     """
-    found = np.full(len(sides), -1, np.int64)
-    for number, own in enumerate(keys):
-        first, other = _pairs(sides, own, found)
-        for earlier in keys[:number]:
-            said = (earlier[first] != NO_KEY) & (earlier[other] != NO_KEY)
-            agreed = ~said | (earlier[first] == earlier[other])
-            first, other = first[agreed], other[agreed]
-        if number:
-            first, other = _without_second(sides, found, first, other)
-        found[first], found[other] = first, first
-    return found
-
-
-def _pairs(sides: IntArray, keys: IntArray, found: IntArray) -> tuple[IntArray, IntArray]:
-    """Rows of equal keys: of each the one of the first log, and another of it."""
-    nothing = np.empty(0, np.int64)
-    if not np.any((found < 0) & (keys != NO_KEY)):  # each is joined already
-        return nothing, nothing
-    own = _by_key(sides, keys)
-    used = own.stands_once
-    if np.any(found >= 0):
-        lead = found[own.rows]
-        used &= (lead < 0) | (lead == own.rows)
-    places, told = own.rows[used], own.told[used]
-    if len(places) == 0:
-        return nothing, nothing
-    starts = np.concatenate(([True], own.are_two(told[:-1], told[1:])))
-    first = places[np.flatnonzero(starts)[np.cumsum(starts) - 1]]
-    joined = ~starts & (found[places] < 0)
-    return first[joined], places[joined]
-
-
-def _without_second(
-    sides: IntArray, found: IntArray, first: IntArray, other: IntArray
-) -> tuple[IntArray, IntArray]:
-    """The pairs of which the first has no row of the other's log yet."""
-    rows = np.arange(len(sides))
-    joined = np.flatnonzero((found >= 0) & (found != rows))
-    width = int(sides.max(initial=0)) + 1
-    held = found[joined] * width + sides[joined]
-    fresh = ~np.isin(first * width + sides[other], held)
-    return first[fresh], other[fresh]
-
-
-def stands_once(sides: IntArray, keys: IntArray) -> Mask:
-    """Which rows have a key that no other row of the same log has, [n]."""
-    own = _by_key(sides, keys)
-    alone = np.zeros(len(keys), bool)
-    alone[own.rows[own.stands_once]] = True
-    return alone
-
-
-@dataclass(frozen=True, slots=True)
-class _ByKey:
-    """The rows that have a key, [n], those of one key beside each other, by log.
-
-    told: [n] the key with the number of the log in its last bits: one array is sorted, and looked up,
-    in less than half of the time that two take. The first bits of a key make room, which are no more
-    than others of a hash.
+    return f"""
+        WITH keyed AS MATERIALIZED (
+            SELECT file, line, part, side, row_number() OVER () AS id, {_keys(names)} FROM ({rows})),
+        first_keys AS (
+            SELECT key_1, side, any_value(id) AS id FROM keyed
+            WHERE key_1 IS NOT NULL GROUP BY key_1, side HAVING count(*) = 1),
+        first_pairs AS MATERIALIZED (
+            SELECT id, side, first_value(id) OVER by_key AS lead FROM first_keys
+            WINDOW by_key AS (PARTITION BY key_1 ORDER BY side) QUALIFY id <> lead),
+        second_keys AS (
+            SELECT key_2, side, any_value(id) AS id, any_value(key_1) AS key_1 FROM keyed
+            WHERE key_2 IS NOT NULL GROUP BY key_2, side HAVING count(*) = 1),
+        second_pairs AS (
+            SELECT id, side, key_1, first_value(id) OVER by_key AS lead,
+                first_value(key_1) OVER by_key AS lead_key
+            FROM (FROM second_keys ANTI JOIN first_pairs USING (id))
+            WINDOW by_key AS (PARTITION BY key_2 ORDER BY side) QUALIFY id <> lead),
+        pairs AS (
+            SELECT id, lead FROM first_pairs UNION ALL
+            SELECT id, lead FROM second_pairs AS s
+                ANTI JOIN first_pairs AS known ON known.lead = s.id
+                ANTI JOIN first_pairs AS other ON other.lead = s.lead AND other.side = s.side
+            WHERE (key_1 <> lead_key) IS NOT TRUE)
+        SELECT own.file, own.line, own.part,
+            shown.file AS lead_file, shown.line AS lead_line, shown.part AS lead_part
+        FROM pairs JOIN keyed AS own USING (id) JOIN keyed AS shown ON shown.id = pairs.lead
     """
 
-    rows: IntArray
-    told: IntArray
-    bits: int
 
-    def are_two(self, told: IntArray, others: IntArray) -> Mask:
-        """Where the keys differ, whatever the logs."""
-        return ((told ^ others) >> self.bits) != 0
-
-    @property
-    def stands_once(self) -> Mask:
-        """[n] rows whose key no other row of their log has."""
-        same = self.told[1:] == self.told[:-1]
-        alone = np.ones(len(self.told), bool)
-        alone[1:] &= ~same
-        alone[:-1] &= ~same
-        return alone
-
-
-def _by_key(sides: IntArray, keys: IntArray) -> _ByKey:
-    held = np.flatnonzero(keys != NO_KEY)
-    bits = int(sides.max(initial=0)).bit_length()
-    told = (keys[held] << bits) | sides[held]
-    order = np.argsort(told)
-    return _ByKey(held[order], told[order], bits)
-
-
-@dataclass(frozen=True, slots=True)
-class Pairs:
-    """What of a table belongs together. sides: [n] number of each row's log; lead: of `leads`."""
-
-    sides: IntArray
-    lead: IntArray
-
-    @property
-    def shown(self) -> Mask:
-        """[n] rows that are shown, alone or with others added to them."""
-        return (self.lead < 0) | (self.lead == np.arange(len(self.lead)))
-
-    @property
-    def others(self) -> IntArray:
-        """The rows that are added to another, in the order of the logs."""
-        rows = np.flatnonzero(~self.shown)
-        return rows[np.argsort(self.sides[rows], kind="stable")]
-
-
-class Joins:
-    """Joins the rows of a run's logs. readers: name of the reader by number of the file."""
-
-    def __init__(self, readers: Mapping[int, str]) -> None:
-        self.sides = sides_of(list(readers.values()))
-        numbers = {side.reader: number for number, side in enumerate(self.sides)}
-        self._side_of = np.zeros(max(readers, default=0) + 1, np.int64)
-        for file, reader in readers.items():
-            self._side_of[file] = numbers.get(reader, 0)
-
-    def sides_of(self, files: Sequence[int] | IntArray) -> IntArray:
-        """The number of the log of each of these files, given by their number in the run."""
-        return self._side_of[np.asarray(files, np.int64)]
-
-    def pairs(self, table: pa.Table) -> Pairs:
-        """Which rows are one rollout; `table`: whole steps, `file` being the number in the run."""
-        sides = self.sides_of(table.column("file").to_numpy())
-        keys = [keys_of(table, name) for name in segments.JOIN_KEYS]
-        return Pairs(sides, leads(sides, keys))
-
-    def pairs_table(self, table: pa.Table) -> pa.Table:
-        """The address of each row that is added to another, and the `lead_` address of that one."""
-        pairs = self.pairs(table)
-        others = pairs.others
-        places = {"": others, "lead_": pairs.lead[others]}
-        columns = {
-            f"{prefix}{name}": table.column(name).take(pa.array(rows))
-            for prefix, rows in places.items()
-            for name in _ADDRESS
-        }
-        return pa.table(columns)
+def _keys(names: frozenset[str]) -> str:
+    keys = (
+        f"nullif({name}, {NO_KEY})" if name in names else "NULL::BIGINT"
+        for name in segments.JOIN_KEYS
+    )
+    return ", ".join(f"{key} AS key_{number}" for number, key in enumerate(keys, 1))
 
 
 def merged_rows(sides: Sequence[Side], visible: str, pairs: str, names: Sequence[str]) -> str:
-    """A statement for rows with what other logs say added to them.
+    """A statement for rows filled in from other logs.
 
-    sides: the logs. visible: a statement for the rows. pairs: the table of pairs. names: columns of the
-    rows.
+    sides: the logs. visible: a statement for the rows. pairs: the table of `join_pairs`. names: columns
+    of the rows.
     """
     sql = f"SELECT *, rank AS own_rank FROM ({visible}) ANTI JOIN {pairs} USING (file, line, part)"
     for number, side in enumerate(sides[1:], 1):
         values = (
-            f"{_merged(name, side, names)} AS {_quoted(name)}" for name in names if name not in OWN
+            f"{_merged(name, side, names)} AS {quoted(name)}"
+            for name in names
+            if name not in _NEVER_JOINED
         )
         sql = f"""
             SELECT ours.* REPLACE ({", ".join(values)}) FROM ({sql}) AS ours LEFT JOIN (
@@ -231,17 +173,15 @@ def merged_rows(sides: Sequence[Side], visible: str, pairs: str, names: Sequence
 
 def _merged(name: str, side: Side, names: Sequence[str]) -> str:
     """SQL for the value of a column of `ours` and `theirs`."""
-    ours, theirs = f"ours.{_quoted(name)}", f"theirs.{_quoted(name)}"
+    ours, theirs = f"ours.{quoted(name)}", f"theirs.{quoted(name)}"
     preview = name.removeprefix(segments.WHOLE)
     if name != preview and preview in names:
         # A preview without a whole text is the whole text.
         return f"CASE WHEN ours.{preview} IS NULL THEN coalesce({ours}, {theirs}) ELSE {ours} END"
-    if name in LENGTHS and {*LENGTHS} <= {*names}:
-        # Of equally many tokens: where the response begins, the two may see differently.
+    if name in _LENGTHS and {*_LENGTHS} <= {*names}:
+        # With equally many tokens, the logs may only differ in where the response begins.
         choose = "least" if name == "prompt_tokens" else "greatest"
-        same = " = ".join(
-            " + ".join(f"{row}.{length}" for length in LENGTHS) for row in ("ours", "theirs")
-        )
+        same = f"{_token_count('ours')} = {_token_count('theirs')}"
         return (
             f"CASE WHEN {same} THEN {choose}({ours}, {theirs}) ELSE coalesce({theirs}, {ours}) END"
         )
@@ -250,15 +190,163 @@ def _merged(name: str, side: Side, names: Sequence[str]) -> str:
     return f"coalesce({ours}, {theirs})"
 
 
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+def _token_count(row: str) -> str:
+    return " + ".join(f"{row}.{length}" for length in _LENGTHS)
 
 
-def numbers_of(column: pa.ChunkedArray) -> npt.NDArray[np.float64]:
-    """[rows] of a column of numbers, NaN where a row has none."""
-    return column.to_pandas().to_numpy(np.float64, na_value=np.nan)
+def summarize(
+    ask: Callable[[str], pa.Table],
+    sides: Sequence[Side],
+    visible: str,
+    pairs: str,
+    names: frozenset[str],
+    files: Mapping[int, FileState],
+) -> JoinSummary:
+    """Counts what is joined, and what differs.
+
+    ask: gives what a statement selects. visible, pairs, names: as of merged_rows. files: by id.
+    """
+    counts = ask(_counts_query(visible, pairs, names)).to_pandas()
+    hidden: dict[int, Counter[int]] = {}
+    for file, step, joined in zip(counts["file_id"], counts["step"], counts["joined"], strict=True):
+        if joined:
+            hidden.setdefault(int(file), Counter())[int(step)] += int(joined)
+    columns = _compared(names)
+    differences = _differences(ask, sides, _differences_query(visible, pairs, columns), columns)
+    return JoinSummary(
+        hidden, tuple(_join_counts(sides, counts)), tuple(_problems(differences, sides, files))
+    )
 
 
-def keys_of(table: pa.Table, name: str) -> IntArray:
-    """[rows] of a column of keys, NO_KEY where a row has none."""
-    return segments.whole_numbers(table, name, NO_KEY)
+def _counts_query(visible: str, pairs: str, names: frozenset[str]) -> str:
+    """SQL by file, step and split: rows; joined: shown with another row; keyed: shown and with a key;
+    doubled: those that are alone and have a key that is not unique in their log.
+    """
+    split = "split" if "split" in names else "NULL::VARCHAR AS split"
+    repeated = " OR ".join(
+        f"""(side, key_{number}) IN (SELECT (side, key_{number}) FROM keyed
+            WHERE key_{number} IS NOT NULL GROUP BY side, key_{number} HAVING count(*) > 1)"""
+        for number in (1, 2)
+    )
+    return f"""
+        WITH keyed AS MATERIALIZED (
+            SELECT file, line, part, file_id, side, step, {split}, {_keys(names)} FROM ({visible})),
+        flagged AS (
+            SELECT keyed.*, ({repeated}) IS TRUE AS is_repeated, own.lead_file IS NOT NULL AS is_joined,
+                shown.lead_file IS NOT NULL AS is_lead
+            FROM keyed LEFT JOIN {pairs} AS own USING (file, line, part)
+                LEFT JOIN (SELECT DISTINCT lead_file, lead_line, lead_part FROM {pairs}) AS shown
+                ON (shown.lead_file, shown.lead_line, shown.lead_part)
+                    = (keyed.file, keyed.line, keyed.part))
+        SELECT file_id, side, step, split, count(*) AS rows,
+            count(*) FILTER (is_joined) AS joined,
+            count(*) FILTER (NOT is_joined AND coalesce(key_1, key_2) IS NOT NULL) AS keyed,
+            count(*) FILTER (NOT is_joined AND NOT is_lead AND is_repeated) AS doubled
+        FROM flagged GROUP BY file_id, side, step, split
+    """
+
+
+def _join_counts(sides: Sequence[Side], counts: pd.DataFrame) -> Iterator[JoinCount]:
+    for number, side in enumerate(sides[1:], 1):
+        own, before = counts[counts["side"] == number], counts[counts["side"] < number]
+        if own["split"].notna().all():  # else it does not say of which splits it is
+            before = before[before["split"].isin(own["split"])]
+        yield JoinCount(
+            *(side.reader, side.title, side.by),
+            joined=int(own["joined"].sum()),
+            rollouts=int(before["keyed"].sum()),
+            rows=int(own["rows"].sum()),
+            doubled=int(own["doubled"].sum() + before["doubled"].sum()),
+            last_step=int(own["step"].max()) if len(own) else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Difference:
+    """first: step of the first row that differs, with its `file_id`, `line`, and what the logs say."""
+
+    column: str
+    side: int
+    count: int
+    first: Mapping[str, Any]
+
+
+def _compared(names: frozenset[str]) -> dict[str, tuple[str, str, bool]]:
+    """By name what both logs may say: SQL for the values of the two, and whether they are numbers."""
+    numbers = [
+        name for name in sorted(names) if name in _COMPARED or name.startswith(_REWARD_PARTS)
+    ]
+    compared = {
+        name.removeprefix(segments.NUMBER): _both("ROW." + quoted(name)) for name in numbers
+    }
+    compared |= {n: (f"ours.{n}", f"theirs.{n}", False) for n in _COMPARED_TEXTS if n in names}
+    if {*_LENGTHS} <= names:
+        # Where the response begins the two may see differently; how many tokens there are, not.
+        compared[_TOKENS] = _both(_token_count("ROW"))
+    return compared
+
+
+def _both(value: str) -> tuple[str, str, bool]:
+    """Numbers of both rows. value: SQL of a ROW."""
+    ours, theirs = (
+        f"CAST({value.replace('ROW.', f'{row}.')} AS DOUBLE)" for row in ("ours", "theirs")
+    )
+    return ours, theirs, True
+
+
+def _differences_query(
+    visible: str, pairs: str, columns: Mapping[str, tuple[str, str, bool]]
+) -> str:
+    """SQL by log: for each column how many pairs differ, and the first of them."""
+    selected: list[str] = []
+    for number, (ours, theirs, is_number) in enumerate(columns.values()):
+        differs = f"{ours} <> {theirs}"
+        if is_number:
+            differs = f"""isfinite({ours}) AND isfinite({theirs})
+                AND abs({ours} - {theirs}) > {_TOLERANCE} * abs({theirs})"""
+        selected.append(f"""
+            , count(*) FILTER ({differs}) AS count_{number},
+            arg_min({{'step': ours.step, 'file_id': ours.file_id, 'line': ours.line, 'ours': {ours},
+                'theirs': {theirs}}}, place) FILTER ({differs}) AS first_{number}""")
+    return f"""
+        WITH visible AS NOT MATERIALIZED ({visible}),
+        theirs AS (
+            SELECT *, row(step, rank IS NULL, rank, file, line, part) AS place
+            FROM visible JOIN {pairs} USING (file, line, part))
+        SELECT theirs.side AS side {"".join(selected)}
+        FROM theirs JOIN visible AS ours ON theirs.lead_file = ours.file AND theirs.lead_line = ours.line
+            AND theirs.lead_part = ours.part AND theirs.step = ours.step
+        GROUP BY theirs.side
+    """
+
+
+def _differences(
+    ask: Callable[[str], pa.Table], sides: Sequence[Side], query: str, columns: Mapping[str, object]
+) -> list[_Difference]:
+    """What differs, in the order of steps, logs and columns."""
+    if not columns:
+        return []
+    by_side = {row["side"]: row for row in ask(query).to_pylist()}
+    differences = [
+        _Difference(name, side, by_side[side][f"count_{number}"], by_side[side][f"first_{number}"])
+        for side in range(len(sides))
+        for number, name in enumerate(columns)
+        if side in by_side and by_side[side][f"count_{number}"]
+    ]
+    return sorted(differences, key=lambda one: one.first["step"])
+
+
+def _problems(
+    differences: Sequence[_Difference], sides: Sequence[Side], files: Mapping[int, FileState]
+) -> Iterator[Problem]:
+    titles = {side.reader: side.title for side in sides}
+    for one in differences:
+        state, side = files[one.first["file_id"]], sides[one.side]
+        ours, theirs = titles[state.reader], side.title
+        visible = theirs if one.column == _TOKENS and side.is_trainer else ours
+        reason = f"{one.column} differs between {ours} and {theirs}"
+        hint = f"e.g. {one.first['ours']} and {one.first['theirs']}; that of {visible} is shown"
+        # A score or tokens that differ are a fault of one log; names may differ by design.
+        severity = "note" if one.column in _COMPARED_TEXTS else "partial"
+        line = one.first["line"]
+        yield Problem(state.path, line, one.column, reason, hint, severity, one.count)

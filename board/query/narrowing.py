@@ -35,7 +35,7 @@ def environments_of(run: Run) -> tuple[str, ...]:
         SELECT DISTINCT env FROM {selection.view}
         WHERE {selection.condition} AND env IS NOT NULL ORDER BY env
     """)
-    return tuple(table["env"].to_pylist())
+    return tuple(map(str, table["env"].to_pylist()))
 
 
 def of_split(run: Run, name: str) -> Run:
@@ -58,24 +58,24 @@ def splits_of(run: Run) -> dict[str, dict[int, int]]:
         SELECT {selection.split_value} AS split, step, count(*) AS rollouts
         FROM {selection.view} WHERE {selection.condition} GROUP BY ALL ORDER BY step
     """)
-    found: dict[str, dict[int, int]] = {}
+    counts_by_split: dict[str, dict[int, int]] = {}
     for split, step, count in zip(*(table[n].to_pylist() for n in table.column_names), strict=True):
-        found.setdefault(split, {})[step] = count
-    return {name: found[name] for name in splits.in_order(found)}
+        counts_by_split.setdefault(split, {})[step] = count
+    return {name: counts_by_split[name] for name in splits.in_order(counts_by_split)}
 
 
-def shown_split(run: Run, written: str = "") -> Run:
+def chosen_split(run: Run, written: str = "") -> Run:
     """The run as it is shown of a split as users write it (splits.written): the one of training where
     none is written, and all of them together for `all`. Raises ChoiceError for one it does not have.
     """
     if written == splits.ALL:
         return run
-    held = splits_of(run)
-    name = splits.meant(written) if written else next(iter(held), None)
+    counts = splits_of(run)
+    name = splits.meant(written) if written else next(iter(counts), None)
     if name is None:
         return run
-    if name not in held:
-        names = ", ".join(map(splits.written, held)) or "none"
+    if name not in counts:
+        names = ", ".join(map(splits.written, counts)) or "none"
         raise ChoiceError(
             f"{run.info.name} has no split {name!r}; it has {names}, and {splits.ALL} is all of them"
         )

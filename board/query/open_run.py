@@ -1,9 +1,5 @@
 """Opens runs: reads what is new of their logs into the index, once or again and again while they grow."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownParameterType=false
-# pyright: reportUnknownArgumentType=false, reportMissingTypeStubs=false, reportAttributeAccessIssue=false
-# pyarrow ships without types.
-
 from __future__ import annotations
 
 import time
@@ -20,12 +16,11 @@ from board.formats import reader_named
 from board.index.build import Extended, extend
 from board.index.discovery.discovered_runs import JOINED, RunInfo, is_remote
 from board.index.discovery.sidecar_files import SidecarFiles, read_sidecar_files
-from board.index.location import index_folder
-from board.index.manifest import BrokenIndexError, Manifest, TakenAwayError
+from board.index.manifest import BrokenIndexError, DeletedIndexError, Manifest
 from board.index.memory_storage import MemoryStorage
 from board.index.reading.commit_timer import Progress
 from board.index.reading.workers import ChooseEngine, Job, local_engine
-from board.index.storage import FolderStorage, Storage, committed
+from board.index.storage import FolderStorage, Storage, committed, index_folder
 from board.query import steps
 from board.query.database import database_of
 from board.query.run import OpenOptions, Run
@@ -48,9 +43,9 @@ PERSIST_BYTES: Final = 32 << 20
 _WAIT_SECONDS: Final = 0.2
 _MOST_ATTEMPTS: Final = 5
 """An index that is deleted again and again while it is built is not made forever."""
-_NOT_KEPT: Final = "the index can't be kept: {}"
-_NOT_KEPT_HINT: Final = "the run is read again each time; free some space or check permissions"
-_TAKEN_AWAY: Final = (
+_IN_MEMORY: Final = "the index can't be kept: {}"
+_IN_MEMORY_HINT: Final = "the run is read again each time; free some space or check permissions"
+_DELETED_INDEX: Final = (
     "the index was deleted while it was built",
     "it was completed from what was left",
 )
@@ -78,8 +73,8 @@ def indexed_run(storage: Storage, info: RunInfo, options: OpenOptions | None = N
     manifest = committed(storage)
     if manifest is None:
         raise NotFoundError(f"there is no index of {info.name} that can be read")
-    found = Extended(manifest, ())
-    return _run_of(storage, found, info, options or OpenOptions(), read_sidecar_files(info))
+    options = options or OpenOptions()
+    return _run_of(storage, Extended(manifest, ()), info, options, read_sidecar_files(info))
 
 
 class Follower:
@@ -112,12 +107,14 @@ class Follower:
         sidecars = read_sidecar_files(info)
         try:
             storage = self._storage(info)
-            if storage is self._memory and self._is_to_be_kept(info):
+            if storage is self._memory and self._has_index_folder(info):
                 reason = "neither the run's folder nor the cache can be written"
-                sidecars = _noting(sidecars, _NOT_KEPT.format(reason), _NOT_KEPT_HINT)
+                sidecars = _with_note(sidecars, _IN_MEMORY.format(reason), _IN_MEMORY_HINT)
             return self._opened(storage, info, sidecars, progress, wait)
         except OSError as error:  # of the index: those of the log are problems
-            sidecars = _noting(sidecars, _NOT_KEPT.format(error.strerror or error), _NOT_KEPT_HINT)
+            sidecars = _with_note(
+                sidecars, _IN_MEMORY.format(error.strerror or error), _IN_MEMORY_HINT
+            )
             return self._opened(self._memory, info, sidecars, progress, wait)
 
     def so_far(self, info: RunInfo) -> Run:
@@ -139,11 +136,11 @@ class Follower:
         return f"{key} {JOINED}" if info.is_joined else key
 
     def _storage(self, info: RunInfo) -> Storage:
-        make = self._is_to_be_kept(info)
+        make = self._has_index_folder(info)
         folder = index_folder(info.path, info.part, self.options.read, make=make)
         return self._memory if folder is None else FolderStorage(folder)
 
-    def _is_to_be_kept(self, info: RunInfo) -> bool:
+    def _has_index_folder(self, info: RunInfo) -> bool:
         # Of a run in a store even a small one is: asking for it again takes long.
         return self._persist or is_remote(info) or info.bytes >= PERSIST_BYTES
 
@@ -156,18 +153,18 @@ class Follower:
         wait: bool,
     ) -> Run:
         key = self._key(info, sidecars)
-        anew = False
+        rebuild = False
         for _ in range(_MOST_ATTEMPTS):
             job = Job(storage, self.options.read, sidecars.vocabulary)
             try:
-                found = self._in_step(job, key, info, progress, wait, anew=anew)
-                return _run_of(storage, found, info, self.options, sidecars, self._visible)
-            except TakenAwayError:
-                sidecars = _noting(sidecars, *_TAKEN_AWAY)
+                index = self._in_step(job, key, info, progress, wait, rebuild=rebuild)
+                return _run_of(storage, index, info, self.options, sidecars, self._visible)
+            except DeletedIndexError:
+                sidecars = _with_note(sidecars, *_DELETED_INDEX)
                 storage = self._storage(info)  # makes the folder again
             except BrokenIndexError:
-                sidecars = _noting(sidecars, *_DAMAGED)
-                anew = True
+                sidecars = _with_note(sidecars, *_DAMAGED)
+                rebuild = True
         raise UnreadableError(
             f"the index of {info.name} was deleted or damaged {_MOST_ATTEMPTS} times while it was "
             "built; see what does so, and open the run again"
@@ -181,17 +178,17 @@ class Follower:
         progress: Progress | None,
         wait: bool,
         *,
-        anew: bool,
+        rebuild: bool,
     ) -> Extended:
         """The index after what is new was read, by this process or by the one that holds the lock."""
         while True:
             with job.storage.writer() as alone:
                 if alone:
                     refresh = partial(self._refreshed, job.storage, info)
-                    return extend(job, key, info, refresh, progress, self._engine, anew=anew)
+                    return extend(job, key, info, refresh, progress, self._engine, anew=rebuild)
             known = committed(job.storage) or Manifest(key)
             if not wait:
-                return Extended(known if known.key == key and not anew else Manifest(key), ())
+                return Extended(known if known.key == key and not rebuild else Manifest(key), ())
             if progress is not None:
                 progress(min(known.done, info.bytes), info.bytes)
             time.sleep(_WAIT_SECONDS)
@@ -209,14 +206,13 @@ def with_steps(storage: Storage, manifest: Manifest, info: RunInfo) -> Manifest:
 def _refreshed(storage: Storage, manifest: Manifest, info: RunInfo) -> VisibleRows:
     """The rows of a manifest with such a table."""
     visible = _visible_rows(storage, manifest, info)
-    visible.index.manifest = steps.refreshed(visible, _selection(visible, info))
+    visible.rows.manifest = steps.refreshed(visible, _selection(visible, info))
     return visible
 
 
 def _visible_rows(storage: Storage, manifest: Manifest, info: RunInfo) -> VisibleRows:
-    folder = storage.folder if isinstance(storage, FolderStorage) else None
-    order = [info.path_of(file) for file in info.files]
-    return VisibleRows(database_of(info.root, folder), storage, manifest, order)
+    database = database_of(info.root, storage.folder)
+    return VisibleRows(database, storage, manifest, [info.path_of(file) for file in info.files])
 
 
 def _selection(visible: VisibleRows, info: RunInfo, cap: int | None = None) -> Selection:
@@ -225,7 +221,7 @@ def _selection(visible: VisibleRows, info: RunInfo, cap: int | None = None) -> S
     return Selection(visible.rows, info.name, str(info.path), columns, cap)
 
 
-def _noting(sidecars: SidecarFiles, reason: str, hint: str) -> SidecarFiles:
+def _with_note(sidecars: SidecarFiles, reason: str, hint: str) -> SidecarFiles:
     """The same with a note about the run as a whole."""
     note = Problem(RUN_ITSELF, None, None, reason, hint, "note")
     return replace(sidecars, problems=(*sidecars.problems, note))
@@ -233,31 +229,38 @@ def _noting(sidecars: SidecarFiles, reason: str, hint: str) -> SidecarFiles:
 
 def _run_of(
     storage: Storage,
-    found: Extended,
+    index: Extended,
     info: RunInfo,
     options: OpenOptions,
     sidecars: SidecarFiles,
     visible: VisibleRows | None = None,
 ) -> Run:
     """visible: rows that may be those of the index."""
-    if visible is None or visible.manifest is not found.manifest:
-        visible = _visible_rows(storage, found.manifest, info)
-    selection = _selection(visible, info, options.max_per_step)
-    counts, over_cap = _capped(visible.counts(), options.max_per_step)
-    superseded, repeated = list(visible.superseded()), list(visible.repeated())
-    notes = [*(note for note, _ in (*superseded, *repeated)), *visible.differences()]
-    growing = visible.growing()
-    if options.max_per_step is None:
-        table = steps.load(storage, found.manifest)
+    if visible is None or visible.manifest is not index.manifest:
+        visible = _visible_rows(storage, index.manifest, info)
+    cap, counts = options.max_per_step, visible.counts
+    selection = _selection(visible, info, cap)
+    missing_ranks = visible.missing_ranks()
+    if cap is None:
+        table = steps.load(storage, index.manifest)
     else:
+        counts = {step: min(count, cap) for step, count in counts.items()}
         table = steps.steps_table(selection, counts)
-    if growing:
-        known = [None if s not in growing else not growing[s] for s in table["step"].tolist()]
-        table["complete"] = pd.Series(known, dtype=object)  # True, False or None: not known
+    if missing_ranks:
+        complete = [
+            not missing_ranks[step] if step in missing_ranks else None
+            for step in table["step"].tolist()
+        ]
+        table["complete"] = pd.Series(complete, dtype=object)  # None: not known
     every = visible.rows.metrics
     metrics = tuple(name for name in every if f"{base_name(name)}_n" in table)
     absent = set(every) - set(metrics)
     columns = tuple(name for name in selection.columns if name not in absent)
+    superseded, repeated = visible.superseded(), [*visible.repeated()]
+    log = ProblemLog((*sidecars.problems, *info.left_out, *index.problems, *superseded, *repeated))
+    log.extend(visible.joins.differences)
+    for state in visible.run.files:
+        log.extend(state.all_problems)
     return Run(
         info=info,
         options=options,
@@ -267,38 +270,16 @@ def _run_of(
         counts=counts,
         columns=columns,
         metrics=metrics,
-        problems=_problems(info, sidecars, found, visible, notes),
-        superseded=sum(count for _, count in superseded),
-        repeated=sum(count for _, count in repeated),
-        over_cap=over_cap,
-        joins=visible.join_counts,
-        missing_ranks={step: ranks for step, ranks in growing.items() if ranks},
-        settings=sidecars.settings,
-        vocabulary=sidecars.vocabulary,
-        vocabulary_hash=sidecars.vocabulary_hash,
-        vocabulary_error=sidecars.vocabulary_error,
-        done=min(found.manifest.done, info.bytes),
-        index_folder=storage.folder if isinstance(storage, FolderStorage) else None,
+        problems=log.as_tuple(),
+        superseded=sum(note.count for note in superseded),
+        repeated=sum(note.count for note in repeated),
+        over_cap=sum(visible.counts.values()) - sum(counts.values()),
+        joins=visible.joins.counts,
+        missing_ranks={step: ranks for step, ranks in missing_ranks.items() if ranks},
+        sidecars=sidecars,
+        done=min(index.manifest.done, info.bytes),
+        index_folder=storage.folder,
     )
-
-
-def _capped(counts: dict[int, int], cap: int | None) -> tuple[dict[int, int], int]:
-    every = {step: count for step, count in counts.items() if count}
-    capped = {step: count if cap is None else min(count, cap) for step, count in every.items()}
-    return capped, sum(every.values()) - sum(capped.values())
-
-
-def _problems(
-    info: RunInfo,
-    sidecars: SidecarFiles,
-    found: Extended,
-    visible: VisibleRows,
-    notes: list[Problem],
-) -> tuple[Problem, ...]:
-    log = ProblemLog((*sidecars.problems, *info.left_out, *found.problems, *notes))
-    for state in visible.files:
-        log.extend(state.all_problems)
-    return log.as_tuple()
 
 
 def reader_titles(info: RunInfo) -> str:

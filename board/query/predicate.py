@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple
 
-from board.core.expressions.parser import parse
-from board.core.expressions.tree import (
+from board.core.expressions import (
     Arithmetic,
     Call,
     Column,
@@ -27,6 +26,7 @@ from board.core.expressions.tree import (
     Text,
     names_in,
 )
+from board.core.expressions.parser import parse
 from board.core.suggestions import no_column
 from board.errors import ExpressionError
 from board.index import segments

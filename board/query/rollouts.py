@@ -1,9 +1,5 @@
 """The rollouts of a selection in an order: their number, some of them, the place of one."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportMissingTypeStubs=false
-# pyarrow ships without types.
-
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
@@ -13,12 +9,12 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from board.query.columns import StoredRows
+from board.query.database import quoted
 from board.query.open_run import Run
 from board.query.predicate import BoundSql
-from board.query.run_rows import quoted
+from board.query.run_rows import step_ranges
 from board.query.selection import Selection
-from board.query.step_counts import chunks
-from board.query.stored_rows import StoredRows
 
 _TEXT = "whole text of "
 
@@ -101,10 +97,12 @@ def texts_at(
                 unnest(range(len($steps))) AS place) AS wanted USING (step, position)
         WHERE step IN ({", ".join(map(str, {*steps})) or "NULL"})
     """)
-    found: list[str | None] = [None] * len(steps)
-    for place, own in zip(table["place"].to_pylist(), table["text"].to_pylist(), strict=True):
-        found[place] = own
-    return found
+    texts: list[str | None] = [None] * len(steps)
+    for place, own in zip(
+        table["place"].to_numpy().tolist(), table["text"].to_pylist(), strict=True
+    ):
+        texts[place] = own
+    return texts
 
 
 def batches(
@@ -132,8 +130,8 @@ def _parts(selection: Selection, sorting: Sorting, limit: int | None) -> Iterato
         SELECT step, count(*) AS rollouts FROM {selection.view} WHERE {selection.condition}
         GROUP BY step ORDER BY step
     """)
-    counts = dict(zip(table["step"].to_pylist(), table["rollouts"].to_pylist(), strict=True))
-    ranges = [*chunks(counts)]
+    counts = dict(zip(*(column.to_numpy().tolist() for column in table.columns), strict=True))
+    ranges = [*step_ranges(counts)]
     for steps in reversed(ranges) if sorting.descending else ranges:
         yield replace(selection, steps=steps)
 
@@ -171,7 +169,7 @@ def _chosen(selection: Selection, sorting: Sorting, limit: int, offset: int) -> 
         FROM {selection.view} AS rollouts WHERE {selection.condition}
         ORDER BY {sorting.sql(selection)} LIMIT {limit} OFFSET {offset}
     """)
-    steps, files, lines, parts = (table[name].to_pylist() for name in table.column_names)
+    steps, files, lines, parts = (column.to_numpy().tolist() for column in table.columns)
     places = {"files": files, "lines": lines, "parts": parts, "places": [*range(len(steps))]}
     of_steps = f"step IN ({', '.join(map(str, sorted({*steps})))})" if steps else "false"
     return replace(
@@ -186,6 +184,6 @@ def _frame(
     if "position" in table.column_names:
         positions = table.column("position").to_numpy().astype(np.int32)
     rows = StoredRows(selection.rows.columns, table, positions)
-    found = rows.frame({*columns})
+    frame_of_rows = rows.frame({*columns})
     whole = {name: table.column(_TEXT + name).to_pandas() for name in texts}
-    return found.assign(**whole).reindex(columns=list(columns))
+    return frame_of_rows.assign(**whole).reindex(columns=list(columns))

@@ -4,10 +4,6 @@ What is needed of every page (steps, counts, problems) is at hand at once; rollo
 index when somebody asks for them.
 """
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownParameterType=false
-# pyright: reportUnknownArgumentType=false, reportMissingTypeStubs=false, reportAttributeAccessIssue=false
-# pyarrow ships without types.
-
 from __future__ import annotations
 
 import threading
@@ -23,14 +19,15 @@ from board.core.problems import Problem
 from board.core.tokens.vocabulary import Vocabulary
 from board.errors import NotFoundError
 from board.index.discovery.discovered_runs import RunInfo
+from board.index.discovery.sidecar_files import SidecarFiles
 from board.index.segments import PART
-from board.index.table_files import StepRange
-from board.query.join_counts import JoinCount
+from board.index.storage import StepRange
+from board.query.columns import StoredRows
+from board.query.joins import JoinCount
 from board.query.selection import Selection
-from board.query.stored_rows import StoredRows
 from board.query.visible_rows import VisibleRows
 
-_STEPS_KEPT: Final = 8
+_MAX_CACHED_STEPS: Final = 8
 T = TypeVar("T")
 JoinedPlaces = dict[tuple[int, int, int], list[dict[str, int]]]
 """By file, line and part of a row, where those stand that it is joined with."""
@@ -68,10 +65,8 @@ class Run:
     that make a curve. superseded: rollouts that a resumed run wrote again; repeated: further copies of
     rollouts that the log holds already; over_cap: those beyond max_per_step; none of them is visible.
     joins: how far each log was joined to the others, none where there is one. missing_ranks: by step that
-    is still written, the ranks that have not ended it. settings: content of run-*.json and metadata.json,
-    by file name; vocabulary: from vocab.json, None if there is none that can be used; vocabulary_hash: of
-    its content; vocabulary_error: why it can't be used, empty where it can or there is none. done: bytes
-    of the log that were read, of `info.bytes`. index_folder: where its index is; None: in memory.
+    is still written, the ranks that have not ended it. done: bytes of the log that were read, of
+    `info.bytes`. index_folder: where its index is; None: in memory.
     whole: the run of which this one has the rollouts of some environments (envs; none: of all), of one
     split (None: of all) or of a filter (where; empty: none) alone; None: this is the whole. Rollouts
     have the index that they have within the whole step, and `row` finds every one of those.
@@ -91,10 +86,7 @@ class Run:
     over_cap: int = 0
     joins: tuple[JoinCount, ...] = ()
     missing_ranks: Mapping[int, tuple[int, ...]] = field(default_factory=dict[int, tuple[int, ...]])
-    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
-    vocabulary: Vocabulary | None = None
-    vocabulary_hash: str = ""
-    vocabulary_error: str = ""
+    sidecars: SidecarFiles = field(default_factory=SidecarFiles)
     done: int = 0
     index_folder: Path | None = None
     whole: Run | None = None
@@ -102,6 +94,16 @@ class Run:
     split: str | None = None
     where: str = ""
     _loaded: _Loaded = field(default_factory=_Loaded)
+
+    @property
+    def settings(self) -> Mapping[str, Mapping[str, Any]]:
+        """Content of run-*.json and metadata.json, by file name."""
+        return self.sidecars.settings
+
+    @property
+    def vocabulary(self) -> Vocabulary | None:
+        """From vocab.json; None where there is none that can be used."""
+        return self.sidecars.vocabulary
 
     @property
     def rollout_count(self) -> int:
@@ -139,14 +141,14 @@ class Run:
         with self._loaded.lock:
             if self._loaded.rollouts is not None:
                 return self._loaded.rollouts[self._loaded.rollouts["step"] == step]
-            kept = self._loaded.of_step
-            if step not in kept:
+            frames = self._loaded.of_step
+            if step not in frames:
                 frame = self._frame((step, step))
                 frame.index += sum(count for s, count in self.counts.items() if s < step)
-                while len(kept) >= _STEPS_KEPT:
-                    kept.pop(next(iter(kept)))
-                kept[step] = frame
-            return kept[step]
+                while len(frames) >= _MAX_CACHED_STEPS:
+                    frames.pop(next(iter(frames)))
+                frames[step] = frame
+            return frames[step]
 
     def chosen(self, columns: Sequence[str]) -> pd.DataFrame:
         """These columns of all rollouts, with step and index, without reading the others.
@@ -155,8 +157,8 @@ class Run:
         """
         with self._loaded.lock:
             if self._loaded.rollouts is not None:
-                held = [c for c in ("step", "index", *columns) if c in self._loaded.rollouts]
-                return self._loaded.rollouts[list(dict.fromkeys(held))]
+                names = [c for c in ("step", "index", *columns) if c in self._loaded.rollouts]
+                return self._loaded.rollouts[list(dict.fromkeys(names))]
         wanted = tuple(c for c in columns if c in self.columns)
         return self._frame(None, wanted)
 
@@ -165,8 +167,8 @@ class Run:
         with self._loaded.lock:
             if self._loaded.rollouts is not None or step in self._loaded.of_step:
                 rows = self.of_step(step)
-                held = [c for c in ("step", "index", *columns) if c in rows]
-                return rows[list(dict.fromkeys(held))]
+                names = [c for c in ("step", "index", *columns) if c in rows]
+                return rows[list(dict.fromkeys(names))]
         return self.rows_of_steps((step, step), columns)
 
     def rows_of_steps(self, steps: StepRange, columns: Sequence[str]) -> pd.DataFrame:
@@ -197,23 +199,23 @@ class Run:
 
     def _joined_of(self, step: int) -> JoinedPlaces:
         with self._loaded.lock:
-            kept = self._loaded.joined
-            if step not in kept:
-                found: JoinedPlaces = {}
+            by_step = self._loaded.joined
+            if step not in by_step:
+                by_lead: JoinedPlaces = {}
                 for place in self.selection.joined_addresses(step):
                     key = (place.pop("lead_file"), place.pop("lead_line"), place.pop("lead_part"))
-                    found.setdefault(key, []).append(place)
-                while len(kept) >= _STEPS_KEPT:
-                    kept.pop(next(iter(kept)))
-                kept[step] = found
-            return kept[step]
+                    by_lead.setdefault(key, []).append(place)
+                while len(by_step) >= _MAX_CACHED_STEPS:
+                    by_step.pop(next(iter(by_step)))
+                by_step[step] = by_lead
+            return by_step[step]
 
     @property
     def version(self) -> str:
         """Another one whenever anything of the run may be different."""
-        beside = f"{self.vocabulary_hash} {self.vocabulary_error}"
+        vocabulary = f"{self.sidecars.vocabulary_hash} {self.sidecars.vocabulary_error}"
         chosen = f" {self.envs!r} {self.split!r} {self.where}" if self.whole is not None else ""
-        return f"{self.visible.index.version} {self.done} {beside}{chosen}"
+        return f"{self.visible.rows.version} {self.done} {vocabulary}{chosen}"
 
     def total(self, column: str) -> float:
         """Sum of a column over all rollouts; 0 where the log holds nothing of it."""
@@ -226,19 +228,6 @@ class Run:
             return float(own.table(sql)["total"][0].as_py() or 0)
 
         return self.remembered(f"total {column}", added)
-
-    def files_shown(self) -> dict[str, tuple[int, int, int]]:
-        """By path: shown rollouts, and their first and last step; files of which none is are absent."""
-        found: dict[str, tuple[int, int, int]] = {}
-        for state, counts in self.visible.counts_by_file():
-            steps = [step for step, count in counts if count]
-            if steps:
-                found[state.path] = (sum(n for _, n in counts), min(steps), max(steps))
-        return found
-
-    def files_joined(self) -> dict[str, int]:
-        """By path how many of its rollouts are shown with those of another log of the run."""
-        return self.visible.joined_by_file()
 
     def _frame(self, steps: StepRange | None, columns: Sequence[str] | None = None) -> pd.DataFrame:
         rows = self._stored(steps, columns)

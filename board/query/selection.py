@@ -1,38 +1,37 @@
 """Some rollouts of a run, chosen by environment, split and filters, as SQL."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportMissingTypeStubs=false
-# pyarrow ships without types.
-
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from board.index.manifest import BrokenIndexError, TakenAwayError
-from board.index.table_files import StepRange
+from board.index.manifest import BrokenIndexError, DeletedIndexError
+from board.index.storage import StepRange
 from board.query import splits
+from board.query.columns import StoredRows
+from board.query.database import quoted
 from board.query.predicate import BoundSql, number_of, parsed, predicate_of
-from board.query.run_rows import RunRows, quoted
-from board.query.stored_rows import StoredRows
+from board.query.run_rows import RunRows
+
+NO_STEPS: Final[StepRange] = (1, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
     """The rollouts of these environments (none: of all), of this split (None: of all) and of this range
-    of steps (None: of all) of `rows` for which all filters hold.
+    of steps (None: of all) of a run for which all filters hold.
 
     name, path: of the run. columns: of the run, which filters can use. cap: the most rollouts of each
-    step (None: all). parameters: values that statements have beside `condition`. No two parameters have
-    one name. Everything that asks the index raises BrokenIndexError.
+    step (None: all). parameters: values that statements have besides those of `condition`. No two
+    parameters have one name. Everything that asks the index raises BrokenIndexError.
     """
 
-    rows: RunRows
+    whole_run: RunRows
     name: str
     path: str
     columns: tuple[str, ...]
@@ -44,10 +43,17 @@ class Selection:
     parameters: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     @property
+    def rows(self) -> RunRows:
+        """The rollouts of the whole run, whose index can be read."""
+        with self._readable():
+            assert self.whole_run.schema
+        return self.whole_run
+
+    @property
     def view(self) -> str:
         """All rollouts of the whole run, or of these steps, as SQL in parentheses."""
         with self._readable():
-            return self.rows.view(self.steps)
+            return self.whole_run.view(self.steps)
 
     @property
     def condition(self) -> str:
@@ -69,22 +75,19 @@ class Selection:
 
         Raises ExpressionError.
         """
-        with self._readable():
-            found = predicate_of(
-                self.rows, parsed(self.columns, text), f"where{len(self.filters)}_"
-            )
-        return replace(self, filters=(*self.filters, found))
+        expression = parsed(self.columns, text)
+        predicate = predicate_of(self.rows, expression, f"where{len(self.filters)}_")
+        return replace(self, filters=(*self.filters, predicate))
 
     def number(self, text: str) -> BoundSql:
         """An expression as SQL for a number. Raises ExpressionError."""
-        with self._readable():
-            return number_of(self.rows, parsed(self.columns, text))
+        return number_of(self.rows, parsed(self.columns, text))
 
     @property
     def version(self) -> str:
         """Another one whenever its rollouts may be others."""
         chosen = (self.envs, self.split, self.steps, self.filters, self.cap, self.columns)
-        return repr((self.path, self.name, self.rows.index.version, chosen))
+        return repr((self.path, self.name, self.whole_run.version, chosen))
 
     @property
     def batch(self) -> Selection:
@@ -93,24 +96,20 @@ class Selection:
 
     def column(self, name: str) -> str:
         """SQL for a column of the run: NULL where nothing of it is recorded."""
-        with self._readable():
-            return self.rows.value(name)
+        return self.rows.value(name)
 
     def whole_text(self, name: str) -> str:
         """SQL for a whole text, one of segments.TEXT_NAMES; NULL where it is not recorded."""
-        with self._readable():
-            return self.rows.whole_text(name)
+        return self.rows.whole_text(name)
 
     @property
     def names(self) -> frozenset[str]:
         """Columns of the view."""
-        with self._readable():
-            return self.rows.names
+        return self.rows.names
 
     def stored_names(self, columns: Iterable[str]) -> list[str]:
         """The columns of the view that these columns of the run are made of, and the step."""
-        with self._readable():
-            return self.rows.stored_names(columns)
+        return self.rows.stored_names(columns)
 
     @property
     def split_value(self) -> str:
@@ -122,12 +121,12 @@ class Selection:
     def table(self, sql: str) -> pa.Table:
         """What a statement gives, which has `condition`."""
         with self._readable():
-            return self.rows.index.table(sql, self._values)
+            return self.whole_run.table(sql, self._values)
 
     def batches(self, sql: str, rows: int) -> Iterator[pa.Table]:
-        """As `table`, some rows at a time."""
+        """What a statement gives, some rows at a time."""
         with self._readable():
-            yield from self.rows.index.batches(sql, self._values, rows)
+            yield from self.whole_run.batches(sql, self._values, rows)
 
     @contextmanager
     def _readable(self) -> Generator[None]:
@@ -135,9 +134,9 @@ class Selection:
         try:
             yield
         except BrokenIndexError as error:
-            index = self.rows.index
-            with suppress(TakenAwayError):  # its folder is gone, and the manifest with it
-                index.storage.discard(index.manifest)
+            rows = self.whole_run
+            with suppress(DeletedIndexError):  # its folder is gone, and the manifest with it
+                rows.storage.discard(rows.manifest)
             reason = f"the index of {self.name} changed meanwhile ({error}); reload"
             raise BrokenIndexError(reason) from error
 
@@ -159,21 +158,19 @@ class Selection:
 
     def hidden_rows(self) -> StoredRows:
         """What a resumed training wrote again, and further copies of rollouts, of the whole run."""
-        with self._readable():
-            hidden = self.rows.hidden
-        return replace(self, envs=(), split=None, filters=())._stored(f"({hidden})", None)
+        return replace(self, envs=(), split=None, filters=())._stored(f"({self.rows.hidden})", None)
 
     def _stored(self, source: str, columns: Sequence[str] | None) -> StoredRows:
-        every = [column.name for column in self.rows.columns]
+        every = [column.name for column in self.whole_run.columns]
         names = self.stored_names(every if columns is None else columns)
         selected = ", ".join((*map(quoted, names), "position"))
         table = self.table(f"SELECT {selected} FROM {source} ORDER BY step, position")
         positions = table.column("position").to_numpy().astype(np.int32)
-        return StoredRows(self.rows.columns, table.drop_columns(["position"]), positions)
+        return StoredRows(self.whole_run.columns, table.drop_columns(["position"]), positions)
 
     def joined_addresses(self, step: int) -> list[dict[str, int]]:
         """The rows of a step that are joined to another: `file`, `line`, `offset`, `size` and `part` of
         each, and `lead_file`, `lead_line` and `lead_part` of the other.
         """
         with self._readable():
-            return self.rows.index.table(self.rows.joined_addresses(step)).to_pylist()
+            return self.whole_run.table(self.whole_run.joined_addresses(step)).to_pylist()

@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final
-
-import numpy as np
-import numpy.typing as npt
-
-if TYPE_CHECKING:
-    import pandas as pd
+from typing import Final
 
 TRAIN: Final = "train"
 """The split of rollouts that name none."""
@@ -42,15 +36,9 @@ def training_split(rollouts: Mapping[str, int]) -> str:
     return max(sorted(rollouts), key=lambda name: rollouts[name])
 
 
-def of_rows(names: pd.Series[Any], name: str) -> npt.NDArray[np.bool_]:
-    """[rows] whether each is of the split. names: a column of the table of rollouts."""
-    texts = names.astype(object).where(names.notna(), "")
-    return ((texts == name) | ((texts == "") & (name == TRAIN))).to_numpy(bool)
-
-
-def in_order(found: Mapping[str, Mapping[int, int]]) -> Iterable[str]:
-    """Names of splits, that of training first. found: by split, its rollouts by step."""
-    if not found:
+def in_order(counts_by_split: Mapping[str, Mapping[int, int]]) -> Iterable[str]:
+    """Names of splits, that of training first. counts_by_split: by split, its rollouts by step."""
+    if not counts_by_split:
         return ()
-    first = training_split({name: sum(counts.values()) for name, counts in found.items()})
-    return sorted(found, key=lambda name: (name != first, name))
+    first = training_split({name: sum(counts.values()) for name, counts in counts_by_split.items()})
+    return sorted(counts_by_split, key=lambda name: (name != first, name))

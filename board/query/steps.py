@@ -3,13 +3,9 @@
 That of a whole run is stored beside its index, and computed again for steps that changed.
 """
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportMissingTypeStubs=false, reportAttributeAccessIssue=false
-# pyarrow ships without types, and makes its compute functions when it is imported.
-
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -23,7 +19,8 @@ from board.index.manifest import BrokenIndexError, Manifest
 from board.index.storage import Storage
 from board.query.predicate import BoundSql
 from board.query.run import Run
-from board.query.selection import Selection
+from board.query.run_rows import step_ranges
+from board.query.selection import NO_STEPS, Selection
 from board.query.visible_rows import VisibleRows
 
 QUANTILES: Final[dict[str, float]] = {
@@ -38,7 +35,7 @@ QUANTILES: Final[dict[str, float]] = {
 """Suffix -> quantile over the rollouts of a step; q00 is the smallest value and q100 the largest."""
 OWN: Final = "own metric"
 """Stem of the columns of `own_steps`."""
-_CHUNK_ROLLOUTS: Final = 500_000
+_CHUNK_ROLLOUTS: Final = 400_000
 """Quantiles do not spill: the values of so many rollouts are in memory at once."""
 _COUNTS: Final = ("rollouts", "ranks", "groups")
 _QUANTILES: Final = ", ".join(str(q) for q in QUANTILES.values())
@@ -56,15 +53,15 @@ def steps_table(selection: Selection, counts: Mapping[int, int]) -> pd.DataFrame
 
 
 def refreshed(visible: VisibleRows, selection: Selection) -> Manifest:
-    """The manifest with a table of steps, and of joins, in which nothing is stale.
+    """The manifest with a table of steps in which nothing is stale.
 
     selection: of the whole run. Raises BrokenIndexError.
     """
-    manifest, storage = visible.manifest, visible.index.storage
+    manifest, storage = visible.manifest, visible.rows.storage
     stale = visible.stale()
     if not stale and manifest.steps is not None:
         return manifest
-    counts = visible.counts()
+    counts = visible.counts
     stored = load(storage, manifest)
     stored = stored[stored["step"].isin(counts) & ~stored["step"].isin(stale)]
     fresh = _computed(selection, {step: n for step, n in counts.items() if n and step in stale})
@@ -73,8 +70,7 @@ def refreshed(visible: VisibleRows, selection: Selection) -> Manifest:
     table = _tidied(both, visible.rows.metrics)
     stored = pa.Table.from_pandas(table, preserve_index=False).replace_schema_metadata()
     name = storage.put("steps", stored)
-    joins = {kind: storage.put(kind, own) for kind, own in visible.join_tables.items()}
-    return replace(manifest, steps=name, stale=frozenset(), rules=visible.rules, joins=joins)
+    return replace(manifest, steps=name, stale=frozenset(), rules=visible.rules)
 
 
 def load(storage: Storage, manifest: Manifest) -> pd.DataFrame:
@@ -91,12 +87,11 @@ def own_steps(run: Run, text: str) -> pd.DataFrame:
     """An expression as a metric OWN over the rollouts of each step: mean, std, n and quantiles as
     steps_table has them, infinities left out. Raises ExpressionError, UnreadableError.
     """
-    found = run.selection.number(text)
-    bound = replace(run.selection, parameters=found.parameters)
-    values = {OWN: f"CASE WHEN isfinite({found.sql}) THEN {found.sql} END"}
-    return pd.concat(
-        [_statistics(one, values) for one in _parts(bound, run.counts)], ignore_index=True
-    )
+    value = run.selection.number(text)
+    bound = replace(run.selection, parameters=value.parameters)
+    values = {OWN: f"CASE WHEN isfinite({value.sql}) THEN {value.sql} END"}
+    parts = [*_parts(bound, run.counts)] or [replace(bound, steps=NO_STEPS)]
+    return pd.concat([_statistics(one, values) for one in parts], ignore_index=True)
 
 
 def _computed(selection: Selection, counts: Mapping[int, int]) -> pd.DataFrame:
@@ -114,28 +109,15 @@ def _computed(selection: Selection, counts: Mapping[int, int]) -> pd.DataFrame:
     return pd.concat(tables, ignore_index=True)
 
 
-def _parts(selection: Selection, counts: Mapping[int, int]) -> list[Selection]:
-    """The selection in ranges of _CHUNK_ROLLOUTS of these steps, or of one step. counts: ascending."""
-    ranges: list[list[int]] = [[]]
-    rollouts = 0
-    for step, count in counts.items():
-        if ranges[-1] and rollouts + count > _CHUNK_ROLLOUTS:
-            ranges.append([])
-            rollouts = 0
-        ranges[-1].append(step)
-        rollouts += count
-    return [_of_steps(selection, steps) for steps in ranges]
-
-
-def _of_steps(selection: Selection, steps: Sequence[int]) -> Selection:
-    """steps: ascending."""
-    if not steps:
-        return replace(selection, filters=(*selection.filters, BoundSql("false", {})))
-    own = replace(selection, steps=(steps[0], steps[-1]))
-    if len(steps) == steps[-1] - steps[0] + 1:
-        return own
-    among = BoundSql(f"step IN ({', '.join(map(str, steps))})", {})
-    return replace(own, filters=(*own.filters, among))
+def _parts(selection: Selection, counts: Mapping[int, int]) -> Iterator[Selection]:
+    """The selection in ranges of these steps, which are ascending, of about _CHUNK_ROLLOUTS each."""
+    for first, last in step_ranges(counts, _CHUNK_ROLLOUTS):
+        own = replace(selection, steps=(first, last))
+        steps = [step for step in counts if first <= step <= last]
+        if len(steps) <= last - first:  # steps between them are not asked for
+            among = BoundSql(f"step IN ({', '.join(map(str, steps))})", {})
+            own = replace(own, filters=(*own.filters, among))
+        yield own
 
 
 def _statistics(selection: Selection, values: Mapping[str, str]) -> pd.DataFrame:
@@ -151,13 +133,13 @@ def _statistics(selection: Selection, values: Mapping[str, str]) -> pd.DataFrame
         FROM (SELECT step, rank {selected} FROM {selection.view} WHERE {selection.condition})
         GROUP BY step ORDER BY step
     """)
-    found = {name: table[name].to_numpy() for name in ("step", "rollouts", "ranks")}
+    columns = {name: table[name].to_numpy() for name in ("step", "rollouts", "ranks")}
     for i, stem in enumerate(values):
         for part in ("mean", "std", "n"):
-            found[f"{stem}_{part}"] = table[f"{part}{i}"].to_numpy()
+            columns[f"{stem}_{part}"] = table[f"{part}{i}"].to_numpy()
         for place, suffix in enumerate(QUANTILES):
-            found[f"{stem}_{suffix}"] = pc.list_element(table[f"quantiles{i}"], place).to_numpy()
-    return pd.DataFrame(found)
+            columns[f"{stem}_{suffix}"] = pc.list_element(table[f"quantiles{i}"], place).to_numpy()
+    return pd.DataFrame(columns)
 
 
 def _groups(selection: Selection, reward: str) -> pd.DataFrame:

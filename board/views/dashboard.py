@@ -1,37 +1,90 @@
-"""The dashboard's script: page configuration and navigation. `app.py` serves it."""
+"""The dashboard's script: page configuration, navigation, sidebar and page. `app.py` serves it."""
 
 from pathlib import Path
 
 import streamlit as st
 
-from board.views.frame import alerts, following, navigation, sidebar
-from board.views.shared import page_parts, state
+from board.components.page_frame import key_help, page_frame
+from board.query.open_run import Run
+from board.views.frame import sidebar
+from board.views.shared import known_findings, page_parts, shortcuts, state, step_choice
+from board.views.shared.text import plain
 
+FOLDER = Path(__file__).parent
 PAGES = [
     st.Page(state.page_file(name), title=name.capitalize(), default=name == "overview")
     for name in ("overview", "findings", "step", "rollouts", "prompts", "mismatch", "compare")
 ]
+
+
+def page_label(page: st.Page, run: Run | None) -> tuple[str, str | None]:
+    """A page's name, dimmed where the run holds nothing for it; and what it needs, on hover."""
+    title = page.title
+    if run is None:
+        return title, None
+    if title == "Findings":
+        return f"{title}{known_findings.badge(run)}", None
+    if title == "Compare" and len(sidebar.neighbours()) < 2:
+        return f":gray[{title}]", "There is only one run in this folder."
+    if lacking := page_parts.lacking(title, run):
+        explained = plain(f"Not recorded: {lacking}. {page_parts.how_to_record(title)}", 400)
+        return f":gray[{title} :small[not recorded]]", explained
+    return title, None
+
+
+class Navigation:
+    """The row of links above a page, drawn before it, and again where it chose something else.
+
+    Every link carries what is chosen. Streamlit's own navigation opens a page without a query, which the
+    page then fills in: two entries of the browser's history for one click, and Back leads to the first of
+    them, the current page.
+    """
+
+    def __init__(self, current: st.Page) -> None:
+        with st.container(key="frame"):
+            st.html(FOLDER / "frame" / "frame.css")
+            # A key may be used once in a run of the script: the row is drawn again inside its container.
+            with st.container(key="pages"):
+                self._row = st.empty()
+            with st.container(key="key_help"):
+                key_help(shortcuts.of_page(current.title), key=f"keys-{current.title}")
+                page_frame(menu="run", key="page-frame")
+        self._drawn: tuple[object, ...] = ()
+
+    def draw(self, run: Run | None = None) -> None:
+        """Links with what is chosen now. run: the one that is shown."""
+        query = state.encoded()
+        links = [(page, *page_label(page, run)) for page in PAGES]
+        if (query, links) == self._drawn:
+            return
+        self._drawn = (query, links)
+        with self._row.container(horizontal=True, gap=None):
+            for page, label, explained in links:
+                st.page_link(page, label=label, help=explained, query_params=query, width="content")
+
+
 page = st.navigation(PAGES, position="hidden")
 st.set_page_config(
     page_title="Rollout Board",
-    page_icon=str(Path(__file__).with_name("icon.png")),
+    page_icon=str(FOLDER / "icon.png"),
     layout="wide",
     # The list and the reader need the width.
     initial_sidebar_state="collapsed" if page.title == "Rollouts" else 272,
     menu_items={"About": "Rollout Board: rollout logs of RL training, from a curve to its tokens."},
 )
 state.pull()
-bar = navigation.Navigation(PAGES, page)
+navigation = Navigation(page)
 if sidebar.render():
-    bar.draw(sidebar.whole(), len(sidebar.neighbours()))
+    navigation.draw(sidebar.whole())
     page_parts.run(page)
-    bar.draw(sidebar.whole(), len(sidebar.neighbours()))
+    navigation.draw(sidebar.whole())
     if state.get("live"):
         with st.sidebar:
-            alerts.watch(sidebar.current())
+            run = sidebar.current()
+            known_findings.announce_severe(run, known_findings.limits_of(run))
 else:
-    bar.draw()
-following.remember()
+    navigation.draw()
+step_choice.remember()
 sidebar.choose_folder()
 state.show_notices()
 state.push()

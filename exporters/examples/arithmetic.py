@@ -68,10 +68,10 @@ def subtract_by_columns(problem: Problem) -> list[str]:
 
 def correct(completions: list[str], ground_truth: list[str], **_: object) -> list[float]:
     """1 where the answer at the end is the right one."""
-    found = [_ANSWER.search(text) for text in completions]
+    matches = [_ANSWER.search(text) for text in completions]
     return [
         float(match is not None and match[1] == truth)
-        for match, truth in zip(found, ground_truth, strict=True)
+        for match, truth in zip(matches, ground_truth, strict=True)
     ]
 
 

@@ -178,10 +178,10 @@ def _says(text: str) -> Message:
 def correct(completions: list[list[Message]], ground_truth: list[str], **_: object) -> list[float]:
     """1 where the last message is of the assistant and ends with the right answer."""
     last = [completion[-1] if completion else _says("") for completion in completions]
-    found = [m["role"] == "assistant" and _ANSWER.search(m["content"]) for m in last]
+    matches = [m["role"] == "assistant" and _ANSWER.search(m["content"]) for m in last]
     return [
         float(bool(match) and match[1] == truth)
-        for match, truth in zip(found, ground_truth, strict=True)
+        for match, truth in zip(matches, ground_truth, strict=True)
     ]
 
 

@@ -170,8 +170,8 @@ class Bfloat16Sampler:
             output_logits=True,
         )
         sampled = output.sequences[:, ids.shape[1] :]
-        spread = torch.stack(output.logits, dim=1).float().log_softmax(-1)
-        return sampled, spread.gather(-1, sampled[..., None])[..., 0]
+        log_probs = torch.stack(output.logits, dim=1).float().log_softmax(-1)
+        return sampled, log_probs.gather(-1, sampled[..., None])[..., 0]
 
 
 def response_length(ids: list[int]) -> int:

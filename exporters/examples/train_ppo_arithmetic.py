@@ -141,8 +141,8 @@ class Trainer:
         responses, logprobs = self.sampler.sample(batch["input_ids"], batch["attention_mask"])
         mask = up_to_end(responses, {EOS_ID})
         texts = [
-            self.tokenizer.decode(row[kept], skip_special_tokens=True)
-            for row, kept in zip(responses, mask, strict=True)
+            self.tokenizer.decode(row[valid], skip_special_tokens=True)
+            for row, valid in zip(responses, mask, strict=True)
         ]
         truths = [str(problem.answer) for problem in problems]
         parts = {
@@ -224,8 +224,8 @@ class Trainer:
         for _ in range(self.options.epochs):
             for rows in torch.randperm(len(old)).chunk(MINI_BATCHES):
                 mask, responses = rollouts.mask[rows], rollouts.ids[rows, rollouts.prompt_width :]
-                spread = self.forward(self.policy, rollouts, rows).log_softmax(-1)
-                logprobs = spread.gather(-1, responses[..., None])[..., 0]
+                log_probs = self.forward(self.policy, rollouts, rows).log_softmax(-1)
+                logprobs = log_probs.gather(-1, responses[..., None])[..., 0]
                 policy = policy_loss(logprobs, old[rows], advantages[rows], mask, CLIP)
                 values = self.critic(
                     rollouts.ids[rows], rollouts.attention[rows], rollouts.prompt_width

@@ -85,12 +85,12 @@ def log_nested(exporter: RolloutExporter, step: int, data: Any, tags: Any) -> No
     known = {name: _rows(data[name]) for name in data.keys()}  # noqa: SIM118 - a TensorDict
     size = len(known["prompts"])
     tags = tags if tags and len(tags) == size else [{}] * size
-    kept = [i for i, tag in enumerate(tags) if not tag.get("is_padding")]
-    known = {name: [rows[i] for i in kept] for name, rows in known.items()}
+    real_rows = [i for i, tag in enumerate(tags) if not tag.get("is_padding")]
+    known = {name: [rows[i] for i in real_rows] for name, rows in known.items()}
     arrays: dict[str, Any] = {ours: known.get(name) for name, ours in TOKENS.items()}
     scores = known.get("rm_scores")
     pairs = zip(known["prompts"], known["responses"], strict=True)
-    versions = [tags[i].get("min_global_steps") for i in kept]
+    versions = [tags[i].get("min_global_steps") for i in real_rows]
     exporter.log_ragged(
         step,
         token_ids=[torch.cat(pair) for pair in pairs],

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 import written_logs
-from shown import OpenApp
+from shown import OpenApp, assert_sound
 from streamlit.testing.v1 import AppTest
 
 DASHBOARD = Path(__file__).parents[2] / "board" / "views" / "dashboard.py"
@@ -27,7 +29,7 @@ def open_app(monkeypatch: pytest.MonkeyPatch) -> OpenApp:
     """`open_app(root, page, step="10")`: a fresh session on that page with that query in the URL.
 
     "rollout" is Rollouts with a rollout open: the first one where the query names none; "words" is its
-    search over the run.
+    search over the run. No traceback reached the page.
     """
 
     def start(logs: Path, page: str = "overview", /, **query: str) -> AppTest:
@@ -36,11 +38,24 @@ def open_app(monkeypatch: pytest.MonkeyPatch) -> OpenApp:
         if page == "rollout":
             page, query = "rollouts", {"index": "0", **query}
         if page == "words":
-            page, query = "rollouts", {"view": "words", **query}
+            page, query = "rollouts", {"rollouts_view": "words", **query}
         for name, value in query.items():
             app.query_params[name] = value
         if page != "overview":
             app.switch_page(f"{page}/{page}.py")
-        return app.run()
+        app.run()
+        assert_sound(app)
+        return app
+
+    return start
+
+
+@pytest.fixture
+def open_rows(open_app: OpenApp, tmp_path: Path) -> OpenApp:
+    """`open_rows("step", row, row, of="reward")`: that page on a folder whose only run has these rows."""
+
+    def start(page: str, /, *rows: Mapping[str, Any], **query: str) -> AppTest:
+        written_logs.write_lines(tmp_path / "run" / "a.jsonl", rows)
+        return open_app(tmp_path, page, **query)
 
     return start

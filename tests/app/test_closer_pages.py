@@ -22,83 +22,58 @@ def metrics(app: AppTest) -> dict[str, str]:
     return {str(card.label).replace("\\", ""): str(card.value) for card in app.metric}
 
 
-def test_groups_tell_what_a_step_teaches(open_app: OpenApp) -> None:
-    app = open_app(
-        BUNDLED, "step", part="groups", run="grpo_arithmetic", step="97", fill="advantage"
-    )
-    assert_sound(app)
+def test_groups_tell_what_a_step_teaches_and_an_answer_opens_its_rollout(
+    open_app: OpenApp,
+) -> None:
+    chosen = {
+        "run": "grpo_arithmetic",
+        "step": "97",
+        "step_part": "groups",
+        "groups_values": "advantage",
+    }
+    app = open_app(BUNDLED, "step", **chosen)
     cards = metrics(app)
     assert (cards["Groups"], cards["Effective batch"]) == ("4", "32")
-    assert cards["Solve rate"] == "63 %"
-    assert cards["Advantages that do not match"] == "0"
+    assert (cards["Solve rate"], cards["Advantages that do not match"]) == ("63 %", "0")
     # The prompt and one response for each rollout of the chosen group.
     assert len(app.code) == 1 + 8
     assert table(app)["difference"].abs().max() < 1e-3
-
-
-def test_a_response_beside_the_others_opens_its_rollout(open_app: OpenApp) -> None:
-    app = open_app(BUNDLED, "step", part="groups", run="grpo_arithmetic", step="97")
-    app.button(key="beside_13").click().run()
+    app.button(key="answer_grpo_arithmetic_97_13").click().run()
     assert query(app)["index"] == "13"
     assert "Rollout 13" in texts(app)
 
 
-def test_groups_of_unequal_size_and_unscored_rollouts_break_nothing(
-    open_app: OpenApp, tmp_path: Path
-) -> None:
+def test_groups_of_unequal_size_and_unscored_rollouts_break_nothing(open_rows: OpenApp) -> None:
     rows = [
         {"step": 0, "group_id": g, "reward": r, "prompt": "p", "response": "r", "advantage": a}
         for g, r, a in (("a", 1.0, 5.0), ("a", 0.0, -0.7), ("b", None, None), ("c", 1.0, 0.0))
     ]
     rows.append({"step": 0, "prompt": "p", "response": "of no group", "reward": 0.5})
-    write_lines(tmp_path / "run" / "a.jsonl", rows)
-    app = open_app(tmp_path, "step", part="groups")
-    assert_sound(app)
+    app = open_rows("step", *rows, part="groups")
     assert metrics(app)["Groups"] == "3"
     assert "no reward: 1 of 4 rollouts" in texts(app).replace("\\", "")
     assert "advantages do not match" in texts(app)
 
 
-def test_right_and_wrong_are_not_judged_where_all_rewards_are_equal(
-    open_app: OpenApp, tmp_path: Path
-) -> None:
+def test_right_and_wrong_are_not_judged_where_all_rewards_are_equal(open_rows: OpenApp) -> None:
     rows = [
         {"step": step, "group_id": "g", "reward": 1.0, "prompt": "p\nq", "response": "r"}
         for step in (0, 0, 1, 1)
     ]
-    write_lines(tmp_path / "run" / "a.jsonl", rows)
-    app = open_app(tmp_path, "step", part="groups")
+    app = open_rows("step", *rows, part="groups")
     assert metrics(app)["Solve rate"] == "not judged"
     assert "all rewards of the run are equal" in texts(app)
     assert "100 % equal otherwise" in texts(app).replace("\\", "")
     assert "all right" not in texts(app)
-    app = open_app(tmp_path, "prompts")
+    app = open_rows("prompts", *rows)
     assert metrics(app)["Never solved"] == "–"
     assert table(app)["prompt"].tolist() == ["p⏎q"]
-    app = open_app(tmp_path, "findings")
+    app = open_rows("findings", *rows)
     assert "(100 % equal otherwise)" in texts(app).replace("\\", "")
 
 
-@pytest.mark.parametrize(
-    ("page", "lacking"),
-    [
-        ("step", "Not recorded in this run: group_id, reward."),
-        ("prompts", "Not recorded in this run: reward."),
-        ("mismatch", "Not recorded at this step: logprobs and sampling_logprobs"),
-    ],
-)
-def test_a_page_says_in_one_line_what_the_run_lacks(
-    open_app: OpenApp, logs: Path, page: str, lacking: str
-) -> None:
-    app = open_app(logs, page, run="texts", part="groups")
-    assert_sound(app)
-    assert lacking in texts(app)
-    assert not app.get("plotly_chart")
-
-
 def test_prompts_are_listed_by_what_became_of_them(open_app: OpenApp) -> None:
-    app = open_app(BUNDLED, "prompts", run="grpo_arithmetic", plist="lost")
-    assert_sound(app)
+    app = open_app(BUNDLED, "prompts", run="grpo_arithmetic", prompts_list="lost")
     lost = int(metrics(app)["Regressed"])
     shown = table(app)
     assert len(shown) == lost > 0
@@ -110,54 +85,46 @@ def test_prompts_are_listed_by_what_became_of_them(open_app: OpenApp) -> None:
 def test_every_answer_of_a_step_is_reachable_whole(open_app: OpenApp) -> None:
     app = open_app(BUNDLED, "prompts", run="grpo_arithmetic")
     three = len(app.code)
-    seen = next(box for box in app.selectbox if box.key == "pstep")
-    app = open_app(
-        BUNDLED,
-        "prompts",
-        run="grpo_arithmetic",
-        pstep=seen.options[1].split()[1].strip(","),
-    )
-    assert_sound(app)
+    seen = next(box for box in app.selectbox if box.key == "prompts_step")
+    step = seen.options[1].split()[1].strip(",")
+    app = open_app(BUNDLED, "prompts", run="grpo_arithmetic", prompts_step=step)
     opened = [button.label for button in app.button if "· rollout" in button.label]
     assert len(opened) == 8
     assert len({label.split(" · ")[0] for label in opened}) == 1
     assert len(app.code) == 1 + 8 > three
-    assert "pstep" in query(app)
+    assert "prompts_step" in query(app)
 
 
 def test_environments_have_a_row_each_beside_the_one_for_all(open_app: OpenApp) -> None:
-    app = open_app(BUNDLED, "overview", run="grpo_arithmetic", step="150", env="add", by="env")
-    assert_sound(app)
+    app = open_app(
+        BUNDLED, "overview", run="grpo_arithmetic", step="150", env="add", overview_by="env"
+    )
     shown = table(app)
     assert shown["scope"].tolist()[0] == "all"
     assert shown.loc[shown["scope"] == "env", "rollouts"].sum() == shown["rollouts"].iloc[0]
 
 
-def test_a_mean_that_is_zero_but_for_rounding_is_zero(open_app: OpenApp, tmp_path: Path) -> None:
+def test_a_mean_that_is_zero_but_for_rounding_is_zero(open_rows: OpenApp) -> None:
     rows = [
         {"step": 0, "env": "a", "advantage": a, "reward": 1.0, "prompt": "p", "response": "r"}
         for a in (0.1, 0.2, -0.3)
     ]
-    write_lines(tmp_path / "run" / "a.jsonl", rows)
-    app = open_app(tmp_path, by="env")
+    app = open_rows("overview", *rows, by="env")
     assert table(app)["advantage"].tolist() == [0.0, 0.0]
 
 
-def test_an_environment_called_all_is_no_mean(open_app: OpenApp, tmp_path: Path) -> None:
+def test_an_environment_called_all_is_no_mean(open_rows: OpenApp) -> None:
     rows = [
         {"step": 0, "env": env, "reward": r, "prompt": "p", "response": "r"}
         for env, r in (("all", 0.0), ("b", 1.0))
     ]
-    write_lines(tmp_path / "run" / "a.jsonl", rows)
-    app = open_app(tmp_path, "overview", by="env")
-    assert_sound(app)
+    app = open_rows("overview", *rows, by="env")
     shown = table(app).set_index(["scope", "env"])["reward"]
     assert (shown["all", "all environments"], shown["env", "all"]) == (0.5, 0.0)
 
 
 def test_the_mismatch_is_split_where_old_logprobs_are_recorded(open_app: OpenApp) -> None:
-    app = open_app(BUNDLED, "mismatch", run="ppo_critic", step="20", slice="kind")
-    assert_sound(app)
+    app = open_app(BUNDLED, "mismatch", run="ppo_critic", step="20", mismatch_slice="kind")
     parts = table(app).set_index("measure")
     assert [*parts.columns] == ["whole", "engine", "staleness"]
     assert parts.loc["ESS", "whole"] == "99.4 %"
@@ -168,14 +135,10 @@ def test_the_mismatch_is_split_where_old_logprobs_are_recorded(open_app: OpenApp
     assert "old_logprobs, which separate engine from staleness" in texts(app).replace("\\", "")
 
 
-def test_a_step_whose_logprobs_are_nan_throughout_is_told_in_one_line(
-    open_app: OpenApp, tmp_path: Path
-) -> None:
+def test_a_step_whose_logprobs_are_nan_throughout_is_told_in_one_line(open_rows: OpenApp) -> None:
     row = {"prompt": "p", "response": "a", "response_tokens": ["a"], "advantage": 1.0}
     both = {"logprobs": [float("nan")], "sampling_logprobs": [-0.5]}
-    write_lines(tmp_path / "run" / "a.jsonl", [{"step": 1, **row, **both}])
-    app = open_app(tmp_path, "mismatch")
-    assert_sound(app)
+    app = open_rows("mismatch", {"step": 1, **row, **both})
     assert [info.value.split(":")[0] for info in app.info] == [
         "No loss token of this step has a finite value in both logprobs and sampling_logprobs"
     ]
@@ -193,18 +156,17 @@ def test_the_bounds_of_rules_are_those_of_the_url(open_app: OpenApp) -> None:
         return row["bounds"], row["hit"], row["set by"]
 
     usual = stopped(open_app(BUNDLED, "mismatch", **run))
-    tight = stopped(open_app(BUNDLED, "mismatch", bounds="ratio_clip:0.05:0.05", **run))
+    tight = stopped(open_app(BUNDLED, "mismatch", mismatch_bounds="ratio_clip:0.05:0.05", **run))
     assert (usual[0], usual[2]) == ("0.8 to 1.2", "the run")
     assert (tight[0], tight[2]) == ("0.95 to 1.05", "you")
     assert tight[1] > usual[1] > 0
     app = open_app(BUNDLED, "mismatch", **run)
-    app.number_input(key=next(n.key for n in app.number_input if "icepop_α" in n.key)).set_value(
-        0.7
-    ).run()
-    assert query(app)["bounds"] == "icepop:0.7:5"
+    next(n for n in app.number_input if "icepop_α" in n.key).set_value(0.7).run()
+    assert query(app)["mismatch_bounds"] == "icepop:0.7:5"
 
 
-def test_what_tools_say_is_told_by_tool_over_the_steps(open_app: OpenApp, tmp_path: Path) -> None:
+def test_what_tools_say_is_told_by_tool_over_the_steps(open_rows: OpenApp, tmp_path: Path) -> None:
+    call, roles = {"name": "search", "arguments": "{}"}, ("assistant", "tool") * 2
     rows = [
         {
             "step": step,
@@ -213,18 +175,14 @@ def test_what_tools_say_is_told_by_tool_over_the_steps(open_app: OpenApp, tmp_pa
             "logprobs": [-0.1, -0.1, -1.0 * step, -0.1, -4.0],
             "sft_mask": [0, 0, 1, 0, 1],
             "segments": [
-                {"start": 0, "end": 2, "role": "assistant"},
-                {"start": 2, "end": 3, "role": "tool"},
-                {"start": 3, "end": 4, "role": "assistant"},
-                {"start": 4, "end": 5, "role": "tool"},
+                {"start": start, "end": end, "role": role}
+                for start, end, role in zip((0, 2, 3, 4), (2, 3, 4, 5), roles, strict=True)
             ],
             "messages": [
                 {
                     "role": "assistant",
                     "content": "",
-                    "tool_calls": [
-                        {"id": "c1", "function": {"name": "search", "arguments": "{}"}},
-                    ],
+                    "tool_calls": [{"id": "c1", "function": call}],
                 },
                 {"role": "tool", "content": "error", "tool_call_id": "c1"},
                 {"role": "tool", "content": "42", "name": "python"},
@@ -232,29 +190,28 @@ def test_what_tools_say_is_told_by_tool_over_the_steps(open_app: OpenApp, tmp_pa
         }
         for step in (1, 2, 3)
     ]
-    write_lines(tmp_path / "run" / "a.jsonl", rows)
-    app = open_app(tmp_path, "mismatch", step="2")
-    assert_sound(app)
+    app = open_rows("mismatch", *rows, step="2")
     shown = table(app).set_index("of")
     assert shown.loc["tool search", ["mean NLL", "largest"]].tolist() == [2.0, 2.0]
     assert shown.loc["tool python", "largest"] == 4.0
-    app.button(key="scan_start").click().run()
-    cache.mismatch_scan(cached_run(tmp_path, "run")).wait(60)
-    app.run()
-    assert_sound(app)
+    read_all_steps(app, cached_run(tmp_path, "run"))
     assert "Largest NLL of sft_mask tokens" in {card["title"] for card in cards(app)}
 
 
 def test_all_steps_are_read_when_asked_for_and_drawn(open_app: OpenApp, logs: Path) -> None:
     app = open_app(logs, "mismatch", run="native", step="20")
-    app.button(key="scan_start").click().run()
-    scan = cache.mismatch_scan(cached_run(logs, "native"))
-    scan.wait(60)
-    app.run()
-    assert_sound(app)
-    assert [one.step for one in scan.finish()] == [0, 10, 20, 35]
+    assert read_all_steps(app, cached_run(logs, "native")) == [0, 10, 20, 35]
     assert "Engine and staleness, KL k3" in {card["title"] for card in cards(app)}
     assert "Not recorded in this run: policy_version" in texts(app)
+
+
+def read_all_steps(app: AppTest, run: Run) -> list[int]:
+    """Asks for the tokens of all steps and waits for them; the steps that were read."""
+    app.button(key="scan_start").click().run()
+    scan = cache.mismatch_scan(run)
+    scan.wait(60)
+    assert_sound(app.run())
+    return [one.step for one in scan.finish()]
 
 
 def cached_run(root: Path, name: str) -> Run:
@@ -263,11 +220,10 @@ def cached_run(root: Path, name: str) -> Run:
     return opened_runs.opened(info, OpenOptions(ReadOptions()))
 
 
-def test_words_are_found_in_the_step_and_then_in_the_run(open_app: OpenApp, logs: Path) -> None:
-    app = open_app(
-        logs, "rollouts", view="words", run="native", step="20", words="Think,no such word"
-    )
-    assert_sound(app)
+def test_words_are_found_in_the_step_and_the_run_and_a_wrong_pattern_breaks_nothing(
+    open_app: OpenApp, logs: Path
+) -> None:
+    app = open_app(logs, "words", run="native", step="20", words_phrases="Think,no such word")
     assert "in 4 of 8 rollouts" in texts(app)
     assert "in 0 of 8 rollouts" in texts(app)
     assert all("⟦think>" in code.value for code in app.code)
@@ -278,50 +234,36 @@ def test_words_are_found_in_the_step_and_then_in_the_run(open_app: OpenApp, logs
     assert shown.loc[("Think", "all", ""), ["rollouts", "hits"]].tolist() == [32, 16]
     assert shown.loc[("Think", "env", "code"), "share"] == 100
     assert shown.loc[("no such word", "all", ""), "hits"] == 0
+    app = open_app(logs, "words", run="native", step="20", words_phrases="Think", env="math")
+    assert "in 0 of 4 rollouts" in texts(app)
+    app = open_app(logs, "words", run="native", words_phrases="(", words_regex="1")
+    assert "regular expression" in app.error[0].value
 
 
 def test_before_words_are_chosen_what_is_often_watched_is_counted(
     open_app: OpenApp, logs: Path
 ) -> None:
-    app = open_app(logs, "rollouts", view="words", run="native", step="20")
-    assert_sound(app)
+    app = open_app(logs, "words", run="native", step="20")
     shown = table(app).set_index("what")
     assert shown.loc["thinking tags", ["rollouts", "hits", "times"]].tolist() == [8, 4, 8]
-    app = open_app(logs, "rollouts", view="words", run="native", step="20", speaker="tool")
-    assert_sound(app)
+    app = open_app(logs, "words", run="native", step="20", words_speaker="tool")
     assert "Not recorded at this step: segments" in texts(app)
 
 
 def test_what_a_run_says_more_and_less_is_told_and_can_be_chosen(open_app: OpenApp) -> None:
-    app = open_app(BUNDLED, "rollouts", view="words", run="grpo_reward_hack", step="100")
-    assert_sound(app)
+    app = open_app(BUNDLED, "words", run="grpo_reward_hack", step="100")
     assert "288 rollouts sampled from 12 steps" in texts(app)
     phrases = app.dataframe[0].value.set_index("phrase")
     assert {"check", "answer"} <= set(phrases.index)
     points = phrases["after"] - phrases["before"]  # both rounded
     assert phrases["change"].tolist() == pytest.approx(points.tolist(), abs=1)
-    assert app.multiselect(key="words").options[:2] == ["answer", "check"]
-    app.toggle(key="regex").set_value(True).run()
-    assert r"\bcheck\b" in app.multiselect(key="words").options
-
-
-def test_words_are_those_of_the_chosen_environment(open_app: OpenApp, logs: Path) -> None:
-    app = open_app(
-        logs, "rollouts", view="words", run="native", step="20", words="Think", env="math"
-    )
-    assert_sound(app)
-    assert "in 0 of 4 rollouts" in texts(app)
-
-
-def test_a_wrong_pattern_is_said_and_breaks_nothing(open_app: OpenApp, logs: Path) -> None:
-    app = open_app(logs, "rollouts", view="words", run="native", words="(", regex="1")
-    assert_sound(app)
-    assert "regular expression" in app.error[0].value
+    assert app.multiselect(key="words_phrases").options[:2] == ["answer", "check"]
+    app.toggle(key="words_regex").set_value(True).run()
+    assert r"\bcheck\b" in app.multiselect(key="words_phrases").options
 
 
 def test_compared_runs_show_their_ends_and_what_differs(open_app: OpenApp) -> None:
-    app = open_app(BUNDLED, "compare", run="grpo_arithmetic", runs="grpo_reward_hack")
-    assert_sound(app)
+    app = open_app(BUNDLED, "compare", run="grpo_arithmetic", compare_runs="grpo_reward_hack")
     ends, settings = (frame.value for frame in app.dataframe[:2])
     assert "Truncated, %" in ends["metric"].tolist()
     reward = ends[ends["metric"] == "Reward"].iloc[0]
@@ -346,9 +288,8 @@ def test_without_a_choice_the_newest_other_run_is_compared_with(
     open_app: OpenApp, logs: Path
 ) -> None:
     app = open_app(logs, "compare", run="native")
-    assert_sound(app)
     assert [c for c in table(app).columns if " − " in c] == ["rllb − native"]
-    assert "runs" not in query(app)
+    assert "compare_runs" not in query(app)
 
 
 def test_the_run_compared_with_is_of_the_same_folder_where_there_is_one(
@@ -358,31 +299,25 @@ def test_the_run_compared_with_is_of_the_same_folder_where_there_is_one(
         rows = [{"step": 1, "prompt": "p", "response": "r", "reward": 1.0, "group_id": "g"}]
         age(write_lines(tmp_path / name / "x.jsonl", rows).parent, 60 * place)
     app = open_app(tmp_path, "compare", run="b/mine")
-    assert app.multiselect(key="runs").placeholder == "b/old"
+    assert app.multiselect(key="compare_runs").placeholder == "b/old"
     assert "settings (run-*.json) of b/mine, b/old" in texts(app).replace("\\", "")
     assert "None of the recorded settings" not in texts(app)
     assert "Response length in characters" in table(app)["metric"].tolist()
 
 
 def test_any_two_of_the_compared_runs_stand_side_by_side(open_app: OpenApp) -> None:
+    pair = "grpo_arithmetic,grpo_reward_hack"
     app = open_app(
-        BUNDLED,
-        "compare",
-        run="resumed",
-        runs="grpo_arithmetic,grpo_reward_hack",
-        pair="grpo_arithmetic,grpo_reward_hack",
-        env="add",
+        BUNDLED, "compare", run="resumed", compare_runs=pair, compare_pair=pair, env="add"
     )
-    assert_sound(app)
     sides = [str(m.value) for m in app.markdown if "seen at" in str(m.value)]
     assert ["arithmetic" in side for side in sides] == [True, False]
     assert "hack" in sides[1]
 
 
 def test_the_same_prompt_in_two_runs_is_one_of_the_chosen_environment(open_app: OpenApp) -> None:
-    chosen = {"run": "grpo_arithmetic", "runs": "grpo_reward_hack"}
+    chosen = {"run": "grpo_arithmetic", "compare_runs": "grpo_reward_hack"}
     app = open_app(BUNDLED, "compare", **chosen, env="subtract")
-    assert_sound(app)
     (prompt,) = [box for box in app.selectbox if box.key == "prompt"]
     assert prompt.options
     assert all(text.startswith("Take ") for text in prompt.options)
@@ -393,12 +328,11 @@ def test_means_groups_and_rankings_are_of_the_chosen_environment(
     open_app: OpenApp, logs: Path
 ) -> None:
     app = open_app(logs, run="native", step="20", env="code")
-    assert_sound(app)
     assert any("env code" in str(badge.value) for badge in app.get("markdown"))
     assert tiles(app)["Reward"]["value"] == "0.8"
-    app = open_app(logs, "step", run="native", step="20", env="code", of="reward")
+    app = open_app(logs, "step", run="native", step="20", env="code", step_metric="reward")
     assert table(app)["index"].tolist() == [7, 5, 3, 1]
-    app = open_app(logs, "step", part="groups", run="native", step="20", env="code")
+    app = open_app(logs, "step", step_part="groups", run="native", step="20", env="code")
     # Of the chosen group the prompt, and one rollout of each rank.
     assert len(app.code) == 1 + 2
     assert metrics(app)["Effective batch"] == "4"
@@ -406,28 +340,27 @@ def test_means_groups_and_rankings_are_of_the_chosen_environment(
 
 def test_a_step_without_the_environment_says_so(open_app: OpenApp) -> None:
     app = open_app(BUNDLED, "mismatch", run="grpo_arithmetic", step="97", env="add")
-    assert_sound(app)
     assert "No rollout of these environments is at step 97" in app.info[0].value
     next(b for b in app.button if b.label.startswith("To step")).click().run()
     assert query(app)["step"] in ("96", "98")
 
 
 def test_an_expression_is_a_curve_of_its_own(open_app: OpenApp, logs: Path) -> None:
-    app = open_app(logs, run="native", own="reward > 0.5")
-    assert_sound(app)
+    app = open_app(logs, run="native", overview_expression="reward > 0.5")
     own = next(card for card in cards(app) if card["key"] == "own")
     assert own["title"] == "reward > 0.5"
     assert set(own["chart"]["lines"][0]["y"]) <= {0.0, 0.25, 0.5, 0.75, 1.0}
-    app = open_app(logs, run="native", own="no_such_column + 1")
-    assert_sound(app)
+    app = open_app(logs, run="native", overview_expression="no_such_column + 1")
     assert "no column" in app.error[0].value
 
 
 def test_a_choice_of_these_pages_survives_the_way_to_another(open_app: OpenApp) -> None:
-    app = open_app(BUNDLED, "step", part="groups", run="grpo_arithmetic", step="97", gid="s97g2")
+    app = open_app(
+        BUNDLED, "step", step_part="groups", run="grpo_arithmetic", step="97", groups_id="s97g2"
+    )
     go_to(app, "prompts")
     go_to(app, "step")
-    assert query(app)["gid"] == "s97g2"
-    assert app.selectbox(key="gid").value == "s97g2"
+    assert query(app)["groups_id"] == "s97g2"
+    assert app.selectbox(key="groups_id").value == "s97g2"
     app.button(key="step_chevron_right").click().run()
-    assert (notices(app), "gid" in query(app)) == ([], False)
+    assert (notices(app), "groups_id" in query(app)) == ([], False)

@@ -12,21 +12,22 @@ from streamlit.testing.v1 import AppTest
 from written_logs import age, write_lines
 
 from board.errors import ChoiceError
-from board.views.rollouts import comparison_choices, comparison_target
-from board.views.rollouts.comparison_target import Target
-
-PAGE = "rollouts"
+from board.views.rollouts import comparison_targets
+from board.views.rollouts.comparison_targets import Target
 
 
 def row(**more: Any) -> dict[str, Any]:
     return {"step": 0, "response": "a b", **more}
 
 
-def open_rows(open_app: OpenApp, root: Path, *rows: dict[str, Any], **query: str) -> AppTest:
-    write_lines(root / "run" / "a.jsonl", rows)
-    app = open_app(root, PAGE, **{"run": "run", "index": "0", **query})
-    assert_sound(app)
-    return app
+@pytest.fixture
+def compare(open_rows: OpenApp) -> OpenApp:
+    """`compare(row, row, vs="1")`: the first rollout open, beside what `vs` names."""
+
+    def start(*rows: dict[str, Any], vs: str) -> AppTest:
+        return open_rows("rollouts", *rows, run="run", step="0", index="0", vs=vs)
+
+    return start
 
 
 def views(app: AppTest) -> list[dict[str, Any]]:
@@ -60,23 +61,21 @@ def offered(app: AppTest, **wanted: Any) -> dict[str, Any]:
 def test_a_comparison_names_a_rollout_of_the_step_another_step_or_another_run(
     vs: str, target: Target
 ) -> None:
-    assert comparison_target.parse(vs, "run", 3) == target
-    again = comparison_target.written(target, "run", 3)
-    assert comparison_target.parse(again, "run", 3) == target
+    assert comparison_targets.parse(vs, "run", 3) == target
+    again = comparison_targets.written(target, "run", 3)
+    assert comparison_targets.parse(again, "run", 3) == target
 
 
 @pytest.mark.parametrize("vs", ["x", "1:", ":1", "-1", "run/5", "1:2:3", ""])
 def test_a_comparison_that_names_no_rollout_is_refused(vs: str) -> None:
     with pytest.raises(ChoiceError, match="expected ref, truth"):
-        comparison_target.parse(vs, "run", 3)
+        comparison_targets.parse(vs, "run", 3)
 
 
-def test_both_sides_say_reward_length_advantage_and_group(
-    open_app: OpenApp, tmp_path: Path
-) -> None:
+def test_both_sides_say_reward_length_advantage_and_group(compare: OpenApp) -> None:
     own = row(group_id="g", reward=0.5, advantage=-1.0)
     other = row(group_id="g", reward=1.0, advantage=1.5, response="a b c")
-    seen = words(open_rows(open_app, tmp_path, own, other, vs="0.1"))
+    seen = words(compare(own, other, vs="0.1"))
     assert seen["leftFacts"] == [
         ["reward", "0.5", ""],
         ["advantage", "−1", ""],
@@ -95,40 +94,40 @@ def test_both_sides_say_reward_length_advantage_and_group(
     ("vs", "title"), [("ref", "Reference response"), ("truth", "Ground truth")]
 )
 def test_the_reference_response_and_the_ground_truth_are_compared_as_texts(
-    open_app: OpenApp, tmp_path: Path, vs: str, title: str
+    compare: OpenApp, vs: str, title: str
 ) -> None:
-    app = open_rows(open_app, tmp_path, row(ref_response="a c", ground_truth="41"), vs=vs)
+    app = compare(row(ref_response="a c", ground_truth="41"), vs=vs)
     assert words(app)["right"] == title
 
 
 @pytest.mark.parametrize("vs", ["ref", "truth", "9", "7:0", "none/0:0", "run/5", "x"])
 def test_what_is_not_there_is_said_and_the_rollout_is_shown_alone(
-    open_app: OpenApp, tmp_path: Path, vs: str
+    compare: OpenApp, vs: str
 ) -> None:
-    app = open_rows(open_app, tmp_path, row(), vs=vs)
-    assert any(f"vs={vs} names nothing to compare with" in told for told in notices(app))
-    assert choice(app, "vs") == ""
+    app = compare(row(), vs=vs)
+    assert any(f"reader_vs={vs} names nothing to compare with" in told for told in notices(app))
+    assert choice(app, "reader_vs") == ""
 
 
-def test_a_rollout_of_another_run_is_compared(open_app: OpenApp, tmp_path: Path) -> None:
+def test_a_rollout_of_another_run_is_compared(compare: OpenApp, tmp_path: Path) -> None:
     write_lines(tmp_path / "other" / "a.jsonl", [row(step=4), row(step=4, reward=0.25)])
-    app = open_rows(open_app, tmp_path, row(), vs="other/4:1")
+    app = compare(row(), vs="other/4:1")
     assert words(app)["right"] == "other · step 4 · rollout 1"
     assert ["reward", "0.25", ""] in words(app)["rightFacts"]
 
 
-def test_a_conversation_is_compared_with_its_roles(open_app: OpenApp, tmp_path: Path) -> None:
+def test_a_conversation_is_compared_with_its_roles(compare: OpenApp) -> None:
     turns = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "one"}]
     more = [{"role": "tool", "content": "out"}, {"role": "assistant", "content": "two"}]
     rows = [{"step": 0, "messages": said} for said in (turns + more, turns, turns + more)]
-    app = open_rows(open_app, tmp_path, *rows, vs="1")
+    app = compare(*rows, vs="1")
     length = len("[assistant]\none\n\n[tool]\nout\n\n[assistant]\ntwo")
     assert words(app)["leftFacts"][0][1] == f"{length} chars"
     assert [one["length"] for one in offered(app)["rows"]] == ["3 chars", f"{length} chars"]
 
 
 def test_the_menu_lists_the_same_group_first_then_the_others_by_group_and_reward(
-    open_app: OpenApp, tmp_path: Path
+    compare: OpenApp,
 ) -> None:
     rows = [
         row(group_id="b", reward=0.0),
@@ -137,7 +136,7 @@ def test_the_menu_lists_the_same_group_first_then_the_others_by_group_and_reward
         row(group_id="a", reward=1.0),
         row(group_id="b", reward=0.5, response="Hi <b>"),
     ]
-    seen = offered(open_rows(open_app, tmp_path, *rows, vs="1"))
+    seen = offered(compare(*rows, vs="1"))
     assert [one["index"] for one in seen["rows"]] == [4, 3, 2, 1]
     assert seen["rows"][0] == {
         "vs": "4",
@@ -153,11 +152,11 @@ def test_the_menu_lists_the_same_group_first_then_the_others_by_group_and_reward
 
 
 def test_the_menu_finds_rollouts_behind_the_first_ones(
-    open_app: OpenApp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    compare: OpenApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(comparison_choices, "_MOST_ROWS", 2)
+    monkeypatch.setattr(comparison_targets, "_MOST_ROWS", 2)
     rows = [row(response=f"Answer {n}", reward=-float(n)) for n in range(6)]
-    app = open_rows(open_app, tmp_path, *rows, vs="1")
+    app = compare(*rows, vs="1")
     seen = offered(app)
     assert ([one["index"] for one in seen["rows"]], seen["count"]) == ([1, 2], 5)
     seen = offered(app, run="run", step=0, words="ANSWER 5")
@@ -165,10 +164,10 @@ def test_the_menu_finds_rollouts_behind_the_first_ones(
     assert offered(app, run="run", step=0, words="nothing")["rows"] == []
 
 
-def test_the_menu_lists_other_steps_and_other_runs(open_app: OpenApp, tmp_path: Path) -> None:
+def test_the_menu_lists_other_steps_and_other_runs(compare: OpenApp, tmp_path: Path) -> None:
     write_lines(tmp_path / "other" / "a.jsonl", [row(step=4), row(step=9, prompt="p")])
     age(tmp_path / "other", 60)
-    app = open_rows(open_app, tmp_path, row(prompt="p"), row(), row(step=5), step="0", vs="1")
+    app = compare(row(prompt="p"), row(), row(step=5), vs="1")
     assert [one["vs"] for one in offered(app, run="run", step=5)["rows"]] == ["5:0"]
     other = offered(app, run="other")
     assert (other["step"], other["rows"][0]["vs"]) == (9, "other/9:0")
@@ -178,13 +177,13 @@ def test_the_menu_lists_other_steps_and_other_runs(open_app: OpenApp, tmp_path: 
 
 @pytest.mark.parametrize("wanted", [{"run": "none"}, {"run": 5, "step": "x"}, {"step": [1]}])
 def test_a_question_of_the_menu_for_what_is_not_there_is_answered_with_what_is(
-    open_app: OpenApp, tmp_path: Path, wanted: dict[str, Any]
+    compare: OpenApp, wanted: dict[str, Any]
 ) -> None:
-    seen = offered(open_rows(open_app, tmp_path, row(), row(), vs="1"), **wanted)
+    seen = offered(compare(row(), row(), vs="1"), **wanted)
     assert (seen["run"], seen["step"], len(seen["rows"])) == ("run", 0, 1)
 
 
-def test_the_whole_prompt_decides_what_is_of_one_prompt(open_app: OpenApp, tmp_path: Path) -> None:
+def test_the_whole_prompt_decides_what_is_of_one_prompt(compare: OpenApp) -> None:
     system = "You are careful. " * 30
     rows = [
         row(prompt=f"{system}Add 1 and 2."),
@@ -192,12 +191,10 @@ def test_the_whole_prompt_decides_what_is_of_one_prompt(open_app: OpenApp, tmp_p
         row(prompt=f"{system}Add 7 and 2.", step=2),
         row(prompt=f"{system}Add 1 and 2.", step=1),
     ]
-    app = open_rows(open_app, tmp_path, *rows, step="0", index="0", vs="1:0")
+    app = compare(*rows, vs="1:0")
     assert offered(app)["promptSteps"] == [0, 1, 3]
 
 
-def test_the_texts_of_the_rollout_are_offered_where_they_are_recorded(
-    open_app: OpenApp, tmp_path: Path
-) -> None:
-    app = open_rows(open_app, tmp_path, row(ground_truth="41"), row(), vs="1")
+def test_the_texts_of_the_rollout_are_offered_where_they_are_recorded(compare: OpenApp) -> None:
+    app = compare(row(ground_truth="41"), row(), vs="1")
     assert [one["vs"] for one in offered(app)["texts"]] == ["truth"]

@@ -17,7 +17,7 @@ from written_logs import native_run
 
 from board.analysis.findings import Diagnosis, diagnose
 from board.errors import UnreadableError
-from board.views.shared import cache, finding_counts
+from board.views.shared import cache, known_findings
 
 SAMPLES = Path(__file__).parents[2] / "rollout_samples"
 
@@ -36,8 +36,7 @@ def links(app: AppTest) -> dict[str, str]:
 
 
 def test_a_spike_is_told_in_one_sentence_and_tokens_and_types_are_ranked(open_app: OpenApp) -> None:
-    app = open_app(SAMPLES, "step", run="grpo_arithmetic", step="97", of="k3_mean")
-    assert_sound(app)
+    app = open_app(SAMPLES, "step", run="grpo_arithmetic", step="97", step_metric="k3_mean")
     assert "## One token contributes 77 %" in words(app)
     tokens, types, rollouts = (element.value for element in app.dataframe)
     assert tokens[["rollout", "token", "piece"]].iloc[0].tolist() == [13, 6, "2"]
@@ -56,7 +55,7 @@ def test_the_page_of_a_large_run_does_not_wait_for_its_findings_to_be_counted(
 ) -> None:
     told = _badge_of(open_app(SAMPLES, run="grpo_capitals"))
     st.cache_resource.clear()
-    monkeypatch.setattr(finding_counts, "_COUNTED_AT_ONCE", 0)
+    monkeypatch.setattr(known_findings, "_COUNT_AT_ONCE_ROLLOUTS", 0)
     may_count = threading.Event()
 
     def late(*arguments: Any, **named: Any) -> Diagnosis:
@@ -83,7 +82,7 @@ def test_findings_that_can_t_be_counted_are_said_so_where_they_are_linked(
         raise UnreadableError("the index was changed meanwhile; reload")
 
     st.cache_resource.clear()
-    monkeypatch.setattr(finding_counts, "_COUNTED_AT_ONCE", 0)
+    monkeypatch.setattr(known_findings, "_COUNT_AT_ONCE_ROLLOUTS", 0)
     monkeypatch.setattr(cache, "diagnose", broken)
     app = open_app(SAMPLES, run="grpo_capitals")
     for _ in range(100):
@@ -100,53 +99,54 @@ def _badge_of(app: AppTest) -> str:
 
 
 def test_one_type_of_token_is_listed_alone(open_app: OpenApp) -> None:
-    link = {"run": "grpo_arithmetic", "step": "97", "of": "k3_mean", "only": "kind:word"}
+    link = {
+        "run": "grpo_arithmetic",
+        "step": "97",
+        "step_metric": "k3_mean",
+        "step_only": "kind:word",
+    }
     app = open_app(SAMPLES, "step", **link)
     assert set(app.dataframe[0].value["kind"]) == {"word"}
     next(b for b in app.button if b.label == "All tokens").click().run()
-    assert "only" not in query(app)
+    assert "step_only" not in query(app)
     assert "digits" in set(app.dataframe[0].value["kind"])
 
 
 def test_a_metric_of_rollouts_ranks_rollouts_and_says_why_no_tokens(
     open_app: OpenApp, logs: Path
 ) -> None:
-    app = open_app(logs, "step", run="native", step="10", of="reward")
-    assert_sound(app)
+    app = open_app(logs, "step", run="native", step="10", step_metric="reward")
     assert "recorded per rollout" in words(app)
     (rollouts,) = (element.value for element in app.dataframe)
     assert rollouts["index"].iloc[0] == 7
-    app = open_app(logs, "step", run="native", step="10", of="reward", order="lowest")
+    app = open_app(logs, "step", run="native", step="10", step_metric="reward", step_order="lowest")
     assert app.dataframe[0].value["index"].iloc[0] == 0
 
 
 def test_a_run_without_numbers_has_nothing_to_take_apart(open_app: OpenApp, logs: Path) -> None:
     app = open_app(logs, "step", run="texts")
-    assert_sound(app)
-    assert "metric" not in query(app)
+    assert "reader_metric" not in query(app)
 
 
 def test_findings_are_listed_worst_first_with_their_places(open_app: OpenApp) -> None:
     app = open_app(SAMPLES, "findings", run="grpo_reward_hack")
-    assert_sound(app)
     shown = words(app)
     assert shown.index("Responses are cut off") < shown.index("Responses get longer but not better")
     assert "92.5 % of rollouts · threshold 25 % of rollouts" in shown
     assert "leads to follow" in shown.lower()
     assert "index=18" in links(app)["step 98, rollout 18"]
     assert "sort=is_truncated&desc=1" in links(app)["Rollouts, step 98"]
-    assert "gid=s98g2" in links(app)["Groups, step 98"]
-    assert "measure=multiplicative" in links(app)["Mismatch, step 99"]
+    assert "groups_id=s98g2" in links(app)["Groups, step 98"]
+    assert "mismatch_measure=multiplicative" in links(app)["Mismatch, step 99"]
     assert "3,200 rollouts of" in shown
     copied = app.code[0].value
     assert copied.count("· rule ") == 9
-    app = open_app(SAMPLES, "findings", run="grpo_reward_hack", severity="severe")
+    app = open_app(SAMPLES, "findings", run="grpo_reward_hack", findings_severity="severe")
     assert "Responses get longer but not better" not in "\n".join(m.value for m in app.markdown)
 
 
 def test_a_run_without_findings_says_how_much_was_looked_at(open_app: OpenApp, logs: Path) -> None:
     app = open_app(logs, "findings", run="rllb")
-    assert_sound(app)
     shown = words(app)
     assert "Nothing stood out" in shown
     assert "rules checked 3 steps" in shown
@@ -178,8 +178,7 @@ def test_arrays_that_are_off_by_one_are_shouted_first(open_app: OpenApp, tmp_pat
     log = clean()
     shift_logprobs(log)
     log.write(tmp_path / "run")
-    app = open_app(tmp_path, "findings", health="1")
-    assert_sound(app)
+    app = open_app(tmp_path, "findings", findings_health="1")
     assert len(app.error) == 2
     assert "OFF BY +1. logprobs[i] fits sampling_logprobs[i+1]" in words(app)
     pairs = app.dataframe[0].value
@@ -187,11 +186,10 @@ def test_arrays_that_are_off_by_one_are_shouted_first(open_app: OpenApp, tmp_pat
 
 
 def test_what_a_log_has_nothing_to_test_of_is_not_recorded(open_app: OpenApp, logs: Path) -> None:
-    app = open_app(logs, "findings", health="1", run="texts")
-    assert_sound(app)
+    app = open_app(logs, "findings", findings_health="1", run="texts")
     told = [text.value for text in app.text]
     assert "not recorded: no token arrays" in told
     assert "not recorded: timestamp" in told
     assert "not recorded: rollout_id" in told
-    app = open_app(logs, "findings", health="1", run="native")
+    app = open_app(logs, "findings", findings_health="1", run="native")
     assert any("Steps 20 to 20 were written again" in text.value for text in app.text)

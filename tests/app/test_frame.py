@@ -49,17 +49,17 @@ def test_findings_are_counted_in_the_navigation_once_they_are_known(
 
 
 def test_choices_follow_silently_when_the_user_switches_runs(open_app: OpenApp, logs: Path) -> None:
-    app = open_app(logs, "step", run="native", step="20", of="entropy_mean")
+    app = open_app(logs, "step", run="native", step="20", step_metric="entropy_mean")
     assert notices(app) == []
     app.selectbox(key="run").set_value("texts").run()
     assert_sound(app)
     assert notices(app) == []
-    assert choice(app, "of") != "entropy_mean"
+    assert choice(app, "step_metric") != "entropy_mean"
 
 
 def test_a_link_with_a_wrong_value_says_so_once(open_app: OpenApp, logs: Path) -> None:
-    app = open_app(logs, "step", run="native", step="20", of="nothing")
-    assert notices(app) == ["of = 'nothing' is not available; showing 'k3_mean'."]
+    app = open_app(logs, "step", run="native", step="20", step_metric="nothing")
+    assert notices(app) == ["step_metric = 'nothing' is not available; showing 'k3_mean'."]
     app.run()
     assert notices(app) == []
 

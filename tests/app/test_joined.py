@@ -34,7 +34,7 @@ def test_the_sidebar_offers_the_joined_run_and_each_log_alone(
 
 
 def test_log_health_says_what_was_joined_and_what_was_not(folder: Path, open_app: OpenApp) -> None:
-    app = open_app(folder, "findings", health="1", run="run", step="2")
+    app = open_app(folder, "findings", findings_health="1", run="run", step="2")
     assert (
         "3 of 6 rollouts joined with prime-rl token exports by step and exact token ids"
         in texts(app)
@@ -47,15 +47,14 @@ def test_log_health_says_what_was_joined_and_what_was_not(folder: Path, open_app
 def test_log_health_counts_repeats(tmp_path: Path, open_app: OpenApp) -> None:
     shutil.copytree(Path(__file__).parents[1] / "formats/data/verl/v0", tmp_path / "run")
     shutil.copy(tmp_path / "run/10.jsonl", tmp_path / "run/copy_10.jsonl")
-    app = open_app(tmp_path, "findings", health="1", run="run")
+    app = open_app(tmp_path, "findings", findings_health="1", run="run")
     assert "4 rows repeat rollouts that the log holds already; each is shown once." in texts(app)
 
 
 def test_a_joined_rollout_shows_the_tokens_of_one_log_with_the_texts_of_the_other(
     folder: Path, open_app: OpenApp
 ) -> None:
-    app = open_app(folder, "rollout", run="run", step="2", index="1", raw="1")
-    assert_sound(app)
+    app = open_app(folder, "rollout", run="run", step="2", index="1", reader_record="1")
     (view,) = readers(app)
     shown = {detail["title"]: detail for detail in view["details"]}
     calls = [block["name"] for turn in view["turns"] for block in turn["blocks"]]

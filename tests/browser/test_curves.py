@@ -10,7 +10,7 @@ from board_steps import SAMPLES, ServeCommand, board_on, settled
 from playwright.sync_api import Page, expect
 
 import board.components.curve_grid
-from board.charts.step_axis import step_ends, step_ticks
+from board.charts.layout import step_ends, step_ticks
 
 pytestmark = pytest.mark.browser
 

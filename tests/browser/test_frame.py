@@ -77,7 +77,7 @@ def test_a_key_draws_no_frame_around_the_page(page: Page, serve: ServeCommand) -
 def test_a_notice_moves_nothing_on_the_page(page: Page, serve: ServeCommand) -> None:
     address = board_on(serve, SAMPLES)
     tops: list[float] = []
-    for query in ("", "&severity=fatal"):
+    for query in ("", "&findings_severity=fatal"):
         page.goto(f"{address}/findings?run=grpo_arithmetic&step=97{query}")
         expect(page.locator(".st-key-title h3")).to_be_visible()
         settled(page)

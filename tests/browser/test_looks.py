@@ -48,7 +48,7 @@ def test_keys_go_from_group_to_group_and_open_its_best_rollout(
     look(page, serve, "groups?run=grpo_arithmetic&step=150")
     expect(page.get_by_text("Take 54 from 77.").first).to_be_visible()
     page.keyboard.press("j")
-    expect(page).to_have_url(re.compile(r"gid=s150g1\b"))
+    expect(page).to_have_url(re.compile(r"groups_id=s150g1\b"))
     settled(page)
     best = page.get_by_role("button", name=re.compile(r"^rollout \d+$")).first.inner_text()
     page.keyboard.press("o")
@@ -56,7 +56,7 @@ def test_keys_go_from_group_to_group_and_open_its_best_rollout(
     expect(page.get_by_text(best.capitalize(), exact=True)).to_be_visible()
     settled(page)
     page.go_back()
-    expect(page).to_have_url(re.compile(r"/step\?.*part=groups.*gid=s150g1\b"))
+    expect(page).to_have_url(re.compile(r"/step\?.*part=groups.*groups_id=s150g1\b"))
 
 
 def test_a_row_of_the_prompts_shows_its_course_and_a_response_opens(
@@ -74,7 +74,7 @@ def test_a_row_of_the_prompts_shows_its_course_and_a_response_opens(
 def test_the_small_chart_of_an_environment_opens_its_rollouts(
     page: Page, serve: ServeCommand
 ) -> None:
-    look(page, serve, "?run=grpo_arithmetic&by=env&emetrics=reward")
+    look(page, serve, "?run=grpo_arithmetic&overview_by=env&overview_metrics=reward")
     click_step(page, 2, 31)
     expect(page).to_have_url(re.compile(r"/rollouts\?.*step=31\b.*env=subtract"))
     expect(page.get_by_text(re.compile(r"^\d+ of 32 rollouts$"))).to_be_visible()
@@ -106,7 +106,7 @@ def test_a_hit_of_a_word_opens_at_its_token(page: Page, serve: ServeCommand) -> 
     look(page, serve, "words?run=grpo_arithmetic&step=97")
     expect(page.get_by_text("Common patterns")).to_be_visible()
     click_row(page, 1, 1)  # below the rising and falling phrases
-    expect(page).to_have_url(re.compile(r"words=.*check.*regex=1"))
+    expect(page).to_have_url(re.compile(r"words_phrases=.*check.*words_regex=1"))
     hit = page.get_by_role("button", name=re.compile(r"rollout 25, token 16"))
     hit.click()
     expect(page).to_have_url(re.compile(r"/rollouts\?.*step=97.*index=25.*token=16"))
@@ -116,8 +116,8 @@ def test_a_hit_of_a_word_opens_at_its_token(page: Page, serve: ServeCommand) -> 
 def test_a_curve_of_a_compared_run_is_saved_and_opens_that_run_at_that_step(
     page: Page, serve: ServeCommand
 ) -> None:
-    chosen = "run=grpo_arithmetic&runs=grpo_reward_hack&shifts=grpo_reward_hack:10"
-    look(page, serve, f"compare?{chosen}&cmetrics=reward")
+    chosen = "run=grpo_arithmetic&compare_runs=grpo_reward_hack&compare_shifts=grpo_reward_hack:10"
+    look(page, serve, f"compare?{chosen}&compare_metrics=reward")
     page.locator(".curves .card").first.hover()
     with page.expect_download() as saved:
         page.get_by_role("button", name="CSV", exact=True).click()
@@ -138,5 +138,7 @@ def test_a_curve_of_a_compared_run_is_saved_and_opens_that_run_at_that_step(
     # A curve that is hidden is out of the way: the other one is clicked.
     page.locator(".curves .legend").get_by_role("button", name="grpo_arithmetic").click()
     click_step(page, 0, 60)
-    expect(page).to_have_url(re.compile(r"/step\?.*run=grpo_reward_hack&step=50&.*of=reward"))
+    expect(page).to_have_url(
+        re.compile(r"/step\?.*run=grpo_reward_hack&step=50&.*step_metric=reward")
+    )
     expect(page.get_by_text("Reward is recorded per rollout")).to_be_visible()

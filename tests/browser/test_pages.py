@@ -44,7 +44,7 @@ def test_three_clicks_lead_from_a_spike_to_the_guilty_token(
     expect(page.locator(".curves .u-over").first).to_be_visible()
     settled(page)
     click_step(page, 1, 97)
-    expect(page).to_have_url(re.compile(r"/step\?.*step=97&of=k3_mean"))
+    expect(page).to_have_url(re.compile(r"/step\?.*step=97&step_metric=k3_mean"))
     expect(page.get_by_text("One token contributes 77 %")).to_be_visible()
     table = page.get_by_test_id("stDataFrame").first
     expect(table).to_be_visible()
@@ -103,7 +103,9 @@ def test_nothing_that_stands_in_a_log_runs_or_is_fetched(
     page.on("dialog", lambda dialog: pytest.fail(f"a dialog opened: {dialog.message}"))
     address = board_on(serve, runs)
     for name in PAGES:
-        page.goto(f"{address}/{name}?run={hostile}&raw=1&scope=run&more=1")
+        page.goto(
+            f"{address}/{name}?run={hostile}&reader_record=1&rollouts_scope=run&overview_more=1"
+        )
         expect(page.get_by_test_id("stMain").locator("h3").first).to_be_visible()
         settled(page)
         assert page.evaluate(RAN) is False
@@ -111,7 +113,7 @@ def test_nothing_that_stands_in_a_log_runs_or_is_fetched(
         assert page.locator('a[href^="javascript:"], [data-testid=stMain] img').count() == 0
     # The place that nothing listens at, named in every trap.
     assert [url for url in asked if "127.0.0.1:9/" in url] == []
-    page.goto(f"{address}/rollouts?index=0&read=text&run={hostile}")
+    page.goto(f"{address}/rollouts?index=0&reader_as=text&run={hostile}")
     expect(page.locator(".reader").first).to_contain_text("<script>window.hacked=")
 
 
@@ -133,7 +135,7 @@ def test_every_page_fits_the_window_in_the_dark_and_in_the_light_and_complains_o
 def test_a_live_page_shows_what_the_run_logs_meanwhile(
     page: Page, serve: ServeCommand, runs: Path
 ) -> None:
-    page.goto(f"{board_on(serve, runs)}/rollouts?run=live&scope=run&live=1")
+    page.goto(f"{board_on(serve, runs)}/rollouts?run=live&rollouts_scope=run&live=1")
     expect(page.get_by_text("32 rollouts", exact=True)).to_be_visible()
     file = next((runs / "live").glob("a2-rank00000-*.jsonl"))
     added = [written_logs.native_sample(36, 0, index) for index in range(3)]
@@ -162,7 +164,7 @@ def test_what_is_looked_at_stays_while_the_run_grows(
         expect(said.first).to_be_visible()
         settled(page)
 
-    page.goto(f"{address}/rollouts?run=growing&scope=run&sort=reward&desc=1&live=1")
+    page.goto(f"{address}/rollouts?run=growing&rollouts_scope=run&sort=reward&desc=1&live=1")
     table = page.locator(".list .scroller")
     wait_for(160)
     # As high as its rows only once they are laid out.
@@ -171,7 +173,7 @@ def test_what_is_looked_at_stays_while_the_run_grows(
     grow()
     wait_for(162)
     assert table.evaluate("e => e.scrollTop") == 700
-    page.goto(f"{address}/rollouts?run=growing&scope=run&step=20&index=7&token=3&live=1")
+    page.goto(f"{address}/rollouts?run=growing&rollouts_scope=run&step=20&index=7&token=3&live=1")
     title = page.locator(".reader .fact-line")
     expect(title).to_contain_text("Rollout 7")
     grow(steps=200)

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Page
 
 import board.components.token_data
-from board.core.metrics.metric_groups import place_of
+from board.core.metrics.definitions import menu_entry
 from board.core.metrics.shares import percent
 
 pytestmark = pytest.mark.browser
@@ -214,7 +214,7 @@ def test_peaks_are_walked_by_value_and_hits_in_reading_order(script: Page) -> No
 
 def test_value_and_return_share_an_axis_and_other_units_do_not(script: Page) -> None:
     specs = {
-        n: {"spec": {"axis": place_of(n).axis}} for n in ("values", "returns", "entropy", "k1")
+        n: {"spec": {"axis": menu_entry(n).axis}} for n in ("values", "returns", "entropy", "k1")
     }
     shares = "([one, other]) => sharesAxis(one, other)"
     assert script.evaluate(shares, [specs["values"], specs["returns"]])

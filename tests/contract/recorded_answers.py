@@ -20,7 +20,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(PROJECT))
 
 from board import cli  # noqa: E402
-from board.cli.runs import opened  # noqa: E402
+from board.cli.opened_runs import opened  # noqa: E402
 from board.index.discovery.discovered_runs import RunInfo, discover  # noqa: E402
 from board.query.narrowing import narrowed, splits_of  # noqa: E402
 from board.query.open_run import Run  # noqa: E402

@@ -9,15 +9,19 @@ from pathlib import Path
 
 import pytest
 
+from board.analysis.findings import default_thresholds
 from board.cli import build_parser
 
 ROOT = Path(__file__).parents[2]
+GUIDES = sorted((ROOT / "docs").rglob("*.md"))
 DOCUMENTS = [
     *sorted(ROOT.glob("*.md")),
-    *sorted((ROOT / "docs").glob("*.md")),
+    *GUIDES,
     *sorted((ROOT / "benchmarks").glob("*.md")),
     ROOT / "rollout_samples" / "README.md",
 ]
+MOST_LINES_OF_A_GUIDE = 100
+MOST_WORDS_OF_A_CELL = 25
 FOREIGN = ("AWS_", "AZURE_", "FSSPEC_")
 """Beginnings of environment variables that libraries read, not this project."""
 VARIABLE = re.compile(r"\b(?:ROLLOUT_|RAY_|HF_|AWS_|AZURE_|FSSPEC_|XDG_|STREAMLIT_)[A-Z0-9_]+\b")
@@ -104,6 +108,42 @@ def test_every_link_in_a_document_leads_somewhere(document: Path):
         assert file.exists(), f"{document.name}: {target}"
         if anchor and file.suffix == ".md":
             assert anchor in headings(file), f"{document.name}: {target}#{anchor}"
+
+
+def table_cells(text: str) -> list[str]:
+    """Cells of all tables outside of code blocks."""
+    prose = re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
+    rows = re.findall(r"^ *\|(.*)\|$", prose, re.M)
+    return [cell.strip() for row in rows for cell in re.split(r"(?<!\\)\|", row)]
+
+
+@pytest.mark.parametrize("document", [ROOT / "README.md", *GUIDES], ids=lambda path: path.name)
+def test_table_cells_are_phrases(document: Path):
+    cells = table_cells(document.read_text(encoding="utf-8"))
+    assert not [cell for cell in cells if len(cell.split()) > MOST_WORDS_OF_A_CELL]
+
+
+@pytest.mark.parametrize("document", GUIDES, ids=lambda path: path.name)
+def test_a_guide_is_about_one_screen(document: Path):
+    assert len(document.read_text(encoding="utf-8").splitlines()) <= MOST_LINES_OF_A_GUIDE
+
+
+def test_every_guide_is_linked_from_another_document():
+    linked = {
+        (document.parent / target).resolve()
+        for document in DOCUMENTS
+        for target in re.findall(r"\]\(([^)#\s]+\.md)", document.read_text(encoding="utf-8"))
+    }
+    assert not [guide.name for guide in GUIDES if guide not in linked]
+
+
+def test_the_rules_are_documented_with_their_thresholds():
+    text = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8")
+    documented = dict(re.findall(r"^\| `(\w+)`(?: \*)? \| .* \| (.+) \|$", text, re.M))
+    assert documented == {
+        rule: ", ".join(f"{name} {value:g}" for name, value in values.items())
+        for rule, values in default_thresholds().items()
+    }
 
 
 def test_the_changelog_is_short():

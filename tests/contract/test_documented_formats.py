@@ -1,4 +1,4 @@
-"""docs/formats.md and the readers tell the same story."""
+"""docs/formats.md, docs/format_sources.md and the readers agree."""
 
 from __future__ import annotations
 
@@ -10,41 +10,37 @@ import pytest
 from board.formats import READERS
 from board.formats.base import Reader
 
-ROOT = Path(__file__).parents[2]
+DOCS = Path(__file__).parents[2] / "docs"
 OURS = [reader for reader in READERS if type(reader).__module__.startswith("board.formats.")]
-COLUMNS = ["format", "read from", "recognised by", "pages it fills", "test file made by"]
+NAMES = {reader.name for reader in OURS}
 
 
-def rows() -> list[list[str]]:
-    lines = (ROOT / "docs" / "formats.md").read_text().splitlines()
-    cells = [[c.strip() for c in line.strip("|").split(" | ")] for line in lines if line[:1] == "|"]
-    start = cells.index(COLUMNS)
-    return [row for row in cells[start + 2 :] if len(row) > 1]
+def rows(document: str) -> list[list[str]]:
+    """The rows of a document's table, without its head."""
+    lines = (DOCS / document).read_text(encoding="utf-8").splitlines()
+    table = [line.strip().strip("|").split(" | ") for line in lines if line.startswith("|")]
+    return [[cell.strip() for cell in row] for row in table[2:]]
+
+
+FORMATS = rows("formats.md")
+SOURCES = rows("format_sources.md")
 
 
 @pytest.mark.parametrize("reader", OURS, ids=lambda reader: reader.name)
-def test_every_reader_has_a_row_in_the_table_of_formats(reader: Reader):
-    named = [
-        row
-        for row in rows()
-        if f"`{reader.name}`" in row[0] or row[0].lower().startswith(reader.title.lower())
-    ]
-    assert named, f"{reader.name} has no row in docs/formats.md"
+def test_every_reader_has_a_row_in_both_tables(reader: Reader):
+    assert any(row[1] == f"`{reader.name}`" for row in FORMATS)
+    assert any(f"`{reader.name}`" in row[0] for row in SOURCES)
 
 
 def test_every_row_fills_every_column():
-    assert len(rows()) >= 15
-    for row in rows():
-        assert len(row) == len(COLUMNS), row
-        assert all(row), row
+    assert {len(row) for row in FORMATS} == {4}
+    assert {len(row) for row in SOURCES} == {3}
+    assert all(cell for row in (*FORMATS, *SOURCES) for cell in row)
 
 
-def test_every_reader_that_a_row_names_is_there():
-    names = {reader.name for reader in OURS}
-    for row in rows():
-        bracket = re.search(r"\((`[a-z_]+`(?:, `[a-z_]+`)*)\)$", row[0])
-        if bracket:
-            assert set(re.findall(r"`([a-z_]+)`", bracket[1])) <= names
+def test_every_reader_that_a_row_names_exists():
+    assert {row[1].strip("`") for row in FORMATS} == NAMES
+    assert {name for row in SOURCES for name in re.findall(r"`(\w+)`", row[0])} == NAMES
 
 
 @pytest.mark.parametrize("reader", OURS, ids=lambda reader: reader.name)

@@ -222,6 +222,6 @@ if __name__ == "__main__":
     )
     assert done.returncode == 0, done.stderr
     (path,) = (tmp_path / "run").glob("*.jsonl")
-    kept = [line for line in path.read_text().splitlines() if '"sample"' in line]
-    assert len(kept) == 16
-    assert '"step":99' not in "".join(kept)
+    sampled_groups = [line for line in path.read_text().splitlines() if '"sample"' in line]
+    assert len(sampled_groups) == 16
+    assert '"step":99' not in "".join(sampled_groups)

@@ -106,10 +106,10 @@ def test_a_write_that_stops_in_the_middle_of_a_line_leaves_no_part_of_it(
     log(exporter, 2)
     exporter.close()
     lines = lines_of(exporter)
-    kept = steps_of(lines, "sample")
-    assert 0 < kept.count(1) < 4
-    assert kept.count(2) == 4
-    assert exporter.counts["lost"] == 4 - kept.count(1)
+    sampled_groups = steps_of(lines, "sample")
+    assert 0 < sampled_groups.count(1) < 4
+    assert sampled_groups.count(2) == 4
+    assert exporter.counts["lost"] == 4 - sampled_groups.count(1)
 
 
 def test_where_even_the_closing_line_does_not_fit_close_does_not_raise(

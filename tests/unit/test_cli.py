@@ -17,8 +17,7 @@ import pytest
 from streamlit import config
 
 from board import cli
-from board.cli import output, runs
-from board.cli.commands import runs as runs_command
+from board.cli import opened_runs, output, runs
 from board.cli.commands import serve
 from board.errors import NotFoundError
 
@@ -502,8 +501,8 @@ def test_runs_are_counted_again_only_when_they_change(
 ) -> None:
     monkeypatch.setenv("ROLLOUT_BOARD_CACHE", str(run_folder.parents[1] / "cache"))
     opened: list[str] = []
-    real = runs_command.opened
-    monkeypatch.setattr(runs_command, "opened", lambda info: opened.append(info.name) or real(info))
+    real = opened_runs.opened
+    monkeypatch.setattr(opened_runs, "opened", lambda info: opened.append(info.name) or real(info))
     first = Called(capsys, "runs", run_folder.parent, "--json").document
     assert Called(capsys, "runs", run_folder.parent, "--json").document == first
     assert len(opened) == 1
@@ -662,7 +661,7 @@ def at(monkeypatch: pytest.MonkeyPatch, *seconds: float) -> None:
 def test_an_installation_without_the_projects_configuration_looks_as_the_project_does(
     tmp_path: Path,
 ) -> None:
-    bare = serve.look(tmp_path / "app.py")
+    bare = serve.theme_options(tmp_path / "app.py")
     beside = serve.PROJECT / ".streamlit" / "config.toml"
     told = tomllib.loads(beside.read_text(encoding="utf-8"))
     assert bare["client.toolbarMode"] == told["client"]["toolbarMode"]
@@ -671,7 +670,7 @@ def test_an_installation_without_the_projects_configuration_looks_as_the_project
         == (told["theme"]["dark"]["sidebar"]["backgroundColor"])
     )
     assert bare.keys() <= config.get_config_options(force_reparse=True).keys()
-    assert serve.look(serve.PROJECT / "app.py") == {}
+    assert serve.theme_options(serve.PROJECT / "app.py") == {}
 
 
 def test_progress_is_silent_for_a_second(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""The command `check`: every line and value that could not be used, and what was passed over."""
+"""The command `check`: every line and value that could not be used, and which files were ignored."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from board.cli import output
-from board.cli.runs import find_run, no_runs, only_run, opened
+from board.cli.opened_runs import opened
+from board.cli.runs import find_run, no_runs, only_run
 from board.core.problems import Problem, count_of
 from board.errors import NotFoundError
 from board.formats.io.locations import Location, below, location_of
 from board.index.discovery.discovered_runs import discover
 from board.index.discovery.run_info import IgnoredFiles
-from board.query.join_counts import JoinCount
+from board.query.joins import JoinCount
 from board.query.open_run import Run
 
 _CHECKED: Final = ("files", "steps", "rollouts", "superseded", "repeated")
@@ -24,18 +25,21 @@ _CHECKED: Final = ("files", "steps", "rollouts", "superseded", "repeated")
 def main(args: argparse.Namespace) -> int:
     """Every problem; 1 when something of the log is not shown."""
     path = location_of(args.run)
-    found = discover(path) if not isinstance(path, Path) or path.exists() else None
-    if found is None:
+    discovery = discover(path) if not isinstance(path, Path) or path.exists() else None
+    if discovery is None:
         run = opened(find_run(args.run, args.source))
         document = _check_document(run.info.name, run.problems, run)
-    elif found.runs:
-        run = opened(only_run(found, path, args.source))
-        problems = (*(_told_from(found.root, run, p) for p in run.problems), *found.left_out)
-        document = _check_document(run.info.name, problems, run, found.beside)
-    elif found.left_out:
-        document = _check_document(str(path), found.left_out, None, found.beside)
+    elif discovery.runs:
+        run = opened(only_run(discovery, path, args.source))
+        problems = (
+            *(_relative_to(discovery.root, run, p) for p in run.problems),
+            *discovery.left_out,
+        )
+        document = _check_document(run.info.name, problems, run, discovery.ignored)
+    elif discovery.left_out:
+        document = _check_document(str(path), discovery.left_out, None, discovery.ignored)
     else:
-        raise NotFoundError(no_runs(found, path))
+        raise NotFoundError(no_runs(discovery, path))
     if args.json:
         output.print_json(document)
     else:
@@ -43,8 +47,8 @@ def main(args: argparse.Namespace) -> int:
     return 1 if document["lost"] or document["partial"] else 0
 
 
-def _told_from(root: Location, run: Run, problem: Problem) -> Problem:
-    """The problem with its path told from the folder that the user named."""
+def _relative_to(root: Location, run: Run, problem: Problem) -> Problem:
+    """The problem with its path relative to the folder that the user named."""
     if run.info.only or run.info.path == root:
         return problem
     return replace(problem, path=below(run.info.path / problem.path, root))
@@ -54,9 +58,9 @@ def _check_document(
     name: str,
     problems: tuple[Problem, ...],
     run: Run | None,
-    beside: tuple[IgnoredFiles, ...] = (),
+    ignored: tuple[IgnoredFiles, ...] = (),
 ) -> dict[str, Any]:
-    """beside: files that are passed over and no run's."""
+    """ignored: files that belong to no run."""
     return {
         "run": name,
         "files": len(run.info.files) if run else 0,
@@ -69,7 +73,7 @@ def _check_document(
         "partial": count_of(problems, "partial"),
         "notes": count_of(problems, "note"),
         "problems": [asdict(problem) for problem in problems],
-        "beside": [asdict(one) for one in (*(run.info.beside if run else ()), *beside)],
+        "beside": [asdict(one) for one in (*(run.info.ignored if run else ()), *ignored)],
     }
 
 

@@ -7,7 +7,8 @@ import time
 from contextlib import AbstractContextManager, nullcontext
 
 from board.cli import output
-from board.cli.runs import find_run, opened
+from board.cli.opened_runs import opened
+from board.cli.runs import find_run
 from board.core.problems import count_of
 from board.errors import ChoiceError
 from board.index.reading.workers import ChooseEngine, local_engine

@@ -10,20 +10,20 @@ from typing import Any, Final
 import pandas as pd
 
 from board.cli import output
-from board.cli.runs import find_run, of_environments, of_split, opened
+from board.cli.opened_runs import of_environments, of_split, opened
+from board.cli.runs import find_run
 from board.errors import ChoiceError
 from board.index import segments
 from board.query import splits
 from board.query.open_run import Run
 from board.query.predicate import WHOLE_TEXTS, parsed
 from board.query.rollouts import Sorting, batches, frame
-from board.query.selection import Selection
+from board.query.selection import NO_STEPS, Selection
 
 _USUAL: Final = (
     *("step", "index", "split", "group_id", "env", "reward", "ref_reward", "advantage", "k3_mean"),
     *("mismatch_kl_mean", "entropy_mean", "response_tokens", "finish_reason", "response"),
 )
-_NO_STEPS: Final = (1, 0)
 _BATCH_ROLLOUTS: Final = 2048
 
 
@@ -65,7 +65,7 @@ def _selection(run: Run, args: argparse.Namespace) -> Selection:
         selection = replace(selection, steps=(args.step, args.step))
     elif args.last is not None:
         steps = sorted(run.counts)[-args.last :] if args.last else []
-        selection = replace(selection, steps=(steps[0], steps[-1]) if steps else _NO_STEPS)
+        selection = replace(selection, steps=(steps[0], steps[-1]) if steps else NO_STEPS)
     return selection.where(args.where) if args.where else selection
 
 

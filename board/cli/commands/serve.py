@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from board.analysis.own_thresholds import read_thresholds
+from board.analysis.findings import read_thresholds
 from board.cli.runs import PROJECT, default_root
 from board.errors import BoardError, ChoiceError, NotFoundError, UnreadableError
 from board.formats.io.locations import Location, location_of
@@ -71,12 +71,12 @@ def serve(
     ).start()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with contextlib.suppress(KeyboardInterrupt):
-        app.run(config=look(script) | server_options(host, chosen))
+        app.run(config=theme_options(script) | server_options(host, chosen))
     return 0
 
 
-def look(app: Path) -> dict[str, Any]:
-    """How the dashboard looks, where no .streamlit/config.toml is beside the script to say it.
+def theme_options(app: Path) -> dict[str, Any]:
+    """The options of its theme, where no .streamlit/config.toml is beside the script to say it.
 
     An installed package has none there: its copy comes with this module, where the sources have a link.
     """
@@ -88,11 +88,11 @@ def look(app: Path) -> dict[str, Any]:
 
 def _options(table: Mapping[str, Any], above: str = "") -> dict[str, Any]:
     """The keys of a table of TOML and those in it as Streamlit names its options."""
-    found: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     for key, value in table.items():
         name = f"{above}{key}"
-        found |= _options(value, f"{name}.") if isinstance(value, dict) else {name: value}
-    return found
+        options |= _options(value, f"{name}.") if isinstance(value, dict) else {name: value}
+    return options
 
 
 def server_options(host: str, port: int) -> dict[str, Any]:
@@ -202,8 +202,8 @@ def _announce(host: str, port: int, url: str, root: Location, open_browser: bool
         if open_browser and _has_screen():
             webbrowser.open(url)
         is_there = not isinstance(root, Path) or root.exists()
-        shown = f"shows {root}" if is_there else f"waits for {root}, which does not exist yet"
-        print(f"Rollout Board {shown}\n{url}  (Ctrl-C stops it)", flush=True)
+        state = f"shows {root}" if is_there else f"waits for {root}, which does not exist yet"
+        print(f"Rollout Board {state}\n{url}  (Ctrl-C stops it)", flush=True)
         return
 
 

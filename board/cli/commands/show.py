@@ -11,7 +11,8 @@ import pandas as pd
 
 from board.analysis.rollout import OpenRollout, open_rollout
 from board.cli import output
-from board.cli.runs import find_run, opened
+from board.cli.opened_runs import opened
+from board.cli.runs import find_run
 from board.core.tokens.pieces import PLACEHOLDER, PLACEHOLDER_SIGN
 from board.query.open_run import Run
 
@@ -28,13 +29,13 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
-def rollout_document(run: Run, row: pd.Series[Any], found: OpenRollout) -> dict[str, Any]:
+def rollout_document(run: Run, row: pd.Series[Any], rollout: OpenRollout) -> dict[str, Any]:
     """A rollout as one JSON object; arrays are [R] unless they were recorded otherwise."""
-    record = found.record
+    record = rollout.record
     return {
         "run": run.info.name,
-        "step": found.step,
-        "index": found.index,
+        "step": rollout.step,
+        "index": rollout.index,
         "file": run.info.path_of(run.info.files[int(row["file"])]),
         "line": int(row["line"]),
         "ids": dict(record.ids),
@@ -43,14 +44,14 @@ def rollout_document(run: Run, row: pd.Series[Any], found: OpenRollout) -> dict[
         "segments": list(record.segments),
         "scores": dict(record.scores),
         "prompt_ids": _whole_numbers(record.prompt_ids),
-        "prompt_tokens": found.prompt_tokens,
+        "prompt_tokens": rollout.prompt_tokens,
         "response_ids": _whole_numbers(record.response_ids),
-        "tokens": [PLACEHOLDER_SIGN if t == PLACEHOLDER else t for t in found.tokens],
-        "tokens_are_ids": found.tokens_are_ids,
+        "tokens": [PLACEHOLDER_SIGN if t == PLACEHOLDER else t for t in rollout.tokens],
+        "tokens_are_ids": rollout.tokens_are_ids,
         "pad_tokens": record.pad_tokens,
-        "metrics": {name: values.tolist() for name, values in found.metrics.items()},
+        "metrics": {name: values.tolist() for name, values in rollout.metrics.items()},
         "extras": dict(record.extras),
-        "remarks": [asdict(remark) for remark in found.remarks],
+        "remarks": [asdict(remark) for remark in rollout.remarks],
     }
 
 

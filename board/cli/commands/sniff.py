@@ -8,35 +8,35 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from board.cli import output
-from board.cli.runs import not_held
+from board.cli.runs import mapping_hint
 from board.formats.io.locations import Location, location_of
 from board.index.discovery.sniff import Layout, Sniffed, SniffedFolder, sniff
 
-_SHOWN_KEYS: Final = 12
+_MAX_KEYS: Final = 12
 
 
 def main(args: argparse.Namespace) -> int:
     """Explains each file; 0 when one at least is recognised, 1 when none is."""
     path = location_of(args.path)
-    found = sniff(path)
+    folder = sniff(path)
     if args.json:
-        output.print_json(_document(path, found))
+        output.print_json(_document(path, folder))
     else:
-        _print(path, found)
-    if any(file.reader for file in found.files):
+        _print(path, folder)
+    if any(file.reader for file in folder.files):
         return 0
-    if hint := not_held(path):
+    if hint := mapping_hint(path):
         output.say(f"nothing is recognised{hint}")
     return 1
 
 
-def _document(path: Location, found: SniffedFolder) -> dict[str, Any]:
+def _document(path: Location, folder: SniffedFolder) -> dict[str, Any]:
     return {
         "path": str(path),
-        "files": [_of_file(file) for file in found.files],
-        "unexplained": found.unexplained,
-        "beside": [asdict(one) for one in found.beside],
-        "problems": [asdict(problem) for problem in found.problems],
+        "files": [_of_file(file) for file in folder.files],
+        "unexplained": folder.unexplained,
+        "beside": [asdict(one) for one in folder.ignored],
+        "problems": [asdict(problem) for problem in folder.problems],
     }
 
 
@@ -49,16 +49,16 @@ def _of_file(file: Sniffed) -> dict[str, Any]:
     }
 
 
-def _print(path: Location, found: SniffedFolder) -> None:
-    for file in found.files:
+def _print(path: Location, folder: SniffedFolder) -> None:
+    for file in folder.files:
         _print_file(file)
-    if found.unexplained:
-        output.say(f"and {found.unexplained:,} more files; give one of the folders")
-    for problem in found.problems:
+    if folder.unexplained:
+        output.say(f"and {folder.unexplained:,} more files; give one of the folders")
+    for problem in folder.problems:
         print(output.one_line(f"{problem.path}: {problem.reason}; {problem.hint}"))
-    for one in found.beside:
+    for one in folder.ignored:
         print(output.one_line(f"skipped by name: {one.words}"))
-    if not found.files:
+    if not folder.files:
         output.say(f"{path} holds no file whose name says that it may be a log")
 
 
@@ -75,18 +75,18 @@ def _passed_over(file: Sniffed) -> Iterator[tuple[str, str]]:
 def _print_file(file: Sniffed) -> None:
     verdict = f"{file.title} ({file.reader})" if file.reader else "not recognised"
     print(output.one_line(f"{file.path}: {verdict}"))
-    more = "" if len(file.keys) <= _SHOWN_KEYS else f" and {len(file.keys) - _SHOWN_KEYS} more"
-    said = [
+    more = "" if len(file.keys) <= _MAX_KEYS else f" and {len(file.keys) - _MAX_KEYS} more"
+    lines = [
         ("reason", file.reason),
         ("kind", file.kind),
-        (_named_keys(file), ", ".join(file.keys[:_SHOWN_KEYS]) + more),
+        (_named_keys(file), ", ".join(file.keys[:_MAX_KEYS]) + more),
         *(("layout", _layout(layout)) for layout in file.layouts),
         ("first error", file.first_error if file.first_error != file.reason else ""),
         ("mapping", "" if file.mapping is None else str(file.mapping)),
         ("not found", ", ".join(file.missing)),
         *_passed_over(file),
     ]
-    for name, text in said:
+    for name, text in lines:
         if text:
             print(output.one_line(f"  {name}: {text}"))
     if file.suggested:
@@ -101,6 +101,6 @@ def _named_keys(file: Sniffed) -> str:
 
 
 def _layout(layout: Layout) -> str:
-    told = [f"{key} {value}" for key, value in (("step", layout.step), ("split", layout.split))]
-    told = [text for text in told if not text.endswith(" None")]
-    return f"as of {layout.reader}" + (f": {', '.join(told)}" if told else "")
+    parts = [f"{key} {value}" for key, value in (("step", layout.step), ("split", layout.split))]
+    parts = [text for text in parts if not text.endswith(" None")]
+    return f"as of {layout.reader}" + (f": {', '.join(parts)}" if parts else "")

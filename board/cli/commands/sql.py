@@ -10,7 +10,8 @@ from typing import Any, cast
 import pyarrow.parquet as pq
 
 from board.cli import output
-from board.cli.runs import find_run, opened
+from board.cli.opened_runs import opened
+from board.cli.runs import find_run
 from board.errors import ChoiceError
 from board.query.user_sql import select
 

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from board.cli import output
-from board.cli.runs import find_run, narrowed_as_asked, of_split, opened
+from board.cli.opened_runs import narrowed_as_asked, of_split, opened
+from board.cli.runs import find_run
 
 FIXED_STEP_KEYS: Final = (
     *("step", "rollouts", "reward_mean", "reward_std", "ref_reward_mean", "response_tokens_mean"),

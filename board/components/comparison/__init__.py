@@ -1,7 +1,6 @@
 """Two texts side by side, aligned, with what differs between them marked.
 
-The menu that chooses what to compare with is `js/menu.js` and `menu.css`. Model text goes to the browser
-in Arrow tables and onto the page as text nodes only.
+The menu that chooses what to compare with is `js/menu.js` and `menu.css`.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from streamlit.components.v2 import component
 
+from board.components import only_rerun, read_files
 from board.components.token_data import (
     ScaleSpan,
     TokenMetricSpec,
@@ -25,7 +25,7 @@ from board.components.token_data import (
     token_table,
 )
 from board.core.metrics.shares import percent
-from board.core.texts.diff import Stretch, similarity
+from board.core.texts.diff import Change, similarity
 
 __all__ = ["Asked", "Comparison", "Fact", "Side", "comparison"]
 
@@ -33,8 +33,8 @@ Fact = tuple[str, str, str]
 """Label, value, and the difference to the other side's value; label and difference may be empty."""
 
 _FOLDER: Final = Path(__file__).parent
-_SHARED: Final = _FOLDER.parent / "reader"
-_READER: Final = (
+_READER: Final = _FOLDER.parent / "reader"
+_READER_SCRIPTS: Final = (
     *("numbers", "text", "rollout", "scale", "search", "finder", "text_find"),
     *("settings", "place"),
 )
@@ -46,8 +46,8 @@ _TOO_DIFFERENT: Final = (
     "Too different to align: the texts, or long passages of them, have almost nothing in common and are "
     "shown side by side."
 )
-_LONG: Final = 2_000
-_LITTLE_IN_COMMON: Final = 0.02
+_LONG_CHARACTERS: Final = 2_000
+_LEAST_SHARE: Final = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class Comparison:
 
     left: Side
     right: Side
-    stretches: Sequence[Stretch]
+    stretches: Sequence[Change]
     specs: Mapping[str, TokenMetricSpec] = field(default_factory=dict[str, TokenMetricSpec])
     spans: Mapping[str, ScaleSpan] = field(default_factory=dict[str, ScaleSpan])
 
@@ -89,22 +89,17 @@ class Asked:
     picker: Mapping[str, Any] | None = None
 
 
-def _read(folder: Path, names: Sequence[str]) -> str:
-    return "\n".join((folder / name).read_text(encoding="utf-8") for name in names)
-
-
 _COMPONENT = component(
     "rollout_board_comparison",
-    html=_read(_FOLDER, ["comparison.html"]).replace(
-        "{text tools}", _read(_SHARED, ["text_tools.html"])
+    html=read_files(_FOLDER, "comparison.html").replace(
+        "{text tools}", read_files(_READER, "text_tools.html")
     ),
-    css=_read(_SHARED, ("base.css", "controls.css"))
-    + _read(_FOLDER, ("comparison.css", "menu.css")),
-    js="\n".join(
-        (
-            _read(_SHARED / "js", [f"{name}.js" for name in _READER]),
-            _read(_FOLDER / "js", [f"{name}.js" for name in _SCRIPTS]),
-        )
+    css=read_files(_READER, "base.css", "controls.css")
+    + read_files(_FOLDER, "comparison.css", "menu.css"),
+    js=read_files(
+        _FOLDER,
+        *(f"../reader/js/{name}.js" for name in _READER_SCRIPTS),
+        *(f"js/{name}.js" for name in _SCRIPTS),
     ),
     isolate_styles=True,
 )
@@ -120,15 +115,11 @@ def comparison(
 ) -> Asked:
     """Show two texts side by side; what the user asked for.
 
-    Args:
-        content: what is shown.
-        key: Streamlit key, one per place on the page.
-        signature: names the content: the view is built again when it changes, and only then.
-        metric: name of the metric that colours tokens, empty for none.
-        choices: content of the open menu, see `comparison_choices`; None while it is closed.
+    signature: names the content: the view is built again when it changes, and only then. metric: name of
+    the metric that colours tokens, empty for none. choices: content of the open menu, see
+    `comparison_targets`; None while it is closed.
 
-    Raises:
-        ValueError: an array is not as long as its tokens.
+    Raises ValueError where an array is not as long as its tokens.
     """
     names = dict.fromkeys(name for side in (content.left, content.right) for name in side.metrics)
     view = {
@@ -141,14 +132,13 @@ def comparison(
     result: Any = _COMPONENT(
         key=key,
         data={**_tables(content), "view": view},
-        on_vs_change=_nothing,
-        on_metric_change=_nothing,
-        on_picker_change=_nothing,
+        on_vs_change=only_rerun,
+        on_metric_change=only_rerun,
+        on_picker_change=only_rerun,
     )
-    vs, picked = result.vs, result.metric
     return Asked(
-        vs=vs if isinstance(vs, str) else None,
-        metric=picked if isinstance(picked, str) else None,
+        vs=result.vs if isinstance(result.vs, str) else None,
+        metric=result.metric if isinstance(result.metric, str) else None,
         picker=result.picker if isinstance(result.picker, Mapping) else None,
     )
 
@@ -177,15 +167,12 @@ def _tables(content: Comparison) -> dict[str, pa.Table]:
 
 
 def _spec(content: Comparison, name: str) -> dict[str, Any]:
-    known = [side.metrics[name] for side in (content.left, content.right) if name in side.metrics]
-    spec = content.specs.get(name) or spec_for_unknown(name, _together(known))
+    arrays = [side.metrics.get(name) for side in (content.left, content.right)]
+    known = [values for values in arrays if values is not None]
+    values = np.ma.concatenate(known) if known else None
+    spec = content.specs.get(name) or spec_for_unknown(name, values)
     span = content.spans.get(name)
     return {"name": name, **asdict(spec), "span": asdict(span) if span else None}
-
-
-def _together(values: Sequence[TokenValues | None]) -> TokenValues | None:
-    held = [one for one in values if one is not None]
-    return np.ma.concatenate(held) if held else None
 
 
 def _words(content: Comparison) -> dict[str, Any]:
@@ -204,10 +191,6 @@ def _words(content: Comparison) -> dict[str, Any]:
     }
 
 
-def _is_unaligned(stretches: Sequence[Stretch], share: float) -> bool:
-    is_long = sum(len(one.left) + len(one.right) for one in stretches) > _LONG
-    return (is_long and share < _LITTLE_IN_COMMON) or not all(one.is_aligned for one in stretches)
-
-
-def _nothing() -> None:
-    """A state of the component exists only with a callback; the rerun itself is all we need."""
+def _is_unaligned(stretches: Sequence[Change], share: float) -> bool:
+    is_long = sum(len(one.left) + len(one.right) for one in stretches) > _LONG_CHARACTERS
+    return (is_long and share < _LEAST_SHARE) or not all(one.is_aligned for one in stretches)

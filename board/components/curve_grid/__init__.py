@@ -2,8 +2,7 @@
 
 The charts of a call are one element. The script draws them with uPlot (MIT, beside this file with its
 licence) on a canvas each; zoom and hidden lines stay while a run grows, and another step moves one line.
-The pointed step and the zoom are shared by all calls of a page. Names and texts go onto the page as text
-nodes only.
+The pointed step and the zoom are shared by all calls of a page.
 """
 
 from __future__ import annotations
@@ -20,12 +19,13 @@ from typing import Any, Final, Literal, NamedTuple
 import orjson
 from streamlit.components.v2 import component
 
-__all__ = ["Card", "LineName", "Mark", "Picked", "curve_bar", "curve_grid"]
+from board.components import only_rerun, read_files
+
+__all__ = ["Card", "Click", "LineName", "Mark", "curve_bar", "curve_grid"]
 
 MarkKind = Literal["resumed", "finding", "evaluation"]
 
 _FOLDER: Final = Path(__file__).parent
-# Declarations first, the entry point last; all parts share one module scope.
 _SCRIPTS: Final = (
     "uplot/uPlot.iife.min.js",
     "js/words.js",
@@ -75,7 +75,7 @@ class LineName:
     dash: str
 
 
-class Picked(NamedTuple):
+class Click(NamedTuple):
     """A step of a chart that was clicked; line: the `group` of the line it was nearest to.
 
     dot: the id of the dot that was clicked, if one was. mark: instead of a chart's point, a mark.
@@ -88,24 +88,18 @@ class Picked(NamedTuple):
     mark: Mark | None = None
 
 
-def _joined(names: Sequence[str]) -> str:
-    return "\n".join((_FOLDER / name).read_text(encoding="utf-8") for name in names)
-
-
 _COMPONENT = component(
     "rollout_board_curve_grid",
     html='<div class="curves"></div>',
-    css=_joined(_STYLES),
-    js=_joined(_SCRIPTS),
+    css=read_files(_FOLDER, *_STYLES),
+    js=read_files(_FOLDER, *_SCRIPTS),
     isolate_styles=True,
 )
-
-
 _BAR = component(
     "rollout_board_curve_bar",
     html='<div class="bar"></div>',
-    css=_joined(("bar.css", "marks.css")),
-    js=_joined(_BAR_SCRIPTS),
+    css=read_files(_FOLDER, "bar.css", "marks.css"),
+    js=read_files(_FOLDER, *_BAR_SCRIPTS),
     isolate_styles=True,
 )
 
@@ -118,7 +112,7 @@ def curve_grid(
     across: int = 2,
     marks: Sequence[Mark] = (),
     one_legend: bool = False,
-) -> Picked | None:
+) -> Click | None:
     """Draws charts `across` abreast, `step` marked in each; the click that led to this run, if one did.
 
     All charts of a page show the step under the pointer, and one zoom, which is in the URL (`steps`).
@@ -129,17 +123,17 @@ def curve_grid(
     result: Any = _COMPONENT(
         key=_key("curves", key),
         data=_written(step, across, cards, ordered, one_legend=one_legend),
-        on_picked_change=_nothing,
-        on_opened_change=_nothing,
+        on_picked_change=only_rerun,
+        on_opened_change=only_rerun,
     )
     if opened := result.opened:
         known = {(mark.kind, mark.id, mark.step): mark for mark in ordered}
         mark = known.get((opened["kind"], str(opened["id"]), int(opened["step"])))
-        return None if mark is None else Picked("", mark.step, mark=mark)
+        return None if mark is None else Click("", mark.step, mark=mark)
     if not (clicked := result.picked):
         return None
     line, dot = str(clicked.get("line", "")), clicked.get("dot")
-    return Picked(
+    return Click(
         str(clicked["chart"]),
         int(clicked["step"]),
         int(line) if line.isdecimal() else 0,
@@ -174,8 +168,8 @@ def _written(
     """A line of JSON for what all charts have in common, and the charts behind it, packed one by one.
 
     A browser takes a message of a megabyte in many pieces, between everything else that a new page asks
-    of it: a fifth of that is there sooner. `charts`: of each its sign, by which the script tells that it
-    is what it was, and how many bytes it has.
+    of it: a fifth of that is there sooner. `charts`: of each its sign, which changes with it, and how
+    many bytes it has.
     """
     charts = [_packed(_json(_plain(card))) for card in cards]
     common = {
@@ -189,24 +183,18 @@ def _written(
 
 
 @lru_cache(maxsize=64)
-def _packed(told: bytes) -> tuple[str, bytes]:
-    """A chart's sign and its bytes. Kept: it stays as it is from one run of a page to the next."""
-    return hashlib.blake2b(told, digest_size=12).hexdigest(), zlib.compress(told, level=1)
+def _packed(chart: bytes) -> tuple[str, bytes]:
+    """A chart's sign and its bytes. Cached: it stays as it is from one run of a page to the next."""
+    return hashlib.blake2b(chart, digest_size=12).hexdigest(), zlib.compress(chart, level=1)
 
 
-def _json(told: Mapping[str, Any]) -> bytes:
+def _json(value: Mapping[str, Any]) -> bytes:
     try:
-        return orjson.dumps(told)
-    except (
-        TypeError
-    ):  # half a sign of two parts, which a log may hold: Python's writes it as an escape
-        return json.dumps(told).encode("ascii")
+        return orjson.dumps(value)
+    except TypeError:  # half a surrogate pair, which Python writes as an escape
+        return json.dumps(value).encode("ascii")
 
 
 def _plain(card: Card) -> dict[str, Any]:
     """A card's fields; dataclasses.asdict would copy every number of its chart."""
     return {one.name: getattr(card, one.name) for one in fields(card)}
-
-
-def _nothing() -> None:
-    """A trigger of the component exists only with a callback; the rerun itself is all we need."""

@@ -1,7 +1,7 @@
 """The filter field: one line in the language of filters, with colours, completion and saved filters.
 
 It completes columns and values, marks what can't be read in its place, and applies on Enter. The last
-filters and those with a name are kept by the browser. Names and values go onto the page as text only.
+filters and those with a name are kept by the browser.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from typing import Any, Final
 import streamlit as st
 from streamlit.components.v2 import component
 
+from board.components import read_files
+
 _FOLDER: Final = Path(__file__).parent
-# Declarations first, the entry point last; all parts share one module scope.
 _SCRIPTS: Final = ("language", "completion", "saved", "filter_field")
 
 
@@ -57,9 +58,9 @@ class FilterContent:
 
 _COMPONENT = component(
     "rollout_board_filter_field",
-    html=(_FOLDER / "filter_field.html").read_text(encoding="utf-8"),
-    css=(_FOLDER / "filter_field.css").read_text(encoding="utf-8"),
-    js="\n".join((_FOLDER / "js" / f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS),
+    html=read_files(_FOLDER, "filter_field.html"),
+    css=read_files(_FOLDER, "filter_field.css"),
+    js=read_files(_FOLDER, *(f"js/{name}.js" for name in _SCRIPTS)),
     isolate_styles=True,
 )
 

@@ -1,8 +1,7 @@
 """The reader: a rollout as tokens coloured by a metric, or as the turns of a conversation.
 
-The markup, the styles and the script lie beside this file: `reader.html`, style sheets, and `js/*.js`,
-whose parts are joined into one module (no build step). Text of models goes to the browser in Arrow
-tables and JSON, and onto the page as text nodes only.
+The markup, the styles and the script are in this folder: `reader.html`, style sheets, and `js/*.js`,
+whose parts are joined into one module (no build step).
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from typing import Any, Final
 import streamlit as st
 from streamlit.components.v2 import component
 
+from board.components import only_rerun, read_files
 from board.components.reader.choice import FIELDS, Choice, Chosen, Offer, fitting, latest
 from board.components.reader.frame import Frame
 from board.components.token_data import (
@@ -48,7 +48,6 @@ __all__ = [
 Spans = Mapping[str, ScaleSpan]
 
 _FOLDER: Final = Path(__file__).parent
-# Declarations first, the entry point last; all parts share one module scope.
 _SCRIPT_PARTS: Final = (
     *("numbers", "text", "frames", "rollout", "scale", "peaks", "masks", "search", "finder"),
     *("settings", "place", "layout"),
@@ -98,7 +97,7 @@ class TokenContent:
 
 @dataclass(frozen=True, slots=True)
 class CompareMenu:
-    """The menu "Compare with". choices: its content while it is open, see `comparison_choices`; None
+    """The menu "Compare with". choices: its content while it is open, see `comparison_targets`; None
     while it is closed. choose: called with what was chosen, in the run of the script that it led to.
     """
 
@@ -106,16 +105,14 @@ class CompareMenu:
     choose: Callable[[str], None]
 
 
-def _read(name: str) -> str:
-    return (_FOLDER / name).read_text(encoding="utf-8")
-
-
 _COMPONENT = component(
     "rollout_board_reader",
-    html=_read("reader.html").replace("{text tools}", _read("text_tools.html")),
+    html=read_files(_FOLDER, "reader.html").replace(
+        "{text tools}", read_files(_FOLDER, "text_tools.html")
+    ),
     # The rules for narrow places come last and override the others'.
-    css="\n".join(_read(f"{part}.css") for part in _STYLE_PARTS),
-    js="\n".join(_read(f"js/{part}.js") for part in _SCRIPT_PARTS),
+    css=read_files(_FOLDER, *(f"{part}.css" for part in _STYLE_PARTS)),
+    js=read_files(_FOLDER, *(f"js/{part}.js" for part in _SCRIPT_PARTS)),
     isolate_styles=True,
 )
 
@@ -134,13 +131,13 @@ def reader(
     """Show a rollout and return what the user chose.
 
     A choice changes the picture in the browser at once and then reruns the script (the fragment,
-    inside one). `chosen` may be set anew on any run, from the URL for one: whichever of the caller and
+    inside one). `chosen` may be another one on any run, from the URL for one: whichever of the caller and
     the user spoke last wins. What of it is not on offer is left out.
 
     Args:
         content: tokens and their values; empty where the frame has turns.
-        frame: what stands around the text; turns that are shown in the place of tokens.
-        key: Streamlit key, one per place on the page; keep it over rollouts.
+        frame: what surrounds the text; turns that are shown instead of tokens.
+        key: Streamlit key, one per place on the page; the same over rollouts.
         signature: names the content. The view is rebuilt when it changes and only then, so it must
             differ between rollouts and when the same rollout is shown with other data.
         chosen: what the caller asks for.
@@ -151,18 +148,18 @@ def reader(
     Raises:
         ValueError: an array is not as long as tokens, or segments overlap or leave the response.
     """
-    shown = _latest_choice(key, signature, chosen or Chosen(), content)
+    choice = _latest_choice(key, signature, chosen or Chosen(), content)
     data = reader_data(
-        content, frame, signature=signature, shown=shown, step_spans=step_spans, height=height
+        content, frame, signature=signature, choice=choice, step_spans=step_spans, height=height
     )
     if menu is not None and menu.choices is not None:
         data["view"]["choices"] = dict(menu.choices)
     names = (*FIELDS, "picker", "vs")
-    callbacks: dict[str, Any] = {f"on_{name}_change": _nothing for name in names}
+    callbacks: dict[str, Any] = {f"on_{name}_change": only_rerun for name in names}
     vs = _COMPONENT(key=key, data=data, **callbacks).vs
     if menu is not None and isinstance(vs, str) and vs:
         menu.choose(vs)
-    return shown
+    return choice
 
 
 def reader_data(
@@ -170,21 +167,21 @@ def reader_data(
     frame: Frame | None = None,
     *,
     signature: str,
-    shown: Chosen,
+    choice: Chosen,
     step_spans: Callable[[], Spans] | None = None,
     height: int | None = None,
 ) -> dict[str, Any]:
     """All that the reader's script needs to show a rollout: Arrow tables by name, and `view`.
 
-    shown: valid choices, as `reader` returns them; the rest is as there. Raises the same.
+    choice: valid, as `reader` returns it; the other arguments are those of `reader`. Raises the same.
     """
-    spans = step_spans() if step_spans and shown.over == "step" else {}
+    spans = step_spans() if step_spans and choice.over == "step" else {}
     view = {
         "signature": signature,
         "height": height,
-        **{name: getattr(shown, name) for name in FIELDS},
+        **{name: getattr(choice, name) for name in FIELDS},
         "hasSteps": step_spans is not None,
-        "masks": [one and [one[0], *one[1]] for one in shown.masks] if shown.masks else None,
+        "masks": [one and [one[0], *one[1]] for one in choice.masks] if choice.masks else None,
         **_words(content, spans),
         **(frame or Frame()).data(),
     }
@@ -209,29 +206,17 @@ def _words(content: TokenContent, spans: Spans) -> dict[str, Any]:
         "clip": dict(content.clip) if content.clip else None,
         "topk": top_k.places.shape[1] if top_k is not None else 0,
         "segments": [asdict(one) for one in cover(content.segments, len(content.tokens))],
-        "specs": _specs(content.metrics, content.specs, spans),
+        "specs": [
+            {
+                "name": name,
+                **asdict(content.specs.get(name) or spec_for_unknown(name, values)),
+                "span": asdict(spans[name]) if name in spans else None,
+            }
+            for name, values in content.metrics.items()
+        ],
         "rules": [asdict(rule) for rule in RULES.values()],
         "recordedMasks": RECORDED,
     }
-
-
-def _specs(
-    metrics: Mapping[str, TokenValues | None],
-    specs: Mapping[str, TokenMetricSpec],
-    spans: Spans,
-) -> list[dict[str, Any]]:
-    return [
-        {
-            "name": name,
-            **asdict(specs.get(name) or spec_for_unknown(name, values)),
-            "span": asdict(spans[name]) if name in spans else None,
-        }
-        for name, values in metrics.items()
-    ]
-
-
-def _nothing() -> None:
-    """A state of the component exists only with a callback; the rerun itself is all we need."""
 
 
 def first_choice(wanted: Chosen, content: TokenContent) -> Chosen:
@@ -243,11 +228,11 @@ def first_choice(wanted: Chosen, content: TokenContent) -> Chosen:
 
 
 def _latest_choice(key: str, signature: str, wanted: Chosen, content: TokenContent) -> Chosen:
-    """The user's or the caller's choice, whichever is newer; kept in the session for the next run."""
+    """The user's or the caller's choice, whichever is newer; remembered for the next run."""
     offer = Offer(content.metrics.keys(), len(content.tokens))
     reported: Mapping[str, Any] = st.session_state.get(key) or {}
     slot = f"{key}:choice"
     before: Choice | None = st.session_state.get(slot)
     choice = latest(before, signature, first_choice(wanted, content), reported, offer)
     st.session_state[slot] = choice
-    return choice.shown
+    return choice.current

@@ -7,6 +7,7 @@ which of them changed since the run before.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Set
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final, Literal, cast
 
@@ -53,12 +54,12 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One run's state: what was wanted, what was reported, and what was shown because of them."""
+    """One run's state: what was wanted, what was reported, and what is shown because of them."""
 
     signature: str
     wanted: Chosen
     reported: Mapping[str, Any]
-    shown: Chosen
+    current: Chosen
 
 
 def latest(
@@ -68,18 +69,13 @@ def latest(
     state: Mapping[str, Any],
     offer: Offer,
 ) -> Choice:
-    """What to show now.
+    """What to show now: what is wanted where the content is new, else the news of either side.
 
-    Args:
-        before: the choice of the run before, None on the first.
-        signature: of the content shown now; reports about other content are left out.
-        wanted: what the caller asks for, valid.
-        state: the component's state, {field of Chosen: {"signature", "value"}}, not trusted.
-        offer: what there is to choose from.
+    A report that is new wins over a wish that is new; without either it stays as it was.
 
-    Returns:
-        The choice; `shown` is what is wanted where the content is new. After that it takes a report
-        where that is new, else the wish where that is new, else what was shown before.
+    before: the choice of the run before, None on the first. signature: of the content shown now; reports
+    about other content are left out. wanted: what the caller asks for, valid. state: of the component,
+    {field of Chosen: {"signature", "value"}}, not trusted. offer: what there is to choose from.
     """
     reported = _valid_reports(state, signature, offer)
     if before is None or before.signature != signature:
@@ -95,39 +91,28 @@ def latest(
         for name, value in reported.items()
         if name not in before.reported or before.reported[name] != value
     }
-    return Choice(signature, wanted, reported, replace(before.shown, **{**wishes, **news}))
+    return Choice(signature, wanted, reported, replace(before.current, **{**wishes, **news}))
 
 
 def fitting(chosen: Chosen, offer: Offer) -> Chosen:
     """The choice with what this rollout does not offer at its default."""
-    kept: dict[str, Any] = {
-        "over": chosen.over,
-        "masks": chosen.masks,
-        "heat": chosen.heat,
-        "raw": chosen.raw,
-        "read": chosen.read,
-    }
+    wrong: dict[str, Any] = {}
     for name in ("metric", "pinned", "strip", "zoom"):
         try:
-            kept[name] = _CHECKS[name](getattr(chosen, name), offer)
+            _CHECKS[name](getattr(chosen, name), offer)
         except ValueError:
-            continue
-    return Chosen(**kept)
+            wrong[name] = None
+    return replace(chosen, **wrong)
 
 
 def _valid_reports(state: Mapping[str, Any], signature: str, offer: Offer) -> dict[str, Any]:
     """The reports about this content whose values exist; anything can come from a browser."""
     values: dict[str, Any] = {}
     for name in FIELDS:
-        report = state.get(name)
-        if not isinstance(report, Mapping):
-            continue
-        said = cast("Mapping[str, Any]", report)
-        if said.get("signature") == signature:
-            try:
-                values[name] = _CHECKS[name](said.get("value"), offer)
-            except ValueError:
-                continue
+        report: Any = state.get(name)
+        if isinstance(report, Mapping) and report.get("signature") == signature:
+            with suppress(ValueError):
+                values[name] = _CHECKS[name](report.get("value"), offer)
     return values
 
 
@@ -143,26 +128,14 @@ def _token(value: object, offer: Offer) -> int:
     raise ValueError("no index of a token")
 
 
-def _over(value: object, offer: Offer) -> str:
-    if value in OVER:
-        return str(value)
-    raise ValueError("neither rollout nor step")
+def _one_of(*allowed: object) -> Callable[[object, Offer], Any]:
+    def check(value: object, offer: Offer) -> Any:
+        for one in allowed:
+            if type(value) is type(one) and value == one:
+                return one
+        raise ValueError(f"not one of {allowed}")
 
-
-def _flag(value: object, offer: Offer) -> bool:
-    if isinstance(value, bool):
-        return value
-    raise ValueError("neither true nor false")
-
-
-def _read(value: object, offer: Offer) -> str:
-    if value in ("tokens", "text"):
-        return str(value)
-    raise ValueError("neither tokens nor text")
-
-
-def _masks(value: object, offer: Offer) -> ChosenMasks:
-    return chosen_masks(value)
+    return check
 
 
 def _zoom(value: object, offer: Offer) -> tuple[int, int]:
@@ -182,11 +155,11 @@ def _or_none(check: Callable[[object, Offer], Any]) -> Callable[[object, Offer],
 _CHECKS: Final[Mapping[str, Callable[[object, Offer], Any]]] = {
     "metric": _metric,
     "pinned": _or_none(_token),
-    "over": _over,
+    "over": _one_of(*OVER),
     "strip": _or_none(_metric),
-    "masks": _or_none(_masks),
+    "masks": _or_none(lambda value, offer: chosen_masks(value)),
     "zoom": _or_none(_zoom),
-    "heat": _flag,
-    "raw": _flag,
-    "read": _read,
+    "heat": _one_of(False, True),
+    "raw": _one_of(False, True),
+    "read": _one_of("tokens", "text"),
 }

@@ -1,4 +1,4 @@
-"""What stands around the text of a rollout: facts, notes, the details at the side, and its turns."""
+"""What surrounds the text of a rollout: facts, notes, the details at the side, and its turns."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, cast
 
 from board.components.token_data import encodable
-from board.core.texts.conversation import ConversationTurn
-from board.core.texts.tool_errors import RULE
-from board.core.tokens.text_blocks import TOO_DEEP, Block, arguments_text
+from board.core.texts.conversation import TOO_DEEP, Block, ConversationTurn, arguments_text
+from board.core.texts.messages import RULE
 
 _ONE_LINE: Final = 400
 """Characters of a call of one argument that stands in one line."""
@@ -73,7 +72,7 @@ class Frame:
         return {
             "title": self.title,
             "place": {"step": self.place[0], "index": self.place[1]} if self.place else None,
-            "facts": [{k: encodable(v) for k, v in asdict(fact).items()} for fact in self.facts],
+            "facts": [_fields(fact) for fact in self.facts],
             "notes": [encodable(note) for note in self.notes],
             "details": [_detail(one) for one in self.details],
             "turns": None if self.turns is None else [_turn(turn) for turn in self.turns],
@@ -84,15 +83,16 @@ class Frame:
 
 
 def _detail(one: Detail) -> dict[str, Any]:
-    shown: dict[str, Any] = {"title": one.title, "tall": one.tall}
+    section: dict[str, Any] = {"title": one.title, "tall": one.tall}
     if one.ask:
-        return {**shown, "ask": one.ask}
+        return {**section, "ask": one.ask}
     if one.text is not None:
-        return {**shown, "text": encodable(one.text)}
-    return {
-        **shown,
-        "rows": [{k: encodable(v) for k, v in asdict(row).items()} for row in one.rows],
-    }
+        return {**section, "text": encodable(one.text)}
+    return {**section, "rows": [_fields(row) for row in one.rows]}
+
+
+def _fields(one: Fact | Score) -> dict[str, str]:
+    return {name: encodable(value) for name, value in asdict(one).items()}
 
 
 def _turn(turn: ConversationTurn) -> dict[str, Any]:
@@ -129,7 +129,11 @@ def _arguments(arguments: Any) -> list[dict[str, Any]]:
     if compact == TOO_DEEP or not isinstance(arguments, Mapping):
         return [_part("", compact, is_json=True)]
     named = cast("Mapping[str, Any]", arguments)
-    long = {name: value for name, value in named.items() if _has_lines(value)}
+    long = {
+        name: value
+        for name, value in named.items()
+        if isinstance(value, str) and "\n" in value.strip()
+    }
     if len(named) <= 1 and not long and len(compact) <= _ONE_LINE:
         return [_part("", compact, is_json=True)]
     short = {name: value for name, value in named.items() if name not in long}
@@ -142,18 +146,14 @@ def _part(name: str, text: str, *, is_json: bool) -> dict[str, Any]:
     return {"name": encodable(name), "text": encodable(text), "json": is_json}
 
 
-def _has_lines(value: object) -> bool:
-    return isinstance(value, str) and "\n" in value.strip()
-
-
 def _hint(arguments: Any) -> str:
     """What a call is about in a word or two: the program of a command, the file of a path."""
     if not isinstance(arguments, Mapping):
         return ""
-    texts = (one for one in cast("Mapping[str, Any]", arguments).values() if isinstance(one, str))
-    first = next((text.strip() for text in texts if text.strip()), "")
-    line = first.split("\n", 1)[0]
+    named = cast("Mapping[str, Any]", arguments)
+    texts = (one.strip() for one in named.values() if isinstance(one, str))
+    line = next(filter(None, texts), "").split("\n", 1)[0]
     if "/" in line and " " not in line and "://" not in line:
         return line.rstrip("/").rsplit("/", 1)[-1][:_HINT]
-    is_command = any(name in arguments for name in ("command", "cmd"))
+    is_command = "command" in named or "cmd" in named
     return (line.split(" ", 1)[0] if is_command else line)[:_HINT]

@@ -2,23 +2,25 @@
 
 The URL says what is sorted, which page is shown and which rollout is open. The script changes it and
 lets Streamlit follow, as on a press of Back: J and K replace the entry in the browser's history.
-Texts go onto the page as text nodes only.
+Rollouts that are likely to be opened next are sent ahead: the list names a rollout by its address when a
+key opens it, and the reader draws what waits under that address at once, before the page has rerun.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
 from streamlit.components.v2 import component
 
-__all__ = ["Address", "ListColumn", "ListPage", "ListState", "rollout_list"]
+from board.components import read_files
 
 _FOLDER: Final = Path(__file__).parent
-# Declarations first, the entry point last; all parts share one module scope.
 _SCRIPTS: Final = ("values", "columns", "address", "rows", "moves", "list")
+MOST_WAITING: Final = 6
+"""Rollouts sent ahead that the browser keeps; the one that was sent first goes first."""
 
 
 class Address(NamedTuple):
@@ -88,12 +90,20 @@ class ListState:
 _COMPONENT = component(
     "rollout_board_rollout_list",
     html='<div class="list"></div>',
-    css=(_FOLDER / "rollout_list.css").read_text(encoding="utf-8"),
-    js="\n".join((_FOLDER / f"js/{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS),
+    css=read_files(_FOLDER, "rollout_list.css"),
+    js=read_files(_FOLDER, *(f"js/{name}.js" for name in _SCRIPTS)),
     isolate_styles=True,
+)
+_AHEAD = component(
+    "rollout_board_rollout_ahead", html="<i></i>", js=read_files(_FOLDER, "ahead.js")
 )
 
 
 def rollout_list(page: ListPage, state: ListState, *, key: str) -> None:
     """Draws a page of the list. Sorting, paging and opening a rollout change the URL and rerun."""
     _COMPONENT(key=key, data={"page": asdict(page), **asdict(state)})
+
+
+def send_ahead(address: str, rollout: Mapping[str, Any], *, key: str) -> None:
+    """Sends a rollout's data, as `board.components.reader.reader_data` makes it. Draws nothing."""
+    _AHEAD(key=key, data={**rollout, "address": address, "most": MOST_WAITING})

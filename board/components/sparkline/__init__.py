@@ -11,8 +11,11 @@ from typing import Final, Literal
 
 from streamlit.components.v2 import component
 
+from board.components import read_files
+
 Tone = Literal["green", "red", "gray"]
 
+_FOLDER: Final = Path(__file__).parent
 _PICTURE: Final = (
     '<svg viewBox="0 0 100 30" preserveAspectRatio="none" aria-hidden="true">'
     '<path fill="currentColor" fill-opacity="0.14"/>'
@@ -23,7 +26,7 @@ _COMPONENT = component(
     "rollout_board_sparkline",
     html=_PICTURE,
     css="svg { display: block; width: 100%; height: 46px; }",
-    js=(Path(__file__).parent / "sparkline.js").read_text(encoding="utf-8"),
+    js=read_files(_FOLDER, "sparkline.js"),
     isolate_styles=True,
 )
 

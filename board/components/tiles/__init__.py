@@ -1,7 +1,4 @@
-"""Tiles with a number, its change and a line of its last values: a row of them is one element.
-
-Labels come from logs: they go onto the page as text nodes only.
-"""
+"""Tiles with a number, its change and a line of its last values: a row of them is one element."""
 
 from __future__ import annotations
 
@@ -12,6 +9,8 @@ from typing import Final, Literal
 
 from streamlit.components.v2 import component
 
+from board.components import read_files
+
 Tone = Literal["good", "bad", "change", "none"]
 """good, bad: a change in a direction that most runs want, or not; change: one that is neither; none: no
 change to speak of."""
@@ -20,8 +19,8 @@ _FOLDER: Final = Path(__file__).parent
 _COMPONENT = component(
     "rollout_board_tiles",
     html='<div class="tiles" role="list"></div>',
-    css=(_FOLDER / "tiles.css").read_text(encoding="utf-8"),
-    js=(_FOLDER / "tiles.js").read_text(encoding="utf-8"),
+    css=read_files(_FOLDER, "tiles.css"),
+    js=read_files(_FOLDER, "tiles.js"),
     isolate_styles=True,
 )
 

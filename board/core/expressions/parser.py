@@ -9,7 +9,7 @@
     atom:        number | "text" | 'text' | column | function "(" or ("," or)* ")" | "(" or ")"
 
 Texts have no escapes, so that a backslash is a backslash; a quote inside of its own kind is doubled.
-After ==, != and contains, and in a list, a text may stand without quotes: env == swe-py.
+After ==, != and contains, and in a list, a text may be written without quotes: env == swe-py.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable, Collection
 from typing import Final, NoReturn
 
-from board.core.expressions.tree import (
+from board.core.expressions import (
     Arithmetic,
     Call,
     Column,
@@ -187,7 +187,7 @@ class _Parser:
         return OneOf(left.start, self._at, left, tuple(values))
 
     def _value(self, stop: str) -> Number | Text | None:
-        """A text in quotes or without, or a number; None where none stands."""
+        """A text in quotes or without, or a number; None where there is none."""
         start = self._here()
         if self._text[start : start + 1] in ("'", '"'):
             return self._quoted()

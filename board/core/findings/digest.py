@@ -1,4 +1,4 @@
-"""A step's tokens, boiled down to what rules ask of them, so that a run's tokens need not be kept."""
+"""A step's tokens, reduced to what rules ask of them, so that a run's tokens need not stay in memory."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from board.core.findings.finding import Evidence
 from board.core.metrics.kl import FloatArray
 from board.core.tokens.contributions import TokenShare, TypeShare, contributions
 from board.core.tokens.mismatch import Apart, decompose
+from board.core.tokens.pieces import KINDS
 from board.core.tokens.step_tokens import BoolArray, IntArray, StepTokens
-from board.core.tokens.token_kinds import KINDS
 
 _TYPES: Final = 64
 _TOKENS: Final = 200
@@ -25,7 +25,7 @@ _HASH: Final = np.uint64(0x9E3779B97F4A7C15)
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A stretch of a response that is one period again and again."""
+    """A part of a response that repeats one period."""
 
     index: int
     position: int
@@ -56,7 +56,7 @@ class Digest:
     sampler against trainer with the same weights; engine_first, engine_second: the arrays compared.
     missing: by array the share of NaN. faults: arrays of another length than the response. loops: by
     rollout the longest; lengths: tokens of each rollout. broken: rollouts with their share of
-    characters that are no text. common: the largest share of rollouts, of different prompts, that are
+    characters that are not text. common: the largest share of rollouts, of different prompts, that are
     one response; common_prompts: how many prompts. kind_shares: of tokens. foreign: some CJK tokens.
     unequal: a rollout of each array of faults.
     """
@@ -91,7 +91,7 @@ class Digest:
 
 def digest(tokens: StepTokens, groups: IntArray, broken: FloatArray, total: int) -> Digest:
     """Boils a step down. groups: [rollouts] codes, -1 for none. broken: [rollouts] share of the
-    response's characters that are no text, NaN where not known. total: rollouts of the step.
+    response's characters that are not text, NaN where not known. total: rollouts of the step.
     """
     share = contributions(tokens, "k3") if "k3" in tokens.metric_names else None
     engine, pair, worst = _engine(tokens)
@@ -269,7 +269,7 @@ def _foreign(tokens: StepTokens, count: int = 3) -> tuple[Evidence, ...]:
 
 
 def _broken(tokens: StepTokens, shares: FloatArray) -> tuple[Evidence, ...]:
-    """Rollouts with characters that are no text, each at its first token that is none by itself."""
+    """Rollouts with characters that are not text, each at its first token that is none by itself."""
     part = KINDS.index("part of a character")
     evidence: list[Evidence] = []
     for place in np.flatnonzero(shares > 0).tolist():
@@ -284,9 +284,9 @@ def _broken(tokens: StepTokens, shares: FloatArray) -> tuple[Evidence, ...]:
 
 
 def _loops(tokens: StepTokens) -> list[Loop]:
-    """Of each rollout the longest stretch in which codes repeat with a period of up to 32 tokens.
+    """Of each rollout the longest part in which codes repeat with a period of up to 32 tokens.
 
-    A stretch counts from its first period on and must hold three of them.
+    It counts from its first period on and must have three of them.
     """
     n = len(tokens.indices)
     best = np.zeros(n, np.int64)

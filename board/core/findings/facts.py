@@ -12,14 +12,42 @@ import numpy.typing as npt
 
 from board.core.findings.digest import Digest
 from board.core.findings.finding import Evidence
-from board.core.findings.step_checks import StepChecks
-from board.core.groups.advantages import BoolArray, FitCounts
 from board.core.groups.environments import EnvCurves
-from board.core.groups.statistics import Groups, StepGroups, by_step, right_part
+from board.core.groups.statistics import (
+    BoolArray,
+    FitCounts,
+    Groups,
+    IntArray,
+    StepGroups,
+    by_step,
+    right_part,
+)
 from board.core.metrics.definitions import REWARD_PART
 from board.core.metrics.kl import FloatArray
 
-IntArray = npt.NDArray[np.int64]
+
+@dataclass(frozen=True, slots=True)
+class StepChecks:
+    """Arrays [S], ascending by step; NaN and 0 where a step has nothing of it.
+
+    rollouts: of the step. scored: those with a reward; lowest, highest: of these. clock: the latest
+    timestamp. pairs: grouped rollouts of which reward and length are known; xx, yy, xy: sums of squares
+    and products of what is left of reward (x) and length (y) after their group's means. rank_steps,
+    ranks: (step, rank) of every rank that has a rollout at a step.
+    """
+
+    steps: IntArray
+    rollouts: IntArray
+    scored: IntArray
+    lowest: FloatArray
+    highest: FloatArray
+    clock: FloatArray
+    pairs: IntArray
+    xx: FloatArray
+    yy: FloatArray
+    xy: FloatArray
+    rank_steps: IntArray
+    ranks: IntArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +99,7 @@ class Facts:
     world_sizes: by step, how many ranks write, where the log says so. growing: steps that are still
     written. copies: rollouts that are there twice. rewritten: (first step, last step, rollouts) that a
     resume wrote again, None without one. trained_until: the newest step of the trainer's log, where what
-    the sampler says stands in another that may be ahead; None where there is one log. digests: of steps
+    the sampler says is in another log that may be ahead; None where there is one log. digests: of steps
     whose tokens were read, in ascending order.
     """
 
@@ -137,6 +165,11 @@ class Facts:
         return tuple(
             Evidence(step, int(rows.indices[i]), value=float(values[i])) for i in order.tolist()
         )
+
+    @property
+    def read_steps(self) -> IntArray:
+        """[digests] the steps whose tokens were read."""
+        return np.array([digest.step for digest in self.digests], np.int64)
 
     def digest(self, step: int) -> Digest | None:
         """What was read of a step's tokens; None where it was not looked at."""

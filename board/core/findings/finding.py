@@ -1,12 +1,15 @@
-"""What a rule found: where to look, and why. A lead to follow, never a verdict."""
+"""What a rule found, where to look and why; and the thresholds by which rules go."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import difflib
+import tomllib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from board.core.metrics.shares import percent
+from board.errors import ChoiceError
 
 Severity = Literal["severe", "warning", "lead"]
 """severe: numbers of the run may be wrong, or training most likely fails. warning: a known sign of
@@ -52,7 +55,7 @@ class Target:
 class Finding:
     """One thing that a rule found.
 
-    step: where it is worst; first_step, last_step: of the stretch of steps that it holds for; None
+    step: where it is worst; first_step, last_step: of the steps that it holds for; None
     where it is not of a step. value and threshold: what was measured at `step`, and the bound it is
     beyond; unit in words. title: one line. text: what was seen and what it may mean, worded as a lead.
     source: of the rule and its threshold. evidence: the most telling first.
@@ -75,7 +78,7 @@ class Finding:
 
 _SHARE: Final = "share of "
 _NAMED: Final = ("mean ", "correlation")
-"""Beginnings of units that are names of what was measured: they stand before the number."""
+"""Beginnings of units that are names of what was measured: they come before the number."""
 _LONG: Final = 1e7
 _COUNTED: Final = frozenset(("steps", "rollouts", "seconds"))
 
@@ -118,3 +121,45 @@ def worst_first(findings: Iterable[Finding]) -> list[Finding]:
             f.rule,
         ),
     )
+
+
+Limits = Mapping[str, float]
+Thresholds = Mapping[str, Limits]
+
+
+def parse(text: str) -> dict[str, dict[str, float]]:
+    """Tables of numbers by rule; enabled = false becomes 0. Raises ChoiceError on anything else."""
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ChoiceError(f"the thresholds are not TOML: {error}") from None
+    return {rule: _table(rule, table) for rule, table in document.items()}
+
+
+def _table(rule: str, table: Any) -> dict[str, float]:
+    if not isinstance(table, dict):
+        raise ChoiceError(f"{rule} is not a table; expected [{rule}] with numbers under it")
+    values: dict[str, float] = {}
+    for name, value in table.items():  # pyright: ignore[reportUnknownVariableType] # tomllib says Any
+        if not isinstance(value, int | float):
+            raise ChoiceError(f"[{rule}] {name} is {value!r}; expected a number, true or false")
+        values[str(name)] = float(value)  # pyright: ignore[reportUnknownArgumentType]
+    return values
+
+
+def changed(defaults: Thresholds, own: Thresholds) -> dict[str, dict[str, float]]:
+    """The defaults with what `own` changes. Raises ChoiceError on a rule or a name that is not there."""
+    result = {rule: dict(table) for rule, table in defaults.items()}
+    for rule, table in own.items():
+        if rule not in result:
+            raise ChoiceError(f"there is no rule {rule!r}; {_hint(rule, result)}")
+        for name, value in table.items():
+            if name not in result[rule] and name != "enabled":
+                raise ChoiceError(f"[{rule}] has no {name!r}; {_hint(name, result[rule])}")
+            result[rule][name] = value
+    return result
+
+
+def _hint(name: str, known: Mapping[str, object]) -> str:
+    close = difflib.get_close_matches(name, known, n=3)
+    return f"did you mean {', '.join(close)}?" if close else f"there are: {', '.join(known)}"

@@ -8,11 +8,9 @@ from typing import Final
 import numpy as np
 
 from board.core.findings.facts import Facts, StepRows
-from board.core.findings.finding import Evidence, Finding, Severity, Target, first_index
-from board.core.findings.thresholds import Limits
-from board.core.findings.trailing import onset, stretches, trailing_mean, window_words, worst_of
-from board.core.groups.advantages import CONVENTIONS, FitCounts, told
-from board.core.groups.statistics import Outcome
+from board.core.findings.finding import Evidence, Finding, Limits, Severity, Target, first_index
+from board.core.findings.trailing import onset, periods, trailing_mean, window_words, worst_of
+from board.core.groups.statistics import CONVENTIONS, FitCounts, Outcome, fitted_convention
 from board.core.metrics.kl import FloatArray
 from board.core.metrics.shares import percent
 
@@ -40,13 +38,13 @@ def entropy_collapse(facts: Facts, limits: Limits) -> Iterator[Finding]:
     if not len(first) or first[0] <= 0:
         return
     share = means / first[0]
-    for stretch in stretches(share < limits["warning"], -share, calm=steps):
-        value = float(share[stretch.worst])
+    for period in periods(facts.steps, share < limits["warning"], -share, calm=steps):
+        value = float(share[period.worst])
         severity: Severity = "severe" if value < limits["severe"] else "warning"
-        step = int(facts.steps[stretch.worst])
+        step = period.step
         text = (
             f"Entropy was {first[0]:.3g} nats in the first {steps} steps and is "
-            f"{means[stretch.worst]:.3g} "
+            f"{means[period.worst]:.3g} "
             f"in the {steps} up to step {step}. Samples of one prompt may have become alike, which "
             "leaves little to learn from."
         )
@@ -57,8 +55,8 @@ def entropy_collapse(facts: Facts, limits: Limits) -> Iterator[Finding]:
             "Entropy has collapsed",
             text,
             step,
-            int(facts.steps[onset(-values, -bound, stretch.first, steps)]),
-            int(facts.steps[stretch.last]),
+            int(facts.steps[onset(-values, -bound, period.first, steps)]),
+            period.steps[2],
             value,
             limits["warning"],
             _ENTROPY_SOURCE,
@@ -77,24 +75,24 @@ def zero_gradient(facts: Facts, limits: Limits) -> Iterator[Finding]:
     # A few steps alone, an evaluation say, are no training that fails.
     is_whole = steps == int(limits["steps"])
     means = trailing_mean(step_groups.zero_std, steps)
-    for stretch in stretches(means >= limits["warning"], means, calm=steps):
-        value = float(means[stretch.worst])
+    for period in periods(step_groups.steps, means >= limits["warning"], means, calm=steps):
+        value = float(means[period.worst])
         severity: Severity = "severe" if value >= limits["severe"] and is_whole else "warning"
-        step = int(step_groups.steps[stretch.worst])
-        first = onset(step_groups.zero_std, limits["warning"], stretch.first, steps)
-        most = int(step_groups.steps[worst_of(step_groups.zero_std, stretch.worst, steps)])
+        step = period.step
+        first = onset(step_groups.zero_std, limits["warning"], period.first, steps)
+        most = int(step_groups.steps[worst_of(step_groups.zero_std, period.worst, steps)])
         equal = _equal_groups(facts, most)
         shares = (
             (step_groups.all_right, "all right"),
             (step_groups.all_wrong, "all wrong"),
             (step_groups.other, "equal otherwise"),
         )
-        means_of = [(trailing_mean(part, steps)[stretch.worst], words) for part, words in shares]
+        means_of = [(trailing_mean(part, steps)[period.worst], words) for part, words in shares]
         outcomes = ", ".join(f"{percent(mean)} {words}" for mean, words in means_of if mean > 0)
         text = (
             f"In {window_words(steps, step)}, {percent(value)} of the groups have equal rewards "
-            f"({outcomes}): {step_groups.effective[stretch.worst]} of "
-            f"{step_groups.rollouts[stretch.worst]} rollouts of step {step} are in groups whose rewards "
+            f"({outcomes}): {step_groups.effective[period.worst]} of "
+            f"{step_groups.rollouts[period.worst]} rollouts of step {step} are in groups whose rewards "
             "differ. "
             f"{f'Step {most} has the most. ' if most != step else ''}"
             "Prompts may be too easy or too hard, or the reward may no longer distinguish answers."
@@ -106,7 +104,7 @@ def zero_gradient(facts: Facts, limits: Limits) -> Iterator[Finding]:
             text,
             step,
             int(step_groups.steps[first]),
-            int(step_groups.steps[stretch.last]),
+            period.steps[2],
             value,
             limits["warning"],
             _GROUPS_SOURCE,
@@ -145,7 +143,7 @@ def advantages(facts: Facts, limits: Limits) -> Iterator[Finding]:
     counts = facts.fit
     if counts is None or facts.groups is None:
         return
-    fit = told(counts)
+    fit = fitted_convention(counts)
     label = CONVENTIONS[fit.closest].label
     if fit.compared < limits["least"]:
         return
@@ -208,19 +206,17 @@ def _differing(
     shares = np.zeros(len(facts.steps))
     shares[np.searchsorted(facts.steps, counts.steps)] = counts.differs[convention]
     shares /= facts.checks.rollouts
-    for stretch in stretches(shares > limits["share"], shares):
-        step = int(facts.steps[stretch.worst])
+    for period in periods(facts.steps, shares > limits["share"], shares):
+        step = period.step
         others = _others(facts, step, convention)
         yield Finding(
             "advantages",
             "warning",
             "Advantages do not follow from the rewards",
-            f"The run follows {label}; at step {step} {percent(shares[stretch.worst])} of the recorded "
+            f"The run follows {label}; at step {step} {percent(shares[period.worst])} of the recorded "
             "advantages differ from it. Were rewards changed, groups mixed up, or rollouts dropped?",
-            step,
-            int(facts.steps[stretch.first]),
-            int(facts.steps[stretch.last]),
-            float(shares[stretch.worst]),
+            *period.steps,
+            float(shares[period.worst]),
             limits["share"],
             f"{source}; threshold set by Rollout Board",
             Target("groups", step, first_index(others), metric="advantage"),

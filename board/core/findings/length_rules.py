@@ -7,20 +7,17 @@ from typing import Final
 
 import numpy as np
 
-from board.core.findings.facts import Facts
-from board.core.findings.finding import Evidence, Finding, Severity, Target, first_index
-from board.core.findings.step_checks import StepChecks
-from board.core.findings.thresholds import Limits
+from board.core.findings.facts import Facts, StepChecks
+from board.core.findings.finding import Evidence, Finding, Limits, Severity, Target, first_index
 from board.core.findings.trailing import (
     onset,
-    stretches,
+    periods,
     trailing_error,
     trailing_mean,
     window_words,
     worst_of,
 )
-from board.core.groups.advantages import BoolArray
-from board.core.groups.statistics import IntArray
+from board.core.groups.statistics import BoolArray, IntArray
 from board.core.metrics.kl import FloatArray
 from board.core.metrics.shares import percent
 
@@ -43,12 +40,12 @@ def truncation(facts: Facts, limits: Limits) -> Iterator[Finding]:
     # A few steps alone are no training that fails.
     is_whole = steps == int(limits["steps"])
     means = trailing_mean(values, steps)
-    for stretch in stretches(means >= limits["warning"], means, calm=steps):
-        value = float(means[stretch.worst])
+    for period in periods(facts.steps, means >= limits["warning"], means, calm=steps):
+        value = float(means[period.worst])
         severity: Severity = "severe" if value >= limits["severe"] and is_whole else "warning"
-        step = int(facts.steps[stretch.worst])
-        first = onset(values, limits["warning"], stretch.first, steps)
-        most = int(facts.steps[worst_of(values, stretch.worst, steps)])
+        step = period.step
+        first = onset(values, limits["warning"], period.first, steps)
+        most = int(facts.steps[worst_of(values, period.worst, steps)])
         cut_off = facts.top(most, "is_truncated", beyond=0.0)
         yield Finding(
             "truncation",
@@ -58,7 +55,7 @@ def truncation(facts: Facts, limits: Limits) -> Iterator[Finding]:
             "Their rewards score unfinished texts.",
             step,
             int(facts.steps[first]),
-            int(facts.steps[stretch.last]),
+            period.steps[2],
             value,
             limits["warning"],
             _TRUNCATION_SOURCE,
@@ -83,23 +80,23 @@ def length_without_gain(facts: Facts, limits: Limits) -> Iterator[Finding]:
     gains = right - early > limits["errors"] * np.hypot(error, error[steps - 1])
     fires = (growth >= limits["growth"]) & ~gains
     fires[: 2 * steps - 1] = False
-    for stretch in stretches(fires, growth, calm=steps):
-        step = int(facts.steps[stretch.worst])
+    for period in periods(facts.steps, fires, growth, calm=steps):
+        step = period.step
         bound = limits["growth"] * float(means[steps - 1])
-        most = int(facts.steps[worst_of(lengths, stretch.worst, steps)])
+        most = int(facts.steps[worst_of(lengths, period.worst, steps)])
         longest = facts.top(most, "response_tokens")
         yield Finding(
             "length_without_gain",
             "warning",
             "Responses get longer but not better",
-            f"Responses of the {steps} steps up to {step} are {growth[stretch.worst]:.2f} "
+            f"Responses of the {steps} steps up to {step} are {growth[period.worst]:.2f} "
             "times as long as "
-            f"in the first {steps}; {name} went from {early:.3g} to {right[stretch.worst]:.3g}. "
+            f"in the first {steps}; {name} went from {early:.3g} to {right[period.worst]:.3g}. "
             "Is length rewarded, by the reward itself or by how the loss is averaged?",
             step,
-            int(facts.steps[onset(lengths, bound, stretch.first, steps)]),
-            int(facts.steps[stretch.last]),
-            float(growth[stretch.worst]),
+            int(facts.steps[onset(lengths, bound, period.first, steps)]),
+            period.steps[2],
+            float(growth[period.worst]),
             limits["growth"],
             _LENGTH_SOURCE,
             Target("rollouts", most, first_index(longest), metric="response_tokens"),
@@ -117,11 +114,11 @@ def reward_length(facts: Facts, limits: Limits) -> Iterator[Finding]:
     correlation, compared = _within_groups(checks, steps)
     alone, _ = _within_groups(checks, 1)
     fires = (correlation >= limits["correlation"]) & (compared >= limits["least"])
-    for stretch in stretches(fires, correlation, calm=steps):
-        step = int(facts.steps[stretch.worst])
-        value = float(correlation[stretch.worst])
-        first = onset(alone, limits["correlation"], stretch.first, steps)
-        most = int(facts.steps[worst_of(alone, stretch.worst, steps)])
+    for period in periods(facts.steps, fires, correlation, calm=steps):
+        step = period.step
+        value = float(correlation[period.worst])
+        first = onset(alone, limits["correlation"], period.first, steps)
+        most = int(facts.steps[worst_of(alone, period.worst, steps)])
         rollouts = _together(facts, most)
         yield Finding(
             "reward_length",
@@ -132,7 +129,7 @@ def reward_length(facts: Facts, limits: Limits) -> Iterator[Finding]:
             "responses cut off?",
             step,
             int(facts.steps[first]),
-            int(facts.steps[stretch.last]),
+            period.steps[2],
             value,
             limits["correlation"],
             "Singhal et al. 2023, A Long Way to Go, arXiv 2310.03716; threshold set by Rollout Board",

@@ -9,11 +9,9 @@ import numpy as np
 
 from board.core.findings.audit import culprit
 from board.core.findings.digest import Digest
-from board.core.findings.facts import Facts
-from board.core.findings.finding import Evidence, Finding, Target
-from board.core.findings.step_checks import StepChecks
-from board.core.findings.thresholds import Limits
-from board.core.findings.trailing import stretches
+from board.core.findings.facts import Facts, StepChecks
+from board.core.findings.finding import Evidence, Finding, Limits, Target
+from board.core.findings.trailing import periods
 from board.core.metrics.shares import percent
 
 _OURS: Final = "threshold set by Rollout Board"
@@ -23,11 +21,11 @@ def misaligned(facts: Facts, limits: Limits) -> Iterator[Finding]:
     """Two arrays fit each other at another shift than 0: value i is not that of token i."""
     shifted = [[a for a in d.audits if a.shift] for d in facts.digests]
     count = np.array([float(len(audits)) for audits in shifted])
-    for stretch in stretches(count > 0, count):
-        if stretch.count < limits["steps"]:
+    for period in periods(facts.read_steps, count > 0, count):
+        if period.count < limits["steps"]:
             continue
-        digest = facts.digests[stretch.first]
-        worst = shifted[stretch.first][0]
+        digest = facts.digests[period.first]
+        worst = shifted[period.first][0]
         assert worst.shift is not None
         guilty = culprit([*digest.audits])
         whose = f"{guilty} seems to be the shifted array. " if guilty else ""
@@ -43,10 +41,10 @@ def misaligned(facts: Facts, limits: Limits) -> Iterator[Finding]:
             "are meaningless. A logit at position t predicts the token at t + 1.",
             digest.step,
             digest.step,
-            facts.digests[stretch.last].step,
+            period.steps[2],
             float(worst.shift),
             0.0,
-            "correlation at shifts -1, 0, +1 (core/audit.py); thresholds set by Rollout Board",
+            "correlation at shifts -1, 0, +1 (core/findings/audit.py); thresholds set by Rollout Board",
             Target("health", digest.step, metric=guilty or worst.first),
             "shift in tokens",
             _apart(digest, guilty or worst.first),
@@ -68,8 +66,8 @@ def missing_values(facts: Facts, limits: Limits) -> Iterator[Finding]:
     for name in names:
         yield from _ended(facts, name, int(limits["ended"]))
         shares = np.nan_to_num(np.array([d.missing.get(name, 0.0) for d in facts.digests]))
-        for stretch in stretches(shares >= limits["share"], shares):
-            digest, value = facts.digests[stretch.worst], float(shares[stretch.worst])
+        for period in periods(facts.read_steps, shares >= limits["share"], shares):
+            digest, value = facts.digests[period.worst], float(shares[period.worst])
             where = digest.missing_worst.get(name)
             yield Finding(
                 "missing_values",
@@ -77,9 +75,7 @@ def missing_values(facts: Facts, limits: Limits) -> Iterator[Finding]:
                 f"{name} has missing values",
                 f"{percent(value)} of the loss tokens of step {digest.step} have no finite {name}. "
                 "They are left out of all means here. Were they part of the training loss?",
-                digest.step,
-                facts.digests[stretch.first].step,
-                facts.digests[stretch.last].step,
+                *period.steps,
                 value,
                 limits["share"],
                 _OURS,
@@ -121,19 +117,17 @@ def unequal_arrays(facts: Facts, limits: Limits) -> Iterator[Finding]:
     names = dict.fromkeys(name for d in facts.digests for name in d.faults)
     for name in names:
         counts = np.array([float(d.faults.get(name, 0)) for d in facts.digests])
-        for stretch in stretches(counts >= limits["rollouts"], counts):
-            digest = facts.digests[stretch.worst]
+        for period in periods(facts.read_steps, counts >= limits["rollouts"], counts):
+            digest = facts.digests[period.worst]
             yield Finding(
                 "unequal_arrays",
                 "warning",
                 f"{name} differs in length",
-                f"In {int(counts[stretch.worst])} rollouts of step {digest.step} {name} is not "
+                f"In {int(counts[period.worst])} rollouts of step {digest.step} {name} is not "
                 "as long as the other arrays, or is not numeric, and is left out. Was padding removed "
                 "on one side only?",
-                digest.step,
-                facts.digests[stretch.first].step,
-                facts.digests[stretch.last].step,
-                float(counts[stretch.worst]),
+                *period.steps,
+                float(counts[period.worst]),
                 limits["rollouts"],
                 _OURS,
                 Target("health", digest.step, metric=name),
@@ -152,12 +146,12 @@ def stopped_rank(facts: Facts, limits: Limits) -> Iterator[Finding]:
         expected = np.where(sizes > 0, rank < sizes, _between(there, present))
         expected &= ~np.isin(facts.steps, list(facts.growing))
         absent = expected & ~there
-        for stretch in stretches(absent, absent.astype(np.float64), calm=0):
-            to_end = not there[stretch.last :].any()
-            severe = to_end and stretch.count >= limits["steps"]
-            first, last = int(facts.steps[stretch.first]), int(facts.steps[stretch.last])
+        for period in periods(facts.steps, absent, absent.astype(np.float64), calm=0):
+            to_end = not there[period.last :].any()
+            severe = to_end and period.count >= limits["steps"]
+            first, last = period.steps[1], period.steps[2]
             until = "and never again" if to_end else f"until step {last}"
-            before = int(facts.steps[stretch.first - 1]) if stretch.first else None
+            before = int(facts.steps[period.first - 1]) if period.first else None
             written = () if before is None else _last_of(facts, before, rank)
             yield Finding(
                 "stopped_rank",
@@ -168,7 +162,7 @@ def stopped_rank(facts: Facts, limits: Limits) -> Iterator[Finding]:
                 first,
                 first,
                 last,
-                float(stretch.count),
+                float(period.count),
                 limits["steps"],
                 _OURS,
                 Target("health", first),
@@ -212,8 +206,8 @@ def duplicated_rollouts(facts: Facts, limits: Limits) -> Iterator[Finding]:
         return
     steps = np.array([copy.step for copy in facts.copies])
     counts = np.bincount(np.searchsorted(facts.steps, steps), minlength=len(facts.steps))
-    for stretch in stretches(counts >= limits["rollouts"], counts.astype(np.float64)):
-        step = int(facts.steps[stretch.first])
+    for period in periods(facts.steps, counts >= limits["rollouts"], counts.astype(np.float64)):
+        step = period.steps[1]
         own = [copy for copy in facts.copies if copy.step == step]
         ranks = sorted({copy.rank for copy in own if copy.rank is not None})
         of = f" (ranks {', '.join(map(str, ranks[:8]))})" if ranks else ""
@@ -225,8 +219,8 @@ def duplicated_rollouts(facts: Facts, limits: Limits) -> Iterator[Finding]:
             f"step{of}. Did two processes log the same batch, or one process twice?",
             step,
             step,
-            int(facts.steps[stretch.last]),
-            float(counts[stretch.first]),
+            period.steps[2],
+            float(counts[period.first]),
             limits["rollouts"],
             "rollout_id is unique within a step of the record's schema; threshold set by Rollout Board",
             Target("rollouts", step, own[0].index),
@@ -271,9 +265,9 @@ def clock_gap(facts: Facts, limits: Limits) -> Iterator[Finding]:
     backwards = gaps < 0
     with np.errstate(invalid="ignore"):
         fires = (gaps > bound) | backwards
-    for stretch in stretches(fires, np.nan_to_num(np.abs(gaps)), calm=0):
-        step = int(facts.steps[stretch.worst])
-        gap = float(gaps[stretch.worst])
+    for period in periods(facts.steps, fires, np.nan_to_num(np.abs(gaps)), calm=0):
+        step = period.step
+        gap = float(gaps[period.worst])
         first = facts.top(step, "timestamp", 1, lowest=True)
         index = first[0].index if first else None
         yield Finding(
@@ -281,9 +275,7 @@ def clock_gap(facts: Facts, limits: Limits) -> Iterator[Finding]:
             "lead",
             "The clock ran backwards" if gap < 0 else "Training paused",
             f"{abs(gap):.0f} s passed between step {step} and the step before; {usual:.0f} s is typical.",
-            step,
-            int(facts.steps[stretch.first]),
-            int(facts.steps[stretch.last]),
+            *period.steps,
             gap,
             bound,
             _OURS,

@@ -13,16 +13,16 @@ from board.core.findings.facts import Facts
 from board.core.findings.finding import (
     Evidence,
     Finding,
+    Limits,
     Severity,
     Target,
     first_index,
     rounded,
 )
-from board.core.findings.thresholds import Limits
 from board.core.findings.trailing import (
-    Stretch,
+    Period,
     onset,
-    stretches,
+    periods,
     trailing_error,
     trailing_mean,
     worst_of,
@@ -59,10 +59,10 @@ def part_falls(facts: Facts, limits: Limits) -> Iterator[Finding]:
         lost = -falls[0] / early
         fires = (rises[0] > limits["errors"] * rises[1]) & (-falls[0] > limits["errors"] * falls[1])
         fires &= lost >= limits["warning"]
-        for stretch in stretches(fires, lost, calm=steps):
+        for period in periods(facts.steps, fires, lost, calm=steps):
             low = early * (1 - limits["warning"])
-            first = int(facts.steps[onset(-part, -low, stretch.first, steps)])
-            yield _fallen(facts, limits, column, stretch, first, float(lost[stretch.worst]))
+            first = int(facts.steps[onset(-part, -low, period.first, steps)])
+            yield _fallen(facts, limits, column, period, first, float(lost[period.worst]))
 
 
 def hidden_env(facts: Facts, limits: Limits) -> Iterator[Finding]:
@@ -80,9 +80,9 @@ def hidden_env(facts: Facts, limits: Limits) -> Iterator[Finding]:
         own, own_error = _changes(means, steps)
         lost = -own / early
         fires = calm & (-own > errors * own_error) & (lost >= limits["warning"])
-        for stretch in stretches(fires, lost, calm=steps):
+        for period in periods(facts.steps, fires, lost, calm=steps):
             env = _Env(place, name, means, early)
-            yield _hidden(facts, limits, env, stretch, lost)
+            yield _hidden(facts, limits, env, period, lost)
 
 
 def _errors_of_any(errors: float, envs: int) -> float:
@@ -105,21 +105,21 @@ class _Env:
     early: float
 
 
-def _hidden(facts: Facts, limits: Limits, env: _Env, stretch: Stretch, lost: FloatArray) -> Finding:
-    step, steps = int(facts.steps[stretch.worst]), int(limits["steps"])
+def _hidden(facts: Facts, limits: Limits, env: _Env, period: Period, lost: FloatArray) -> Finding:
+    step, steps = period.step, int(limits["steps"])
     low = env.early * (1 - limits["warning"])
-    first = onset(-env.means, -low, stretch.first, steps)
-    most = int(facts.steps[worst_of(-env.means, stretch.worst, steps)])
+    first = onset(-env.means, -low, period.first, steps)
+    most = int(facts.steps[worst_of(-env.means, period.worst, steps)])
     return Finding(
         "hidden_env",
         "warning",
         "An environment gets worse while the mean does not",
         f"Between the first {steps} steps and those up to {step} the reward of env {env.name!r} fell by "
-        f"{percent(lost[stretch.worst])}, while the mean over all environments did not fall.",
+        f"{percent(lost[period.worst])}, while the mean over all environments did not fall.",
         step,
         int(facts.steps[first]),
-        int(facts.steps[stretch.last]),
-        float(lost[stretch.worst]),
+        period.steps[2],
+        float(lost[period.worst]),
         limits["warning"],
         _ENV_SOURCE,
         Target("environments", most, metric="reward", env=env.name),
@@ -137,12 +137,12 @@ def _changes(values: FloatArray, steps: int) -> tuple[FloatArray, FloatArray]:
 
 
 def _fallen(
-    facts: Facts, limits: Limits, column: str, stretch: Stretch, first: int, lost: float
+    facts: Facts, limits: Limits, column: str, period: Period, first: int, lost: float
 ) -> Finding:
-    step, steps = int(facts.steps[stretch.worst]), int(limits["steps"])
+    step, steps = period.step, int(limits["steps"])
     curve = facts.curve(f"{column}_mean")
     assert curve is not None
-    most = int(facts.steps[worst_of(-curve, stretch.worst, steps)])
+    most = int(facts.steps[worst_of(-curve, period.worst, steps)])
     part = column.removeprefix(REWARD_PART)
     paid = _paid_without(facts, most, column)
     return Finding(
@@ -154,7 +154,7 @@ def _fallen(
         "highest reward.",
         step,
         first,
-        int(facts.steps[stretch.last]),
+        period.steps[2],
         lost,
         limits["warning"],
         _HACK_SOURCE,
@@ -189,13 +189,13 @@ def reward_outliers(facts: Facts, limits: Limits) -> Iterator[Finding]:
             beyond[i] = max(high[i] - highest, lowest - low[i]) / reward_range
         if beyond[i] <= limits["times"]:  # an outlier widens no range
             lowest, highest = min(lowest, low[i]), max(highest, high[i])
-    for stretch in stretches(beyond > limits["times"], beyond):
-        step = int(facts.steps[stretch.worst])
-        is_high = high[stretch.worst] > highest
+    for period in periods(facts.steps, beyond > limits["times"], beyond):
+        step = period.step
+        is_high = high[period.worst] > highest
         out = limits["times"] * (highest - lowest)
         bound = highest + out if is_high else lowest - out
         outside = facts.top(step, "reward", lowest=not is_high, beyond=bound)
-        value = float(beyond[stretch.worst])
+        value = float(beyond[period.worst])
         severity: Severity = "severe" if value > limits["severe_times"] else "warning"
         yield Finding(
             "reward_outliers",
@@ -204,9 +204,7 @@ def reward_outliers(facts: Facts, limits: Limits) -> Iterator[Finding]:
             f"At step {step} a reward lies {rounded(value)} times the width of the earlier range "
             f"({rounded(lowest)} to {rounded(highest)}) outside it. One such reward moves its group's "
             "mean and spread. Is it intended?",
-            step,
-            int(facts.steps[stretch.first]),
-            int(facts.steps[stretch.last]),
+            *period.steps,
             value,
             limits["times"],
             "the range of all rewards before; thresholds set by Rollout Board",
@@ -222,8 +220,8 @@ def unscored(facts: Facts, limits: Limits) -> Iterator[Finding]:
     if checks is None or not checks.scored.any():
         return
     share = (checks.rollouts - checks.scored) / checks.rollouts
-    for stretch in stretches(share >= limits["share"], share):
-        step = int(facts.steps[stretch.worst])
+    for period in periods(facts.steps, share >= limits["share"], share):
+        step = period.step
         rows = facts.rows_of(step)
         places = np.flatnonzero(~np.isfinite(rows.columns["reward"]))[:3].tolist()
         lost = tuple(Evidence(step, int(rows.indices[i])) for i in places)
@@ -231,13 +229,11 @@ def unscored(facts: Facts, limits: Limits) -> Iterator[Finding]:
             "unscored",
             "warning",
             "Rollouts without a reward",
-            f"{percent(share[stretch.worst])} of the rollouts of step {step} have no reward. They "
+            f"{percent(share[period.worst])} of the rollouts of step {step} have no reward. They "
             "are left out of every mean. Did the environment or the grader fail, or was the reward "
             "not a number?",
-            step,
-            int(facts.steps[stretch.first]),
-            int(facts.steps[stretch.last]),
-            float(share[stretch.worst]),
+            *period.steps,
+            float(share[period.worst]),
             limits["share"],
             "threshold set by Rollout Board",
             Target("rollouts", step, first_index(lost), metric="reward"),

@@ -1,18 +1,16 @@
-"""Texts gone wrong: loops, characters that are no text, another script, the same text again."""
+"""Texts gone wrong: loops, characters that are not text, another script, the same text again."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import numpy as np
 
-from board.core.findings.digest import Digest, Loop
+from board.core.findings.digest import Digest
 from board.core.findings.facts import Facts
-from board.core.findings.finding import Evidence, Finding, Severity, Target
-from board.core.findings.thresholds import Limits
-from board.core.findings.trailing import stretches
-from board.core.metrics.kl import FloatArray
+from board.core.findings.finding import Evidence, Finding, Limits, Severity, Target
+from board.core.findings.trailing import Period, periods
 from board.core.metrics.shares import percent
 
 _OURS: Final = "threshold set by Rollout Board"
@@ -26,67 +24,67 @@ _PIECE: Final = 40
 def repetition(facts: Facts, limits: Limits) -> Iterator[Finding]:
     """A good part of the rollouts repeat a few tokens until half the response is made of them."""
 
-    def looping(digest: Digest) -> list[Loop]:
+    def looping(digest: Digest) -> list[Evidence]:
+        loops = [x for x in digest.loops if x.share >= limits["share"]]
+        loops = sorted((x for x in loops if x.tokens >= limits["tokens"]), key=lambda x: -x.tokens)
         return [
-            loop
-            for loop in digest.loops
-            if loop.share >= limits["share"] and loop.tokens >= limits["tokens"]
+            Evidence(digest.step, x.index, x.position, x.piece[:_PIECE], float(x.tokens))
+            for x in loops
         ]
 
-    result = [sorted(looping(d), key=lambda loop: -loop.tokens) for d in facts.digests]
-    shares = _shares([len(loops) for loops in result], facts.digests)
-    for stretch in stretches(shares >= limits["rollouts"], shares):
-        digest, value = facts.digests[stretch.worst], float(shares[stretch.worst])
+    for period, step, share, worst in _affected(facts, limits, looping):
         yield Finding(
             "repetition",
-            _severity(value, limits),
+            _severity(share, limits),
             "Responses get stuck in loops",
-            f"In {percent(value)} of the rollouts read of step {digest.step}, a short "
+            f"In {percent(share)} of the rollouts read of step {step}, a short "
             "repeating pattern fills at least half of the response. Does the model still learn to stop, "
             "and is length rewarded?",
-            *_place(facts, stretch.worst, stretch.first, stretch.last),
-            value,
+            *period.steps,
+            share,
             limits["rollouts"],
             f"{_LOOPS}; {_OURS}",
-            Target(
-                "rollout",
-                digest.step,
-                result[stretch.worst][0].index,
-                result[stretch.worst][0].position,
-            ),
+            Target("rollout", step, worst[0].index, worst[0].position),
             "share of rollouts",
-            tuple(
-                Evidence(digest.step, x.index, x.position, x.piece[:_PIECE], float(x.tokens))
-                for x in result[stretch.worst][:3]
-            ),
+            worst,
         )
 
 
 def garbled(facts: Facts, limits: Limits) -> Iterator[Finding]:
-    """Rollouts with characters that are no text."""
-    result = [[e for e in d.broken if (e.value or 0) >= limits["share"]] for d in facts.digests]
-    shares = _shares([len(rollouts) for rollouts in result], facts.digests)
-    for stretch in stretches(shares >= limits["rollouts"], shares):
-        digest, value = facts.digests[stretch.worst], float(shares[stretch.worst])
+    """Rollouts with characters that are not text."""
+
+    def broken(digest: Digest) -> list[Evidence]:
+        return [e for e in digest.broken if (e.value or 0) >= limits["share"]]
+
+    for period, step, share, worst in _affected(facts, limits, broken):
         yield Finding(
             "garbled",
-            _severity(value, limits),
+            _severity(share, limits),
             "Unprintable or invalid characters",
-            f"{percent(value)} of the rollouts read of step {digest.step} contain U+FFFD or control "
+            f"{percent(share)} of the rollouts read of step {step} contain U+FFFD or control "
             "characters. Did the policy break, or was text cut inside a character when it was logged?",
-            *_place(facts, stretch.worst, stretch.first, stretch.last),
-            value,
+            *period.steps,
+            share,
             limits["rollouts"],
             _OURS,
-            Target(
-                "rollout",
-                digest.step,
-                result[stretch.worst][0].index,
-                result[stretch.worst][0].position,
-            ),
+            Target("rollout", step, worst[0].index, worst[0].position),
             "share of rollouts",
-            tuple(result[stretch.worst][:3]),
+            worst,
         )
+
+
+def _affected(
+    facts: Facts, limits: Limits, rollouts_of: Callable[[Digest], list[Evidence]]
+) -> Iterator[tuple[Period, int, float, tuple[Evidence, ...]]]:
+    """Periods in which enough of the rollouts that were read are affected: with the worst step, its
+    share of rollouts, and the first three of them. rollouts_of: those of a step, the worst first.
+    """
+    affected = [rollouts_of(digest) for digest in facts.digests]
+    counts = zip(affected, facts.digests, strict=True)
+    shares = np.array([len(own) / max(digest.read, 1) for own, digest in counts])
+    for period in periods(facts.read_steps, shares >= limits["rollouts"], shares):
+        share, worst = float(shares[period.worst]), affected[period.worst][:3]
+        yield period, period.step, share, tuple(worst)
 
 
 def foreign_script(facts: Facts, limits: Limits) -> Iterator[Finding]:
@@ -94,8 +92,8 @@ def foreign_script(facts: Facts, limits: Limits) -> Iterator[Finding]:
     shares = np.array([d.kind_shares.get("CJK", 0.0) for d in facts.digests])
     before = np.array([np.median(shares[:i]) if i else np.inf for i in range(len(shares))])
     fires = (shares >= limits["share"]) & (before <= limits["before"])
-    for stretch in stretches(fires, shares):
-        digest, value = facts.digests[stretch.worst], float(shares[stretch.worst])
+    for period in periods(facts.read_steps, fires, shares):
+        digest, value = facts.digests[period.worst], float(shares[period.worst])
         at = digest.foreign[0]
         yield Finding(
             "foreign_script",
@@ -103,7 +101,7 @@ def foreign_script(facts: Facts, limits: Limits) -> Iterator[Finding]:
             "A new script appears",
             f"{percent(value)} of the tokens of step {digest.step} are Chinese, Japanese or Korean, up "
             "from almost none. Models mix languages when reasoning is trained without a language reward.",
-            *_place(facts, stretch.worst, stretch.first, stretch.last),
+            *period.steps,
             value,
             limits["share"],
             f"DeepSeek-R1, arXiv 2501.12948, on language mixing; {_OURS}",
@@ -116,8 +114,8 @@ def foreign_script(facts: Facts, limits: Limits) -> Iterator[Finding]:
 def duplicates(facts: Facts, limits: Limits) -> Iterator[Finding]:
     """Responses to one prompt are equal more often than their own probabilities allow."""
     excess = np.array([_excess(digest, limits) for digest in facts.digests])
-    for stretch in stretches(excess > 1, excess):
-        digest = facts.digests[stretch.worst]
+    for period in periods(facts.read_steps, excess > 1, excess):
+        digest = facts.digests[period.worst]
         pairs = digest.pairs
         allowed = (
             f"where their probabilities predict {pairs.expected:.1f}"
@@ -125,7 +123,7 @@ def duplicates(facts: Facts, limits: Limits) -> Iterator[Finding]:
             else "and no probabilities are recorded to predict how many to expect"
         )
         known = pairs.expected == pairs.expected
-        severe = known and stretch.count >= limits["severe_steps"]
+        severe = known and period.count >= limits["severe_steps"]
         yield Finding(
             "duplicates",
             "severe" if severe else "warning",
@@ -133,9 +131,9 @@ def duplicates(facts: Facts, limits: Limits) -> Iterator[Finding]:
             f"{pairs.equal} of {pairs.pairs} pairs of responses to the same prompt are identical at step "
             f"{digest.step}, {allowed}. Do sampling workers share a seed or a cache, or was one "
             "rollout logged in place of another?",
-            *_place(facts, stretch.worst, stretch.first, stretch.last),
+            *period.steps,
             float(pairs.equal),
-            float(pairs.equal / excess[stretch.worst]),
+            float(pairs.equal / excess[period.worst]),
             "two samples of a policy p are equal with probability Σ p(x)²; thresholds set by "
             "Rollout Board",
             Target("groups", digest.step, pairs.examples[0].index, metric="reward"),
@@ -169,15 +167,15 @@ def same_everywhere(facts: Facts, limits: Limits) -> Iterator[Finding]:
             for d in facts.digests
         ]
     )
-    for stretch in stretches(shares >= limits["share"], shares):
-        digest, value = facts.digests[stretch.worst], float(shares[stretch.worst])
+    for period in periods(facts.read_steps, shares >= limits["share"], shares):
+        digest, value = facts.digests[period.worst], float(shares[period.worst])
         yield Finding(
             "same_everywhere",
             "severe",
             "One response to different prompts",
             f"{percent(value)} of the rollouts read of step {digest.step} give the same response to "
             "different prompts. Has the policy collapsed, or does the sampler ignore the prompt?",
-            *_place(facts, stretch.worst, stretch.first, stretch.last),
+            *period.steps,
             value,
             limits["share"],
             _OURS,
@@ -187,13 +185,5 @@ def same_everywhere(facts: Facts, limits: Limits) -> Iterator[Finding]:
         )
 
 
-def _shares(counts: list[int], digests: Sequence[Digest]) -> FloatArray:
-    return np.array([n / max(d.read, 1) for n, d in zip(counts, digests, strict=True)])
-
-
 def _severity(share: float, limits: Limits) -> Severity:
     return "severe" if share >= limits["severe"] else "warning"
-
-
-def _place(facts: Facts, worst: int, first: int, last: int) -> tuple[int, int, int]:
-    return facts.digests[worst].step, facts.digests[first].step, facts.digests[last].step

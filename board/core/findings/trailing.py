@@ -1,4 +1,4 @@
-"""Statistics that one outlier_factor step does not sway: medians, MADs and means of the steps before."""
+"""Statistics that one outlying step does not sway: medians, MADs and means of the steps before."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from statistics import median
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from board.core.metrics.kl import FloatArray
 
@@ -84,23 +85,35 @@ def trailing_error(values: FloatArray, steps: int) -> FloatArray:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
-    """Places first..last that fire, with at most `calm` in a row between that do not; count: fire."""
+class Period:
+    """Steps at places first..last of which `count` fire. worst: the place of the largest badness.
+
+    steps: the worst, the first and the last one, as a Finding has them.
+    """
 
     first: int
     last: int
     worst: int
     count: int
+    steps: tuple[int, int, int]
+
+    @property
+    def step(self) -> int:
+        """The worst step."""
+        return self.steps[0]
 
 
-def stretches(fires: np.ndarray, badness: FloatArray, calm: int = 1) -> Iterator[Stretch]:
-    """Stretches of firing places; worst: the place of the largest badness. fires, badness: [n]."""
+def periods(
+    steps: npt.NDArray[np.int64], fires: np.ndarray, badness: FloatArray, calm: int = 1
+) -> Iterator[Period]:
+    """Periods of steps that fire, with at most `calm` in a row between that do not. All [n]."""
     places = np.flatnonzero(fires)
     if not len(places):
         return
     for part in np.split(places, np.flatnonzero(np.diff(places) > calm + 1) + 1):
-        worst = part[np.argmax(badness[part])]
-        yield Stretch(int(part[0]), int(part[-1]), int(worst), len(part))
+        first, last, worst = int(part[0]), int(part[-1]), int(part[np.argmax(badness[part])])
+        own = (int(steps[worst]), int(steps[first]), int(steps[last]))
+        yield Period(first, last, worst, len(part), own)
 
 
 def onset(values: FloatArray, bound: float, place: int, steps: int) -> int:

@@ -6,9 +6,10 @@ size. A group belongs to one step: an id that comes again at another step is ano
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from math import nextafter
 from typing import Any, Final
 
 import numpy as np
@@ -49,23 +50,23 @@ class Groups:
     size: IntArray
     scored: IntArray
     right: FloatArray
-    judged: IntArray
+    graded: IntArray
     outcomes: npt.NDArray[np.int8]
     mean: FloatArray
 
     @property
     def solve_rate(self) -> FloatArray:
-        """[groups] share of the judged rollouts that are right; NaN where none is judged."""
-        return _divided(self.right, self.judged)
+        """[groups] share of the graded rollouts that are right; NaN where none is graded."""
+        return _divided(self.right, self.graded)
 
 
 def outcomes_of(
-    scored: IntArray, equal: npt.NDArray[np.bool_], judged: IntArray, right: FloatArray
+    scored: IntArray, equal: npt.NDArray[np.bool_], graded: IntArray, right: FloatArray
 ) -> npt.NDArray[np.int8]:
     """[groups] of Outcome. equal: whether there are two scores or more and all are the same."""
     outcomes = np.full(len(scored), Outcome.MIXED, np.int8)
     outcomes[equal] = Outcome.OTHER
-    outcomes[equal & (right == judged)] = Outcome.ALL_RIGHT
+    outcomes[equal & (right == graded)] = Outcome.ALL_RIGHT
     outcomes[equal & (right == 0)] = Outcome.ALL_WRONG
     outcomes[scored < 2] = Outcome.TOO_FEW_SCORED
     return outcomes
@@ -105,8 +106,8 @@ def by_step(groups: Groups) -> StepGroups:
 
     right, wrong, other = share(Outcome.ALL_RIGHT), share(Outcome.ALL_WRONG), share(Outcome.OTHER)
     rates = groups.solve_rate
-    judged = np.isfinite(rates)
-    solved = np.bincount(of_group[judged], weights=rates[judged], minlength=count)
+    graded = np.isfinite(rates)
+    solved = np.bincount(of_group[graded], weights=rates[graded], minlength=count)
     mixed = groups.outcomes == Outcome.MIXED
     effective = np.bincount(of_group[mixed], weights=groups.scored[mixed], minlength=count)
     return StepGroups(
@@ -116,7 +117,7 @@ def by_step(groups: Groups) -> StepGroups:
         right,
         wrong,
         other,
-        _divided(solved, np.bincount(of_group[judged], minlength=count)),
+        _divided(solved, np.bincount(of_group[graded], minlength=count)),
         effective.astype(np.int64),
         np.bincount(of_group, weights=groups.size, minlength=count).astype(np.int64),
     )
@@ -140,9 +141,9 @@ def pass_at_k(tries: IntArray, right: FloatArray, k: int) -> FloatArray:
 
 
 def pass_at_k_by_step(groups: Groups, k: int) -> tuple[IntArray, FloatArray]:
-    """(steps, mean of pass@k over the groups with k or more judged rollouts; NaN where none has)."""
+    """(steps, mean of pass@k over the groups with k or more graded rollouts; NaN where none has)."""
     steps, of_group = np.unique(groups.steps, return_inverse=True)
-    values = pass_at_k(groups.judged, groups.right, k)
+    values = pass_at_k(groups.graded, groups.right, k)
     known = np.isfinite(values)
     total = np.bincount(of_group[known], weights=values[known], minlength=len(steps))
     return steps, _divided(total, np.bincount(of_group[known], minlength=len(steps)))
@@ -181,3 +182,124 @@ def right_part(names: Sequence[str]) -> str | None:
 
 def _divided(total: npt.NDArray[Any], count: npt.NDArray[Any]) -> FloatArray:
     return np.divide(total, count, out=np.full(len(total), np.nan), where=count > 0)
+
+
+BoolArray = npt.NDArray[np.bool_]
+EPSILON: Final = 1e-4
+"""Added to the standard deviation: TRL's value; verl has 1e-6, which no tolerance here can tell."""
+RELATIVE: Final = 0.01
+ABSOLUTE: Final = 2e-3
+"""Recorded and recomputed advantages count as equal within ABSOLUTE + RELATIVE * |recomputed|: logs
+carry 4 or 5 digits, and epsilons differ."""
+_FITS: Final = 0.9
+"""A convention fits a step when at least this share of its advantages is equal."""
+_STEPS: Final = 200
+"""Steps, evenly spread, by which the convention is recognized."""
+_MOST: Final = 0.5
+"""The convention of a run fits more than this share of its steps: a fault may lie in the others."""
+_FIRST: Final = 10
+"""Or as many steps at its beginning: a fault may last from then on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Convention:
+    """How an advantage is made of a group's rewards. formula: in r, mean, std of the group, size n."""
+
+    name: str
+    label: str
+    formula: str
+    source: str
+
+
+CONVENTIONS: Final[Mapping[str, Convention]] = {
+    c.name: c
+    for c in (
+        Convention(
+            "grpo",
+            "GRPO, mean and standard deviation of the group",
+            "(r - mean) / (std + 1e-4), n - 1 in std's denominator",
+            "DeepSeekMath, arXiv 2402.03300; TRL scale_rewards='group'; verl grpo",
+        ),
+        Convention(
+            "dr_grpo",
+            "Dr. GRPO, mean of the group only",
+            "r - mean",
+            "Dr. GRPO, arXiv 2503.20783; TRL scale_rewards='none'; prime-rl",
+        ),
+        Convention(
+            "rloo",
+            "RLOO, mean of the others",
+            "(r - mean) * n / (n - 1) = r - mean of the group's other rewards",
+            "Ahmadian et al. 2024, arXiv 2402.14740",
+        ),
+        Convention(
+            "grpo_population",
+            "GRPO, standard deviation over n",
+            "(r - mean) / (std + 1e-4), n in std's denominator",
+            "DeepSeekMath, arXiv 2402.03300, with numpy's default std",
+        ),
+        Convention(
+            "batch_std",
+            "Mean of the group, standard deviation of the step",
+            "(r - mean) / (std of all rewards of the step + 1e-4)",
+            "arXiv 2508.08221; TRL scale_rewards='batch'",
+        ),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FitCounts:
+    """How the advantages of each step with groups fit; arrays [steps].
+
+    telling: advantages in which conventions differ. hits: by convention how many of these
+    it gives; differs: how many of all known ones it does not give; furthest: by how much the one that
+    is furthest from what it gives is so, NaN where none is known.
+    """
+
+    steps: IntArray
+    telling: IntArray
+    hits: Mapping[str, IntArray]
+    differs: Mapping[str, IntArray]
+    furthest: Mapping[str, FloatArray]
+
+
+@dataclass(frozen=True, slots=True)
+class AdvantageFit:
+    """convention: that the run follows, None where none fits; closest: the one that fits best. shares:
+    by convention, the share of steps that it fits. compared: advantages that were compared.
+    """
+
+    convention: str | None
+    closest: str
+    shares: Mapping[str, float]
+    compared: int
+
+
+def fitted_convention(counts: FitCounts) -> AdvantageFit:
+    """Which convention the recorded advantages follow.
+
+    A convention fits a step when 9 of 10 of its telling advantages are equal, and the run when it fits
+    more than half of the steps, or else the first 10. Of a long run 200 steps, evenly spread, tell the
+    convention.
+    """
+    count = len(counts.steps)
+    places = np.linspace(0, max(count - 1, 0), min(count, _STEPS)).round().astype(np.int64)
+    telling = counts.telling[places]
+    shares: dict[str, float] = {}
+    known: dict[str, float] = {}
+    for name, hits in counts.hits.items():
+        fits = _steps_that_fit(hits[places], telling)
+        shares[name] = float(fits.mean()) if len(fits) else float("nan")
+        if len(fits):
+            begins = len(fits) >= _FIRST and bool(fits[:_FIRST].all())
+            known[name] = max(shares[name], nextafter(_MOST, 1.0) if begins else 0.0)
+    closest = max(known, key=lambda name: known[name]) if known else next(iter(CONVENTIONS))
+    follows = known.get(closest, 0.0) > _MOST
+    return AdvantageFit(closest if follows else None, closest, shares, int(telling.sum()))
+
+
+def _steps_that_fit(hits: IntArray, telling: IntArray) -> BoolArray:
+    """[steps with telling advantages], in their order, whether nearly all are equal."""
+    there = telling > 0
+    return hits[there] >= _FITS * telling[there]

@@ -1,4 +1,4 @@
-"""Where a metric stands: its mean over the last steps, and how that differs from the steps before."""
+"""A metric now: its mean over the last steps, and how that differs from the steps before."""
 
 from __future__ import annotations
 

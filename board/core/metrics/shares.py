@@ -5,8 +5,14 @@ from __future__ import annotations
 import math
 from typing import Final
 
+import numpy as np
+
+from board.core.metrics.kl import FloatArray
+
 ROUNDING_NOISE: Final = 1e-12
 """What is smaller is left of a sum that is zero, such as the mean advantage of a group: it reads 0."""
+_RELATIVE_TO_STD: Final = 1e-7
+"""The same in single precision, of the standard deviation of the terms."""
 _WHOLE_FROM: Final = 0.0995
 
 
@@ -31,3 +37,11 @@ def in_percent(share: float) -> float:
         return share
     steps = 1 if _WHOLE_FROM <= abs(share) <= 1 - _WHOLE_FROM else 10  # per percentage point
     return math.floor(100 * share * steps + 0.5) / steps
+
+
+def without_residue(values: FloatArray, stds: FloatArray | float = 0.0) -> FloatArray:
+    """values, any shape, with 0 where they are smaller than `ROUNDING_NOISE` or 1e-7 of the standard
+    deviation of what each is the mean of; NaN stays NaN.
+    """
+    least = np.fmax(ROUNDING_NOISE, _RELATIVE_TO_STD * np.asarray(stds))
+    return np.where(np.abs(values) < least, 0.0, values)

@@ -2,15 +2,168 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Final, cast
+from functools import lru_cache
+from typing import Any, Final, Literal, cast
 
-from board.core.texts.message_parts import as_fields, part_name, part_text, reasoning_of, tool_calls
-from board.core.texts.text_turns import turns_of_texts
-from board.core.texts.tool_errors import TOOL_ROLES, error_in
-from board.core.tokens.text_blocks import THINK_TAGS, Block, arguments_of, arguments_text, blocks_of
+from board.core.texts.messages import (
+    TOOL_ROLES,
+    as_fields,
+    error_in,
+    part_name,
+    part_text,
+    reasoning_of,
+    tool_calls,
+)
+from board.core.texts.turns import signs_in, turns_of_texts
+
+THINK_TAGS: Final = ("think", "thinking", "thought", "reasoning", "seed:think")
+"""Names of the tags around reasoning, as <name> or [name], in any case."""
+_CALLS: Final = ("tool_call", "function_call")
+_RESULTS: Final = ("tool_response", "tool_result", "function_response")
+# What some templates write in the place of tags: Kimi, gpt-oss.
+_OTHER_BEGIN: Final = r"◁think▷|<\|channel\|>analysis(?:<\|message\|>)?"
+_OTHER_END: Final = r"◁/think▷|<\|end\|>(?:<\|start\|>assistant<\|channel\|>final<\|message\|>)?"
+
+TOO_DEEP: Final = "nested too deep to be shown"
+Kind = Literal["text", "reasoning", "call", "result", "image"]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A part of a turn.
+
+    text: as recorded, without the tags around it; of a call empty. is_open: its end tag is missing.
+    name, arguments, id: of a call; of a result where recorded. arguments: JSON parsed, or the text as it
+    is where it is not JSON. error: of a result, why it is one; of a call, that it can't be read.
+    seconds: of a result, None where not recorded.
+    """
+
+    kind: Kind
+    text: str = ""
+    name: str = ""
+    arguments: Any = None
+    id: str = ""
+    error: str = ""
+    seconds: float | None = None
+    is_open: bool = False
+
+
+def think_tags(written: str) -> tuple[str, ...]:
+    """Names of tags from a list with commas; the usual ones where it names none."""
+    names = tuple(name.strip(" <>/[]").lower() for name in written.split(","))
+    return tuple(filter(None, names)) or THINK_TAGS
+
+
+@lru_cache(maxsize=16)
+def _marks(tags: tuple[str, ...]) -> re.Pattern[str]:
+    def names(of: Sequence[str]) -> str:
+        return "|".join(re.escape(name) for name in of)
+
+    think, calls, results = names(tags), names(_CALLS), names(_RESULTS)
+    return re.compile(
+        rf"(?P<think><(?:{think})>|\[(?:{think})\]|{_OTHER_BEGIN})"
+        rf"|(?P<unthink></(?:{think})>|\[/(?:{think})\]|{_OTHER_END})"
+        rf"|(?P<call><(?:{calls})>)|(?P<uncall></(?:{calls})>)"
+        rf"|(?P<result><(?:{results})>)|(?P<unresult></(?:{results})>)",
+        re.IGNORECASE,
+    )
+
+
+def blocks_of(text: str, tags: tuple[str, ...] = THINK_TAGS) -> list[Block]:
+    """The blocks of a text in reading order; white space between them are left out.
+
+    An end of reasoning without a begin: the template has opened it before the text. A tag within a
+    block of another kind is text of that block, but a tool call ends reasoning that was left open.
+    """
+    marks = [*signs_in(text, _marks(tags))]
+    kind = "think" if marks and _ends_what_the_template_began(marks[0]) else "text"
+    blocks: list[Block] = []
+    at = 0
+    for mark in marks:
+        name = cast("str", mark.lastgroup)
+        if kind == "text" and name in ("think", "call", "result"):
+            following = name
+        elif name == f"un{kind}" or (
+            kind == "think" and name == "call" and _is_last_think(mark, tags)
+        ):
+            following = "text" if name != "call" else "call"
+        else:
+            continue
+        blocks += _block(kind, text[at : mark.start()], is_open=False)
+        kind, at = following, mark.end()
+    blocks += _block(kind, text[at:], is_open=kind != "text")
+    return blocks
+
+
+def _ends_what_the_template_began(mark: re.Match[str]) -> bool:
+    text_before = mark.string[: mark.start()].strip()
+    return mark.lastgroup == "unthink" and bool(text_before) and not mark[0].startswith("<|end|>")
+
+
+def _is_last_think(mark: re.Match[str], tags: tuple[str, ...]) -> bool:
+    """Whether no end of reasoning follows."""
+    later = signs_in(mark.string[mark.end() :], _marks(tags))
+    return all(one.lastgroup != "unthink" for one in later)
+
+
+def _block(kind: str, text: str, *, is_open: bool) -> Iterator[Block]:
+    if kind == "call":
+        yield from _calls(text, is_open=is_open)
+    elif kind == "result":
+        yield Block("result", text.strip("\n"), is_open=is_open)
+    elif kind == "think":
+        yield Block("reasoning", text.strip("\n"), is_open=is_open)
+    elif text.strip():
+        yield Block("text", text.strip("\n"))
+
+
+def _calls(text: str, *, is_open: bool) -> Iterator[Block]:
+    """The calls within one pair of tags; anything but a JSON object is left as it is and is an error."""
+    try:
+        parsed: object = json.loads(text)
+    except (ValueError, RecursionError):
+        parsed = None
+    entries = cast("list[object]", parsed) if isinstance(parsed, list) else [parsed]
+    for entry in entries:
+        fields = as_fields(entry)
+        if fields is None:
+            yield Block("call", arguments=text.strip(), error="not valid JSON", is_open=is_open)
+            return
+        inner = as_fields(fields.get("function")) or fields
+        given = inner.get("arguments", inner.get("parameters", {}))
+        yield Block(
+            "call",
+            name=str(inner.get("name") or ""),
+            arguments=arguments_of(given),
+            id=str(fields.get("id") or ""),
+            is_open=is_open,
+        )
+
+
+def arguments_text(arguments: Any) -> str:
+    """Arguments of a call as one text: as written, or as JSON in one line."""
+    if arguments is None or isinstance(arguments, str):
+        return arguments or ""
+    try:
+        return json.dumps(arguments, ensure_ascii=False, default=str)
+    except (RecursionError, ValueError):
+        return TOO_DEEP
+
+
+def arguments_of(value: Any) -> Any:
+    """What JSON in a text says; anything else as it is."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return value
+
 
 _SECONDS: Final = (
     *("duration", "duration_s", "duration_seconds", "seconds", "elapsed", "elapsed_s"),
@@ -20,12 +173,12 @@ _MILLISECONDS: Final = ("duration_ms", "elapsed_ms", "latency_ms", "time_ms")
 _TIMES: Final = ("timestamp", "created_at", "created", "time")
 _LONGEST_SECONDS: Final = 7 * 86_400.0
 _LARGEST: Final = 1e15
-"""A larger number is no time in any unit."""
+"""A larger number is not a time in any unit."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConversationTurn:
-    """One turn. number: from 1, of the message; results of calls stand with the call and leave a gap.
+    """One turn. number: from 1, of the message; results of calls belong to the call and leave a gap.
 
     blocks: in reading order. results: rank of a block that is a call -> the result it got. given: whether
     it was there before the response. seconds: None where not recorded. at: when it was said, in seconds.
@@ -60,7 +213,7 @@ def conversation_of(
     own_turns = list(_turns_of(messages, tags))
     if own_turns and (not own_turns[-1].given or "response" not in texts):
         return with_results(own_turns)
-    # Messages that end before the response are the prompt, which may stand there as a text too.
+    # Messages that end before the response are the prompt, which may be there as a text too.
     known = own_turns if "prompt" not in texts else []
     own = {name: text for name, text in texts.items() if name == "response" or not known}
     new_turns = [replace(turn, number=turn.number + len(known)) for turn in _written(own, tags)]
@@ -77,11 +230,11 @@ def _written(texts: Mapping[str, str], tags: tuple[str, ...]) -> Iterator[Conver
             role = "tool"
         elif role not in ("assistant", "response"):
             blocks = [Block("text", text)]
-        blocks = [_judged(block) for block in blocks]
+        blocks = [_with_error(block) for block in blocks]
         yield ConversationTurn(number, role, turn.name, blocks, given=given)
 
 
-def _judged(block: Block) -> Block:
+def _with_error(block: Block) -> Block:
     return replace(block, error=error_in({}, block.text)) if block.kind == "result" else block
 
 
@@ -140,7 +293,7 @@ def _part_blocks(part: object, role: str, tags: tuple[str, ...]) -> Iterator[Blo
 
 
 def content_text(content: object) -> str:
-    """A content as one text; parts that are no text stand in brackets."""
+    """A content as one text; other parts are named in brackets."""
     if content is None or isinstance(content, str):
         return content or ""
     parts = cast("list[object]", content) if isinstance(content, list) else [content]

@@ -34,8 +34,8 @@ _CHUNKS: Final = 10_000
 _Ids = npt.NDArray[np.int32]
 
 
-class Stretch(NamedTuple):
-    """A piece of both texts: equal on both sides, or what stands in place of each other.
+class Change(NamedTuple):
+    """A piece of both texts: equal on both sides, or one in place of the other.
 
     is_aligned: False where the texts are too long and too different for words to be compared.
     """
@@ -52,7 +52,7 @@ class Stretch(NamedTuple):
 
 @dataclass(slots=True)
 class _Span:
-    """left[i:j] stands against right[m:n]; offsets of words, or of characters."""
+    """left[i:j] corresponds to right[m:n]; offsets of words, or of characters."""
 
     i: int
     j: int
@@ -62,8 +62,8 @@ class _Span:
     is_aligned: bool = True
 
 
-def text_diff(left: str, right: str) -> list[Stretch]:
-    """The stretches of two texts in reading order; equal and changed ones alternate.
+def text_diff(left: str, right: str) -> list[Change]:
+    """The changes and equal parts of two texts in reading order; equal and changed ones alternate.
 
     Joined, the left sides are `left` and the right sides are `right`, exactly. A few equal words
     between two longer changes belong to these: a lone "the" between two rewritten sentences aligns
@@ -76,15 +76,15 @@ def text_diff(left: str, right: str) -> list[Stretch]:
         is_refined = not span.is_equal and span.is_aligned and _has_short_words(own, other)
         spans.extend(_moved(_aligned(own, other, _PARTS, budget), span) if is_refined else [span])
     return [
-        Stretch(left[s.i : s.j], right[s.m : s.n], s.is_aligned)
+        Change(left[s.i : s.j], right[s.m : s.n], s.is_aligned)
         for s in _without_short_matches(_merged(spans), left)
     ]
 
 
-def similarity(stretches: Sequence[Stretch]) -> float:
-    """Share of the characters of both texts that stand in equal stretches; 1 for two empty texts."""
-    total = sum(len(one.left) + len(one.right) for one in stretches)
-    equal = sum(2 * len(one.left) for one in stretches if one.is_equal)
+def similarity(parts: Sequence[Change]) -> float:
+    """Share of the characters of both texts that are in equal parts; 1 for two empty texts."""
+    total = sum(len(one.left) + len(one.right) for one in parts)
+    equal = sum(2 * len(one.left) for one in parts if one.is_equal)
     return equal / total if total else 1.0
 
 
@@ -164,7 +164,7 @@ def _matched(left: Sequence[int], right: Sequence[int]) -> Iterator[_Span]:
 
 
 def _by_chunks(left: _Ids, right: _Ids, whole: _Span, budget: _Budget) -> Iterator[_Span]:
-    """As `_middle`, by aligning equal chunks, then what stands between them."""
+    """Like `_middle`, by aligning equal chunks, then what is between them."""
     whole.is_aligned = False
     every = max(2, max(len(left), len(right)) // _CHUNKS)
     borders = _borders(left, every), _borders(right, every)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 _WORD: Final = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
-# Scripts that put no space between words: two signs in a row stand for a word.
+# Scripts that put no space between words: two signs in a row count as a word.
 _UNSPACED: Final = re.compile("[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]{2,}")
 _ASCII_WORD: Final = re.compile(r"[a-z0-9]", re.ASCII)
 _LONGEST: Final = 3
@@ -77,7 +77,7 @@ def changed_phrases(texts: Sequence[Sequence[str]], most: int = 10) -> list[Chan
 
     Compared are up to four stages, each of some steps in a row: the largest share with the smallest, as
     two proportions (pooled), 4 standard errors apart at least. Of phrases within each other the one
-    that changes most is told, of equal ones the longest.
+    that changes most is listed, of equal ones the longest.
     """
     sizes = np.array([len(of_step) for of_step in texts], np.float64)
     counts = [Counter(p for text in step for p in phrases_of(text)) for step in texts]
@@ -101,14 +101,14 @@ def changed_phrases(texts: Sequence[Sequence[str]], most: int = 10) -> list[Chan
 
 
 def _change(
-    held: npt.NDArray[np.float64],
+    counts: npt.NDArray[np.float64],
     sizes: npt.NDArray[np.float64],
     stages: Sequence[npt.NDArray[np.intp]],
 ) -> tuple[float, float] | None:
     """The largest and the smallest share of a stage, the earlier first; None where chance can explain
     them.
     """
-    sums = np.array([(held[stage].sum(), sizes[stage].sum()) for stage in stages])
+    sums = np.array([(counts[stage].sum(), sizes[stage].sum()) for stage in stages])
     sums = sums[sums[:, 1] > 0]
     if len(sums) < 2:
         return None
@@ -124,7 +124,7 @@ def _change(
 
 
 def _apart(changes: Sequence[Changed], most: int) -> list[Changed]:
-    """The first so many of which none stands within another."""
+    """The first so many of which none is within another."""
     distinct: list[Changed] = []
     for one in changes:
         if len(distinct) == most:

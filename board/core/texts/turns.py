@@ -1,4 +1,4 @@
-"""Who speaks where: stretches of text or tokens that belong to one role.
+"""Who speaks where: parts of text or tokens that belong to one role.
 
 Three sources, best first: segments that the log records, chat messages whose contents are found in the
 text, and the markers that chat templates put between turns.
@@ -11,8 +11,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import Any, Final, cast
+from typing import Any, Final
 
+from board.core.texts.messages import UNNAMED, tool_calls
 from board.core.tokens.pieces import PLACEHOLDER
 
 
@@ -66,6 +67,8 @@ _ROLES: Final[Mapping[str, str]] = {
 
 def may_hold_turns(text: str) -> bool:
     """Whether the text, or pieces of tokens put together, may have a marker that begins a turn."""
+    if "<" not in text and "[" not in text:  # most responses; a fifth of the time
+        return False
     return any(sign in text for sign in _SIGNS)
 
 
@@ -73,7 +76,7 @@ def from_markers(text: str, starts: Iterable[int] | None = None) -> list[Turn]:
     """Turns by chat-template markers, over characters; none where the text has no marker.
 
     starts: places where a token begins; a marker that is not one token was spelled out by a model and
-    is no marker. A turn runs from its marker to the next one and includes its end mark;
+    is not one. A turn runs from its marker to the next one and includes its end mark;
     text after an end mark without a new marker is the assistant's, whom templates let speak last.
     """
     borders = None if starts is None else frozenset((*starts, len(text)))
@@ -92,8 +95,8 @@ def from_markers(text: str, starts: Iterable[int] | None = None) -> list[Turn]:
 
 
 def signs_in(text: str, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
-    """As pattern.finditer, of a pattern whose matches begin with one of `<[◁`: many times as fast on long
-    texts, where most places need no look.
+    """Like pattern.finditer, for a pattern whose matches begin with one of `<[◁`: many times as fast on
+    long texts, where most places need no look.
     """
     end = 0
     for place in _BRACKET.finditer(text):
@@ -151,7 +154,8 @@ def with_tool_names(turns: Sequence[Turn], messages: Sequence[Mapping[str, Any]]
     Nothing is guessed: where there are not as many of them, turns stay as they are. A message names its
     tool itself, or by the id of the call that it answers.
     """
-    called = dict(_calls(messages))
+    calls = (call for message in messages for call in tool_calls(message))
+    called = {call.id: call.name for call in calls if call.id and call.name != UNNAMED}
     recorded_turns = [
         str(m.get("name") or m.get("tool_name") or called.get(str(m.get("tool_call_id")), ""))
         for m in messages
@@ -164,21 +168,6 @@ def with_tool_names(turns: Sequence[Turn], messages: Sequence[Mapping[str, Any]]
     return [
         replace(turn, name=turn.name or names.get(place, "")) for place, turn in enumerate(turns)
     ]
-
-
-def _calls(messages: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
-    """Id and name of every tool call, of OpenAI's form or flat."""
-    for message in messages:
-        calls = message.get("tool_calls")
-        for entry in cast("list[Any]", calls) if isinstance(calls, list) else ():
-            call = _mapping(entry)
-            inner = _mapping(call.get("function")) or call
-            if call.get("id"):
-                yield str(call["id"]), str(inner.get("name") or "")
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
 
 
 def over_tokens(turns: Sequence[Turn], tokens: Sequence[str]) -> list[Turn]:
@@ -246,3 +235,46 @@ def _recorded(segments: Sequence[Mapping[str, Any]], length: int) -> list[Turn]:
 def at_character(starts: Sequence[int], place: int) -> int:
     """Index of the token that holds the character at `place`; -1 without any token."""
     return bisect_right(starts, place) - 1
+
+
+_HEADING: Final = re.compile(r"(?:\A|\n\n)\[([a-z_]{1,20})\]\n")
+_ROLE_LINE: Final = re.compile(r"^(system|user|assistant|tool)$\n?", re.MULTILINE)
+_FIRST_ROLES: Final = ("system\n", "user\n")
+
+
+def turns_of_texts(texts: Mapping[str, str]) -> Iterator[tuple[Turn, str, bool]]:
+    """Turns of a rollout's prompt and response with their text, and whether each was given.
+
+    By markers of chat templates; by headings such as `[user]`; or, where the prompt begins with a line
+    `system` or `user`, by such lines: what is left of ChatML when special tokens are not decoded. In
+    a prompt and a response without any of these the two have the roles "prompt" and "response".
+    The end marks that the model wrote itself stay in its text.
+    """
+    prompt, response = texts.get("prompt", ""), texts.get("response", "")
+    by_lines = prompt.startswith(_FIRST_ROLES)
+    for turn in _turns(prompt, "prompt", by_lines=by_lines):
+        text = without_markers(prompt[turn.start : turn.end], closing=True)
+        if text.strip():
+            yield turn, text.strip("\n"), True
+    turns = _turns(response, "response", by_lines=by_lines)
+    for turn in turns:
+        role = "assistant" if turn.role == "response" and len(turns) > 1 else turn.role
+        text = without_markers(response[turn.start : turn.end], closing=False)
+        if text.strip() or len(turns) == 1:
+            yield Turn(turn.start, turn.end, role, turn.name), text, False
+    if response == "" and "response" in texts:
+        yield Turn(0, 0, "response"), "", False
+
+
+def _turns(text: str, role: str, *, by_lines: bool) -> list[Turn]:
+    """Turns that cover the text; what comes before the first sign of one is of `role`."""
+    turns = from_markers(text)
+    first = turns[0].start if turns else len(text)
+    signs = [] if turns or "[" not in text else [*_HEADING.finditer(text)]
+    if not turns and not signs and by_lines:
+        signs = [*_ROLE_LINE.finditer(text)]
+    if signs:
+        ends = [*(following.start() for following in signs[1:]), len(text)]
+        turns = [Turn(one.end(), end, one[1]) for one, end in zip(signs, ends, strict=True)]
+        first = signs[0].start()
+    return [*([Turn(0, first, role)] if first else []), *turns]

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from board.core.metrics.definitions import DERIVED
 from board.core.metrics.kl import FloatArray
-from board.core.tokens.token_kinds import KINDS
+from board.core.tokens.pieces import KINDS
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]

@@ -16,7 +16,7 @@ from board.core.tokens.pieces import UNKNOWN_PIECE, Coding, display_alone, displ
 
 _HIGHEST_ID: Final = 10_000_000
 _WHOLE: Final = 2.0**53
-"""Whole numbers up to here are told apart."""
+"""Whole numbers up to here are exact."""
 
 
 @dataclass(frozen=True)
@@ -37,13 +37,13 @@ class Vocabulary:
         recorded = cast("dict[str, Any] | list[Any] | None", data.get("pieces"))
         if not isinstance(recorded, list | dict):
             known = _by_id(data)
-            return cls(known, _coding_of(known))
+            return cls(known, coding_of_pieces(known))
         pieces: list[Any] = _by_id(recorded) if isinstance(recorded, dict) else recorded
         if not _holds_only(pieces, {str, type(None)}):
             raise ValueError("pieces is not a list of texts and nulls, one per token id")
         special: Any = data.get("special_ids") or []
         known = cast("list[str | None]", pieces)
-        coding = data.get("coding") or _coding_of(known)
+        coding = data.get("coding") or coding_of_pieces(known)
         if coding not in ("byte_level", "metaspace", "text"):
             raise ValueError(f"coding is {coding!r}, not byte_level, metaspace or text")
         if not _holds_only(special, {int}):
@@ -113,7 +113,7 @@ def _is_id(text: str) -> bool:
     return text.isascii() and text.isdecimal() and len(text) < 10
 
 
-def _coding_of(pieces: Sequence[str | None]) -> Coding:
+def coding_of_pieces(pieces: Sequence[str | None]) -> Coding:
     """By the sign for a space at the beginning of pieces: of SentencePiece, or of byte-level BPE."""
     known = [piece for piece in pieces if piece]
     if any(piece.startswith("\u2581") for piece in known):

@@ -6,28 +6,186 @@ version 1), the later versioned writer of that name (version 2, which adds forma
 trajectory_index, group_json and trajectory_json), and OpenPipe/ART@779559f's trajectory_logging.py, which
 wrote .yaml until June 2025. A trajectory: reward, metrics, metadata, messages_and_choices (a message, or
 a choice {finish_reason, message, logprobs} that the model made), tools, additional_histories, logs; the
-newest have exchanges in the place of messages (art_exchanges.py). Of several histories the one with most
+newest have exchanges in the place of messages. Of several histories the one with most
 choices is shown, the last one of equals, and the others are counted. The response begins at the first
 choice. Only version 2 keeps the log-probabilities of choices, which are the sampler's. An empty group is
 a row without a reward: nothing to show. The step is in the file's name.
+
+Exchanges are the calls of a model's API as they were. Read from OpenPipe/ART@110c19d
+src/art/trajectories/{__init__,_history,_protocols}.py: {chat_completions, completions, responses,
+messages}, each a list of {request, response, model, start_time, end_time} with the bodies of OpenAI's and
+Anthropic's APIs. A call whose prompt begins with all that an earlier one was given and answered goes on
+with its history; any other begins a history of its own, and so does each further choice of a call.
+Histories come out as lists of messages and choices, the form that older trajectories have.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, cast
 
 from board.core.records import Record, Remark
 from board.errors import RecordError
 from board.formats.base import Head, Place, Reader
+from board.formats.field_values import split_named
 from board.formats.fields import RecordBuilder
-from board.formats.frameworks.art_exchanges import histories_of
 from board.formats.io.parquet_files import PARQUET
 from board.formats.io.yaml_files import YAML
-from board.formats.messages import is_messages, parsed_text
+from board.formats.messages import instructions_of, is_messages, parsed_text
+from board.formats.messages import messages_of as messages_of_items
+from board.formats.parse import as_object, object_at, objects_in
 from board.formats.sources import JSON_LINES
-from board.formats.step_of import split_named
+
+_Object = dict[str, Any]
+_Call = tuple[list[_Object], list[_Object]]
+"""What a call was given, as messages, and its answers, as choices {finish_reason, message, logprobs}."""
+
+
+def histories_of(exchanges: Mapping[str, Any]) -> list[list[_Object]]:
+    """The histories of a trajectory in the order they were begun in, as messages and choices."""
+    histories: list[list[_Object]] = []
+    answered: dict[str, list[_Object]] = {}
+    calls = [(e, name) for name in _PROTOCOLS for e in objects_in(exchanges.get(name))]
+    for exchange, name in sorted(calls, key=lambda call: str(call[0].get("start_time"))):
+        given, choices = _PROTOCOLS[name](
+            object_at(exchange, "request"), object_at(exchange, "response")
+        )
+        before = answered.get(str(object_at(exchange, "request").get("previous_response_id")), [])
+        given = [*before, *given]
+        history = next((h for h in reversed(histories) if _goes_on(given, h)), None)
+        asked = list(given) if history is None else [*history, *given[len(history) :]]
+        if history is not None and choices:
+            histories.remove(history)
+        histories += [[*asked, choice] for choice in choices]
+        if choices:
+            answered[str(object_at(exchange, "response").get("id"))] = [*asked, choices[0]]
+    return histories
+
+
+def _goes_on(given: Sequence[_Object], history: Sequence[_Object]) -> bool:
+    """Whether all of a history stands at the beginning of what a call was given."""
+    return len(history) < len(given) and all(
+        _visible(a) == _visible(b) for a, b in zip(given, history, strict=False)
+    )
+
+
+def _visible(entry: _Object) -> str:
+    """What two messages have to agree in; reasoning is often left out when a message is sent back."""
+    message = entry["message"] if "finish_reason" in entry else entry
+    keys = ("role", "content", "tool_calls", "tool_call_id")
+    return json.dumps({k: message[k] for k in keys if message.get(k)}, sort_keys=True, default=str)
+
+
+def _chat(request: _Object, response: _Object) -> _Call:
+    choices = objects_in(response.get("choices"))
+    return objects_in(request.get("messages")), [
+        {
+            "finish_reason": choice.get("finish_reason"),
+            "message": {"role": "assistant", **object_at(choice, "message")},
+            "logprobs": choice.get("logprobs"),
+        }
+        for choice in choices
+    ]
+
+
+def _completion(request: _Object, response: _Object) -> _Call:
+    prompt = request.get("prompt")
+    given = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else []
+    choices: list[_Object] = []
+    for choice in objects_in(response.get("choices")):
+        logprobs = object_at(choice, "logprobs")
+        values = logprobs.get("token_logprobs") or choice.get("token_logprobs")
+        tokens = _tokens(choice.get("token_ids"), logprobs.get("tokens"), values)
+        message = {"role": "assistant", "content": choice.get("text")}
+        choices.append(_choice(choice.get("finish_reason"), message, tokens))
+    return given, choices
+
+
+def _responses(request: _Object, response: _Object) -> _Call:
+    given = [*instructions_of(request), *messages_of_items(request.get("input"))]
+    put_out = messages_of_items(response.get("output"))
+    if not put_out:
+        return given, []
+    cut = object_at(response, "incomplete_details").get("reason")
+    # What of one answer stands before its last message (tools that the server ran) was not asked for
+    # by the caller, and is part of the history all the same.
+    return [*given, *put_out[:-1]], [_choice(cut or response.get("status"), put_out[-1], None)]
+
+
+def _anthropic(request: _Object, response: _Object) -> _Call:
+    given = [{"role": "system", "content": request["system"]}] if request.get("system") else []
+    for message in objects_in(request.get("messages")):
+        given += _of_blocks(str(message.get("role")), message.get("content"))
+    answer = _of_blocks("assistant", response.get("content"))
+    if not answer:
+        return given, []
+    tokens = _tokens(response.get("token_ids"), None, response.get("logprobs"))
+    return given, [_choice(response.get("stop_reason"), answer[-1], tokens)]
+
+
+def _of_blocks(role: str, content: object) -> list[_Object]:
+    """A message of Anthropic's API as chat messages: results of tools are messages of their own."""
+    if not isinstance(content, list):
+        return [{"role": role, "content": content}]
+    blocks = objects_in(cast("list[Any]", content))
+    of_kind = {
+        kind: [b for b in blocks if b.get("type") == kind] for kind in ("thinking", "tool_use")
+    }
+    results: list[_Object] = [
+        {"role": "tool", "content": b.get("content"), "tool_call_id": b.get("tool_use_id")}
+        for b in blocks
+        if b.get("type") == "tool_result"
+    ]
+    parts = [_part_of_block(b) for b in blocks if b.get("type") in ("text", "image")]
+    message: _Object = {"role": role, "content": _alone(parts)}
+    if of_kind["thinking"]:
+        message["reasoning_content"] = "\n".join(
+            str(b.get("thinking")) for b in of_kind["thinking"]
+        )
+    if of_kind["tool_use"]:
+        message["tool_calls"] = [
+            {"id": b.get("id"), "function": {"name": b.get("name"), "arguments": b.get("input")}}
+            for b in of_kind["tool_use"]
+        ]
+    return [*results, message] if len(message) > 2 or parts or not results else results
+
+
+def _part_of_block(block: _Object) -> _Object:
+    return {"type": "image", "image": block.get("source")} if block["type"] == "image" else block
+
+
+def _alone(parts: Sequence[_Object]) -> object:
+    """Parts that are one text as that text, for the same is said in both ways."""
+    if len(parts) == 1 and parts[0].get("type") == "text":
+        return parts[0].get("text")
+    return list(parts)
+
+
+def _choice(reason: object, message: _Object, tokens: list[_Object] | None) -> _Object:
+    logprobs = None if tokens is None else {"content": tokens}
+    return {"finish_reason": reason, "message": message, "logprobs": logprobs}
+
+
+def _tokens(ids: object, texts: object, logprobs: object) -> list[_Object] | None:
+    """{token, logprob} of each sampled token; None unless there is one of each for each token."""
+    named = [f"token_id:{i}" for i in cast("list[Any]", ids)] if isinstance(ids, list) else texts
+    if not isinstance(named, list) or not isinstance(logprobs, list):
+        return None
+    tokens, values = cast("list[Any]", named), cast("list[Any]", logprobs)
+    if len(tokens) != len(values) or not tokens:
+        return None
+    return [{"token": t, "logprob": p} for t, p in zip(tokens, values, strict=True)]
+
+
+_PROTOCOLS: Final[Mapping[str, Callable[[_Object, _Object], _Call]]] = {
+    "chat_completions": _chat,
+    "completions": _completion,
+    "responses": _responses,
+    "messages": _anthropic,
+}
+
 
 _TRAJECTORY: Final = "trajectory_json"
 _OF_TRAJECTORY: Final = ("reward", "messages", _TRAJECTORY)
@@ -51,7 +209,7 @@ class ArtReader(Reader):
         return head.has(*columns) or any(
             key in entry
             for record in head.records
-            for entry in _mappings(record.get("trajectories"))
+            for entry in objects_in(record.get("trajectories"))
             for key in _CONVERSATIONS
         )
 
@@ -64,7 +222,7 @@ class ArtReader(Reader):
             raise RecordError("trajectories is not a list", field="trajectories", hint=_EXPECTED)
         of_group = {f"group_{k}": line[k] for k in _OF_GROUP if line.get(k)}
         return [
-            {**of_group, **_mapping(entry), "trajectory_index": i}
+            {**of_group, **as_object(entry), "trajectory_index": i}
             for i, entry in enumerate(cast("list[Any]", entries))
         ]
 
@@ -76,30 +234,20 @@ class ArtReader(Reader):
             raise RecordError("it is not a trajectory", field="reward", hint=_EXPECTED)
         # The JSON is the whole trajectory, the columns beside it are for queries.
         whole = parsed_text(line.get(_TRAJECTORY))
-        said = {**line, **cast("dict[str, Any]", whole)} if isinstance(whole, dict) else line
+        trajectory = {**line, **cast("dict[str, Any]", whole)} if isinstance(whole, dict) else line
         builder = RecordBuilder(at.options)
         builder.ids["split"] = split_named(at.named("split") or "train")
         _take_ids(builder, line, at)
         builder.take("reward", line.get("reward"))
-        builder.take("policy_version", said.get("initial_policy_version"))
-        builder.take("policy_version_end", said.get("final_policy_version"))
-        _take_messages(builder, said)
+        builder.take("policy_version", trajectory.get("initial_policy_version"))
+        builder.take("policy_version_end", trajectory.get("final_policy_version"))
+        _take_messages(builder, trajectory)
         for key in ("metrics", "group_metrics"):
-            for name, value in _mapping(parsed_text(said.get(key))).items():
+            for name, value in as_object(parsed_text(trajectory.get(key))).items():
                 builder.take(f"{key}.{name}", value)
         for key in ("metadata", "tools", "logs", "group_metadata", "group_logs"):
-            builder.take(key, parsed_text(said.get(key)) or None)
+            builder.take(key, parsed_text(trajectory.get(key)) or None)
         return builder.build(at.step)
-
-
-def _mappings(value: object) -> list[dict[str, Any]]:
-    """The mappings in a list; of anything else none."""
-    entries = cast("list[Any]", value) if isinstance(value, list) else []
-    return [entry for entry in entries if isinstance(entry, dict)]
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def _take_ids(builder: RecordBuilder, line: Mapping[str, Any], at: Place) -> None:
@@ -110,18 +258,20 @@ def _take_ids(builder: RecordBuilder, line: Mapping[str, Any], at: Place) -> Non
         builder.take("rollout_id", f"{group}-{index}")
 
 
-def _take_messages(builder: RecordBuilder, said: Mapping[str, Any]) -> None:
+def _take_messages(builder: RecordBuilder, trajectory: Mapping[str, Any]) -> None:
     """Takes the conversation, cut where the model's own first message is, and its tokens."""
-    entries = _mappings(said.get("messages_and_choices")) or _mappings(said.get("messages"))
-    others = len(_mappings(parsed_text(said.get("additional_histories"))))
-    if not entries and (histories := histories_of(_mapping(said.get("exchanges")))):
+    entries = objects_in(trajectory.get("messages_and_choices")) or objects_in(
+        trajectory.get("messages")
+    )
+    others = len(objects_in(parsed_text(trajectory.get("additional_histories"))))
+    if not entries and (histories := histories_of(as_object(trajectory.get("exchanges")))):
         entries = max(reversed(histories), key=_choices_in)
         others = len(histories) - 1
     builder.take("additional_histories", others or None)
     messages = [_message(entry) for entry in entries]
     own = [bool(entry.get("trainable")) or "finish_reason" in entry for entry in entries]
     if not is_messages(messages):
-        if said.get("exchanges"):
+        if trajectory.get("exchanges"):
             reason = "no conversation can be made of the calls of the model"
             hint = f"{_EXPECTED}, or exchanges of OpenAI's or Anthropic's API"
             builder.remarks.append(Remark("exchanges", reason, f"expected: {hint}"))
@@ -143,7 +293,7 @@ def _choices_in(history: Sequence[Mapping[str, Any]]) -> int:
 
 def _message(entry: Mapping[str, Any]) -> dict[str, Any]:
     """The chat message of an entry, a choice's being inside it; tool calls may be JSON in a text."""
-    inner = _mapping(entry["message"]) if "finish_reason" in entry else entry
+    inner = as_object(entry["message"]) if "finish_reason" in entry else entry
     message = {k: v for k, v in inner.items() if v is not None and k != "trainable"}
     if isinstance(message.get("tool_calls"), str):
         message["tool_calls"] = parsed_text(message["tool_calls"])
@@ -152,10 +302,10 @@ def _message(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 def _take_tokens(builder: RecordBuilder, choices: Sequence[Mapping[str, Any]]) -> None:
     """Takes the tokens of all choices one after the other, where each choice has them."""
-    found = [_mappings(_mapping(choice.get("logprobs")).get("content")) for choice in choices]
-    if not all(found):
+    contents = [objects_in(as_object(choice.get("logprobs")).get("content")) for choice in choices]
+    if not all(contents):
         return
-    tokens = [token for content in found for token in content]
+    tokens = [token for content in contents for token in content]
     pieces = [str(token.get("token")) for token in tokens]
     ids = [piece.removeprefix(_TOKEN_ID) for piece in pieces]
     if all(p.startswith(_TOKEN_ID) and i.isdigit() for p, i in zip(pieces, ids, strict=True)):

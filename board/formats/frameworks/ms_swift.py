@@ -19,8 +19,8 @@ from typing import Any, Final
 from board.core.records import Record
 from board.formats.base import Head, Place, Reader
 from board.formats.fields import RecordBuilder
-from board.formats.io.tables import rows_of_table
 from board.formats.messages import is_messages
+from board.formats.sources import rows_of_table
 
 _STEPS: Final = ("step", "gen_step")
 _OURS: Final[Mapping[str, str]] = {"solution": "ground_truth"}
@@ -46,7 +46,6 @@ class MsSwiftReader(Reader):
         return rows_of_table(line) if _is_table(line) else (line,)
 
     def read(self, line: Mapping[str, Any], at: Place) -> Record:
-        """The Record of one row."""
         builder = RecordBuilder(at.options)
         builder.take_exchange(line.get("prompt", line.get("messages")), line.get("completion"))
         builder.take("advantage", _recorded(line.get("advantages")))

@@ -1,4 +1,4 @@
-"""Rollout Board's own format, written by `exporters.RolloutExporter`: DESIGN.md section 4.
+"""Rollout Board's own format, written by `exporters.RolloutExporter`: docs/record.md.
 
 A folder of `{attempt}-rank{R}-{uid}.jsonl` files whose lines carry a `type`, beside
 `run-{attempt}.json` (what the run is) and `vocab.json` (token id -> piece).
@@ -13,7 +13,7 @@ from board.core import schema
 from board.core.records import Record
 from board.errors import RecordError
 from board.formats.base import Event, Head, Place, Reader
-from board.formats.block import Block
+from board.formats.columns import Block
 from board.formats.fields import RecordBuilder
 from board.formats.token_columns import TokenColumnBuilder, TokenColumns
 
@@ -57,12 +57,11 @@ class NativeReader(Reader):
         return builder.build(line.get("step"))
 
     def token_columns(self, block: Block, at: Place) -> TokenColumns:
-        """As `read`, of many lines."""
         builder = TokenColumnBuilder(block.rows, at.options)
-        for key, values in block.items():
+        for key, values in block.columns.items():
             builder.take(key, values)
         kinds = block.values("type") if "type" in block.columns else ()
-        builder.use_row_reader([place for place, kind in enumerate(kinds) if kind != "sample"])
+        builder.use_row_reader(row for row, kind in enumerate(kinds) if kind != "sample")
         return builder.build_tokens(block.values("step"))
 
 

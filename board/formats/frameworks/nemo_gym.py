@@ -19,8 +19,9 @@ from board.core.records import Record, Remark
 from board.errors import RecordError
 from board.formats.base import Head, Place, Reader
 from board.formats.fields import RecordBuilder
+from board.formats.messages import instructions_of, messages_of
 from board.formats.number_arrays import as_numbers
-from board.formats.responses import instructions_of, messages_of
+from board.formats.parse import object_at
 from board.formats.sequences import Piece, take_pieces
 
 _TASK: Final = "_ng_task_index"
@@ -48,24 +49,16 @@ class NeMoGymReader(Reader):
         )
 
     def read(self, line: Mapping[str, Any], at: Place) -> Record:
-        """The Record of one line."""
         builder = RecordBuilder(at.options)
-        request, response = _object(line, "responses_create_params"), _object(line, "response")
+        request, response = object_at(line, "responses_create_params"), object_at(line, "response")
         given = [*instructions_of(request), *messages_of(request.get("input"))]
         builder.take_turns(given, messages_of(response.get("output")))
-        for key, value in line.items():
-            if key not in _READ_APART:
-                builder.take(_OURS.get(key, key), value)
-        builder.take("env", _object(line, "agent_ref").get("name"))
+        builder.take_keys(line, _OURS, _READ_APART)
+        builder.take("env", object_at(line, "agent_ref").get("name"))
         _take_ids(builder, line)
         _take_verdict(builder, line, response)
         _take_tokens(builder, response)
         return builder.build_undated()
-
-
-def _object(line: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    value = line.get(key)
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def _take_ids(builder: RecordBuilder, line: Mapping[str, Any]) -> None:
@@ -85,16 +78,16 @@ def _take_verdict(
         builder.take("error", str(line[_FAILURE]))
         builder.extras["reward"] = line.get("reward")
     else:
-        builder.take_rewards(_object(line, "reward_components"), line.get("reward"))
-        if error := _object(response, "error"):
+        builder.take_rewards(object_at(line, "reward_components"), line.get("reward"))
+        if error := object_at(response, "error"):
             builder.take("error", f"{error.get('code')}: {error.get('message')}")
-    reason = _object(response, "incomplete_details").get("reason")
+    reason = object_at(response, "incomplete_details").get("reason")
     status = response.get("status")
     builder.take("finish_reason", reason or (status if isinstance(status, str) else None))
     if reason is not None:
         builder.take("is_truncated", reason == "max_output_tokens")
     for key in ("input_tokens", "output_tokens"):
-        builder.take(key, _object(response, "usage").get(key))
+        builder.take(key, object_at(response, "usage").get(key))
 
 
 def _take_tokens(builder: RecordBuilder, response: Mapping[str, Any]) -> None:
@@ -130,7 +123,7 @@ def _pieces(calls: list[dict[str, Any]]) -> Iterator[Piece]:
 
 
 def _ids(call: Mapping[str, Any], key: str) -> np.ndarray[Any, np.dtype[np.float64]]:
-    found = as_numbers(call.get(key))
-    if found is None:
+    ids = as_numbers(call.get(key))
+    if ids is None:
         raise RecordError(f"{key} is missing", hint="a list of token ids")
-    return found.values()
+    return ids.values()

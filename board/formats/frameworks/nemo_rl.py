@@ -81,9 +81,7 @@ class NemoRLReader(Reader):
         _take_rewards(builder, row)
         generated = _take_tokens(builder, row)
         _take_content(builder, row.get("content"), generated)
-        for key, value in row.items():
-            if key not in _READ_APART:
-                builder.take(key, value)
+        builder.take_keys(row, {}, _READ_APART)
         return builder.build(at.step)
 
 
@@ -114,25 +112,25 @@ def _take_rewards(builder: RecordBuilder, row: Mapping[str, Any]) -> None:
 
 
 def _take_tokens(builder: RecordBuilder, row: Mapping[str, Any]) -> int:
-    """Takes ids and arrays cut to prompt and response; the number of stretches that were generated."""
-    found: dict[str, NumberArray] = {}
+    """Takes ids and arrays cut to prompt and response; the number of parts that were generated."""
+    arrays: dict[str, NumberArray] = {}
     for key in ("token_ids", *_ARRAYS):
         try:
             if isinstance(row.get(key), list) and (array := as_numbers(row[key])) is not None:
-                found[key] = array
+                arrays[key] = array
             else:
                 builder.take("advantage" if key == "advantages" else key, row.get(key))
         except RecordError as error:
             hint = f"expected: {error.hint}"
             builder.remarks.append(Remark(key, f"{key} {error.reason}", hint))
-    ids = found.pop("token_ids", None)
+    ids = arrays.pop("token_ids", None)
     if ids is None:
         return 0
-    mask = found.get("token_loss_mask")
+    mask = arrays.get("token_loss_mask")
     span = _span(row.get("input_lengths"), ids, mask, builder)
     builder.prompt_ids = Parsed(ids.values()[: span.start])
     builder.response_ids = span.cut(ids)
-    for key, array in found.items():
+    for key, array in arrays.items():
         builder.tokens[_ARRAYS[key]] = span.cut(array)
     return _take_segments(builder, builder.tokens.get("loss_mask"))
 
@@ -160,19 +158,19 @@ def _span(
 
 
 def _take_segments(builder: RecordBuilder, mask: NumberArray | None) -> int:
-    """Whose the stretches of the response are, by the loss mask; how many of them were generated."""
+    """Marks which part of the response is whose, by the loss mask; how many were generated."""
     response = builder.response_ids
     if mask is None or response is None or len(mask) != len(response) or len(mask) == 0:
         return 0
     own = mask.values() > 0
     borders = [0, *(np.flatnonzero(own[1:] != own[:-1]) + 1).tolist(), len(own)]
-    stretches = list(pairwise(borders))
-    if len(stretches) > 1:
+    parts = list(pairwise(borders))
+    if len(parts) > 1:
         builder.segments = [
             {"start": start, "end": end, "role": "assistant" if own[start] else "environment"}
-            for start, end in stretches
+            for start, end in parts
         ]
-    return sum(bool(own[start]) for start, _ in stretches)
+    return sum(bool(own[start]) for start, _ in parts)
 
 
 def _take_content(builder: RecordBuilder, content: object, generated: int) -> None:

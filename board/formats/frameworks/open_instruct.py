@@ -45,11 +45,8 @@ class OpenInstructReader(Reader):
         return head.has("prompt_tokens", "response_tokens", "sample_idx", "prompt_idx")
 
     def read(self, line: Mapping[str, Any], at: Place) -> Record:
-        """The Record of one line."""
         builder = RecordBuilder(at.options)
-        for key, value in line.items():
-            if key not in _READ_APART:
-                builder.take(_OURS.get(key, key), value)
+        builder.take_keys(line, _OURS, _READ_APART)
         # Runs share a folder by default; their ids are told apart by the file's name.
         run = f"{name}-" if (name := at.named("run")) else ""
         for ours, key in (("rollout_id", "sample_idx"), ("group_id", "prompt_idx")):
@@ -66,13 +63,13 @@ def _take_request(builder: RecordBuilder, request: object) -> None:
     """Takes what the tools did: numbers as columns of their own, the rest together."""
     if not isinstance(request, dict):
         return
-    said = cast("dict[str, Any]", request)
-    numbers = {k: v for k, v in said.items() if isinstance(v, int | float)}
+    fields = cast("dict[str, Any]", request)
+    numbers = {k: v for k, v in fields.items() if isinstance(v, int | float)}
     for key, value in numbers.items():
         builder.take(key, value)
-    if others := {k: v for k, v in said.items() if k not in numbers and v}:
+    if others := {k: v for k, v in fields.items() if k not in numbers and v}:
         builder.take("request_info", others)
-    if said.get(_CALLED):
+    if fields.get(_CALLED):
         _leave_out_fillers(builder)
 
 

@@ -24,7 +24,7 @@ import numpy as np
 
 from board.core.records import Parsed, Record, Remark
 from board.formats.base import Event, Head, Place, Reader
-from board.formats.block import Block
+from board.formats.columns import Block
 from board.formats.fields import RecordBuilder
 from board.formats.token_columns import TokenColumnBuilder, TokenColumns
 
@@ -86,11 +86,11 @@ class RLLoggingBoardReader(Reader):
         return builder.build(line.get("step"))
 
     def token_columns(self, block: Block, at: Place) -> TokenColumns | None:
-        """As `read`, of many lines; not of ROLL's, nor of lines with token ids as well."""
+        """None for ROLL's lines, and for lines with token ids as well."""
         if not _OTHERWISE.isdisjoint(block.columns):
             return None
         builder = TokenColumnBuilder(block.rows, at.options, {-1: _PIECE_MORE, 1: _PIECE_LESS})
-        for key, values in block.items():
+        for key, values in block.columns.items():
             if key not in _ROLLOUT_KEYS and "" in values:
                 values = [None if value == "" else value for value in values]
             builder.take(key, values)

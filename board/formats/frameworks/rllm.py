@@ -21,6 +21,7 @@ from board.errors import RecordError
 from board.formats.base import Head, Place, Reader
 from board.formats.fields import RecordBuilder
 from board.formats.messages import is_messages
+from board.formats.parse import objects_in
 from board.formats.sources import JSON_DOCUMENT
 
 _ASKED: Final = ("question", "problem", "prompt", "instruction")
@@ -50,12 +51,11 @@ class RllmReader(Reader):
         return [{**episode, "trajectory": entry} for entry in cast("list[Any]", entries)]
 
     def read(self, line: Mapping[str, Any], at: Place) -> Record:
-        """The Record of one trajectory."""
-        found = line.get("trajectory")
-        if not isinstance(found, dict):
+        entry = line.get("trajectory")
+        if not isinstance(entry, dict):
             hint = "an object with steps and a reward"
             raise RecordError("a trajectory is not an object", field="trajectories", hint=hint)
-        trajectory = cast("dict[str, Any]", found)
+        trajectory = cast("dict[str, Any]", entry)
         builder = RecordBuilder(at.options)
         builder.ids["split"] = at.split or "train"
         builder.take("group_id", line.get("task_hash"))
@@ -76,38 +76,32 @@ class RllmReader(Reader):
 
 def _take_steps(builder: RecordBuilder, trajectory: Mapping[str, Any], task: Any) -> None:
     """Takes the conversation of the steps, or of those that have none what the model said."""
-    steps = _mappings(trajectory.get("steps"))
+    steps = objects_in(trajectory.get("steps"))
     builder.take("steps", len(steps))
     messages = _conversation(steps)
     if messages:
         builder.take_conversation(messages)
     else:
         builder.take("prompt", _asked(task))
-        said = [step.get("model_response") or step.get("action") for step in steps]
-        builder.take("response", "\n\n".join(str(text) for text in said if text))
+        texts = [step.get("model_response") or step.get("action") for step in steps]
+        builder.take("response", "\n\n".join(str(text) for text in texts if text))
 
 
 def _conversation(steps: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """All messages in order; a step that begins with all that was said before only adds to it."""
-    said: list[dict[str, Any]] = []
+    conversation: list[dict[str, Any]] = []
     for step in steps:
         messages = step.get("chat_completions")
         if is_messages(messages):
-            known = len(said) if messages[: len(said)] == said else 0
-            said += messages[known:]
-    return said
-
-
-def _mappings(value: Any) -> list[dict[str, Any]]:
-    """The mappings in a list; of anything else none."""
-    entries = cast("list[Any]", value) if isinstance(value, list) else []
-    return [entry for entry in entries if isinstance(entry, dict)]
+            known = len(conversation) if messages[: len(conversation)] == conversation else 0
+            conversation += messages[known:]
+    return conversation
 
 
 def _asked(task: Any) -> str | None:
     """The task as text: its question where it has one."""
     if isinstance(task, dict):
         fields = cast("dict[str, Any]", task)
-        found = next((fields[key] for key in _ASKED if isinstance(fields.get(key), str)), None)
-        return found or json.dumps(fields, ensure_ascii=False, default=str)
+        question = next((fields[key] for key in _ASKED if isinstance(fields.get(key), str)), None)
+        return question or json.dumps(fields, ensure_ascii=False, default=str)
     return None if task is None else str(task)

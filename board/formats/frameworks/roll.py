@@ -18,8 +18,8 @@ from typing import Any, Final, cast
 from board.core.records import Record
 from board.formats.base import Head, Place, Reader
 from board.formats.fields import RecordBuilder
-from board.formats.io.tables import rows_of_table
 from board.formats.messages import is_messages, parsed_text
+from board.formats.sources import rows_of_table
 
 _OURS: Final[Mapping[str, str]] = {
     "responses": "response",
@@ -48,11 +48,9 @@ class RollReader(Reader):
         )
 
     def rows(self, line: Mapping[str, Any], at: Place) -> Sequence[Mapping[str, Any]]:
-        """The rows of the table."""
         return rows_of_table(line)
 
     def read(self, line: Mapping[str, Any], at: Place) -> Record:
-        """The Record of one row."""
         builder = RecordBuilder(at.options)
         messages = parsed_text(line.get("messages"))
         if "responses" in line:
@@ -61,20 +59,18 @@ class RollReader(Reader):
         elif is_messages(messages):
             builder.take_conversation(messages)
         _take_trajectory(builder, parsed_text(line.get("trajectory_data")))
-        for key, value in line.items():
-            if key not in _READ_APART:
-                builder.take(_OURS.get(key, key), value)
+        builder.take_keys(line, _OURS, _READ_APART)
         return builder.build(line.get("global_step"))
 
 
 def _take_trajectory(builder: RecordBuilder, trajectory: Any) -> None:
     if not isinstance(trajectory, dict):
         return
-    said = dict(cast("dict[str, Any]", trajectory))
-    rewards = said.pop("reward_info", None)
+    fields = dict(cast("dict[str, Any]", trajectory))
+    rewards = fields.pop("reward_info", None)
     if isinstance(rewards, dict):
         named = cast("dict[str, Any]", rewards)
         builder.take("reward", named.get("episode_reward"))
         if isinstance(steps := named.get("step_rewards"), list):
             builder.extras["step_rewards"] = steps
-    builder.take("trajectory_data", said)
+    builder.take("trajectory_data", fields)

@@ -77,9 +77,9 @@ def _take_extras(builder: RecordBuilder, extras: Any) -> None:
     if not isinstance(extras, dict):
         builder.take("env_extras", extras)
         return
-    said = {k: v for k, v in cast("dict[str, Any]", extras).items() if k != "data_source"}
-    specification = said.get("reward_spec")
+    fields = {k: v for k, v in cast("dict[str, Any]", extras).items() if k != "data_source"}
+    specification = fields.get("reward_spec")
     if isinstance(specification, dict):
         builder.take("ground_truth", cast("dict[str, Any]", specification).get("ground_truth"))
-    if said:
-        builder.take("env_extras", said)
+    if fields:
+        builder.take("env_extras", fields)

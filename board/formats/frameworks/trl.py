@@ -14,11 +14,9 @@ from typing import Any, Final
 
 from board.core.records import Record
 from board.formats.base import Head, Place, Reader
-from board.formats.block import Block
-from board.formats.columns import ColumnBuilder, Columns, without_nan
+from board.formats.columns import Block, ColumnBuilder, Columns, Values, replace_nan
 from board.formats.fields import RecordBuilder
 from board.formats.io.parquet_files import PARQUET
-from board.formats.texts import Values
 
 _SCORED: Final = frozenset({float, type(None)})
 _READ_APART: Final = frozenset({"step", "prompt", "completion", "advantage"})
@@ -38,29 +36,25 @@ class TRLReader(Reader):
         return head.has("step", "prompt", "completion", "advantage")
 
     def columns(self, block: Block, at: Place) -> Columns:
-        """As `read`, of many rows."""
         builder = ColumnBuilder(block.rows, at.options)
-        builder.take_exchange(block.held("prompt"), block.held("completion"))
-        advantages = block.values("advantage")
-        builder.take("advantage", without_nan(advantages))
+        builder.take_exchange(block.values("prompt"), block.values("completion"))
+        builder.take("advantage", replace_nan(block.values("advantage")))
         rewards: dict[str, Values] = {}
-        for key in block.columns:
+        for key, values in block.columns.items():
             if key in _READ_APART:
                 continue
-            values = block.values(key)
             if set(map(type, values)) <= _SCORED:
                 rewards[key] = values
             else:
                 # A null among values that are no floats is one more part of the reward.
                 builder.use_row_reader(
-                    [i for i, v in enumerate(values) if v is None or isinstance(v, float)]
+                    i for i, v in enumerate(values) if v is None or isinstance(v, float)
                 )
                 builder.take(key, values)
         builder.take_rewards(rewards)
         return builder.build(block.values("step"))
 
     def read(self, line: Mapping[str, Any], at: Place) -> Record:
-        """The Record of one row."""
         builder = RecordBuilder(at.options)
         builder.take_exchange(line.get("prompt"), line.get("completion"))
         if line.get("advantage") == line.get("advantage"):  # NaN: it has none

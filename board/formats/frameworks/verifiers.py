@@ -12,22 +12,18 @@ same rows to step_N/{train,eval}_rollouts.jsonl (b194a6e to 1caebf8); only these
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
 import orjson
 
 from board.core.records import Record
 from board.formats.base import Head, Place, Reader
-from board.formats.block import Block
-from board.formats.columns import ColumnBuilder, Columns
+from board.formats.columns import Block, ColumnBuilder, Columns
 from board.formats.fields import RecordBuilder
 from board.formats.io.lines import read_bytes
-from board.formats.io.locations import Location
-from board.formats.io.remote import RemoteLocation
-from board.formats.objects import Objects, state_of
-from board.formats.texts import Values, Words
+from board.formats.io.locations import Location, Objects, existing_file, state_of
+from board.formats.parse import as_object
 
 _IDS: Final = ("example_id", "id")
 _SIGNS: Final = frozenset(
@@ -65,43 +61,32 @@ class VerifiersReader(Reader):
             for record in head.records
         )
 
-    def beside(self, path: Path) -> Sequence[Path]:
+    def sidecar_files(self, log: Location, objects: Objects) -> Sequence[Location]:
         """metadata.json, which names the environment."""
-        metadata = path.with_name(_METADATA)
-        return (metadata,) if metadata.is_file() else ()
-
-    def objects_beside(
-        self, location: RemoteLocation, objects: Objects
-    ) -> Sequence[RemoteLocation]:
-        """As `beside`."""
-        metadata = objects.at(location.parent / _METADATA)
+        metadata = existing_file(log.parent / _METADATA, objects)
         return () if metadata is None else (metadata,)
 
     def columns(self, block: Block, at: Place) -> Columns | None:
-        """As `read`, of many lines."""
         builder = ColumnBuilder(block.rows, at.options)
         responses = list(map(_response, block.values("completion")))
-        builder.take_exchange(block.held("prompt"), responses)
-        for key in block.columns:
+        builder.take_exchange(block.values("prompt"), responses)
+        for key, values in block.columns.items():
             if key not in _READ_APART:
-                builder.take(_OURS.get(key, key), block.values(key))
-        metrics = builder.take_defaults(block.held("metrics"))
-        if not metrics.isdisjoint(builder.take_defaults(block.held("token_usage"))):
+                builder.take(_OURS.get(key, key), values)
+        metrics = builder.take_defaults(block.values("metrics"))
+        if not metrics.isdisjoint(builder.take_defaults(block.values("token_usage"))):
             return None
-        builder.take("error", _of_each(_error, block.values("error")))
-        builder.set_id("split", at.split or "eval")
+        builder.take("error", list(map(_error, block.values("error"))))
+        builder.ids["split"] = [at.split or "eval"] * block.rows
         known = _known_environment(at)
-        tasks = block.values("task")
-        builder.default_ids("env", _of_each(lambda task: _environment(task, known), tasks))
+        builder.default_ids("env", [_environment(task, known) for task in block.values("task")])
         return builder.build_undated() if at.step is None else builder.build([at.step] * block.rows)
 
     def read(self, line: Mapping[str, Any], at: Place) -> Record:
         """The Record of one line; of an evaluation at step 0, since it has none."""
         builder = RecordBuilder(at.options)
         builder.take_exchange(line.get("prompt"), _response(line.get("completion")))
-        for key, value in line.items():
-            if key not in _READ_APART:
-                builder.take(_OURS.get(key, key), value)
+        builder.take_keys(line, _OURS, _READ_APART)
         _take_numbers(builder, line.get("metrics"))
         _take_numbers(builder, line.get("token_usage"))
         builder.take("error", _error(line.get("error")))
@@ -130,23 +115,13 @@ def _error(error: object) -> str | None:
     return None if error is None else str(error)
 
 
-def _of_each(read: Callable[[Any], str | None], values: Values) -> Words:
-    """What is read of each value, once of equal texts: most logs have no errors, or one task."""
-    if not isinstance(values, Words) and values.count(None) < len(values):
-        return Words(map(read, values))
-    known = {value: read(value) for value in set(values)}
-    if len(known) == 1:
-        return Words([*known.values()] * len(values))
-    return Words(map(known.__getitem__, values))
-
-
 def _environment(task: object, known: str | None) -> str | None:
     return task if isinstance(task, str) and task != "default" else known
 
 
 def _known_environment(at: Place) -> str | None:
     """The environment of rows that name none: of the metadata, or of the file's name."""
-    metadata = at.beside(_metadata) or {}
+    metadata = at.sidecar(_metadata) or {}
     names = (metadata.get(key) for key in ("env_id", "env"))
     return next((name for name in names if isinstance(name, str)), at.named("env"))
 
@@ -158,4 +133,4 @@ def _metadata(results: Location) -> Mapping[str, Any]:
         parsed: object = orjson.loads(read_bytes(path, 0, size)) if size <= _MOST_BYTES else None
     except (OSError, orjson.JSONDecodeError):
         return {}
-    return cast("dict[str, Any]", parsed) if isinstance(parsed, dict) else {}
+    return as_object(parsed)

@@ -11,15 +11,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from itertools import repeat
 from typing import Any, Final
 
 from board.core.records import Record
 from board.formats.base import Head, Place, Reader
-from board.formats.block import Block
-from board.formats.columns import ColumnBuilder, Columns, filled
+from board.formats.columns import Block, ColumnBuilder, Columns, Values, fill
 from board.formats.fields import RecordBuilder
-from board.formats.frameworks.verl_uids import group_of, ids_and_groups
-from board.formats.texts import Numbers, Values, Words
 
 _OURS: Final[Mapping[str, str]] = {
     "input": "prompt",
@@ -54,13 +52,11 @@ class VerlReader(Reader):
         )
 
     def columns(self, block: Block, at: Place) -> Columns:
-        """As `read`, of many lines."""
         builder = ColumnBuilder(block.rows, at.options)
-        for key, values in block.items():
+        for key, values in block.columns.items():
             if key == "uid":
-                ids, groups = ids_and_groups(values)
-                builder.take("rollout_id", ids)
-                builder.put_id("group_id", groups)
+                builder.take("rollout_id", values)
+                builder.take("group_id", list(map(group_of, values)))
             elif key == "reward":
                 builder.take_extra(key, values)
             elif key in _OUR_TEXTS:
@@ -69,7 +65,7 @@ class VerlReader(Reader):
                 builder.take(_OURS.get(key, key), _flagged(values))
         if at.folder_split == "eval":
             builder.default_ids("split", ["eval"] * block.rows)
-        return builder.build(filled(block.values("step"), at.step))
+        return builder.build(fill(block.values("step"), repeat(at.step)))
 
     def read(self, line: Mapping[str, Any], at: Place) -> Record:
         """The Record of one line; the step is the record's, or else the file name's."""
@@ -93,12 +89,14 @@ class VerlReader(Reader):
         return builder.build(at.step if step is None else step)
 
 
+def group_of(uid: object) -> str | None:
+    """The group that a uid names, where it is sample, rollout and output."""
+    parts = str(uid).rsplit("_", 2)
+    return parts[0] if len(parts) == 3 and parts[1].isdigit() and parts[2].isdigit() else None
+
+
 def _flagged(values: Values) -> Values:
     """The values, flags that were written as text as flags."""
-    if isinstance(values, Numbers) or (
-        isinstance(values, Words) and _FLAGS.keys().isdisjoint(values)
-    ):
-        return values
     kinds = set(map(type, values))
     if str not in kinds or (kinds == {str} and _FLAGS.keys().isdisjoint(values)):
         return values

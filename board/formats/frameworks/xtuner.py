@@ -65,9 +65,7 @@ class XtunerReader(Reader):
         builder.ids["split"] = at.split or "train"
         builder.take_exchange(line.get("prompt"), line.get("response"))
         _take_payload(builder, line)
-        for key, value in line.items():
-            if key not in _READ_APART:
-                builder.take(_OURS.get(key, key), value)
+        builder.take_keys(line, _OURS, _READ_APART)
         _take_agent(builder, line.get("agent"))
         return builder.build(at.step)
 
@@ -78,10 +76,10 @@ def _take_payload(builder: RecordBuilder, line: Mapping[str, Any]) -> None:
     if not isinstance(payload, dict):
         builder.take("reward", line.get("reward"))
         return
-    said = {k: v for k, v in cast("dict[str, Any]", payload).items() if k != "score"}
-    parts = {k: v for k, v in said.items() if isinstance(v, int | float)}
+    fields = {k: v for k, v in cast("dict[str, Any]", payload).items() if k != "score"}
+    parts = {k: v for k, v in fields.items() if isinstance(v, int | float)}
     builder.take_rewards(parts, line.get("reward"))
-    if others := {k: v for k, v in said.items() if k not in parts and v is not None}:
+    if others := {k: v for k, v in fields.items() if k not in parts and v is not None}:
         builder.take("reward_payload", others)
 
 
@@ -89,11 +87,11 @@ def _take_agent(builder: RecordBuilder, agent: object) -> None:
     """Takes what an agent loop recorded; the conversation's messages are shown as such."""
     if not isinstance(agent, dict):
         return
-    said = {k: v for k, v in cast("dict[str, Any]", agent).items() if v is not None}
-    messages = said.pop("messages", None)
+    fields = {k: v for k, v in cast("dict[str, Any]", agent).items() if v is not None}
+    messages = fields.pop("messages", None)
     if is_messages(messages):
         builder.take("messages", messages)
     elif messages:
-        said["messages"] = messages
-    if said:
-        builder.take("agent", said)
+        fields["messages"] = messages
+    if fields:
+        builder.take("agent", fields)

@@ -14,8 +14,7 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
-from board.formats.io.local_files import open_descriptor
-from board.formats.io.locations import Location, Preadinto, opened
+from board.formats.io.locations import Location, Preadinto, open_descriptor, opened
 from board.formats.io.remote import RemoteLocation
 
 BLOCK_BYTES = 512 << 10
@@ -66,20 +65,20 @@ class LineBlock:
 
     @property
     def texts(self) -> list[bytes | memoryview | None]:
-        """As Line.text of each, or a view of it."""
+        """Line.text of each, or a view of it."""
         content, newline = self.content, int(self.ended)
         if content is None:
             return [None] * len(self.sizes)
         ends: list[int] = self.sizes.cumsum().tolist()
-        found: list[bytes | memoryview | None] = [
+        texts: list[bytes | memoryview | None] = [
             content[a : b - newline] for a, b in zip([0, *ends], ends, strict=False)
         ]
         if int(self.sizes.max()) > MAX_LINE_BYTES:
             return [
                 None if size > MAX_LINE_BYTES else text
-                for text, size in zip(found, self.sizes, strict=True)
+                for text, size in zip(texts, self.sizes, strict=True)
             ]
-        return found
+        return texts
 
     def lines(self) -> Iterator[Line]:
         """The lines one by one."""
@@ -109,7 +108,7 @@ class LineBlock:
         if count >= len(self.sizes):
             return self, LineBlock(self.offset + self.size, self.sizes[:0], b"", self.ended)
         size = int(self.sizes[:count].sum())
-        first, rest = (
+        first, last = (
             (None, None)
             if self.content is None
             else (
@@ -119,7 +118,7 @@ class LineBlock:
         )
         return (
             LineBlock(self.offset, self.sizes[:count], first, self.ended),
-            LineBlock(self.offset + size, self.sizes[count:], rest, self.ended),
+            LineBlock(self.offset + size, self.sizes[count:], last, self.ended),
         )
 
 
@@ -138,7 +137,7 @@ def read_lines(
 def read_line_blocks(
     path: Location, start: int = 0, end: int | None = None, block: int | None = None
 ) -> Iterator[LineBlock]:
-    """As read_lines, the lines of a block together; a block has at least one."""
+    """The lines of read_lines, a block at a time; a block has at least one."""
     usual = REMOTE_BLOCK_BYTES if isinstance(path, RemoteLocation) else BLOCK_BYTES
     end = path.stat().st_size if end is None else end
     with opened(path, end) as preadinto:
@@ -159,35 +158,35 @@ def read_bytes(path: Location, offset: int, size: int) -> bytes:
 def _line_blocks(
     preadinto: Preadinto, start: int, end: int, block_bytes: int
 ) -> Iterator[LineBlock]:
-    begin, kept, searched = start, 0, 0
+    begin, carried, searched = start, 0, 0
     # One buffer for all blocks: memory fresh from the system costs more than what is read into it.
     block = bytearray(min(block_bytes, max(end - start, _LEAST_BLOCK)))
     view = memoryview(block)
     while begin < end:
-        to_end = end - begin - kept
+        to_end = end - begin - carried
         # What lies behind the end is not read unless the last line goes on there.
-        room = view[kept : kept + to_end] if to_end > 0 else view[kept:]
-        filled = kept + preadinto(room, begin + kept)
+        room = view[carried : carried + to_end] if to_end > 0 else view[carried:]
+        filled = carried + preadinto(room, begin + carried)
         if filled == searched:
             break
         ends = _ends(block, searched, filled)
         if not len(ends):
-            kept = searched = filled
-            if kept == len(block):
+            carried = searched = filled
+            if carried == len(block):
                 after = yield from _long_line(preadinto, begin, block)
                 if after is None:
                     return
-                begin, kept = after
+                begin, carried = after
                 searched = 0
             continue
         wanted = 1 + int(np.searchsorted(ends[:-1], end - begin))
         cut = int(ends[wanted - 1])
         yield LineBlock(begin, np.diff(ends[:wanted], prepend=0), view[:cut])
         begin += cut
-        kept = searched = filled - cut if begin < end else 0
-        block[:kept] = block[cut : cut + kept]
-    if kept and begin < end:
-        yield LineBlock(begin, np.array([kept]), bytes(view[:kept]), ended=False)
+        carried = searched = filled - cut if begin < end else 0
+        block[:carried] = block[cut : cut + carried]
+    if carried and begin < end:
+        yield LineBlock(begin, np.array([carried]), bytes(view[:carried]), ended=False)
 
 
 def _ends(block: bytearray, start: int, end: int) -> npt.NDArray[np.int64]:
@@ -196,15 +195,15 @@ def _ends(block: bytearray, start: int, end: int) -> npt.NDArray[np.int64]:
     A search for the next one skips what lies between them, and is quicker than a look at every byte where
     lines are long.
     """
-    found: list[int] = []
+    ends: list[int] = []
     at, near = start, start + _FEW * _SHORT_LINE
     while (newline := block.find(b"\n", at, end)) >= 0:
         at = newline + 1
-        found.append(at)
-        if len(found) == _FEW and at < near:
+        ends.append(at)
+        if len(ends) == _FEW and at < near:
             codes = np.frombuffer(block, np.uint8, end - at, at)
-            return np.concatenate((found, np.flatnonzero(codes == _NEWLINE) + at + 1))
-    return np.array(found, np.int64)
+            return np.concatenate((ends, np.flatnonzero(codes == _NEWLINE) + at + 1))
+    return np.array(ends, np.int64)
 
 
 def _long_line(
@@ -224,8 +223,8 @@ def _long_line(
         pieces = [] if size > MAX_LINE_BYTES else [*pieces, piece]
         if newline >= 0:
             yield LineBlock(begin, np.array([size]), b"".join(pieces) or None)
-            kept = filled - len(piece)
-            block[:kept] = block[len(piece) : filled]
-            return begin + size, kept
+            carried = filled - len(piece)
+            block[:carried] = block[len(piece) : filled]
+            return begin + size, carried
     yield LineBlock(begin, np.array([size]), b"".join(pieces) or None, ended=False)
     return None

@@ -2,24 +2,108 @@
 
 Everything that reads a log asks here, or one of the two kinds of location, which answer alike: `stat`,
 `name`, `parent`, `/`, `relative_to`. What is above this knows no protocol.
+
+A server opens local files only below the folder that it shows. Whether a path leads out of the folder is
+asked when files are looked for, too, and told to users there. Whoever writes into the folder can swap a
+file, or a folder above it, for a link after that: so each file is opened name by name from the folder on,
+and what is a link by then is not followed.
 """
 
 from __future__ import annotations
 
+import errno
 import io
 import os
-from collections.abc import Callable, Generator
+from bisect import bisect_left
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path, PurePath, PurePosixPath
 from typing import BinaryIO, Final, cast
 
-from board.formats.io.local_files import open_binary, open_descriptor
-from board.formats.io.remote import RemoteFile, RemoteLocation, is_url
+from board.formats.io.remote import RemoteLocation, is_url
+
+_FLAGS: Final = os.O_RDONLY | os.O_NONBLOCK
+# Of a folder that is passed through only the right to pass is needed, where the system knows of that.
+_FOLDER: Final = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW
+
+
+def cache_folder() -> Path:
+    """Where what can be made again is kept when it has no place beside the log."""
+    given = os.environ.get("ROLLOUT_BOARD_CACHE")
+    if given:
+        return Path(given)
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path("~/.cache").expanduser()) / "rollout-board"
+
+
+def is_confined() -> bool:
+    """Whether this process, or the server it was started by, shows one folder alone."""
+    return bool(os.environ.get("ROLLOUT_BOARD_ROOT")) and not _is_any_path_allowed()
+
+
+def open_descriptor(path: Path) -> int:
+    """A descriptor of a file to read. Raises OSError; PermissionError where it is not to be shown."""
+    # A file that was named on the command line may lie anywhere.
+    if not is_confined() or os.environ.get("ROLLOUT_BOARD_THRESHOLDS") == str(path):
+        return os.open(path, _FLAGS)
+    real = Path(os.path.realpath(path))
+    for folder in _allowed_folders():
+        if real != folder and real.is_relative_to(folder):
+            return _opened_below(folder, real.relative_to(folder).parts)
+    raise PermissionError(errno.EACCES, "it is a link that leads outside the root", str(path))
+
+
+def open_binary(path: Path) -> BinaryIO:
+    """The same as a file."""
+    return os.fdopen(open_descriptor(path), "rb")
+
+
+@contextmanager
+def pinned_name(path: Path) -> Generator[str]:
+    """A name by which others open the very file that `open_descriptor` found, whatever `path` becomes."""
+    descriptor = open_descriptor(path)
+    try:
+        yield f"/dev/fd/{descriptor}" if Path("/dev/fd").is_dir() else str(path)
+    finally:
+        os.close(descriptor)
+
+
+def _is_any_path_allowed() -> bool:
+    return os.environ.get("ROLLOUT_BOARD_ALLOW_ANY_PATH") == "1"
+
+
+def _allowed_folders() -> list[Path]:
+    """The folder that is shown, links resolved, and the cache, where unpacked copies of logs are."""
+    root = os.environ["ROLLOUT_BOARD_ROOT"]
+    cache = Path(os.path.realpath(cache_folder()))
+    if is_url(root):
+        return [cache]
+    folder = Path(os.path.realpath(root))
+    return [folder if folder.is_dir() else folder.parent, cache]
+
+
+def _opened_below(folder: Path, names: Sequence[str]) -> int:
+    """Opens folder/names without following a link in any of the names."""
+    if os.open not in os.supports_dir_fd:
+        return os.open(folder.joinpath(*names), _FLAGS)
+    above = os.open(folder, _FOLDER)
+    try:
+        for name in names[:-1]:
+            inner = os.open(name, _FOLDER, dir_fd=above)
+            os.close(above)
+            above = inner
+        return os.open(names[-1], _FLAGS | os.O_NOFOLLOW, dir_fd=above)
+    finally:
+        os.close(above)
+
 
 Location = Path | RemoteLocation
 Preadinto = Callable[[bytearray | memoryview, int], int]
 """Fills the beginning of a buffer with the bytes at an offset; how many, none at the end."""
 
+_PAST_THE_END_BYTES: Final = 512 << 10
+"""Of what follows the asked range only the end of a line is needed."""
 _LOCAL: Final = ("file://", "local://")
 _BUFFER: Final = 4 << 20
 
@@ -53,7 +137,14 @@ def opened(location: Location, end: int) -> Generator[Preadinto]:
     end: offset up to which all is wanted; of what follows a store is asked for a little at a time.
     """
     if isinstance(location, RemoteLocation):
-        yield RemoteFile(location, end)
+
+        def preadinto(buffer: bytearray | memoryview, offset: int) -> int:
+            asked = end - offset if offset < end else _PAST_THE_END_BYTES
+            content = location.read(offset, min(len(buffer), asked))
+            buffer[: len(content)] = content
+            return len(content)
+
+        yield preadinto
         return
     descriptor = open_descriptor(location)
     try:
@@ -81,11 +172,9 @@ class _Ranges(io.RawIOBase):
         self._position = 0
 
     def readable(self) -> bool:
-        """Always."""
         return True
 
     def seekable(self) -> bool:
-        """Always."""
         return True
 
     def tell(self) -> int:
@@ -93,7 +182,6 @@ class _Ranges(io.RawIOBase):
         return self._position
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """As files have it."""
         base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
         self._position = max(base + offset, 0)
         return self._position
@@ -105,3 +193,43 @@ class _Ranges(io.RawIOBase):
         buffer[: len(content)] = content
         self._position += len(content)
         return len(content)
+
+
+State = tuple[Location, int, int, int]
+"""A file or object as it stood: where it is, its size, time and version."""
+
+
+class Objects:
+    """Objects of one listing."""
+
+    def __init__(self, objects: Iterable[RemoteLocation] = ()) -> None:
+        self._objects = sorted(objects, key=lambda location: location.path)
+        self._paths = [location.path for location in self._objects]
+
+    def at(self, location: RemoteLocation) -> RemoteLocation | None:
+        """The object that lies there; None where there was none."""
+        place = bisect_left(self._paths, location.path)
+        is_there = place < len(self._paths) and self._paths[place] == location.path
+        return self._objects[place] if is_there else None
+
+    def below(self, folder: RemoteLocation) -> Sequence[RemoteLocation]:
+        """The objects below a folder, in the order of their names."""
+        first = bisect_left(self._paths, f"{folder.path}/")
+        return self._objects[first : bisect_left(self._paths, f"{folder.path}0")]  # 0 follows /
+
+
+def existing_file(location: Location, objects: Objects) -> Location | None:
+    """The location, if a file or an object of the listing is there."""
+    if isinstance(location, Path):
+        return location if location.is_file() else None
+    return objects.at(location)
+
+
+def state_of(location: Location) -> State:
+    """A file or object as it stands, or as it was listed. Raises OSError."""
+    if isinstance(location, Path):
+        objects = location.stat()
+    else:
+        objects = location.listed or location.stat()
+        location = replace(location, listed=None)
+    return location, objects.st_size, objects.st_mtime_ns, objects.st_ino

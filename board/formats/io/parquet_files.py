@@ -1,13 +1,9 @@
 """Parquet files: a row is a rollout, or a table of them. Read a few hundred rows at a time."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportMissingTypeStubs=false
-# pyarrow ships without types.
-
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Final
 
@@ -15,19 +11,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from board.formats.block import Block
+from board.formats.columns import Block, Values
 from board.formats.io.lines import Line, read_bytes
-from board.formats.io.local_files import is_confined
-from board.formats.io.locations import Location, binary
+from board.formats.io.locations import Location, binary, is_confined
 from board.formats.io.remote import RemoteLocation
 from board.formats.sources import LFS_REASON, DamagedError, Row, RowBlock, Source, lfs_pointer
-from board.formats.stored_texts import StoredTexts
-from board.formats.texts import Numbers, Texts, Values
 
 _MAGIC: Final = b"PAR1"
 _BATCH_ROWS: Final = 256
 _MOST_ROWS: Final = 2048
-_STRETCH_BYTES: Final = 2 << 20
+_BATCH_BYTES: Final = 2 << 20
 _MOST_AT_ONCE: Final = 4 << 30
 """Bytes of a batch if every value in it were as large as all of its column: one value may stand in a file
 once, and in a million rows.
@@ -35,7 +28,6 @@ once, and in a million rows.
 _MOST_PACKED_AT_ONCE: Final = 64 << 20
 _MANY_TIMES: Final = 50
 """What is packed more often than this is likely made to fill memory: the smaller bound is its own."""
-_LARGE_WHOLE: Final = 2.0**63
 _BUFFER: Final = 256 << 10
 """Bytes that a store is asked for at once, where columns of a row group are smaller than that."""
 
@@ -53,8 +45,7 @@ class ParquetFiles(Source):
         with _opened(path) as file:
             yield Row(0, 1, None, record=dict.fromkeys(file.schema_arrow.names))
 
-    def lines(self, path: Location, start: int = 0, end: int | None = None) -> Iterator[Line]:
-        """As Source."""
+    def lines(self, path: Location) -> Iterator[Line]:
         with _opened(path) as file:
             number = 0
             for batch in file.iter_batches(batch_size=_most_rows(file)):
@@ -63,7 +54,7 @@ class ParquetFiles(Source):
                     number += 1
 
     def line_blocks(self, path: Location) -> Iterator[RowBlock]:
-        """As lines, the rows of a batch together."""
+        """The rows, a batch at a time."""
         with _opened(path) as file:
             number = 0
             rows_wanted = _most_rows(file, _rows_at_once(file))
@@ -75,36 +66,45 @@ class ParquetFiles(Source):
                 number += rows
 
     def fetch(self, path: Location, offset: int, size: int) -> Line:
-        """As Source."""
+        return next(self.fetch_many(path, [(offset, size)]))
+
+    def fetch_many(self, path: Location, places: Sequence[tuple[int, int]]) -> Iterator[Line]:
+        """Reads each row group once."""
+        numbers = np.array([offset for offset, _ in places])
         with _opened(path) as file:
-            group, within = _row_group(file, offset)
-            for batch in file.iter_batches(batch_size=_most_rows(file), row_groups=[group]):
-                if within < batch.num_rows:
-                    record = batch.slice(within, 1).to_pylist()[0]
-                    return Row(offset, size, None, record=record)
-                within -= batch.num_rows
-        raise DamagedError(f"it has no row {offset} any more")
+            ends = np.cumsum(
+                [0, *(file.metadata.row_group(i).num_rows for i in range(file.num_row_groups))]
+            )
+            if len(numbers) and numbers[-1] >= ends[-1]:
+                raise DamagedError("it has fewer rows than before")
+            groups = np.searchsorted(ends, numbers, "right") - 1
+            for group in np.unique(groups).tolist():
+                first = int(ends[group])
+                wanted = numbers[groups == group]
+                for batch in file.iter_batches(batch_size=_most_rows(file), row_groups=[group]):
+                    own = wanted[(wanted >= first) & (wanted < first + batch.num_rows)]
+                    for number, record in zip(
+                        own.tolist(), batch.take(own - first).to_pylist(), strict=True
+                    ):
+                        yield Row(number, 1, None, record=record)
+                    first += batch.num_rows
+                    if first > wanted[-1]:
+                        break
 
 
-def _values(column: Any) -> Values | Texts:
+def _values(column: Any) -> Values:
     """The values as to_pylist gives them, those of a column of numbers in a tenth of the time."""
     kind = column.type
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        column.validate(full=True)  # whoever wrote it may have written anything
-        return StoredTexts(column)
-    if column.null_count == 0 and (pa.types.is_floating(kind) or pa.types.is_integer(kind)):
-        numbers = column.to_numpy()
-        floats = numbers.astype(np.float64, copy=False)
-        is_plain = bool((abs(floats) < _LARGE_WHOLE).all())  # no NaN either
-        return Numbers(numbers.tolist(), floats) if is_plain else numbers.tolist()
-    return column.to_pylist()
+    is_number = pa.types.is_floating(kind) or pa.types.is_integer(kind)
+    has_all = is_number and column.null_count == 0
+    return column.to_numpy().tolist() if has_all else column.to_pylist()
 
 
 def _rows_at_once(file: Any) -> int:
     """So many rows as are a few megabytes, where they are not repeated."""
     metadata = file.metadata
     size = sum(metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups))
-    return min(max(_STRETCH_BYTES * metadata.num_rows // max(size, 1), 64), _MOST_ROWS)
+    return min(max(_BATCH_BYTES * metadata.num_rows // max(size, 1), 64), _MOST_ROWS)
 
 
 @contextmanager
@@ -122,7 +122,8 @@ def _bytes(path: Location) -> AbstractContextManager[Any]:
     """What pyarrow reads from: a local file it opens itself where it may."""
     if isinstance(path, RemoteLocation) or is_confined():
         return binary(path, _BUFFER)
-    return pa.OSFile(os.fsencode(path))
+    open_file: Any = pa.OSFile  # its stub has no path of bytes
+    return open_file(os.fsencode(path))
 
 
 def _check(path: Location) -> None:
@@ -147,16 +148,6 @@ def _most_rows(file: Any, rows: int = _BATCH_ROWS) -> int:
         most = _MOST_AT_ONCE if unpacked <= _MANY_TIMES * packed else _MOST_PACKED_AT_ONCE
         rows = min(rows, max(most // max(unpacked, 1), 1))
     return rows
-
-
-def _row_group(file: Any, row: int) -> tuple[int, int]:
-    """The row group that a row is in, and its number there."""
-    for group in range(file.num_row_groups):
-        rows = file.metadata.row_group(group).num_rows
-        if row < rows:
-            return group, row
-        row -= rows
-    raise DamagedError("it has fewer rows than before")
 
 
 PARQUET: Final = ParquetFiles()

@@ -5,13 +5,10 @@ calls is one request, or one for every thousand objects where a folder is listed
 downloaded whole. What a store or its library raises becomes a RemoteError, which is an OSError.
 """
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportMissingTypeStubs=false
-# fsspec and what it loads ship without types.
-
 from __future__ import annotations
 
 import hashlib
+import importlib
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -31,8 +28,6 @@ _VERSIONS: Final = ("ETag", "etag", "generation", "VersionId")
 _TIMES: Final = ("LastModified", "last_modified", "updated", "mtime", "created")
 _SECRETS: Final = ((re.compile(r"//[^/@\s]+@"), "//***@"), (re.compile(r"\?[^\s'\"]+"), "?***"))
 _MOST_TEXT: Final = 300
-_PAST_THE_END: Final = 512 << 10
-"""Of what follows the asked range only the end of a line is needed."""
 _S3_LIMITS: Final = {"connect_timeout": 10, "read_timeout": 60, "retries": {"max_attempts": 2}}
 """Seconds, and tries: botocore's own would keep a page waiting for minutes when the network is down."""
 
@@ -79,15 +74,15 @@ class RemoteLocation:
     def of(cls, url: str) -> Self:
         """The location of a URL. Raises ChoiceError on one not taken, BoardError without fsspec."""
         match = _URL.fullmatch(url)
-        protocol, rest = (match.group(1).lower(), match.group(2)) if match else ("", "")
-        _refuse_secrets(protocol, rest)
+        protocol, path_text = (match.group(1).lower(), match.group(2)) if match else ("", "")
+        _refuse_secrets(protocol, path_text)
         if protocol not in PROTOCOLS or "::" in url:
-            shown = ", ".join(f"{name}://" for name in (*PROTOCOLS, "file"))
+            protocols = ", ".join(f"{name}://" for name in (*PROTOCOLS, "file"))
             raise ChoiceError(
-                f"{scrubbed(url)} is not a supported location; give a path, or {shown}"
+                f"{scrubbed(url)} is not a supported location; give a path, or {protocols}"
             )
         kind = _kind(protocol)
-        url = f"{protocol}://{rest}"
+        url = f"{protocol}://{path_text}"
         path = str(kind._strip_protocol(url)).rstrip("/")
         if protocol != "memory" and not path.strip("/"):
             raise ChoiceError(f"{url} names no bucket; give {protocol}://BUCKET/FOLDER")
@@ -145,30 +140,30 @@ class RemoteLocation:
         filesystem = self._filesystem()
         try:
             filesystem.invalidate_cache()
-            found: Mapping[str, Mapping[str, Any]] = filesystem.find(self.path, detail=True)
+            objects: Mapping[str, Mapping[str, Any]] = filesystem.find(self.path, detail=True)
         except Exception as error:
             raise _remote_error(error) from error
         files: list[Self] = []
-        odd = 0
-        for path, told in found.items():
-            if told.get("type") != "file":
+        unusable = 0
+        for path, info in objects.items():
+            if info.get("type") != "file":
                 continue
             if path != self.path and not _is_plain(path[len(self.path) :].removeprefix("/")):
-                odd += 1
+                unusable += 1
             else:
-                files.append(self._at(path, _stat_of(told)))
-        return files, odd
+                files.append(self._at(path, _stat_of(info)))
+        return files, unusable
 
-    def beside(self, name: re.Pattern[str]) -> Iterator[Self]:
+    def children_named(self, name: re.Pattern[str]) -> Iterator[Self]:
         """The objects right below whose names match. Raises RemoteError."""
         try:
-            found = self._filesystem().ls(self.path, detail=True)
+            objects = self._filesystem().ls(self.path, detail=True)
         except Exception as error:
             raise _remote_error(error) from error
-        for told in found:
-            path = str(told["name"]).rstrip("/")
-            if told.get("type") == "file" and name.fullmatch(path.rpartition("/")[2]):
-                yield self._at(path, _stat_of(told))
+        for info in objects:
+            path = str(info["name"]).rstrip("/")
+            if info.get("type") == "file" and name.fullmatch(path.rpartition("/")[2]):
+                yield self._at(path, _stat_of(info))
 
     def read(self, offset: int, size: int) -> bytes:
         """Bytes [offset, offset + size), fewer at the end of the object. Raises RemoteError."""
@@ -194,24 +189,6 @@ def _size_or(location: RemoteLocation, otherwise: int) -> int:
         return otherwise
 
 
-class RemoteFile:
-    """Reads one object as os.preadv would, for readers that know how much of it they need.
-
-    end: offset up to which the reader wants all; after it, it asks for the end of one line.
-    """
-
-    def __init__(self, location: RemoteLocation, end: int) -> None:
-        self._location = location
-        self._end = end
-
-    def __call__(self, buffer: bytearray | memoryview, offset: int) -> int:
-        """Fills the beginning of the buffer; how many bytes, none at the end of the object."""
-        asked = self._end - offset if offset < self._end else _PAST_THE_END
-        content = self._location.read(offset, min(len(buffer), asked))
-        buffer[: len(content)] = content
-        return len(content)
-
-
 def is_url(text: str) -> bool:
     """Whether a text names a location by a URL."""
     return _URL.fullmatch(text) is not None
@@ -224,10 +201,10 @@ def scrubbed(text: str) -> str:
     return text
 
 
-def _refuse_secrets(protocol: str, rest: str) -> None:
-    if "?" in rest or "@" in rest.partition("/")[0]:
+def _refuse_secrets(protocol: str, path: str) -> None:
+    if "?" in path or "@" in path.partition("/")[0]:
         raise ChoiceError(
-            f"{scrubbed(f'{protocol}://{rest}')} carries credentials or options, which end up in "
+            f"{scrubbed(f'{protocol}://{path}')} carries credentials or options, which end up in "
             "histories and logs; leave them out and set them in the environment (docs/object_stores.md)"
         )
 
@@ -239,7 +216,7 @@ def _is_plain(path: str) -> bool:
 
 def _kind(protocol: str) -> Any:
     try:
-        import fsspec
+        fsspec: Any = importlib.import_module("fsspec")
     except ImportError as error:
         raise _not_installed(protocol) from error
     try:
@@ -258,8 +235,7 @@ def _not_installed(protocol: str) -> BoardError:
 
 @lru_cache(maxsize=32)
 def _filesystem(protocol: str) -> Any:
-    from fsspec.config import conf
-
+    conf = importlib.import_module("fsspec.config").conf
     given: dict[str, Any] = {}
     if protocol != "memory":  # every look at a folder asks the store
         given["use_listings_cache"] = False
@@ -273,12 +249,12 @@ def _filesystem(protocol: str) -> Any:
         raise _remote_error(error) from error
 
 
-def _stat_of(told: Mapping[str, Any]) -> RemoteStat:
-    version = next((str(told[key]) for key in _VERSIONS if told.get(key)), "")
+def _stat_of(info: Mapping[str, Any]) -> RemoteStat:
+    version = next((str(info[key]) for key in _VERSIONS if info.get(key)), "")
     digest = hashlib.blake2b(version.encode(), digest_size=7).digest()  # fits 63 bits
     number = int.from_bytes(digest, "big") if version else 0
-    time = next((told[key] for key in _TIMES if told.get(key)), None)
-    return RemoteStat(int(told.get("size") or 0), _nanoseconds(time), number)
+    time = next((info[key] for key in _TIMES if info.get(key)), None)
+    return RemoteStat(int(info.get("size") or 0), _nanoseconds(time), number)
 
 
 def _nanoseconds(time: object) -> int:
@@ -294,16 +270,16 @@ def _remote_error(error: Exception) -> RemoteError:
     if isinstance(error, RemoteError):
         return error
     kind = type(error).__name__
-    said = scrubbed(" ".join(str(error).split()))[:_MOST_TEXT].rstrip(".") or kind
+    message = scrubbed(" ".join(str(error).split()))[:_MOST_TEXT].rstrip(".") or kind
     missing = isinstance(error, FileNotFoundError)
     if missing:
-        return RemoteError(f"{said} (check the names of bucket and folder)", missing=True)
-    if "Credential" in kind or "Token" in kind or "login" in said.lower():
+        return RemoteError(f"{message} (check the names of bucket and folder)", missing=True)
+    if "Credential" in kind or "Token" in kind or "login" in message.lower():
         hint = (
             "set the store's credentials in the environment, e.g. AWS_PROFILE or AWS_ACCESS_KEY_ID"
         )
-    elif isinstance(error, PermissionError) or "Forbidden" in said or "Access" in said:
+    elif isinstance(error, PermissionError) or "Forbidden" in message or "Access" in message:
         hint = "check the credentials in the environment and what they allow"
     else:
         hint = "check the network, and the address of the store, e.g. AWS_ENDPOINT_URL"
-    return RemoteError(f"{kind}: {said} ({hint})")
+    return RemoteError(f"{kind}: {message} ({hint})")

@@ -1,26 +1,159 @@
 """torch.save files (.pt) of plain data and tensors. Nothing in them is ever run.
 
 They are opened by `torch.load(weights_only=True)` alone, which refuses anything but plain data, tensors
-and what something harmless stands for (torch_stand_ins.py); versions of torch in which that can be got
+and what something harmless stands for; versions of torch in which that can be got
 round are refused. torch is imported when the first such file is read, and nowhere else in the board. To
 recognise one, the names in it are taken from its pickle's text opcodes, without loading it.
+
+torch's weights_only unpickler makes objects of such classes alone as it was told of by name. It is told
+of these in the place of numpy's, Pillow's and slime's: they keep what the file says of an object and do
+nothing with it, so that no code of those libraries is run on what a file holds. Numbers are then taken
+from the bytes that are there, of an image its size, of a tensor in a file of its own that file's name.
+Anything else is refused.
+
+slime keeps tensors in files of their own (.safetensors) beside a dump: a header in JSON, then numbers.
+Read from THUDM/slime@4c4adbb slime/utils/tensor_store.py: what a dump says of such a tensor is the path
+under which it was written, of which the last two names are those in the dump's own folder `*_r3_spill`.
+Only there is it looked for: a dump may have been moved since, and its path may say anything.
 """
 
 from __future__ import annotations
 
 import importlib
+import math
 import pickletools
 import re
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from pathlib import PurePosixPath
 from threading import Lock
 from typing import Any, Final, cast
 
+import numpy as np
+import orjson
+
 from board.formats.io.lines import Line, read_bytes
 from board.formats.io.locations import Location, binary
-from board.formats.io.torch_stand_ins import STAND_INS, StandIn
+from board.formats.parse import as_object
 from board.formats.sources import LFS_REASON, DamagedError, Row, Source, lfs_pointer
+
+
+class StandIn:
+    """What a file says of one object: what it was made with, and its state."""
+
+    arguments: Sequence[Any] = ()
+    state: Any = None
+
+    def __init__(self, *arguments: Any) -> None:
+        self.arguments = arguments
+
+    def __setstate__(self, state: Any) -> None:
+        self.state = state
+
+    def plain(self) -> Any:
+        """What it is in plain data."""
+        return None
+
+
+class DType(StandIn):
+    """numpy's type of the entries of an array: its code, its order of bytes."""
+
+    def entries(self, content: bytes) -> np.ndarray[Any, Any] | None:
+        """The numbers in the bytes; None where they are of another type, or do not fit it."""
+        code = self.arguments[0] if self.arguments else None
+        if not isinstance(code, str) or code not in _CODES:
+            return None
+        state = _entries(self.state)
+        order = state[1] if len(state) > 1 and state[1] in ("<", ">") else "="
+        dtype = np.dtype(f"{order}{code}")
+        return np.frombuffer(content, dtype) if len(content) % dtype.itemsize == 0 else None
+
+
+class Array(StandIn):
+    """numpy's array; its state is (version, shape, type, whether by columns, bytes or a list)."""
+
+    def plain(self) -> Any:
+        """Nested lists of its numbers; None where it holds no numbers."""
+        state = _entries(self.state)
+        if len(state) != 5 or not isinstance(state[2], DType):
+            return None
+        content = b"" if isinstance(state[4], NoBytes) else state[4]
+        entries = state[2].entries(content) if isinstance(content, bytes) else None
+        shape: object = state[1]
+        if entries is None or not isinstance(shape, tuple):
+            return None
+        sizes = cast("tuple[object, ...]", shape)
+        whole = all(isinstance(size, int) and size >= 0 for size in sizes)
+        if not whole or math.prod(cast("tuple[int, ...]", sizes)) != len(entries):
+            return None
+        order = "F" if state[3] else "C"
+        return entries.reshape(cast("tuple[int, ...]", sizes), order=order).tolist()
+
+
+class Number(StandIn):
+    """numpy's number, made with its type and its bytes."""
+
+    def plain(self) -> Any:
+        """The number; None where it is none."""
+        if len(self.arguments) != 2 or not isinstance(self.arguments[0], DType):
+            return None
+        entries = (
+            self.arguments[0].entries(self.arguments[1])
+            if isinstance(self.arguments[1], bytes)
+            else None
+        )
+        return entries[0].item() if entries is not None and len(entries) == 1 else None
+
+
+class Image(StandIn):
+    """Pillow's image; its state is (what else is known, mode, size, palette, pixels)."""
+
+    def plain(self) -> Any:
+        """A part of a message that says its size; without one where it is not there."""
+        state = _entries(self.state)
+        size: object = state[2] if len(state) > 2 else None
+        if isinstance(size, tuple) and len(cast("tuple[Any, ...]", size)) == 2:
+            width, height = cast("tuple[Any, Any]", size)
+            return {"width": width, "height": height}
+        return {}
+
+
+class StoredTensor(StandIn):
+    """slime's tensor that is in a file of its own."""
+
+    def plain(self) -> Any:
+        """Under `tensor_file` the path that it had when it was written."""
+        return {"tensor_file": str(as_object(self.state).get("path"))}
+
+
+class NoBytes(StandIn):
+    """Bytes of which there are none: those that there are stand in the file as text."""
+
+
+def _entries(state: object) -> Sequence[Any]:
+    return cast("Sequence[Any]", state) if isinstance(state, list | tuple) else ()
+
+
+_CODES: Final = frozenset(
+    {"b1", "f2", "f4", "f8", *(f"{kind}{size}" for kind in "iu" for size in "1248")}
+)
+_IMAGES: Final = (
+    *("PIL.Image.Image", "PIL.PngImagePlugin.PngImageFile", "PIL.WebPImagePlugin.WebPImageFile"),
+    *("PIL.JpegImagePlugin.JpegImageFile", "PIL.BmpImagePlugin.BmpImageFile"),
+    *("PIL.GifImagePlugin.GifImageFile", "PIL.MpoImagePlugin.MpoImageFile"),
+)
+STAND_INS: Final[Sequence[tuple[type[StandIn], str]]] = (
+    *((Array, f"numpy.{core}.multiarray._reconstruct") for core in ("_core", "core")),
+    *((Number, f"numpy.{core}.multiarray.scalar") for core in ("_core", "core")),
+    (Array, "numpy.ndarray"),
+    (DType, "numpy.dtype"),
+    (NoBytes, "builtins.bytes"),
+    *((Image, name) for name in _IMAGES),
+    (StoredTensor, "slime.utils.tensor_store.DiskTensorRef"),
+)
+"""What stands for what, by the name that files have for it."""
+
 
 _HEAD_BYTES: Final = 1 << 16
 _MOST_NAMES: Final = 64
@@ -36,7 +169,7 @@ _REFUSED: Final = re.compile(r"GLOBAL ([\w.]+)")
 _WITHOUT_HELP: Final = re.compile(
     r"^Weights only load failed.*?WeightsUnpickler error: ", re.DOTALL
 )
-_TOLD: Final = Lock()
+_SAFE_GLOBALS_LOCK: Final = Lock()
 
 
 class TorchFiles(Source):
@@ -50,14 +183,12 @@ class TorchFiles(Source):
         """One row of the first texts in the file, without values; keys are among them."""
         yield Row(0, 1, None, record=dict.fromkeys(_names(path)))
 
-    def lines(self, path: Location, start: int = 0, end: int | None = None) -> Iterator[Line]:
-        """As Source."""
+    def lines(self, path: Location) -> Iterator[Line]:
         yield self.fetch(path, 0, 1)
 
     def fetch(self, path: Location, offset: int, size: int) -> Line:
-        """As Source."""
-        found = path.stat()
-        record = _loaded(path, found.st_size, found.st_mtime_ns, found.st_ino)
+        stat = path.stat()
+        record = _loaded(path, stat.st_size, stat.st_mtime_ns, stat.st_ino)
         return Row(offset, size, None, record=record)
 
 
@@ -103,7 +234,7 @@ def _loaded(path: Location, size: int, mtime_ns: int, inode: int) -> Mapping[str
     safe_globals = torch.serialization.safe_globals
     try:
         # What torch is told of holds for the whole process until it is taken back.
-        with _TOLD, safe_globals(list(STAND_INS)), binary(path) as file:
+        with _SAFE_GLOBALS_LOCK, safe_globals(list(STAND_INS)), binary(path) as file:
             content = torch.load(file, map_location="cpu", weights_only=True)
     except OSError:
         raise
@@ -120,10 +251,10 @@ def _loaded(path: Location, size: int, mtime_ns: int, inode: int) -> Mapping[str
 
 def _refusal(error: Exception) -> str:
     """What of a file torch does not open, in a few words."""
-    said = str(error)
-    if match := _REFUSED.search(said):
+    message = str(error)
+    if match := _REFUSED.search(message):
         return f"it holds {match[1][:80]}, which is neither plain data nor a tensor and is never executed"
-    lines = _WITHOUT_HELP.sub("", said).splitlines()
+    lines = _WITHOUT_HELP.sub("", message).splitlines()
     return lines[0][:120] if lines else type(error).__name__
 
 
@@ -160,3 +291,39 @@ def _plain(value: Any, torch: Any) -> Any:
 
 
 TORCH: Final = TorchFiles()
+
+
+_MOST_HEADER_BYTES: Final = 1 << 16
+_MOST_TENSOR_BYTES: Final = 256 << 20
+_TYPES: Final = {"I32": "<i4", "I64": "<i8", "F16": "<f2", "F32": "<f4", "F64": "<f8"}
+_NAME: Final = re.compile(r"[\w-]+(?:\.safetensors)?")
+
+
+def spilled(dump: Location, path: str) -> np.ndarray[Any, Any]:
+    """The tensor that a dump says is at a path. Raises OSError where it is not there as written."""
+    folder, name = ("", *PurePosixPath(path).parts)[-2:]
+    if not (_NAME.fullmatch(folder) and _NAME.fullmatch(name)):
+        raise OSError(0, "its path names no file")
+    spill = dump.parent / f"{dump.name.removesuffix('.pt')}_r3_spill" / folder / name
+    return _tensor(spill)
+
+
+def _tensor(path: Location) -> np.ndarray[Any, Any]:
+    size = path.stat().st_size
+    length = int.from_bytes(read_bytes(path, 0, 8), "little")
+    if not 0 < length <= min(_MOST_HEADER_BYTES, size - 8):
+        raise OSError(0, "it does not begin as a file of tensors")
+    try:
+        header: Any = orjson.loads(read_bytes(path, 8, length))
+        tensor = header["tensor"]
+        dtype = np.dtype(_TYPES[tensor["dtype"]])
+        shape = tuple(int(n) for n in cast("list[int]", tensor["shape"]))
+        start, end = (int(n) for n in cast("list[int]", tensor["data_offsets"]))
+    except (ValueError, KeyError, TypeError) as error:
+        raise OSError(0, "its header is of no tensor that is read") from error
+    wanted = math.prod(shape) * dtype.itemsize
+    if min(shape, default=0) < 0 or not 0 <= start <= end <= size - 8 - length:
+        raise OSError(0, "it is shorter than its header says")
+    if end - start != wanted or wanted > _MOST_TENSOR_BYTES:
+        raise OSError(0, f"it holds {end - start:,} bytes of a tensor of {wanted:,}")
+    return np.frombuffer(read_bytes(path, 8 + length + start, wanted), dtype).reshape(shape)

@@ -6,10 +6,6 @@ large a document would be with each of them written out is counted before it is 
 lines can stand for gigabytes. PyYAML is imported when the first such file is read.
 """
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportMissingModuleSource=false
-# PyYAML ships without types.
-
 from __future__ import annotations
 
 import importlib
@@ -17,7 +13,7 @@ import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from board.formats.io.lines import Line, read_bytes
 from board.formats.io.locations import Location
@@ -39,15 +35,13 @@ class YamlFiles(Source):
         """The first entry alone."""
         return itertools.islice(self.lines(path), 1)
 
-    def lines(self, path: Location, start: int = 0, end: int | None = None) -> Iterator[Line]:
-        """As Source."""
+    def lines(self, path: Location) -> Iterator[Line]:
         for number, record in enumerate(_entries(_content(path))):
             yield Row(number, 1, None, record=record)
 
     def fetch(self, path: Location, offset: int, size: int) -> Line:
-        """As Source."""
-        found = path.stat()
-        entries = _all_entries(path, found.st_size, found.st_mtime_ns, found.st_ino)
+        stat = path.stat()
+        entries = _all_entries(path, stat.st_size, stat.st_mtime_ns, stat.st_ino)
         if offset >= len(entries):
             raise DamagedError(f"it has no entry {offset} any more")
         return Row(offset, size, None, record=entries[offset])
@@ -141,9 +135,11 @@ class _Builder:
             most = f"{MOST_WRITTEN_OUT >> 20} MB"
             raise DamagedError(f"with its aliases written out it is larger than {most}")
         if len(self.stack) == 1:
-            return value if isinstance(value, dict) else {"entry": value}
-        if isinstance(into.value, list):
-            into.value.append(value)
+            is_mapping = isinstance(value, dict)
+            return cast("dict[str, Any]", value) if is_mapping else {"entry": value}
+        container = into.value
+        if isinstance(container, list):
+            cast("list[Any]", container).append(value)
         elif into.key is not None:
             into.value[into.key] = value
             into.key = None

@@ -26,24 +26,29 @@ from board.formats import (
     reader_named,
 )
 from board.formats.base import Reader, folder_above, layout_match
-from board.formats.io.locations import Location, below, location_of
+from board.formats.io.locations import Location, Objects, below, location_of
 from board.formats.io.parquet_files import PARQUET
 from board.formats.io.remote import RemoteLocation
-from board.formats.objects import Objects
 from board.index.discovery.candidates import (
     MOST_FILES,
+    IgnoredFileCounter,
     candidates,
     listed,
-    object_beside,
     objects_of_logs,
+    sibling_object,
 )
-from board.index.discovery.format_detection import LEFT_OUT, detect_format, state_beside
-from board.index.discovery.ignored_files import IgnoredFileCounter
-from board.index.discovery.log_file import LogFile
+from board.index.discovery.format_detection import LEFT_OUT, detect_format, sidecar_state
 from board.index.discovery.mappings import FILE_NAME, Mappings
 from board.index.discovery.packed import is_packed
 from board.index.discovery.roots import location_below, resolve_inside
-from board.index.discovery.run_info import JOINED, Discovery, RunInfo, is_remote, natural_order
+from board.index.discovery.run_info import (
+    JOINED,
+    Discovery,
+    LogFile,
+    RunInfo,
+    is_remote,
+    natural_order,
+)
 
 __all__ = [
     "JOINED",
@@ -74,14 +79,14 @@ def discover(root: Location) -> Discovery:
     others: list[Problem] = []
     passed = IgnoredFileCounter(root)
     if isinstance(root, RemoteLocation):
-        found = listed(root, others)
-        if found == [root]:
-            return _single_file(found[0])
-        mappings = Mappings(root, (path for path in found if path.name == FILE_NAME))
-        told = {path.parent: path for path in found if path.name == THRESHOLDS}
-        logs = objects_of_logs(found, mappings, passed)
-        runs = _sorted_runs(root, logs, others, mappings, Objects(found), passed)
-        return with_thresholds(runs, told)
+        objects = listed(root, others)
+        if objects == [root]:
+            return _single_file(objects[0])
+        mappings = Mappings(root, (path for path in objects if path.name == FILE_NAME))
+        thresholds = {path.parent: path for path in objects if path.name == THRESHOLDS}
+        logs = objects_of_logs(objects, mappings, passed)
+        runs = _sorted_runs(root, logs, others, mappings, Objects(objects), passed)
+        return with_thresholds(runs, thresholds)
     try:
         is_folder = stat.S_ISDIR(root.stat().st_mode)
     except (FileNotFoundError, NotADirectoryError, ValueError):
@@ -109,16 +114,16 @@ def _sorted_runs(
     """The runs that some files make. others: what was left out so far. objects: of the root, in a
     store. passed: what is no log by its name.
     """
-    files, problems = _looked_at(root, candidates, others, mappings)
-    files = {path: _with_beside(file, objects, problems) for path, file in files.items()}
+    files, problems = _detected_files(root, candidates, others, mappings)
+    files = {path: _with_sidecar_state(file, objects, problems) for path, file in files.items()}
     runs = list(_runs(root, files, problems))
-    others += [_shown_from(path, root, problem) for path, problem in problems.items()]
+    others += [_relative_to(path, root, problem) for path, problem in problems.items()]
     runs.sort(key=lambda run: (-(run.mtime // _EQUALLY_NEW), natural_order(run.name)))
-    runs, beside = passed.assign_to_runs(runs)
-    return Discovery(root, tuple(runs), folded(others), beside)
+    runs, ignored = passed.assign_to_runs(runs)
+    return Discovery(root, tuple(runs), group_equal_problems(others), ignored)
 
 
-def _looked_at(
+def _detected_files(
     root: Location, candidates: Iterable[Location], others: list[Problem], mappings: Mappings
 ) -> tuple[dict[Location, LogFile], dict[Location, Problem]]:
     """The log files under a root, and what else looks like one, each with the reason."""
@@ -131,11 +136,11 @@ def _looked_at(
         )
         others.append(Problem(".", None, None, reason, "open one of its folders"))
         paths.pop()
-    for path, found in zip(paths, _looks(paths, root, mappings), strict=True):
-        if isinstance(found, LogFile):
-            files[path] = found
+    for path, result in zip(paths, _detect_formats(paths, root, mappings), strict=True):
+        if isinstance(result, LogFile):
+            files[path] = result
         else:
-            problems[path] = found
+            problems[path] = result
     problems |= mappings.problems
     _leave_out_copies(files, problems)
     return files, problems
@@ -150,20 +155,19 @@ def _leave_out_copies(files: dict[Location, LogFile], problems: dict[Location, P
             problems[path] = Problem(path.name, None, None, reason, "delete one of them", "note")
 
 
-def _with_beside(file: LogFile, objects: Objects, problems: dict[Location, Problem]) -> LogFile:
+def _with_sidecar_state(
+    file: LogFile, objects: Objects, problems: dict[Location, Problem]
+) -> LogFile:
     """The file with the state of those that it is read with; takes them from `problems`."""
-    reader = reader_named(file.reader)
-    if not isinstance(file.path, RemoteLocation):
-        beside: Sequence[Location] = reader.beside(file.path)
-    else:
-        beside = reader.objects_beside(file.path, objects)
-        file = replace(file, beside=state_beside(beside))
-    for other in beside:
+    sidecars = reader_named(file.reader).sidecar_files(file.path, objects)
+    if isinstance(file.path, RemoteLocation):
+        file = replace(file, sidecar_state=sidecar_state(sidecars))
+    for other in sidecars:
         problems.pop(other, None)
     return file
 
 
-def _looks(
+def _detect_formats(
     paths: Sequence[Location], root: Location, mappings: Mappings
 ) -> Iterator[LogFile | Problem]:
     """The log file that each path is, or why it is none; a store is asked for several at once."""
@@ -179,17 +183,18 @@ def _runs(
     root: Location, files: Mapping[Location, LogFile], problems: dict[Location, Problem]
 ) -> Iterator[RunInfo]:
     """The runs that the files make; takes from `problems` those of the runs' own folders."""
-    found: dict[Location, dict[str, list[LogFile]]] = {}
+    by_folder: dict[Location, dict[str, list[LogFile]]] = {}
     for path, file in files.items():
         folder = _run_folder(path, root, reader_named(file.reader))
-        found.setdefault(folder, {}).setdefault(family_of(file.reader), []).append(file)
+        by_folder.setdefault(folder, {}).setdefault(family_of(file.reader), []).append(file)
     left_out: dict[Location, list[Problem]] = {}
     for path in list(problems):
-        home = next((f for f in _homes(path, root) if f in found), None)
+        home = next((f for f in _homes(path, root) if f in by_folder), None)
         if home is not None:
-            left_out.setdefault(home, []).append(_shown_from(path, home, problems.pop(path)))
-    for folder, families in found.items():
-        notes = folded(sorted(left_out.get(folder, ()), key=lambda p: natural_order(p.path)))
+            left_out.setdefault(home, []).append(_relative_to(path, home, problems.pop(path)))
+    for folder, families in by_folder.items():
+        own = sorted(left_out.get(folder, ()), key=lambda p: natural_order(p.path))
+        notes = group_equal_problems(own)
         name = _name(folder, root)
         sources = {f: _in_order(folder, of_family) for f, of_family in families.items()}
         if len(families) == 1:
@@ -204,12 +209,12 @@ def _runs(
 
 def _joinable(families: Iterable[Sequence[LogFile]]) -> list[LogFile]:
     """The files of a folder that are joined: of several families that speak of the same rollouts."""
-    found: dict[str, list[Sequence[LogFile]]] = {}
+    by_join: dict[str, list[Sequence[LogFile]]] = {}
     for files in families:
         join = reader_named(files[0].reader).join
         if join is not None:
-            found.setdefault(join.of, []).append(files)
-    several = [files for files in found.values() if len(files) > 1]
+            by_join.setdefault(join.of, []).append(files)
+    several = [files for files in by_join.values() if len(files) > 1]
     return [file for files in several[0] for file in files] if several else []
 
 
@@ -221,46 +226,52 @@ def _order_in(folder: Location, path: Location) -> tuple[tuple[int, int, str], .
     return natural_order(below(path, folder))
 
 
-def folded(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+def group_equal_problems(problems: Iterable[Problem]) -> tuple[Problem, ...]:
     """The problems, those of tables of one folder that are no logs as one: data sets have thousands."""
-    kept: list[Problem] = []
+    grouped: list[Problem] = []
     places: dict[tuple[str, str], int] = {}
     for problem in problems:
         folder, slash, name = problem.path.rpartition("/")
         if problem.severity != "note" or not name.lower().endswith(PARQUET.suffixes):
-            kept.append(problem)
+            grouped.append(problem)
             continue
         key = (folder, problem.reason)
         if key in places:
-            known = kept[places[key]]
+            known = grouped[places[key]]
             together = f"{folder}{slash}*.parquet"
-            kept[places[key]] = replace(known, path=together, count=known.count + 1)
+            grouped[places[key]] = replace(known, path=together, count=known.count + 1)
         else:
-            places[key] = len(kept)
-            kept.append(problem)
-    return tuple(kept)
+            places[key] = len(grouped)
+            grouped.append(problem)
+    return tuple(grouped)
 
 
-def with_thresholds(found: Discovery, told: Mapping[RemoteLocation, RemoteLocation]) -> Discovery:
-    """The runs, each with the thresholds of its folder. told: those there are, by folder."""
+def with_thresholds(
+    discovery: Discovery, thresholds: Mapping[RemoteLocation, RemoteLocation]
+) -> Discovery:
+    """The runs, each with the thresholds file of its folder. thresholds: files by folder."""
     runs = (
-        replace(run, thresholds=told.get(run.path)) if isinstance(run.path, RemoteLocation) else run
-        for run in found.runs
+        replace(run, thresholds=thresholds.get(run.path))
+        if isinstance(run.path, RemoteLocation)
+        else run
+        for run in discovery.runs
     )
-    return replace(found, runs=tuple(runs))
+    return replace(discovery, runs=tuple(runs))
 
 
 def _single_file(path: Location) -> Discovery:
     # The user named this very file, so that a link may lead anywhere.
     root = path.resolve().parent if isinstance(path, Path) else path.parent
-    mappings = Mappings(path.parent, object_beside(path, FILE_NAME))
-    found = detect_format(path, root, mappings.of(path))
+    mappings = Mappings(path.parent, sibling_object(path, FILE_NAME))
+    result = detect_format(path, root, mappings.of(path))
     notes = tuple(mappings.problems.values())
-    if isinstance(found, LogFile):
-        told = next(iter(object_beside(path, THRESHOLDS)), None)
-        run = RunInfo(path.name, path.parent, (found,), notes, root, path.name, thresholds=told)
+    if isinstance(result, LogFile):
+        thresholds = next(iter(sibling_object(path, THRESHOLDS)), None)
+        run = RunInfo(
+            path.name, path.parent, (result,), notes, root, path.name, thresholds=thresholds
+        )
         return Discovery(path, (run,), ())
-    return Discovery(path, (), (found, *notes))
+    return Discovery(path, (), (result, *notes))
 
 
 def _name(folder: Location, root: Location) -> str:
@@ -269,7 +280,7 @@ def _name(folder: Location, root: Location) -> str:
     return root.name or (root.resolve().name if isinstance(root, Path) else "") or str(root)
 
 
-def _shown_from(path: Location, folder: Location, problem: Problem) -> Problem:
+def _relative_to(path: Location, folder: Location, problem: Problem) -> Problem:
     """The problem of a file with its path told from a folder."""
     return replace(problem, path=below(path, folder))
 

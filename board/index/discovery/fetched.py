@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Final
 
-from board.formats.io.local_files import open_binary
-from board.formats.io.locations import Location
+from board.formats.io.locations import Location, open_binary
 from board.formats.io.remote import RemoteLocation, RemoteStat
 
-_MOST_KEPT: Final = 128 << 20
+_MAX_CACHE_BYTES: Final = 128 << 20
 """Bytes of objects that are kept."""
 _MOST_BYTES: Final = 64 << 20
 
@@ -30,7 +29,7 @@ def content_of(location: Location, most: int = _MOST_BYTES) -> bytes:
     size = location.listed.st_size if location.listed else most
     content = location.read(0, min(size, most))
     _before[location] = (location.listed, content)
-    while sum(len(kept) for _, kept in _before.values()) > _MOST_KEPT:
+    while sum(len(cached) for _, cached in _before.values()) > _MAX_CACHE_BYTES:
         _before.popitem(last=False)
     return content
 

@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import Final
 
 from board.core.problems import Problem
-from board.formats import HEAD_BYTES, reader_named, recognise, source_of
+from board.formats import reader_named, source_of
 from board.formats.io.lines import Line, read_bytes, read_lines
-from board.formats.io.locations import Location
+from board.formats.io.locations import Location, Objects, state_of
 from board.formats.io.remote import RemoteLocation, RemoteStat
 from board.formats.mapping import MappingReader
-from board.formats.objects import state_of
+from board.formats.recognition import HEAD_BYTES, recognise
 from board.formats.sources import JSON_DOCUMENT, LFS_REASON, DamagedError, lfs_pointer
 from board.index.discovery.candidates import MOST_FILES, NOT_READ, PICKLES
-from board.index.discovery.log_file import AT_REST_SECONDS, LogFile
 from board.index.discovery.packed import head_lines, is_packed
+from board.index.discovery.run_info import AT_REST_SECONDS, LogFile
 
 LEFT_OUT: Final = "left out: "
 """How the reason begins why a file is none of a run that was looked into."""
@@ -60,39 +60,41 @@ def _note(path: Location, reason: str, hint: str = "") -> Problem:
     return Problem(path.name, None, None, reason, hint, "note")
 
 
-def _log_file(path: Location, found: _Stat, mapping: MappingReader | None) -> LogFile | Problem:
+def _log_file(path: Location, stat: _Stat, mapping: MappingReader | None) -> LogFile | Problem:
     """As detect_format. Raises OSError when the file can't be read."""
     try:
-        reader, reason = _recognised(path, found, mapping)
+        reader, reason = _recognised(path, stat, mapping)
     except DamagedError as error:
-        return _damaged(path, found, error.strerror or str(error))
+        return _damaged(path, stat, error.strerror or str(error))
     if reader is None:
         other_json = reason.startswith("its records") or reason == "the file is empty"
         if source_of(path) is JSON_DOCUMENT and not other_json:
-            return _damaged(path, found, reason)
+            return _damaged(path, stat, reason)
         severity = "note" if other_json else "lost"
         return Problem(path.name, None, None, f"{LEFT_OUT}{reason}", "", severity)
-    beside = state_beside(reader_named(reader).beside(path)) if isinstance(path, Path) else ""
-    return LogFile(path, reader, found.st_size, found.st_mtime_ns, found.st_ino, beside)
+    is_local = isinstance(path, Path)
+    sidecars = reader_named(reader).sidecar_files(path, Objects()) if is_local else ()
+    state = sidecar_state(sidecars)
+    return LogFile(path, reader, stat.st_size, stat.st_mtime_ns, stat.st_ino, state)
 
 
-def state_beside(beside: Sequence[Location]) -> str:
+def sidecar_state(paths: Sequence[Location]) -> str:
     """A hash that differs when one of the files does, by size and time, or when they are others."""
-    if not beside:
+    if not paths:
         return ""
     states: list[str] = []
-    for path in beside:
+    for path in paths:
         try:
-            found = state_of(path)
+            state = state_of(path)
         except OSError:  # it went away just now; the hash says so
             continue
-        states.append(f"{path} {found[1]} {found[2]}")
+        states.append(f"{path} {state[1]} {state[2]}")
     return _digest("\n".join(states).encode()).hex()
 
 
-def _damaged(path: Location, found: _Stat, reason: str) -> Problem:
+def _damaged(path: Location, stat: _Stat, reason: str) -> Problem:
     """A file that is not whole. One that was changed a moment ago is likely still being written."""
-    fresh = time.time() - found.st_mtime < AT_REST_SECONDS
+    fresh = time.time() - stat.st_mtime < AT_REST_SECONDS
     hint = "it is checked again when it changes"
     is_pointer = reason == LFS_REASON  # no writer will complete it
     severity = "note" if fresh and not is_pointer else "lost"
@@ -119,10 +121,10 @@ _seen: dict[Location, _Seen] = {}
 
 
 def _recognised(
-    path: Location, found: _Stat, mapping: MappingReader | None
+    path: Location, stat: _Stat, mapping: MappingReader | None
 ) -> tuple[str | None, str]:
     """The name of a file's reader, and why there is none. Looks into it only when it changed."""
-    state = (found.st_ino, found.st_size, found.st_mtime_ns)
+    state = (stat.st_ino, stat.st_size, stat.st_mtime_ns)
     asked = "" if mapping is None else mapping.name
     seen = _seen.get(path)
     if seen is not None and seen.mapping != asked:
@@ -130,12 +132,12 @@ def _recognised(
     if seen is not None and seen.state == state:
         return seen.reader, seen.reason
     grows = source_of(path).appends
-    if grows and seen is not None and seen.reader is not None and _begins_as(path, found, seen):
+    if grows and seen is not None and seen.reader is not None and _begins_as(path, stat, seen):
         _seen[path] = replace(seen, state=state)
         return seen.reader, ""
-    reader, reason = recognise(path, first_lines(path, found.st_size), mapping)
+    reader, reason = recognise(path, first_lines(path, stat.st_size), mapping)
     # By its beginning alone a file that only grew is known again.
-    head = read_bytes(path, 0, min(_HEAD_BYTES, found.st_size)) if grows else b""
+    head = read_bytes(path, 0, min(_HEAD_BYTES, stat.st_size)) if grows else b""
     if len(_seen) > 2 * MOST_FILES:
         _seen.clear()
     name = None if reader is None else reader.name
@@ -154,8 +156,8 @@ def first_lines(path: Location, size: int) -> Iterator[Line] | None:
     return None
 
 
-def _begins_as(path: Location, found: _Stat, seen: _Seen) -> bool:
-    if not found.st_size >= seen.head_bytes > 0:
+def _begins_as(path: Location, stat: _Stat, seen: _Seen) -> bool:
+    if not stat.st_size >= seen.head_bytes > 0:
         return False
     return _digest(read_bytes(path, 0, seen.head_bytes)) == seen.head
 

@@ -26,8 +26,10 @@ class Mappings:
 
     def __init__(self, root: Location, listed: Iterable[RemoteLocation] = ()) -> None:
         self.root = root
-        self._listed: dict[Location, RemoteLocation] = {found.parent: found for found in listed}
-        self._found: dict[Location, MappingReader | None] = {}
+        self._listed: dict[Location, RemoteLocation] = {
+            location.parent: location for location in listed
+        }
+        self._by_folder: dict[Location, MappingReader | None] = {}
         self.problems: dict[Location, Problem] = {}
         """Of mapping files that can't be used, by their paths; files are read as if there were none."""
         self.paths: dict[str, Location] = {}
@@ -38,15 +40,15 @@ class Mappings:
         return self._of_folder(path.parent)
 
     def _of_folder(self, folder: Location) -> MappingReader | None:
-        if folder not in self._found:
+        if folder not in self._by_folder:
             path = self._in_folder(folder)
             if path is not None:
-                self._found[folder] = self._read(path)
+                self._by_folder[folder] = self._read(path)
             elif folder == self.root or folder.parent == folder:
-                self._found[folder] = None
+                self._by_folder[folder] = None
             else:
-                self._found[folder] = self._of_folder(folder.parent)
-        return self._found[folder]
+                self._by_folder[folder] = self._of_folder(folder.parent)
+        return self._by_folder[folder]
 
     def _in_folder(self, folder: Location) -> Location | None:
         """The mapping file of a folder, if it has one; links that lead out of the root are none."""

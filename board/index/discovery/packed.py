@@ -18,10 +18,9 @@ from typing import Any, BinaryIO, Final
 
 from board.core.problems import Problem
 from board.formats.io.lines import Line
-from board.formats.io.local_files import cache_folder
-from board.formats.io.locations import Location, binary
+from board.formats.io.locations import Location, binary, cache_folder
 from board.formats.io.remote import RemoteLocation
-from board.index.discovery.log_file import AT_REST_SECONDS, LogFile
+from board.index.discovery.run_info import AT_REST_SECONDS, LogFile
 
 PACKED_SUFFIXES: Final = (".jsonl.gz", ".ndjson.gz", ".jsonl.zst", ".ndjson.zst")
 _BLOCK: Final = 1 << 20
@@ -89,15 +88,15 @@ def readable(file: LogFile) -> LogFile:
     return replace(file, path=plain, size=plain.stat().st_size)
 
 
-def cut_problem(shown: str, file: LogFile) -> Problem | None:
+def cut_problem(name_in_problems: str, file: LogFile) -> Problem | None:
     """What is wrong where a file that `readable` gave is a copy of one that ends in the middle, and stays
-    so. shown: its path as problems name it.
+    so.
     """
     is_old = time.time() - file.mtime_ns / 1e9 > AT_REST_SECONDS
     if not file.path.name.endswith(_CUT) or not is_old:
         return None
     reason = "it ends abruptly: lines are missing at the end"
-    return Problem(shown, None, None, reason, "pack or copy it again")
+    return Problem(name_in_problems, None, None, reason, "pack or copy it again")
 
 
 def _unpack(file: LogFile, plain: Path, cut: Path) -> Path:

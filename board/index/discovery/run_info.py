@@ -1,4 +1,4 @@
-"""A run that was found, and all that were found under a root."""
+"""Log files, runs, and what discovery returns: plain data."""
 
 from __future__ import annotations
 
@@ -11,7 +11,26 @@ from board.errors import NotFoundError
 from board.formats import family_of, reader_named
 from board.formats.io.locations import Location, below
 from board.formats.io.remote import RemoteLocation
-from board.index.discovery.log_file import LogFile
+
+AT_REST_SECONDS: Final = 60.0
+"""A file unchanged for so long is taken to be finished: its torn last line will not be completed."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """A log file when it was last listed. size in bytes, mtime_ns as os.stat gives it.
+
+    sidecar_state: hash of names, sizes and times of the files that it is read with; empty: none.
+    inode: of an object in a store, a number that stands for its version; 0 where it tells none.
+    """
+
+    path: Location
+    reader: str
+    size: int
+    mtime_ns: int
+    inode: int
+    sidecar_state: str = ""
+
 
 JOINED: Final = "joined"
 """Source of the run that all logs of a folder which can be joined make together."""
@@ -43,8 +62,8 @@ class RunInfo:
     root: the folder that links must not lead out of. only: name of the file that alone is the run;
     empty when all files of the folder are. family: of its readers, where the folder holds runs of
     several; empty where it does not, and of the run that several families make together. thresholds: the
-    object of that name in its folder, of a run in a store; None: it has none. beside: files that are
-    skipped by name; a run is the same with others.
+    object of that name in its folder, of a run in a store; None: it has none. ignored: files that are
+    no logs by their names; runs that differ in them alone are equal.
     """
 
     name: str
@@ -55,7 +74,7 @@ class RunInfo:
     only: str = ""
     family: str = ""
     thresholds: RemoteLocation | None = None
-    beside: tuple[IgnoredFiles, ...] = field(default=(), compare=False)
+    ignored: tuple[IgnoredFiles, ...] = field(default=(), compare=False)
 
     def path_of(self, file: LogFile) -> str:
         """The path of a file as problems and the index name it."""
@@ -102,13 +121,13 @@ class RunInfo:
 class Discovery:
     """All runs under a root, newest first, and the files that are none, each with the reason.
 
-    beside: files that no run is given, skipped by name.
+    ignored: files that are no logs by their names, and belong to no run.
     """
 
     root: Location
     runs: tuple[RunInfo, ...]
     left_out: tuple[Problem, ...]
-    beside: tuple[IgnoredFiles, ...] = ()
+    ignored: tuple[IgnoredFiles, ...] = ()
 
     def run(self, name: str) -> RunInfo:
         """The run of that name; raises NotFoundError naming what there is."""

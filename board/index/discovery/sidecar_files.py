@@ -24,7 +24,7 @@ _MOST_SETTINGS: Final = 256
 _VOCABULARY: Final = "vocab.json"
 _VOCABULARY_HINT: Final = (
     'tokens are shown as ids; {"pieces": [piece of id 0, ...]} and {id: piece} can be used, see '
-    "docs/exporter.md; it is read again when it changes"
+    "docs/exporter_files.md; it is read again when it changes"
 )
 _EVALUATION: Final = "metadata.json"
 _NAMES: Final = re.compile(r"run-.*\.json|(vocab|metadata)\.json", re.DOTALL)
@@ -49,12 +49,12 @@ def state_of(info: RunInfo) -> tuple[tuple[str, int, int], ...]:
     """Name, time of the last change and size of each; of a run in a store nothing: asking takes long."""
     if isinstance(info.path, RemoteLocation):
         return ()
-    found: list[tuple[str, int, int]] = []
+    states: list[tuple[str, int, int]] = []
     for path in _local(info):
         with suppress(OSError):
             stat = path.stat()
-            found.append((path.name, stat.st_mtime_ns, stat.st_size))
-    return tuple(found)
+            states.append((path.name, stat.st_mtime_ns, stat.st_size))
+    return tuple(states)
 
 
 def read_sidecar_files(info: RunInfo) -> SidecarFiles:
@@ -81,13 +81,13 @@ def read_sidecar_files(info: RunInfo) -> SidecarFiles:
 
 
 def _paths(info: RunInfo, problems: list[Problem]) -> Iterator[Location]:
-    found = _objects(info.path, problems) if isinstance(info.path, RemoteLocation) else _local(info)
+    paths = _objects(info.path, problems) if isinstance(info.path, RemoteLocation) else _local(info)
     alone = (_EVALUATION, _VOCABULARY)
-    settings = sorted((path for path in found if path.name not in alone), key=lambda p: p.name)
+    settings = sorted((path for path in paths if path.name not in alone), key=lambda p: p.name)
     if len(settings) > _MOST_SETTINGS:
         reason = f"the folder holds more than {_MOST_SETTINGS} run-*.json; the first are read"
         problems.append(Problem("run-*.json", None, None, reason, "", "partial"))
-    wanted = [*settings[:_MOST_SETTINGS], *(path for path in found if path.name in alone)]
+    wanted = [*settings[:_MOST_SETTINGS], *(path for path in paths if path.name in alone)]
     for path in wanted:
         if isinstance(path, Path) and not path.is_file():
             continue
@@ -106,7 +106,7 @@ def _local(info: RunInfo) -> list[Path]:
 
 def _objects(folder: RemoteLocation, problems: list[Problem]) -> list[Location]:
     try:
-        return [*folder.beside(_NAMES)]
+        return [*folder.children_named(_NAMES)]
     except RemoteError as error:
         problems.append(
             Problem(".", None, None, f"can't be listed: {error.strerror}", "", "partial")

@@ -12,30 +12,30 @@ from typing import Final
 
 from board.core.problems import Problem
 from board.errors import NotFoundError, UnreadableError
-from board.formats import NO_FORMAT, READERS, head_of, reader_named, source_of
+from board.formats import READERS, reader_named, source_of
 from board.formats.base import Head, Place, Reader, layout_match
 from board.formats.io.locations import Location, pure_path
 from board.formats.io.parquet_files import PARQUET
 from board.formats.io.remote import RemoteLocation
-from board.formats.io.text_files import TEXT
 from board.formats.io.torch_files import TORCH
 from board.formats.io.yaml_files import YAML
 from board.formats.mapping import MappingReader
-from board.formats.sources import JSON_DOCUMENT, JSON_LINES, Source
+from board.formats.recognition import NO_FORMAT, head_of
+from board.formats.sources import JSON_DOCUMENT, JSON_LINES, TEXT, Source
 from board.formats.suggestion import suggested_mapping
 from board.index.discovery.candidates import (
     PICKLES,
+    IgnoredFileCounter,
     candidates,
+    kind_of,
     listed,
-    object_beside,
     objects_of_logs,
+    sibling_object,
 )
 from board.index.discovery.format_detection import LEFT_OUT, detect_format, first_lines
-from board.index.discovery.ignored_files import IgnoredFileCounter, kind_of
-from board.index.discovery.log_file import LogFile
 from board.index.discovery.mappings import FILE_NAME, Mappings
 from board.index.discovery.packed import is_packed
-from board.index.discovery.run_info import IgnoredFiles
+from board.index.discovery.run_info import IgnoredFiles, LogFile
 
 MOST_EXPLAINED: Final = 1000
 """Files of a folder that are explained; further ones are counted."""
@@ -88,13 +88,13 @@ class Sniffed:
 class SniffedFolder:
     """Every file that might be a log, explained; problems: mapping files and folders not to be used.
 
-    unexplained: files beyond MOST_EXPLAINED. beside: files that are skipped by name.
+    unexplained: files beyond MOST_EXPLAINED. ignored: files that are no logs by their names.
     """
 
     files: tuple[Sniffed, ...]
     problems: tuple[Problem, ...]
     unexplained: int = 0
-    beside: tuple[IgnoredFiles, ...] = ()
+    ignored: tuple[IgnoredFiles, ...] = ()
 
 
 def sniff(path: Location) -> SniffedFolder:
@@ -103,34 +103,34 @@ def sniff(path: Location) -> SniffedFolder:
     Raises NotFoundError when there is nothing, UnreadableError when it can't be looked into.
     """
     others: list[Problem] = []
-    beside = IgnoredFileCounter(path)
+    ignored = IgnoredFileCounter(path)
     paths, mappings = (
-        _local(path, others, beside) if isinstance(path, Path) else _remote(path, others, beside)
+        _local(path, others, ignored) if isinstance(path, Path) else _remote(path, others, ignored)
     )
-    files = tuple(_sniffed(found, mappings) for found in paths[:MOST_EXPLAINED])
+    files = tuple(_sniffed(one, mappings) for one in paths[:MOST_EXPLAINED])
     problems = (*others, *mappings.problems.values())
-    return SniffedFolder(files, problems, max(len(paths) - MOST_EXPLAINED, 0), beside.all())
+    return SniffedFolder(files, problems, max(len(paths) - MOST_EXPLAINED, 0), ignored.all())
 
 
 def _local(
-    path: Path, others: list[Problem], beside: IgnoredFileCounter
+    path: Path, others: list[Problem], ignored: IgnoredFileCounter
 ) -> tuple[Sequence[Location], Mappings]:
     """The files to be explained, and the mapping files that hold for them."""
     is_folder = _is_folder(path)
     mappings = Mappings(path if is_folder else path.parent)
-    found = sorted(candidates(path, others, mappings, beside)) if is_folder else [path]
-    return found, mappings
+    paths = sorted(candidates(path, others, mappings, ignored)) if is_folder else [path]
+    return paths, mappings
 
 
 def _remote(
-    path: RemoteLocation, others: list[Problem], beside: IgnoredFileCounter
+    path: RemoteLocation, others: list[Problem], ignored: IgnoredFileCounter
 ) -> tuple[Sequence[Location], Mappings]:
     """As _local, of objects."""
-    found = listed(path, others)
-    if found == [path]:
-        return found, Mappings(path.parent, object_beside(path, FILE_NAME))
-    mappings = Mappings(path, (location for location in found if location.name == FILE_NAME))
-    return sorted(objects_of_logs(found, mappings, beside), key=str), mappings
+    objects = listed(path, others)
+    if objects == [path]:
+        return objects, Mappings(path.parent, sibling_object(path, FILE_NAME))
+    mappings = Mappings(path, (location for location in objects if location.name == FILE_NAME))
+    return sorted(objects_of_logs(objects, mappings, ignored), key=str), mappings
 
 
 def _is_folder(path: Path) -> bool:
@@ -148,15 +148,15 @@ def _is_folder(path: Path) -> bool:
 
 def _sniffed(path: Location, mappings: Mappings) -> Sniffed:
     own = mappings.of(path)
-    found = detect_format(path, mappings.root, own)
+    result = detect_format(path, mappings.root, own)
     plain = Sniffed(
         path,
         _kind(path),
         layouts=tuple(_layouts(path, own)),
         mapping=None if own is None else mappings.paths[own.name],
     )
-    if isinstance(found, LogFile):
-        reader = reader_named(found.reader)
+    if isinstance(result, LogFile):
+        reader = reader_named(result.reader)
         head, first_error = _head(path)
         return replace(
             plain,
@@ -167,8 +167,8 @@ def _sniffed(path: Location, mappings: Mappings) -> Sniffed:
             first_error=first_error,
             missing=() if own is None or own is not reader else own.missing(head),
         )
-    reason = found.reason.removeprefix(LEFT_OUT)
-    if reason == found.reason:  # it was not looked into
+    reason = result.reason.removeprefix(LEFT_OUT)
+    if reason == result.reason:  # it was not looked into
         return replace(plain, reason=reason)
     head, first_error = _head(path)
     is_unknown = bool(head.records) and reason.startswith(NO_FORMAT)

@@ -4,10 +4,6 @@
 another machine: it writes tables whose names nobody knows until its result is in a manifest.
 """
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false, reportAttributeAccessIssue=false
-# pyarrow ships without types, and makes its compute functions when it is imported.
-
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
@@ -27,7 +23,7 @@ from board.index import segments
 from board.index.manifest import NO_RANK, Segment, Tail, short_header
 from board.index.reading.file_steps import StepCounts
 from board.index.reading.scan import PART_BYTES, PART_ROWS, index_shard
-from board.index.reading.shard import Shard, ShardIndex, digest
+from board.index.reading.shard import ShardIndex, Work, digest
 from board.index.segments import PROMPT_KEY, WHOLE
 from board.index.storage import Storage
 from board.index.whole_texts import key_of_text
@@ -38,19 +34,6 @@ MIN_SEGMENT_BYTES: Final = 4 << 20
 """Of rows in memory; more are worth a file, however few rows they are."""
 MOST_RANKS: Final = 4096
 """More ranks than this in one file are no ranks: its rows are counted as of one process."""
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """A shard, and the number its file has in the index."""
-
-    shard: Shard
-    file_id: int
-
-    @property
-    def size(self) -> int:
-        """The bytes of the shard, where it says its end."""
-        return (self.shard.end or self.shard.start) - self.shard.start
 
 
 @dataclass(slots=True)
@@ -76,16 +59,16 @@ class FileRead:
 
 @dataclass(frozen=True, slots=True)
 class BatchResult:
-    """Segments that were written, and what was found in each file. rest: rows that are to be written."""
+    """What was found in each file, segments that were written, and rows that are still to be written."""
 
     segments: tuple[Segment, ...]
     files: tuple[FileRead, ...]
-    rest: pa.Table | None = None
+    leftover_rows: pa.Table | None = None
 
     @property
     def rows(self) -> int:
         """How many rollouts there are."""
-        left = 0 if self.rest is None else self.rest.num_rows
+        left = 0 if self.leftover_rows is None else self.leftover_rows.num_rows
         return left + sum(segment.rows for segment in self.segments)
 
 
@@ -103,25 +86,25 @@ def index_batch(
     pending = _Pending(storage)
     files: list[FileRead] = []
     for work in batch:
-        found = FileRead(work, work.shard.start)
-        for part in _parts(found, options, vocabulary):
+        file = FileRead(work, work.shard.start)
+        for part in _parts(file, options, vocabulary):
             # An error of the index's own disk is not the log's.
             pending.add(part.table, work.file_id)
-            _take(found, part)
-        files.append(found)
-    rest = pending.rest(few)
-    return BatchResult(tuple(pending.written), tuple(files), rest)
+            _take(file, part)
+        files.append(file)
+    leftover = pending.leftover(few)
+    return BatchResult(tuple(pending.written), tuple(files), leftover)
 
 
 def _parts(
-    found: FileRead, options: ReadOptions, vocabulary: Vocabulary | None
+    file: FileRead, options: ReadOptions, vocabulary: Vocabulary | None
 ) -> Iterator[ShardIndex]:
     """The parts of a shard, as far as its file can be read."""
     try:
-        yield from index_shard(found.work.shard, options, vocabulary)
+        yield from index_shard(file.work.shard, options, vocabulary)
     except OSError as error:
-        found.failed = error.strerror or str(error)
-        found.is_damaged = isinstance(error, DamagedError)
+        file.failed = error.strerror or str(error)
+        file.is_damaged = isinstance(error, DamagedError)
 
 
 class _Pending:
@@ -146,7 +129,7 @@ class _Pending:
         self.written.append(put_rows(self._storage, segments.joined(self._tables)))
         self._tables, self._rows, self._bytes = [], 0, 0
 
-    def rest(self, few: int) -> pa.Table | None:
+    def leftover(self, few: int) -> pa.Table | None:
         """The rows that are too few for a segment of their own; None where none are left."""
         if self._rows >= few or self._bytes >= MIN_SEGMENT_BYTES:
             self._write()
@@ -178,7 +161,8 @@ def _with_prompt_keys(table: pa.Table) -> pa.Table:
         return table
     prompts = pc.coalesce(*(table.column(name) for name in texts))
     encoded = prompts.combine_chunks().dictionary_encode()
-    known = pa.array(map(key_of_text, encoded.dictionary.to_pylist()), pa.int64())
+    texts: list[Any] = encoded.dictionary.to_pylist()
+    known = pa.array(map(key_of_text, texts), pa.int64())
     keys = pa.chunked_array([known.take(encoded.indices)])
     if PROMPT_KEY not in table.column_names:
         return table.append_column(PROMPT_KEY, keys)
@@ -186,32 +170,32 @@ def _with_prompt_keys(table: pa.Table) -> pa.Table:
     return table.set_column(place, PROMPT_KEY, pc.coalesce(table.column(place), keys))
 
 
-def _take(found: FileRead, part: ShardIndex) -> None:
+def _take(file: FileRead, part: ShardIndex) -> None:
     """Adds what a part says beside its rows."""
-    found.consumed, found.lines = part.consumed, part.lines
-    found.ending = digest(part.last_bytes)
-    for rank, tally in tallies_of(part.table).items():
-        _merged(found.tallies, rank, tally)
-    problems = ProblemLog(found.problems)
+    file.consumed, file.lines = part.consumed, part.lines
+    file.ending = digest(part.last_bytes)
+    for rank, counts in tallies_of(part.table).items():
+        _merged(file.tallies, rank, counts)
+    problems = ProblemLog(file.problems)
     problems.extend(part.problems)
-    found.problems = problems.as_tuple()
+    file.problems = problems.as_tuple()
     for event in part.events:
-        _take_event(found, event)
+        _take_event(file, event)
     if part.tail is not None:
-        _take_tail(found, part.tail)
+        _take_tail(file, part.tail)
 
 
-def _take_tail(found: FileRead, tail: ShardIndex) -> None:
-    found.tail = Tail(tallies_of(tail.table), tail.problems, _ended_by(tail.events))
+def _take_tail(file: FileRead, tail: ShardIndex) -> None:
+    file.tail = Tail(tallies_of(tail.table), tail.problems, _ended_by(tail.events))
     if tail.table.num_rows:
-        found.tail_rows = with_file(tail.table, found.work.file_id)
+        file.tail_rows = with_file(tail.table, file.work.file_id)
 
 
-def _take_event(found: FileRead, event: Event) -> None:
-    if event.kind == "header" and found.header is None:
-        found.header = short_header(event.data)
+def _take_event(file: FileRead, event: Event) -> None:
+    if event.kind == "header" and file.header is None:
+        file.header = short_header(event.data)
     for step in _ended_by((event,)):
-        found.ended.add(step, 1, 0)
+        file.ended.add(step, 1, 0)
 
 
 def _ended_by(events: Sequence[Event]) -> tuple[int, ...]:
@@ -233,9 +217,9 @@ def _merged(tallies: dict[int, StepCounts], rank: int, later: StepCounts) -> Non
     elif len(tallies) < MOST_RANKS:
         tallies[rank] = later
     else:
-        rest = tallies.setdefault(NO_RANK, StepCounts())
-        rest.give_up_order()
-        rest.merge(later)
+        others = tallies.setdefault(NO_RANK, StepCounts())
+        others.give_up_order()
+        others.merge(later)
 
 
 def tallies_of(table: pa.Table) -> dict[int, StepCounts]:
@@ -248,15 +232,15 @@ def tallies_of(table: pa.Table) -> dict[int, StepCounts]:
         alone = StepCounts()
         alone.add_rows(steps, lines)
         return {NO_RANK: alone}
-    ranks = table.column("rank").fill_null(NO_RANK).to_numpy().copy()
+    ranks = table.column("rank").fill_null(pa.scalar(NO_RANK)).to_numpy().copy()
     tallies: dict[int, StepCounts] = {}
     if len(np.unique(ranks)) > MOST_RANKS:
         ranks[:] = NO_RANK
         tallies[NO_RANK] = StepCounts()
         tallies[NO_RANK].give_up_order()
     for rank in np.unique(ranks).tolist():
-        tally = tallies.get(rank, StepCounts())
+        counts = tallies.get(rank, StepCounts())
         own = ranks == rank
-        tally.add_rows(steps[own], lines[own])
-        tallies[rank] = tally
+        counts.add_rows(steps[own], lines[own])
+        tallies[rank] = counts
     return tallies

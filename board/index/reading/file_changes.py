@@ -1,4 +1,4 @@
-"""What is known of a file that was read, and whether it is unchanged, grown, or another since."""
+"""The state of a file that was read, and whether it is unchanged, has grown, or was replaced since."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from board.formats import source_of
 from board.formats.io.lines import read_bytes
 from board.formats.io.locations import Location
 from board.formats.io.remote import RemoteLocation
-from board.index.discovery.log_file import AT_REST_SECONDS, LogFile
+from board.index.discovery.run_info import AT_REST_SECONDS, LogFile
 from board.index.manifest import FileState
 from board.index.reading.batch import FileRead
 from board.index.reading.file_steps import StepCounts
@@ -22,14 +22,17 @@ Change = Literal["same", "grown", "replaced"]
 
 
 def detect_change(state: FileState, file: LogFile) -> Change:
-    """What became of a file since it was read. Raises OSError when it can't be read.
+    """How a file changed since it was read. Raises OSError when it can't be read.
 
-    grown: what was read is still there, as far as size and the hashes of its ends tell, and what
-    follows it is to be read. replaced: anything else, an edit in place included. An edit in the middle
-    that leaves size and time as they were is not noticed. Files that do not grow at their end are
-    replaced whenever they change; and so are those of which something beside them changed.
+    grown: what was read is unchanged, as far as size and the hashes of both ends tell, and more follows.
+    replaced: anything else, also an edit in place. An edit in the middle that changes neither size nor
+    time is not noticed. Files that do not grow at their end are replaced whenever they or their sidecar
+    files change.
     """
-    if (file.reader, file.beside) != (state.reader, state.beside) or file.size < state.consumed:
+    if (file.reader, file.sidecar_state) != (
+        state.reader,
+        state.sidecar_state,
+    ) or file.size < state.consumed:
         return "replaced"
     if not source_of(PurePath(state.path)).appends:
         at = (state.size, state.mtime_ns, state.inode)
@@ -37,7 +40,7 @@ def detect_change(state: FileState, file: LogFile) -> Change:
     if (file.size, file.mtime_ns) == (state.size, state.mtime_ns):
         if file.inode != state.inode and not _is_renumbered(state, file):
             return "replaced"
-        return "grown" if _came_to_rest(state) else "same"
+        return "grown" if _is_finished(state) else "same"
     if not _ends_are(state, file.path):
         return "replaced"
     return "replaced" if file.size == state.size else "grown"
@@ -51,8 +54,8 @@ def _is_renumbered(state: FileState, file: LogFile) -> bool:
     return not isinstance(file.path, RemoteLocation) and _ends_are(state, file.path)
 
 
-def _came_to_rest(state: FileState) -> bool:
-    """Whether the last line was waited for and will not come."""
+def _is_finished(state: FileState) -> bool:
+    """Whether the end of the last line was waited for in vain."""
     waited = state.has_more and state.tail is None
     return waited and time.time() - state.mtime_ns / 1e9 >= AT_REST_SECONDS
 
@@ -77,41 +80,41 @@ def beginning_of(file: LogFile) -> bytes:
         return b""
 
 
-def state_after(state: FileState, found: FileRead, file: LogFile, beginning: bytes) -> FileState:
-    """What is known of a file after one more shard of it.
+def state_after(state: FileState, read: FileRead, file: LogFile, beginning: bytes) -> FileState:
+    """The state of a file after one more shard of it was read.
 
-    beginning: its first END_BYTES, or all, as they were before they were read; not used where as many
+    beginning: its first END_BYTES, or all, from before they were read as rows; not used where as many
     were read by shards before.
     """
-    tallies = {rank: tally.copy() for rank, tally in state.tallies.items()}
-    for rank, tally in found.tallies.items():
-        tallies.setdefault(rank, StepCounts()).merge(tally)
+    tallies = {rank: counts.copy() for rank, counts in state.tallies.items()}
+    for rank, counts in read.tallies.items():
+        tallies.setdefault(rank, StepCounts()).merge(counts)
     ended = state.ended.copy()
-    ended.merge(found.ended)
-    problems = ProblemLog((*state.problems, *found.problems))
-    moved = found.consumed > state.consumed
-    is_last = found.work.shard.end == file.size
+    ended.merge(read.ended)
+    problems = ProblemLog((*state.problems, *read.problems))
+    moved = read.consumed > state.consumed
+    is_last = read.work.shard.end == file.size
     return replace(
         state,
-        size=file.size if is_last else found.consumed,  # more of the file is to be read
-        mtime_ns=0 if found.failed else file.mtime_ns,  # 0: looked at again the next time
+        size=file.size if is_last else read.consumed,  # more of the file is to be read
+        mtime_ns=0 if read.failed else file.mtime_ns,  # 0: looked at again the next time
         inode=file.inode,
-        beside=file.beside,
-        consumed=found.consumed,
-        lines=found.work.shard.first_line - 1 + found.lines,
-        head=_head(state, beginning, found.consumed),
-        ending=found.ending if moved and found.ending else state.ending,
-        header=state.header if state.header is not None else found.header,
+        sidecar_state=file.sidecar_state,
+        consumed=read.consumed,
+        lines=read.work.shard.first_line - 1 + read.lines,
+        head=_head(state, beginning, read.consumed),
+        ending=read.ending if moved and read.ending else state.ending,
+        header=state.header if state.header is not None else read.header,
         ended=ended,
         tallies=tallies,
         problems=problems.as_tuple(),
-        tail=found.tail,
+        tail=read.tail,
     )
 
 
 def _head(state: FileState, beginning: bytes, consumed: int) -> str:
-    """The hash of what comes first; none where that is not what the rows there are were read from, so
-    that the file is read anew at the next look.
+    """The hash of the beginning; empty where the rows were read from another beginning, so that the file
+    is read again at the next refresh.
     """
     if state.consumed >= END_BYTES:
         return state.head

@@ -1,6 +1,6 @@
 """How many rollouts of which step one process wrote, in the order of its file.
 
-A log of millions of rollouts is a short tally: steps mostly rise, so that a range of steps with their
+A log of millions of rollouts is short: steps mostly rise, so that a range of steps with their
 counts says it all, and a new range begins where the step falls. What a resume wrote again, what is
 shown and how many rollouts there are follow from tallies alone, without a look at the rollouts.
 """
@@ -22,7 +22,7 @@ _MIN_WRITTEN_AGAIN: Final = 0.5
 follow it, ranks that share the file were out of step with each other."""
 
 _MOST_STEPS: Final = 100_000_000
-"""More steps than this are no tally but a way to fill the memory of whoever reads it."""
+"""More steps than this are a way to fill the memory of whoever reads it."""
 
 IntArray = npt.NDArray[np.int64]
 Counts = Sequence[tuple[int, int]]
@@ -107,7 +107,7 @@ class StepCounts:
                 self.add(step, count, range_.line)
 
     def copy(self) -> StepCounts:
-        """A tally that grows on its own."""
+        """Counts that grow on their own."""
         return StepCounts.from_json(self.to_json())
 
     def counts(self) -> Counts:
@@ -137,7 +137,7 @@ class StepCounts:
         """
         if not self.ordered:
             return ()
-        found: list[Restart] = []
+        restarts: list[Restart] = []
         for number in range(1, len(self.ranges)):
             again = self.ranges[number]
             step = again.steps[0]
@@ -146,14 +146,14 @@ class StepCounts:
                 continue
             still_being_written = again is self.ranges[-1] and again.steps[-1] == step
             standing = sum(
-                _count_of(range_, step) for range_ in before if not _is_over(range_, step, found)
+                _count_of(range_, step) for range_ in before if not _is_over(range_, step, restarts)
             )
             if not still_being_written and again.counts[0] < _MIN_WRITTEN_AGAIN * standing:
                 return ()
-            found.append(Restart(again.line, step))
-        return tuple(found)
+            restarts.append(Restart(again.line, step))
+        return tuple(restarts)
 
-    def shown(self, restarts: Iterable[Restart], from_step: int | None) -> Counts:
+    def visible(self, restarts: Iterable[Restart], from_step: int | None) -> Counts:
         """(step, rollouts) without what was written again; from_step: a later attempt starts there."""
         restarts = tuple(restarts)
         if not restarts:
@@ -167,7 +167,7 @@ class StepCounts:
         return sorted(total.items())
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON. Steps at one distance with equal counts, as most logs have them, take one entry."""
+        """What JSON holds. Steps at one distance with equal counts, as in most logs, take one entry."""
         if not self.ordered:
             steps = sorted(self._histogram)
             return {"histogram": _encoded(steps, [self._histogram[step] for step in steps])}
@@ -176,14 +176,14 @@ class StepCounts:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> StepCounts:
         """What to_json gave."""
-        tally = cls()
+        counted = cls()
         if "histogram" in data:
-            tally.ordered = False
+            counted.ordered = False
             steps, counts = _decoded(data["histogram"])
-            tally._histogram = Counter(dict(zip(steps, counts, strict=True)))
+            counted._histogram = Counter(dict(zip(steps, counts, strict=True)))
         for line, encoded in data.get("stretches", ()):
-            tally.ranges.append(StepRange(line, *_decoded(encoded)))
-        return tally
+            counted.ranges.append(StepRange(line, *_decoded(encoded)))
+        return counted
 
 
 def _count_of(range_: StepRange, step: int) -> int:

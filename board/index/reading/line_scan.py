@@ -18,10 +18,10 @@ from board.formats import known_mapping, reader_named, source_of
 from board.formats.base import Event, Place, Reader
 from board.formats.io.lines import MAX_LINE_BYTES, Line
 from board.formats.io.locations import Location
-from board.formats.line_parser import LineParser
+from board.formats.number_arrays import LineParser
 from board.formats.parse import parse_whole
 from board.formats.sources import Row
-from board.index.discovery.log_file import AT_REST_SECONDS
+from board.index.discovery.run_info import AT_REST_SECONDS
 from board.index.reading.record_row import row_of
 from board.index.reading.row_batch import PartBuilder
 from board.index.reading.shard import END_BYTES, Shard, ShardIndex
@@ -62,7 +62,7 @@ class LineScan:
         self._last_lines: deque[bytes] = deque()
         self._last_bytes = 0
         self._tail: ShardIndex | None = None
-        self._part = PartBuilder(shard.shown)
+        self._part = PartBuilder(shard.display_path)
 
     @property
     def rows(self) -> int:
@@ -96,7 +96,7 @@ class LineScan:
 
     def part(self) -> ShardIndex:
         """What was read since the last part."""
-        built, self._part = self._part, PartBuilder(self._shard.shown)
+        built, self._part = self._part, PartBuilder(self._shard.display_path)
         return ShardIndex(
             shard=self._shard,
             table=built.table(),
@@ -113,9 +113,9 @@ class LineScan:
             if self._by_rows:
                 self._take_rows(line)
                 return
-            found = self._read(line)
-            if found is not None:
-                self._add(found, line)
+            result = self._read(line)
+            if result is not None:
+                self._add(result, line)
         except RecordError as error:
             self._part.lose(error, self._number)
 
@@ -127,9 +127,9 @@ class LineScan:
             return
         for part, row in enumerate(self._reader.rows(parsed, self._place)):
             try:
-                found = self._reader.read(row, self._place)
-                if found is not None:
-                    self._add(found, line, part)
+                result = self._reader.read(row, self._place)
+                if result is not None:
+                    self._add(result, line, part)
             except RecordError as error:
                 self._part.lose(error, self._number)
         if mended:
@@ -141,18 +141,18 @@ class LineScan:
             return None
         record, mended = self._parser.parse(text)
         self._place.line = self._number
-        found = self._reader.read(record, self._place)
+        result = self._reader.read(record, self._place)
         if mended:
             self._part.remark(MENDED, self._number)
-        return found
+        return result
 
-    def _add(self, found: Record | Event, line: Line, part: int = 0) -> None:
-        if isinstance(found, Event):
-            self._part.add_event(found, self._number)
+    def _add(self, result: Record | Event, line: Line, part: int = 0) -> None:
+        if isinstance(result, Event):
+            self._part.add_event(result, self._number)
             return
         # May raise: arrays of ids are parsed here.
-        row = row_of(found, self._vocabulary, is_joined=self._shard.joined)
-        self._part.add_row(row, self._address(found, line, part), found, self._number)
+        row = row_of(result, self._vocabulary, is_joined=self._shard.joined)
+        self._part.add_row(row, self._address(result, line, part), result, self._number)
 
     def _address(self, record: Record, line: Line, part: int) -> dict[str, Any]:
         """Where a rollout stands, and by what it is known again, here and in logs that are joined."""
@@ -174,9 +174,9 @@ class LineScan:
         shard = replace(self._shard, start=line.offset, end=None, first_line=number)
         scan = LineScan(shard, self._options, self._vocabulary)
         scan.take_row(line)
-        return None if scan._part.is_empty and not self._is_at_rest() else scan.part()
+        return None if scan._part.is_empty and not self._is_finished() else scan.part()
 
-    def _is_at_rest(self) -> bool:
+    def _is_finished(self) -> bool:
         """Whether the file has been unchanged so long that a torn last line is there to stay."""
         return time.time() - self._shard.path.stat().st_mtime >= AT_REST_SECONDS
 

@@ -22,14 +22,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from board.errors import ClusterError
-from board.formats.io.local_files import open_descriptor
+from board.formats.io.locations import open_descriptor
 from board.index.manifest import BrokenIndexError, Manifest
-from board.index.reading.batch import BatchResult, FileRead, Work
+from board.index.reading.batch import BatchResult, FileRead
+from board.index.reading.shard import Work
 from board.index.reading.workers import ChooseEngine, Engine, Job, PendingBatch, read_batch
 from board.index.storage import FolderStorage
 
 RETRIES: Final = 3
-"""So often is a task begun again whose worker died; then something about its lines kills workers."""
+"""Times that a task whose worker died is started again; after that its lines are what kills workers."""
 _A_CORE: Final = 2
 """Batches under way per core: results are taken in their order, and none should wait for that."""
 _REACH_SECONDS: Final = 5.0
@@ -104,7 +105,6 @@ def _check_port(address: str) -> None:
 
 @contextmanager
 def _engine(ray: Any, job: Job, size: int) -> Generator[Engine]:
-    """As build.ChooseEngine; the size does not matter."""
     if not isinstance(job.storage, FolderStorage):
         raise ClusterError(
             "the index can be kept neither in the run's folder nor in the cache, and workers write it: "
@@ -135,11 +135,12 @@ class _Tasks:
         try:
             result: BatchResult = self._ray.get(reference)
         except OSError as error:  # Ray raises a task's error as one of the same class
-            raise ClusterError(f"a worker could not do its part: {_told(error)}") from error
+            raise ClusterError(f"a worker could not do its part: {_last_line(error)}") from error
         except (errors.WorkerCrashedError, errors.OutOfMemoryError, errors.NodeDiedError) as error:
             first = batch[0].shard
             raise ClusterError(
-                f"workers died {RETRIES + 1} times reading {first.shown} from byte {first.start} on: "
+                f"workers died {RETRIES + 1} times reading {first.display_path} from byte "
+                f"{first.start} on: "
                 f"{error}; what was read before is kept, and the same command goes on there"
             ) from error
         self._check(result)
@@ -147,23 +148,24 @@ class _Tasks:
 
     def _check(self, result: BatchResult) -> None:
         """Raises ClusterError where a worker did not see the same files as this process."""
-        for found in result.files:
-            path = found.work.shard.path
-            if found.failed is not None and isinstance(path, Path) and os.access(path, os.R_OK):
+        for file in result.files:
+            path = file.work.shard.path
+            if file.failed is not None and isinstance(path, Path) and os.access(path, os.R_OK):
                 raise ClusterError(
-                    f"{path} can be read here and not by a worker: {found.failed}; "
+                    f"{path} can be read here and not by a worker: {file.failed}; "
                     "all machines need the run at the same path, on a file system they share"
                 )
         written = Manifest("", segments=result.segments)
         if not _comes_true(lambda: _is_whole(self._storage, written)):
             raise ClusterError(
-                f"a worker wrote into {self._storage.folder} what is not to be seen here: the index must "
-                "lie on a file system that all machines share (ROLLOUT_BOARD_CACHE names another place)"
+                f"files that a worker wrote into {self._storage.folder} are not visible here: "
+                "the index must lie on a file system that all machines share "
+                "(ROLLOUT_BOARD_CACHE names another place)"
             )
 
 
-def _told(error: OSError) -> str:
-    """The last line: Ray puts the worker's traceback before it."""
+def _last_line(error: OSError) -> str:
+    """The last line of the message: Ray puts the worker's traceback before it."""
     return str(error).strip().splitlines()[-1]
 
 
@@ -194,7 +196,7 @@ def _read(job: Job, batch: Sequence[Work]) -> BatchResult:
     for work in batch:
         _comes_true(partial(_is_seen, work))
     result = read_batch(job, batch, min_rows=1)  # what is sent back is small
-    return replace(result, files=tuple(_placed(result.files)))
+    return replace(result, files=tuple(_with_host(result.files)))
 
 
 def _is_seen(work: Work) -> bool:
@@ -213,9 +215,9 @@ def _is_seen(work: Work) -> bool:
         os.close(descriptor)
 
 
-def _placed(files: Sequence[FileRead]) -> Iterator[FileRead]:
-    """The same, what failed with the name of the machine that it failed on."""
-    for found in files:
-        if found.failed is not None:
-            found.failed = f"{found.failed} on {socket.gethostname()}"
-        yield found
+def _with_host(files: Sequence[FileRead]) -> Iterator[FileRead]:
+    """The same files; errors name the machine they happened on."""
+    for file in files:
+        if file.failed is not None:
+            file.failed = f"{file.failed} on {socket.gethostname()}"
+        yield file

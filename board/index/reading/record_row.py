@@ -2,20 +2,52 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
 
 from board.core.metrics.aggregate import NEEDED
+from board.core.metrics.definitions import ROLLOUT_METRICS, base_name
 from board.core.records import FloatArray, NumberArray, Record, Remark, Sparse
 from board.core.tokens.vocabulary import Vocabulary, id_texts
 from board.errors import RecordError
 from board.formats.messages import message_text
 from board.formats.number_arrays import first_values, last_values
-from board.index.reading.table_columns import preview
+from board.index import segments
 from board.index.whole_texts import TEXTS, text_columns
 
+PREVIEW_CHARS: Final = 240
+"""So much of a text is in the table."""
+CUT_SIGN: Final = "…"
 PREVIEW_TOKENS: Final = 80
+_RESERVED: Final = (
+    frozenset((*ROLLOUT_METRICS, *map(base_name, ROLLOUT_METRICS), "index")) | segments.FIXED
+)
+"""Columns the board fills itself."""
+
+
+def column_name(key: str) -> str:
+    """The column of a key of the log: `logged.KEY` where the board has another column of that name."""
+    return f"logged.{key}" if key in _RESERVED else key
+
+
+def cell(value: object) -> float | str | None:
+    """A number or short text of an extra key; None for what has no place in a table."""
+    if isinstance(value, bool | int | float):
+        try:
+            number = float(value)
+        except OverflowError:
+            return None
+        return number if math.isfinite(number) else None
+    return value[:PREVIEW_CHARS] if isinstance(value, str) else None
+
+
+def preview(text: str | None) -> str | None:
+    """The first characters of a text."""
+    if text is None or len(text) <= PREVIEW_CHARS:
+        return text
+    return text[: PREVIEW_CHARS - 1] + CUT_SIGN
 
 
 def row_of(
@@ -110,9 +142,9 @@ def _commonest(lengths: Mapping[str, int]) -> str:
     return max(lengths, key=lambda name: counts[lengths[name]])
 
 
-def _unequal(name: str, found: int, other: str, length: int) -> Remark:
+def _unequal(name: str, entries: int, other: str, length: int) -> Remark:
     # The lengths themselves go into the hint: every line has its own, and a reason is what problems
     # are folded by.
     reason = f"{name} and {other} are of unequal length"
-    hint = f"e.g. {found} and {length} entries; metrics that need both are not shown for these rollouts"
+    hint = f"e.g. {entries} and {length} entries; metrics that need both are not shown for these rollouts"
     return Remark(name, reason, hint)

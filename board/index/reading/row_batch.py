@@ -1,14 +1,11 @@
 """The rows of a part of a shard, gathered as they are read, and what was wrong with its lines."""
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownParameterType=false, reportMissingTypeStubs=false
-# pyarrow ships without types.
-
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 
 from board.core.metrics.aggregate import Aggregator
@@ -17,8 +14,7 @@ from board.core.records import FloatArray, Record, Remark
 from board.errors import RecordError
 from board.formats.base import Event
 from board.index import segments
-from board.index.reading.record_row import arrays_for_aggregates
-from board.index.reading.table_columns import PendingColumns, cell, column_name
+from board.index.reading.record_row import arrays_for_aggregates, cell, column_name
 
 MOST_LOGGED_KEYS: Final = 256
 """Keys unknown to the board that become columns in one part; further ones are counted and left out."""
@@ -32,10 +28,10 @@ _CHUNK_ROWS: Final = 4096
 
 
 class PartBuilder:
-    """Takes the rollouts, events and problems of lines. shown: the file's path as problems name it."""
+    """Takes the rollouts, events and problems of lines. path: the file's path as problems name it."""
 
-    def __init__(self, shown: str) -> None:
-        self._shown = shown
+    def __init__(self, path: str) -> None:
+        self._path = path
         self._aggregator = Aggregator()
         self._rows: list[dict[str, Any]] = []
         self._columns = PendingColumns()
@@ -134,19 +130,19 @@ class PartBuilder:
         if event.kind == "step_end" and isinstance(dropped, int) and dropped > 0:
             reason = "rollouts were dropped by the exporter and are not in the log"
             hint = "its warnings in the training output say why"
-            said = ("dropped", reason, hint, "lost", dropped)
-            self._problems.add(Problem(self._shown, line, *said))
+            details = ("dropped", reason, hint, "lost", dropped)
+            self._problems.add(Problem(self._path, line, *details))
 
     def lose(self, error: RecordError, line: int) -> None:
         """Notes that a line, or a row of it, could not be used."""
         hint = f"expected: {error.hint}" if error.hint else ""
-        self._problems.add(Problem(self._shown, line, error.field, error.reason, hint, "lost"))
+        self._problems.add(Problem(self._path, line, error.field, error.reason, hint, "lost"))
 
     def remark(self, remark: Remark, *lines: int) -> None:
         """Notes a remark of some lines, in ascending order."""
-        said = (remark.field, remark.reason, remark.hint, remark.severity, len(lines))
+        details = (remark.field, remark.reason, remark.hint, remark.severity, len(lines))
         numbers = tuple(dict.fromkeys(lines))  # a line may hold several rollouts
-        self._problems.add(Problem(self._shown, lines[0], *said, numbers[:MOST_LINES]))
+        self._problems.add(Problem(self._path, lines[0], *details, numbers[:MOST_LINES]))
 
     def table(self) -> Any:
         """All rows as a pyarrow Table, with the aggregates of their tokens; it is called once, last."""
@@ -166,12 +162,12 @@ class PartBuilder:
             crowded = True
             del row[key]
         for key, value in record.extras.items():
-            found = cell(value)
-            if found is None:
+            value_cell = cell(value)
+            if value_cell is None:
                 continue
             name = column_name(key)
             if self._has_place(name):
-                row[name] = found
+                row[name] = value_cell
             else:
                 crowded = True
         if crowded:
@@ -202,3 +198,34 @@ def _characters(texts: Any) -> int:
     if isinstance(texts, pa.Array):
         return int(texts.nbytes)
     return sum(len(text) for text in texts if text is not None)
+
+
+class PendingColumns:
+    """Columns of rows that wait until there are enough for a table."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self._pieces: dict[str, list[Any]] = {}
+
+    def add(self, columns: Mapping[str, Any], rows: int) -> None:
+        """Adds so many rows; a column that one of both lacks is not recorded there.
+
+        columns: Values, numpy arrays, or pyarrow Arrays of the type that the column has in a table.
+        """
+        for name, values in columns.items():
+            if isinstance(values, np.ndarray):
+                values = pa.array(values, from_pandas=True)
+            known = self._pieces.get(name)
+            if known is None:
+                known = self._pieces[name] = [[None] * self.rows] if self.rows else []
+            known.append(values)
+        for name in self._pieces.keys() - columns.keys():
+            self._pieces[name].append([None] * rows)
+        self.rows += rows
+
+    def table(self) -> Any:
+        """All rows as a pyarrow Table; none are pending afterwards."""
+        columns = {name: segments.joined_values(name, p) for name, p in self._pieces.items()}
+        table: Any = segments.table_of_columns(columns)
+        self.rows, self._pieces = 0, {}
+        return table

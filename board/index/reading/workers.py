@@ -16,17 +16,17 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from multiprocessing import current_process, parent_process
-from multiprocessing.context import SpawnContext, SpawnProcess
-from types import ModuleType
+from multiprocessing.context import ForkContext, ForkProcess
 from typing import Any, Final, Protocol
 
 from board.core.options import ReadOptions
 from board.core.tokens.vocabulary import Vocabulary
-from board.index.reading.batch import MIN_SEGMENT_ROWS, BatchResult, Work, index_batch
+from board.index.reading.batch import MIN_SEGMENT_ROWS, BatchResult, index_batch
+from board.index.reading.shard import Work
 from board.index.storage import FolderStorage, Storage
 
-POOL_BYTES: Final = 96 << 20
-"""Smaller logs are read before another process has imported what it needs."""
+POOL_BYTES: Final = 32 << 20
+"""Smaller logs are read before a second process has saved any time."""
 MAX_PROCESSES: Final = 2
 """Each takes up to 200 MB, and a build is promised to take 500 MB."""
 _BATCHES_PER_WORKER: Final = 2
@@ -91,10 +91,9 @@ class InProcess:
 
 
 class ProcessPool:
-    """Reads batches in worker processes, and in this one those that they have no time for.
+    """Reads batches in forked processes, and in this one those that they have no time for.
 
-    Workers take about a second to start; until one has, and when all are gone (killed, for instance),
-    each batch is read here.
+    A process that was killed reads nothing more: its batches are read here.
     """
 
     max_in_flight = _MAX_IN_FLIGHT
@@ -104,15 +103,13 @@ class ProcessPool:
         self._job = job
         self._context = _Context()
         self._executor = ProcessPoolExecutor(workers, self._context, _initialize_worker, (job,))
-        self._started = [self._executor.submit(os.getpid) for _ in range(workers)]
         self._futures: list[Future[BatchResult]] = []
 
     @property
     def has_capacity(self) -> bool:
-        """Whether a worker has started and has too little to do."""
+        """Whether a worker has too little to do."""
         self._futures = [future for future in self._futures if not future.done()]
-        is_started = any(future.done() for future in self._started)
-        return is_started and len(self._futures) < self.parallel
+        return len(self._futures) < self.parallel
 
     def submit(self, batch: Sequence[Work]) -> PendingBatch:
         """Gives the batch to a worker, or reads it before returning where none has capacity."""
@@ -133,7 +130,7 @@ class ProcessPool:
             return read_batch(self._job, batch)
 
     def close(self) -> None:
-        """Ends the workers at once: one may still be starting, and what was not taken does not count."""
+        """Ends the workers at once: what was not taken does not count."""
         for process in self._context.processes:
             process.kill()
         self._executor.shutdown()
@@ -142,9 +139,12 @@ class ProcessPool:
 @contextmanager
 def local_engine(job: Job, size: int) -> Generator[Engine]:
     """The engine for so many bytes on this machine: several processes where that pays."""
-    workers = min(len(os.sched_getaffinity(0)), MAX_PROCESSES) - 1
     is_shared = isinstance(job.storage, FolderStorage)  # what another process writes is seen here
-    if size < POOL_BYTES or not is_shared or workers < 1 or current_process().daemon:
+    if size < POOL_BYTES or not is_shared or not _can_fork():
+        yield InProcess(job)
+        return
+    workers = min(len(os.sched_getaffinity(0)), MAX_PROCESSES) - 1
+    if workers < 1:
         yield InProcess(job)
         return
     pool = ProcessPool(job, workers)
@@ -154,31 +154,28 @@ def local_engine(job: Job, size: int) -> Generator[Engine]:
         pool.close()
 
 
-class _Process(SpawnProcess):
-    """A new process that does not run this one's main module: a page of Streamlit, or a script that
-    lacks the guard `if __name__ == "__main__"`, would begin a second time.
+def _can_fork() -> bool:
+    """Whether a copy of this process could work: locks that other threads hold are never released in it.
+
+    A server is full of threads; it builds large indexes in a process of their own.
     """
-
-    def start(self) -> None:
-        """Hides the main module while what the process needs is written down."""
-        main = sys.modules["__main__"]
-        sys.modules["__main__"] = ModuleType("__main__")
-        try:
-            super().start()
-        finally:
-            sys.modules["__main__"] = main
+    return (
+        sys.platform == "linux" and threading.active_count() == 1 and not current_process().daemon
+    )
 
 
-class _Context(SpawnContext):
+class _Context(ForkContext):
+    """Remembers the processes it starts: the executor has no public way to kill them."""
+
     def __init__(self) -> None:
         super().__init__()
-        self.processes: list[_Process] = []
+        self.processes: list[ForkProcess] = []
 
     def Process(  # noqa: N802  # pyright: ignore[reportIncompatibleVariableOverride]
         self, *args: Any, **options: Any
-    ) -> _Process:
+    ) -> ForkProcess:
         """A process that is not started yet; the executor calls it."""
-        self.processes.append(_Process(*args, **options))
+        self.processes.append(ForkProcess(*args, **options))
         return self.processes[-1]
 
 

@@ -10,15 +10,15 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from board.charts.curves import CurveOptions
-from board.components.curve_grid import Card, Picked, curve_bar, curve_grid
+from board.charts.curve_data import CurveOptions
+from board.components.curve_grid import Card, Click, curve_bar, curve_grid
 from board.core.metrics.definitions import REWARD_PART, base_name, rollout_metric
 from board.core.metrics.shares import in_percent
 from board.core.run_differences import differences, final
 from board.query.open_run import Run
 from board.views.compare import shared_prompts
 from board.views.frame import sidebar
-from board.views.shared import cache, opened_runs, page_parts, state
+from board.views.shared import cache, opened_runs, page_parts, state, tables
 from board.views.shared.text import number, one_line, plain
 
 _USUAL: Final = (
@@ -39,93 +39,82 @@ _AT_ONCE_BYTES: Final = 256 << 20
 _OF_EVERY_START: Final = frozenset(("created", "started", "attempt", "name"))
 
 
-def _choose(run: Run) -> tuple[Run, ...]:
-    """The current run and those it is compared with."""
-    names = [info.name for info in sidebar.neighbours() if info.name != run.info.name]
-    chosen = state.keep("runs", names)
+def _choose_runs(run: Run) -> tuple[Run, ...]:
+    """The current run and those it is compared with, of the chosen split, without those that lack it."""
+    infos = {info.name: info for info in sidebar.neighbours() if info.name != run.info.name}
+    chosen = state.keep("compare_runs", infos)
     usual = [] if chosen else _newest_other(run)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="compared"):
         st.multiselect(
             "Compare with",
-            names,
-            key="runs",
+            [*infos],
+            key="compare_runs",
             placeholder=one_line(usual[0]) if usual else "runs of this folder",
             help="By default the newest other run that is small enough to be read at once, from "
             "the same folder if there is one.",
             format_func=one_line,
             persist_state="session",
         )
-        runs = [run, *_of_split(_opened(run, list(state.get("runs")) or usual))]
+        split = str(state.get("split"))
+        runs, lacking = [run], list[str]()
+        for name in list(state.get("compare_runs")) or usual:
+            of_split = cache.of_split(opened_runs.opened(infos[name], run.options), split)
+            if of_split is None:
+                lacking.append(name)
+            else:
+                runs.append(of_split)
+        if lacking:
+            st.caption(plain(f"No rollout of split {split} is in {', '.join(lacking)}.", 300))
         _shift_fields(runs)
     return tuple(runs)
 
 
 def _newest_other(run: Run) -> list[str]:
     """What a run is compared with before anything is chosen: the newest, of its own folder if any is."""
-    others = [one for one in sidebar.neighbours() if one.name != run.info.name]
-    small = [one for one in others if one.bytes <= _AT_ONCE_BYTES]
-    beside = _folder(run.info.name)
-    small.sort(key=lambda one: _folder(one.name) != beside)
-    return [one.name for one in small][:1]
+    folder = run.info.name.rpartition("/")[0]
+    small = [
+        one.name
+        for one in sidebar.neighbours()
+        if one.name != run.info.name and one.bytes <= _AT_ONCE_BYTES
+    ]
+    return sorted(small, key=lambda name: name.rpartition("/")[0] != folder)[:1]
 
 
-def _folder(name: str) -> str:
-    return name.rpartition("/")[0]
-
-
-def _narrowed(runs: tuple[Run, ...]) -> tuple[Run, ...]:
-    """The runs with the chosen environments alone; a run has those of them that it names."""
+def _narrow_to_environments(runs: tuple[Run, ...]) -> tuple[Run, ...]:
+    """The runs with the chosen environments alone, without those that have none of them."""
     chosen: list[str] = state.get("env")
-    held = {run.info.name: set(cache.environments_of(run)) for run in runs}
-    lacking = [name for name, envs in held.items() if chosen and not envs & set(chosen)]
+    narrowed: list[Run] = []
+    lacking: list[str] = []
+    for run in runs:
+        own = tuple(env for env in chosen if env in cache.environments_of(run))
+        if chosen and not own:
+            lacking.append(run.info.name)
+        else:
+            narrowed.append(cache.of_environments(run, own))
     if lacking:
         st.caption(plain(f"None of these environments is in {', '.join(lacking)}.", 300))
-    return tuple(
-        cache.of_environments(run, tuple(name for name in chosen if name in held[run.info.name]))
-        for run in runs
-        if run.info.name not in lacking
-    )
-
-
-def _of_split(runs: Sequence[Run]) -> list[Run]:
-    """The runs with the rollouts of the chosen split alone; those without it are left out."""
-    written = str(state.get("split"))
-    found = {run.info.name: cache.of_split(run, written) for run in runs}
-    lacking = [name for name, run in found.items() if run is None]
-    if lacking:
-        st.caption(plain(f"No rollout of split {written} is in {', '.join(lacking)}.", 300))
-    return [run for run in found.values() if run is not None]
-
-
-def _opened(run: Run, names: Sequence[str]) -> list[Run]:
-    infos = {info.name: info for info in sidebar.neighbours()}
-    return [opened_runs.opened(infos[name], run.options) for name in names]
+    return tuple(narrowed)
 
 
 def _shift_fields(runs: Sequence[Run]) -> None:
     """How many steps each of the others is moved by, for runs that begin at another step."""
-    shifts = dict(state.get("shifts"))
-    held = {run.info.name for run in runs[1:]}
-    if not held:
+    if len(runs) < 2:
         return
+    shifts: dict[str, int] = {}
+    before: Mapping[str, int] = state.get("compare_shifts")
     with st.popover("Shift steps", icon=":material/arrow_range:"):
-        chosen: dict[str, int] = {}
-        for run in runs[1:]:
-            name = run.info.name
-            value = st.number_input(
+        for name in (run.info.name for run in runs[1:]):
+            shifts[name] = st.number_input(
                 plain(f"{name}: steps added"),
-                value=int(shifts.get(name, 0)),
+                value=int(before.get(name, 0)),
                 step=1,
                 key=f"shift_{state.pulls()}_{name}",
             )
-            if value:
-                chosen[name] = int(value)
-    if chosen != shifts:
-        state.put(shifts=chosen)
+    state.put(compare_shifts={name: steps for name, steps in shifts.items() if steps})
 
 
 def _shifts_of(runs: Sequence[Run]) -> tuple[int, ...]:
-    shifts: Mapping[str, int] = state.get("shifts")
+    shifts: Mapping[str, int] = state.get("compare_shifts")
     here = state.get("run")
     return tuple(0 if run.info.name == here else shifts.get(run.info.name, 0) for run in runs)
 
@@ -134,45 +123,43 @@ def _parts(run: Run) -> list[str]:
     return [name for name in run.metrics if name.startswith(REWARD_PART)]
 
 
-def _usual(runs: tuple[Run, ...], offered: list[str]) -> list[str]:
-    """The curves that are drawn before any is chosen: parts of the reward that all runs have first."""
-    shared = [part for part in _parts(runs[0]) if all(part in run.metrics for run in runs)]
-    wanted = ("reward", *shared[:_MOST_PARTS], *_USUAL)
-    return [name for name in wanted if name in offered] or offered[:2]
+def _shared_parts(runs: tuple[Run, ...]) -> list[str]:
+    return [part for part in _parts(runs[0]) if all(part in run.metrics for run in runs)]
 
 
 def _curves(runs: tuple[Run, ...], offered: list[str]) -> list[str]:
-    chosen = state.keep("cmetrics", offered)
+    """The curves of the chosen metrics; these metrics."""
+    chosen = state.keep("compare_metrics", offered)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         label = f"Curves: {len(chosen)} chosen" if chosen else "Curves: default"
         with st.popover(label, key="menu_curves"):
             st.multiselect(
                 "Curves",
                 offered,
-                key="cmetrics",
+                key="compare_metrics",
                 placeholder="default",
                 width=420,
                 format_func=lambda name: one_line(rollout_metric(name).label),
                 persist_state="session",
             )
         smoothing = page_parts.smoothing()
-        ends = [
-            (int(run.steps["step"].min()) + shift, int(run.steps["step"].max()) + shift)
-            for run, shift in zip(runs, _shifts_of(runs), strict=True)
+        steps = [
+            run.steps["step"] + shift for run, shift in zip(runs, _shifts_of(runs), strict=True)
         ]
-        first, last = min(low for low, _ in ends), max(high for _, high in ends)
-        curve_bar(first, last, key=page_parts.chart_key("compare_bar"))
-    metrics = list(chosen) or _usual(runs, offered)
-    look = CurveOptions(band="none", smoothing=smoothing, pick=True)
-    picked = curve_grid(
+        first, last = min(own.min() for own in steps), max(own.max() for own in steps)
+        curve_bar(int(first), int(last), key=page_parts.chart_key("compare_bar"))
+    usual = ("reward", *_shared_parts(runs)[:_MOST_PARTS], *_USUAL)
+    metrics = chosen or [name for name in usual if name in offered] or offered[:2]
+    look = CurveOptions(band="none", smoothing=smoothing)
+    clicked = curve_grid(
         [_card(runs, metric, look) for metric in metrics],
         step=state.get("step"),
         key=page_parts.chart_key("compare"),
         across=_ACROSS,
         one_legend=True,
     )
-    if picked:
-        _open_step(runs, picked)
+    if clicked:
+        _open_step(runs, clicked)
     return metrics
 
 
@@ -186,71 +173,67 @@ def _card(runs: tuple[Run, ...], metric: str, look: CurveOptions) -> Card:
     )
 
 
-def _open_step(runs: tuple[Run, ...], picked: Picked) -> None:
+def _open_step(runs: tuple[Run, ...], clicked: Click) -> None:
     """Of the run whose curve was clicked the step as that run counts."""
     sides = zip(runs, _shifts_of(runs), strict=True)
-    drawn = [(run, shift) for run, shift in sides if picked.chart in run.metrics]
-    run, shift = drawn[min(picked.line, len(drawn) - 1)]
-    place = {"run": run.info.name, "step": picked.step - shift, "of": picked.chart, "index": None}
-    state.go("step", part="contributions", **place, token=None, only="", order="highest")
+    drawn = [(run, shift) for run, shift in sides if clicked.chart in run.metrics]
+    run, shift = drawn[min(clicked.line, len(drawn) - 1)]
+    at = {
+        "run": run.info.name,
+        "step": clicked.step - shift,
+        "step_metric": clicked.chart,
+        "index": None,
+    }
+    state.go(
+        "step", step_part="contributions", **at, token=None, step_only="", step_order="highest"
+    )
 
 
 def _endings(runs: tuple[Run, ...], metrics: Sequence[str]) -> None:
     """The metrics at the end of each run, and how far from the first run's they are."""
-    names = _names(runs)
-    unlike = {run.info.name for run in runs[1:] if {*_parts(run)} != {*_parts(runs[0])}}
+    first, *others = _names(runs)
+    is_unlike = [{*_parts(run)} != {*_parts(runs[0])} for run in runs[1:]]
     rows: list[dict[str, object]] = []
     for metric in metrics:
         known = rollout_metric(metric)
-        is_share = known.unit == "share"
-        unit = "%" if is_share else known.unit
-        endings = [_ending(run, metric) for run in runs]
-        means = [*map(in_percent, endings)] if is_share else endings
+        means = [_ending(run, metric) for run in runs]
+        if known.unit == "share":
+            means = [*map(in_percent, means)]
+        unit = "%" if known.unit == "share" else known.unit
         label = f"{known.label}, {unit}" if unit and unit not in known.label else known.label
-        row: dict[str, object] = {"metric": label, **dict(zip(names, means, strict=True))}
-        for run, name, mean in zip(runs[1:], names[1:], means[1:], strict=True):
-            is_other = metric in _TOTALS and run.info.name in unlike
-            row[f"{name} − {names[0]}"] = None if is_other else mean - means[0]
+        row: dict[str, object] = {
+            "metric": label,
+            **dict(zip((first, *others), means, strict=True)),
+        }
+        for name, mean, unlike in zip(others, means[1:], is_unlike, strict=True):
+            gap = None if unlike and metric in _TOTALS else mean - means[0]
+            row[f"{name} − {first}"] = gap
         rows.append(row)
     st.markdown(f"#### Metrics at the end :gray[means over the last {_LAST} steps of each run]")
-    _say_windows(runs)
-    _warn_of_rewards(runs)
-    frame = pd.DataFrame(rows)
-    frame = frame.astype({name: float for name in frame.columns if name != "metric"})
+    st.caption(plain(" · ".join(map(_last_steps, runs)), 400))
+    if any(is_unlike):
+        _warn_of_rewards(runs)
+    frame = pd.DataFrame(rows).set_index("metric").astype(float).reset_index()
     formats: Any = {name: number for name in frame.columns if name != "metric"}
-    st.dataframe(
-        frame.style.format(formats, na_rep="–"),
-        hide_index=True,
-        row_height=36,
-        height=min(36 * (len(frame) + 1) + 3, 420),
-        placeholder="–",
-    )
+    tables.draw(frame.style.format(formats, na_rep="–"), most_pixels=420)
 
 
-def _say_windows(runs: tuple[Run, ...]) -> None:
-    """Which steps the means are over: those of another run may be much earlier ones."""
-    told: list[str] = []
-    for run, name in zip(runs, _names(runs), strict=True):
-        last = run.steps["step"].tolist()[-_LAST:]
-        told.append(
-            f"{name}: steps {last[0]}–{last[-1]}" if len(last) > 1 else f"{name}: step {last[0]}"
-        )
-    st.caption(plain(" · ".join(told), 400))
+def _last_steps(run: Run) -> str:
+    """Which steps the means of a run are over: those of another run may be much earlier ones."""
+    last = run.steps["step"].tolist()[-_LAST:]
+    name = one_line(run.info.name, 40)
+    return f"{name}: steps {last[0]}–{last[-1]}" if len(last) > 1 else f"{name}: step {last[0]}"
 
 
 def _warn_of_rewards(runs: tuple[Run, ...]) -> None:
     """Says that rewards of other parts can't be subtracted, and which parts can be compared."""
-    of_run = {name: _parts(run) for name, run in zip(_names(runs), runs, strict=True)}
-    if len({frozenset(parts) for parts in of_run.values()}) < 2:
-        return
-    shared = [part for part in _parts(runs[0]) if all(part in parts for parts in of_run.values())]
-    said = "; ".join(
-        f"{name}: {_listed(parts) or 'none recorded'}" for name, parts in of_run.items()
-    )
+    of_runs = zip(_names(runs), map(_parts, runs), strict=True)
+    parts = "; ".join(f"{name}: {_listed(own) or 'none recorded'}" for name, own in of_runs)
+    shared = _shared_parts(runs)
     advice = f" Compare what all of them have: {_listed(shared)}." if shared else ""
     st.warning(
         plain(
-            f"The reward functions differ: no difference of rewards is shown. Parts of {said}.{advice}",
+            f"The reward functions differ: no difference of rewards is shown. Parts of {parts}.{advice}",
             700,
         ),
         icon=":material/warning:",
@@ -278,33 +261,21 @@ def _settings(runs: tuple[Run, ...]) -> None:
     whole = " :gray[of the whole runs, not of the environments chosen]" if state.get("env") else ""
     st.markdown(f"#### Settings that differ{whole}")
     without = [run.info.name for run in runs if not run.settings]
-    known = len(runs) - len(without)
     if without:
         st.caption(plain(f"Not recorded: settings (run-*.json) of {', '.join(without)}.", 300))
     names = _names(runs)
-    found = differences(dict(zip(names, map(_newest, runs), strict=True)))
     rows = [
-        {
-            "setting": one.key,
-            **{name: _told(one.values[name]) for name in names if name in one.values},
-        }
-        for one in found
+        {"setting": one.key} | {name: _as_json(value) for name, value in one.values.items()}
+        for one in differences(dict(zip(names, map(_newest, runs), strict=True)))
         if one.key not in _OF_EVERY_START
     ]
-    if not rows:
-        if known > 1:
-            st.caption("None of the recorded settings differs.")
-        return
-    st.dataframe(
-        pd.DataFrame(rows, columns=["setting", *names]),
-        hide_index=True,
-        row_height=36,
-        height=min(36 * (len(rows) + 1) + 3, 420),
-        placeholder="–",
-    )
+    if rows:
+        tables.draw(pd.DataFrame(rows, columns=["setting", *names]), most_pixels=420)
+    elif len(runs) - len(without) > 1:
+        st.caption("None of the recorded settings differs.")
 
 
-def _told(value: Any) -> str:
+def _as_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
@@ -316,9 +287,9 @@ def _newest(run: Run) -> Mapping[str, Any]:
 def _render() -> None:
     run = sidebar.current()
     page_parts.header(run)
-    runs = _choose(run)
+    runs = _choose_runs(run)
     if len(runs) == 1:
-        state.keep("cmetrics", run.metrics)
+        state.keep("compare_metrics", run.metrics)
         words = (
             "The other runs are large, so none is read unless you ask. Choose one above to compare with."
             if len(sidebar.neighbours()) > 1
@@ -331,12 +302,12 @@ def _render() -> None:
     if not offered:
         st.info("Not recorded in these runs: any metric.")
         return
-    own = _narrowed(runs)
-    if own:
-        metrics = _curves(own, offered)
-        _endings(own, [*dict.fromkeys((*metrics, *offered))])
+    narrowed = _narrow_to_environments(runs)
+    if narrowed:
+        metrics = _curves(narrowed, offered)
+        _endings(narrowed, [*dict.fromkeys((*metrics, *offered))])
     _settings(runs)
-    shared_prompts.show(runs, own)
+    shared_prompts.show(runs, narrowed)
 
 
 _render()

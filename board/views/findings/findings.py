@@ -1,115 +1,98 @@
-"""Findings: what looks wrong in the run, the worst first, each with its place one click away."""
+"""Findings: what looks wrong in the run, the worst first, each with its evidence one click away."""
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any, Final
+from typing import Final
 
+import orjson
 import pandas as pd
 import streamlit as st
 
-from board.analysis.findings import Diagnosis
-from board.analysis.own_thresholds import OwnThresholds
+from board.analysis.findings import Diagnosis, OwnThresholds
 from board.charts.finding_charts import findings_chart
 from board.charts.layout import PLOTLY_CONFIG
-from board.core.findings.coverage import Coverage, coverage
+from board.core.findings import Coverage, coverage
 from board.core.findings.finding import SEVERITIES, Finding, in_words
 from board.query.open_run import Run
 from board.views.findings import log_health, step_links
 from board.views.frame import sidebar
-from board.views.shared import cache, finding_counts, page_parts, shortcuts, state
+from board.views.shared import cache, known_findings, page_parts, shortcuts, state
 from board.views.shared.background import show_progress
-from board.views.shared.text import counted, harmless_cell, piece_shown, plain
+from board.views.shared.text import counted, harmless_cell, plain, visible_token
 
-_SHOWN: Final = 20
-_ALL: Final = "_all_findings"
-_EVIDENCE: Final = 4
+_FIRST_CARDS: Final = 20
+_ALL_CARDS: Final = "_all_findings"
+_MOST_EVIDENCE: Final = 4
 
 
 def _bar(run: Run, diagnosis: Diagnosis) -> None:
     """How many of each severity there are, a click on which shows those alone; and downloads."""
-    counts = {n: sum(f.severity == n for f in diagnosis.findings) for n in SEVERITIES}
-    state.keep("severity", SEVERITIES)
+    counts = known_findings.count_by_severity(diagnosis)
+    state.keep("findings_severity", SEVERITIES)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.pills(
             "Severity",
             list(SEVERITIES),
-            key="severity",
+            key="findings_severity",
             selection_mode="multi",
             format_func=lambda name: (
-                f"{finding_counts.ICONS[name]} {finding_counts.counted(counts[name], name)}"
+                f"{known_findings.ICONS[name]} {known_findings.counted(counts[name], name)}"
             ),
             label_visibility="collapsed",
             persist_state="session",
         )
         st.space("stretch")
-        _downloads(run, diagnosis)
+        for name, data, mime in (
+            ("JSON", _json(run, diagnosis), "application/json"),
+            ("CSV", _csv(diagnosis.findings), "text/csv"),
+        ):
+            st.download_button(
+                name,
+                data=data,
+                file_name=f"findings.{name.lower()}",
+                mime=mime,
+                icon=":material/download:",
+                on_click="ignore",
+                key=f"findings_{name}",
+            )
+        with st.popover("Copy", icon=":material/content_copy:"):
+            st.caption("The button at the upper right of the text copies it.")
+            blocks = [
+                f"{one.severity} · {_steps(one)} · {one.title}\n  {one.text}\n  {_measured(one)}"
+                for one in diagnosis.findings
+            ]
+            st.code("\n\n".join(blocks), language=None, height=320)
 
 
-def _downloads(run: Run, diagnosis: Diagnosis) -> None:
-    text = json.dumps(_document(run, diagnosis), indent=2, ensure_ascii=False)
-    for name, data, mime in (
-        ("JSON", text.encode(), "application/json"),
-        ("CSV", _csv(diagnosis.findings), "text/csv"),
-    ):
-        st.download_button(
-            name,
-            data=data,
-            file_name=f"findings.{name.lower()}",
-            mime=mime,
-            icon=":material/download:",
-            on_click="ignore",
-            key=f"findings_{name}",
-        )
-    with st.popover("Copy", icon=":material/content_copy:"):
-        st.caption("The button at the upper right of the text copies it.")
-        st.code(_as_text(diagnosis.findings), language=None, height=320)
-
-
-def _document(run: Run, diagnosis: Diagnosis) -> dict[str, Any]:
+def _json(run: Run, diagnosis: Diagnosis) -> bytes:
     """As `rollout-board findings --json` prints it; a number that is not finite is null."""
-    return _finite(
-        {
-            "run": run.info.name,
-            "steps": diagnosis.steps,
-            "steps_read": diagnosis.steps_read,
-            "rollouts_read": diagnosis.rollouts_read,
-            **{n: sum(f.severity == n for f in diagnosis.findings) for n in SEVERITIES},
-            "findings": [asdict(finding) for finding in diagnosis.findings],
-        }
-    )
+    document = {
+        "run": run.info.name,
+        "steps": diagnosis.steps,
+        "steps_read": diagnosis.steps_read,
+        "rollouts_read": diagnosis.rollouts_read,
+        **known_findings.count_by_severity(diagnosis),
+        "findings": [asdict(finding) for finding in diagnosis.findings],
+    }
+    return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY)
 
 
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _finite(part) for name, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(part) for part in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _csv(found: Sequence[Finding]) -> bytes:
+def _csv(findings: Sequence[Finding]) -> bytes:
+    columns = ("severity", "rule", "title", "text", "step", "first_step", "last_step", "value")
     rows = [
         {
-            **{n: getattr(f, n) for n in ("severity", "rule", "title", "text", "step")},
-            **{n: getattr(f, n) for n in ("first_step", "last_step", "value", "threshold", "unit")},
-            "evidence": "; ".join(_place(e.index, e.position) for e in f.evidence),
-            "source": f.source,
+            **{name: getattr(one, name) for name in (*columns, "threshold", "unit")},
+            "evidence": "; ".join(_rollout_words(e.index, e.position) for e in one.evidence),
+            "source": one.source,
         }
-        for f in found
+        for one in findings
     ]
     return pd.DataFrame(rows).map(harmless_cell).to_csv(index=False).encode()
 
 
-def _as_text(found: Sequence[Finding]) -> str:
-    parts = [f"{f.severity} · {_steps(f)} · {f.title}\n  {f.text}\n  {_measured(f)}" for f in found]
-    return "\n\n".join(parts)
-
-
-def _place(index: int, position: int | None) -> str:
+def _rollout_words(index: int, position: int | None) -> str:
     return f"rollout {index}" if position is None else f"rollout {index} token {position}"
 
 
@@ -136,8 +119,8 @@ def _card(run: Run, finding: Finding) -> None:
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             st.badge(
                 finding.severity,
-                icon=finding_counts.ICONS[finding.severity],
-                color=finding_counts.COLOURS[finding.severity],  # type: ignore[arg-type] # names of its own
+                icon=known_findings.ICONS[finding.severity],
+                color=known_findings.COLOURS[finding.severity],
             )
             st.markdown(
                 f"**{plain(finding.title, 120)}** :gray[· {_steps(finding)}]", width="content"
@@ -151,73 +134,56 @@ def _card(run: Run, finding: Finding) -> None:
             )
         st.text(finding.text)
         st.caption(plain(_measured(finding), 400))
-        _evidence(run, finding)
+        if finding.evidence:
+            with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+                _evidence(run, finding)
 
 
 def _evidence(run: Run, finding: Finding) -> None:
-    """Rollouts and tokens to look at; what a model wrote stands beside, as text."""
-    if not finding.evidence:
-        return
+    """Links to rollouts and tokens, each with what a model wrote, as text."""
+    for evidence in finding.evidence[:_MOST_EVIDENCE]:
+        at = "" if evidence.step == finding.step else f"step {evidence.step}, "
+        st.page_link(
+            state.page_file("rollouts"),
+            label=f"{at}{_rollout_words(evidence.index, evidence.position)}",
+            icon=":material/gradient:",
+            query_params=state.encoded(**step_links.of_evidence(finding, evidence, run)),
+        )
+        if evidence.piece:
+            text = visible_token(evidence.piece, 40)
+            st.text(f"({text})" if evidence.position is None else f"“{text}”", width="content")
+
+
+def _one_at_a_time(run: Run, findings: Sequence[Finding]) -> None:
+    """One finding of the list, for the keys: its name, and what opens its page."""
+    at = min(int(state.get("findings_nth")), len(findings) - 1)
+    finding = findings[at]
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        for evidence in finding.evidence[:_EVIDENCE]:
-            at = "" if evidence.step == finding.step else f"step {evidence.step}, "
-            st.page_link(
-                state.page_file("rollouts"),
-                label=f"{at}{_place(evidence.index, evidence.position)}",
-                icon=":material/gradient:",
-                query_params=state.encoded(**step_links.of_evidence(finding, evidence, run)),
-            )
-            if evidence.piece:
-                quoted = evidence.position is not None
-                shown = piece_shown(evidence.piece, 40)
-                st.text(f"“{shown}”" if quoted else f"({shown})", width="content")
-
-
-def _thresholds(limits: OwnThresholds) -> None:
-    if limits.error:
-        st.error(plain(limits.error, 400), icon=":material/error:")
-        st.caption("The default thresholds are used instead.")
-    elif limits.path is not None:
-        st.caption(plain(f"Thresholds from {limits.path}; defaults for the rest."))
-
-
-def _wanted(found: Sequence[Finding]) -> list[Finding]:
-    chosen = state.get("severity")
-    return [f for f in found if not chosen or f.severity in chosen]
-
-
-def _one_after_another(run: Run, wanted: Sequence[Finding]) -> None:
-    """One finding of the list at a time, for the keys: its name, and what opens its place."""
-    if not wanted:
-        return
-    at = min(int(state.get("nth")), len(wanted) - 1)
-    finding = wanted[at]
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        shortcuts.through("finding", range(len(wanted)), at, lambda nth: state.put(nth=nth))
+        shortcuts.through(
+            "finding", range(len(findings)), at, lambda nth: state.put(findings_nth=nth)
+        )
         if shortcuts.opens("its place"):
             page, choices = step_links.of_target(run, finding.target)
             state.go(page, **choices)
-        st.markdown(
-            f"**{at + 1} of {len(wanted)}** {plain(finding.title, 120)} :gray[· {_steps(finding)}]",
-            width="content",
-        )
+        title = f"**{at + 1} of {len(findings)}** {plain(finding.title, 120)}"
+        st.markdown(f"{title} :gray[· {_steps(finding)}]", width="content")
 
 
-def _list(run: Run, wanted: Sequence[Finding]) -> None:
-    everything = st.session_state.get(_ALL, False)
-    for finding in wanted if everything else wanted[:_SHOWN]:
+def _list(run: Run, findings: Sequence[Finding]) -> None:
+    draws_all = st.session_state.get(_ALL_CARDS, False)
+    for finding in findings if draws_all else findings[:_FIRST_CARDS]:
         _card(run, finding)
-    if len(wanted) > _SHOWN and not everything:
+    if len(findings) > _FIRST_CARDS and not draws_all:
         st.button(
-            f"{len(wanted) - _SHOWN} more",
+            f"{len(findings) - _FIRST_CARDS} more",
             icon=":material/expand_more:",
-            on_click=lambda: st.session_state.update({_ALL: True}),
+            on_click=lambda: st.session_state.update({_ALL_CARDS: True}),
         )
 
 
-def _chart(run: Run, found: Sequence[Finding]) -> None:
+def _chart(run: Run, findings: Sequence[Finding]) -> None:
     steps = run.steps["step"]
-    figure = findings_chart(found, int(steps.min()), int(steps.max()), dark=page_parts.dark())
+    figure = findings_chart(findings, int(steps.min()), int(steps.max()), dark=page_parts.dark())
     if figure is not None:
         with st.container(border=True):
             st.plotly_chart(figure, theme=None, key="findings_chart", config=dict(PLOTLY_CONFIG))
@@ -234,23 +200,23 @@ def _nothing(run: Run, rules: Sequence[Coverage]) -> None:
 
 def _rules(rules: Sequence[Coverage], diagnosis: Diagnosis, limits: OwnThresholds) -> None:
     """Which rules checked the run, and why the others could not."""
-    checked = sum(rule.state == "checked" for rule in rules)
-    told = [f"{checked} of {len(rules)} rules checked {counted(diagnosis.steps, 'step')}."]
+    by_state: dict[str, list[str]] = {}
+    for rule in rules:
+        by_state.setdefault(rule.state, []).append(rule.rule)
+    checked = len(by_state.get("checked", ()))
+    words = [f"{checked} of {len(rules)} rules checked {counted(diagnosis.steps, 'step')}."]
     if diagnosis.rollouts_read:
-        told.append(
+        words.append(
             f"{counted(diagnosis.rollouts_read, 'rollout')} of "
             f"{counted(diagnosis.steps_read, 'step')} were read; problems in others are not found."
         )
-    missing = [rule for rule in rules if rule.state == "not recorded"]
-    if missing:
-        told.append(f"{len(missing)} need values that are not recorded: see the rules below.")
-    unread = sum(rule.state == "not read" for rule in rules)
-    if unread:
-        told.append(f"{unread} read tokens and have not run yet.")
-    off = [rule.rule for rule in rules if rule.state == "off"]
-    if off:
-        told.append(f"Switched off: {', '.join(off)}.")
-    st.caption(plain(" ".join(told), 1500))
+    if missing := by_state.get("not recorded"):
+        words.append(f"{len(missing)} need values that are not recorded: see the rules below.")
+    if unread := by_state.get("not read"):
+        words.append(f"{len(unread)} read tokens and have not run yet.")
+    if off := by_state.get("off"):
+        words.append(f"Switched off: {', '.join(off)}.")
+    st.caption(plain(" ".join(words), 1500))
     with st.expander("Rules and thresholds", icon=":material/rule:"):
         st.dataframe(
             [
@@ -258,7 +224,9 @@ def _rules(rules: Sequence[Coverage], diagnosis: Diagnosis, limits: OwnThreshold
                     "rule": rule.rule,
                     "looks for": rule.about,
                     "state": f"{rule.state}: {rule.missing}" if rule.missing else rule.state,
-                    "thresholds": _limits_of(limits, rule.rule),
+                    "thresholds": ", ".join(
+                        f"{name} {bound:g}" for name, bound in limits.thresholds[rule.rule].items()
+                    ),
                 }
                 for rule in rules
             ],
@@ -270,14 +238,13 @@ def _rules(rules: Sequence[Coverage], diagnosis: Diagnosis, limits: OwnThreshold
         )
 
 
-def _limits_of(limits: OwnThresholds, rule: str) -> str:
-    table = limits.thresholds[rule]
-    return ", ".join(f"{name} {value:g}" for name, value in table.items())
-
-
 def _show(run: Run) -> None:
-    limits = finding_counts.limits_of(run)
-    _thresholds(limits)
+    limits = known_findings.limits_of(run)
+    if limits.error:
+        st.error(plain(limits.error, 400), icon=":material/error:")
+        st.caption("The default thresholds are used instead.")
+    elif limits.path is not None:
+        st.caption(plain(f"Thresholds from {limits.path}; defaults for the rest."))
     reading = cache.findings(run, limits)
     done = reading.result
     diagnosis = done or cache.index_findings(run, limits).finish()
@@ -287,9 +254,11 @@ def _show(run: Run) -> None:
         _bar(run, diagnosis)
         st.caption("Leads to follow, not verdicts: each says what was measured, and where to look.")
         _chart(run, diagnosis.findings)
-        wanted = _wanted(diagnosis.findings)
-        _one_after_another(run, wanted)
-        _list(run, wanted)
+        chosen = state.get("findings_severity")
+        listed = [one for one in diagnosis.findings if not chosen or one.severity in chosen]
+        if listed:
+            _one_at_a_time(run, listed)
+        _list(run, listed)
     else:
         _nothing(run, rules)
     _rules(rules, diagnosis, limits)
@@ -302,13 +271,13 @@ def _show(run: Run) -> None:
 
 
 def _render() -> None:
-    is_health = bool(state.get("health"))
+    is_health = bool(state.get("findings_health"))
     run = sidebar.whole() if is_health else sidebar.current()
     page_parts.header(run)
     st.segmented_control(
         "Part of the page",
         [False, True],
-        key="health",
+        key="findings_health",
         required=True,
         format_func=lambda health: "Log health" if health else "Findings",
         label_visibility="collapsed",

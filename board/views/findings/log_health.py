@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
-import pandas as pd
 import streamlit as st
 
+from board.core.findings import coverage
 from board.core.findings.audit import culprit
-from board.core.findings.coverage import coverage
 from board.core.findings.digest import Digest
 from board.core.findings.log_checks import (
     Check,
@@ -24,15 +23,16 @@ from board.core.findings.log_checks import (
 )
 from board.core.problems import count_of
 from board.query.open_run import Run, format_title
-from board.views.shared import cache, finding_counts, problem_table, state
+from board.views.shared import cache, known_findings, state
 from board.views.shared.background import show_progress
+from board.views.shared.tables import problem_table
 from board.views.shared.text import counted, plain, size
 
-_OLD_COLUMNS: Final = (
+_SUPERSEDED_COLUMNS: Final = (
     *("step", "rank", "file", "line", "reward", "advantage", "response_tokens", "response_chars"),
     *("k3_mean", "entropy_mean", "group_id", "finish_reason", "prompt", "response"),
 )
-_MOST_OLD: Final = 2000
+_MOST_SUPERSEDED: Final = 2000
 _MOST_RANGES: Final = 20
 # State -> icon, colour, and how its line begins.
 _STATES: Final[Mapping[State, tuple[str, str, str]]] = {
@@ -47,33 +47,34 @@ def _alignment(digests: tuple[Digest, ...]) -> None:
     """The audit that everything else rests on: whether two arrays speak of the same tokens."""
     st.markdown("#### Do the arrays line up?")
     pairs = pair_audits(digests)
-    for pair in pairs:
-        if pair.shift:
-            st.error(
-                plain(f"OFF BY {pair.shift:+d}. {shift_words(pair)}", 500), icon=":material/error:"
-            )
-    told = [pair for pair in pairs if pair.shift is not None]
-    if not told:
+    shifted = [pair for pair in pairs if pair.shift]
+    for pair in shifted:
+        words = plain(f"OFF BY {pair.shift:+d}. {shift_words(pair)}", 500)
+        st.error(words, icon=":material/error:")
+    compared = sum(pair.shift is not None for pair in pairs)
+    if not compared:
         st.info(
             "Not recorded: the audit compares two of logprobs, old_logprobs, sampling_logprobs and "
             "ref_logprobs, over at least 100 tokens.",
             icon=":material/info:",
         )
         return
-    if not any(pair.shift for pair in pairs):
-        st.success(
-            f"Best shift 0 for all {len(told)} pairs of arrays, in "
-            f"{counted(len(digests), 'step')} checked.",
-            icon=":material/check_circle:",
-        )
-    else:
-        shifted = min(step for pair in pairs for step in pair.shifted)
-        guilty = culprit([a for d in digests if d.step == shifted for a in d.audits])
+    if shifted:
+        step = min(step for pair in pairs for step in pair.shifted)
+        guilty = culprit([a for d in digests if d.step == step for a in d.audits])
         if guilty:
             st.text(f"{guilty} seems to be the one that is cut at another place.")
         with st.container(horizontal=True, gap="small"):
-            _go("rollouts", f"Rollouts of step {shifted}", step=shifted, scope="step", index=None)
-            _go("findings", "See the first step in Findings", health=False)
+            _go(
+                "rollouts", f"Rollouts of step {step}", step=step, rollouts_scope="step", index=None
+            )
+            _go("findings", "See the first step in Findings", findings_health=False)
+    else:
+        st.success(
+            f"Best shift 0 for all {compared} pairs of arrays, in "
+            f"{counted(len(digests), 'step')} checked.",
+            icon=":material/check_circle:",
+        )
     _pairs_table(pairs)
 
 
@@ -90,10 +91,10 @@ def _pairs_table(pairs: list[PairAudit]) -> None:
     rows = [
         {
             "arrays": pair.name,
-            **{f"shift {shift:+d}": pair.correlations[shift] for shift in pair.correlations},
+            **{_shift_words(shift): value for shift, value in pair.correlations.items()},
             "best shift": "not known"
             if pair.shift is None
-            else f"{pair.shift:+d}".replace("+0", "0"),
+            else _shift_words(pair.shift).removeprefix("shift "),
             "apart": pair.apart,
             "steps": pair.steps,
             "tokens": pair.tokens,
@@ -101,15 +102,16 @@ def _pairs_table(pairs: list[PairAudit]) -> None:
         for pair in pairs
     ]
     number_column = st.column_config.NumberColumn
+    correlations: dict[str, Any] = {
+        _shift_words(shift): number_column(f"correlation, {_shift_words(shift)}", format="%.3f")
+        for shift in (-1, 0, 1)
+    }
     st.dataframe(
-        pd.DataFrame(rows).rename(columns={"shift +0": "shift 0"}),
+        rows,
         hide_index=True,
         placeholder="–",
         column_config={
-            **{
-                name: number_column(f"correlation, {name}", format="%.3f")
-                for name in ("shift -1", "shift 0", "shift +1")
-            },
+            **correlations,
             "apart": number_column("median difference, nats", format="%.3g"),
             "steps": number_column(format="%d", help="Steps that were checked."),
             "tokens": number_column(format="localized"),
@@ -122,48 +124,55 @@ def _pairs_table(pairs: list[PairAudit]) -> None:
     )
 
 
+def _shift_words(shift: int) -> str:
+    return f"shift {shift:+d}" if shift else "shift 0"
+
+
 def _checks(run: Run, digests: tuple[Digest, ...]) -> None:
-    """Every check in a line: what was found, over how much, and where to look."""
+    """Every check in a line: what it says, over how much, and where to look."""
     st.markdown("#### Checks")
-    limits = finding_counts.limits_of(run)
-    found = cache.index_findings(run, limits).finish().findings
-    checks = [_lines(run), *array_checks(digests)]
+    limits = known_findings.limits_of(run)
+    findings = cache.index_findings(run, limits).finish().findings
     rules = {c.rule: c for c in coverage(run.columns, limits.thresholds, tokens_read=False)}
-    good = {
+    checks = [_lines(run), *array_checks(digests)]
+    good: dict[str, tuple[str, str, State]] = {
         "duplicated_rollouts": (
             "Duplicate rollouts",
             f"no id twice in a step, in {counted(run.rollout_count, 'rollout')}",
+            "bad",
         ),
-        "stopped_rank": ("Ranks that stopped", f"every rank, of {counted(len(run.steps), 'step')}"),
-        "clock_gap": ("Clock", "no pause out of the ordinary, and never backwards"),
-        "resumed": ("Resumes", "no step was written again"),
+        "stopped_rank": (
+            "Ranks that stopped",
+            f"every rank, of {counted(len(run.steps), 'step')}",
+            "bad",
+        ),
+        "clock_gap": ("Clock", "no pause out of the ordinary, and never backwards", "note"),
+        "resumed": ("Resumes", "no step was written again", "note"),
     }
-    for rule, (name, nothing) in good.items():
-        own = [finding for finding in found if finding.rule == rule]
+    for rule, (name, nothing, severity) in good.items():
+        own = [finding for finding in findings if finding.rule == rule]
         missing = "switched off" if rules[rule].state == "off" else rules[rule].missing
-        severity: State = "note" if rule in ("resumed", "clock_gap") else "bad"
         checks.append(rule_check(name, own, missing=missing, nothing=nothing, state=severity))
     with st.container(border=True, gap="xsmall"):
         for check in checks:
-            _line(run, check)
+            _line(check)
 
 
 def _lines(run: Run) -> Check:
-    beside = [problem for problem in run.problems if problem.is_of_file]
+    files = [problem for problem in run.problems if problem.is_of_file]
     lost = count_of(run.problems, "lost")
-    partial = count_of(run.problems, "partial") - count_of(beside, "partial")
-    if not lost and not partial and not beside:
-        return Check(
-            "Lines", "good", f"every line of {counted(len(run.info.files), 'file')} was read"
-        )
+    partial = count_of(run.problems, "partial") - count_of(files, "partial")
+    if not lost and not partial and not files:
+        words = f"every line of {counted(len(run.info.files), 'file')} was read"
+        return Check("Lines", "good", words)
     lines = "line or file is" if lost == 1 else "lines or files are"
-    told = [f"{lost:,} {lines} not shown"] if lost else []
-    told += [f"{counted(partial, 'rollout', 'is')} shown with a value left out"] if partial else []
-    told += [f"{problem.path} {problem.reason}" for problem in beside]
-    return Check("Lines", "bad", f"{'; '.join(told)}; see below")
+    words = [f"{lost:,} {lines} not shown"] if lost else []
+    words += [f"{counted(partial, 'rollout', 'is')} shown with a value left out"] if partial else []
+    words += [f"{problem.path} {problem.reason}" for problem in files]
+    return Check("Lines", "bad", f"{'; '.join(words)}; see below")
 
 
-def _line(run: Run, check: Check) -> None:
+def _line(check: Check) -> None:
     icon, colour, prefix = _STATES[check.state]
     with st.container(horizontal=True, vertical_alignment="center", gap="small", wrap=False):
         with st.container(width=170):
@@ -175,40 +184,35 @@ def _line(run: Run, check: Check) -> None:
             _go("rollouts", label, step=e.step, index=e.index, token=e.position)
         elif check.step is not None:
             step = check.step
-            _go("rollouts", f"Step {step}", step=step, index=None, token=None, scope="step")
-
-
-def _found(run: Run) -> None:
-    if not run.problems:
-        return
-    st.markdown("#### What was found")
-    problem_table.table(run.problems)
+            _go(
+                "rollouts", f"Step {step}", step=step, index=None, token=None, rollouts_scope="step"
+            )
 
 
 def _left_out(run: Run) -> None:
-    told = [f"{join.words}." for join in run.joins]
+    lines = [f"{join.words}." for join in run.joins]
     if run.repeated:
-        told.append(
+        lines.append(
             f"{counted(run.repeated, 'row', 'repeats')} rollouts that the log holds already; each is "
             "shown once."
         )
     if run.superseded:
-        told.append(
+        lines.append(
             f"{counted(run.superseded, 'rollout', 'was')} written again after a resume; what was "
             "written last is shown."
         )
     if run.over_cap:
-        told.append(
+        lines.append(
             f"{counted(run.over_cap, 'rollout', 'is')} beyond the cap of {run.options.max_per_step} "
             "a step."
         )
     if "pad_tokens" in run.columns:
-        told.append(f"{int(run.total('pad_tokens')):,} padding tokens were left out.")
+        lines.append(f"{int(run.total('pad_tokens')):,} padding tokens were left out.")
     if missing := int(run.total("missing_values")):
-        told.append(
+        lines.append(
             f"{counted(missing, 'token value', 'is')} null, NaN or infinite: left out of means."
         )
-    for text in told:
+    for text in lines:
         st.text(text)
 
 
@@ -218,19 +222,19 @@ def _superseded(run: Run) -> None:
         return
     st.toggle(
         "Show the rollouts that were written again",
-        key="old",
+        key="findings_superseded",
         help="As they were before the resume. No mean and no curve has them.",
         persist_state="session",
     )
-    if not state.get("old"):
+    if not state.get("findings_superseded"):
         return
     rows = run.superseded_rollouts()
     names = [run.info.path_of(file) for file in run.info.files]
     rows = rows.assign(file=[names[number] for number in rows["file"]])
-    columns = [name for name in _OLD_COLUMNS if name in rows and rows[name].notna().any()]
-    st.dataframe(rows[columns].head(_MOST_OLD), hide_index=True, placeholder="–")
-    if len(rows) > _MOST_OLD:
-        st.caption(f"The first {_MOST_OLD:,} of {len(rows):,}.")
+    columns = [name for name in _SUPERSEDED_COLUMNS if name in rows and rows[name].notna().any()]
+    st.dataframe(rows[columns].head(_MOST_SUPERSEDED), hide_index=True, placeholder="–")
+    if len(rows) > _MOST_SUPERSEDED:
+        st.caption(f"The first {_MOST_SUPERSEDED:,} of {len(rows):,}.")
 
 
 def _unended(run: Run) -> None:
@@ -256,11 +260,11 @@ def _ranges(steps: Sequence[int], recorded: Sequence[int]) -> str:
 
 
 def _files(run: Run) -> None:
-    shown, joined = run.files_shown(), run.files_joined()
+    visible, joined = run.visible.file_counts(), run.visible.joined_files()
     rows: list[dict[str, object]] = []
     for file in run.info.files:
         path = run.info.path_of(file)
-        count, first, last = shown.get(path, (0, None, None))
+        count, first, last = visible.get(path, (0, None, None))
         rows.append(
             {
                 "file": path,
@@ -269,29 +273,27 @@ def _files(run: Run) -> None:
                 "rollouts shown": count,
                 "first step": first,
                 "last step": last,
+                **({"joined to others": joined.get(path, 0)} if run.joins else {}),
             }
         )
-    if run.joins:
-        for row in rows:
-            row["joined to others"] = joined.get(str(row["file"]), 0)
     st.markdown("#### Files")
     st.text(str(run.info.path))
     st.dataframe(
-        pd.DataFrame(rows),
+        rows,
         hide_index=True,
         placeholder="–",
         column_config={"rollouts shown": st.column_config.NumberColumn(format="localized")},
     )
-    if run.info.beside:
+    if run.info.ignored:
         st.text("Also in the folder, not opened because their names are not those of logs:")
-        for one in run.info.beside:
+        for one in run.info.ignored:
             st.text(one.words)
 
 
 def show(run: Run) -> None:
     """The checks of a whole log, of all splits, and everything that was left out of it."""
-    if len(held := cache.split_counts(run)) > 1:
-        st.caption(plain(f"Of the whole log: the rollouts of all splits, {', '.join(held)}.", 200))
+    if len(names := cache.split_counts(run)) > 1:
+        st.caption(plain(f"Of the whole log: the rollouts of all splits, {', '.join(names)}.", 200))
     reading = cache.token_samples(run, int(state.get("step")))
     digests = show_progress(reading, "Reading the tokens of a few steps", "health") or ()
     if digests:
@@ -299,6 +301,8 @@ def show(run: Run) -> None:
     _checks(run, digests)
     _left_out(run)
     _superseded(run)
-    _found(run)
+    if run.problems:
+        st.markdown("#### What was found")
+        problem_table(run.problems)
     _unended(run)
     _files(run)

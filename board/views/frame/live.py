@@ -1,22 +1,27 @@
-"""Following a log: the page is drawn anew when the log grew, or when more of it was read."""
+"""Following a log: the page is redrawn when the log grew; an empty folder is waited for."""
 
 from __future__ import annotations
 
+import json
 import math
 import time
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 import streamlit as st
 
+from board.core.problems import Problem
 from board.errors import BoardError
-from board.index.discovery.discovered_runs import RunInfo, is_remote
-from board.index.discovery.log_file import LogFile
+from board.index.discovery.discovered_runs import Location, RunInfo, is_remote
+from board.index.discovery.run_info import LogFile
 from board.query.open_run import OpenOptions
 from board.views.shared import opened_runs, state
+from board.views.shared.tables import problem_table
 from board.views.shared.text import ago, plain
 
-_LOOK_SECONDS: Final = 1.0
-"""Looking asks for the size and time of files and no more: often enough that what is new is on the page
+_POLL_SECONDS: Final = 1.0
+"""A poll asks for the size and time of files and no more: often enough that what is new is on the page
 within twice as long.
 """
 _DRAW_SECONDS: Final = 2.0
@@ -26,6 +31,28 @@ _QUIET_SECONDS: Final = 60.0
 """A log that did not change for so long has a grey dot."""
 _DRAWN: Final = "_live_drawn"
 _SEEN: Final = "_building_seen"
+LOOP: Final = """\
+from exporters import RolloutExporter
+
+with RolloutExporter({folder}, tokenizer=tokenizer) as exporter:
+    for step in range(1, steps + 1):
+        ...  # sample, score, train
+        exporter.log(
+            step,
+            response_ids=response_ids,  # [B, R]
+            response_mask=response_mask,  # [B, R], 1 = a token
+            logprobs=logprobs,  # [B, R], nats
+            rewards=rewards,  # [B]
+            meta={{"prompt": prompts}},
+        )
+        exporter.end_step(step, loss=loss)
+"""
+TRL: Final = """\
+from exporters.trl import ExportGRPOTrainer
+
+trainer = ExportGRPOTrainer(model=model, ..., rollout_dir={folder})
+trainer.train()
+"""
 
 
 def toggle(info: RunInfo, root: str) -> None:
@@ -47,18 +74,18 @@ def toggle(info: RunInfo, root: str) -> None:
         )
 
 
-@st.fragment(run_every=_LOOK_SECONDS)
+@st.fragment(run_every=_POLL_SECONDS)
 def _watch(info: RunInfo, root: str) -> None:
-    """Says how long ago the log changed, and draws the page anew when it changes."""
+    """Says how long ago the log changed, and draws the page again when it changes."""
     with st.empty():
         is_new = time.time() - _changed_at(info) < _QUIET_SECONDS
         st.caption(f"{':green[●]' if is_new else ':gray[●]'} changed {_since(info)} ago")
     try:
-        is_grown = has_news(info, root)
+        has_grown = has_news(info, root)
     except BoardError as error:
         st.caption(f":material/cloud_off: The log can't be followed now. {plain(error, 400)}")
         return
-    if is_grown:
+    if has_grown:
         st.session_state[_DRAWN] = time.monotonic()
         st.rerun()
 
@@ -67,43 +94,40 @@ def has_news(info: RunInfo | None, root: str) -> bool:
     """Whether the size or the time of a log file, or the set of files, has changed since the page was
     drawn; not more often than a page is worth drawing. info: None where there was no run.
 
-    Raises:
-        BoardError: the folder can't be listed.
+    Raises BoardError where the folder can't be listed.
     """
     if time.monotonic() - st.session_state.get(_DRAWN, -math.inf) < _DRAW_SECONDS:
         return False
     if info and not is_remote(info) and any(_has_changed(file) for file in info.files):
         opened_runs.discovered.clear()
         return True
-    # Files that are new are found as often as the cache looks, every few seconds; what a store holds
-    # is told by its listing.
-    found = {run.name: run.files for run in opened_runs.discovered(root).runs}
-    return bool(found) if info is None else found.get(info.name) != info.files
+    # Files that are new are found as often as the cache looks, every few seconds; a store only says by
+    # its listing what it holds.
+    files = {run.name: run.files for run in opened_runs.discovered(root).runs}
+    return bool(files) if info is None else files.get(info.name) != info.files
 
 
 @st.fragment(run_every=_BUILDING_SECONDS)
 def watch_building(info: RunInfo, options: OpenOptions) -> None:
     """Reruns the page while the index is made, so that it shows what was read meanwhile."""
-    begun = st.session_state.get(_SEEN)
-    st.session_state[_SEEN] = begun is None
-    if begun is not None or not opened_runs.is_building(info, options):
+    is_first_call = st.session_state.get(_SEEN) is None
+    st.session_state[_SEEN] = is_first_call
+    if not is_first_call or not opened_runs.is_building(info, options):
         st.session_state.pop(_SEEN)
         st.rerun()
 
 
 def _has_changed(file: LogFile) -> bool:
     try:
-        found = file.path.stat()
+        now = file.path.stat()
     except OSError:
         return True
-    return (found.st_size, found.st_mtime_ns) != (file.size, file.mtime_ns)
+    return (now.st_size, now.st_mtime_ns) != (file.size, file.mtime_ns)
 
 
 def _changed_at(info: RunInfo) -> float:
     """Unix seconds of the last change of a file; of a store, as its listing had it."""
-    if is_remote(info):
-        return info.mtime
-    return max(map(_written_at, info.files), default=info.mtime)
+    return info.mtime if is_remote(info) else max(map(_written_at, info.files), default=info.mtime)
 
 
 def _written_at(file: LogFile) -> float:
@@ -115,3 +139,63 @@ def _written_at(file: LogFile) -> float:
 
 def _since(info: RunInfo) -> str:
     return ago(max(time.time() - _changed_at(info), 0.0))
+
+
+def wait_for_first_file(
+    root: Location, ignored: Sequence[Problem] = (), *, is_missing: bool = False
+) -> None:
+    """The page while a folder holds no log: it is waited for, and the page shows what writes one.
+
+    ignored: files in it that are no logs. is_missing: the folder itself is still to be made.
+    """
+    _waiting_heading(str(root))
+    if gone := st.query_params.get("run"):
+        st.warning(
+            plain(
+                f"{gone} is not in this folder. If it was, its files were moved or deleted.", 300
+            ),
+            icon=":material/folder_off:",
+        )
+    if is_missing:
+        st.caption("The folder does not exist yet. The exporter makes it.")
+    st.caption(
+        "The run opens by itself when its first file is written, by this exporter or by any framework "
+        "whose rollout logs the board reads."
+    )
+    # Into a store, or below a file, the exporter does not write.
+    parent = root if isinstance(root, Path) and not root.is_file() else Path("runs")
+    folder = json.dumps(str(parent / "my_run"), ensure_ascii=False)
+    loop, trl = st.tabs(["Your own loop", "TRL"])
+    loop.code(LOOP.format(folder=folder), language="python")
+    trl.code(TRL.format(folder=folder), language="python")
+    if ignored:
+        st.markdown("##### Files that are not rollout logs")
+        st.caption("Run `rollout-board sniff PATH` to see why, and to get a mapping file for it.")
+        problem_table(ignored, of_whole_files=True)
+    _open_when_there(None, str(root))
+
+
+def wait_for_first_rollout(info: RunInfo, root: str, problems: Sequence[Problem]) -> None:
+    """The page while a run has files and no rollout that can be shown."""
+    _waiting_heading(info.name)
+    st.caption("The run has files, but no rollout that can be shown yet.")
+    if problems:
+        problem_table(problems)
+    _open_when_there(info, root)
+
+
+def _waiting_heading(where: str) -> None:
+    st.subheader(":material/hourglass_empty: Waiting for the first rollout", anchor=False)
+    st.caption(plain(where, 300))
+
+
+@st.fragment(run_every=_POLL_SECONDS)
+def _open_when_there(info: RunInfo | None, root: str) -> None:
+    """Opens the run when there is one, with Live on: who waited for it wants to see it grow."""
+    try:
+        is_there = has_news(info, root)
+    except BoardError:  # the folder is still to be made
+        return
+    if is_there:
+        state.put(live=True, follow=True)
+        st.rerun()

@@ -1,13 +1,18 @@
-"""What is chosen on every page: the run, the step, the part of the run, and the folder of logs."""
+"""What is chosen on every page: the run, the step, the part of the run, and the folder of logs.
+
+The run that is open is kept in the session for the page, and summed up in a few lines.
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 import streamlit as st
 
+from board.core.problems import count_of
 from board.errors import BoardError, NotFoundError
 from board.index.discovery.discovered_runs import (
     JOINED,
@@ -20,15 +25,16 @@ from board.index.discovery.discovered_runs import (
 )
 from board.query import splits
 from board.query.open_run import Run
-from board.views.frame import live, run_summary, waiting
-from board.views.shared import cache, opened_runs, part_of_run, run_settings, state, step_choice
-from board.views.shared.text import one_line, plain, size
+from board.views.frame import live
+from board.views.shared import cache, opened_runs, run_options, state, step_choice
+from board.views.shared.text import counted, one_line, plain, size
 
 BUNDLED: Final = Path(__file__).parents[3] / "rollout_samples"
 _RUN: Final = "_run"
-_FOUND: Final = "_found"
-# Splits drawn beside training's: more points can't be told apart.
-_MOST_BESIDE: Final = 3
+_RUNS: Final = "_runs"
+_MOST_EVALUATIONS: Final = 3
+"""Splits that are drawn with training's: more points can't be told apart."""
+_MOST_RANKS: Final = 3
 
 
 def start_root() -> Location:
@@ -52,19 +58,20 @@ def narrowed() -> Run:
 
 
 def evaluations() -> tuple[Run, ...]:
-    """Where training's split is shown, the others beside it, of the chosen environments."""
-    held = [*cache.split_counts(whole())]
-    if len(held) < 2 or state.get("split") or not splits.is_training(held[0]):
+    """Where training's split is shown, the others that are drawn with it, of the chosen environments."""
+    first, *others = cache.split_counts(whole()) or [""]
+    if not others or state.get("split") or not splits.is_training(first):
         return ()
     envs = tuple(state.get("env"))
-    found = (cache.of_split(whole(), splits.written(name)) for name in held[1 : _MOST_BESIDE + 1])
-    runs = (cache.of_environments(run, envs) for run in found if run is not None)
+    names = map(splits.written, others[:_MOST_EVALUATIONS])
+    of_names = (cache.of_split(whole(), name) for name in names)
+    runs = (cache.of_environments(run, envs) for run in of_names if run is not None)
     return tuple(run for run in runs if run.whole is not None and run.rollout_count)
 
 
 def neighbours() -> tuple[RunInfo, ...]:
     """All runs of the chosen folder, the current one among them."""
-    return tuple(st.session_state[_FOUND])
+    return tuple(st.session_state[_RUNS])
 
 
 def render() -> bool:
@@ -73,42 +80,45 @@ def render() -> bool:
         st.markdown("### :material/stacked_line_chart: Rollout Board")
     try:
         root = str(_chosen_root())
-        found = opened_runs.discovered(root)
-    except NotFoundError as error:
-        if state.get("root") or not isinstance(start_root(), Path):
-            _show_nothing(str(error))
-        else:
-            waiting.for_first_file(start_root(), is_missing=True)
-        return False
+        folder = opened_runs.discovered(root)
     except BoardError as error:
-        _show_nothing(str(error))
+        is_start = not state.get("root") and isinstance(start_root(), Path)
+        if isinstance(error, NotFoundError) and is_start:
+            live.wait_for_first_file(start_root(), is_missing=True)
+            return False
+        st.error(plain(error, 600), icon=":material/folder_off:")
+        st.caption(
+            "Choose another folder in the sidebar, or leave the field empty to return to the first one."
+        )
         return False
-    if not found.runs:
-        waiting.for_first_file(found.root, found.left_out)
+    if not folder.runs:
+        live.wait_for_first_file(folder.root, folder.left_out)
         return False
-    info = _choose_run(found)
-    _choose_source(found, info)
-    options = run_settings.options()
-    st.session_state[_FOUND] = found.runs
-    run = opened_runs.opened(info, options)
-    st.session_state[_RUN] = run
-    if opened_runs.is_building(info, options):
+    info = _choose_run(folder)
+    _choose_source(folder, info)
+    options = run_options.read_options()
+    st.session_state[_RUNS] = folder.runs
+    run = st.session_state[_RUN] = opened_runs.opened(info, options)
+    is_building = opened_runs.is_building(info, options)
+    if is_building:
         live.watch_building(info, options)
     # While an index is made there are rollouts before there are means of a step.
     if run.rollout_count == 0 or not len(run.steps):
-        if opened_runs.is_building(info, options):
-            _show_reading(run)
+        if is_building:
+            read = f"{plain(size(run.done))} of {plain(size(info.bytes))}"
+            text = f"Reading {plain(info.name)}: {read}. It is shown as far as it was read."
+            st.progress(run.done / info.bytes, text=text)
         else:
-            waiting.for_first_rollout(info, root, run.problems)
+            live.wait_for_first_rollout(info, root, run.problems)
         return False
     with st.sidebar:
         live.toggle(info, root)
         steps = st.container()
-        part_of_run.choose_split(run)
+        run_options.choose_split(run)
         with steps:
             step_choice.choose(current())
-        part_of_run.choose_environments(current())
-        run_summary.show(run)
+        run_options.choose_environments(current())
+        _summary(run)
     return True
 
 
@@ -136,29 +146,27 @@ def _chosen_root() -> Location:
     return resolve_inside(root, wanted)
 
 
-def _choose_run(found: Discovery) -> RunInfo:
-    names = [run.name for run in found.runs]
+def _choose_run(folder: Discovery) -> RunInfo:
+    by_name = {run.name: run for run in folder.runs}
+    names = [*by_name]
     state.ensure("run", names, names[0])
-    by_name = {run.name: run for run in found.runs}
-
     with st.sidebar:
         name = st.selectbox(
             "Run",
             names,
             key="run",
             format_func=lambda name: one_line(name, 200),
-            on_change=part_of_run.first_rollout,
+            on_change=step_choice.first_rollout,
             persist_state="session",
         )
     return by_name[name or names[0]]
 
 
-def _choose_source(found: Discovery, info: RunInfo) -> None:
+def _choose_source(folder: Discovery, info: RunInfo) -> None:
     """Which of several logs of one folder is shown: all of them joined, or one alone."""
-    runs = {run.source: run for run in found.runs if run.path == info.path and not run.only}
+    runs = {run.source: run for run in folder.runs if run.path == info.path and not run.only}
     if len(runs) < 2:
         return
-    ordered = sorted(runs, key=lambda source: (source != JOINED, source))
     # Not a choice of its own: it is the run that is chosen, whichever way.
     key = f"_source_{info.name}"
 
@@ -166,12 +174,12 @@ def _choose_source(found: Discovery, info: RunInfo) -> None:
         source = st.session_state[key]
         if source is not None:
             state.put(run=runs[source].name)
-            part_of_run.first_rollout()
+            step_choice.first_rollout()
 
     with st.sidebar:
         st.segmented_control(
             "Source",
-            ordered,
+            sorted(runs, key=lambda source: (source != JOINED, source)),
             default=info.source,
             key=key,
             required=True,
@@ -182,14 +190,80 @@ def _choose_source(found: Discovery, info: RunInfo) -> None:
         )
 
 
-def _show_nothing(message: str) -> None:
-    st.error(plain(message, 600), icon=":material/folder_off:")
+def _summary(run: Run) -> None:
+    """The open run: its size, ranks that stopped, and what was left out with where to read why."""
     st.caption(
-        "Choose another folder in the sidebar, or leave the field empty to return to the first one."
+        f"{plain(size(run.info.bytes))} · {counted(run.rollout_count, 'rollout')} · "
+        f"{counted(len(run.steps), 'step')}"
     )
+    for icon, text in _unfinished(run):
+        st.caption(f":material/{icon}: {plain(text, 300)}")
+    unread = run.info.bytes - run.done
+    if unread:
+        share = run.done / run.info.bytes
+        st.progress(share, text=f"{plain(size(unread))} of the log not read yet")
+    files = [problem for problem in run.problems if problem.is_of_file]
+    # Rows of each log that could have been joined with one of another, and were not.
+    unmatched = sum(max(j.rollouts - j.joined, 0) + j.rows - j.joined for j in run.joins)
+    left_out = [
+        (count_of(run.problems, "lost"), "line", "not used", "error"),
+        (
+            count_of(run.problems, "partial") - count_of(files, "partial"),
+            *("value", "left out", "warning"),
+        ),
+        (len(files), "file", "in the folder that can't be used", "description"),
+        (run.superseded, "rollout", "superseded by a resume", "restart_alt"),
+        (run.repeated, "repeat", "of rollouts, shown once", "content_copy"),
+        (unmatched, "row", "without a match in another log", "link_off"),
+        (run.over_cap, "rollout", "beyond the cap", "filter_alt"),
+        (int(run.total("pad_tokens")), "padding token", "left out", "space_bar"),
+    ]
+    lines = [
+        f":material/{icon}: {counted(count, noun)} {text}"
+        for count, noun, text, icon in left_out
+        if count
+    ]
+    if lines:
+        st.caption("  \n".join(lines))
+        st.page_link(
+            state.page_file("findings"),
+            label="What and where",
+            icon=":material/arrow_forward:",
+            query_params=state.encoded(findings_health=True),
+        )
 
 
-def _show_reading(run: Run) -> None:
-    name, done, whole = plain(run.info.name), run.done, run.info.bytes
-    read = f"{plain(size(done))} of {plain(size(whole))}"
-    st.progress(done / whole, text=f"Reading {name}: {read}. It is shown as far as it was read.")
+def _unfinished(run: Run) -> Iterator[tuple[str, str]]:
+    """Ranks that have ended no step since one that others ended, and the step that is being written."""
+    if not run.missing_ranks:
+        return
+    newest = max(run.missing_ranks)
+    since: dict[int, list[int]] = {}
+    for rank, first in silent_ranks(run.missing_ranks, run.counts).items():
+        since.setdefault(first, []).append(rank)
+    for first, ranks in sorted(since.items()):
+        yield "warning", f"{_ranks(ranks)} silent since step {first}"
+    silent = {rank for ranks in since.values() for rank in ranks}
+    writing = [rank for rank in run.missing_ranks[newest] if rank not in silent]
+    if writing:
+        yield "hourglass_top", f"step {newest} not ended yet by {_ranks(writing).lower()}"
+
+
+def silent_ranks(missing: Mapping[int, Sequence[int]], steps: Iterable[int]) -> dict[int, int]:
+    """Rank -> the last step it ended, of the ranks that have ended none of the later steps; where it
+    ended none at all, the first step. The newest step does not count: it may still be written.
+
+    missing: by step, the ranks that have not ended it. steps: all that the log holds.
+    """
+    ordered = sorted(steps)
+    absent = {*missing.get(ordered[-1], ())}
+    last_ended: dict[int, int] = {}
+    for before, step in reversed([*zip([ordered[0], *ordered], ordered[:-1], strict=False)]):
+        absent &= {*missing.get(step, ())}
+        last_ended |= dict.fromkeys(absent, before)
+    return last_ended
+
+
+def _ranks(ranks: Sequence[int]) -> str:
+    named = ", ".join(map(str, ranks[:_MOST_RANKS])) + (", …" if len(ranks) > _MOST_RANKS else "")
+    return f"Rank{'s' if len(ranks) > 1 else ''} {named}"

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 import pandas as pd
 import streamlit as st
 
-from board.analysis.mismatch import (
-    StepMismatch,
-)
+from board.analysis.mismatch import StepMismatch
 from board.charts.layout import notes_of
-from board.charts.mismatch_charts import (
-    MEASURES,
-    slice_bars,
-)
+from board.charts.mismatch_charts import MEASURES, slice_bars
 from board.core.metrics.shares import percent
-from board.core.tokens.mismatch import Apart, Decomposition, Likelihood
+from board.core.tokens.mismatch import Apart, Decomposition
+from board.query.open_run import Run
 from board.views.frame import sidebar
 from board.views.mismatch.over_steps import over_steps
 from board.views.mismatch.rule_bounds import show_rules
-from board.views.shared import cache, page_parts, recording_hints, shortcuts, state
+from board.views.shared import (
+    cache,
+    page_parts,
+    shortcuts,
+    state,
+    tables,
+)
 from board.views.shared.background import show_progress
 from board.views.shared.text import number, plain
 
@@ -34,7 +35,7 @@ _SLICES: Final = {
     "role": "role",
     "lag": "policy lag",
 }
-# What stands upright has an order of its own.
+# Drawn in their own order, as upright bars.
 _UPRIGHT: Final = frozenset(("position", "probability", "turn", "lag"))
 _NEEDS: Final = {
     "turn": "segments or chat markers",
@@ -76,28 +77,65 @@ _WHAT_D_IS: Final = (
 )
 
 
-def _cards(found: Decomposition) -> None:
+def _read_step(run: Run, step: int) -> StepMismatch | None:
+    """The mismatch of a step, with words for what it lacks; None where the reading was stopped."""
+    task = cache.step_mismatch(run, step)
+    mismatch = show_progress(task, "Reading the tokens of the step", "mismatch")
+    if mismatch is None:
+        return None
+    if mismatch.parts is None and not mismatch.likelihood:
+        st.info(
+            "Not recorded at this step: logprobs and sampling_logprobs of the same tokens. "
+            + page_parts.how_to_record("Mismatch"),
+            icon=":material/compare_arrows:",
+        )
+    if mismatch.parts is not None and not _has_numbers(mismatch.parts):
+        st.info(
+            "No loss token of this step has a finite value in both logprobs and sampling_logprobs: "
+            "they are NaN, null or infinite.",
+            icon=":material/compare_arrows:",
+        )
+    if mismatch.read < mismatch.total:
+        st.caption(f"{mismatch.total - mismatch.read:,} rollouts of the step could not be read.")
+    return mismatch
+
+
+def _has_numbers(parts: Decomposition) -> bool:
+    """Whether any token has a number of both policies; trainers that diverged log NaN alone."""
+    return any(one is not None and one.tokens for one in _columns(parts).values())
+
+
+def _columns(parts: Decomposition) -> dict[str, Apart | None]:
+    return {"whole": parts.total, "engine": parts.engine, "staleness": parts.staleness}
+
+
+def _show_cards(total: Apart) -> None:
     with st.grid(len(_CARDS), min_column_width=170, gap="small"):
         for field in _CARDS:
             label, formula = _FIELDS[field]
             unit = " :gray[nats]" if "KL" in label else ""
-            st.metric(
-                f"{plain(label)}{unit}",
-                _shown(found.total, field),
-                help=plain(f"{formula}. {_WHAT_D_IS}", 400),
-                border=True,
-            )
+            explained = plain(f"{formula}. {_WHAT_D_IS}", 400)
+            value = _formatted(total, field)
+            st.metric(f"{plain(label)}{unit}", value, help=explained, border=True)
 
 
-def _parts_table(found: Decomposition) -> None:
+def _formatted(apart: Apart, field: str) -> str:
+    if not apart.tokens:
+        return "–"
+    return number(float(getattr(apart, field)), "share" if field == "ess" else "")
+
+
+def _show_parts(parts: Decomposition) -> None:
     """The estimators of the whole mismatch and of its two parts, side by side."""
-    columns = {"whole": found.total, "engine": found.engine, "staleness": found.staleness}
+    formulas = "; ".join(f"{label}: {formula}" for label, formula in _FIELDS.values())
+    st.markdown("**How far they diverge**", help=plain(f"{_WHAT_D_IS} {formulas}.", 1200))
+    columns = {name: apart for name, apart in _columns(parts).items() if apart is not None}
     rows = [
         {"measure": f"{label}, nats" if "nats" in formula and "nats" not in label else label}
-        | {name: _shown(apart, field) for name, apart in columns.items() if apart is not None}
+        | {name: _formatted(apart, field) for name, apart in columns.items()}
         for field, (label, formula) in _FIELDS.items()
     ]
-    tokens = {name: f"{apart.tokens:,}" for name, apart in columns.items() if apart is not None}
+    tokens = {name: f"{apart.tokens:,}" for name, apart in columns.items()}
     st.dataframe(
         pd.DataFrame([*rows, {"measure": "tokens"} | tokens]),
         hide_index=True,
@@ -108,95 +146,62 @@ def _parts_table(found: Decomposition) -> None:
             for name, explained in _PARTS.items()
         },
     )
-    st.caption(plain(_parts_words(found), 300))
-
-
-def _shown(apart: Apart, field: str) -> str:
-    if not apart.tokens:
-        return "–"
-    return number(float(getattr(apart, field)), "share" if field == "ess" else "")
-
-
-def _parts_words(found: Decomposition) -> str:
-    if found.engine is None:
-        return "Not recorded at this step: old_logprobs, which separate engine from staleness."
-    if found.engine_share != found.engine_share:
-        return "No token with all three log-probabilities differs."
-    return (
-        f"{percent(found.engine_share)} of the squared log-ratios come from the engine, "
-        f"{percent(found.staleness_share)} from staleness and {percent(found.cross_share)} from "
-        "their product."
-    )
-
-
-def _has_numbers(found: Decomposition) -> bool:
-    """Whether any token has a number of both policies; trainers that diverged log NaN alone."""
-    parts = (found.total, found.engine, found.staleness)
-    return any(apart is not None and apart.tokens for apart in parts)
-
-
-def _measures_words() -> str:
-    formulas = "; ".join(f"{label}: {formula}" for label, formula in _FIELDS.values())
-    return f"{_WHAT_D_IS} {formulas}."
-
-
-def _slice_by(name: str) -> None:
-    state.put(slice=name)
-
-
-def _where(found: StepMismatch) -> None:
-    """D by sort of token."""
-    with st.container(border=True, height="stretch"):
-        st.markdown("**Where they diverge**", help=plain(_WHAT_D_IS, 300))
-        with st.container(horizontal=True, gap="small"):
-            st.selectbox(
-                "By",
-                list(_SLICES),
-                key="slice",
-                width=150,
-                format_func=lambda name: f"by {_SLICES[name]}",
-                label_visibility="collapsed",
-                persist_state="session",
-            )
-            shortcuts.through("breakdown", [*_SLICES], state.get("slice"), _slice_by)
-            st.selectbox(
-                "Measure",
-                list(MEASURES),
-                key="measure",
-                width=230,
-                format_func=lambda name: MEASURES[name][0],
-                label_visibility="collapsed",
-                persist_state="session",
-            )
-        chosen, measure = str(state.get("slice")), str(state.get("measure"))
-        slices = found.slices.get(chosen)
-        if not slices:
-            st.caption(plain(f"Not recorded at this step: {_NEEDS.get(chosen, 'values')}."))
-            return
-        figure = slice_bars(
-            slices,
-            measure,
-            dark=page_parts.dark(),
-            level=chosen not in _UPRIGHT,
-            tokens=chosen == "piece",
+    if parts.engine is None:
+        words = "Not recorded at this step: old_logprobs, which separate engine from staleness."
+    elif parts.engine_share != parts.engine_share:
+        words = "No token with all three log-probabilities differs."
+    else:
+        words = (
+            f"{percent(parts.engine_share)} of the squared log-ratios come from the engine, "
+            f"{percent(parts.staleness_share)} from staleness and {percent(parts.cross_share)} from "
+            "their product."
         )
-        key = f"slice_{chosen}_{measure}_{found.step}_{state.get('run')}"
-        st.plotly_chart(figure, key=key, theme=None)
-        for note in notes_of(figure):
-            st.caption(plain(note))
+    st.caption(plain(words, 300))
 
 
-def _likelihood(found: Sequence[Likelihood]) -> None:
+def _show_slices(mismatch: StepMismatch) -> None:
+    """The log-ratio by sort of token."""
+    st.markdown("**Where they diverge**", help=plain(_WHAT_D_IS, 300))
+    with st.container(horizontal=True, gap="small"):
+        chosen = str(
+            page_parts.menu(
+                "By", "mismatch_slice", _SLICES, lambda name: f"by {_SLICES[name]}", width=150
+            )
+        )
+        shortcuts.through(
+            "breakdown", [*_SLICES], chosen, lambda name: state.put(mismatch_slice=name)
+        )
+        measure = str(
+            page_parts.menu(
+                "Measure", "mismatch_measure", MEASURES, lambda name: MEASURES[name][0], width=230
+            )
+        )
+    slices = mismatch.slices.get(chosen)
+    if not slices:
+        st.caption(plain(f"Not recorded at this step: {_NEEDS.get(chosen, 'values')}."))
+        return
+    figure = slice_bars(
+        slices,
+        measure,
+        dark=page_parts.dark(),
+        level=chosen not in _UPRIGHT,
+        tokens=chosen == "piece",
+    )
+    key = f"slice_{chosen}_{measure}_{mismatch.step}_{state.get('run')}"
+    st.plotly_chart(figure, key=key, theme=None)
+    for note in notes_of(figure):
+        st.caption(plain(note))
+
+
+def _show_likelihood(mismatch: StepMismatch) -> None:
     st.markdown(
         "#### Tokens trained with cross-entropy", help="Negative log-likelihood, sft_mask 1."
     )
-    frame = pd.DataFrame(
-        [
-            {"of": o.name, "tokens": o.tokens, "mean NLL": o.mean, "largest": o.largest}
-            for o in found
-        ]
-    )
-    st.dataframe(frame, hide_index=True, row_height=36)
+    rows = [
+        {"of": one.name, "tokens": one.tokens, "mean NLL": one.mean, "largest": one.largest}
+        for one in mismatch.likelihood
+    ]
+    tables.draw(pd.DataFrame(rows))
 
 
 def _render() -> None:
@@ -204,40 +209,24 @@ def _render() -> None:
     page_parts.header(run)
     if not page_parts.has_step(run):
         return
-    step = int(state.get("step"))
-    task = cache.step_mismatch(run, step)
-    found = show_progress(task, "Reading the tokens of the step", "mismatch")
-    if found is None:
+    mismatch = _read_step(run, int(state.get("step")))
+    if mismatch is None:
         return
-    if found.parts is None and not found.likelihood:
-        st.info(
-            "Not recorded at this step: logprobs and sampling_logprobs of the same tokens. "
-            + recording_hints.how_to_record("Mismatch"),
-            icon=":material/compare_arrows:",
-        )
-    parts = found.parts if found.parts is not None and _has_numbers(found.parts) else None
-    if parts is None and found.parts is not None:
-        st.info(
-            "No loss token of this step has a finite value in both logprobs and sampling_logprobs: "
-            "they are NaN, null or infinite.",
-            icon=":material/compare_arrows:",
-        )
-    if found.read < found.total:
-        st.caption(f"{found.total - found.read:,} rollouts of the step could not be read.")
-    if parts is not None:
-        _cards(parts)
+    parts = mismatch.parts
+    if parts is not None and _has_numbers(parts):
+        _show_cards(parts.total)
         left, right = st.columns([1, 1.1], gap="small")
         with left, st.container(border=True, height="stretch"):
-            st.markdown("**How far they diverge**", help=plain(_measures_words(), 1200))
-            _parts_table(parts)
-        with right:
-            _where(found)
-    if parts is not None or (found.parts is None and found.rules):
-        show_rules(run, found)
-    if found.likelihood:
-        _likelihood(found.likelihood)
-    whole = found.parts is not None or found.rules or found.likelihood
-    if whole or "mismatch_kl_mean" in run.columns:
+            _show_parts(parts)
+        with right, st.container(border=True, height="stretch"):
+            _show_slices(mismatch)
+        show_rules(run, mismatch)
+    elif parts is None and mismatch.rules:
+        show_rules(run, mismatch)
+    if mismatch.likelihood:
+        _show_likelihood(mismatch)
+    is_recorded = parts is not None or mismatch.rules or mismatch.likelihood
+    if is_recorded or "mismatch_kl_mean" in run.columns:
         over_steps(run)
 
 

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 import streamlit as st
 
-from board.charts.curves import CurveOptions
+from board.charts.curve_data import CurveOptions
 from board.charts.palette import EVALUATIONS, colour, dash
-from board.components.curve_grid import Card, LineName, Mark, Picked, curve_bar, curve_grid
+from board.components.curve_grid import Card, Click, LineName, Mark, curve_bar
 from board.core.metrics.definitions import REWARD_PART, ROLLOUT_METRICS, Metric, rollout_metric
+from board.errors import BoardError
 from board.query import splits
 from board.query.open_run import Run
 from board.views.frame import sidebar
-from board.views.overview import curve_controls, environments, expression_curve, tiles
-from board.views.shared import cache, curve_marks, finding_counts, page_parts, state
+from board.views.overview import curves, environments, tiles
+from board.views.shared import cache, known_findings, page_parts, state
 from board.views.shared.text import counted, one_line, plain
 
 _PER_STEP: Final = "zero_std_group_fraction"
@@ -29,8 +30,6 @@ _MAIN: Final = (
     _PER_STEP,
     "reward_gap",
 )
-_CURVES: Final = "curves"
-_ACROSS: Final = 3
 # Main metric -> what a log must hold for it.
 _NEEDS: Final = {
     "reward": "reward",
@@ -41,6 +40,12 @@ _NEEDS: Final = {
     "is_truncated": "is_truncated or finish_reason",
     _PER_STEP: "group_id and reward of two rollouts a group",
 }
+_EXPRESSION_HELP: Final = (
+    "An expression over the rollouts, averaged by step: columns, numbers, + - * / // % **, comparisons, "
+    'contains "a text", in (a, b), and, or, not, abs, log, exp, sqrt, min, max, missing, '
+    'col("odd name"). A comparison is 1 or 0, so its mean is a share. Texts are whole. Missing values '
+    "stay missing."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,92 +67,125 @@ def _charts(run: Run) -> tuple[list[_Chart], list[_Chart]]:
     """The charts that say how a run goes, what only this run logs included; and the others."""
     parts = [name for name in run.metrics if name.startswith(REWARD_PART)]
     rewards = tiles.reward_columns(run)
-    wanted = [_kl_column(), *_MAIN]
+    wanted = [curves.KL[state.get("overview_kl")], *_MAIN]
     wanted += [name for name in run.metrics if not (name in ROLLOUT_METRICS or name in parts)]
     main = [_Chart(rollout_metric(name), (name,)) for name in wanted if _has(run, name)]
     if rewards:
         words = "and its parts" if parts and rewards[0] == "reward" else ""
         main.insert(0, _Chart(rollout_metric(rewards[0]), rewards, words))
-    drawn = {chart.metric.name for chart in main} | {*rewards, *curve_controls.KL.values()} - {
-        *parts
-    }
+    drawn = {chart.metric.name for chart in main} | {*rewards, *curves.KL.values()} - {*parts}
     others = [_Chart(rollout_metric(name), (name,)) for name in run.metrics if name not in drawn]
     return main, others
 
 
-def _kl_column() -> str:
-    return curve_controls.KL[state.get("kl")]
-
-
-def _draw(
-    run: Run, charts: list[_Chart], options: CurveOptions, marks: list[Mark], *, key: str
-) -> None:
-    cards = [_card_of(run, chart, options) for chart in charts]
-    picked = curve_grid(
-        cards, step=state.get("step"), key=page_parts.chart_key(key), across=_ACROSS, marks=marks
-    )
-    if picked and picked.mark:
-        curve_marks.open_mark(picked.mark)
-    if picked:
-        _open(next(chart for chart in charts if chart.metric.name == picked.chart), picked)
-
-
-def _open(chart: _Chart, picked: Picked) -> None:
-    """Opens the step that was clicked, of the split whose curve it was."""
-    others = _beside(chart)[max(picked.line - len(chart.columns), 0) :]
-    if picked.line < len(chart.columns) or not others:
-        column = chart.columns[min(picked.line, len(chart.columns) - 1)]
-        _open_step(picked.step, column, str(state.get("split")))
-    else:
-        _open_step(picked.step, chart.metric.name, splits.written(others[0].split or ""))
-
-
-def _beside(chart: _Chart) -> tuple[Run, ...]:
-    """The splits that are drawn beside training's: of the chart's own metric, where they record it."""
-    if not state.get("evals") or chart.metric.name == _PER_STEP:
+def _evaluations(chart: _Chart) -> tuple[Run, ...]:
+    """The splits that are drawn with training's: of the chart's own metric, where they record it."""
+    if not state.get("overview_evals") or chart.metric.name == _PER_STEP:
         return ()
     return tuple(run for run in sidebar.evaluations() if chart.metric.name in run.metrics)
 
 
-def _card_of(run: Run, chart: _Chart, options: CurveOptions) -> Card:
+def _card(run: Run, chart: _Chart, options: CurveOptions) -> Card:
     metric = chart.metric
     if metric.kind == "flag":  # mean ± std of a share would leave 0 to 1 and say nothing more
         options = replace(options, band="none")
-    beside = _beside(chart)
     drawn = cache.light_curve(
         run,
         chart.columns,
         options,
         dark=page_parts.dark(),
-        beside=beside,
+        evaluations=_evaluations(chart),
         among=tiles.reward_columns(run),
     )
-    click = "Click a step to see what contributes most to it; drag to zoom all curves."
-    is_parts = len(chart.columns) > 1 and metric.name.startswith(REWARD_PART)
-    title = "Reward parts" if is_parts else ""
+    are_parts = len(chart.columns) > 1 and metric.name.startswith(REWARD_PART)
     return page_parts.card(
-        metric.name, drawn, click, title=title, columns=chart.columns, unit=chart.words
+        metric.name,
+        drawn,
+        "Click a step to see what contributes most to it; drag to zoom all curves.",
+        title="Reward parts" if are_parts else "",
+        columns=chart.columns,
+        unit=chart.words,
     )
 
 
-def _open_step(step: int, column: str, split: str) -> None:
-    place: dict[str, Any] = {"step": step, "index": None, "token": None, "zoom": None}
+def _draw(
+    run: Run, charts: list[_Chart], options: CurveOptions, marks: list[Mark], *, key: str
+) -> None:
+    clicked = curves.draw([_card(run, chart, options) for chart in charts], marks, key)
+    if clicked:
+        _open_step(next(one for one in charts if one.metric.name == clicked.chart), clicked)
+
+
+def _open_step(chart: _Chart, clicked: Click) -> None:
+    """Opens what contributes to the step that was clicked, of the split whose curve it was."""
+    column, split = chart.metric.name, str(state.get("split"))
+    others = _evaluations(chart)[max(clicked.line - len(chart.columns), 0) :]
+    if clicked.line < len(chart.columns) or not others:
+        column = chart.columns[min(clicked.line, len(chart.columns) - 1)]
+    else:
+        split = splits.written(others[0].split or "")
     state.go(
-        "step", part="contributions", **place, of=column, only="", order="highest", split=split
+        "step",
+        step=clicked.step,
+        index=None,
+        token=None,
+        zoom=None,
+        split=split,
+        step_part="contributions",
+        step_metric=column,
+        step_only="",
+        step_order="highest",
     )
 
 
-def _more(others: list[_Chart]) -> None:
-    names = ", ".join(chart.metric.label for chart in others)
-    st.toggle(
-        counted(len(others), "more curve"),
-        key="more",
-        help=plain(names, 600),
+def _expression_curve(run: Run, options: CurveOptions, marks: Sequence[Mark]) -> None:
+    """A field for an expression over the columns of the rollouts, and its curve."""
+    st.text_input(
+        "Own curve",
+        key="overview_expression",
+        placeholder="an expression, e.g. rewards.correct - 0.1 * is_truncated",
+        icon=":material/function:",
+        help=plain(_EXPRESSION_HELP, 500),
         persist_state="session",
     )
+    text = str(state.get("overview_expression")).strip()
+    if not text:
+        return
+    try:
+        drawn = cache.own_curve(run, text, options, dark=page_parts.dark())
+    except BoardError as error:
+        st.error(plain(error, 400), icon=":material/function:")
+        return
+    card = Card("own", one_line(text, 100), drawn.chart, notes=drawn.notes)
+    if clicked := curves.draw([card], marks, "curve_own", across=2):
+        curves.open_rollouts(clicked.step)
 
 
-def _not_recorded(run: Run) -> None:
+def _bar(run: Run, marks: list[Mark], evaluations: Sequence[Run]) -> None:
+    """What the marks and the lines of evaluations are, and which steps are shown."""
+    steps = run.steps["step"]
+    lines = [
+        LineName(one_line(one.split or "", 40), colour(key, dark=page_parts.dark()), dash(key))
+        for one, key in zip(evaluations, EVALUATIONS, strict=False)
+    ]
+    key = page_parts.chart_key("bar")
+    curve_bar(int(steps.min()), int(steps.max()), key=key, marks=marks, lines=lines)
+
+
+def _all(run: Run, options: CurveOptions, marks: list[Mark]) -> None:
+    """The curves of all rollouts."""
+    main, others = _charts(run)
+    _draw(run, main, options, marks, key="curves")
+    if others:
+        st.toggle(
+            counted(len(others), "more curve"),
+            key="overview_more",
+            help=plain(", ".join(chart.metric.label for chart in others), 600),
+            persist_state="session",
+        )
+        if state.get("overview_more"):
+            _draw(run, others, options, marks, key="curves_more")
+    _expression_curve(run, options, marks)
     missing = [
         f"{rollout_metric(name).label} (needs {needs})"
         for name, needs in _NEEDS.items()
@@ -157,46 +195,19 @@ def _not_recorded(run: Run) -> None:
         st.caption(plain("Not recorded in this run: " + "; ".join(missing) + ".", 900))
 
 
-def _bar(run: Run, marks: list[Mark], others: Sequence[Run]) -> None:
-    """What the marks and the lines of `others`, the evaluations, are, and which steps are shown."""
-    steps = run.steps["step"]
-    lines = [
-        LineName(one_line(one.split or "", 40), colour(key, dark=page_parts.dark()), dash(key))
-        for one, key in zip(others, EVALUATIONS, strict=False)
-    ]
-    curve_bar(
-        int(steps.min()),
-        int(steps.max()),
-        key=page_parts.chart_key("bar"),
-        marks=marks,
-        lines=lines,
-    )
-
-
-def _all(run: Run, options: CurveOptions, marks: list[Mark]) -> None:
-    main, others = _charts(run)
-    _draw(run, main, options, marks, key=_CURVES)
-    if others:
-        _more(others)
-        if state.get("more"):
-            _draw(run, others, options, marks, key=f"{_CURVES}_more")
-    expression_curve.show(run, options, marks)
-    _not_recorded(run)
-
-
 def _render() -> None:
     run = sidebar.narrowed()
     page_parts.header(run, aside=tiles.caption(run))
-    finding_counts.link(sidebar.current())
-    tiles.show(run, tiles.columns_of(run, _kl_column()))
-    marks = curve_marks.of_run()
+    known_findings.link(sidebar.current())
+    tiles.show(run, curves.KL[state.get("overview_kl")])
+    marks = curves.marks()
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        if by_environment := curve_controls.switch(run):
-            options = environments.options(sidebar.current())
+        if by_environment := curves.choose_grouping(run):
+            options = environments.choose_options(sidebar.current())
         else:
-            options = curve_controls.options(run)
-        is_drawn = state.get("evals") and not by_environment
-        _bar(run, marks, sidebar.evaluations() if is_drawn else ())
+            options = curves.choose_options(run)
+        has_evaluations = state.get("overview_evals") and not by_environment
+        _bar(run, marks, sidebar.evaluations() if has_evaluations else ())
     if by_environment:
         environments.show(sidebar.current(), options, marks)
     else:

@@ -16,42 +16,42 @@ from board.query.open_run import Run
 from board.views.shared import page_parts, state
 from board.views.shared.text import number, one_line
 
-_MOST: Final = 6
+_MOST_TILES: Final = 6
 _MOST_PARTS: Final = 2
 _REWARDS: Final = ("reward", "ref_reward", "valid_reward", "ref_valid_reward")
-# More colours can't be told apart.
+_USUAL: Final = ("response_tokens", "response_chars", "is_truncated", "entropy_mean", "reward_gap")
 _MOST_PARTS_DRAWN: Final = 7
-_WINDOW_AND_BEFORE: Final = 2 * WINDOW
+"""More colours can't be told apart."""
+_COMPARED_STEPS: Final = 2 * WINDOW
 
 
 def caption(run: Run) -> str:
     """What the tiles compare, said once for all of them."""
     steps = run.steps["step"].to_numpy(np.int64)
-    upto = int(state.get("step"))
-    window = window_of(steps, upto)
+    until = int(state.get("step"))
+    window = window_of(steps, until)
     if not len(window):
         return ""
-    ends = f"{window[0]}–{window[-1]}" if len(window) > 1 else f"{window[0]}"
-    said = (
-        f"Mean of the last {len(window)} steps ({ends})"
-        if len(window) > 1
-        else f"Mean of step {ends}"
-    )
+    if len(window) > 1:
+        words = f"Mean of the last {len(window)} steps ({window[0]}–{window[-1]})"
+    else:
+        words = f"Mean of step {window[0]}"
     if len(steps) == 1:
-        return f"{said}."
-    if np.count_nonzero(steps <= upto) < _WINDOW_AND_BEFORE:
-        return f"{said}. The change is shown from {_WINDOW_AND_BEFORE} steps on."
-    return (
-        f"{said}, and its change from the {WINDOW} before. Grey: within {ERRORS:g} standard errors."
-    )
+        return f"{words}."
+    if np.count_nonzero(steps <= until) < _COMPARED_STEPS:
+        return f"{words}. The change is shown from {_COMPARED_STEPS} steps on."
+    return f"{words}, and its change from the {WINDOW} before. Grey: within {ERRORS:g} standard errors."
 
 
-def show(run: Run, columns: list[str]) -> None:
-    """Draws a tile for each of the first columns that are recorded."""
-    of_chart = {one.stem: one.colour for one in together(reward_columns(run))}
+def show(run: Run, kl: str) -> None:
+    """Draws a tile for each of the first columns that are recorded: the reward, its parts, and others."""
+    parts = [name for name in run.metrics if name.startswith(REWARD_PART)][:_MOST_PARTS]
+    columns = [name for name in ("reward", *parts, kl, *_USUAL) if name in run.columns]
+    chart_colours = {one.stem: one.colour for one in together(reward_columns(run))}
     row: list[Tile] = []
-    for column in columns[:_MOST]:
-        key = of_chart.get(base_name(column), colour_key(base_name(column)))
+    for column in columns[:_MOST_TILES]:
+        stem = base_name(column)
+        key = chart_colours.get(stem, colour_key(stem))
         row.append(_tile(run, rollout_metric(column), colour(key, dark=page_parts.dark())))
     if row:
         tiles(row, key="tiles")
@@ -64,27 +64,21 @@ def reward_columns(run: Run) -> tuple[str, ...]:
     return (*totals, *parts[:_MOST_PARTS_DRAWN])
 
 
-def columns_of(run: Run, kl: str) -> list[str]:
-    """The columns of the tiles: the reward, its parts, and what tells most about a training."""
-    parts = [name for name in run.metrics if name.startswith(REWARD_PART)][:_MOST_PARTS]
-    usual = ("response_tokens", "response_chars", "is_truncated", "entropy_mean", "reward_gap")
-    return [name for name in ("reward", *parts, kl, *usual) if name in run.columns]
-
-
 def _tile(run: Run, metric: Metric, ink: str) -> Tile:
     stem, step = base_name(metric.name), int(state.get("step"))
     steps = run.steps["step"].to_numpy(np.int64)
     values = mean_column(run.steps, stem)
     now = Recent(None) if values is None else recent(steps, values, step)
-    is_part = metric.name.startswith(REWARD_PART)
-    unit = "part" if is_part else metric.unit
-    has_unit = is_part or (unit not in ("", "share") and unit not in metric.label)
-    change, note = _change(
-        now, metric.unit, enough=int(np.count_nonzero(steps <= step)) >= 2 * WINDOW
-    )
+    if metric.name.startswith(REWARD_PART):
+        label, unit = metric.name.removeprefix(REWARD_PART), "part"
+    else:
+        has_unit = metric.unit not in ("", "share") and metric.unit not in metric.label
+        label, unit = metric.label, metric.unit if has_unit else ""
+    is_enough = int(np.count_nonzero(steps <= step)) >= _COMPARED_STEPS
+    change, note = _change(now, metric.unit, is_enough=is_enough)
     return Tile(
-        one_line(metric.name.removeprefix(REWARD_PART) if is_part else metric.label, 60),
-        one_line(unit, 20) if has_unit else "",
+        one_line(label, 60),
+        one_line(unit, 20),
         number(now.mean, metric.unit),
         change,
         note,
@@ -95,12 +89,12 @@ def _tile(run: Run, metric: Metric, ink: str) -> Tile:
     )
 
 
-def _change(now: Recent, unit: str, *, enough: bool) -> tuple[str, str]:
-    """The change in words, and what is said of it."""
+def _change(now: Recent, unit: str, *, is_enough: bool) -> tuple[str, str]:
+    """The change in words, and a note on it."""
     if now.mean is None:
         return "", ""
     if now.change is None or now.error is None:
-        return "", "not enough values" if enough else ""
+        return "", "not enough values" if is_enough else ""
     if now.change == 0:
         return "", "no change"
     sign = "−" if now.change < 0 else "+"

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 import streamlit as st
 
+from board.charts.curve_charts import prompt_course
 from board.charts.light import light
-from board.charts.prompt_charts import prompt_course
 from board.components.curve_grid import Card, curve_bar, curve_grid
 from board.core.groups.statistics import IntArray
 from board.core.metrics.kl import FloatArray
@@ -19,250 +19,231 @@ from board.query.open_run import Run
 from board.query.prompts import PromptRollouts, RunPrompts, key_from, written_key
 from board.views.frame import sidebar
 from board.views.prompts import answers
-from board.views.shared import cache, page_parts, recording_hints, shortcuts, state, table_headings
+from board.views.shared import (
+    cache,
+    page_parts,
+    shortcuts,
+    state,
+    tables,
+)
+from board.views.shared.answers import best_first
 from board.views.shared.text import plain, where_they_differ
 
-_SHOWN_ROWS: Final = 500
-_TEXT_HEIGHT: Final = 200
+_MOST_PROMPTS: Final = 500
 # A prompt of more characters or lines is scrolled.
-_TALL_TEXT: Final = 800
+_TALL_CHARACTERS: Final = 800
 _TALL_LINES: Final = 7
+_TALL_PIXELS: Final = 200
 _LISTS: Final = {
-    "all": ("All", "All prompts, in order of first appearance."),
-    "never": (
-        "Never solved",
-        "Seen at two or more steps; no rollout was ever right.",
-    ),
-    "lost": ("Regressed", "Some rollout was right earlier, none at its last step."),
-    "new": ("Newly solved", "No rollout was right at its first step, some at its last."),
-    "volatile": (
-        "Most volatile",
-        "Sorted by the standard deviation of the mean reward over its steps.",
-    ),
+    "all": "All",
+    "never": "Never solved",
+    "lost": "Regressed",
+    "new": "Newly solved",
+    "volatile": "Most volatile",
+}
+_EXPLAINED: Final = {
+    "all": "All prompts, in order of first appearance.",
+    "never": "Seen at two or more steps; no rollout was ever right.",
+    "lost": "Some rollout was right earlier, none at its last step.",
+    "new": "No rollout was right at its first step, some at its last.",
+    "volatile": "Sorted by the standard deviation of the mean reward over its steps.",
 }
 _FLAGS: Final = {"never": "never_solved", "lost": "lost_again", "new": "newly_solved"}
 
 
-def _cards(found: RunPrompts) -> None:
-    count = len(found.keys)
-    seen = np.median(found.steps)
+def _show_cards(prompts: RunPrompts) -> None:
+    count = len(prompts.keys)
+    seen = np.median(prompts.steps)
     steps = "1 step" if seen == 1 else f"{seen:g} steps"
-    told = [("Prompts", f"{count:,}", f"median: seen at {steps}", _LISTS["all"][1])]
-    several = found.steps > 1
+    cards = [("Prompts", f"{count:,}", f"median: seen at {steps}", _EXPLAINED["all"])]
+    several = prompts.steps > 1
     for name, flag in _FLAGS.items():
-        held = int(getattr(found, flag).sum())
-        if found.judged[several].any():
-            value, words = f"{held:,}", f"{percent(held / count)} of prompts"
+        flagged = int(getattr(prompts, flag).sum())
+        if prompts.graded[several].any():
+            value, words = f"{flagged:,}", f"{percent(flagged / count)} of prompts"
         else:
             words = "correctness not recorded" if several.any() else "no prompt at two steps"
             value = "–"
-        told.append((_LISTS[name][0], value, words, _LISTS[name][1]))
-    with st.grid(4, min_column_width=170, gap="small"):
-        for label, value, words, explained in told:
-            with st.container(border=True, height="stretch"):
-                st.metric(label, value, help=explained)
-                st.caption(words)
+        cards.append((_LISTS[name], value, words, _EXPLAINED[name]))
+    tables.cards(cards)
 
 
-def _listed(found: RunPrompts) -> IntArray:
-    """Places of the prompts of the chosen list, in its order."""
-    chosen = str(state.get("plist"))
-    if chosen in _FLAGS:
-        places = np.flatnonzero(getattr(found, _FLAGS[chosen]))
-        return places[np.argsort(-found.judged[places], kind="stable")]
-    if chosen == "volatile":
-        places = np.flatnonzero(np.isfinite(found.volatility))
-        return places[np.argsort(-found.volatility[places], kind="stable")]
-    return np.arange(len(found.keys))
+def _places_of_list(prompts: RunPrompts, name: str) -> IntArray:
+    """Places of the prompts of a list, in its order."""
+    if name in _FLAGS:
+        places = np.flatnonzero(getattr(prompts, _FLAGS[name]))
+        return places[np.argsort(-prompts.graded[places], kind="stable")]
+    if name == "volatile":
+        places = np.flatnonzero(np.isfinite(prompts.volatility))
+        return places[np.argsort(-prompts.volatility[places], kind="stable")]
+    return np.arange(len(prompts.keys))
 
 
-def _table(run: Run, found: RunPrompts) -> int | None:
-    """The list; the key of the prompt that is chosen in it or by the URL, None for an empty list."""
-    st.segmented_control(
-        "Prompts",
-        list(_LISTS),
-        key="plist",
-        required=True,
-        format_func=lambda name: _LISTS[name][0],
-        label_visibility="collapsed",
-        persist_state="session",
-    )
-    st.caption(_LISTS[str(state.get("plist"))][1])
-    listed = _listed(found)
-    if not len(listed):
+def _choose_prompt(run: Run, prompts: RunPrompts) -> tuple[int, list[str]] | None:
+    """The prompt that is chosen in the list or by the URL, and all that are listed; None for an empty
+    list.
+    """
+    name = page_parts.segments("Prompts", "prompts_list", _LISTS)
+    st.caption(_EXPLAINED[name])
+    places = _places_of_list(prompts, name)
+    if not len(places):
         st.info("No prompt in this list.", icon=":material/check_circle:")
         return None
-    shown = listed[:_SHOWN_ROWS]
-    table = cache.prompt_table(run, tuple(found.keys[shown].tolist()))
-    event: Any = st.dataframe(
-        table_headings.written(
-            table_headings.without_empty(_frame(found, table, shown)), ("right first", "right last")
-        ),
-        key=f"prompts_{run.info.name}_{run.version}_{state.get('plist')}",
-        hide_index=True,
-        height=min(36 * (len(shown) + 1) + 3, 300),
-        row_height=36,
-        on_select="rerun",
-        selection_mode="single-cell",
-        placeholder="–",
-        column_config=_columns(table),
+    count = len(places)
+    places = places[:_MOST_PROMPTS]
+    keys = prompts.keys[places].tolist()
+    table = cache.prompt_table(run, tuple(keys))
+    row = tables.clicked_row(
+        _frame(prompts, table, places),
+        _columns(table),
+        key=f"prompts_{run.info.name}_{run.version}_{name}",
+        most_pixels=300,
     )
-    if len(shown) < len(listed):
-        st.caption(f"Showing the first {len(shown):,} of {len(listed):,}.")
-    if event.selection.cells:
-        clicked = written_key(int(found.keys[shown[int(event.selection.cells[0][0])]]))
-        if clicked != state.get("prompt"):
-            _choose(clicked)
+    if len(places) < count:
+        st.caption(f"Showing the first {len(places):,} of {count:,}.")
+    written = [written_key(key) for key in keys]
+    if row is not None and written[row] != state.get("prompt"):
+        _put_prompt(written[row])
     chosen: str | None = state.get("prompt")
-    if chosen is not None and key_from(chosen) in found.keys:
-        return key_from(chosen)
+    if chosen is not None and key_from(chosen) in prompts.keys:
+        return key_from(chosen), written
     state.ensure("prompt", [None], None)
-    return int(found.keys[shown[0]])
+    return keys[0], written
 
 
-def _frame(found: RunPrompts, table: pd.DataFrame, places: IntArray) -> pd.DataFrame:
+def _put_prompt(prompt: str) -> None:
+    state.put(prompt=prompt, prompts_step=None, prompts_first=0)
+
+
+def _frame(prompts: RunPrompts, table: pd.DataFrame, places: IntArray) -> pd.DataFrame:
     """The table of the prompts at these places; table: of RunPrompts, of the same."""
-    return pd.DataFrame(
+    flags = {name: getattr(prompts, flag)[places] for name, flag in _FLAGS.items()}
+    statuses = np.select(list(flags.values()), [_LISTS[name].lower() for name in flags], "")
+    frame = pd.DataFrame(
         {
             "prompt": where_they_differ(table["prompt"].tolist()),
-            "status": _statuses(found, places),
+            "status": statuses.tolist(),
             "reward over steps": [values[-60:].tolist() for values in table["rewards"]],
             "right first": table["first_rate"],
             "right last": table["last_rate"],
-            "reward": [_mean(values) for values in table["rewards"]],
-            "volatility": found.volatility[places],
-            "steps": found.steps[places],
+            "reward": [pd.Series(_finite(values)).mean() for values in table["rewards"]],
+            "volatility": prompts.volatility[places],
+            "steps": prompts.steps[places],
             "rollouts": table["rollouts"],
         }
     )
+    return tables.written(tables.without_empty(frame), ("right first", "right last"))
 
 
-def _mean(values: FloatArray) -> float:
-    known = values[np.isfinite(values)]
-    return float(known.mean()) if len(known) else float("nan")
-
-
-def _statuses(found: RunPrompts, places: IntArray) -> list[str]:
-    """In words what became of each prompt; empty where none of the words holds."""
-    flags = {name: getattr(found, flag)[places] for name, flag in _FLAGS.items()}
-    words = np.select(list(flags.values()), [_LISTS[name][0].lower() for name in flags], "")
-    return words.tolist()
+def _finite(values: FloatArray) -> FloatArray:
+    return values[np.isfinite(values)]
 
 
 def _columns(table: pd.DataFrame) -> dict[str, Any]:
-    rewards = np.concatenate(table["rewards"].tolist())
-    known = rewards[np.isfinite(rewards)]
+    known = _finite(np.concatenate(table["rewards"].tolist()))
     low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
+    solved = {"right first": "solved, first", "right last": "solved, last"}
     return {
         "prompt": st.column_config.TextColumn("prompt", width=280),
         "reward over steps": st.column_config.LineChartColumn(
             "reward over steps", y_min=low, y_max=high if high > low else low + 1, width=150
         ),
-        "right first": st.column_config.NumberColumn(
-            "solved, first", format=table_headings.PERCENT
-        ),
-        "right last": st.column_config.NumberColumn("solved, last", format=table_headings.PERCENT),
-        "reward": st.column_config.NumberColumn("reward", format="%.4g"),
-        "volatility": st.column_config.NumberColumn("volatility", format="%.4g"),
+        **{
+            name: st.column_config.NumberColumn(label, format=tables.PERCENT)
+            for name, label in solved.items()
+        },
+        **tables.numbers("%.4g", "reward", "volatility"),
     }
 
 
-def _moves(found: RunPrompts, key: int, open_best: Callable[[], object]) -> None:
-    """Buttons from prompt to prompt of the list, and to the best answer of the newest step."""
-    items = [written_key(one) for one in found.keys[_listed(found)[:_SHOWN_ROWS]].tolist()]
+def _show_prompt(run: Run, key: int, listed: Sequence[str], length: str | None) -> None:
+    """One prompt: rewards and lengths of its rollouts over the steps, and what was answered.
+
+    listed: the prompts that K and J go through. length: the column of lengths; None: the log has none.
+    """
+    rollouts = cache.prompt_rollouts(run, key)
+
+    def open_rollout(place: int) -> None:
+        step, index = int(rollouts.steps[place]), int(rollouts.indices[place])
+        state.go("rollouts", step=step, index=index, token=None)
+
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown("#### Prompt", width="content")
         st.space("stretch")
-        shortcuts.through("prompt of the list", items, written_key(key), _choose)
+        shortcuts.through("prompt of the list", listed, written_key(key), _put_prompt)
         if shortcuts.opens("its best answer at the newest step"):
-            open_best()
-
-
-def _choose(prompt: str) -> None:
-    state.put(prompt=prompt, pstep=None, pfrom=0)
-
-
-def _newest_best(own: PromptRollouts) -> int:
-    """Place of the rollout with the highest reward at the last step at which the prompt was seen."""
-    last = np.flatnonzero(own.steps == own.steps.max())
-    return int(last[np.argmax(np.nan_to_num(own.rewards[last], nan=-np.inf))])
-
-
-def _course(run: Run, found: RunPrompts, key: int) -> None:
-    """One prompt: rewards and lengths of its rollouts over the steps, and what was answered."""
-    own = cache.prompt_rollouts(run, key)
-    steps, indices = own.steps, own.indices
-
-    def open_rollout(place: int) -> None:
-        state.go("rollouts", step=int(steps[place]), index=int(indices[place]), token=None)
-
-    _moves(found, key, lambda: open_rollout(_newest_best(own)))
+            open_rollout(best_first(rollouts, rollouts.steps.max())[0])
     text = cache.prompt_table(run, (key,))["prompt"].iloc[0]
-    height = _TEXT_HEIGHT if len(text) > _TALL_TEXT or text.count("\n") > _TALL_LINES else "content"
+    is_tall = len(text) > _TALL_CHARACTERS or text.count("\n") > _TALL_LINES
+    height = _TALL_PIXELS if is_tall else "content"
     st.code(text, language=None, wrap_lines=True, height=height)
+    _show_charts(key, rollouts, length, open_rollout)
+    answers.show(run, rollouts)
+    answers.list_responses(run, key, rollouts, length)
 
-    _charts(key, own, found.length, open_rollout)
-    answers.show(run, key, own, found.length)
 
-
-def _charts(
+def _show_charts(
     prompt: int,
-    own: PromptRollouts,
+    rollouts: PromptRollouts,
     length: str | None,
     open_rollout: Callable[[int], object],
 ) -> None:
     """Rewards and lengths over the steps. A click on a point opens its rollout; one between points shows
     the answers of that step below.
     """
-    drawn = [("reward", own.rewards, "Rewards", "reward")]
-    drawn += [(length, own.lengths, "Lengths", "length")] if length else []
     cards = [
-        _chart(own, name, values, title, key)
-        for name, values, title, key in drawn
-        if np.isfinite(values).any()
+        _chart(rollouts, column, values, name)
+        for column, values, name in (
+            ("reward", rollouts.rewards, "reward"),
+            (length, rollouts.lengths, "length"),
+        )
+        if column and np.isfinite(values).any()
     ]
-    curve_bar(int(own.steps.min()), int(own.steps.max()), key=page_parts.chart_key("prompt_bar"))
+    first, last = int(rollouts.steps.min()), int(rollouts.steps.max())
+    curve_bar(first, last, key=page_parts.chart_key("prompt_bar"))
     key = page_parts.chart_key(f"prompt_{prompt}")
-    picked = curve_grid(cards, step=int(state.get("step")), key=key)
-    if picked and picked.dot is not None:
-        open_rollout(picked.dot)
-    elif picked:
-        state.put(pstep=picked.step, pfrom=0)
+    clicked = curve_grid(cards, step=int(state.get("step")), key=key)
+    if clicked and clicked.dot is not None:
+        open_rollout(clicked.dot)
+    elif clicked:
+        state.put(prompts_step=clicked.step, prompts_first=0)
 
 
-def _chart(own: PromptRollouts, name: str, values: FloatArray, title: str, key: str) -> Card:
+def _chart(rollouts: PromptRollouts, column: str, values: FloatArray, name: str) -> Card:
     figure = prompt_course(
-        own.steps, own.indices, values, title.lower()[:-1], key, dark=page_parts.dark()
+        rollouts.steps, rollouts.indices, values, name, name, dark=page_parts.dark()
     )
     drawn = light(figure)
-    unit = {"response_tokens": "tokens", "response_chars": "characters"}.get(name, "")
+    unit = {"response_tokens": "tokens", "response_chars": "characters"}.get(column, "")
     click = "Click a point to open the rollout; drag to zoom both charts."
-    return Card(name, title, drawn.chart, unit, [click], drawn.notes)
+    return Card(column, f"{name.title()}s", drawn.chart, unit, [click], drawn.notes)
 
 
 def _render() -> None:
     run = sidebar.narrowed()
     page_parts.header(run)
-    found = cache.prompts_of(run)
-    if found is None:
+    prompts = cache.prompts_of(run)
+    if prompts is None:
         missing = page_parts.not_recorded(run.columns, ("prompt", "reward"))
         st.info(
-            f"{missing} {recording_hints.how_to_record('Prompts')}",
+            f"{missing} {page_parts.how_to_record('Prompts')}",
             icon=":material/chat_error:",
         )
         return
-    _cards(found)
-    if not (found.steps > 1).any():
+    _show_cards(prompts)
+    if not (prompts.steps > 1).any():
         st.info("No prompt occurs at more than one step.", icon=":material/looks_one:")
-    key = _table(run, found)
-    if key is not None:
-        _course(run, found, key)
-    judged = (
-        found.right_by or "the reward: the highest of the run counts as right, the lowest as wrong"
+    chosen = _choose_prompt(run, prompts)
+    if chosen is not None:
+        _show_prompt(run, *chosen, prompts.length)
+    correctness = (
+        prompts.right_by
+        or "the reward: the highest of the run counts as right, the lowest as wrong"
     )
     st.caption(
         plain(
-            f"Correctness comes from {judged}. Prompts are the same when all of their text is.", 400
+            f"Correctness comes from {correctness}. Prompts are the same when all of their text is.",
+            400,
         )
     )
 

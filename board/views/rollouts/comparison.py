@@ -4,28 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
-import pandas as pd
 import streamlit as st
 
-from board.analysis.rollout import OpenRollout
-from board.analysis.step_spans import in_loss
+from board.analysis.rollout import OpenRollout, in_loss
 from board.components.comparison import Comparison, Fact, Side, comparison
 from board.components.token_data import ScaleSpan
-from board.core.tokens.alignment import shared_spans
+from board.core.metrics.definitions import in_menu_order
 from board.core.tokens.pieces import joined
+from board.core.tokens.scales import shared_spans
 from board.errors import BoardError, NotFoundError
 from board.query.open_run import Run
 from board.views.rollouts import token_content
-from board.views.rollouts.comparison_choices import choices
-from board.views.rollouts.comparison_target import REFERENCE, TEXTS, TRUTH, parse, run_named
+from board.views.rollouts.comparison_targets import REFERENCE, TEXTS, choices, parse, run_named
+from board.views.rollouts.rollout_facts import has_value
 from board.views.shared import cache, state
 from board.views.shared.text import number, one_line
-
-_TITLES: Final = {REFERENCE: "Reference response", TRUTH: "Ground truth"}
-_NUMBERS: Final = {"reward": "reward", "advantage": "advantage"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +31,7 @@ class _Text:
     title: str
     text: str
     numbers: dict[str, float] = field(default_factory=dict[str, float])
-    names: dict[str, str] = field(default_factory=dict[str, str])
+    group: str | None = None
     opened: OpenRollout | None = None
 
     @property
@@ -49,42 +45,52 @@ class _Text:
 
 
 def show(run: Run, opened: OpenRollout) -> bool:
-    """Draw what the URL's `vs` asks for; False where it asks for nothing that there is."""
-    if not state.get("vs"):
+    """Draws what the URL's `vs` asks for; False where it asks for nothing that there is."""
+    if not state.get("reader_vs"):
         return False
     try:
-        other = _other(run, opened)
+        other = _other_text(run, opened)
     except BoardError as error:
-        named = one_line(state.get("vs"))
-        state.notice(f"vs={named} names nothing to compare with: {one_line(error, 300)}.")
-        state.put(vs="")
+        named = one_line(state.get("reader_vs"))
+        state.notice(f"reader_vs={named} names nothing to compare with: {one_line(error, 300)}.")
+        state.put(reader_vs="")
         return False
-    _show(run, opened, other)
+    _draw(run, opened, other)
     return True
 
 
 @st.fragment
-def _show(run: Run, opened: OpenRollout, other: _Text) -> None:
+def _draw(run: Run, opened: OpenRollout, other: _Text) -> None:
     """Both texts; the menu and a metric's colours rerun only this."""
-    own = _of_rollout(run, opened, "This rollout")
+    own = _text_of(run, opened, "This rollout")
+    opens = [text.opened for text in (own, other) if text.opened is not None]
+    spans = shared_spans([in_loss(one.metrics) for one in opens])
+    left, right = _side(own), _side(other, own)
+    content = Comparison(
+        left,
+        right,
+        cache.text_diff(own.text, other.text),
+        token_content.specs_of({**left.metrics, **right.metrics}),
+        {name: ScaleSpan(low, high, "p1–p99 of both") for name, (low, high) in spans.items()},
+    )
     asked = comparison(
-        _comparison(own, other),
+        content,
         key="comparison",
-        signature=f"{token_content.signature_of(run, opened)}/{state.get('vs')}",
-        metric=str(state.get("metric")),
+        signature=f"{token_content.signature_of(run, opened)}/{state.get('reader_vs')}",
+        metric=str(state.get("reader_metric")),
         choices=menu_content(run, opened, "comparison"),
     )
     if asked.vs is not None:
         begin(asked.vs)
-    if asked.metric is not None and asked.metric != state.get("metric"):
-        state.put(metric=asked.metric)
+    if asked.metric is not None and asked.metric != state.get("reader_metric"):
+        state.put(reader_metric=asked.metric)
         state.push()
         st.rerun(scope="fragment")
 
 
 def begin(vs: str) -> NoReturn:
     """Compares with what `vs` names; "" ends the comparison. Does not return."""
-    state.put(vs=vs)
+    state.put(reader_vs=vs)
     state.push()
     st.rerun()
 
@@ -96,84 +102,75 @@ def menu_content(run: Run, opened: OpenRollout, key: str) -> dict[str, Any] | No
     return choices(run, opened, wanted) if isinstance(wanted, Mapping) else None
 
 
-def _other(run: Run, opened: OpenRollout) -> _Text:
+def _other_text(run: Run, opened: OpenRollout) -> _Text:
     """What `vs` names. Raises BoardError."""
-    vs = str(state.get("vs"))
+    vs = str(state.get("reader_vs"))
     if vs in TEXTS:
-        text = opened.record.texts.get(TEXTS[vs])
-        if text is None:
-            raise NotFoundError(f"this rollout has no {_TITLES[vs].lower()}")
+        name, title = TEXTS[vs]
+        if name not in opened.record.texts:
+            raise NotFoundError(f"this rollout has no {title.lower()}")
         scores = opened.record.scores
-        reward = {"reward": scores["ref_reward"]} if "ref_reward" in scores else {}
-        return _Text(_TITLES[vs], text, reward if vs == REFERENCE else {})
+        has_reward = vs == REFERENCE and "ref_reward" in scores
+        numbers = {"reward": scores["ref_reward"]} if has_reward else {}
+        return _Text(title, opened.record.texts[name], numbers)
     target = parse(vs, run.info.name, opened.step)
-    other = run_named(target.run, run)
-    found = cache.rollout(other, target.step, target.index, str(state.get("tokenizer")))
-    place = f"step {target.step} · rollout {target.index}"
-    is_here = target.run == run.info.name
-    title = f"Rollout {target.index}" if is_here and target.step == opened.step else place
-    return _of_rollout(other, found, title if is_here else f"{target.run} · {place}")
+    other_run = run_named(target.run, run)
+    tokenizer = str(state.get("tokenizer"))
+    other = cache.rollout(other_run, target.step, target.index, tokenizer)
+    title = f"step {target.step} · rollout {target.index}"
+    if target.run != run.info.name:
+        title = f"{target.run} · {title}"
+    elif target.step == opened.step:
+        title = f"Rollout {target.index}"
+    return _text_of(other_run, other, title)
 
 
-def _of_rollout(run: Run, opened: OpenRollout, title: str) -> _Text:
-    row = run.row(opened.step, opened.index)
-    numbers = {label: float(row[name]) for name, label in _NUMBERS.items() if _has(row, name)}
-    names = {"group": str(row["group_id"])} if _has(row, "group_id") else {}
-    return _Text(one_line(title, 120), _text_of(opened), numbers, names, opened)
-
-
-def _has(row: pd.Series[Any], name: str) -> bool:
-    return name in row and bool(pd.notna(row[name]))
-
-
-def _text_of(opened: OpenRollout) -> str:
+def _text_of(run: Run, opened: OpenRollout, title: str) -> _Text:
     """The response as its tokens have it, else its messages under their roles, else its text."""
-    if opened.tokens and not opened.tokens_are_ids:
-        return joined(opened.tokens)
-    return opened.transcript
-
-
-def _comparison(own: _Text, other: _Text) -> Comparison:
-    both = [one.opened for one in (own, other) if one.opened is not None]
-    spans = shared_spans([in_loss(side.metrics) for side in both])
-    left, right = _side(own, other, is_other=False), _side(other, own, is_other=True)
-    return Comparison(
-        left,
-        right,
-        cache.text_diff(own.text, other.text),
-        token_content.specs_of({name: None for side in (left, right) for name in side.metrics}),
-        {name: ScaleSpan(low, high, "p1–p99 of both") for name, (low, high) in spans.items()},
+    row = run.row(opened.step, opened.index)
+    has_tokens = opened.tokens and not opened.tokens_are_ids
+    return _Text(
+        one_line(title, 120),
+        joined(opened.tokens) if has_tokens else opened.transcript,
+        {name: float(row[name]) for name in ("reward", "advantage") if has_value(row, name)},
+        str(row["group_id"]) if has_value(row, "group_id") else None,
+        opened,
     )
 
 
-def _side(text: _Text, other: _Text, *, is_other: bool) -> Side:
-    facts = _facts(text, other, is_other=is_other)
-    opened = text.opened
+def _side(text: _Text, other: _Text | None = None) -> Side:
+    """A side of the comparison; other: what its facts are compared with."""
+    facts, opened = _facts(text, other), text.opened
     if opened is None or opened.tokens_are_ids or not opened.tokens:
         return Side(text.title, facts)
     count = len(opened.tokens)
-    metrics = {name: token_content.fitted(values, count) for name, values in opened.metrics.items()}
-    mask = metrics.get("loss_mask")
-    ordered = {name: metrics[name] for name in token_content.fitted_metrics(opened)}
-    return Side(text.title, facts, opened.tokens, ordered, mask)
+    metrics = {
+        name: token_content.fitted(opened.metrics[name], count)
+        for name in in_menu_order(opened.metrics)
+    }
+    return Side(text.title, facts, opened.tokens, metrics, metrics.get("loss_mask"))
 
 
-def _facts(text: _Text, other: _Text, *, is_other: bool) -> Sequence[Fact]:
-    """Reward, advantage, length and group; on the other side with the difference to this rollout."""
+def _facts(text: _Text, other: _Text | None) -> Sequence[Fact]:
+    """Reward, advantage, length and group; with differences to the other text."""
     facts: list[Fact] = []
+    before = {} if other is None else other.numbers
     for name, value in text.numbers.items():
-        gap = value - other.numbers[name] if is_other and name in other.numbers else None
-        facts.append((name, number(value), _signed(gap)))
-    (length, unit), (own, own_unit) = text.length, other.length
-    gap = length - own if is_other and unit == own_unit else None
-    facts.append(("", f"{length:,} {unit}", _signed(gap)))
-    facts += [(name, one_line(value, 40), "") for name, value in text.names.items()]
+        gap = _signed(value - before[name]) if name in before else ""
+        facts.append((name, number(value), gap))
+    length, unit = text.length
+    gap = ""
+    if other is not None and other.length[1] == unit:
+        gap = _signed(length - other.length[0])
+    facts.append(("", f"{length:,} {unit}", gap))
+    if text.group is not None:
+        facts.append(("group", one_line(text.group, 40), ""))
     return facts
 
 
-def _signed(gap: float | None) -> str:
-    """A difference with its sign, in brackets; nothing where there is none to tell."""
-    if gap is None or not np.isfinite(gap):
+def _signed(gap: float) -> str:
+    """A difference with its sign, in brackets."""
+    if not np.isfinite(gap):
         return ""
-    shown = number(abs(gap)) if isinstance(gap, float) else f"{abs(gap):,}"
-    return "(equal)" if gap == 0 else f"({'+' if gap > 0 else '−'}{shown})"
+    size = number(abs(gap)) if isinstance(gap, float) else f"{abs(gap):,}"
+    return "(equal)" if gap == 0 else f"({'+' if gap > 0 else '−'}{size})"

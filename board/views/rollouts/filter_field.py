@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,17 +18,16 @@ from board.components.filter_field import FilterContent, Offered, Refused, filte
 from board.core.metrics.definitions import rollout_metric
 from board.errors import ExpressionError
 from board.index.segments import ANY_TEXT
-from board.index.table_files import StepRange
 from board.query.open_run import Run
 from board.query.predicate import WHOLE_TEXTS, names_for
 from board.query.selection import Selection
 from board.views.shared import cache, state
-from board.views.shared.text import one_line
+from board.views.shared.text import counted, one_line
 
 _KEY: Final = "filter-field"
-_ASKED: Final = "_filter_asked"
+_ENTERED: Final = "_filter_entered"
 _REFUSED: Final = "_filter_refused"
-_OLD: Final = ("q", "finish", "group", "range")
+_OLDER: Final = ("q", "finish", "group", "range")
 _FIRST: Final = ("reward", "response", "prompt", "env", "finish_reason", "k3_mean", "advantage")
 _LAST: Final = ("rank", "file", "line", "micro_step", "index")
 _MOST_VALUES: Final = 60
@@ -42,48 +41,58 @@ _ABOUT: Final = {
 }
 
 
-def show(run: Run, scope: Selection, *, is_open: bool = False) -> tuple[Selection, int]:
+class Listed(NamedTuple):
+    """The rollouts of a scope that pass the filters, and how many they are."""
+
+    selection: Selection
+    count: int
+
+
+def show(run: Run, scope: Selection, *, is_open: bool = False) -> Listed:
     """Draws the field; the rollouts of the scope that pass the filter, and how many they are.
 
     A filter that can't be read is refused in the field, and the one before stays. is_open: whether a
     rollout is open, where `/` is the reader's.
     """
-    refused = _apply_asked(run, scope)
-    place = st.container()
-    text, found = wanted(), _of_environments(run, scope)
+    refused = _apply_entered(run, scope)
+    text, envs = wanted(), tuple(state.get("env"))
+    selection = replace(scope, envs=envs) if envs and "env" in run.columns else scope
     if text:
         try:
-            found = found.where(text)
+            selection = selection.where(text)
         except ExpressionError as error:
             refused = refused or (text, error)
-    total = sum(n for step, n in run.counts.items() if _is_within(step, scope.steps))
-    count = total if found == scope else cache.rollout_count(found)
+    low, high = scope.steps or (-np.inf, np.inf)
+    total = sum(n for step, n in run.counts.items() if low <= step <= high)
+    place = st.container()  # above the spinner of the count
+    count = total if selection == scope else cache.rollout_count(selection)
+    mistake = None
+    if refused is not None:
+        text, error = refused
+        mistake = Refused(one_line(error.reason, 300), error.start, error.end, error.instead)
+    words = (
+        counted(total, "rollout") if count == total else f"{count:,} of {counted(total, 'rollout')}"
+    )
     with place:
-        _draw(run, text, refused, _in_words(count, total), focus=not is_open)
-    return found, count
-
-
-def _is_within(step: int, steps: StepRange | None) -> bool:
-    return steps is None or steps[0] <= step <= steps[1]
+        content = FilterContent(text, _offered(run), words, mistake, not is_open)
+        filter_field(content, key=_KEY, on_apply=_enter)
+    return Listed(selection, count)
 
 
 def wanted() -> str:
-    """The filter that is chosen, with what older links hold beside it."""
-    parts = [str(state.get("where")).strip(), *_from_old()]
-    parts = [part for part in parts if part]
-    return parts[0] if len(parts) == 1 else " and ".join(map(_in_brackets, parts))
+    """The filter that is chosen, with the choices of older links."""
+    parts = [part for part in (str(state.get("where")).strip(), *_from_older_links()) if part]
+    if len(parts) == 1:
+        return parts[0]
+    return " and ".join(f"({part})" if " or " in part.lower() else part for part in parts)
 
 
 def clear() -> None:
     """Takes every filter back, the environments too."""
-    state.forget("where", "env", "page", *_OLD)
+    state.forget("where", "env", "page", *_OLDER)
 
 
-def _in_brackets(part: str) -> str:
-    return f"({part})" if " or " in part.lower() else part
-
-
-def _from_old() -> Iterable[str]:
+def _from_older_links() -> Iterable[str]:
     if text := str(state.get("q")):
         yield f"{ANY_TEXT} contains {_quoted(text)}"
     for key, column in (("finish", "finish_reason"), ("group", "group_id")):
@@ -94,96 +103,59 @@ def _from_old() -> Iterable[str]:
             yield f"{column} in ({', '.join(map(_quoted, values))})"
     bounds: Mapping[str, tuple[float, float]] = state.get("range")
     for name, (low, high) in bounds.items():
-        if np.isfinite(low):
-            yield f"{_written(name)} >= {_number(low)}"
-        if np.isfinite(high):
-            yield f"{_written(name)} <= {_number(high)}"
+        for sign, bound in ((">=", low), ("<=", high)):
+            if np.isfinite(bound):
+                yield f"{_written(name)} {sign} {repr(bound).removesuffix('.0')}"
 
 
 def _quoted(text: str) -> str:
     return '"' + text.replace('"', '""') + '"'
 
 
-def _number(value: float) -> str:
-    return repr(value).removesuffix(".0")
-
-
 def _written(name: str) -> str:
-    """A column as it stands in a filter."""
+    """A column as it is written in a filter."""
     return name if name.replace(".", "").isidentifier() else f"col({_quoted(name)})"
 
 
-def _asks(text: str) -> None:
-    st.session_state[_ASKED] = text
+def _enter(text: str) -> None:
+    st.session_state[_ENTERED] = text
 
 
-def _apply_asked(run: Run, scope: Selection) -> tuple[str, ExpressionError] | None:
+def _apply_entered(run: Run, scope: Selection) -> tuple[str, ExpressionError] | None:
     """Chooses the filter that was entered, or gives it back with what is wrong with it."""
-    text = st.session_state.pop(_ASKED, None)
-    shown_for = (run.info.name, state.pulls(), wanted())
+    text = st.session_state.pop(_ENTERED, None)
+    situation = (run.info.name, state.pulls(), wanted())
     if text is None:
-        kept = st.session_state.get(_REFUSED)
-        return kept[1] if kept is not None and kept[0] == shown_for else None
+        before, refused = st.session_state.get(_REFUSED, (None, None))
+        return refused if before == situation else None
     try:
         if text:
             scope.where(text)
     except ExpressionError as error:
-        st.session_state[_REFUSED] = (shown_for, (text, error))
+        st.session_state[_REFUSED] = (situation, (text, error))
         return text, error
     st.session_state.pop(_REFUSED, None)
-    state.put(where=text, page=0, **{name: state.CHOICES[name].default for name in _OLD})
+    state.put(where=text, page=0, **{name: state.CHOICES[name].default for name in _OLDER})
     return None
-
-
-def _of_environments(run: Run, scope: Selection) -> Selection:
-    """Those of the environments chosen in the sidebar."""
-    envs = tuple(state.get("env"))
-    return replace(scope, envs=envs) if envs and "env" in run.columns else scope
-
-
-def _in_words(count: int, total: int) -> str:
-    noun = "rollout" if total == 1 else "rollouts"
-    return f"{count:,} of {total:,} {noun}" if count != total else f"{total:,} {noun}"
-
-
-def _draw(
-    run: Run,
-    text: str,
-    refused: tuple[str, ExpressionError] | None,
-    count: str,
-    *,
-    focus: bool,
-) -> None:
-    wrong = None
-    if refused is not None:
-        text, error = refused
-        wrong = Refused(one_line(error.reason, 300), error.start, error.end, error.instead)
-    content = FilterContent(text, _offered(run), count, wrong, focus)
-    filter_field(content, key=_KEY, on_apply=_asks)
 
 
 def _offered(run: Run) -> list[Offered]:
     """The columns, and the values of those of texts: of environments all, of others those of the step."""
     rows = run.of_step(int(state.get("step")))
     envs = cache.environments_of(run)[:_MOST_VALUES]
-    found: list[Offered] = []
+    offered: list[Offered] = []
     for name in names_for(run.columns):
         if name in WHOLE_TEXTS:
-            found.append(Offered(name, name, _ABOUT[name], is_text=True))
+            offered.append(Offered(name, name, _ABOUT[name], is_text=True))
             continue
         is_text = name in rows and not pd.api.types.is_numeric_dtype(rows[name].dtype)
         label = one_line(rollout_metric(name).label, 80)
         about = "" if is_text or label == name else label
         values = () if not is_text else envs if name == "env" else _values(rows[name])
-        found.append(Offered(name, _written(name), about, is_text or name == "file", values))
-    return sorted(found, key=_place)
-
-
-def _place(one: Offered) -> int:
-    """The columns most filtered by first, where a line stands in the log last."""
-    if one.name in _FIRST:
-        return _FIRST.index(one.name)
-    return len(_FIRST) + (one.name in _LAST)
+        offered.append(Offered(name, _written(name), about, is_text or name == "file", values))
+    # The columns most filtered by first, where a line is in the log last.
+    ranks = {name: rank for rank, name in enumerate(_FIRST)} | dict.fromkeys(_LAST, len(_FIRST) + 1)
+    return sorted(offered, key=lambda one: ranks.get(one.name, len(_FIRST)))
 
 
 def _values(column: pd.Series[Any]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import pandas as pd
@@ -19,89 +19,84 @@ from board.components.reader import (
     reader,
     reader_data,
 )
-from board.core.texts.conversation import ConversationTurn, conversation_of
-from board.core.tokens.text_blocks import think_tags
+from board.components.rollout_list import MOST_WAITING, Address, ListPage, send_ahead
+from board.core.texts.conversation import ConversationTurn, conversation_of, think_tags
 from board.errors import BoardError
 from board.query.open_run import Run
-from board.views.rollouts import comparison, details, facts, token_content
-from board.views.shared import cache, state, tokenizer_field
+from board.views.rollouts import comparison, token_content
+from board.views.rollouts.rollout_facts import details_of, facts_of
+from board.views.shared import cache, run_options, state
 from board.views.shared.text import one_line, plain
 
 _LONGEST_DATA: Final = 1024
+_AHEAD: Final = (1, 2, -1, 3)
+"""The neighbours in the list that are sent before a key asks for them."""
+_LARGEST_AHEAD_BYTES: Final = 4 << 20
+"""Of a rollout in the log; a larger one would be in the way of what is asked for meanwhile."""
+_SENT: Final = "_ahead_sent"
+_OUTLASTING: Final = (
+    "tokenizer",
+    "think",
+    "reader_as",
+    "reader_metric",
+    "reader_over",
+    "reader_heat",
+)
+"""Choices that outlast going to another rollout."""
 
 
 def show(run: Run, step: int, index: int) -> None:
-    """Draw rollout `index` of `step`; the choices of the reader are in the URL."""
+    """Draws rollout `index` of `step`; the choices of the reader are in the URL."""
     tokenizer = ""
     if run.vocabulary is None and {"prompt_tokens", "response_tokens"} & {*run.columns}:
-        tokenizer = tokenizer_field.choose(run)
+        tokenizer = run_options.choose_tokenizer(run)
     try:
         opened = cache.rollout(run, step, index, tokenizer)
     except BoardError as error:
         st.error(plain(error, 500), icon=":material/error:")
         return
-    if comparison.show(run, opened):
-        return
-    _draw(run, opened)
-
-
-def data_ahead(run: Run, step: int, index: int) -> dict[str, Any]:
-    """What the reader would be sent for a rollout, with the choices that outlast going to another.
-
-    Raises BoardError where it can't be read.
-    """
-    opened = cache.rollout(run, step, index, str(state.get("tokenizer")))
-    turns = _turns(opened)
-    content = _content(opened, turns)
-    wanted = Chosen(metric=state.get("metric") or None, heat=bool(state.get("heat")))
-    shown = first_choice(wanted, content)
-    frame = _frame(run, opened, turns, raw=False)
-    return reader_data(
-        content,
-        frame,
-        signature=token_content.signature_of(run, opened),
-        shown=shown,
-        step_spans=lambda: token_content.step_spans(run, step),
-    )
+    if not comparison.show(run, opened):
+        _draw(run, opened)
 
 
 @st.fragment
 def _draw(run: Run, opened: OpenRollout) -> None:
     """The reader; choosing a metric, a token or a scale reruns only this."""
-    turns = _turns(opened)
-    content = _content(opened, turns)
+    content, frame = _content_and_frame(run, opened, raw=bool(state.get("reader_record")))
     _ensure_choices(content)
     chosen = reader(
         content,
-        _frame(run, opened, turns, raw=bool(state.get("raw"))),
+        frame,
         key="reader",
         signature=token_content.signature_of(run, opened),
         chosen=Chosen(
-            metric=state.get("metric") or None,
+            metric=state.get("reader_metric") or None,
             pinned=state.get("token"),
-            over=state.get("over"),
-            strip=state.get("strip") or None,
-            masks=state.get("masks"),
+            over=state.get("reader_over"),
+            strip=state.get("reader_strip") or None,
+            masks=state.get("reader_masks"),
             zoom=state.get("zoom"),
-            heat=bool(state.get("heat")),
-            raw=bool(state.get("raw")),
-            read=state.get("read"),
+            heat=bool(state.get("reader_heat")),
+            raw=bool(state.get("reader_record")),
+            read=state.get("reader_as"),
         ),
         step_spans=lambda: token_content.step_spans(run, opened.step),
         menu=CompareMenu(comparison.menu_content(run, opened, "reader"), comparison.begin),
     )
-    shows_other = chosen.raw != state.get("raw") or chosen.read != state.get("read")
+    is_other_content = chosen.raw != state.get("reader_record") or chosen.read != state.get(
+        "reader_as"
+    )
     _remember(chosen, content)
-    if shows_other:
+    if is_other_content:
         st.rerun(scope="fragment")
 
 
 def _ensure_choices(content: TokenContent) -> None:
     names = ["", *content.metrics]
     count = len(content.tokens)
-    state.ensure("metric", names, "")
+    state.ensure("reader_metric", names, "")
     state.ensure("token", [None, *range(count)], None)
-    state.ensure("strip", names, "")
+    state.ensure("reader_strip", names, "")
     zoom = state.get("zoom")
     state.ensure("zoom", [None, zoom] if zoom and zoom[1] < count else [None], None)
 
@@ -110,20 +105,45 @@ def _remember(chosen: Chosen, content: TokenContent) -> None:
     """What was chosen in the reader, into the URL."""
     default = next(iter(content.metrics), "")
     # A link may name the default: another URL would be another entry in the browser's history.
-    is_default = chosen.metric in (None, default) and chosen.metric != state.get("metric")
+    is_default = chosen.metric in (None, default) and chosen.metric != state.get("reader_metric")
     metric = "" if is_default else chosen.metric or ""
-    state.put(metric=metric, token=chosen.pinned, over=chosen.over, heat=chosen.heat)
-    state.put(strip=chosen.strip or "", masks=chosen.masks, zoom=chosen.zoom, raw=chosen.raw)
-    state.put(read=chosen.read)
+    state.put(
+        reader_metric=metric, token=chosen.pinned, reader_over=chosen.over, reader_heat=chosen.heat
+    )
+    state.put(
+        reader_strip=chosen.strip or "",
+        reader_masks=chosen.masks,
+        zoom=chosen.zoom,
+        reader_record=chosen.raw,
+    )
+    state.put(reader_as=chosen.read)
     state.push()
+
+
+def _content_and_frame(run: Run, opened: OpenRollout, *, raw: bool) -> tuple[TokenContent, Frame]:
+    """A rollout by its tokens, or as a conversation, and what surrounds it."""
+    turns = _turns(opened)
+    content = TokenContent([], {}) if turns is not None else token_content.content_of(opened)
+    row: pd.Series[Any] = run.row(opened.step, opened.index)
+    frame = Frame(
+        title=f"Rollout {opened.index}",
+        place=(opened.step, opened.index),
+        facts=facts_of(run, opened, row, turns),
+        notes=_notes(run, opened),
+        details=details_of(run, opened, row, raw=raw),
+        turns=turns,
+        messages=_messages_text(opened),
+        can_switch=token_content.has_tokens(opened) and _has_text(opened),
+    )
+    return content, frame
 
 
 def _turns(opened: OpenRollout) -> list[ConversationTurn] | None:
     """The rollout as a conversation, where no tokens are recorded or the text is asked for.
 
-    Ids that nothing decodes are not read for their own sake: the text comes first there.
+    Ids that nothing decodes say nothing to a reader: the text comes first there.
     """
-    wish = state.get("read")
+    wish = state.get("reader_as")
     as_text = wish == "text" or (not wish and opened.tokens_are_ids)
     if token_content.has_tokens(opened) and not (as_text and _has_text(opened)):
         return None
@@ -135,48 +155,28 @@ def _has_text(opened: OpenRollout) -> bool:
     return bool(opened.record.messages or opened.record.texts.get("response"))
 
 
-def _content(opened: OpenRollout, turns: Sequence[ConversationTurn] | None) -> TokenContent:
-    if turns is not None:
-        return TokenContent([], {})
-    return token_content.content_of(opened, token_content.fitted_metrics(opened))
-
-
-def _frame(
-    run: Run, opened: OpenRollout, turns: Sequence[ConversationTurn] | None, *, raw: bool
-) -> Frame:
-    row: pd.Series[Any] = run.row(opened.step, opened.index)
-    return Frame(
-        title=f"Rollout {opened.index}",
-        place=(opened.step, opened.index),
-        facts=facts.facts_of(run, opened, row, turns),
-        notes=notes_of(run, opened),
-        details=details.details_of(run, opened, row, raw=raw),
-        turns=turns,
-        messages=_messages(opened.record.messages),
-        can_switch=token_content.has_tokens(opened) and _has_text(opened),
-    )
-
-
-def notes_of(run: Run, opened: OpenRollout) -> list[str]:
+def _notes(run: Run, opened: OpenRollout) -> list[str]:
     """What the reader should know of how the rollout was read, in sentences."""
-    notes = [
+    notes = token_content.length_notes(opened)
+    notes += [
         one_line("; ".join(filter(None, (remark.reason, remark.hint))), 300)
         for remark in opened.remarks
         if remark.severity != "note"
     ]
     if opened.tokens_are_ids:
-        notes.append(one_line(tokenizer_field.why_ids(run), 400))
+        notes.append(one_line(run_options.why_ids(run), 400))
     if token_content.has_tokens(opened) and opened.tokens and not opened.metrics:
         notes.append("The log holds tokens of this rollout and no values for them.")
-    return [*token_content.length_notes(opened), *notes]
+    return notes
 
 
-def _messages(messages: Sequence[Mapping[str, Any]]) -> str:
+def _messages_text(opened: OpenRollout) -> str:
     """The messages as JSON for copying; data of images are left out."""
-    if not messages:
+    if not opened.record.messages:
         return ""
     try:
-        return json.dumps(_without_data(list(messages)), indent=1, ensure_ascii=True, default=str)
+        messages = _without_data(list(opened.record.messages))
+        return json.dumps(messages, indent=1, ensure_ascii=True, default=str)
     except RecursionError:
         return ""
 
@@ -189,3 +189,55 @@ def _without_data(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(name): _without_data(one) for name, one in value.items()}
     return [_without_data(one) for one in value] if isinstance(value, list) else value
+
+
+def ahead_prefix(run: Run) -> str:
+    """Of the addresses under which a run's rollouts wait in the browser, for what is chosen now."""
+    chosen = "/".join(str(state.get(name)) for name in _OUTLASTING)
+    return f"{run.info.name}/{run.version}/{run.options}/{chosen}"
+
+
+def send_neighbours(run: Run, page: ListPage, at: Address) -> None:
+    """Sends the next and the previous rollouts of the list that the browser lacks, before a key asks for
+    them. Called when all else is drawn: another key stops it.
+    """
+    if at not in page.addresses or state.get("reader_vs") or state.get("reader_record"):
+        return
+    sent: list[str] = st.session_state.setdefault(_SENT, [])
+    with st.container(key="rollouts_ahead"):
+        for slot, neighbour in enumerate(_neighbours(page, at)):
+            address = f"{ahead_prefix(run)}/{neighbour.step}/{neighbour.index}"
+            if address in sent:
+                continue
+            try:
+                size = run.row(*neighbour, ("size",))["size"]
+                data = _data_ahead(run, *neighbour) if size <= _LARGEST_AHEAD_BYTES else None
+            except BoardError:
+                continue
+            if data is not None:
+                send_ahead(address, data, key=f"ahead_{slot}")
+                sent.append(address)
+                del sent[:-MOST_WAITING]
+
+
+def _neighbours(page: ListPage, at: Address) -> Iterator[Address]:
+    row = [page.before, *page.addresses, page.after]
+    place = page.addresses.index(at) + 1
+    for offset in _AHEAD:
+        neighbour = row[place + offset] if 0 <= place + offset < len(row) else None
+        if neighbour is not None:
+            yield neighbour
+
+
+def _data_ahead(run: Run, step: int, index: int) -> dict[str, Any]:
+    """What the reader would be sent for a rollout. Raises BoardError where it can't be read."""
+    opened = cache.rollout(run, step, index, str(state.get("tokenizer")))
+    content, frame = _content_and_frame(run, opened, raw=False)
+    wanted = Chosen(metric=state.get("reader_metric") or None, heat=bool(state.get("reader_heat")))
+    return reader_data(
+        content,
+        frame,
+        signature=token_content.signature_of(run, opened),
+        choice=first_choice(wanted, content),
+        step_spans=lambda: token_content.step_spans(run, step),
+    )

@@ -1,16 +1,18 @@
-"""The list of rollouts as the filters leave it: its order, its pages, and its rows on the screen."""
+"""The list of rollouts as the filters leave it: its order, its columns, its pages, and its rows."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 import streamlit as st
 
+from board.analysis.step_records import PLACES, StepRecords, bytes_again
 from board.components.rollout_list import (
     Address,
     ListColumn,
@@ -18,51 +20,87 @@ from board.components.rollout_list import (
     ListState,
     rollout_list,
 )
-from board.index.table_files import StepRange
+from board.core.metrics.definitions import REWARD_PART, base_name
+from board.core.texts.conversation import (
+    ConversationTurn,
+    arguments_text,
+    conversation_of,
+    think_tags,
+)
+from board.index.storage import StepRange
+from board.query import splits
 from board.query.open_run import Run
-from board.query.rollouts import Sorting, frame, place_of
-from board.query.selection import Selection
-from board.views.rollouts import filter_field, list_columns, match_words
+from board.query.rollouts import Sorting, frame, place_of, texts_at
+from board.views.rollouts import filter_field
+from board.views.rollouts.filter_field import Listed
 from board.views.shared import state
+from board.views.shared.tables import definition, short_heading
 from board.views.shared.text import one_line
 
 PAGE_ROWS: Final = 200
-_CUT: Final = 160
+HIDDEN: Final = frozenset({"file", "line", "offset", "size"})
+_TEXTS: Final = ("prompt", "response")
 _NEWEST_STEPS: Final = 10
 # What is chosen of the open rollout, and of other pages' curves: the list is the same with any of it.
 _OF_READER: Final = frozenset(
     (
-        *("index", "token", "zoom", "metric", "over", "strip", "masks", "heat", "vs", "tokenizer"),
-        *("raw", "live", "chart", "page"),
+        *(
+            "index",
+            "token",
+            "zoom",
+            "reader_metric",
+            "reader_over",
+            "reader_strip",
+            "reader_masks",
+            "reader_heat",
+            "reader_vs",
+            "tokenizer",
+        ),
+        *("reader_record", "live", "rollouts_chart", "page"),
     )
 )
-
 # In the session: what J and K must not wait for again.
 _PAGE: Final = "_list_page"
-
-
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """The rollouts of a scope that pass the filters, and how many they are."""
-
-    selection: Selection
-    count: int
-
-    def __len__(self) -> int:
-        return self.count
+# The usual columns in the order they are shown, and in the order in which they get room.
+_USUAL: Final = (
+    *("step", "index", "split", "reward", REWARD_PART, "advantage", "k3_mean", "k3_max"),
+    *("mismatch_kl_mean", "entropy_mean", "response_tokens", "response_chars", "env"),
+    *("is_truncated", "response", "prompt", "group_id", "finish_reason", "ref_reward"),
+    *("reward_gap", "k1_mean"),
+)
+_BY_WORTH: Final = (
+    *("step", "index", "split", "reward", "response_tokens", "response_chars", "k3_mean", "env"),
+    *("response", "advantage", REWARD_PART, "entropy_mean", "prompt", "k3_max", "finish_reason"),
+    *("is_truncated", "mismatch_kl_mean", "group_id", "reward_gap", "ref_reward", "k1_mean"),
+)
+_MOST_PARTS: Final = 4
+_WIDTHS: Final = {
+    "step": 44,
+    "index": 30,
+    "reward": 88,
+    "is_truncated": 62,
+    **dict.fromkeys(_TEXTS, 240),
+}
+_LEAST_NUMBER_WIDTH: Final = 60
+_TEXT_WIDTHS: Final = (52, 200)
+_PREVIEW_CHARACTERS: Final = 160
+_LARGEST_PAGE_BYTES: Final = 2 << 20
+"""Read of the log for a page of the list; more would keep it waiting."""
+_LONGEST_TEXT_BYTES: Final = 64 << 10
+"""Read of the index; of a longer text the preview is shown."""
 
 
 def listed(run: Run) -> Listed:
     """The rollouts of the scope that pass the filter, whose field is drawn."""
     scope = replace(run.selection, steps=_steps_in_scope(run))
-    return Listed(*filter_field.show(run, scope, is_open=opened() is not None))
+    return filter_field.show(run, scope, is_open=opened() is not None)
 
 
 def _steps_in_scope(run: Run) -> StepRange | None:
-    if state.get("scope") == "step":
+    if state.get("rollouts_scope") == "step":
         return int(state.get("step")), int(state.get("step"))
     steps = sorted(run.counts)[-_NEWEST_STEPS:]
-    return (steps[0], steps[-1]) if state.get("scope") == "last" and steps else None
+    return (steps[0], steps[-1]) if state.get("rollouts_scope") == "last" and steps else None
 
 
 def opened() -> Address | None:
@@ -73,16 +111,16 @@ def opened() -> Address | None:
 
 def sort_of(run: Run) -> Sorting:
     """How the list is sorted; of several steps the newest first."""
-    offered = [c for c in run.columns if c not in (*list_columns.HIDDEN, "prompt", "response")]
+    offered = [c for c in run.columns if c not in (*HIDDEN, *_TEXTS)]
     sort, descending = state.ensure("sort", offered, "index"), bool(state.get("desc"))
-    if sort == "index" and state.get("scope") != "step":
+    if sort == "index" and state.get("rollouts_scope") != "step":
         return Sorting("step", not descending)
     return Sorting(sort, descending)
 
 
-def identity(run: Run) -> str:
+def _identity(run: Run) -> str:
     """Names the list: by what is in it and how it is sorted, whatever page or rollout is open."""
-    left_out = _OF_READER if state.get("scope") == "step" else _OF_READER | {"step"}
+    left_out = _OF_READER if state.get("rollouts_scope") == "step" else _OF_READER | {"step"}
     chosen = {name: text for name, text in state.encoded().items() if name not in left_out}
     return hashlib.blake2b(repr((str(run.info.path), chosen)).encode(), digest_size=8).hexdigest()
 
@@ -91,21 +129,21 @@ def show(run: Run, page: ListPage, *, prefix: str) -> None:
     """Draws a page of the list, in which rollouts are opened."""
     sorting = sort_of(run)
     list_state = ListState(
-        identity=identity(run),
+        identity=_identity(run),
         sort=sorting.column,
         descending=sorting.descending,
         opened=opened(),
         parameters=tuple(state.CHOICES),
-        fits=not list_columns.has_chosen(),
+        fits=not state.get("rollouts_columns"),
         prefix=prefix,
     )
     rollout_list(page, list_state, key="rollout_list")
 
 
 def page_of(run: Run, listed: Listed) -> ListPage:
-    """The page that is chosen, else the one with the open rollout; kept while nothing else changes."""
+    """The page that is chosen, else the one with the open rollout; cached while nothing else changes."""
     number = int(state.get("page"))
-    key = (identity(run), run.version, number)
+    key = (_identity(run), run.version, number)
     before: tuple[Any, ListPage] | None = st.session_state.get(_PAGE)
     at = opened()
     if before is not None and before[0] == key and (number or at in (None, *before[1].addresses)):
@@ -116,15 +154,15 @@ def page_of(run: Run, listed: Listed) -> ListPage:
 
 
 def _read_page(run: Run, listed: Listed, number: int, at: Address | None) -> ListPage:
-    total, sorting = len(listed), sort_of(run)
-    number = min(number, max(total - 1, 0) // PAGE_ROWS)
-    if number == 0 and at is not None and total > PAGE_ROWS:
+    sorting = sort_of(run)
+    number = min(number, max(listed.count - 1, 0) // PAGE_ROWS)
+    if number == 0 and at is not None and listed.count > PAGE_ROWS:
         number = place_of(listed.selection, sorting, *at) // PAGE_ROWS
     first = number * PAGE_ROWS
     start = max(first - 1, 0)
-    names = list_columns.names_of(run, sorting.column)
-    has_words = "response_tokens" not in run.columns and "response" in run.columns
-    read = [*names, *match_words.PLACES, *(["response"] if has_words else [])]
+    names = _column_names(run, sorting.column)
+    has_words_line = "response_tokens" not in run.columns and "response" in run.columns
+    read = [*names, *PLACES, *(["response"] if has_words_line else [])]
     rows = frame(
         listed.selection,
         [name for name in dict.fromkeys(read) if name in run.columns],
@@ -134,39 +172,83 @@ def _read_page(run: Run, listed: Listed, number: int, at: Address | None) -> Lis
     )
     around = [Address(*map(int, pair)) for pair in zip(rows["step"], rows["index"], strict=True)]
     own = slice(first - start, first - start + PAGE_ROWS)
-    return _drawn(
-        run,
-        rows[own],
-        names,
-        has_words=has_words,
+    view = with_previews(run, rows[own])
+    words = [_preview(text) or "" for text in view["response"]] if has_words_line else None
+    if has_words_line and not state.get("rollouts_columns"):
+        names = [name for name in names if name != "response"]
+    worth = {name: place for place, name in enumerate(_usual(run, _BY_WORTH))}
+    columns = [_column(run, name, view[name], worth.get(name, len(worth))) for name in names]
+    values = [_cells(column, view[column.name]) for column in columns]
+    return ListPage(
+        columns=columns,
         addresses=around[own],
+        values=list(zip(*values, strict=True)),
+        words=words,
         first=first,
-        total=total,
+        total=listed.count,
+        size=PAGE_ROWS,
         before=around[0] if first else None,
         after=around[-1] if len(around) > own.stop else None,
     )
 
 
-def _drawn(
-    run: Run, rows: pd.DataFrame, names: Sequence[str], *, has_words: bool, **place: Any
-) -> ListPage:
-    view = match_words.in_words(run, rows)
-    words = [_words(text) or "" for text in view["response"]] if has_words else None
-    columns = list_columns.columns_of(run, view[names], has_words_line=has_words)
-    values = [_cells(column, view[column.name]) for column in columns]
-    return ListPage(
-        columns=columns,
-        values=list(zip(*values, strict=True)),
-        words=words,
-        size=PAGE_ROWS,
-        **place,
+def _column_names(run: Run, sort: str) -> list[str]:
+    """What was chosen, else the usual columns that the run has; and what the list is sorted by."""
+    chosen = list(state.get("rollouts_columns")) or _usual(run, _USUAL)
+    missing = [name for name in dict.fromkeys(("index", sort)) if name not in chosen]
+    return [*missing, *chosen]
+
+
+def _usual(run: Run, order: Sequence[str]) -> list[str]:
+    """The usual columns that the run has, in an order that says where the parts of a reward come."""
+    parts = [c for c in run.metrics if c.startswith(REWARD_PART)][:_MOST_PARTS]
+    names = [c for name in order for c in (parts if name == REWARD_PART else [name])]
+    is_useful = {
+        "step": state.get("rollouts_scope") != "step",
+        "split": state.get("split") == splits.ALL,
+    }
+    return [c for c in names if c in run.columns and is_useful.get(c, True)]
+
+
+def _column(run: Run, name: str, values: pd.Series[Any], worth: int) -> ListColumn:
+    low, high = _bar_range(run, name)
+    is_text = not pd.api.types.is_numeric_dtype(values.dtype)
+    if is_text:
+        longest = max((len(str(value)) for value in values.dropna().unique()), default=0)
+        width = int(np.clip(7 * longest + 6, *_TEXT_WIDTHS))
+    else:
+        width = max(_LEAST_NUMBER_WIDTH, 6 * len(short_heading(name)) + 12)
+    kind = "bar" if low < high else "text" if is_text else "number"
+    return ListColumn(
+        name,
+        short_heading(name),
+        definition(name),
+        _WIDTHS.get(name, width),
+        worth,
+        "words" if name in _TEXTS else kind,
+        low,
+        high,
     )
+
+
+def _bar_range(run: Run, name: str) -> tuple[float, float]:
+    """The lowest (at most 0) and the highest value of a column in scope, which bars are drawn between;
+    equal where none are drawn.
+    """
+    stem = base_name(name)
+    if name != "reward" or f"{stem}_n" not in run.steps:
+        return 0.0, 0.0
+    steps = run.steps
+    if state.get("rollouts_scope") == "step":
+        steps = steps[steps["step"] == int(state.get("step"))]
+    low, high = float(steps[f"{stem}_q00"].min()), float(steps[f"{stem}_q100"].max())
+    return (min(low, 0.0), high) if high > min(low, 0.0) else (0.0, 0.0)
 
 
 def _cells(column: ListColumn, values: pd.Series[Any]) -> list[Any]:
     """A column's values as JSON has them, None where there is none."""
     if column.kind == "words":
-        return [_words(value) for value in values]
+        return [_preview(value) for value in values]
     if column.name.startswith("is_"):
         return [None if pd.isna(value) else bool(value) for value in values]
     if pd.api.types.is_numeric_dtype(values.dtype):
@@ -175,6 +257,60 @@ def _cells(column: ListColumn, values: pd.Series[Any]) -> list[Any]:
     return [None if pd.isna(value) else one_line(value, 120) for value in values]
 
 
-def _words(text: Any) -> str | None:
+def _preview(text: Any) -> str | None:
     """The first words of a text, on one line."""
-    return None if pd.isna(text) else one_line(" ".join(str(text)[: 2 * _CUT].split()), _CUT)
+    if pd.isna(text):
+        return None
+    return one_line(" ".join(str(text)[: 2 * _PREVIEW_CHARACTERS].split()), _PREVIEW_CHARACTERS)
+
+
+def with_previews(run: Run, view: pd.DataFrame) -> pd.DataFrame:
+    """The rows with what the user said last as prompt, and as response the last answer without its
+    reasoning.
+
+    view: with PLACES as far as the run has them.
+    """
+    texts = {name: view[name].tolist() for name in _TEXTS if name in view}
+    if not texts:
+        return view
+    for place, turns in _conversations(run, view):
+        for name, text in (("prompt", _question(turns)), ("response", _answer(turns))):
+            if name in texts and text:
+                texts[name][place] = text
+    return view.assign(**texts)
+
+
+def _conversations(run: Run, view: pd.DataFrame) -> Iterator[tuple[int, list[ConversationTurn]]]:
+    """The turns of the rollouts with their places in `view`: from the log where that is quick, else from
+    the whole texts of the index.
+    """
+    tags = think_tags(str(state.get("think")))
+    is_near = isinstance(run.info.path, Path) and not run.info.is_joined
+    if is_near and bytes_again(run, view) <= _LARGEST_PAGE_BYTES:
+        for place, record in StepRecords(run).of(view):
+            yield place, conversation_of(record.messages, record.texts, tags)
+        return
+    at = view["step"].tolist(), view["index"].tolist()
+    columns = (texts_at(run, *at, name, _LONGEST_TEXT_BYTES) for name in _TEXTS)
+    for place, texts in enumerate(zip(*columns, strict=True)):
+        known = {name: text for name, text in zip(_TEXTS, texts, strict=True) if text is not None}
+        yield place, conversation_of((), known, tags)
+
+
+def _question(turns: Sequence[ConversationTurn]) -> str:
+    """What the user said last before the response."""
+    asked = [turn for turn in turns if turn.given and turn.role == "user"]
+    return _last_words(asked[-1]) if asked else ""
+
+
+def _answer(turns: Sequence[ConversationTurn]) -> str:
+    """What the model said or called last."""
+    own = [turn for turn in turns if not turn.given and turn.role in ("assistant", "response")]
+    return _last_words(own[-1]) if own else ""
+
+
+def _last_words(turn: ConversationTurn) -> str:
+    texts = [block.text for block in turn.blocks if block.kind == "text" and block.text.strip()]
+    calls = [block for block in turn.blocks if block.kind == "call"]
+    called = [f"{call.name}({arguments_text(call.arguments)})" for call in calls]
+    return (texts or called or [""])[-1]

@@ -2,89 +2,90 @@
 
 from __future__ import annotations
 
-from typing import Final
+import re
+import tempfile
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO, Final
 
+import plotly.graph_objects as go
 import streamlit as st
 
+from board.charts import step_charts
+from board.charts.layout import notes_of
+from board.components.rollout_list import Address
+from board.query import export
 from board.query.open_run import Run
+from board.query.rollouts import Sorting, frame
 from board.views.frame import sidebar
-from board.views.rollouts import (
-    export_files,
-    filter_field,
-    list_columns,
-    next_rollout,
-    reader,
-    rollout_charts,
-    rollout_list,
-    words,
-)
-from board.views.rollouts.rollout_list import Address, Listed
-from board.views.shared import page_parts, part_of_run, state, table_headings
+from board.views.rollouts import filter_field, reader, rollout_list, words
+from board.views.rollouts.filter_field import Listed
+from board.views.shared import page_parts, state, step_choice, tables
+from board.views.shared.text import counted, harmless_cell, plain
 
 _VIEWS: Final = {"list": "List", "words": "Words over the run"}
 _SCOPES: Final = {"step": "This step", "last": "Last 10 steps", "run": "Whole run"}
-# The list is as wide as its script says, the reader has the rest; closed, the list has the page.
-_BESIDE: Final = """<style>
-.st-key-rollouts_work { flex-wrap: nowrap; align-items: flex-start; gap: 12px; }
-.st-key-rollouts_work > :has(> .st-key-rollouts_list) {
-  flex: 0 0 var(--rollout-list-width, 292px);
-  width: auto;
-  min-width: 0;
+_CHARTS: Final[Mapping[str, tuple[str, Callable[..., go.Figure | None]]]] = {
+    "reward": ("Reward by rollout", step_charts.reward_by_rollout),
+    "gap": ("Gap to the reference", step_charts.gap_to_reference),
+    "distribution": ("Distribution of the reward", step_charts.reward_distribution),
 }
-[data-rollout-list="hidden"] .st-key-rollouts_work > :has(> .st-key-rollouts_list) {
-  flex-basis: 30px;
-}
-.st-key-rollouts_work > :has(> .st-key-rollouts_reader) { flex: 1 1 0; min-width: 0; }
-</style>"""
-_ALONE: Final = "<style>.st-key-rollouts_list { flex: 1 1 auto; min-width: 0; }</style>"
+# Of rollouts of several steps: the others are drawn over the index within one.
+_CHARTS_OF_STEPS: Final = ("distribution",)
+_CHART_COLUMNS: Final = ("step", "index", "reward", "ref_reward", "reward_gap", "group_id", "env")
+_LAYOUT: Final = Path(__file__).with_suffix(".css")
 
 
-def _choose_view() -> str:
-    """The list, or the search for words over the run."""
-    st.segmented_control(
-        "Show",
-        list(_VIEWS),
-        key="view",
-        required=True,
-        format_func=_VIEWS.__getitem__,
-        label_visibility="collapsed",
-        persist_state="session",
-    )
-    return str(state.get("view"))
-
-
-def _choose_scope() -> None:
-    st.segmented_control(
-        "Rollouts of",
-        list(_SCOPES),
-        key="scope",
-        required=True,
-        format_func=_SCOPES.__getitem__,
-        label_visibility="collapsed",
-        on_change=state.put,
-        kwargs={"page": 0},
-        persist_state="session",
-    )
-
-
-def _columns(run: Run) -> None:
-    offered = [c for c in run.columns if c not in list_columns.HIDDEN]
-    state.keep("cols", offered)
+def _choose_columns(run: Run) -> None:
+    offered = [c for c in run.columns if c not in rollout_list.HIDDEN]
+    state.keep("rollouts_columns", offered)
     with st.popover("Columns", icon=":material/view_column:"):
         st.multiselect(
             "Columns shown",
             offered,
-            key="cols",
-            format_func=table_headings.heading,
+            key="rollouts_columns",
+            format_func=tables.heading,
             placeholder="the usual ones",
             help="Empty: the usual columns, as many as fit.",
             persist_state="session",
         )
 
 
-def _opened(run: Run, listed: Listed) -> Address | None:
+def _offer_export(run: Run, listed: Listed) -> None:
+    """The listed rollouts as CSV or Parquet, in their order, with whole texts."""
+    scopes = {"step": f"step{state.get('step')}", "last": "last10steps", "run": "all"}
+    name = re.sub(r"[^\w.-]+", "_", run.info.name) + "_" + scopes[state.get("rollouts_scope")]
+    with st.popover("Export", icon=":material/download:"):
+        st.markdown(
+            f"**{counted(listed.count, 'rollout')}**, as filtered and sorted, with whole texts."
+        )
+        for kind, mime, write in (
+            ("CSV", "text/csv", partial(export.write_csv, harmless=harmless_cell)),
+            ("Parquet", "application/vnd.apache.parquet", export.write_parquet),
+        ):
+            st.download_button(
+                kind,
+                data=partial(_export_file, listed, rollout_list.sort_of(run), write),
+                file_name=f"{name}.{kind.lower()}",
+                mime=mime,
+                on_click="ignore",
+                disabled=listed.count == 0,
+                width="stretch",
+            )
+
+
+def _export_file(listed: Listed, sorting: Sorting, write: Callable[..., None]) -> BinaryIO:
+    # A file, so that batches do not add up in memory while they are written.
+    out = tempfile.TemporaryFile()  # noqa: SIM115 - the download reads and closes it
+    write(listed.selection, sorting, out)
+    out.seek(0)
+    return out
+
+
+def _find_opened(run: Run, listed: Listed) -> Address | None:
     """The open rollout; after a change of the step the first one of the list there."""
-    if part_of_run.opens_first() and len(listed):
+    if step_choice.opens_first() and listed.count:
         step = int(state.get("step"))
         addresses = rollout_list.page_of(run, listed).addresses
         first = next((one.index for one in addresses if one.step == step), None)
@@ -96,47 +97,79 @@ def _opened(run: Run, listed: Listed) -> Address | None:
     return None
 
 
-def _work(run: Run, listed: Listed) -> None:
-    at = _opened(run, listed)
-    st.html(_ALONE if at is None else _BESIDE)
+def _show_list(run: Run, listed: Listed) -> None:
+    at = _find_opened(run, listed)
+    st.html(_LAYOUT)
     with st.container(key="rollouts_work", horizontal=True):
         with st.container(key="rollouts_list"):
             page = rollout_list.page_of(run, listed)
-            if len(listed):
-                rollout_list.show(run, page, prefix=next_rollout.prefix(run))
+            if listed.count:
+                rollout_list.show(run, page, prefix=reader.ahead_prefix(run))
             else:
-                _nothing_listed()
+                st.info("No rollout passes the filter.", icon=":material/filter_alt_off:")
+                st.button("Clear the filter", on_click=filter_field.clear)
         if at is not None:
             with st.container(key="rollouts_reader"):
                 reader.show(run, at.step, at.index)
     if at is None:
-        rollout_charts.show(run, listed)
+        _show_charts(run, listed)
     else:
-        next_rollout.send(run, page, at)
+        reader.send_neighbours(run, page, at)
 
 
-def _nothing_listed() -> None:
-    st.info("No rollout passes the filter.", icon=":material/filter_alt_off:")
-    st.button("Clear the filter", on_click=filter_field.clear)
+def _show_charts(run: Run, listed: Listed) -> None:
+    """One chart at a time: each costs the browser a fifth of a second at a step change."""
+    if "reward" not in run.columns or not listed.count:
+        return
+    is_step = state.get("rollouts_scope") == "step"
+    columns = [c for c in _CHART_COLUMNS if c in run.columns] if is_step else ["reward"]
+    rows = frame(listed.selection, columns, Sorting())
+    if rows["reward"].isna().all():
+        st.caption("No reward is recorded of these rollouts.")
+        return
+    offered = [*(_CHARTS if is_step else _CHARTS_OF_STEPS)]
+    if "gap" in offered and "reward_gap" not in rows:
+        offered.remove("gap")
+    with st.container(border=True):
+        if len(offered) > 1:
+            state.ensure("rollouts_chart", offered, offered[0])
+            titles = {name: title for name, (title, _) in _CHARTS.items()}
+            title, draw = _CHARTS[page_parts.segments("Chart", "rollouts_chart", titles, offered)]
+        else:
+            title, draw = _CHARTS[offered[0]]
+            st.markdown(f"**{title}**")
+        figure = draw(rows, dark=page_parts.dark())
+        if figure is None:
+            st.caption(f"{title}: not recorded for these rollouts.")
+            return
+        page_parts.clickable(figure, key=f"step_{title}", field="customdata", on_pick=_open)
+        for note in notes_of(figure):
+            st.caption(plain(note))
+
+
+def _open(index: int) -> None:
+    state.go("rollouts", index=index, token=None, zoom=None)
 
 
 def _render() -> None:
-    title = page_parts.header(sidebar.current())
+    run = sidebar.current()
+    title = page_parts.header(run)
     with title:
         st.space("stretch")
-        view = _choose_view()
+        view = page_parts.segments("Show", "rollouts_view", _VIEWS)
     if view == "words":
         words.show(sidebar.narrowed())
         return
-    run = sidebar.current()
     with title:
-        _choose_scope()
-        _columns(run)
-        export = st.container(width="content")
+        page_parts.segments(
+            "Rollouts of", "rollouts_scope", _SCOPES, on_change=state.put, kwargs={"page": 0}
+        )
+        _choose_columns(run)
+        export_place = st.container(width="content")
     listed = rollout_list.listed(run)
-    with export:
-        export_files.show(run, listed)
-    _work(run, listed)
+    with export_place:
+        _offer_export(run, listed)
+    _show_list(run, listed)
 
 
 _render()

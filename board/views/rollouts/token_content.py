@@ -18,10 +18,9 @@ from board.components.token_data import (
     TokenSegment,
     spec_of,
 )
-from board.core.metrics.definitions import token_metric
+from board.core.metrics.definitions import in_menu_order, token_metric
 from board.core.metrics.kl import FloatArray
-from board.core.metrics.metric_groups import in_menu_order
-from board.core.texts.tool_errors import TOOL_ROLES, error_within
+from board.core.texts.messages import TOOL_ROLES, error_within
 from board.core.texts.turns import (
     Turn,
     from_markers,
@@ -47,7 +46,7 @@ _MARKER_TOKENS: Final = 6
 def signature_of(run: Run, opened: OpenRollout) -> str:
     """Differs between any two contents of the reader."""
     place = f"{run.info.name}/{run.info.mtime}/{opened.step}/{opened.index}"
-    chosen = "/".join(str(state.get(name)) for name in ("tokenizer", "think", "read"))
+    chosen = "/".join(str(state.get(name)) for name in ("tokenizer", "think", "reader_as"))
     return f"{place}/{run.options.read}/{chosen}"
 
 
@@ -59,17 +58,16 @@ def has_tokens(opened: OpenRollout) -> bool:
     )
 
 
-def content_of(opened: OpenRollout, metrics: Mapping[str, MaskedFloats]) -> TokenContent:
-    """A rollout as the reader takes it; metrics: of `fitted_metrics`."""
-    count = positions(opened)
-    length = len(opened.tokens)
-    mask = opened.metrics.get("loss_mask")
+def content_of(opened: OpenRollout) -> TokenContent:
+    """A rollout as the reader takes it."""
+    metrics = fitted_metrics(opened)
+    count, length = _positions(opened), len(opened.tokens)
     ids = opened.record.response_ids
     return TokenContent(
         [*opened.tokens, *[_NO_TOKEN] * (count - length)],
         metrics,
         specs_of(metrics),
-        loss_mask=None if mask is None else fitted(mask, count),
+        loss_mask=metrics.get("loss_mask"),
         ids=None if ids is None or len(ids) != length else fitted(ids.values(), count),
         surplus=count - length,
         segments=segments_of(opened),
@@ -80,7 +78,7 @@ def content_of(opened: OpenRollout, metrics: Mapping[str, MaskedFloats]) -> Toke
     )
 
 
-def positions(opened: OpenRollout) -> int:
+def _positions(opened: OpenRollout) -> int:
     """Tokens of the response, or values where an array is longer than they are."""
     return max([len(opened.tokens), *(len(values) for values in opened.metrics.values())])
 
@@ -90,18 +88,18 @@ def fitted(values: FloatArray, length: int) -> MaskedFloats:
 
     An array of nothing but NaN was measured so: it is shown as NaN, not as missing.
     """
-    shown: npt.NDArray[np.float64] = np.full(length, np.nan)
-    kept = values[:length]
-    shown[: len(kept)] = kept
-    missing = np.isnan(shown)
-    if len(kept) and np.isnan(kept).all():
-        missing[: len(kept)] = False
-    return np.ma.masked_array(shown, mask=missing)
+    padded: npt.NDArray[np.float64] = np.full(length, np.nan)
+    recorded = values[:length]
+    padded[: len(recorded)] = recorded
+    missing = np.isnan(padded)
+    if missing[: len(recorded)].all():
+        missing[: len(recorded)] = False
+    return np.ma.masked_array(padded, mask=missing)
 
 
 def fitted_metrics(opened: OpenRollout) -> dict[str, MaskedFloats]:
     """Every token metric in the order of the menu, each as long as there are positions."""
-    count = positions(opened)
+    count = _positions(opened)
     return {name: fitted(opened.metrics[name], count) for name in in_menu_order(opened.metrics)}
 
 
@@ -112,19 +110,15 @@ def specs_of(metrics: Mapping[str, Any]) -> dict[str, TokenMetricSpec]:
 
 
 def segments_of(opened: OpenRollout) -> list[TokenSegment]:
-    """Whose stretch of the response is whose: as recorded, by chat markers, or by messages."""
-    turns = of_tokens(opened.tokens, opened.record.segments, opened.record.messages)
-    return [
-        TokenSegment(turn.start, turn.end, turn.role, turn.name, _error_of(turn, opened))
-        for turn in turns
-    ]
-
-
-def _error_of(turn: Turn, opened: OpenRollout) -> str:
-    if turn.role not in TOOL_ROLES:
-        return ""
-    text = without_markers(joined(opened.tokens[turn.start : turn.end]), closing=True)
-    return error_within(text, opened.record.messages)
+    """Who speaks in which part of the response: as recorded, by chat markers, or by messages."""
+    segments: list[TokenSegment] = []
+    for turn in of_tokens(opened.tokens, opened.record.segments, opened.record.messages):
+        error = ""
+        if turn.role in TOOL_ROLES:
+            text = without_markers(joined(opened.tokens[turn.start : turn.end]), closing=True)
+            error = error_within(text, opened.record.messages)
+        segments.append(TokenSegment(turn.start, turn.end, turn.role, turn.name, error))
+    return segments
 
 
 def prompt_parts(opened: OpenRollout) -> list[PromptPart]:
@@ -156,19 +150,19 @@ def _covered(turns: Sequence[Turn], length: int, marker: int) -> list[Turn]:
     """Turns without gaps. marker: a gap of so many or fewer before a turn is its marker and belongs to
     it; any other gap is a turn of the role "prompt".
     """
-    found: list[Turn] = []
+    covered: list[Turn] = []
     position = 0
     for turn in turns:
         start = turn.start
         if start - position > marker:
-            found.append(Turn(position, start, "prompt"))
+            covered.append(Turn(position, start, "prompt"))
         elif start > position:
             start = position
-        found.append(replace(turn, start=start))
+        covered.append(replace(turn, start=start))
         position = turn.end
     if position < length:
-        found.append(Turn(position, length, "prompt"))
-    return found
+        covered.append(Turn(position, length, "prompt"))
+    return covered
 
 
 def _parts_of_messages(opened: OpenRollout) -> list[PromptPart]:
@@ -189,16 +183,15 @@ def _parts_of_messages(opened: OpenRollout) -> list[PromptPart]:
 
 def step_spans(run: Run, step: int) -> dict[str, ScaleSpan]:
     """The range of each token metric over the rollouts of a step, for the colour scale."""
-    task = cache.step_spans(run, step)
-    found = show_progress(task, f"Reading step {step}", describe=_rollouts_read)
-    assert found is not None, "nobody can stop it"
-    part = "" if found.read == found.total else f"{found.read} of "
-    words = f"p1–p99 of the step's {part}{found.total:,} rollouts"
-    return {name: ScaleSpan(low, high, words) for name, (low, high) in found.spans.items()}
-
-
-def _rollouts_read(done: int, total: int) -> str:
-    return f"{done:,} of {total:,} rollouts"
+    spans = show_progress(
+        cache.step_spans(run, step),
+        f"Reading step {step}",
+        describe=lambda done, total: f"{done:,} of {total:,} rollouts",
+    )
+    assert spans is not None, "nobody can stop it"
+    part = "" if spans.read == spans.total else f"{spans.read} of "
+    words = f"p1–p99 of the step's {part}{spans.total:,} rollouts"
+    return {name: ScaleSpan(low, high, words) for name, (low, high) in spans.spans.items()}
 
 
 def length_notes(opened: OpenRollout) -> list[str]:
@@ -208,15 +201,13 @@ def length_notes(opened: OpenRollout) -> list[str]:
     for name, values in opened.metrics.items():
         if len(values) != length:
             others.setdefault(len(values), []).append(name)
-    notes: list[str] = []
-    for count, names in others.items():
-        effect = (
-            f"the last {count - length:,} stand below as values without a token"
+    return [
+        f"{', '.join(names)} {'has' if len(names) == 1 else 'have'} {count:,} entries for {length:,} "
+        "tokens: "
+        + (
+            f"the last {count - length:,} are shown below as values without a token."
             if count > length
-            else f"the last {length - count:,} tokens are shown without a value"
+            else f"the last {length - count:,} tokens are shown without a value."
         )
-        have = "has" if len(names) == 1 else "have"
-        notes.append(
-            f"{', '.join(names)} {have} {count:,} entries for {length:,} tokens: {effect}."
-        )
-    return notes
+        for count, names in others.items()
+    ]

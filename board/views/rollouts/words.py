@@ -9,21 +9,18 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from board.analysis.patterns import compiled
-from board.analysis.utterances import SPEAKERS
+from board.analysis.utterances import SPEAKERS, compiled
 from board.analysis.words import Watched, within_steps
-from board.charts.env_charts import ALL
+from board.charts.curve_charts import ALL, word_shares
 from board.charts.light import light
-from board.charts.word_charts import shares_said
 from board.components.curve_grid import Card, curve_grid
 from board.errors import BoardError
 from board.query.open_run import Run
-from board.views.rollouts import trending_phrases
-from board.views.shared import cache, page_parts, state, table_headings
-from board.views.shared.background import BackgroundTask
-from board.views.shared.text import one_line, plain
+from board.views.shared import cache, page_parts, state, tables
+from board.views.shared.background import BackgroundTask, scan_buttons, watch_scans
+from board.views.shared.tables import PERCENT, without_empty, written
+from board.views.shared.text import counted, one_line, plain
 
-_WATCH_SECONDS: Final = 2.0
 _MOST_PATTERNS: Final = 6
 _EXAMPLES: Final = 6
 _MORE_EXAMPLES: Final = 24
@@ -40,11 +37,10 @@ _WHOSE: Final = {
     "tool": "tool output",
     "system": "system",
 }
-_NOT_TOLD: Final = {
+_SPEAKER_NEEDS: Final = {
     "reasoning": "segments of reasoning or thinking tags",
     "answer": "a response",
 }
-# What is often watched: a word for it, and a pattern.
 _PRESETS: Final = {
     "second thoughts": r"\b(?:wait|hmm|hold on|actually|let me (?:re-?)?check)\b",
     "checks itself": r"\b(?:check|verify|double-check)",
@@ -56,34 +52,41 @@ _PRESETS: Final = {
 }
 
 _SUM_COLUMNS: Final = {
-    **{
-        name: st.column_config.NumberColumn(name, format="localized")
-        for name in ("rollouts", "hits", "times")
-    },
-    "share": st.column_config.NumberColumn(
-        "share", format=table_headings.PERCENT, help="Of these rollouts."
-    ),
-    **{
-        name: st.column_config.NumberColumn(name, format="%.4g")
-        for name in ("reward of hits", "reward of misses")
-    },
+    **tables.numbers("localized", "rollouts", "hits", "times"),
+    **tables.numbers(PERCENT, "share", help="Of these rollouts."),
+    **tables.numbers("%.4g", "reward of hits", "reward of misses"),
     "difference": st.column_config.NumberColumn(
         "difference within steps",
         format="%+.4g",
         help="Mean reward with it less that without, among rollouts of the same step and environment.",
     ),
 }
+_QUARTERS: Final = (
+    "Share in the {} of two quarters of the sampled steps: those where it is largest and smallest."
+)
+_TREND_COLUMNS: Final = {
+    "phrase": st.column_config.TextColumn(width=280),
+    "share over training": st.column_config.LineChartColumn(
+        y_min=0, y_max=1, width=260, help="Of the rollouts sampled from each step, from 0 to 1."
+    ),
+    **tables.numbers(PERCENT, "before", help=_QUARTERS.format("earlier")),
+    **tables.numbers(PERCENT, "after", help=_QUARTERS.format("later")),
+    "change": st.column_config.NumberColumn(
+        "change, points", format="%+.1f", help="From before to after, in percentage points."
+    ),
+}
 
 
-def _controls(run: Run) -> list[str]:
+def _choose_patterns(run: Run) -> list[str]:
     """The patterns that can be searched for."""
-    chosen, regex = list(state.get("words")), bool(state.get("regex"))
-    suggested = trending_phrases.suggested(run, str(state.get("speaker")), regex=regex)
+    chosen, regex = list(state.get("words_phrases")), bool(state.get("words_regex"))
+    phrases = cache.trending_phrases(run, str(state.get("words_speaker"))).phrases
+    trending = [one.pattern if regex else one.phrase for one in phrases]
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         st.multiselect(
             "Words, phrases or patterns",
-            list(dict.fromkeys((*chosen, *suggested, *_SUGGESTED))),
-            key="words",
+            list(dict.fromkeys((*chosen, *trending, *_SUGGESTED))),
+            key="words_phrases",
             accept_new_options=True,
             # Enter takes what was typed, or the suggestion that it begins, and never all matches.
             filter_mode="prefix",
@@ -97,9 +100,9 @@ def _controls(run: Run) -> list[str]:
         st.selectbox(
             "Search in",
             SPEAKERS,
-            key="speaker",
+            key="words_speaker",
             width=190,
-            format_func=lambda by: _WHOSE[by],
+            format_func=_WHOSE.__getitem__,
             help="Roles come from the recorded segments of tokens, else from the markers of chat "
             "templates, else from messages. Reasoning is what segments or thinking tags enclose, "
             "the answer is the rest of the response.",
@@ -107,110 +110,76 @@ def _controls(run: Run) -> list[str]:
         )
         st.toggle(
             "Regular expressions",
-            key="regex",
+            key="words_regex",
             help="RE2 syntax: no look-around, no back-references, so that no search can run forever. "
             "Case is ignored either way.",
             persist_state="session",
         )
-    return [text for text in state.get("words")[:_MOST_PATTERNS] if _is_sound(text)]
+    return [text for text in state.get("words_phrases")[:_MOST_PATTERNS] if _is_sound(text)]
 
 
 def _is_sound(text: str) -> bool:
     try:
-        compiled(text, regex=bool(state.get("regex")))
+        compiled(text, regex=bool(state.get("words_regex")))
     except BoardError as error:
         st.error(plain(error, 300), icon=":material/regular_expression:")
         return False
     return True
 
 
-def _scans(run: Run, patterns: Sequence[str]) -> dict[str, BackgroundTask[list[Watched]]]:
-    by, regex = str(state.get("speaker")), bool(state.get("regex"))
-    return {text: cache.watched(run, text, by, regex=regex) for text in patterns}
-
-
-def _begin_small(run: Run, scans: dict[str, BackgroundTask[list[Watched]]]) -> None:
-    """A run that is read within seconds is searched without being asked."""
-    if run.info.bytes > _AT_ONCE_BYTES:
-        return
-    for scan in scans.values():
-        if not scan.done:
-            scan.start()
-    for scan in scans.values():
-        scan.wait(_UNSEEN_SECONDS)
-
-
-def _buttons(scans: dict[str, BackgroundTask[list[Watched]]]) -> None:
-    waiting = [scan for scan in scans.values() if not scan.has_ended]
-
-    def start() -> None:
-        for scan in waiting:
-            scan.start()
-
-    def stop() -> None:
-        for scan in waiting:
-            scan.stop()
-
+def _search_run(run: Run, patterns: Sequence[str]) -> None:
+    """The search through all steps: the buttons that start and stop it, and what was found so far."""
+    speaker, regex = str(state.get("words_speaker")), bool(state.get("words_regex"))
+    searches = {text: cache.watched(run, text, speaker, regex=regex) for text in patterns}
+    tasks = [*searches.values()]
+    if run.info.bytes <= _AT_ONCE_BYTES:
+        for task in tasks:
+            if not task.done:
+                task.start()
+        for task in tasks:
+            task.wait(_UNSEEN_SECONDS)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        if any(scan.is_running for scan in waiting):
-            st.button("Stop", icon=":material/stop:", key="words_stop", shortcut="S", on_click=stop)
-        elif waiting:
-            words = "Go on" if any(scan.done for scan in waiting) else "Search the whole run"
-            st.button(
-                words,
-                icon=":material/play_arrow:",
-                key="words_start",
-                shortcut="S",
-                on_click=start,
-            )
-        if any(scan.done for scan in scans.values()):
+        scan_buttons(tasks, "Search the whole run", key="words", shortcut="S")
+        if any(task.done for task in tasks):
             st.space("stretch")
             page_parts.smoothing()
+    watch_scans(tasks, lambda: _show_results(searches))
 
 
-@st.fragment(run_every=_WATCH_SECONDS)
-def _watch(run: Run, patterns: list[str]) -> None:
-    scans = _scans(run, patterns)
-    if not any(scan.is_running for scan in scans.values()):
-        st.rerun()
-    done = sum(scan.done for scan in scans.values())
-    total = sum(scan.total for scan in scans.values())
-    st.progress(min(done / max(total, 1), 1.0), text=f"{done:,} of {total:,} steps")
-    _results(scans)
-
-
-def _results(scans: dict[str, BackgroundTask[list[Watched]]]) -> None:
-    found = {text: scan.partial or [] for text, scan in scans.items()}
-    for text, scan in scans.items():
-        if scan.error is not None:
-            st.error(plain(f"{text}: {scan.error}", 300))
-    if not any(found.values()):
+def _show_results(searches: Mapping[str, BackgroundTask[list[Watched]]]) -> None:
+    results = {text: task.partial or [] for text, task in searches.items()}
+    for text, task in searches.items():
+        if task.error is not None:
+            st.error(plain(f"{text}: {task.error}", 300))
+    if not any(results.values()):
         return
+    cards = [_card("said", "Share of rollouts with a hit", results)]
+    if len({one.env for entries in results.values() for one in entries} - {None}) > 1:
+        first = next(text for text, entries in results.items() if entries)
+        title = f"{one_line(first, 60)}, by environment"
+        cards.append(_card("said_by_env", title, _by_env(results[first])))
+    clicked = curve_grid(cards, step=state.get("step"), key=page_parts.chart_key("words"))
+    if clicked:
+        state.go("rollouts", rollouts_view="words", step=clicked.step, index=None, token=None)
+    rows: list[dict[str, object]] = []
+    for text, entries in results.items():
+        rows.append({"phrase": one_line(text, 60), "scope": "all", "env": "", **_sums(entries)})
+        for env, own in _by_env(entries).items():
+            rows.append({"phrase": one_line(text, 60), "scope": "env", "env": env, **_sums(own)})
+    frame = written(without_empty(pd.DataFrame(rows)), ("share",))
+    tables.draw(frame, _SUM_COLUMNS, most_pixels=400)
+    unscored = "" if "reward of hits" in frame else " No rollout with a hit is scored."
+    st.caption(f"Over the steps read; the scope “all” is over {ALL}.{unscored}")
+
+
+def _card(key: str, title: str, results: Mapping[str, Sequence[Watched]]) -> Card:
     smoothing = float(state.get("smooth"))
-    cards = [_card("said", "Share of rollouts with a hit", found, smoothing)]
-    if _has_envs(found):
-        first = next(text for text, entries in found.items() if entries)
-        by_env = _by_env(found[first])
-        cards.append(
-            _card("said_by_env", f"{one_line(first, 60)}, by environment", by_env, smoothing)
-        )
-    picked = curve_grid(cards, step=state.get("step"), key=page_parts.chart_key("words"))
-    if picked:
-        state.go("rollouts", view="words", step=picked.step, index=None, token=None)
-    _table(found)
-
-
-def _card(key: str, title: str, found: Mapping[str, Sequence[Watched]], smoothing: float) -> Card:
-    drawn = light(shares_said(found, dark=page_parts.dark(), smoothing=smoothing))
-    told = [
+    drawn = light(word_shares(results, dark=page_parts.dark(), smoothing=smoothing))
+    help_lines = [
         "Rollouts of the step that contain it, of those that were read.",
         "Click a step to read its hits.",
     ]
-    return Card(key, title, drawn.chart, "", told, drawn.notes)
-
-
-def _has_envs(found: dict[str, list[Watched]]) -> bool:
-    return len({one.env for entries in found.values() for one in entries} - {None}) > 1
+    return Card(key, title, drawn.chart, "", help_lines, drawn.notes)
 
 
 def _by_env(entries: Sequence[Watched]) -> dict[str, list[Watched]]:
@@ -218,37 +187,16 @@ def _by_env(entries: Sequence[Watched]) -> dict[str, list[Watched]]:
     return {name: [one for one in entries if one.env == name] for name in names}
 
 
-def _table(found: dict[str, list[Watched]]) -> None:
-    """Over all steps that were read, by pattern and environment."""
-    rows: list[dict[str, object]] = []
-    for text, entries in found.items():
-        rows.append({"phrase": one_line(text, 60), "scope": "all", "env": "", **_sums(entries)})
-        for env, own in _by_env(entries).items():
-            rows.append({"phrase": one_line(text, 60), "scope": "env", "env": env, **_sums(own)})
-    frame = table_headings.written(table_headings.without_empty(pd.DataFrame(rows)), ("share",))
-    st.dataframe(
-        frame,
-        hide_index=True,
-        row_height=36,
-        height=min(36 * (len(rows) + 1) + 3, 400),
-        placeholder="–",
-        column_config=_SUM_COLUMNS,
-    )
-    unscored = "" if "reward of hits" in frame else " No rollout with a hit is scored."
-    st.caption(f"Over the steps read; the scope “all” is over {ALL}.{unscored}")
-
-
 def _sums(entries: Sequence[Watched]) -> dict[str, object]:
-    read, hits = sum(one.rollouts for one in entries), sum(one.hits for one in entries)
-    with_it = _weighted([(one.reward_hits, one.scored_hits) for one in entries])
-    without = _weighted([(one.reward_misses, one.scored_misses) for one in entries])
+    """Over all steps that were read."""
+    rollouts, hits = sum(one.rollouts for one in entries), sum(one.hits for one in entries)
     return {
-        "rollouts": read,
+        "rollouts": rollouts,
         "hits": hits,
-        "share": hits / read if read else float("nan"),
+        "share": hits / rollouts if rollouts else float("nan"),
         "times": sum(one.times for one in entries),
-        "reward of hits": with_it,
-        "reward of misses": without,
+        "reward of hits": _weighted([(one.reward_hits, one.scored_hits) for one in entries]),
+        "reward of misses": _weighted([(one.reward_misses, one.scored_misses) for one in entries]),
         "difference": within_steps(entries),
     }
 
@@ -260,55 +208,54 @@ def _weighted(means: Sequence[tuple[float, int]]) -> float:
     return sum(mean * count for mean, count in known) / total if total else float("nan")
 
 
-def _hits_here(run: Run, patterns: Sequence[str]) -> None:
+def _show_hits(run: Run, patterns: Sequence[str]) -> None:
     """Hits of the chosen step, each in its place; a click opens the rollout at that token."""
-    step, by = int(state.get("step")), str(state.get("speaker"))
+    step, speaker = int(state.get("step")), str(state.get("words_speaker"))
     st.markdown(
         f"#### Hits at step {step} :gray[click one to open it in place; ⟦ marks where it begins]"
     )
-    watched = cache.watched_step(run, tuple(patterns), by, step, regex=bool(state.get("regex")))
+    regex = bool(state.get("words_regex"))
+    watched = cache.watched_step(run, tuple(patterns), speaker, step, regex=regex)
     for number, (text, entries) in enumerate(zip(patterns, watched, strict=True)):
-        told, hits = sum(e.rollouts for e in entries), sum(e.hits for e in entries)
-        untold = sum(e.not_recorded for e in entries)
-        if not told and untold:
-            st.caption(_needs(by))
+        rollouts, hits = sum(e.rollouts for e in entries), sum(e.hits for e in entries)
+        unknown = sum(e.not_recorded for e in entries)
+        if not rollouts and unknown:
+            st.caption(_needs(speaker))
             return
-        st.markdown(f"**{plain(text, 60)}** :gray[in {hits:,} of {told:,} rollouts]")
-        if untold:
-            st.caption(f"In {untold:,} rollouts the speaker is not recorded.")
-        found = sorted(index for entry in entries for index in entry.examples)
-        more = f"hits_shown_{run.info.name}_{step}_{by}_{text}"
-        examples = found[: st.session_state.get(more, _EXAMPLES)]
-        for left in range(0, len(examples), 3):
-            for column, index in zip(
-                st.columns(3, gap="small"), examples[left : left + 3], strict=False
-            ):
-                with column:
-                    first = not number and index == examples[0]
-                    _hit(run, text, index, number, shortcut="O" if first else None)
-        if len(examples) < len(found):
-            _offer_more(more, len(examples), len(found), number)
+        st.markdown(f"**{plain(text, 60)}** :gray[in {hits:,} of {rollouts:,} rollouts]")
+        if unknown:
+            st.caption(f"In {unknown:,} rollouts the speaker is not recorded.")
+        indices = sorted(index for entry in entries for index in entry.examples)
+        key = f"hits_shown_{run.info.name}_{step}_{speaker}_{text}"
+        examples = indices[: st.session_state.get(key, _EXAMPLES)]
+        with st.grid(3, gap="small"):
+            for index in examples:
+                with st.container():
+                    is_first = not number and index == examples[0]
+                    _show_hit(run, text, index, number, shortcut="O" if is_first else None)
+        if len(examples) < len(indices):
+            _offer_more(key, len(examples), len(indices), number)
 
 
-def _offer_more(key: str, shown: int, total: int, number: int) -> None:
+def _offer_more(key: str, count: int, total: int, number: int) -> None:
     def show_more() -> None:
-        st.session_state[key] = shown + _MORE_EXAMPLES
+        st.session_state[key] = count + _MORE_EXAMPLES
 
-    words = f"Show {min(_MORE_EXAMPLES, total - shown)} more of {total - shown:,}"
+    words = f"Show {min(_MORE_EXAMPLES, total - count)} more of {total - count:,}"
     st.button(words, icon=":material/expand_more:", key=f"more_hits_{number}", on_click=show_more)
 
 
-def _needs(by: str) -> str:
-    if by in ("response", "prompt"):
-        return f"Not recorded at this step: {by}."
-    needs = _NOT_TOLD.get(by, "segments, chat-template markers or messages of this role")
+def _needs(speaker: str) -> str:
+    if speaker in ("response", "prompt"):
+        return f"Not recorded at this step: {speaker}."
+    needs = _SPEAKER_NEEDS.get(speaker, "segments, chat-template markers or messages of this role")
     return f"Not recorded at this step: {needs}, which say who speaks."
 
 
-def _hit(run: Run, text: str, index: int, number: int, *, shortcut: str | None) -> None:
-    step, by = int(state.get("step")), str(state.get("speaker"))
-    regex, tokenizer = bool(state.get("regex")), str(state.get("tokenizer"))
-    hit = cache.hit(run, text, by, step, index, regex=regex, tokenizer=tokenizer)
+def _show_hit(run: Run, text: str, index: int, number: int, *, shortcut: str | None) -> None:
+    step, speaker = int(state.get("step")), str(state.get("words_speaker"))
+    regex, tokenizer = bool(state.get("words_regex")), str(state.get("tokenizer"))
+    hit = cache.hit(run, text, speaker, step, index, regex=regex, tokenizer=tokenizer)
     token = None if hit is None else hit.token
     at = "" if token is None else f", token {token}"
     pressed = st.button(
@@ -320,48 +267,87 @@ def _hit(run: Run, text: str, index: int, number: int, *, shortcut: str | None) 
         shortcut=shortcut,
     )
     if pressed:
-        state.go("rollouts", view="list", scope="step", step=step, index=index, token=token)
+        state.go(
+            "rollouts",
+            rollouts_view="list",
+            rollouts_scope="step",
+            step=step,
+            index=index,
+            token=token,
+        )
     if hit is not None:
         st.code(f"{hit.before}⟦{hit.after}", language=None, wrap_lines=True)
         if hit.unplaced:
             st.caption(plain(hit.unplaced))
 
 
-def _presets(run: Run) -> None:
-    """Before anything is chosen: what is often watched, at this step; a click chooses it."""
-    step, by = int(state.get("step")), str(state.get("speaker"))
-    found = cache.watched_step(run, tuple(_PRESETS.values()), by, step, regex=True)
-    if not any(entry.rollouts for entries in found for entry in entries):
-        st.info(_needs(by), icon=":material/speaker_notes_off:")
+def _show_trending(run: Run) -> None:
+    """Phrases that rise or fall over training; a click follows one through the run."""
+    speaker = str(state.get("words_speaker"))
+    trending = cache.trending_phrases(run, speaker)
+    if not trending.rollouts:
+        return
+    steps = counted(len(trending.steps), "step")
+    sampled = f"{counted(trending.rollouts, 'rollout')} sampled from {steps}"
+    if not trending.phrases:
+        st.caption(f"No phrase clearly rises or falls over training, in {sampled}.")
+        return
+    st.markdown(f"#### Rising and falling phrases :gray[in {sampled} · click one to follow it]")
+    rows = [
+        {
+            "phrase": one_line(one.phrase),
+            "share over training": [share for share in one.shares if share == share],
+            "before": one.before,
+            "after": one.after,
+            "change": 100 * one.change,
+        }
+        for one in trending.phrases
+    ]
+    frame = written(pd.DataFrame(rows), ("before", "after"))
+    row = tables.clicked_row(frame, _TREND_COLUMNS, key=f"said_more_{run.info.name}_{speaker}")
+    if row is not None:
+        state.go(
+            "rollouts",
+            rollouts_view="words",
+            words_phrases=[trending.phrases[row].phrase],
+            words_regex=False,
+        )
+
+
+def _show_presets(run: Run) -> None:
+    """Patterns that are often watched, at this step; a click follows one through the run."""
+    step, speaker = int(state.get("step")), str(state.get("words_speaker"))
+    watched = cache.watched_step(run, tuple(_PRESETS.values()), speaker, step, regex=True)
+    if not any(entry.rollouts for entries in watched for entry in entries):
+        st.info(_needs(speaker), icon=":material/speaker_notes_off:")
         return
     st.markdown(
         f"#### Common patterns :gray[at step {step} · click one to follow it through the run]"
     )
     rows = [
         {"what": name, "pattern": pattern, **_sums(entries)}
-        for (name, pattern), entries in zip(_PRESETS.items(), found, strict=True)
+        for (name, pattern), entries in zip(_PRESETS.items(), watched, strict=True)
     ]
-    key = f"presets_{run.info.name}_{step}_{by}"
-    shown = table_headings.written(table_headings.without_empty(pd.DataFrame(rows)), ("share",))
-    picked = page_parts.picked_row(shown, _SUM_COLUMNS, key=key)
-    if picked is not None:
-        state.go("rollouts", view="words", words=[str(rows[picked]["pattern"])], regex=True)
+    frame = written(without_empty(pd.DataFrame(rows)), ("share",))
+    key = f"presets_{run.info.name}_{step}_{speaker}"
+    row = tables.clicked_row(frame, _SUM_COLUMNS, key=key)
+    if row is not None:
+        state.go(
+            "rollouts",
+            rollouts_view="words",
+            words_phrases=[[*_PRESETS.values()][row]],
+            words_regex=True,
+        )
 
 
 def show(run: Run) -> None:
-    """Draws the fields, the curves and the hits of a run's search for words."""
-    patterns = _controls(run)
-    if not patterns:
-        trending_phrases.render(run, str(state.get("speaker")))
+    """The search for words: its fields, then its curves and hits, or suggestions before one is chosen."""
+    patterns = _choose_patterns(run)
+    if patterns:
+        _search_run(run, patterns)
         if page_parts.has_step(run):
-            _presets(run)
-        return
-    scans = _scans(run, patterns)
-    _begin_small(run, scans)
-    _buttons(scans)
-    if any(scan.is_running for scan in scans.values()):
-        _watch(run, patterns)
+            _show_hits(run, patterns)
     else:
-        _results(scans)
-    if page_parts.has_step(run):
-        _hits_here(run, patterns)
+        _show_trending(run)
+        if page_parts.has_step(run):
+            _show_presets(run)

@@ -1,7 +1,7 @@
 """Long work of a page: in a thread of its own, with progress, results so far, and a way to stop it.
 
-The page waits and shows the progress. Whoever clicks elsewhere meanwhile is not held up: the work goes
-on, and its result is there when the page is opened again.
+The page waits and shows the progress. Whoever clicks elsewhere meanwhile need not wait: the work goes on,
+and its result is there when the page is opened again.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from bisect import insort
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final, Generic, Protocol, TypeVar, cast
+from typing import Any, Final, Generic, Protocol, TypeVar, cast
 
 import streamlit as st
 
@@ -22,6 +22,8 @@ Partial = TypeVar("Partial", contravariant=True)
 _UNSEEN_SECONDS: Final = 0.4
 """Work that ends within this time shows no progress bar: it would only flicker."""
 _POLL_SECONDS: Final = 0.1
+_WATCH_SECONDS: Final = 2.0
+"""Between the results that a page draws while it scans a run."""
 
 
 class _StoppedError(Exception):
@@ -39,9 +41,8 @@ class Report(Protocol[Partial]):
 class BackgroundTask(Generic[Result]):
     """Work in a thread, which begins at `start`. Safe to read from any thread.
 
-    work: gets a Report, which raises where the task was stopped; called again when a stopped task is
-    started. result: None until the work has ended. partial: the result that it reported last. error: what
-    the work raised.
+    work: gets a Report; called again when a stopped task is started. result: None until the work has
+    ended. partial: the result that it reported last. error: what the work raised.
     """
 
     def __init__(self, work: Callable[[Report[Result]], Result], total: int = 0) -> None:
@@ -121,13 +122,11 @@ Item = TypeVar("Item", bound=_OfStep)
 def collect_by_step(items: Iterator[Item], total: int) -> BackgroundTask[list[Item]]:
     """A task that sorts items by step as they come; total: of steps. After a stop it continues."""
     collected: list[Item] = []
-    steps: set[int] = set()
 
     def work(report: Report[list[Item]]) -> list[Item]:
         for item in items:
             insort(collected, item, key=lambda one: one.step)
-            steps.add(item.step)
-            report(len(steps), total, [*collected])
+            report(len({one.step for one in collected}), total, [*collected])
         return collected
 
     return BackgroundTask(work, total)
@@ -137,13 +136,12 @@ def coarse_to_fine(steps: Sequence[int]) -> list[int]:
     """All steps once: the last and the first, the middle, the quarters, and so on, so that early results
     span the whole run.
     """
-    chosen: dict[int, None] = {}
+    order: dict[int, None] = {}
     parts = 1
-    while len(chosen) < len(steps):
-        for part in range(parts, -1, -1):
-            chosen.setdefault(round((len(steps) - 1) * part / parts))
+    while len(order) < len(steps):
+        order |= {round((len(steps) - 1) * part / parts): None for part in range(parts, -1, -1)}
         parts *= 2
-    return [steps[place] for place in chosen]
+    return [steps[number] for number in order]
 
 
 def show_progress(
@@ -159,26 +157,28 @@ def show_progress(
     describe: units done and in all, in words; by default their share. Raises what the work raised.
     """
     if key and task.was_stopped and not task.is_running:
-        _offer_to_resume(task, label, key)
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            st.caption(f"Stopped: {plain(label)}")
+            icon = ":material/play_arrow:"
+            st.button("Resume reading", icon=icon, key=f"again_{key}", on_click=task.start)
         return None
     task.start()
     task.wait(_UNSEEN_SECONDS)
     if task.is_running:
-        _watch(task, label, key, describe or _share)
+        _show_bar(task, label, key, describe)
     if task.was_stopped:
         st.rerun()
     return task.finish()
 
 
-def _share(done: int, total: int) -> str:
-    return percent(min(done / total, 1.0) if total else 0.0)
-
-
-def _watch(
-    task: BackgroundTask[Result], label: str, key: str, describe: Callable[[int, int], str]
+def _show_bar(
+    task: BackgroundTask[Result],
+    label: str,
+    key: str,
+    describe: Callable[[int, int], str] | None,
 ) -> None:
-    place = st.empty()
-    with place.container(horizontal=True, vertical_alignment="center", gap="small"):
+    row = st.empty()
+    with row.container(horizontal=True, vertical_alignment="center", gap="small"):
         bar = st.progress(0.0, text=plain(label))
         if key:
             st.button("Stop", icon=":material/stop_circle:", key=f"stop_{key}", on_click=task.stop)
@@ -187,17 +187,48 @@ def _watch(
             task.wait(_POLL_SECONDS)
             # Drawing is where Streamlit leaves this run of the script when somebody clicks.
             share = min(task.done / task.total, 1.0) if task.total else 0.0
-            bar.progress(share, text=f"{plain(label)}: {describe(task.done, task.total)}")
+            words = describe(task.done, task.total) if describe else percent(share)
+            bar.progress(share, text=f"{plain(label)}: {words}")
     finally:
-        place.empty()
+        row.empty()
 
 
-def _offer_to_resume(task: BackgroundTask[Result], label: str, key: str) -> None:
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.caption(f"Stopped: {plain(label)}")
-        st.button(
-            "Resume reading",
-            icon=":material/play_arrow:",
-            key=f"again_{key}",
-            on_click=task.start,
-        )
+def scan_buttons(
+    scans: Sequence[BackgroundTask[Any]], words: str, *, key: str, **options: Any
+) -> None:
+    """Stops the scans where one is running, else starts those that have not ended.
+
+    words: on the button that starts them. options: of both buttons.
+    """
+    waiting = [scan for scan in scans if not scan.has_ended]
+    if any(scan.is_running for scan in waiting):
+        icon, label, action = "stop", "Stop", BackgroundTask.stop
+    elif waiting:
+        icon, action = "play_arrow", BackgroundTask.start
+        label = "Continue" if any(scan.done for scan in waiting) else words
+    else:
+        return
+
+    def act() -> None:
+        for scan in waiting:
+            action(scan)
+
+    key = f"{key}_{'stop' if icon == 'stop' else 'start'}"
+    st.button(label, icon=f":material/{icon}:", key=key, on_click=act, **options)
+
+
+def watch_scans(scans: Sequence[BackgroundTask[Any]], draw: Callable[[], object]) -> None:
+    """Draws the results of the scans, again and again while one is running."""
+    if any(scan.is_running for scan in scans):
+        _watch_running(scans, draw)
+    else:
+        draw()
+
+
+@st.fragment(run_every=_WATCH_SECONDS)
+def _watch_running(scans: Sequence[BackgroundTask[Any]], draw: Callable[[], object]) -> None:
+    if not any(scan.is_running for scan in scans):
+        st.rerun()
+    done, total = sum(scan.done for scan in scans), sum(scan.total for scan in scans)
+    st.progress(min(done / max(total, 1), 1.0), text=f"{done:,} of {total:,} steps")
+    draw()

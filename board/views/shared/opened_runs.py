@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
 
 import streamlit as st
 
@@ -24,10 +22,6 @@ _BACKGROUND_BYTES = 8 << 20
 """Less is read before a progress bar could be seen."""
 _OTHER_PROCESS_BYTES = 256 << 20
 """More is read by another process, while the page shows the rollouts read so far."""
-_HASH_FUNCS: Final[dict[str | type, Callable[[Any], Any]]] = {
-    OpenOptions: repr,
-    type(Path()): str,
-}
 
 
 @st.cache_resource(ttl=5, max_entries=16, show_spinner=False)
@@ -57,7 +51,9 @@ class _Slot:
         return self.builder is not None and self.builder.poll() is None
 
 
-@st.cache_resource(max_entries=16, show_spinner=False, hash_funcs=_HASH_FUNCS)
+@st.cache_resource(
+    max_entries=16, show_spinner=False, hash_funcs={OpenOptions: repr, type(Path()): str}
+)
 def _slot(path: Location, only: str, options: OpenOptions) -> _Slot:
     """The slot of a run; filled outside, since progress can't be drawn in here."""
     return _Slot(Follower(options))
@@ -98,16 +94,15 @@ def _read(slot: _Slot, info: RunInfo, unread: int) -> Run:
         if unread < _BACKGROUND_BYTES:
             return slot.follower.run(info, wait=False)
         slot.opening = BackgroundTask(lambda report: slot.follower.run(info, report, wait=False))
-    label = f"Reading {plain(info.name)}"
     try:
-        run = show_progress(slot.opening, label, describe=_sizes)
+        run = show_progress(
+            slot.opening,
+            f"Reading {plain(info.name)}",
+            describe=lambda done, total: f"{plain(size(done))} of {plain(size(total))}",
+        )
     except BoardError:
         slot.opening = None
         raise
     slot.opening = None
     assert run is not None, "nobody can stop it"
     return run
-
-
-def _sizes(done: int, total: int) -> str:
-    return f"{plain(size(done))} of {plain(size(total))}"

@@ -1,11 +1,10 @@
-"""What pages look like in common: their header, and charts that open a step when clicked."""
+"""What pages have in common: header, what a run lacks for them, clicks in charts, fields for choices."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
-import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -17,8 +16,27 @@ from board.core.metrics.definitions import rollout_metric
 from board.errors import BoardError
 from board.query import splits
 from board.query.open_run import Run, reader_titles
-from board.views.shared import cache, run_settings, state, step_choice
+from board.views.shared import cache, run_options, state, step_choice
 from board.views.shared.text import one_line, plain
+
+_NEEDS: Final[Mapping[str, tuple[Mapping[str, str], str]]] = {
+    "Step": ({"reward": "reward"}, "Pass rewards= to RolloutExporter.log."),
+    "Prompts": (
+        {"prompt": "prompt", "reward": "reward"},
+        "Pass prompt_ids= (or the texts of the prompts) and rewards= to RolloutExporter.log.",
+    ),
+    "Groups": (
+        {"group_id": "group_id", "reward": "reward"},
+        'Pass rewards= and meta={"group_id": ...} to RolloutExporter.log.',
+    ),
+    "By environment": ({"env": "env"}, 'Pass meta={"env": ...} to RolloutExporter.log.'),
+    "Mismatch": (
+        {"mismatch_kl_mean": "sampling_logprobs"},
+        "Pass sampling_logprobs=, the log-probabilities of the engine that sampled, and logprobs= "
+        "to RolloutExporter.log.",
+    ),
+}
+"""Page -> columns of rollouts that it needs, with what to record for them; and how to record it."""
 
 
 def run(page: st.Page) -> None:
@@ -29,6 +47,25 @@ def run(page: st.Page) -> None:
         st.error(plain(error, 600), icon=":material/error:")
     except RecursionError:  # a parser takes a thousand arrays within each other
         st.error("What the log holds here is nested too deep to be shown.", icon=":material/error:")
+
+
+def lacking(title: str, run: Run) -> str:
+    """What a page needs and the run does not hold, as names; empty where it holds all."""
+    columns, _ = _NEEDS.get(title, ({}, ""))
+    if title == "Step" and run.metrics:  # any number of a step is enough
+        return ""
+    return ", ".join(words for column, words in columns.items() if column not in run.columns)
+
+
+def how_to_record(title: str) -> str:
+    """What to do so that later logs hold what the page needs."""
+    return _NEEDS[title][1]
+
+
+def not_recorded(columns: Collection[str], needs: Iterable[str]) -> str:
+    """What of `needs` a run lacks, as one line; empty where it has all."""
+    missing = [name for name in needs if name not in columns]
+    return f"Not recorded in this run: {', '.join(missing)}." if missing else ""
 
 
 def dark() -> bool:
@@ -42,21 +79,22 @@ def header(run: Run, *, aside: str = "") -> DeltaGenerator:
 
     aside: words at the right, muted. The row is returned for controls at its right.
     """
-    step = state.get("step")
     row = st.container(key="title", horizontal=True, vertical_alignment="center", gap="small")
     with row:
         st.subheader(plain(run.info.name, 200), anchor=False, width="content")
-        run_settings.panel(run)
+        run_options.settings_panel(run)
         st.badge(plain(reader_titles(run.info)), color="violet")
         step_choice.in_title(run)
         _split_badge(run)
         for name in run.envs:
             st.badge(plain(f"env {name}", 40), icon=":material/public:", color="green")
-        if step is not None and "complete" in run.steps:
-            of_step = run.steps[run.steps["step"] == step]
-            if len(of_step) and of_step["complete"].iloc[0] is False:
-                text = f"step not ended yet{_missing(run.missing_ranks.get(step, ()))}"
-                st.badge(text, icon=":material/hourglass_top:", color="orange")
+        step = state.get("step")
+        of_step = run.steps[run.steps["step"] == step]
+        if "complete" in of_step and of_step["complete"].eq(False).any():
+            ranks = run.missing_ranks.get(step, ())
+            names = ", ".join(map(str, ranks[:8])) + (", ..." if len(ranks) > 8 else "")
+            text = f"step not ended yet{f' by rank {names}' if ranks else ''}"
+            st.badge(text, icon=":material/hourglass_top:", color="orange")
         if aside:
             st.space("stretch")
             st.caption(plain(aside), width="content")
@@ -65,15 +103,14 @@ def header(run: Run, *, aside: str = "") -> DeltaGenerator:
 
 def _split_badge(run: Run) -> None:
     """Of which split numbers are, where the log has several, or one that is not of training."""
-    if run.split is not None:
-        st.badge(plain(f"split {run.split}", 40), icon=":material/call_split:", color="green")
-        return
-    held = cache.split_counts(run)
-    if len(held) > 1 and state.get("split") == splits.ALL:
-        st.badge("all splits mixed", icon=":material/call_merge:", color="orange")
-    if len(held) == 1 and not any(map(splits.is_training, held)):
-        name = next(iter(held))
+    names = [*cache.split_counts(run)]
+    name = run.split
+    if name is None and len(names) == 1 and not splits.is_training(names[0]):
+        name = names[0]
+    if name is not None:
         st.badge(plain(f"split {name}", 40), icon=":material/call_split:", color="green")
+    elif len(names) > 1 and state.get("split") == splits.ALL:
+        st.badge("all splits mixed", icon=":material/call_merge:", color="orange")
 
 
 def has_step(run: Run) -> bool:
@@ -82,7 +119,8 @@ def has_step(run: Run) -> bool:
     if run.counts.get(step):
         return True
     st.info(f"No rollout of these environments is at step {step}.", icon=":material/public_off:")
-    for other in sorted(run.counts, key=lambda there: abs(there - step))[:1]:
+    if run.counts:
+        other = min(run.counts, key=lambda one: abs(one - step))
         st.button(
             f"To step {other}",
             icon=":material/arrow_forward:",
@@ -90,11 +128,6 @@ def has_step(run: Run) -> bool:
             kwargs={"step": other, "index": None, "token": None, "zoom": None},
         )
     return False
-
-
-def _missing(ranks: tuple[int, ...]) -> str:
-    named = ", ".join(map(str, ranks[:8])) + (", ..." if len(ranks) > 8 else "")
-    return f" by rank {named}" if ranks else ""
 
 
 def chart_key(key: str) -> str:
@@ -113,27 +146,11 @@ def clickable(figure: go.Figure, *, key: str, field: str, on_pick: Callable[[int
         config=dict(PLOTLY_CONFIG),
     )
     points = event.selection.points
-    picked = points[0].get(field) if points else None
-    if isinstance(picked, list):
-        picked = picked[0] if picked else None
-    if isinstance(picked, int | float):
-        on_pick(int(picked))
-
-
-def picked_row(frame: pd.DataFrame, columns: Mapping[str, Any], *, key: str) -> int | None:
-    """Draws a table of a few rows; the place of the row that was clicked, None where none was."""
-    event: Any = st.dataframe(
-        frame,
-        key=key,
-        hide_index=True,
-        row_height=36,
-        placeholder="–",
-        on_select="rerun",
-        selection_mode="single-cell",
-        column_config=dict(columns),
-    )
-    cells = event.selection.cells
-    return int(cells[0][0]) if cells else None
+    value = points[0].get(field) if points else None
+    if isinstance(value, list):
+        value = value[0] if value else None
+    if isinstance(value, int | float):
+        on_pick(int(value))
 
 
 def card(
@@ -150,7 +167,8 @@ def card(
     that are drawn, where there are others besides. unit: other words behind the title.
     """
     metric = rollout_metric(column)
-    told = [
+    has_unit = metric.unit != "share" and metric.unit not in metric.label
+    formulas = [
         f"{one_line(one.label)}: {one_line(one.formula, 400)}"
         for one in map(rollout_metric, columns or (column,))
         if one.formula
@@ -160,17 +178,54 @@ def card(
         column,
         title or one_line(metric.label),
         drawn.chart,
-        unit
-        or ("" if metric.unit == "share" or metric.unit in metric.label else one_line(metric.unit)),
-        [*told, *source, click],
+        unit or (one_line(metric.unit) if has_unit else ""),
+        [*formulas, *source, click],
         [*notes, *drawn.notes],
     )
 
 
-def not_recorded(columns: Collection[str], needs: Iterable[str]) -> str:
-    """What of `needs` a run lacks, as one line; empty where it has all."""
-    lacking = [name for name in needs if name not in columns]
-    return f"Not recorded in this run: {', '.join(lacking)}." if lacking else ""
+def segments(
+    label: str,
+    key: str,
+    words: Mapping[str, str],
+    offered: Iterable[str] | None = None,
+    **options: Any,
+) -> str:
+    """Options side by side, one of them always chosen; the chosen one.
+
+    words: of every option, as Markdown. offered: by default all that have words.
+    """
+    st.segmented_control(
+        label,
+        [*(words if offered is None else offered)],
+        key=key,
+        required=True,
+        format_func=words.__getitem__,
+        label_visibility="collapsed",
+        persist_state="session",
+        **options,
+    )
+    return str(state.get(key))
+
+
+def menu(
+    label: str,
+    key: str,
+    offered: Iterable[Any],
+    words: Callable[[Any], str] = one_line,
+    **options: Any,
+) -> Any:
+    """A menu without a visible label; the chosen option. words: of an option, shown as they are."""
+    st.selectbox(
+        label,
+        [*offered],
+        key=key,
+        format_func=words,
+        label_visibility="collapsed",
+        persist_state="session",
+        **options,
+    )
+    return state.get(key)
 
 
 def smoothing() -> float:

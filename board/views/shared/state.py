@@ -1,8 +1,9 @@
 """Every choice a user can make, kept in the URL: copy it, open it elsewhere, see the same thing.
 
 A choice is a value in st.session_state under its own key, so that a widget with that key shows and
-changes it. `pull` takes the URL's values over when the URL was changed from outside (a link, the back
-button); `push` writes what was chosen into the URL. Values at their default stay out of it.
+changes it. A choice of one page has the page's name before its own. `pull` takes the URL's values over
+when the URL was changed from outside (a link, the back button); `push` writes what was chosen into the
+URL. Values at their default stay out of it.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _VIEWS: Final = Path(__file__).parents[1]
 _PUSHED: Final = "_pushed"
 _PULLS: Final = "_pulls"
 _FILLED: Final = "_filled"
-_LOOKED_AT: Final = frozenset(("run", "step", "index"))
+_ALWAYS_WRITTEN: Final = frozenset(("run", "step", "index"))
 """A link names these even where nobody chose them: another start, or a growing run, has others."""
 LARGEST_COUNT: Final = 10**9
 _NOTICES: Final = "_notices"
@@ -34,11 +35,12 @@ _LINKED: Final = "_linked"
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A choice: its default, and how its value is written in a URL. parse raises ValueError."""
+    """A choice: its default, how a URL writes it, its name in older links. parse raises ValueError."""
 
     default: Any
     parse: Callable[[str], Any] = str
     format: Callable[[Any], str] = str
+    old_name: str = ""
 
 
 def _whole(text: str) -> int:
@@ -72,31 +74,6 @@ def _number(text: str) -> float:
     return value
 
 
-def _decimal(low: float, high: float) -> Callable[[str], float]:
-    def parse(text: str) -> float:
-        value = _number(text)
-        if not low <= value <= high:
-            raise ValueError(f"not between {low:g} and {high:g}")
-        return value
-
-    return parse
-
-
-def _one_of(*allowed: str) -> Callable[[str], str]:
-    def parse(text: str) -> str:
-        if text not in allowed:
-            raise ValueError(f"not one of {', '.join(allowed)}")
-        return text
-
-    return parse
-
-
-def _yes(text: str) -> bool:
-    if text not in ("0", "1"):
-        raise ValueError("not 0 or 1")
-    return text == "1"
-
-
 def _listed(text: str) -> list[str]:
     return [part.replace("%2C", ",").replace("%25", "%") for part in text.split(",") if part]
 
@@ -105,151 +82,175 @@ def _list_text(values: Collection[str]) -> str:
     return ",".join(str(value).replace("%", "%25").replace(",", "%2C") for value in values)
 
 
-def _stretch(text: str) -> tuple[int, int]:
-    """`120-180` -> (120, 180)."""
-    first, _, last = text.partition("-")
-    found = _count(first), _count(last)
-    if found[0] >= found[1]:
-        raise ValueError("not of the form first-last")
-    return found
-
-
-def _flag(value: Any) -> str:
-    return "1" if value else "0"
+def _pairs(text: str, form: str) -> list[tuple[str, str]]:
+    """`a:1,b:2` -> [("a", "1"), ("b", "2")]; names may hold colons."""
+    pairs = [part.rpartition(":") for part in _listed(text)]
+    if not all(name and value for name, _, value in pairs):
+        raise ValueError(f"not of the form {form}")
+    return [(name, value) for name, _, value in pairs]
 
 
 def _bounds(text: str) -> dict[str, tuple[float, float]]:
     """`reward:0.5..1,k3_mean:..0.1` -> {"reward": (0.5, 1.0), "k3_mean": (-inf, 0.1)}."""
-    found: dict[str, tuple[float, float]] = {}
-    for part in _listed(text):
-        name, _, limits = part.rpartition(":")
-        low, separator, high = limits.partition("..")
-        if not name or not separator:
-            raise ValueError("not of the form column:low..high")
-        found[name] = (_number(low or "-inf"), _number(high or "inf"))
-    return found
+    form = "column:low..high"
+    ends = {name: limits.partition("..") for name, limits in _pairs(text, form)}
+    if not all(separator for _, separator, _ in ends.values()):
+        raise ValueError(f"not of the form {form}")
+    return {
+        n: (_number(low or "-inf"), _number(high or "inf")) for n, (low, _, high) in ends.items()
+    }
 
 
 def _bounds_text(bounds: Mapping[str, tuple[float, float]]) -> str:
-    def limit(value: float) -> str:
-        return "" if math.isinf(value) else repr(value)
-
-    return _list_text(
-        [f"{name}:{limit(low)}..{limit(high)}" for name, (low, high) in bounds.items()]
-    )
+    limits = {
+        name: ["" if math.isinf(end) else repr(end) for end in ends]
+        for name, ends in bounds.items()
+    }
+    return _list_text([f"{name}:{low}..{high}" for name, (low, high) in limits.items()])
 
 
 def _shifts(text: str) -> dict[str, int]:
     """`run_b:10` -> {"run_b": 10}."""
-    found: dict[str, int] = {}
-    for part in _listed(text):
-        name, separator, steps = part.rpartition(":")
-        if not separator or not name:
-            raise ValueError("not of the form run:steps")
-        found[name] = _whole(steps)
-    return found
+    return {name: _whole(steps) for name, steps in _pairs(text, "run:steps")}
 
 
 def _shifts_text(shifts: Mapping[str, int]) -> str:
     return _list_text([f"{name}:{steps}" for name, steps in shifts.items()])
 
 
-_FLAG: Final = Choice(False, _yes, _flag)
-_LIST: Final = Choice([], _listed, _list_text)
+def _range(text: str) -> tuple[int, int]:
+    """`120-180` -> (120, 180)."""
+    first, _, last = text.partition("-")
+    ends = _count(first), _count(last)
+    if ends[0] >= ends[1]:
+        raise ValueError("not of the form first-last")
+    return ends
 
+
+def _flag(text: str) -> bool:
+    if text not in ("0", "1"):
+        raise ValueError("not 0 or 1")
+    return text == "1"
+
+
+def _flag_choice(old_name: str = "", *, default: bool = False) -> Choice:
+    return Choice(default, _flag, lambda value: str(int(bool(value))), old_name)
+
+
+def _one_of(*allowed: str, default: str = "", old_name: str = "") -> Choice:
+    def parse(text: str) -> str:
+        if text not in allowed:
+            raise ValueError(f"not one of {', '.join(allowed)}")
+        return text
+
+    return Choice(default or allowed[0], parse, str, old_name)
+
+
+def _list_choice(old_name: str = "") -> Choice:
+    return Choice([], _listed, _list_text, old_name)
+
+
+def _decimal_choice(default: float, low: float, high: float, old_name: str = "") -> Choice:
+    def parse(text: str) -> float:
+        value = _number(text)
+        if not low <= value <= high:
+            raise ValueError(f"not between {low:g} and {high:g}")
+        return value
+
+    return Choice(default, parse, "{:g}".format, old_name)
+
+
+_RANGE: Final = Choice(None, _range, "{0[0]}-{0[1]}".format)
 CHOICES: Final[Mapping[str, Choice]] = {
-    # what is looked at
+    # what is shown, on every page
     "root": Choice(""),
     "run": Choice(""),
     "step": Choice(None, _whole),
     "index": Choice(None, _whole),
-    # how it is read
+    "split": Choice(""),
+    "env": _list_choice(),
+    "live": _flag_choice(),
+    "follow": _flag_choice(),
+    # how a run is read
     "pads": Choice(",".join(DEFAULT_PAD_MARKERS)),
     "sysend": Choice(""),
     "cap": Choice(0, _count),
-    "split": Choice(""),
-    "live": _FLAG,
-    "follow": _FLAG,
-    # Overview; smoothing of all pages with curves
-    "kl": Choice("k3", _one_of("k1", "k2", "k3")),
-    "band": Choice("std", _one_of("std", "quantiles", "minmax", "none")),
-    "scale": Choice(1.0, _decimal(0.1, 3.0), lambda v: f"{v:g}"),
-    "smooth": Choice(0.0, _decimal(0.0, 0.99), lambda v: f"{v:g}"),
-    "shift": _FLAG,
-    "log": _FLAG,
-    "more": _FLAG,
-    "evals": Choice(True, _yes, _flag),
-    "own": Choice(""),
-    "by": Choice("", _one_of("", "env")),
-    "steps": Choice(None, _stretch, "{0[0]}-{0[1]}".format),
-    # Rollouts
-    "view": Choice("list", _one_of("list", "words")),
-    "scope": Choice("step", _one_of("step", "last", "run")),
+    "think": Choice(""),
+    "tokenizer": Choice(""),
+    # all pages with curves
+    "smooth": _decimal_choice(0.0, 0.0, 0.99),
+    "steps": _RANGE,
+    # Overview
+    "overview_kl": _one_of("k1", "k2", "k3", default="k3", old_name="kl"),
+    "overview_band": _one_of("std", "quantiles", "minmax", "none", old_name="band"),
+    "overview_scale": _decimal_choice(1.0, 0.1, 3.0, "scale"),
+    "overview_shift": _flag_choice("shift"),
+    "overview_log": _flag_choice("log"),
+    "overview_more": _flag_choice("more"),
+    "overview_evals": _flag_choice("evals", default=True),
+    "overview_expression": Choice("", old_name="own"),
+    "overview_by": _one_of("", "env", old_name="by"),
+    "overview_metrics": _list_choice("emetrics"),
+    "overview_metric": Choice("", old_name="emulti"),
+    # Findings, and its log health
+    "findings_health": _flag_choice("health"),
+    "findings_severity": _list_choice("severity"),
+    "findings_nth": Choice(0, _count, old_name="nth"),
+    "findings_superseded": _flag_choice("old"),
+    # Step: contributions, and groups
+    "step_part": _one_of("contributions", "groups", old_name="part"),
+    "step_metric": Choice("", old_name="of"),
+    "step_types": _one_of("kind", "piece", "role", default="piece", old_name="types"),
+    "step_only": Choice("", old_name="only"),
+    "step_order": _one_of("highest", "lowest", old_name="order"),
+    "groups_values": _one_of("reward", "advantage", old_name="fill"),
+    "groups_id": Choice("", old_name="gid"),
+    "groups_first": Choice(0, _count, old_name="gfrom"),
+    # Rollouts: the list
+    "rollouts_view": _one_of("list", "words", old_name="view"),
+    "rollouts_scope": _one_of("step", "last", "run", old_name="scope"),
+    "rollouts_columns": _list_choice("cols"),
+    "rollouts_chart": _one_of("reward", "gap", "distribution", old_name="chart"),
     "q": Choice(""),
     "where": Choice(""),
     "sort": Choice("index"),
-    "desc": _FLAG,
+    "desc": _flag_choice(),
     "page": Choice(0, _count),
-    "group": _LIST,
-    "env": _LIST,
-    "finish": _LIST,
+    "group": _list_choice(),
+    "finish": _list_choice(),
     "range": Choice({}, _bounds, _bounds_text),
-    "cols": _LIST,
-    "chart": Choice("reward", _one_of("reward", "gap", "distribution")),
-    # Step
-    "part": Choice("contributions", _one_of("contributions", "groups")),
-    "of": Choice(""),
-    "types": Choice("piece", _one_of("kind", "piece", "role")),
-    "only": Choice(""),
-    "order": Choice("highest", _one_of("highest", "lowest")),
-    # Findings
-    "health": _FLAG,
-    "severity": _LIST,
-    "nth": Choice(0, _count),
-    # Groups of the step
-    "fill": Choice("reward", _one_of("reward", "advantage")),
-    "gid": Choice(""),
-    "gfrom": Choice(0, _count),
-    # Prompts
-    "plist": Choice("all", _one_of("all", "never", "lost", "new", "volatile")),
-    "prompt": Choice(None, _prompt_key),
-    "pstep": Choice(None, _whole),
-    "pfrom": Choice(0, _count),
-    # Environments; of Rollouts, `env`
-    "emetrics": _LIST,
-    "emulti": Choice(""),
-    # Mismatch
-    "slice": Choice(
-        "position",
-        _one_of("position", "probability", "kind", "piece", "turn", "role", "lag"),
-    ),
-    "measure": Choice("d_abs", _one_of("d_abs", "d_mean", "k3", "multiplicative")),
-    "bounds": Choice({}, numbers_from_text, numbers_text),
-    "rule": Choice("ratio_clip", _one_of("ratio_clip", "dppo", "icepop", "tis")),
-    # Compare; of Prompts, `prompt`
-    "runs": _LIST,
-    "shifts": Choice({}, _shifts, _shifts_text),
-    "cmetrics": _LIST,
-    "pair": _LIST,
-    # Words
-    "words": _LIST,
-    "speaker": Choice("response", _one_of(*SPEAKERS)),
-    "regex": _FLAG,
-    # Rollout
-    "metric": Choice(""),
+    # Rollouts: words over the run
+    "words_phrases": _list_choice("words"),
+    "words_speaker": _one_of(*SPEAKERS, default="response", old_name="speaker"),
+    "words_regex": _flag_choice("regex"),
+    # Rollouts: the reader
+    "reader_metric": Choice("", old_name="metric"),
     "token": Choice(None, _whole),
-    "over": Choice("rollout", _one_of("rollout", "step")),
-    "strip": Choice(""),
-    "masks": Choice(None, masks_from_text, masks_text),
-    "zoom": Choice(None, _stretch, "{0[0]}-{0[1]}".format),
-    "heat": _FLAG,
-    "think": Choice(""),
-    "read": Choice("", _one_of("", "tokens", "text")),
-    "vs": Choice(""),
-    "tokenizer": Choice(""),
-    "raw": _FLAG,
-    # Log health
-    "old": _FLAG,
+    "zoom": _RANGE,
+    "reader_over": _one_of("rollout", "step", old_name="over"),
+    "reader_strip": Choice("", old_name="strip"),
+    "reader_masks": Choice(None, masks_from_text, masks_text, old_name="masks"),
+    "reader_heat": _flag_choice("heat"),
+    "reader_as": _one_of("", "tokens", "text", old_name="read"),
+    "reader_vs": Choice("", old_name="vs"),
+    "reader_record": _flag_choice("raw"),
+    # Prompts; the prompt of Compare too
+    "prompt": Choice(None, _prompt_key),
+    "prompts_list": _one_of("all", "never", "lost", "new", "volatile", old_name="plist"),
+    "prompts_step": Choice(None, _whole, old_name="pstep"),
+    "prompts_first": Choice(0, _count, old_name="pfrom"),
+    # Mismatch
+    "mismatch_slice": _one_of(
+        *("position", "probability", "kind", "piece", "turn", "role", "lag"), old_name="slice"
+    ),
+    "mismatch_measure": _one_of("d_abs", "d_mean", "k3", "multiplicative", old_name="measure"),
+    "mismatch_bounds": Choice({}, numbers_from_text, numbers_text, "bounds"),
+    "mismatch_rule": _one_of("ratio_clip", "dppo", "icepop", "tis", old_name="rule"),
+    # Compare
+    "compare_runs": _list_choice("runs"),
+    "compare_shifts": Choice({}, _shifts, _shifts_text, "shifts"),
+    "compare_metrics": _list_choice("cmetrics"),
+    "compare_pair": _list_choice("pair"),
 }
 
 
@@ -276,16 +277,16 @@ def ensure(name: str, allowed: Collection[Any], fallback: Any) -> Any:
         return value
     if value != CHOICES[name].default:
         if is_linked:
-            shown = repr(fallback) if fallback not in ("", None) else "the default"
-            notice(f"{name} = {value!r} is not available; showing {shown}.")
-    elif name not in _LOOKED_AT:
+            words = repr(fallback) if fallback not in ("", None) else "the default"
+            notice(f"{name} = {value!r} is not available; showing {words}.")
+    elif name not in _ALWAYS_WRITTEN:
         st.session_state.setdefault(_FILLED, {})[name] = fallback
     put(**{name: fallback})
     return fallback
 
 
 def _empty_filled() -> None:
-    """Takes back what a page filled in and nobody has changed since: the next has its own."""
+    """Takes back what a page filled in and nobody has changed since."""
     for name, value in st.session_state.pop(_FILLED, {}).items():
         if get(name) == value:
             put(**{name: CHOICES[name].default})
@@ -294,13 +295,13 @@ def _empty_filled() -> None:
 def keep(name: str, allowed: Collection[str]) -> list[str]:
     """Those of the chosen values that are available; of a link's others, a notice says so."""
     chosen, is_linked = list(get(name)), _take_linked(name)
-    kept = [value for value in chosen if value in allowed]
-    if kept != chosen:
-        dropped = ", ".join(value for value in chosen if value not in allowed)
+    available = [value for value in chosen if value in allowed]
+    if available != chosen:
+        missing = ", ".join(value for value in chosen if value not in allowed)
         if is_linked:
-            notice(f"{name} = {dropped} is not available and is left out.")
-        put(**{name: kept})
-    return kept
+            notice(f"{name} = {missing} is not available and is left out.")
+        put(**{name: available})
+    return available
 
 
 def _take_linked(name: str) -> bool:
@@ -333,14 +334,15 @@ def pull() -> None:
     # A rerun before the next push must not take the same URL over once more.
     st.session_state[_PUSHED] = url
     st.session_state[_PULLS] = pulls() + 1
+    url = _with_new_names(url)
     for name, choice in CHOICES.items():
         value = choice.default
         if name in url:
             try:
                 value = choice.parse(url[name])
             except ValueError as error:
-                shown = (choice.format(value) if value is not None else "") or "the default"
-                notice(f"{name}={url[name]} in the URL is wrong ({error}); showing {shown}.")
+                default = (choice.format(value) if value is not None else "") or "the default"
+                notice(f"{name}={url[name]} in the URL is wrong ({error}); showing {default}.")
         if value != get(name):
             st.session_state.setdefault(_LINKED, set()).add(name)
         st.session_state[name] = value
@@ -353,32 +355,35 @@ def forget(*names: str) -> None:
 
 
 def pulls() -> int:
-    """How often choices came from elsewhere than their own fields.
-
-    A field that shows a part of a choice has it in its key.
-    """
+    """How often choices came from elsewhere; a field that shows a part of a choice has it in its key."""
     return st.session_state.get(_PULLS, 0)
 
 
 def encoded(**changes: Any) -> dict[str, str]:
     """The URL's parameters for what is chosen now, but for `changes`."""
-    found: dict[str, str] = {}
+    query: dict[str, str] = {}
     filled: Mapping[str, Any] = st.session_state.get(_FILLED, {})
     for name, choice in CHOICES.items():
         value = changes[name] if name in changes else get(name)
         if name not in changes and name in filled and filled[name] == value:
             continue
         if value is not None and (value != choice.default or (name == "run" and value)):
-            found[name] = choice.format(value)
-    return found
+            query[name] = choice.format(value)
+    return query
+
+
+def _with_new_names(url: Mapping[str, str]) -> dict[str, str]:
+    names = {choice.old_name: name for name, choice in CHOICES.items()}
+    return {names.get(name, name): text for name, text in url.items()}
 
 
 def push() -> None:
-    """Writes what is chosen into the URL."""
-    wanted = encoded()
-    if wanted != st.query_params.to_dict():
+    """Writes what is chosen into the URL; an old link stays until then: Back would lead to it again."""
+    wanted, url = encoded(), st.query_params.to_dict()
+    if wanted != _with_new_names(url):
         st.query_params.from_dict(wanted)
-    st.session_state[_PUSHED] = wanted
+        url = wanted
+    st.session_state[_PUSHED] = url
 
 
 def page_file(page: str) -> Path:

@@ -1,21 +1,23 @@
-"""The step that pages are of: typed, or reached by buttons and keys from the one before."""
+"""The step that pages are of: typed, reached by buttons and keys, or the newest of a log."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 import streamlit as st
 
 from board.query.open_run import Run
-from board.views.frame import following
-from board.views.shared import part_of_run, state
+from board.views.shared import state
 
 _TYPED: Final = "_step_typed"
+_SWITCH: Final = "_following"
+_LAST_VIEW: Final = "_last_view"
+_OPENS_FIRST: Final = "_opens_first"
 # One box of four buttons and a field, without the field's own buttons and the names of keys, for which
 # the sidebar has no room: the help of the pages lists them.
-_LOOK: Final = """<style>
+_STYLE: Final = """<style>
 .st-key-step_row {
   --line: 1px solid var(--st-border-color, rgb(128 140 170 / 35%));
   gap: 0;
@@ -34,35 +36,93 @@ _LOOK: Final = """<style>
 </style>"""
 
 
+class _View(NamedTuple):
+    """What a run of the script showed. place: step, index and token."""
+
+    run: str
+    place: tuple[Any, ...]
+    is_newest: bool
+    is_following: bool
+
+
 def choose(run: Run) -> None:
     """A field for the step between the buttons to its neighbours, and the switch that follows the log."""
-    steps = [int(step) for step in run.steps["step"]]
-    chosen = following.settle(run.info.name, steps)
-    st.html(_LOOK)
+    steps = _steps_of(run)
+    step = settle(run.info.name, steps)
+    st.html(_STYLE)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.markdown("Step", width="stretch")
         ends = f"{steps[0]}–{steps[-1]}" if len(steps) > 1 else "1 step"
         st.caption(ends, width="content")
-    place = steps.index(chosen)
+    at = steps.index(step)
     with st.container(key="step_row", horizontal=True, gap=None):
-        _button("first_page", "First step", steps, place, 0)
-        _button("chevron_left", "Previous step", steps, place, place - 1, "Left")
-        _type(steps, chosen)
-        _button("chevron_right", "Next step", steps, place, place + 1, "Right")
-        _button("last_page", "Newest step", steps, place, len(steps) - 1)
-    following.switch()
+        _button("first_page", "First step", steps, at, 0)
+        _button("chevron_left", "Previous step", steps, at, at - 1, "Left")
+        # A field of its own: what is typed may be no recorded step, and no other page may ever see it.
+        st.session_state[_TYPED] = step
+        st.number_input(
+            "Step",
+            step=1,
+            key=_TYPED,
+            label_visibility="collapsed",
+            width="stretch",
+            on_change=_go_to_typed,
+            args=(steps, step),
+        )
+        _button("chevron_right", "Next step", steps, at, at + 1, "Right")
+        _button("last_page", "Newest step", steps, at, len(steps) - 1)
+    st.session_state[_SWITCH] = _is_following()
+    st.toggle(
+        "Following the newest step" if _is_following() else "Follow the newest step",
+        key=_SWITCH,
+        help="Shows each step as soon as the log has it. Choosing another step, a rollout or a token "
+        "turns it off.",
+        on_change=_switch_following,
+    )
 
 
 def in_title(run: Run) -> None:
     """The step beside the run's name, with buttons to its neighbours for when the sidebar is closed."""
-    steps, step = [int(step) for step in run.steps["step"]], state.get("step")
+    steps, step = _steps_of(run), state.get("step")
     with st.container(key="title_step", horizontal=True, gap="xsmall", width="content"):
         if step in steps:
-            place = steps.index(step)
-            _button("chevron_left", "Previous step", steps, place, place - 1, where="title")
+            at = steps.index(step)
+            _button("chevron_left", "Previous step", steps, at, at - 1, where="title")
         st.badge(f"step {step}", color="blue")
         if step in steps:
-            _button("chevron_right", "Next step", steps, place, place + 1, where="title")
+            _button("chevron_right", "Next step", steps, at, at + 1, where="title")
+
+
+def settle(run: str, steps: Sequence[int]) -> int:
+    """The step to show, one of `steps`, which are ascending.
+
+    The newest while the page follows, which ends when anything else was chosen since: another step, a
+    rollout or a token. A live page that names no step begins with following. Another run is entered
+    silently, at its newest step where it lacks this one.
+    """
+    newest, step = steps[-1], state.get("step")
+    if step is None and state.get("live"):
+        state.put(follow=True)
+    before: _View | None = st.session_state.get(_LAST_VIEW)
+    if before is not None and before.run != run:
+        if step not in steps or (before.is_newest and step == before.place[0]):
+            state.put(step=newest, index=None, token=None, zoom=None)
+    elif _is_following():
+        if before is not None and before.is_following and before.place != _place():
+            state.put(follow=False)
+        elif step != newest:
+            state.put(step=newest, index=None, token=None, zoom=None)
+    step = int(state.ensure("step", steps, newest))
+    st.session_state[_LAST_VIEW] = _View(run, _place(), step == newest, _is_following())
+    return step
+
+
+def remember() -> None:
+    """Called when a page is drawn: what it filled in itself is no choice of the user."""
+    before: _View | None = st.session_state.get(_LAST_VIEW)
+    if before is not None and before.run == state.get("run"):
+        is_newest = before.is_newest and before.place[0] == state.get("step")
+        st.session_state[_LAST_VIEW] = _View(before.run, _place(), is_newest, _is_following())
 
 
 def nearest(steps: Sequence[int], wanted: int, before: int) -> int:
@@ -71,43 +131,66 @@ def nearest(steps: Sequence[int], wanted: int, before: int) -> int:
     One more or one less than that, as the field's own buttons have it, is the next recorded one or the
     one before.
     """
-    place = bisect_left(steps, wanted)
-    if place < len(steps) and steps[place] == wanted:
+    at = bisect_left(steps, wanted)
+    if at < len(steps) and steps[at] == wanted:
         return wanted
-    around = steps[max(place - 1, 0) : place + 1]
+    around = steps[max(at - 1, 0) : at + 1]
     if abs(wanted - before) == 1:
         return around[-1] if wanted > before else around[0]
     return min(around, key=lambda step: abs(step - wanted))
 
 
-def _type(steps: list[int], chosen: int) -> None:
-    # A field of its own: what is typed may be no recorded step, and no other page may ever see it.
-    st.session_state[_TYPED] = chosen
-    st.number_input(
-        "Step",
-        step=1,
-        key=_TYPED,
-        label_visibility="collapsed",
-        width="stretch",
-        on_change=_take_typed,
-        args=(steps, chosen),
-    )
+def first_rollout() -> None:
+    """Another run or step: its index and pinned token are of what was shown before. Where a rollout is
+    open, the first one of the new list is opened in its place.
+    """
+    if state.get("index") is not None:
+        st.session_state[_OPENS_FIRST] = state.pulls()
+    state.put(index=None, token=None, zoom=None, page=0)
 
 
-def _take_typed(steps: Sequence[int], before: int) -> None:
+def opens_first() -> bool:
+    """Whether the first rollout of the list is to be opened; True once. A link that was followed since
+    says itself what is open.
+    """
+    return st.session_state.pop(_OPENS_FIRST, None) == state.pulls()
+
+
+def _steps_of(run: Run) -> list[int]:
+    return [int(step) for step in run.steps["step"]]
+
+
+def _is_following() -> bool:
+    return bool(state.get("live") and state.get("follow"))
+
+
+def _switch_following() -> None:
+    is_on = bool(st.session_state[_SWITCH])
+    state.put(follow=True, live=True) if is_on else state.put(follow=False)
+
+
+def _place() -> tuple[Any, ...]:
+    return state.get("step"), state.get("index"), state.get("token")
+
+
+def _go_to_typed(steps: Sequence[int], before: int) -> None:
     wanted = int(st.session_state[_TYPED])
-    found = nearest(steps, wanted, before)
-    if found != wanted and abs(wanted - before) != 1:
-        state.notice(f"Step {wanted} is not recorded; showing {found}, the nearest that is.")
-    state.put(step=found)
-    part_of_run.first_rollout()
+    step = nearest(steps, wanted, before)
+    if step != wanted and abs(wanted - before) != 1:
+        state.notice(f"Step {wanted} is not recorded; showing {step}, the nearest that is.")
+    _go_to(step)
+
+
+def _go_to(step: int) -> None:
+    state.put(step=step)
+    first_rollout()
 
 
 def _button(
     icon: str,
     text: str,
     steps: Sequence[int],
-    place: int,
+    at: int,
     target: int,
     shortcut: str | None = None,
     where: str = "step",
@@ -118,12 +201,7 @@ def _button(
         help=text,
         key=f"{where}_{icon}",
         shortcut=shortcut,
-        disabled=target == place or not 0 <= target < len(steps),
+        disabled=target == at or not 0 <= target < len(steps),
         on_click=_go_to,
         args=(steps[min(max(target, 0), len(steps) - 1)],),
     )
-
-
-def _go_to(step: int) -> None:
-    state.put(step=step)
-    part_of_run.first_rollout()

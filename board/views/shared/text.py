@@ -19,8 +19,8 @@ _UNSEEN: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u206
 
 def one_line(text: object, limit: int = 80) -> str:
     """The text for a place that shows it as it is (options of a select box): on one line, cut."""
-    shown = _UNSEEN.sub("�", str(text))
-    return shown if len(shown) <= limit else shown[: limit - 1] + "…"
+    line = _UNSEEN.sub("�", str(text))
+    return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
 def plain(text: object, limit: int = 200) -> str:
@@ -64,8 +64,8 @@ def number(value: float | None, unit: str = "") -> str:
     if abs(value) < ROUNDING_NOISE:
         return "0"
     is_long = 1000 <= abs(value) < 1e15
-    shown = f"{value:,.0f}" if is_long else f"{value:.4g}".replace("e-0", "e-")
-    return f"−{shown[1:]}" if value < 0 else shown
+    digits = f"{value:,.0f}" if is_long else f"{value:.4g}".replace("e-0", "e-")
+    return f"−{digits[1:]}" if value < 0 else digits
 
 
 _FORMULA: Final = tuple("=+-@\t\r\n＝＋－＠")
@@ -73,7 +73,7 @@ _FORMULA: Final = tuple("=+-@\t\r\n＝＋－＠")
 _SIGNS: Final = str.maketrans({"\n": "⏎", "\r": "␍", "\t": "⇥"})
 
 
-def piece_shown(text: str, limit: int = 80) -> str:
+def visible_token(text: str, limit: int = 80) -> str:
     """A token for a place that shows text as it is: line breaks and tabs as signs, cut."""
     return one_line(text.translate(_SIGNS), limit)
 
@@ -84,7 +84,7 @@ def where_they_differ(texts: Sequence[str], limit: int = 160) -> list[str]:
     most = min(map(len, lines)) - 1 if len(lines) > 1 else 0
     shared = next((i for i in range(most) if len({own[i] for own in lines}) > 1), max(most, 0))
     mark = "… " if shared else ""
-    return [f"{mark}{piece_shown(''.join(own[shared:]), limit)}" for own in lines]
+    return [f"{mark}{visible_token(''.join(own[shared:]), limit)}" for own in lines]
 
 
 def harmless_cell(cell: Any) -> Any:

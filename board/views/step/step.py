@@ -2,33 +2,231 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Final
 
 import streamlit as st
 
+from board.charts.curve_data import mean_column
+from board.charts.palette import colour_key
+from board.charts.step_charts import Share, shares_chart
+from board.components.share_bars import share_bars
+from board.core.metrics.definitions import Metric, base_name, rollout_metric, token_metric
+from board.core.metrics.shares import percent
+from board.core.tokens.contributions import TOKEN_SOURCES, Headline, TokenShare, whole
+from board.query.open_run import Run
 from board.views.frame import sidebar
-from board.views.shared import page_parts, state
-from board.views.step import contributions, groups
+from board.views.shared import cache, page_parts, run_options, shortcuts, state
+from board.views.shared.background import show_progress
+from board.views.shared.cache import Spike
+from board.views.shared.text import counted, number, one_line, plain, visible_token
+from board.views.step import groups
+from board.views.step.contribution_tables import (
+    in_context,
+    rollouts_table,
+    tokens_table,
+    types_table,
+)
 
 _PARTS: Final = {"contributions": "Contributions", "groups": "Groups"}
+_OF_GROUPS: Final = "zero_std_group_fraction"
+_FIRST: Final = ("k3_mean", "mismatch_kl_mean", "entropy_mean", "reward")
+_MARKERS: Final = frozenset(("end of text", "template", "tool tag", "thinking tag"))
+_KIND_WORDS: Final = {
+    "word": "words",
+    "end of text": "end-of-text",
+    "template": "chat template",
+    "tool tag": "tool tags",
+    "thinking tag": "thinking tags",
+}
+_PLURAL: Final = frozenset(("digits", "words", "tool tags", "thinking tags"))
+
+
+def _read_spike(run: Run, step: int, column: str) -> Spike | None:
+    """What the tokens of the step contribute; where there is nothing of them, says why."""
+    label = plain(rollout_metric(column).label)
+    if column not in TOKEN_SOURCES:
+        st.info(
+            f"{label} is recorded per rollout, not per token: only rollouts are ranked.",
+            icon=":material/info:",
+        )
+        return None
+    tokenizer = run_options.choose_tokenizer(run) if run.vocabulary is None else ""
+    task = cache.spike(run, step, column, tokenizer)
+    count = run.counts.get(step, 0)
+    spike = show_progress(task, f"Reading the tokens of {count:,} rollouts", "contributions")
+    if spike is None or spike.headline is None:
+        if not task.was_stopped:
+            is_zero = spike is not None and spike.contributions.counted.any()
+            st.info(
+                f"{label} is 0 at every token of step {step}: no token contributes more than another."
+                if is_zero
+                else f"No token of step {step} has a value of {label}.",
+                icon=":material/info:",
+            )
+        return None
+    if left_out := spike.contributions.tokens.left_out:
+        st.caption(f"{left_out:,} rollouts could not be read and are left out.")
+    return spike
+
+
+def _mean_at(run: Run, step: int, column: str) -> float | None:
+    rows = run.steps[run.steps["step"] == step]
+    means = mean_column(rows, base_name(column))
+    return None if means is None or not len(means) else float(means[0])
+
+
+def _show_headline(spike: Spike, headline: Headline, metric: Metric) -> None:
+    """One sentence of what contributes how much, the largest token, and each kind's share."""
+    left, right = st.columns([1, 1], gap="small")
+    with left, st.container(border=True, height="stretch"):
+        st.markdown(f"## {_sentence(headline)}")
+        st.markdown(_whole_words(spike, headline, metric))
+        # The text of a token type is of the log: never in the sentence, which is Markdown.
+        if headline.what == "piece" and headline.type is not None:
+            st.text(f"⟦{visible_token(headline.type.name)}⟧")
+        if headline.token is not None:
+            _show_top_token(spike, headline, headline.token)
+    with right, st.container(border=True, height="stretch"):
+        st.markdown(
+            "**By kind of token**",
+            help="A bar longer than its tick: these tokens contribute more than their count suggests.",
+        )
+        total, count = whole(spike.contributions), max(int(spike.contributions.counted.sum()), 1)
+        shares = [Share(t.name, t.contribution / total, t.count / count) for t in spike.kinds]
+        colour = colour_key(base_name(metric.name))
+        bars = shares_chart(shares, one_line(metric.label), colour, dark=page_parts.dark())
+        share_bars(asdict(bars), key="kinds")
+
+
+def _sentence(headline: Headline) -> str:
+    share = percent(headline.share)
+    if headline.what == "token":
+        return f"One token contributes {share}"
+    if headline.what == "spread":
+        return "No token or type stands out"
+    assert headline.type is not None
+    if headline.what == "piece" and headline.type.kind not in _MARKERS:
+        return f"One token type contributes {share}"
+    kind = _KIND_WORDS.get(headline.type.kind, headline.type.kind)
+    verb = "contribute" if kind in _PLURAL else "contributes"
+    return f"{kind[:1].upper()}{kind[1:]} {verb} {share}"
+
+
+def _whole_words(spike: Spike, headline: Headline, metric: Metric) -> str:
+    """What the share is of, and of how many tokens."""
+    count = int(spike.contributions.counted.sum())
+    of = f"of {plain(metric.label)} at step {spike.contributions.tokens.step}"
+    if headline.what == "token":
+        rollouts = counted(spike.contributions.rollouts, "rollout")
+        return f"{of} :gray[· 1 of {counted(count, 'token')}, {rollouts}]"
+    assert headline.type is not None
+    of_tokens = percent(headline.of_tokens)
+    if headline.what == "spread":
+        kind = _KIND_WORDS.get(headline.type.kind, headline.type.kind)
+        verb, be = ("contribute", "are") if kind in _PLURAL else ("contributes", "is")
+        share = percent(headline.share)
+        return f"{of}: {plain(kind)} {verb} {share} and {be} {of_tokens} of the tokens"
+    return f"{of} :gray[· {headline.type.count:,} of {count:,} tokens ({of_tokens})]"
+
+
+def _show_top_token(spike: Spike, headline: Headline, token: TokenShare) -> None:
+    metric = spike.contributions.metric
+    is_alone = headline.what == "token"
+    share = (
+        "" if is_alone else f", {percent(token.contribution / whole(spike.contributions))} alone"
+    )
+    st.text(
+        f"{'' if is_alone else 'largest: '}rollout {token.index}, token {token.position}, "
+        f"{number(token.value)} {token_metric(metric).unit}{share}"
+    )
+    if headline.what != "piece":
+        before, piece, after = in_context(spike.contributions, token)
+        st.text(f"{before}⟦{piece}⟧{after}")
+    if st.button(
+        f"Open token {token.position} of rollout {token.index}",
+        icon=":material/gradient:",
+        key="open_largest",
+        type="tertiary",
+        shortcut="O",
+    ):
+        state.go(
+            "rollouts", index=token.index, token=token.position, reader_metric=metric, reader_vs=""
+        )
+
+
+def _choose_metric(run: Run, step: int) -> str | None:
+    """The column to break down; None where the run has none."""
+    offered = [*run.metrics, *([_OF_GROUPS] if _OF_GROUPS in run.steps else [])]
+    if not offered:
+        return None
+    usual = next((name for name in _FIRST if name in offered), offered[0])
+    column = str(state.ensure("step_metric", offered, usual))
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        st.selectbox(
+            "Metric",
+            offered,
+            key="step_metric",
+            format_func=lambda name: one_line(rollout_metric(name).label),
+            width=330,
+            persist_state="session",
+        )
+        shortcuts.through("metric", offered, column, lambda name: state.put(step_metric=name))
+        metric = rollout_metric(column)
+        unit = "" if metric.unit == "share" else metric.unit
+        mean = number(_mean_at(run, step, column), metric.unit)
+        st.markdown(
+            f"at step {step}: **{plain(mean)}** {plain(unit)}",
+            width="content",
+            help=plain(f"{metric.formula} Mean over the rollouts of the step.", 600),
+        )
+        st.space("stretch")
+        st.page_link(
+            state.page_file("rollouts"),
+            label=f"All rollouts of step {step}",
+            icon=":material/table_rows:",
+            query_params=state.encoded(rollouts_scope="step", index=None, token=None),
+        )
+    return column
+
+
+def _show_contributions(run: Run, step: int) -> None:
+    """The metric to break down, its headline, and its tokens, types and rollouts."""
+    column = _choose_metric(run, step)
+    if column is None:
+        st.info("This run records no metric to break down.")
+        return
+    if column == _OF_GROUPS:
+        st.info(
+            "This curve counts groups whose rewards are all equal: no single rollout accounts for it.",
+            icon=":material/info:",
+        )
+        return
+    spike = _read_spike(run, step, column)
+    if spike is None or spike.headline is None:
+        rollouts_table(run, column, None)
+        return
+    _show_headline(spike, spike.headline, rollout_metric(column))
+    tokens_table(spike.contributions)
+    left, right = st.columns([1, 1], gap="small")
+    with left:
+        types_table(spike)
+    with right:
+        rollouts_table(run, column, spike)
 
 
 def _render() -> None:
     run = sidebar.narrowed()
-    is_groups = state.get("part") == "groups"
+    part = state.get("step_part")
     page_parts.header(run)
-    st.segmented_control(
-        "Part of the page",
-        list(_PARTS),
-        key="part",
-        required=True,
-        format_func=lambda name: _PARTS[name],
-        label_visibility="collapsed",
-        persist_state="session",
-    )
+    page_parts.segments("Part of the page", "step_part", _PARTS)
     if not page_parts.has_step(run):
         return
-    (groups if is_groups else contributions).show(run)
+    step = int(state.get("step"))
+    if part == "groups":
+        groups.show(run, step)
+    else:
+        _show_contributions(run, step)
 
 
 _render()

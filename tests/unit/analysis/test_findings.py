@@ -9,10 +9,17 @@ from faults.scene import AT, clean
 from written_logs import rllb_run, texts_only_run, write_lines
 
 from board import cli
-from board.analysis.findings import Budget, diagnose
-from board.analysis.own_thresholds import read_thresholds
+from board.analysis.findings import (
+    Budget,
+    default_thresholds,
+    diagnose,
+    own_thresholds,
+    read_thresholds,
+)
+from board.analysis.token_sample import ROLLOUTS, STEPS, sampled_digests
 from board.errors import UnreadableError
-from board.index.discovery.discovered_runs import discover
+from board.index.discovery.discovered_runs import RunInfo, discover
+from board.query import groups
 from board.query.open_run import Run, open_run
 
 
@@ -122,3 +129,74 @@ def test_a_model_s_text_can_t_steer_the_terminal(
     folder = log.write(tmp_path / "run")
     cli.main(["findings", str(folder)])
     assert "\u202e" not in capsys.readouterr().out
+
+
+SAMPLES = Path(__file__).parents[3] / "rollout_samples"
+
+
+def a_run(folder: Path) -> RunInfo:
+    (info,) = discover(rllb_run(folder / "run")).runs
+    return info
+
+
+def test_without_a_file_the_thresholds_are_the_packages(tmp_path: Path) -> None:
+    found = own_thresholds(a_run(tmp_path))
+    assert (found.thresholds, found.path, found.error) == (default_thresholds(), None, "")
+
+
+def test_a_file_in_the_runs_folder_changes_what_it_names(tmp_path: Path) -> None:
+    info = a_run(tmp_path)
+    (info.path / "thresholds.toml").write_text("[truncation]\nwarning = 0.1\n")
+    found = own_thresholds(info)
+    assert found.thresholds["truncation"] == {**default_thresholds()["truncation"], "warning": 0.1}
+
+
+def test_a_named_file_goes_before_the_one_in_the_folder(tmp_path: Path) -> None:
+    info = a_run(tmp_path)
+    (info.path / "thresholds.toml").write_text("[truncation]\nwarning = 0.1\n")
+    named = tmp_path / "mine.toml"
+    named.write_text("[truncation]\nwarning = 0.2\n")
+    assert own_thresholds(info, named).thresholds["truncation"]["warning"] == 0.2
+
+
+def test_a_wrong_file_is_told_and_changes_nothing(tmp_path: Path) -> None:
+    info = a_run(tmp_path)
+    (info.path / "thresholds.toml").write_text("[truncated]\nwarning = 0.1\n")
+    found = own_thresholds(info)
+    assert "truncated" in found.error
+    assert found.thresholds == default_thresholds()
+
+
+def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path) -> None:
+    info = a_run(tmp_path)
+    (tmp_path / "elsewhere").write_text("secret")
+    (info.path / "thresholds.toml").symlink_to(tmp_path / "elsewhere")
+    assert own_thresholds(info).path is None
+
+
+def test_a_sample_is_of_few_steps_and_has_the_one_that_is_asked_for() -> None:
+    run = open_run(discover(SAMPLES).run("resumed"))
+    seen: list[tuple[int, int]] = []
+    found = sampled_digests(run, 7, lambda done, total: seen.append((done, total)))
+    steps = [digest.step for digest in found]
+    assert 7 in steps
+    assert len(steps) <= STEPS + 1
+    assert all(digest.read <= ROLLOUTS for digest in found)
+    assert seen[-1][0] == seen[-1][1] > 0
+    assert all(done <= total for done, total in seen)
+
+
+def test_group_ids_are_coded_for_the_run_and_not_by_step(tmp_path: Path, monkeypatch) -> None:
+    lines = (
+        {"step": n // 4, "group_id": f"g{n // 2}", "response": "x", "reward": n % 2}
+        for n in range(80)
+    )
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (info,) = discover(tmp_path).runs
+    calls: list[int] = []
+    group_codes = groups.group_codes
+    monkeypatch.setattr(
+        groups, "group_codes", lambda rows: calls.append(len(rows)) or group_codes(rows)
+    )
+    assert diagnose(open_run(info)).steps_read == 20
+    assert set(calls) == {80}

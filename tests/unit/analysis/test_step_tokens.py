@@ -11,7 +11,7 @@ from board.analysis.rollout import open_rollout
 from board.analysis.rollout_tokens import ReadTokens
 from board.analysis.step_tokens import COLUMNS, read_step
 from board.core.tokens.contributions import contributions
-from board.core.tokens.token_kinds import KINDS
+from board.core.tokens.pieces import KINDS
 from board.errors import NotFoundError
 from board.index.discovery.discovered_runs import discover
 from board.query.open_run import Run, open_run

@@ -62,24 +62,21 @@ def test_names_of_groups_are_text_and_no_markup() -> None:
 
 
 def test_shares_without_gradient_are_stacked_up_to_their_sum() -> None:
-    figure = no_gradient(by_step(groups()), dark=True)
-    names = [trace.name for trace in figure.data if trace.name]
+    lines = no_gradient(by_step(groups()), dark=True).lines
+    names = [line.name for line in lines]
     assert names == ["all right, mean 25 %", "all wrong, mean 50 %", "all of them"]
-    total = figure.data[-1]
-    np.testing.assert_allclose(total.y, [0.5, 1.0])
-    assert list(total.x) == [1, 2]
+    np.testing.assert_allclose(lines[-1].y, [0.5, 1.0])
+    assert list(lines[-1].x) == [1, 2]
 
 
 def test_the_effective_batch_counts_rollouts_of_groups_with_a_gradient() -> None:
-    with_gradient, every = effective_batch(by_step(groups()), dark=True).data
-    assert list(with_gradient.y) == [2, 0]
-    assert list(every.y) == [4, 2]
+    with_gradient, every = effective_batch(by_step(groups()), dark=True).lines
+    assert (list(with_gradient.y), list(every.y)) == ([2, 0], [4, 2])
 
 
 def test_pass_at_k_grows_with_k() -> None:
-    one, two = pass_at(groups(), dark=False).data
-    np.testing.assert_allclose(one.y, [0.75, 0.0])
-    np.testing.assert_allclose(two.y, [1.0, 0.0])
+    one, two = pass_at(groups(), dark=False).lines
+    np.testing.assert_allclose([one.y, two.y], [[0.75, 0.0], [1.0, 0.0]])
     assert powers(9) == [1, 2, 4, 8]
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from board.charts.layout import number
 from board.charts.palette import SERIES, colour, colour_key, dash, faded, ink
-from board.charts.text import number
 
 TOGETHER = ("reward", "reference", "validation", "validation_reference")
 """Series that share a chart."""

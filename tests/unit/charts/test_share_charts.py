@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from board.charts.finding_charts import findings_chart
-from board.charts.share_charts import Share, shares_chart
+from board.charts.step_charts import Share, shares_chart
 from board.core.findings.finding import Finding, Target
 
 

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from board.charts.layout import new_figure
-from board.charts.step_axis import fit_step_axis, step_ends, step_ticks
+from board.charts.layout import fit_step_axis, new_figure, step_ends, step_ticks
 
 
 @pytest.mark.parametrize(

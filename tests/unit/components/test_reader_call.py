@@ -1,15 +1,6 @@
 from __future__ import annotations
 
-from pathlib import Path
-
-import pytest
 from streamlit.testing.v1 import AppTest
-
-import board.components.token_data
-
-FOLDER = Path(board.components.token_data.__file__).with_name("reader")
-SCRIPTS = sorted((FOLDER / "js").glob("*.js"))
-MARKUP_SINKS = ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "srcdoc")
 
 
 def page(metric: str | None, pinned: int | None) -> None:
@@ -38,16 +29,3 @@ def test_the_caller_s_metric_and_token_are_shown() -> None:
 def test_a_metric_or_token_that_does_not_exist_falls_back() -> None:
     assert shown("nope", 7) == "k1 None"
     assert shown(None, -1) == "k1 None"
-
-
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
-def test_the_script_has_no_way_to_turn_text_into_markup(script: Path) -> None:
-    source = script.read_text(encoding="utf-8")
-    assert [sink for sink in MARKUP_SINKS if sink in source] == []
-
-
-def test_every_script_part_is_loaded() -> None:
-    from board.components.reader import _SCRIPT_PARTS
-
-    own = [part for part in _SCRIPT_PARTS if "/" not in part]
-    assert sorted(own) == [path.stem for path in SCRIPTS]

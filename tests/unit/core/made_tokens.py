@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from board.core.tokens.pieces import kinds_of
 from board.core.tokens.step_tokens import StepTokens
-from board.core.tokens.token_kinds import kinds_of
 
 PIECES = ("a", "1", "<eos>", " 中", "\n")
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 from plain_groups import PlainGroups
 
-from board.core.groups.advantages import (
+from board.core.groups.statistics import (
     ABSOLUTE,
     CONVENTIONS,
     EPSILON,
     RELATIVE,
     BoolArray,
     FitCounts,
+    IntArray,
 )
-from board.core.groups.statistics import IntArray
 from board.core.metrics.kl import FloatArray
 
 

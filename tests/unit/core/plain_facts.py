@@ -11,10 +11,9 @@ import pandas as pd
 from plain_advantages import by_convention, fit_counts
 from plain_groups import groups_of
 
-from board.core.findings.facts import ExpectedAdvantages, Facts
-from board.core.findings.step_checks import StepChecks
-from board.core.groups.advantages import FitCounts
+from board.core.findings.facts import ExpectedAdvantages, Facts, StepChecks
 from board.core.groups.environments import curves_from
+from board.core.groups.statistics import FitCounts
 
 
 @dataclass(frozen=True)

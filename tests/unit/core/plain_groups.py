@@ -67,13 +67,13 @@ def _summed(
     of_row: IntArray,
 ) -> PlainGroups:
     values, judged = rewards[order], right[order]
-    known, told = np.isfinite(values), np.isfinite(judged)
+    known, is_judged = np.isfinite(values), np.isfinite(judged)
     scored = np.add.reduceat(known, starts, dtype=np.int64)
     total = np.add.reduceat(np.where(known, values, 0.0), starts)
     lowest = np.minimum.reduceat(np.where(known, values, np.inf), starts)
     highest = np.maximum.reduceat(np.where(known, values, -np.inf), starts)
-    of_judged = np.add.reduceat(told, starts, dtype=np.int64)
-    solved = np.add.reduceat(np.where(told, judged, 0.0), starts)
+    of_judged = np.add.reduceat(is_judged, starts, dtype=np.int64)
+    solved = np.add.reduceat(np.where(is_judged, judged, 0.0), starts)
     solved = np.where(of_judged > 0, solved, np.nan)
     outcomes = outcomes_of(scored, (scored >= 2) & (lowest == highest), of_judged, solved)
     first = order[starts]

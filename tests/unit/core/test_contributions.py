@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from made_tokens import step_tokens
 
-from board.core.tokens.contributions import context, contributions
+from board.core.tokens.contributions import (
+    TOKEN_SOURCES,
+    context,
+    contributions,
+    contributions_to,
+    headline,
+    only,
+    whole,
+)
 
 NAN = float("nan")
 
@@ -80,3 +88,81 @@ def test_the_context_of_a_token_stays_within_its_response() -> None:
 def test_a_metric_that_is_not_recorded_is_refused() -> None:
     with pytest.raises(KeyError):
         contributions(step_tokens([1], {"logprobs": [-1]}), "k3")
+
+
+def nats(lengths: list[int], values: list[float], codes: list[int] | None = None):
+    """Tokens whose k1 is `values`."""
+    return step_tokens(lengths, {"logprobs": values, "ref_logprobs": [0.0] * len(values)}, codes)
+
+
+def test_the_mean_of_largest_tokens_is_of_one_token_of_each_rollout() -> None:
+    tokens = nats([3, 0, 2, 1], [1.0, 5.0, 5.0, NAN, 2.0, NAN])
+    found = contributions_to(tokens, "k1_max")
+    assert found.mean == pytest.approx((5 + 2) / 2)
+    assert [(t.index, t.position) for t in found.top_tokens()] == [(0, 1), (2, 1)]
+
+
+def test_the_largest_token_outside_the_loss_does_not_count() -> None:
+    arrays = {"logprobs": [9.0, 1.0], "ref_logprobs": [0.0, 0.0]}
+    tokens = step_tokens([2], arrays, in_loss=[False, True])
+    assert contributions_to(tokens, "k1_max").mean == 1.0
+
+
+def test_a_mean_column_is_taken_apart_as_its_token_metric() -> None:
+    tokens = nats([2, 1], [1.0, 3.0, 4.0])
+    assert TOKEN_SOURCES["k1_mean"] == ("k1", "mean")
+    assert contributions_to(tokens, "k1_mean").mean == contributions(tokens, "k1").mean
+
+
+@pytest.mark.parametrize(
+    ("grouping", "name", "expected"),
+    [
+        ("kind", "digits", [1]),
+        ("piece", "<eos>", [2]),
+        ("kind", "no such", []),
+        ("role", "user", []),
+    ],
+)
+def test_one_type_alone_keeps_its_share_of_all_tokens(grouping, name, expected) -> None:
+    found = contributions(nats([3], [1.0, 2.0, 3.0], [0, 1, 2]), "k1")
+    part = only(found, grouping, name)
+    assert [t.position for t in part.top_tokens()] == expected
+    assert part.mean == found.mean
+    assert sum(t.share for t in part.top_tokens()) == pytest.approx(
+        sum(expected) / 6 + len(expected) / 6
+    )
+
+
+def test_a_share_of_values_of_both_signs_is_of_their_size() -> None:
+    found = contributions(nats([2], [3.0, -1.0]), "k1")
+    assert whole(found) == pytest.approx(2.0)
+    assert whole(contributions(nats([2], [3.0, 1.0]), "k1")) == pytest.approx(2.0)
+    assert whole(contributions(nats([2], [-3.0, -1.0]), "k1")) == pytest.approx(-2.0)
+
+
+def test_the_headline_names_the_one_token_that_carries_a_third() -> None:
+    found = headline(contributions(nats([6], [5.0, 1.0, 1.0, 1.0, 1.0, 1.0]), "k1"))
+    assert found is not None
+    assert found.what == "token"
+    assert found.share == pytest.approx(0.5)
+
+
+def test_the_headline_names_the_piece_that_carries_half_with_few_tokens() -> None:
+    values = [4.0 if i % 4 == 0 else 0.1 for i in range(16)]
+    codes = [2 if i % 4 == 0 else 0 for i in range(16)]
+    found = headline(contributions(nats([16], values, codes), "k1"))
+    assert found is not None
+    assert found.type is not None
+    assert (found.what, found.type.name, found.of_tokens) == ("piece", "<eos>", 0.25)
+
+
+def test_the_headline_names_nothing_where_most_is_of_what_there_is_most() -> None:
+    found = headline(contributions(nats([16], [1.0] * 16, [0] * 12 + [2] * 4), "k1"))
+    assert found is not None
+    assert found.what == "spread"
+
+
+@pytest.mark.parametrize("values", [[], [NAN, NAN], [0.0, 0.0]])
+def test_without_a_value_there_is_no_headline(values) -> None:
+    assert headline(contributions(nats([len(values)], values), "k1")) is None
+    assert np.isnan(contributions_to(nats([2], [NAN, NAN]), "k1_max").mean)

@@ -5,7 +5,13 @@ import pytest
 
 from board.core.metrics import definitions
 from board.core.metrics.aggregate import COLUMNS, NEEDED, REDUCTIONS
-from board.core.metrics.definitions import is_zero_std, token_metrics
+from board.core.metrics.definitions import (
+    TOKEN_METRICS,
+    in_menu_order,
+    is_zero_std,
+    menu_entry,
+    token_metrics,
+)
 
 NAN = float("nan")
 
@@ -84,3 +90,25 @@ def test_a_metric_the_board_does_not_know_is_called_what_the_framework_calls_it(
     assert definitions.rollout_metric("verify_score").label == "verify_score"
     assert definitions.token_metric("my_stream").label == "my_stream"
     assert "format" in definitions.rollout_metric("rewards.format").label
+
+
+def test_every_known_token_metric_has_a_group_and_a_name_in_it():
+    places = [menu_entry(name) for name in TOKEN_METRICS]
+    assert "Other" not in {place.group for place in places}
+    names = [(place.group, place.name) for place in places]
+    assert len({*names}) == len(names)
+
+
+def test_k3_comes_first_and_what_the_board_does_not_know_last():
+    names = in_menu_order(["mine", *reversed(TOKEN_METRICS)])
+    assert (names[0], names[-1]) == ("k3", "mine")
+
+
+def test_the_metrics_of_a_group_stand_together():
+    groups = [menu_entry(name).group for name in in_menu_order(TOKEN_METRICS)]
+    assert groups == sorted(groups, key=groups.index)
+
+
+def test_value_and_return_share_an_axis_and_an_unknown_metric_shares_none():
+    assert menu_entry("values").axis == menu_entry("returns").axis != ""
+    assert menu_entry("mine").axis == ""

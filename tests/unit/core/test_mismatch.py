@@ -7,9 +7,9 @@ import pytest
 from made_tokens import step_tokens
 
 from board.core.findings.rule_counts import SignShares, count_rules
-from board.core.tokens import mismatch, mismatch_slices
+from board.core.tokens import mismatch
 from board.core.tokens.masks import RULES, hit, numbers_from_text, numbers_text, thresholds_of
-from board.core.tokens.mismatch_slices import Ratios
+from board.core.tokens.mismatch import Ratios
 
 
 def test_policies_that_agree_are_not_apart() -> None:
@@ -67,14 +67,14 @@ def test_slices_hold_every_token_once() -> None:
     d = mismatch.log_ratio(tokens)
     assert d is not None
     for parts in (
-        mismatch_slices.by_kind(Ratios(tokens, d)),
-        mismatch_slices.by_position(Ratios(tokens, d), 3),
-        mismatch_slices.by_probability(Ratios(tokens, d)),
-        mismatch_slices.by_lag(Ratios(tokens, d)),
+        mismatch.by_kind(Ratios(tokens, d)),
+        mismatch.by_position(Ratios(tokens, d), 3),
+        mismatch.by_probability(Ratios(tokens, d)),
+        mismatch.by_lag(Ratios(tokens, d)),
     ):
         assert sum(part.tokens for part in parts) == 6
         assert sum(part.tokens * part.d_mean for part in parts) == pytest.approx(d.sum())
-    assert [part.name for part in mismatch_slices.by_lag(Ratios(tokens, d))] == ["0", "2"]
+    assert [part.name for part in mismatch.by_lag(Ratios(tokens, d))] == ["0", "2"]
 
 
 def test_tokens_outside_the_loss_are_in_no_slice() -> None:
@@ -82,7 +82,7 @@ def test_tokens_outside_the_loss_are_in_no_slice() -> None:
     tokens = step_tokens([2], arrays, in_loss=[True, False])
     d = mismatch.log_ratio(tokens)
     assert d is not None
-    assert sum(part.tokens for part in mismatch_slices.by_kind(Ratios(tokens, d))) == 1
+    assert sum(part.tokens for part in mismatch.by_kind(Ratios(tokens, d))) == 1
 
 
 def test_rules_tell_low_from_high_and_the_advantage_s_sign() -> None:
@@ -252,12 +252,12 @@ def test_slices_are_means_of_a_plain_loop_and_pool_by_tokens() -> None:
     tokens = step_tokens([40, 20], arrays, policy_version=[5, 3])
     d = mismatch.log_ratio(tokens)
     assert d is not None
-    whole = mismatch_slices.by_lag(Ratios(tokens, d))
+    whole = mismatch.by_lag(Ratios(tokens, d))
     halves = [
-        mismatch_slices.by_lag(Ratios(tokens, np.where(np.arange(60) % 3 == part, d, np.nan)))
+        mismatch.by_lag(Ratios(tokens, np.where(np.arange(60) % 3 == part, d, np.nan)))
         for part in range(3)
     ]
-    for slices in (whole, mismatch_slices.pooled(part for half in halves for part in half)):
+    for slices in (whole, mismatch.pooled(part for half in halves for part in half)):
         by_lag = {part.name: part for part in slices}
         assert {*by_lag} == {"0", "2"}
         for name, places in (("0", range(40)), ("2", range(40, 60))):

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from board.core.tokens.pieces import (
+    KINDS,
     PLACEHOLDER,
     UNKNOWN_PIECE,
     Coding,
@@ -14,6 +15,8 @@ from board.core.tokens.pieces import (
     display_alone,
     display_pieces,
     joined,
+    kind_of,
+    kinds_of,
 )
 
 
@@ -135,3 +138,45 @@ def test_what_cannot_be_known_is_text() -> None:
 @pytest.mark.parametrize("piece", ["", "a", " a", "Ġthe", "Ã", "Ã©", "▁of", "<0xE4>", "中"])
 def test_a_piece_alone_is_shown_as_in_a_list_of_its_own(piece: str, coding: Coding) -> None:
     assert display_alone([piece], coding) == display_pieces([piece], coding)
+
+
+@pytest.mark.parametrize(
+    ("piece", "kind"),
+    [
+        ("<|im_end|>", "end of text"),
+        ("</s>", "end of text"),
+        ("<eos>", "end of text"),
+        ("<|im_start|>", "template"),
+        ("<start_of_turn>", "template"),
+        ("[INST]", "template"),
+        ("<tool_call>", "tool tag"),
+        ("</tool_response>", "tool tag"),
+        ("<｜tool▁calls▁begin｜>", "tool tag"),
+        ("[TOOL_CALLS]", "tool tag"),
+        ("</think>", "thinking tag"),
+        (" 42", "digits"),
+        ("\n\n", "newline"),
+        ("  ", "whitespace"),
+        (" ,", "punctuation"),
+        ("...", "punctuation"),
+        (" 中文", "CJK"),
+        ("한", "CJK"),
+        (" self_attn", "code"),
+        ("getValue", "code"),
+        ("->", "code"),
+        (" lambda", "code"),
+        (" hello", "word"),
+        ("x2", "word"),
+        ("жизнь", "word"),
+        ("\ufffd", "part of a character"),
+        ("⟨812⟩", "not known"),
+        ("<b>", "word"),
+    ],
+)
+def test_a_piece_is_of_one_kind(piece: str, kind: str) -> None:
+    assert kind_of(piece) == kind
+
+
+def test_what_the_tokenizer_calls_special_is_a_marker_whatever_it_looks_like() -> None:
+    found = [KINDS[code] for code in kinds_of(["hello", "<eos>", "extra"], special=[1, 2])]
+    assert found == ["word", "end of text", "template"]

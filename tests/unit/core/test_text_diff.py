@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from board.core.texts import diff as module
-from board.core.texts.diff import Stretch, similarity, text_diff
+from board.core.texts.diff import Change, similarity, text_diff
 
 WORDS = st.lists(st.sampled_from(["a", "the", "x1", ".", " ", "\n", "é", "今", "天", "😀"])).map(
     "".join
@@ -38,7 +38,7 @@ def test_equal_and_changed_stretches_alternate_and_none_is_empty(left: str, righ
 
 @given(TEXTS)
 def test_a_text_differs_in_nothing_from_itself(text: str) -> None:
-    assert text_diff(text, text) == ([Stretch(text, text)] if text else [])
+    assert text_diff(text, text) == ([Change(text, text)] if text else [])
 
 
 @given(TEXTS, TEXTS)
@@ -100,10 +100,10 @@ def test_local_edits_in_a_long_text_are_the_only_changes() -> None:
 def test_long_texts_without_a_common_stretch_are_called_too_different() -> None:
     left = " ".join(f"a{i}" for i in range(30_000))
     right = " ".join(f"b{i}" for i in range(30_000))
-    assert text_diff(left, right) == [Stretch(left, right, is_aligned=False)]
+    assert text_diff(left, right) == [Change(left, right, is_aligned=False)]
 
 
 def test_similarity_is_the_share_of_characters_in_equal_stretches() -> None:
     assert similarity(text_diff("same", "same")) == 1
     assert similarity([]) == 1
-    assert similarity([Stretch("ab", "ab"), Stretch("cd", "")]) == pytest.approx(4 / 6)
+    assert similarity([Change("ab", "ab"), Change("cd", "")]) == pytest.approx(4 / 6)

@@ -19,7 +19,7 @@ def kept_of(batches: list[list[str]], limit: int) -> frozenset[str]:
     sampler = GroupSampler(limit)
     for batch in batches:
         sampler.admit(1, batch)
-    return sampler.kept(1)
+    return sampler.groups(1)
 
 
 @given(st.integers(1, 30), st.randoms(use_true_random=False))
@@ -32,8 +32,8 @@ def test_what_is_kept_does_not_depend_on_the_order_or_the_batches(
 
 @given(st.integers(1, 30))
 def test_groups_are_kept_whole_within_the_limit_but_at_least_one(limit: int) -> None:
-    kept = kept_of([GROUPS], limit)
-    assert len(kept) == max(1, min(6, limit // 4))
+    sampled_groups = kept_of([GROUPS], limit)
+    assert len(sampled_groups) == max(1, min(6, limit // 4))
 
 
 @given(st.integers(4, 30))

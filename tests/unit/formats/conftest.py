@@ -12,7 +12,7 @@ from board.core.options import ReadOptions
 from board.core.records import Record
 from board.formats import reader_named
 from board.formats.base import Event, Place
-from board.formats.line_parser import LineParser
+from board.formats.number_arrays import LineParser
 
 ReadLine = Callable[..., Record | Event]
 

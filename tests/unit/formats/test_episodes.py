@@ -10,7 +10,7 @@ import pytest
 import zstandard
 from read_formats import DATA, opened, reasons, records, run_at
 
-from board.formats import annotations
+from board.formats.frameworks import annotations
 from board.index.discovery.discovered_runs import discover
 from board.query.open_run import Follower, open_run
 

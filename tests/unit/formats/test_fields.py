@@ -11,11 +11,10 @@ from board.core import schema
 from board.core.options import ReadOptions
 from board.core.records import Constant
 from board.errors import RecordError
-from board.formats.field_values import read_number
+from board.formats.field_values import read_number, read_step
 from board.formats.fields import RecordBuilder
 from board.formats.messages import conversation_text, message_text
 from board.formats.number_arrays import RawNumbers
-from board.formats.step_of import read_step
 
 WRONG = {
     "object": {"a": 1},

@@ -13,7 +13,7 @@ import pytest
 
 from board.analysis.rollout import open_rollout
 from board.errors import UnreadableError
-from board.formats.io import local_files
+from board.formats.io import locations
 from board.formats.io.lines import read_bytes, read_lines
 from board.formats.io.locations import binary
 from board.formats.io.parquet_files import PARQUET
@@ -84,7 +84,7 @@ def test_what_becomes_a_link_after_the_check_is_not_followed(
             swap(shown / swapped, target)
         return found
 
-    monkeypatch.setattr(local_files.os.path, "realpath", then_swapped)
+    monkeypatch.setattr(locations.os.path, "realpath", then_swapped)
     with pytest.raises(OSError, match=r"symbolic links|Not a directory"):
         read_bytes(shown / "run" / "a.jsonl", 0, 100)
 

@@ -9,8 +9,7 @@ import pytest
 
 from board.errors import BoardError, RecordError
 from board.formats.base import Head, Place, layout_match
-from board.formats.io.path_pattern import path_pattern
-from board.formats.mapping import mapping_reader, value_at
+from board.formats.mapping import mapping_reader, path_pattern, value_at
 from board.index.discovery.mappings import read_mapping
 
 KEYS = '[keys]\nresponse = "out"\nstep = "meta.step"\n'

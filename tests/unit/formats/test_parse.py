@@ -13,8 +13,7 @@ import pytest
 from board.core.records import Parsed
 from board.errors import RecordError
 from board.formats import number_arrays
-from board.formats.line_parser import LineParser
-from board.formats.number_arrays import RawNumbers, as_numbers, numbers_from_list
+from board.formats.number_arrays import LineParser, RawNumbers, as_numbers, numbers_from_list
 from board.formats.parse import parse_whole
 
 KEYS = ("logprobs", "ref_logprobs", "values", "entropy", "loss_mask", "mine", 'a"b', "ü", "x\\")

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from board.errors import RecordError
-from board.formats.block import parse_plain_lines
-from board.formats.parse import parse_whole
+from board.formats.parse import parse_plain_lines, parse_whole
 
 WORDS = st.sampled_from(["a", "é", "\U0001f600", "\\u0000", "\\ud83d\\ude00", "\\ud800", "\\n"])
 NUMBERS = st.sampled_from(

@@ -6,8 +6,9 @@ import json
 
 import pytest
 
-from board.formats import READERS, reader_named, recognise
+from board.formats import READERS, reader_named
 from board.formats.io import lines
+from board.formats.recognition import recognise
 
 SAMPLES = {
     "rllb": {"step": 1, "prompt": "p", "response": "r", "reward": 1.0},

@@ -11,13 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from board.formats import READERS, is_worth_a_look, source_of
+from board.formats import READERS, is_worth_a_look, loaded, source_of
 from board.formats.base import Place
+from board.formats.field_values import split_of
 from board.formats.io.parquet_files import PARQUET
 from board.formats.io.torch_files import TORCH
-from board.formats.plugins import loaded
 from board.formats.sources import JSON_DOCUMENT, JSON_LINES, DamagedError, Row
-from board.formats.step_of import split_of
 
 
 @pytest.mark.parametrize(
@@ -52,6 +51,24 @@ def test_each_row_of_a_table_is_had_again_by_its_number(tmp_path, groups):
         again = PARQUET.fetch(path, found[number].offset, found[number].size)
         assert isinstance(again, Row)
         assert again.record == rows[number]
+
+
+def test_many_rows_of_a_table_are_read_a_row_group_once(tmp_path, monkeypatch):
+    path = tmp_path / "x.parquet"
+    rows = [{"a": i} for i in range(700)]
+    pq.write_table(pa.Table.from_pylist(rows), path, row_group_size=100)
+    read: list[int] = []
+    iter_batches = pq.ParquetFile.iter_batches
+
+    def counted(file, *args, row_groups, **options):
+        read.extend(row_groups)
+        return iter_batches(file, *args, row_groups=row_groups, **options)
+
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", counted)
+    wanted = [3, 4, 99, 100, 512, 699]
+    found = list(PARQUET.fetch_many(path, [(number, 1) for number in wanted]))
+    assert [row.record["a"] for row in found if isinstance(row, Row)] == wanted
+    assert read == [0, 1, 5, 6]
 
 
 def test_a_row_that_is_gone_is_said_to_be(tmp_path):

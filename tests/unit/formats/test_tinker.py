@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 from read_formats import DATA, reasons, records, run_at
 
-from board.formats.frameworks.tinker.logtree import Section, read_logtree
-from board.formats.frameworks.tinker.texts import _texts_of, joined_texts
+from board.formats.frameworks.tinker_logtree import Section, read_logtree
+from board.formats.frameworks.tinker_texts import _texts_of, joined_texts
 from board.index.discovery.discovered_runs import discover
 from board.query.open_run import open_run
 

@@ -6,8 +6,7 @@ import uuid
 import numpy as np
 import pytest
 
-from board.formats.io.torch_files import TORCH
-from board.formats.io.torch_stand_ins import Array, DType, Image, Number
+from board.formats.io.torch_files import TORCH, Array, DType, Image, Number
 from board.formats.sources import DamagedError
 
 torch = pytest.importorskip("torch")

@@ -5,14 +5,9 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from read_formats import DATA, records, run_at
 
 from board.errors import RecordError
-from board.formats.columns import listed_ids
-from board.formats.frameworks.verl_uids import group_of, ids_and_groups
-from board.formats.texts import Words
 
 FOLDER = DATA / "verl"
 
@@ -69,19 +64,6 @@ def test_only_a_uid_of_sample_rollout_and_output_names_a_group(read_line, uid, g
     record = read_line("verl", line)
     assert record.ids.get("group_id") == group
     assert record.ids["rollout_id"] == str(uid)
-
-
-WHOLE = st.integers(0, 999).map(str)
-UIDS = st.builds("{}_{}_{}".format, st.text("ab1_é", max_size=4), WHOLE, WHOLE)
-ODD = st.sampled_from(["a_1_", "_", "a__1", "a_1", "1_2_3b", "a_²_3", "é", ""])
-
-
-@settings(max_examples=80, deadline=None)
-@given(uids=st.lists(UIDS, min_size=1, max_size=6), odd=st.lists(ODD, max_size=1))
-def test_uids_name_the_same_groups_together_as_each_alone(uids, odd):
-    ids, groups = ids_and_groups(Words([*odd, *uids]))
-    assert listed_ids(ids) == [*odd, *uids]
-    assert listed_ids(groups) == [group_of(uid) for uid in (*odd, *uids)]
 
 
 def test_a_line_without_any_step_is_lost(read_line):

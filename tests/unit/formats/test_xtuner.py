@@ -8,7 +8,7 @@ import pytest
 from read_formats import DATA, opened, reasons, records, run_at
 
 from board.formats.io.lines import Line
-from board.formats.io.multiline_json import SPREAD as SPREAD_RECORDS
+from board.formats.sources import MULTILINE_JSON
 from board.index.discovery.discovered_runs import discover
 
 FOLDER = DATA / "xtuner" / "exp"
@@ -194,7 +194,7 @@ def test_a_file_of_lines_under_the_same_name_is_read_as_lines_whoever_wrote_it(t
 
 def test_a_record_without_an_end_is_not_kept_in_memory():
     line = Line(0, 100 << 20, b"  1,\n", ended=True)
-    told = list(SPREAD_RECORDS.together([Line(0, 2, b"{"), *[line] * 4, Line(0, 2, b"{}")]))
+    told = list(MULTILINE_JSON.together([Line(0, 2, b"{"), *[line] * 4, Line(0, 2, b"{}")]))
     assert told[0].text is None
     assert told[0].size == 2 + 4 * line.size
     assert [t.text for t in told[1:]] == [b""] * 4 + [b"{}"]

@@ -15,11 +15,12 @@ import pytest
 
 from board.core.options import ReadOptions
 from board.core.records import Record
-from board.formats import READERS, reader_named, recognise
+from board.formats import READERS, reader_named
 from board.formats.base import Reader
+from board.formats.recognition import recognise
 from board.formats.sources import DamagedError
 from board.index import segments
-from board.index.reading import column_scan, scan
+from board.index.reading import scan
 from board.index.reading.scan import index_shard
 from board.index.reading.shard import Shard, ShardIndex
 
@@ -178,7 +179,7 @@ def small_parts(monkeypatch) -> None:
     """Parts and tables of a few rows; lines are taken together however few of them are plain."""
     monkeypatch.setattr("board.index.reading.row_batch._CHUNK_ROWS", 12)
     monkeypatch.setattr(scan, "PART_ROWS", 25)
-    monkeypatch.setattr(column_scan, "_MIN_LINES_PER_FALLBACK", 1)
+    monkeypatch.setattr(scan, "_MIN_LINES_PER_FALLBACK", 1)
 
 
 @pytest.mark.parametrize("name", OF_LINES)

@@ -21,7 +21,7 @@ from board.core.problems import count_of
 from board.errors import RecordError
 from board.formats import READERS, reader_named
 from board.formats.base import Reader
-from board.formats.line_parser import LineParser
+from board.formats.number_arrays import LineParser
 from board.formats.parse import parse_whole
 from board.index import segments
 from board.index.reading.scan import index_shard

@@ -12,7 +12,7 @@ from board.index.discovery.discovered_runs import discover
 from board.query.environments import environment_curves
 from board.query.groups import run_groups, step_grid
 from board.query.open_run import Run, open_run
-from board.query.prompts import run_prompts
+from board.query.prompts import prompt_rollouts, prompt_table, run_prompts
 
 SAMPLES = Path(__file__).parents[3] / "rollout_samples"
 
@@ -33,7 +33,7 @@ def test_a_run_follows_the_convention_its_settings_name(run: Run) -> None:
     found = run_groups(run)
     assert found is not None
     fits = [found.fit(int(step)) for step in run.steps["step"]]
-    assert {fit.told.convention for fit in fits if fit} == {"grpo"}  # TRL's scale_rewards="group"
+    assert {fit.of_run.convention for fit in fits if fit} == {"grpo"}  # TRL's scale_rewards="group"
     assert not any(fit.differs.any() for fit in fits if fit)
 
 
@@ -51,10 +51,10 @@ def test_a_grid_s_cells_are_indices_of_rollouts(run: Run) -> None:
 def test_every_rollout_is_of_one_visit_of_one_prompt(run: Run) -> None:
     found = run_prompts(run)
     assert found is not None
-    table = found.table(found.keys.tolist())
+    table = prompt_table(run, found.keys.tolist())
     assert table["rollouts"].sum() == run.rollout_count
     assert set(table["prompt"]) == set(run.rollouts["prompt"])
-    listed = [found.rollouts(key) for key in found.keys.tolist()]
+    listed = [prompt_rollouts(run, key) for key in found.keys.tolist()]
     seen = [pair for own in listed for pair in zip(own.steps, own.indices, strict=True)]
     assert sorted(seen) == sorted(zip(run.rollouts["step"], run.rollouts["index"], strict=True))
 

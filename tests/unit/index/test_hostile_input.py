@@ -12,8 +12,8 @@ from board.formats.io import lines
 from board.index.discovery import discovered_runs
 from board.index.discovery.discovered_runs import discover
 from board.index.discovery.sidecar_files import read_sidecar_files
-from board.index.location import INDEX_FOLDER, index_folder
 from board.index.reading import row_batch
+from board.index.storage import INDEX_FOLDER, index_folder
 from board.query.open_run import Follower, open_run
 
 GOOD = {"step": 1, "prompt": "p", "response": "r", "reward": 1.0}

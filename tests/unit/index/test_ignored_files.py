@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from board import cli
-from board.index.discovery import ignored_files
+from board.index.discovery import candidates
+from board.index.discovery.candidates import kind_of
 from board.index.discovery.discovered_runs import discover
-from board.index.discovery.ignored_files import kind_of
 from board.query.open_run import open_run
 
 ROLLOUT = {"step": 1, "prompt": "p", "response": "r", "reward": 1.0}
@@ -69,8 +69,8 @@ def test_what_lies_beside_a_log_is_counted_by_kind_and_is_no_problem(tmp_path, w
     make(tmp_path, "exp/run/pictures/1.png", "other/args.json")
     found = discover(tmp_path)
     (info,) = found.runs
-    assert told(found.beside) == {"configuration": (1, ("other/args.json",))}
-    assert told(info.beside) == {
+    assert told(found.ignored) == {"configuration": (1, ("other/args.json",))}
+    assert told(info.ignored) == {
         "configuration": (3, ("../config.toml", ".hydra", "config.json")),
         "state of the trainer": (5, tuple(f"checkpoint-{n}/trainer_state.json" for n in range(3))),
     }
@@ -84,12 +84,12 @@ def test_of_several_runs_each_has_what_lies_in_its_folder_and_the_root_the_rest(
         write_log(f"{name}/log.jsonl", ROLLOUT)
     make(tmp_path, "sweep.yaml", "a/config.yaml", "b/deeper/x/config.yaml")
     found = discover(tmp_path)
-    assert {run.name: [one.names for one in run.beside] for run in found.runs} == {
+    assert {run.name: [one.names for one in run.ignored] for run in found.runs} == {
         "a": [("config.yaml",)],
         "b": [],
         "b/deeper": [("x/config.yaml",)],
     }
-    assert told(found.beside) == {"configuration": (1, ("sweep.yaml",))}
+    assert told(found.ignored) == {"configuration": (1, ("sweep.yaml",))}
 
 
 def test_lines_of_rollouts_that_still_run_are_no_log_and_no_trouble(tmp_path, write_log):
@@ -98,7 +98,7 @@ def test_lines_of_rollouts_that_still_run_are_no_log_and_no_trouble(tmp_path, wr
     make(tmp_path, f"{live}0b1c.jsonl", f"{live}77aa.jsonl", f"{live}pending/e2.json")
     names = tuple(f"{live}{name}" for name in ("0b1c.jsonl", "77aa.jsonl", "pending/e2.json"))
     found = discover(tmp_path)
-    running = told(found.beside)["rollouts that are still being sampled"]
+    running = told(found.ignored)["rollouts that are still being sampled"]
     assert (running[0], {*running[1]}) == (3, {*names})
     assert found.left_out == found.runs[0].left_out == ()
     write_log("other/traces/live/log.jsonl", ROLLOUT)  # of somebody else: nothing waits there
@@ -111,7 +111,7 @@ def test_a_run_is_the_same_run_with_another_checkpoint_beside_it(tmp_path, write
     make(tmp_path, "model.safetensors")
     after = discover(tmp_path).runs
     assert before == after
-    assert after[0].beside
+    assert after[0].ignored
 
 
 def test_a_name_is_asked_once_and_nothing_is_opened(tmp_path, write_log, monkeypatch):
@@ -123,7 +123,7 @@ def test_a_name_is_asked_once_and_nothing_is_opened(tmp_path, write_log, monkeyp
         asked.append(name)
         return kind_of(name, folder)
 
-    monkeypatch.setattr(ignored_files, "kind_of", noted)
+    monkeypatch.setattr(candidates, "kind_of", noted)
     for name in ("config.json", "events.out.tfevents.1", "training_args.bin", "a.png"):
         (tmp_path / name).chmod(0)
     discover(tmp_path)

@@ -1,12 +1,12 @@
-"""Which rows of several logs are one rollout, and that they are found once."""
+"""Which rows of several logs are one rollout."""
 
 from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,7 +15,9 @@ from slime_files import MILES
 
 from board.index.discovery.discovered_runs import JOINED, discover
 from board.index.repeat_keys import NO_KEY
-from board.query.joins import Joins, leads, stands_once
+from board.index.segments import JOIN_KEYS
+from board.query.database import database_of
+from board.query.joins import join_pairs
 from board.query.open_run import Run, open_run
 
 PRIME = DATA / "prime_rl" / "joined"
@@ -48,43 +50,42 @@ def test_rows_of_all_steps_are_those_of_each_step_by_itself(folder):
             assert plain(found) == plain(expected[found.columns])
 
 
-def test_which_rows_are_joined_is_found_once(monkeypatch):
-    found: list[int] = []
-    pairs = Joins.pairs_table
-    monkeypatch.setattr(
-        Joins, "pairs_table", lambda self, table: found.append(1) or pairs(self, table)
-    )
-    run = joined(PRIME)
-    for columns in (("reward",), ("response_tokens", "advantage"), ("group_id",)):
-        run.chosen(columns)
-    assert len(found) == 1
-
-
-def brute_force(sides: list[int], keys: list[int]) -> list[int]:
-    """The row that each row is joined to, row by row."""
+def brute_force(sides: list[int], keys: list[int]) -> dict[int, int]:
+    """The row that each row is added to, row by row."""
     counts = Counter(zip(sides, keys, strict=True))
     once = [k != NO_KEY and counts[s, k] == 1 for s, k in zip(sides, keys, strict=True)]
-    found = []
+    found = {}
     for row, key in enumerate(keys):
         same = [i for i in range(len(keys)) if keys[i] == key and once[i]] if once[row] else []
-        found.append(min(same, key=lambda i: sides[i]) if len(same) > 1 else -1)
+        lead = min(same, key=lambda i: sides[i], default=row)
+        if lead != row:
+            found[row] = lead
     return found
+
+
+def pairs(sides: list[int], *keys: list[int]) -> dict[int, int]:
+    """The row that each row is added to, by SQL."""
+    columns = {"line": range(len(sides)), "side": sides}
+    columns |= dict(zip(JOIN_KEYS, keys, strict=False))
+    with database_of().cursor() as cursor:
+        cursor.register("log", pa.table({n: pa.array(v, pa.int64()) for n, v in columns.items()}))
+        sql = join_pairs("SELECT *, 0 AS file, 0 AS part FROM log", frozenset(columns))
+        return dict(cursor.sql(f"SELECT line, lead_line FROM ({sql})").fetchall())
 
 
 @settings(max_examples=80, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 6)), max_size=20))
 def test_rows_are_joined_where_a_key_stands_once_in_each_log(rows):
     sides, keys = [side for side, _ in rows], [key for _, key in rows]
-    arrays = np.array(sides, np.int64), np.array(keys, np.int64)
-    assert leads(arrays[0], [arrays[1]]).tolist() == brute_force(sides, keys)
-    assert stands_once(*arrays).sum() == sum(
-        key != NO_KEY and rows.count((side, key)) == 1 for side, key in rows
-    )
+    assert pairs(sides, keys) == brute_force(sides, keys)
+    assert pairs(sides, [NO_KEY] * len(keys), keys) == brute_force(sides, keys)
 
 
 def test_a_later_key_joins_no_rows_that_an_earlier_one_tells_apart():
-    sides = np.array([0, 0, 1, 1], np.int64)
-    first, second = np.array([1, 2, 1, 3], np.int64), np.array([5, 6, 6, 5], np.int64)
-    assert leads(sides, [first, second]).tolist() == [0, -1, 0, -1]
-    unknown = np.array([1, NO_KEY, 1, NO_KEY], np.int64)
-    assert leads(sides, [unknown, np.array([5, 6, 7, 6], np.int64)]).tolist() == [0, 1, 0, 1]
+    assert pairs([0, 0, 1, 1], [1, 2, 1, 3], [5, 6, 6, 5]) == {2: 0}
+    assert pairs([0, 0, 1, 1], [1, NO_KEY, 1, NO_KEY], [5, 6, 7, 6]) == {2: 0, 3: 1}
+
+
+def test_a_later_key_joins_no_second_row_of_a_log():
+    assert pairs([0, 1, 1], [1, 1, NO_KEY], [5, NO_KEY, 5]) == {1: 0}
+    assert pairs([0, 1, 2], [1, 1, NO_KEY], [5, NO_KEY, 5]) == {1: 0, 2: 0}

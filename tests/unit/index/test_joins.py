@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,8 +15,6 @@ from board.analysis.findings import facts_of
 from board.analysis.rollout import open_rollout
 from board.analysis.step_tokens import read_step
 from board.index.discovery.discovered_runs import JOINED, RunInfo, discover
-from board.index.location import INDEX_FOLDER
-from board.query import join_counts
 from board.query.narrowing import of_split
 from board.query.open_run import Follower, Run, open_run
 
@@ -26,10 +23,6 @@ PRIME = DATA / "prime_rl" / "joined"
 
 def sources(folder: Path) -> dict[str, RunInfo]:
     return {run.source: run for run in discover(folder).runs}
-
-
-def _index(folder: str, names: list[str]) -> list[str]:
-    return [name for name in names if name == INDEX_FOLDER]
 
 
 def joined(folder: Path) -> Run:
@@ -93,7 +86,7 @@ def test_rollouts_that_were_not_trained_on_stand_alone_and_are_counted(slime):
     assert "8 of 16 rollouts joined with slime training data by step" in count.words
     assert slime.counts == {0: 8, 1: 4, 2: 4, 10: 4}
     assert slime.of_step(10)["logprobs_mean"].isna().all()
-    assert slime.files_joined() == {"train_data/0.pt": 4, "train_data/1.pt": 4}
+    assert slime.visible.joined_files() == {"train_data/0.pt": 4, "train_data/1.pt": 4}
 
 
 def test_a_joined_rollout_has_the_index_that_it_has_among_the_rollouts_alone(slime):
@@ -238,64 +231,12 @@ def test_a_join_grows_with_its_logs(tmp_path, persist):
         (info,) = [run for run in discover(tmp_path).runs if run.name == "run"]
         run = follower.run(info)
         counts.append((run.rollout_count, sum(join.joined for join in run.joins)))
-        if persist:
-            continue
         fresh = open_run(info)
+        assert (run.joins, run.problems) == (fresh.joins, fresh.problems)
         pd.testing.assert_frame_equal(run.steps, fresh.steps)
         pd.testing.assert_frame_equal(run.rollouts, fresh.rollouts)
     # Training data that comes before its rollouts stands alone until then.
     assert counts == [(4, 0), (4, 4), (8, 4), (8, 8)]
-
-
-def test_only_steps_with_new_rows_are_joined_anew(tmp_path, monkeypatch):
-    folder = Path(shutil.copytree(PRIME, tmp_path / "run"))
-    first = Follower(persist=True).run(sources(folder)[JOINED])
-    joined_anew: list[list[int]] = []
-
-    def counted(joins: Any, table: Any) -> dict[str, Any]:
-        joined_anew.append(table.column("step").unique().to_pylist())
-        return join_counts.counted(joins, table)
-
-    other = SimpleNamespace(**{**vars(join_counts), "counted": counted})
-    monkeypatch.setattr("board.query.visible_rows.join_counts", other)
-    again = Follower(persist=True).run(sources(folder)[JOINED])
-    assert joined_anew == []
-    assert (again.joins, again.counts, again.problems) == (
-        first.joins,
-        first.counts,
-        first.problems,
-    )
-    assert again.files_joined() == first.files_joined()
-    path = folder / "token_exports/step_10/rank_0.jsonl"
-    path.write_text(path.read_text().replace("}\n", "} \n"))
-    changed = Follower(persist=True).run(sources(folder)[JOINED])
-    assert {step for steps in joined_anew for step in steps} == {10}
-    assert changed.joins == first.joins
-    path.unlink()
-    without = Follower(persist=True).run(sources(folder)[JOINED])
-    assert without.joins == open_run(sources(folder)[JOINED]).joins != first.joins
-
-
-def test_what_is_kept_of_a_join_is_what_is_counted_anew(copy):
-    training = pt(copy / "train_data/1.pt")
-    training["raw_reward"] = [9.0, training["raw_reward"][1], 8.0, training["raw_reward"][3]]
-    save(training, copy / "train_data/1.pt")
-    kept = [Follower(persist=True).run(sources(copy)[JOINED]) for _ in range(2)][1]
-    fresh = open_run(sources(shutil.copytree(copy, copy.with_name("other"), ignore=_index))[JOINED])
-    assert (kept.joins, kept.problems, kept.counts) == (fresh.joins, fresh.problems, fresh.counts)
-    assert kept.files_joined() == fresh.files_joined()
-
-
-def test_an_index_of_which_a_kept_join_is_damaged_is_made_again(tmp_path):
-    folder = Path(shutil.copytree(PRIME, tmp_path / "run"))
-    first = Follower(persist=True).run(sources(folder)[JOINED])
-    (kept,) = folder.rglob("joins-*.parquet")
-    kept.write_bytes(b"\0" * kept.stat().st_size)
-    again = Follower(persist=True).run(sources(folder)[JOINED])
-    assert (again.joins, again.counts) == (first.joins, first.counts)
-    assert [problem.reason for problem in again.problems] == [
-        "part of the index was missing or damaged"
-    ]
 
 
 def test_prime_rls_exports_are_joined_with_traces_by_their_exact_tokens():

@@ -20,15 +20,13 @@ from live_writer import LiveWriter
 
 from board.core.options import ReadOptions
 from board.index.discovery.discovered_runs import discover
-from board.index.location import index_folder
 from board.index.manifest import Manifest
-from board.index.storage import FolderStorage
+from board.index.storage import FolderStorage, index_folder
 from board.query.open_run import Follower, indexed_run, open_run
 
 KILLS = int(os.environ.get("ROLLOUT_BOARD_KILLS", "3"))
 BUILD = """
 import sys
-import time
 from pathlib import Path
 from board.index import build
 from board.index.reading import commit_timer, scan, workers
@@ -36,12 +34,6 @@ from board.index.discovery.discovered_runs import discover
 from board.query.open_run import Follower, indexed_run
 build.SHARD_BYTES, commit_timer._COMMIT_SECONDS, scan.PART_ROWS = 40_000, 0.0, 50
 workers.POOL_BYTES = int(sys.argv[2])
-read = workers.index_batch
-def slowly(*arguments):
-    time.sleep(0.08)
-    return read(*arguments)
-if workers.POOL_BYTES == 1:  # else all is read before the other process has started
-    workers.index_batch = slowly
 if __name__ == "__main__":
     (info,) = discover(Path(sys.argv[1])).runs
     print("begins", flush=True)

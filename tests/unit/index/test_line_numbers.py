@@ -12,7 +12,7 @@ from live_writer import LiveWriter
 
 from board.index import build
 from board.index.discovery.discovered_runs import discover
-from board.index.reading.unread_ranges import count_newlines
+from board.index.reading.shard import count_newlines
 from board.index.reading.workers import InProcess, PendingBatch
 from board.query.open_run import Follower, open_run
 

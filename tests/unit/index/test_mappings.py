@@ -12,10 +12,9 @@ import pytest
 from read_formats import opened, reasons, records, run_at
 
 from board import cli
-from board.formats import READERS, mapping_text, reader_named
+from board.formats import READERS, loaded, mapping_text, reader_named
 from board.formats.base import Place
 from board.formats.mapping import MappingReader
-from board.formats.plugins import loaded
 from board.index.discovery.discovered_runs import discover
 from board.index.discovery.sniff import sniff
 from board.index.reading.scan import index_shard
@@ -146,9 +145,11 @@ def test_a_mapping_above_what_is_opened_is_named(tmp_path, capsys, command, open
     write(tmp_path / "run", mapping=None)
     (tmp_path / "rollout-board.toml").write_text(MAPPING)
     cli.main([command, str(tmp_path / opened_path)])
-    assert f"{tmp_path / 'rollout-board.toml'} lies above what is opened" in capsys.readouterr().err
+    assert (
+        f"{tmp_path / 'rollout-board.toml'} is above the opened folder" in capsys.readouterr().err
+    )
     cli.main([command, str(tmp_path)])
-    assert "lies above" not in capsys.readouterr().err
+    assert "is above" not in capsys.readouterr().err
 
 
 def test_documents_and_tables_are_read_by_a_mapping(tmp_path):

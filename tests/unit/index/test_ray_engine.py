@@ -20,7 +20,7 @@ from board.core.options import ReadOptions
 from board.errors import ClusterError
 from board.index import build
 from board.index.discovery.discovered_runs import RunInfo, discover
-from board.index.discovery.log_file import LogFile
+from board.index.discovery.run_info import LogFile
 from board.index.manifest import Manifest
 from board.index.reading import ray_engine
 from board.index.reading.workers import Job

@@ -17,10 +17,10 @@ from object_store import Store
 from read_formats import DATA
 
 from board import cli
-from board.analysis.own_thresholds import own_thresholds
+from board.analysis.findings import own_thresholds
 from board.analysis.rollout import open_rollout
 from board.errors import BoardError, ChoiceError, NotFoundError, OutsideRootError, UnreadableError
-from board.formats.io import remote
+from board.formats.io import locations, remote
 from board.formats.io.locations import location_of
 from board.formats.io.torch_files import TORCH
 from board.formats.sources import JSON_DOCUMENT, DamagedError
@@ -28,8 +28,7 @@ from board.index import build
 from board.index.discovery import fetched, format_detection
 from board.index.discovery.discovered_runs import discover, location_below, resolve_inside
 from board.index.reading import ray_engine, scan
-from board.index.reading.batch import Work
-from board.index.reading.shard import END_BYTES, Shard
+from board.index.reading.shard import END_BYTES, Shard, Work
 from board.query.open_run import Follower, Run, open_run
 
 
@@ -164,7 +163,7 @@ def test_documents_and_torch_files_in_a_store_are_what_they_are_on_disk(store, t
 def test_an_index_is_built_of_ranges_and_an_object_is_fetched_once(store, monkeypatch):
     monkeypatch.setattr(build, "SHARD_BYTES", 40_000)
     monkeypatch.setattr(scan, "PART_ROWS", 100)
-    monkeypatch.setattr(remote, "_PAST_THE_END", 200)
+    monkeypatch.setattr(locations, "_PAST_THE_END_BYTES", 200)
     content = rows(*(step for step in range(300) for _ in range(4)), note="x" * 100)
     url = store.put("runs/a.jsonl", content)
     (info,) = discover(location_of(url)).runs

@@ -14,12 +14,12 @@ import pytest
 from board.core.options import ReadOptions
 from board.errors import NotFoundError
 from board.index.discovery.discovered_runs import discover
-from board.index.reading import scan, table_columns
+from board.index.reading import record_row, scan
 from board.index.reading.shard import Shard, ShardIndex
 from board.index.segments import columns_of
 from board.index.storage import FolderStorage
+from board.query.columns import frame_of
 from board.query.open_run import Follower, indexed_run, open_run
-from board.query.stored_rows import frame_of
 
 NAN = float("nan")
 
@@ -672,7 +672,7 @@ def test_prime_rl_folders_of_steps_are_one_run_with_its_ranks(write_log, opened)
 def test_a_previews_end_is_marked(write_log, opened):
     write_log("x.jsonl", rollout(1, response="x" * 1000))
     preview = opened().rollouts["response"][0]
-    assert len(preview) == table_columns.PREVIEW_CHARS
+    assert len(preview) == record_row.PREVIEW_CHARS
     assert preview.endswith("…")
 
 

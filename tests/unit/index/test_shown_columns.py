@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from board.index.segments import Column
-from board.query.rollout_columns import metrics_of
+from board.query.columns import metrics_of
 
 
 def test_numbers_that_tell_rollouts_apart_make_no_curve() -> None:

@@ -15,7 +15,7 @@ import pytest
 from test_following import opened_anew, same
 
 from board.index.discovery.discovered_runs import discover
-from board.index.discovery.log_file import AT_REST_SECONDS
+from board.index.discovery.run_info import AT_REST_SECONDS
 from board.query.open_run import Follower
 
 SECONDS = float(os.environ.get("ROLLOUT_BOARD_SOAK", "4"))

@@ -14,22 +14,20 @@ import pytest
 from plain_facts import plain_facts
 from plain_groups import is_right
 
-from board.analysis.findings import facts_of
-from board.analysis.own_thresholds import default_thresholds
+from board.analysis.findings import default_thresholds, facts_of
 from board.core.findings import find
 from board.core.findings.facts import Facts
 from board.core.findings.finding import Finding
-from board.core.groups.advantages import CONVENTIONS
-from board.core.groups.statistics import by_step, pass_at_k_by_step
+from board.core.groups.statistics import CONVENTIONS, by_step, pass_at_k_by_step
 from board.index import build
 from board.index.discovery.discovered_runs import discover
 from board.index.reading import batch, scan
 from board.query import steps
+from board.query.columns import numbers
 from board.query.environments import environment_curves
 from board.query.groups import run_groups
 from board.query.open_run import Follower, OpenOptions, Run
-from board.query.prompts import run_prompts
-from board.query.stored_rows import numbers
+from board.query.prompts import prompt_rollouts, prompt_table, run_prompts
 
 STEPS = 6
 NUMBERS = ("reward", "advantage", "response_tokens", "timestamp", "rank", "rewards.correct")
@@ -221,7 +219,7 @@ def assert_prompts(run: Run, rows: pd.DataFrame) -> None:
     if "prompt" not in rows or "reward" not in rows:
         return
     assert found is not None
-    table = found.table(found.keys.tolist())
+    table = prompt_table(run, found.keys.tolist())
     texts = rows["prompt"].dropna().unique().tolist()
     assert table["prompt"].tolist() == texts
     rows = rows.assign(right=right_of(rows))
@@ -235,7 +233,7 @@ def assert_prompts(run: Run, rows: pd.DataFrame) -> None:
         if len(rates):
             ends = table[["first_rate", "last_rate"]].iloc[place]
             np.testing.assert_allclose(ends, rates.iloc[[0, -1]])
-        listed = found.rollouts(int(found.keys[place]))
+        listed = prompt_rollouts(run, int(found.keys[place]))
         assert listed.steps.tolist() == own["step"].tolist()
         assert listed.indices.tolist() == own["index"].tolist()
         np.testing.assert_array_equal(listed.rewards, numbers(own, "reward"))

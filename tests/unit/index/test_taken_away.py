@@ -85,7 +85,8 @@ def test_what_is_deleted_of_an_index_while_it_is_built_is_made_again(folder, gon
 
 
 def test_an_index_deleted_while_it_is_built_is_told_once_in_a_line(folder, monkeypatch, capsys):
-    monkeypatch.setattr(workers, "POOL_BYTES", 1)  # with another process
+    monkeypatch.setattr(workers, "POOL_BYTES", 1)
+    monkeypatch.setattr(workers, "_can_fork", lambda: True)
     real, taken = build._Build._take, []
 
     def take(self: object, result: object) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from board.formats import reader_named
 from board.formats.base import Reader
-from board.index.reading import column_scan
+from board.index.reading import scan
 from board.index.reading.scan import index_shard
 from board.index.reading.shard import Shard
 
@@ -150,7 +150,7 @@ def written(draw: Random, line: dict[str, Any]) -> bytes:
 
 @pytest.mark.parametrize("kind", ["native", "rllb"])
 def test_whatever_lines_hold_they_make_the_index_of_each(kind, one_by_one, monkeypatch, tmp_path):
-    monkeypatch.setattr(column_scan, "_MIN_LINES_PER_FALLBACK", 2)
+    monkeypatch.setattr(scan, "_MIN_LINES_PER_FALLBACK", 2)
     path = tmp_path / "log.jsonl"
     for seed in range(len(ODD)):
         draw = Random(seed)

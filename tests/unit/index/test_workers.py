@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -17,11 +18,11 @@ from written_logs import native_run
 
 from board.core.options import ReadOptions
 from board.index.discovery.discovered_runs import discover
-from board.index.manifest import TakenAwayError
+from board.index.manifest import DeletedIndexError
 from board.index.memory_storage import MemoryStorage
 from board.index.reading import workers
-from board.index.reading.batch import MIN_SEGMENT_ROWS, Work
-from board.index.reading.shard import Shard
+from board.index.reading.batch import MIN_SEGMENT_ROWS
+from board.index.reading.shard import Shard, Work
 from board.index.reading.workers import Engine, InProcess, Job, ProcessPool, local_engine
 from board.index.storage import FolderStorage
 from board.query import index_builder
@@ -46,11 +47,11 @@ def batches(path: Path) -> list[list[Work]]:
 
 @contextmanager
 def started_pool(folder: Path) -> Iterator[ProcessPool]:
-    """A pool of one worker, which has started."""
+    """A pool of one worker, which has read a batch of nothing."""
     folder.mkdir(exist_ok=True)
     pool = ProcessPool(Job(FolderStorage(folder), ReadOptions(), None), 1)
     try:
-        wait_until(lambda: pool.has_capacity)
+        assert pool.submit([]).result().rows == 0
         yield pool
     finally:
         pool.close()
@@ -85,22 +86,13 @@ def test_what_a_killed_worker_was_given_is_read_here(tmp_path, log):
         assert pool.submit(batches(log)[0]).result().rows > 0
 
 
-def test_batches_are_read_here_until_a_worker_has_started(tmp_path, log):
-    storage = FolderStorage(tmp_path)
-    pool = ProcessPool(Job(storage, ReadOptions(), None), 1)
-    try:
-        assert pool.submit(batches(log)[0]).is_done()
-    finally:
-        pool.close()
-
-
 def test_an_error_of_the_index_is_raised_where_the_result_is_taken(tmp_path):
     many = tmp_path / "many.jsonl"
     many.write_bytes(b'{"step": 1, "response": "a"}\n' * MIN_SEGMENT_ROWS)
     with started_pool(tmp_path / "index") as pool:
         (tmp_path / "index").rmdir()
         pending = pool.submit(batches(many)[0])
-        with pytest.raises(TakenAwayError):
+        with pytest.raises(DeletedIndexError):
             pending.result()
 
 
@@ -114,30 +106,31 @@ def test_workers_are_gone_once_the_pool_is_closed(tmp_path):
 _SCRIPT = """
 import sys, time
 from pathlib import Path
-print("begins", flush=True)  # once: no worker runs this file again
 from board.core.options import ReadOptions
 from board.index.storage import FolderStorage
 from board.index.reading.workers import Job, ProcessPool
 pool = ProcessPool(Job(FolderStorage(Path(sys.argv[1])), ReadOptions(), None), 1)
-while not pool.has_capacity:
-    time.sleep(0.01)
+pool.submit([]).result()
 print(pool._context.processes[0].pid, flush=True)
 time.sleep(600)
 """
 
 
-def test_a_worker_ends_with_a_killed_parent_and_does_not_run_its_script_again(tmp_path):
-    script = tmp_path / "unguarded.py"
-    script.write_text(_SCRIPT)
-    command = [sys.executable, str(script), str(tmp_path)]
+def test_a_worker_ends_with_a_killed_parent(tmp_path):
+    command = [sys.executable, "-c", _SCRIPT, str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        lines = [process.stdout.readline() for _ in range(2)]
+        worker = Path("/proc", process.stdout.readline().strip())
         process.kill()
-        assert process.stdout.read() == ""
-    assert lines[0] == "begins\n"
-    worker = Path("/proc", lines[1].strip())
     wait_until(lambda: not worker.exists() or ") Z " in (worker / "stat").read_text())
+
+
+def test_a_process_with_other_threads_is_not_copied(tmp_path, monkeypatch):
+    job = Job(FolderStorage(tmp_path), ReadOptions(), None)
+    for threads, kind in ((2, InProcess), (1, ProcessPool)):
+        monkeypatch.setattr(threading, "active_count", lambda threads=threads: threads)
+        with local_engine(job, workers.POOL_BYTES) as engine:
+            assert isinstance(engine, kind)
 
 
 @pytest.mark.parametrize(

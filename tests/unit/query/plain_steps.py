@@ -6,9 +6,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from board.core.metrics.definitions import base_name, is_zero_std
+from board.query import splits
 from board.query.steps import QUANTILES
 
 NAN = float("nan")
@@ -48,3 +50,9 @@ def _groups(rows: pd.DataFrame) -> Iterator[np.ndarray]:
     keys = [rows["group_id"].astype(object), split.where(split.notna(), "train")]
     for _, own in rows["reward"].groupby(keys):
         yield own.to_numpy(np.float64)
+
+
+def rows_of_split(names: pd.Series[Any], name: str) -> npt.NDArray[np.bool_]:
+    """[rows] whether each is of the split. names: a column of the table of rollouts."""
+    texts = names.astype(object).where(names.notna(), "")
+    return ((texts == name) | ((texts == "") & (name == splits.TRAIN))).to_numpy(bool)

@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from plain_steps import plain_steps
+from plain_steps import plain_steps, rows_of_split
 from written_logs import write_lines
 
 from board.analysis.findings import facts_of
-from board.core.groups.advantages import told as told_of
+from board.core.groups.statistics import fitted_convention
 from board.index.discovery.discovered_runs import discover
-from board.query import splits, step_counts, steps
+from board.query import run_rows, steps
 from board.query.groups import run_groups
 from board.query.narrowing import narrowed, of_split
 from board.query.open_run import Follower, OpenOptions, Run
-from board.query.prompts import run_prompts
+from board.query.prompts import prompt_table, run_prompts
 
 ENVS = ("all", "code", "maths")
 CHOICES = (("maths",), ("code", "maths"))
@@ -72,7 +72,7 @@ def rows_of(run: Run, envs: Sequence[str], split: str | None) -> pd.DataFrame:
     rows = run.rollouts
     own = rows["env"].isin(envs)
     if split is not None:
-        own &= splits.of_rows(rows["split"], split)
+        own &= rows_of_split(rows["split"], split)
     return rows[own].reset_index(drop=True)
 
 
@@ -101,7 +101,7 @@ def test_quantiles_of_several_environments_are_those_of_the_rollouts_that_are_sh
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_resumed: bool
 ) -> None:
     """Whether or not each row of the index is one, over several ranges of steps."""
-    monkeypatch.setattr(step_counts, "_AT_ONCE", 30)
+    monkeypatch.setattr(run_rows, "_CHUNK_ROWS", 30)
     rows = with_step(rollouts())
     again = [row | {"reward": row.get("reward", 0.0) + 3.0} for row in rows if row["step"] > 4]
     run = run_in(tmp_path / "run", rows + again * is_resumed, OpenOptions(), persist=True)
@@ -139,7 +139,7 @@ def visits(run: Run) -> dict[int, str]:
     """By key of a prompt how it went."""
     found = run_prompts(run)
     assert found is not None
-    table = found.table(found.keys.tolist())
+    table = prompt_table(run, found.keys.tolist())
     rounded = [[*np.round(rewards, 9)] for rewards in table["rewards"]]
     ends = table[["first_rate", "last_rate", "rollouts"]].round(9).to_numpy().tolist()
     return dict(zip(found.keys.tolist(), map(repr, zip(rounded, ends, strict=True)), strict=True))
@@ -178,7 +178,7 @@ def test_advantages_scaled_by_the_spread_of_a_step_are_recognised_in_each_enviro
     counts = facts_of(narrowed(run, envs)).fit
     found = run_groups(narrowed(run, envs))
     assert counts is not None
-    assert told_of(counts).convention == "batch_std"
+    assert fitted_convention(counts).convention == "batch_std"
     assert found is not None
     fit = found.fit(3)
     assert fit is not None

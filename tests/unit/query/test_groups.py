@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from written_logs import write_lines
 
-from board.core.groups.advantages import CONVENTIONS
-from board.core.groups.statistics import Groups, Outcome, by_step, pass_at_k_by_step
+from board.core.groups.statistics import CONVENTIONS, Groups, Outcome, by_step, pass_at_k_by_step
 from board.index.discovery.discovered_runs import discover
 from board.query.advantages import FORMULAS
 from board.query.groups import groups_of_run
@@ -87,22 +86,22 @@ def test_groups_of_unequal_size_with_failed_rollouts_are_those_of_a_plain_loop(
         for code in range(9):
             own = [i for i in range(n) if steps[i] == step and codes[i] == code]
             scores = [rewards[i] for i in own if rewards[i] == rewards[i]]
-            told = [right[i] for i in own if right[i] == right[i]]
+            fitted_convention = [right[i] for i in own if right[i] == right[i]]
             members += len(own)
-            if told:
-                rates.append(sum(told) / len(told))
+            if fitted_convention:
+                rates.append(sum(fitted_convention) / len(fitted_convention))
             for k, of_k in chances.items():
-                if len(told) >= k:
-                    subsets = [*combinations(told, k)]
+                if len(fitted_convention) >= k:
+                    subsets = [*combinations(fitted_convention, k)]
                     of_k.append(sum(any(one) for one in subsets) / len(subsets))
             if len(scores) < 2:
                 continue
             if len(set(scores)) > 1:
                 shares[Outcome.MIXED] += 1
                 effective += len(scores)
-            elif told and all(told):
+            elif fitted_convention and all(fitted_convention):
                 shares[Outcome.ALL_RIGHT] += 1
-            elif told and not any(told):
+            elif fitted_convention and not any(fitted_convention):
                 shares[Outcome.ALL_WRONG] += 1
             else:
                 shares[Outcome.OTHER] += 1

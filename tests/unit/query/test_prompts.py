@@ -14,13 +14,21 @@ from hypothesis import strategies as st
 
 from board.index import segments
 from board.index.discovery.discovered_runs import RunInfo, discover
-from board.index.discovery.log_file import LogFile
+from board.index.discovery.run_info import LogFile
 from board.index.manifest import FileState, Manifest
 from board.index.memory_storage import MemoryStorage
 from board.index.reading.batch import put_rows, tallies_of
 from board.query.narrowing import narrowed
 from board.query.open_run import Run, indexed_run, open_run, with_steps
-from board.query.prompts import RunPrompts, key_from, run_prompts, shared_prompts, written_key
+from board.query.prompts import (
+    RunPrompts,
+    key_from,
+    prompt_rollouts,
+    prompt_table,
+    run_prompts,
+    shared_prompts,
+    written_key,
+)
 
 NAN = float("nan")
 Rollout = tuple[int, int | None, float | None]
@@ -68,18 +76,18 @@ def test_prompts_of_an_index_are_those_of_its_rollouts(rollouts: list[Rollout]) 
         return
     assert found is not None
     names = rows["prompt"].dropna().unique().tolist()
-    table = found.table(found.keys.tolist())
+    table = prompt_table(run, found.keys.tolist())
     assert table["prompt"].tolist() == names
     for place, name in enumerate(names):
         own = rows[rows["prompt"] == name]
-        listed = found.rollouts(int(found.keys[place]))
+        listed = prompt_rollouts(run, int(found.keys[place]))
         assert listed.steps.tolist() == own["step"].tolist()
         assert listed.indices.tolist() == own["index"].tolist()
         np.testing.assert_array_equal(listed.rewards, own["reward"])
         means = own.groupby("step")["reward"].mean()
         rates = solve_rates(rows, own)
         known = rates[np.isfinite(rates)]
-        assert (found.steps[place], found.judged[place]) == (len(means), len(known))
+        assert (found.steps[place], found.graded[place]) == (len(means), len(known))
         np.testing.assert_allclose(table["rewards"][place], means)
         assert table["rollouts"][place] == len(own)
         if len(known):
@@ -145,8 +153,8 @@ def test_a_key_is_read_back_from_what_links_say() -> None:
 def solve_rates(rows: pd.DataFrame, own: pd.DataFrame) -> np.ndarray:
     """By step of `own` the share of highest rewards of the run among highest and lowest ones."""
     low, high = rows["reward"].min(), rows["reward"].max()
-    judged = own["reward"].map(lambda r: {high: 1.0, low: 0.0}.get(r, NAN) if low < high else NAN)
-    return judged.groupby(own["step"]).mean().to_numpy()
+    graded = own["reward"].map(lambda r: {high: 1.0, low: 0.0}.get(r, NAN) if low < high else NAN)
+    return graded.groupby(own["step"]).mean().to_numpy()
 
 
 @settings(max_examples=10, deadline=None)
@@ -154,12 +162,15 @@ def solve_rates(rows: pd.DataFrame, own: pd.DataFrame) -> np.ndarray:
 def test_prompts_that_two_runs_share_are_found_in_the_order_of_the_first(
     ours: list[Rollout], theirs: list[Rollout]
 ) -> None:
-    left, right = (run_prompts(indexed(side)) for side in (ours, theirs))
+    runs = [indexed(side) for side in (ours, theirs)]
+    left, right = map(run_prompts, runs)
     if left is None or right is None:
         return
     expected = [key for key in left.keys.tolist() if key in right.keys]
-    assert shared_prompts(left, right, 100) == expected
-    assert shared_prompts(left, right, 2) == expected[:2]
+    shared = shared_prompts(*runs, 100)
+    assert shared["key"].tolist() == expected
+    assert shared["prompt"].tolist() == prompt_table(runs[0], expected)["prompt"].tolist()
+    assert shared_prompts(*runs, 2)["key"].tolist() == expected[:2]
     names = {p for _, p, _ in ours} & {p for _, p, _ in theirs} - {None}
     assert len(expected) == len(names)
 
@@ -179,7 +190,7 @@ def test_a_narrowed_run_is_that_of_its_rollouts_alone(rollouts: list[Rollout]) -
     prompts = run_prompts(found)
     if prompts is not None and "prompt" in rows:
         seen = rows.groupby("prompt", sort=False)["step"].nunique()
-        texts = prompts.table(prompts.keys.tolist())["prompt"]
+        texts = prompt_table(found, prompts.keys.tolist())["prompt"]
         assert dict(zip(texts, prompts.steps.tolist(), strict=True)) == seen.to_dict()
 
 
@@ -192,8 +203,9 @@ def test_prompts_behind_one_long_system_prompt_have_rows_that_differ(tmp_path: P
     ]
     (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     (info,) = discover(tmp_path).runs
-    found = run_prompts(open_run(info))
+    run = open_run(info)
+    found = run_prompts(run)
     assert found is not None
-    table = found.table(found.keys.tolist())
+    table = prompt_table(run, found.keys.tolist())
     assert table["prompt"].tolist() == [f"{system}{n} + {n}?" for n in range(4)]
     assert table["rollouts"].tolist() == [2, 2, 2, 2]

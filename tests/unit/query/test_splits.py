@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from plain_steps import rows_of_split
 from written_logs import native_sample, write_lines
 
 from board.analysis.findings import diagnose
@@ -19,7 +20,7 @@ from board.query import splits
 from board.query.groups import run_groups
 from board.query.narrowing import narrowed, of_split, shown_split, splits_of
 from board.query.open_run import Follower, OpenOptions, Run, open_run
-from board.query.prompts import run_prompts
+from board.query.prompts import prompt_table, run_prompts
 
 
 def samples(steps: Iterable[int], split: str | None, *, reward: float = 0.0, count: int = 4):
@@ -78,7 +79,7 @@ def test_groups_and_prompts_of_training_are_unmoved_by_evaluations(runs: tuple[R
     assert ours is not None
     assert theirs is not None
     np.testing.assert_array_equal(ours.keys, theirs.keys)
-    both = [found.table(found.keys.tolist()) for found in (ours, theirs)]
+    both = [prompt_table(run, ours.keys.tolist()) for run in (train, alone)]
     assert repr(both[0]["rewards"].tolist()) == repr(both[1]["rewards"].tolist())
 
 
@@ -95,7 +96,7 @@ def test_splits_and_environments_narrow_in_either_order_alike(runs, name) -> Non
     first = narrowed(of_split(runs[1], name), ["code"])
     then = of_split(narrowed(runs[1], ["code"]), name)
     rows = runs[1].rollouts
-    own = rows[(rows["env"] == "code") & splits.of_rows(rows["split"], name)]
+    own = rows[(rows["env"] == "code") & rows_of_split(rows["split"], name)]
     for run in (first, then):
         assert (run.envs, run.split) == (("code",), name)
         assert run.chosen(("rollout_id",))["rollout_id"].tolist() == own["rollout_id"].tolist()
@@ -141,7 +142,7 @@ def test_a_cap_holds_for_splits(tmp_path: Path) -> None:
     run = run_in(tmp_path, rows, OpenOptions(max_per_step=5))
     found = of_split(run, "eval")
     assert found.counts == {0: 2, 3: 1, 4: 2, 6: 1}
-    held = run.rollouts[splits.of_rows(run.rollouts["split"], "eval")]
+    held = run.rollouts[rows_of_split(run.rollouts["split"], "eval")]
     means = held.groupby("step")["reward"].mean().tolist()
     assert found.steps["reward_mean"].tolist() == pytest.approx(means)
 

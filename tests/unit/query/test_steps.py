@@ -13,7 +13,7 @@ from plain_steps import plain_steps
 from board.core.metrics.definitions import base_name
 from board.index import segments
 from board.index.discovery.discovered_runs import RunInfo
-from board.index.discovery.log_file import LogFile
+from board.index.discovery.run_info import LogFile
 from board.index.manifest import FileState, Manifest
 from board.index.memory_storage import MemoryStorage
 from board.index.reading.batch import put_rows, tallies_of

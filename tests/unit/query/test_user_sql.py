@@ -14,8 +14,7 @@ import board
 from board.errors import ChoiceError, UnreadableError
 from board.index.discovery.discovered_runs import discover
 from board.query.open_run import Follower, OpenOptions, Run
-from board.query.user_sql import select
-from board.query.views import COLUMNS
+from board.query.user_sql import VIEW_COLUMNS, select
 
 PROJECT = Path(__file__).parents[3]
 SAMPLES = PROJECT / "rollout_samples"
@@ -169,19 +168,19 @@ def test_the_columns_of_the_views_are_documented() -> None:
             re.M,
         )
     }
-    assert documented == {view: dict(columns) for view, columns in COLUMNS.items()}
+    assert documented == {view: dict(columns) for view, columns in VIEW_COLUMNS.items()}
     run = board.open_run("grpo_arithmetic")
     for view in ("groups", "prompts", "problems"):
-        assert [*run.sql(f"select * from {view}")] == [*COLUMNS[view]]
+        assert [*run.sql(f"select * from {view}")] == [*VIEW_COLUMNS[view]]
     for view in ("rollouts", "steps"):
         held = {
             re.sub(r"^.*(?=_(?:mean|std|n|q00)$)", "M", name) for name in run.sql(f"from {view}")
         }
-        assert {*COLUMNS[view]} <= held | {*run.sql(f"from {view}")}
+        assert {*VIEW_COLUMNS[view]} <= held | {*run.sql(f"from {view}")}
 
 
 def test_the_examples_of_the_docs_run() -> None:
-    text = (PROJECT / "docs" / "sql.md").read_text(encoding="utf-8")
+    text = (PROJECT / "docs" / "sql_examples.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"```sql\n(.*?)```", text, re.S)
     run = board.open_run("grpo_arithmetic")
     for statement in block.split(";\n"):

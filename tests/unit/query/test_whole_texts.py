@@ -8,18 +8,16 @@ from typing import Any
 
 import pytest
 
-from board.analysis.patterns import compiled
-from board.analysis.spoken_texts import spoken_texts
 from board.analysis.step_records import StepRecords
-from board.analysis.utterances import SPEAKERS, utterances
-from board.analysis.words import watch
+from board.analysis.utterances import SPEAKERS, compiled, utterances
+from board.analysis.words import spoken_texts, watch
 from board.core.records import Record
 from board.index.discovery.discovered_runs import discover
 from board.index.segments import ANY_TEXT
 from board.index.whole_texts import whole_text
 from board.query.open_run import Follower, Run
 from board.query.rollouts import texts_at
-from board.views.rollouts import match_words
+from board.views.rollouts import rollout_list
 
 PROJECT = Path(__file__).parents[3]
 ROOTS = (PROJECT / "rollout_samples", PROJECT / "tests" / "formats" / "data")
@@ -175,12 +173,12 @@ def test_texts_of_some_rollouts_come_in_the_order_asked(tmp_path: Path) -> None:
 def test_the_list_shows_last_words_whether_it_reads_the_log_or_the_index(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bytes_of_a_page: int
 ) -> None:
-    monkeypatch.setattr(match_words, "_LARGEST_PAGE", bytes_of_a_page)
-    monkeypatch.setattr(match_words.state, "get", lambda name: "")
+    monkeypatch.setattr(rollout_list, "_LARGEST_PAGE_BYTES", bytes_of_a_page)
+    monkeypatch.setattr(rollout_list.state, "get", lambda name: "")
     prompt = f"[system]\n{'Be brief. ' * 50}\n\n[user]\nhow many?\n\n"
     write(tmp_path, {"step": 1, "prompt": prompt, "response": "<think>hm</think>seven"})
     run = opened(tmp_path)
-    rows = match_words.in_words(run, run.rollouts)
+    rows = rollout_list.with_previews(run, run.rollouts)
     assert rows[["prompt", "response"]].values.tolist() == [["how many?", "seven"]]
 
 

@@ -1,4 +1,4 @@
-// The axis of steps: where it ends and which steps are named. board/charts/step_axis.py has the same rules.
+// The axis of steps: where it ends and which steps are named. board/charts/layout.py has the same rules.
 
 const MOST_INTERVALS = 5;
 const CROWDED = 0.4;

@@ -5,17 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from made_tokens import step_tokens
 from plain_advantages import by_convention, fit_counts
 from plain_facts import plain_facts
 from plain_groups import groups_of
 
-from board.analysis.own_thresholds import default_thresholds
-from board.core.findings import find
+from board.analysis.findings import default_thresholds
+from board.core.findings import RULES, coverage, find
 from board.core.findings.digest import Digest, digest
 from board.core.findings.facts import Facts
-from board.core.findings.finding import Finding, in_words, rounded
-from board.core.groups.advantages import told
+from board.core.findings.finding import Finding, changed, in_words, parse, rounded
+from board.core.groups.statistics import fitted_convention
+from board.errors import ChoiceError
 
 LIMITS = default_thresholds()
 S = 40
@@ -87,7 +89,7 @@ def test_the_advantages_named_are_the_furthest_of_the_whole_run() -> None:
     columns = {"reward": rewards, "advantage": recorded}
     (finding,) = found(plain_facts({}, steps, index, columns, codes), "advantages")
     groups = groups_of(steps, codes, rewards)
-    closest = told(fit_counts(rewards, recorded, groups)).closest
+    closest = fitted_convention(fit_counts(rewards, recorded, groups)).closest
     expected, _ = by_convention(closest, rewards, recorded, groups)
     most = np.argsort(-np.abs(recorded - expected))[:3]
     named = [(e.step, e.index, e.value) for e in finding.evidence]
@@ -203,3 +205,77 @@ def test_a_loop_does_not_go_on_in_the_next_response() -> None:
 
 def test_a_short_response_that_repeats_is_no_finding() -> None:
     assert not found(facts((responses([1] * 8, logprob=-1),)), "repetition")
+
+
+def test_every_rule_has_a_table_and_every_table_a_rule() -> None:
+    assert {rule.name for rule in RULES} == set(default_thresholds())
+
+
+def test_a_file_changes_what_it_names_and_nothing_else() -> None:
+    defaults = default_thresholds()
+    found = changed(defaults, parse("[truncation]\nwarning = 0.1\n[kl_spike]\nenabled = false"))
+    assert found["truncation"] == {**defaults["truncation"], "warning": 0.1}
+    assert found["kl_spike"]["enabled"] == 0.0
+    assert found["mismatch"] == defaults["mismatch"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[truncatoin]\nwarning = 1", "did you mean truncation"),
+        ("[truncation]\nwarnings = 1", "did you mean warning"),
+        ("[truncation]\nwarning = 'a lot'", "expected a number"),
+        ("truncation = 1", "is not a table"),
+        ("[truncation", "not TOML"),
+    ],
+)
+def test_a_mistake_in_a_file_is_named(text: str, message: str) -> None:
+    with pytest.raises(ChoiceError, match=message):
+        changed(default_thresholds(), parse(text))
+
+
+EVERYTHING = {
+    *(
+        "reward",
+        "rewards.correct",
+        "group_id",
+        "env",
+        "advantage",
+        "rollout_id",
+        "rank",
+        "timestamp",
+    ),
+    *("response", "response_tokens", "is_truncated", "loss_tokens", "entropy_mean", "k3_mean"),
+    *("logprobs_mean", "mismatch_kl_mean"),
+}
+
+
+def test_every_rule_says_what_it_needs() -> None:
+    assert [rule.name for rule in RULES if not rule.needs] == ["resumed"]
+
+
+def test_all_rules_look_where_everything_is_recorded() -> None:
+    found = coverage(EVERYTHING, default_thresholds(), tokens_read=True)
+    assert {rule.state for rule in found} == {"checked"}
+    assert all(rule.about for rule in found)
+
+
+def test_rules_of_tokens_have_not_looked_before_tokens_were_read() -> None:
+    found = coverage(EVERYTHING, default_thresholds(), tokens_read=False)
+    unread = {rule.rule for rule in found if rule.state == "not read"}
+    assert unread == {rule.name for rule in RULES if rule.needs_tokens}
+
+
+def test_a_rule_without_its_columns_says_which_are_missing() -> None:
+    found = coverage({"reward", "group_id"}, default_thresholds(), tokens_read=True)
+    missing = {rule.rule: rule.missing for rule in found if rule.state == "not recorded"}
+    assert missing["kl_spike"] == "logprobs and ref_logprobs"
+    assert missing["part_falls"] == "parts of the reward"
+    assert "zero_gradient" not in missing
+
+
+def test_a_rule_that_is_switched_off_is_off() -> None:
+    limits = default_thresholds()
+    limits["kl_spike"]["enabled"] = 0.0
+    found = coverage(EVERYTHING, limits, tokens_read=True)
+    assert [rule.rule for rule in found if rule.state == "off"] == ["kl_spike"]

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from board.core.findings.trailing import baselines, onset, stretches, trailing_mean, worst_of
+from board.core.findings.trailing import baselines, onset, periods, trailing_mean, worst_of
 
 NAN = float("nan")
 
@@ -29,11 +29,14 @@ def test_a_trailing_mean_leaves_out_what_is_not_recorded() -> None:
     assert np.isnan(found[4])
 
 
-def test_stretches_bridge_as_many_calm_places_as_allowed() -> None:
+def test_periods_bridge_as_many_calm_places_as_allowed() -> None:
     fires = np.array([0, 1, 1, 0, 1, 0, 0, 1], bool)
     badness = np.array([0, 1, 3, 0, 2, 0, 0, 9.0])
-    found = [(s.first, s.last, s.worst, s.count) for s in stretches(fires, badness)]
-    assert found == [(1, 4, 2, 3), (7, 7, 7, 1)]
+    found = [
+        (p.first, p.last, p.worst, p.count, p.steps)
+        for p in periods(10 + np.arange(8), fires, badness)
+    ]
+    assert found == [(1, 4, 2, 3, (12, 11, 14)), (7, 7, 7, 1, (17, 17, 17))]
 
 
 def test_the_onset_of_a_jump_is_its_first_place_whatever_lies_just_before() -> None:

@@ -8,17 +8,19 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[4]
-PAGE = (ROOT / "docs" / "hooks.md").read_text(encoding="utf-8")
+INDEX = (ROOT / "docs" / "hooks.md").read_text(encoding="utf-8")
+GUIDES = "".join(p.read_text(encoding="utf-8") for p in sorted((ROOT / "docs/hooks").glob("*.md")))
 SHARED = ("__init__", "guard", "once")
 HOOKS = sorted(p for p in (ROOT / "exporters/hooks").glob("*.py") if p.stem not in SHARED)
-RECIPES = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
+RECIPES = re.findall(r"```python\n(.*?)```", GUIDES, flags=re.DOTALL)
 
 
-def test_every_hook_stands_in_the_table_and_has_a_recipe() -> None:
+def test_every_hook_is_in_the_index_and_has_a_recipe() -> None:
     for hook in HOOKS:
-        assert f"`hooks/{hook.name}`" in PAGE
-        assert f"exporters.hooks.{hook.stem} import" in PAGE
-    assert "`exporters/trl.py`" in PAGE
+        assert f"`hooks/{hook.name}`" in INDEX
+        assert f"exporters.hooks.{hook.stem} import" in GUIDES
+    assert "`exporters/trl.py`" in INDEX
+    assert "exporters.trl import" in GUIDES
 
 
 def test_every_hook_is_under_120_lines() -> None:

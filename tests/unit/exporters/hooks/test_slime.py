@@ -47,10 +47,10 @@ def fake_megatron(monkeypatch: pytest.MonkeyPatch, **ranks: int) -> list[bool]:
         get_pipeline_model_parallel_rank=lambda: ranks.get("pipeline", 1),
         get_pipeline_model_parallel_world_size=lambda: 2,
     )
-    kept: list[bool] = []
+    sampled_groups: list[bool] = []
 
     def restore(data: Any, gather: Any, *, keep_restored: bool) -> Any:
-        kept.append(keep_restored)
+        sampled_groups.append(keep_restored)
         return data if keep_restored else None
 
     contents = {
@@ -64,7 +64,7 @@ def fake_megatron(monkeypatch: pytest.MonkeyPatch, **ranks: int) -> list[bool]:
         monkeypatch.setitem(sys.modules, name, module)
         for parent in name.split("."):
             sys.modules.setdefault(parent, ModuleType(parent))
-    return kept
+    return sampled_groups
 
 
 def test_a_data_shard_is_logged_by_one_rank(
@@ -93,10 +93,10 @@ def test_a_data_shard_is_logged_by_one_rank(
 def test_ranks_with_the_same_samples_write_nothing_but_come_along_to_the_gathering(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other: dict[str, int]
 ) -> None:
-    kept = fake_megatron(monkeypatch, **other)
+    sampled_groups = fake_megatron(monkeypatch, **other)
     export = SlimeExport(str(tmp_path), attempt="a", strict=True)
     export(ARGS, 7, rollout_data())
-    assert kept == [False]
+    assert sampled_groups == [False]
     assert list(tmp_path.iterdir()) == []
 
 

@@ -1,0 +1,180 @@
+"""Chat messages: parts of their content, their tool calls, and which results of tools are errors."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+PART_TEXTS: Final = ("text", "thinking", "reasoning", "input_text", "output_text")
+"""Keys that hold the text of a part."""
+REASONING: Final = ("reasoning_content", "reasoning", "thinking")
+"""Keys of a message that hold its reasoning."""
+UNNAMED: Final = "?"
+"""A call of which no name is recorded."""
+_MEDIA: Final = ("image", "video", "audio")
+
+Fields = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call as the message has it. arguments: a text (usually JSON) or what JSON was parsed to."""
+
+    name: str
+    arguments: Any
+    id: str = ""
+
+
+def as_fields(value: object) -> Fields | None:
+    """The value where it is a mapping."""
+    return cast("Fields", value) if isinstance(value, Mapping) else None
+
+
+def reasoning_of(message: Fields) -> str:
+    """The reasoning next to the content; empty where none is recorded."""
+    candidates = (message.get(key) for key in REASONING)
+    return next((text for text in candidates if isinstance(text, str) and text), "")
+
+
+def part_text(part: object) -> str | None:
+    """The text of a part of a content; None where it is not text."""
+    if isinstance(part, str):
+        return part
+    fields = as_fields(part) or {}
+    return next((fields[key] for key in PART_TEXTS if isinstance(fields.get(key), str)), None)
+
+
+def part_name(part: object) -> str:
+    """What a part other than text is called, with its size: `image 640×480`, `image 34 kB`, `audio`."""
+    fields = as_fields(part)
+    if fields is None:
+        return type(part).__name__
+    kind = str(fields.get("type", "part"))
+    medium = next((name for name in _MEDIA if name in kind), kind)
+    return " ".join(filter(None, (medium, _size(fields, medium))))
+
+
+def tool_calls(message: Fields) -> Iterator[ToolCall]:
+    """The calls of a message, of OpenAI's form or flat, or written as JSON within a text."""
+    calls = message.get("tool_calls")
+    entries = cast("list[object]", calls) if isinstance(calls, list) else []
+    if one := message.get("function_call"):  # the older name of one call
+        entries = [*entries, one]
+    for entry in entries:
+        called = as_fields(_parsed(entry) if isinstance(entry, str) else entry)
+        if called is None:
+            continue
+        inner = as_fields(called.get("function")) or called
+        name, identity = str(inner.get("name") or UNNAMED), str(called.get("id") or "")
+        yield ToolCall(name, inner.get("arguments", ""), identity)
+
+
+def _parsed(call: str) -> object:
+    try:
+        return json.loads(call)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _size(fields: Fields, medium: str) -> str:
+    """Width and height where they are recorded, else how many bytes are in the log; empty: neither."""
+    content = next((fields[key] for key in fields if medium in key and key != "type"), None)
+    inner = as_fields(content) or fields
+    width, height = inner.get("width"), inner.get("height")
+    if isinstance(width, int) and isinstance(height, int):
+        return f"{width}×{height}"
+    data = inner.get("url", inner.get("data", content)) if isinstance(content, dict) else content
+    if isinstance(data, bytes):
+        return _bytes(len(data))
+    if isinstance(data, str) and (data.startswith("data:") or len(data) > 1024):
+        return _bytes(len(data.partition(",")[2] or data) * 3 // 4)  # base64: 4 signs for 3 bytes
+    return ""
+
+
+def _bytes(size: int) -> str:
+    return f"{size} B" if size < 1000 else f"{size / 1000:.0f} kB"
+
+
+RULE: Final = (
+    "A result is an error where the message says so (is_error, error, a status that is no success, an "
+    "exit code other than 0), where the text begins with an exception's name or “Error:”, has a line "
+    "“Traceback (most recent call last):”, is a Python dict with an 'error' first, or says an exit code "
+    "other than 0 in its first or last lines."
+)
+TOOL_ROLES: Final = frozenset(("tool", "function", "ipython"))
+_BAD_STATUS: Final = frozenset(
+    ("error", "failed", "failure", "timeout", "timed_out", "cancelled", "exception")
+)
+_CODES: Final = ("exit_code", "exitcode", "returncode", "return_code", "exit_status")
+_TRACEBACK: Final = re.compile(r"^\s*Traceback \(most recent call last\):", re.MULTILINE)
+_NAMED: Final = re.compile(
+    r"\s*((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)|[Ee]rror|ERROR)\b ?:"
+)
+_EXIT: Final = re.compile(
+    r"\b(?:exit(?:ed with)?|return)[ _]?(?:code|status)\W{1,3}([1-9]\d{0,4})\b", re.IGNORECASE
+)
+_AS_PYTHON: Final = "{'error': "
+"""What TRL makes of an exception: a dict as Python writes it, which is not JSON."""
+_EDGE: Final = 400
+"""Characters at each end of a result in which an exit code is looked for."""
+
+
+def error_in(message: Mapping[str, Any], text: str) -> str:
+    """Why a tool's result is an error, in a few words; empty where it is none. The rule is RULE."""
+    return _recorded(message) or _recorded(_object(text)) or _written(text)
+
+
+def error_within(text: str, messages: Sequence[Mapping[str, Any]]) -> str:
+    """Why one of the results that a tool's part of a response holds is an error, by error_in.
+
+    messages: of the rollout. Where none of their results is found in the text, the text is one result.
+    """
+    result = [
+        (message, content)
+        for message in messages
+        if message.get("role") in TOOL_ROLES
+        and isinstance(content := message.get("content"), str)
+        and (words := content.strip())
+        and words in text
+    ]
+    errors = (error_in(message, content) for message, content in result or [({}, text)])
+    return next(filter(None, errors), "")
+
+
+def _recorded(fields: Mapping[str, Any]) -> str:
+    if fields.get("is_error") is True or fields.get("isError") is True:
+        return "error"
+    for key in _CODES:
+        code = fields.get(key)
+        if isinstance(code, int) and not isinstance(code, bool) and code != 0:
+            return f"exit code {code}"
+    status = fields.get("status")
+    if isinstance(status, str) and status.lower() in _BAD_STATUS:
+        return status.lower().replace("_", " ")
+    return "error" if fields.get("error") else ""
+
+
+def _object(text: str) -> Mapping[str, Any]:
+    """The JSON object that the result is; empty where it is none."""
+    if not text.lstrip().startswith("{"):
+        return {}
+    try:
+        parsed: object = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return cast("Mapping[str, Any]", parsed) if isinstance(parsed, dict) else {}
+
+
+def _written(text: str) -> str:
+    if text.startswith(_AS_PYTHON):
+        return "error"
+    code = _EXIT.search(text[:_EDGE]) or _EXIT.search(text[-_EDGE:])
+    if code:
+        return f"exit code {code[1]}"
+    if _TRACEBACK.search(text):
+        return "traceback"
+    named = _NAMED.match(text)
+    return "error" if named else ""

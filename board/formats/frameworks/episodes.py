@@ -1,0 +1,373 @@
+"""Episodes of verifiers v1, as its evaluations and prime-rl write them: a line holds all its traces.
+
+Read from PrimeIntellect-ai/verifiers@a60a606 and 0.4.0 verifiers/v1/{episode,trace,graph}.py and
+PrimeIntellect-ai/prime-rl@559b447 src/prime_rl/monitors/file.py. Layouts: `traces.jsonl` of an
+evaluation; `rollouts/step_N/{train,eval}/{all,effective}/traces.jsonl`, where an admitted episode stands
+in both; since e3fdaded `traces/stream/NNNNN.jsonl` with annotations (annotations.py); before episodes,
+`step_N/{train,eval}_rollouts.jsonl` with a trace per line.
+
+A trace is a graph of messages; each way from a root to a leaf is a branch, and one training sample. A
+trace is a rollout. Of a trace of several branches each is shown, and the scores stand with the last one,
+whose messages verifiers calls the trace's. The reward is the sum of score x weight of what was scored.
+Per-token lists of a message hold a value for each sampled token (mask true), and nothing for others.
+The step is that of the folder, or else that of the training that the episode was shipped to (known from
+annotations), or else that of its dispatch.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePath
+from typing import Any, Final, cast
+
+import numpy as np
+
+from board.core.records import FloatArray, Record, Remark
+from board.errors import RecordError
+from board.formats.base import Head, Join, Place, Reader
+from board.formats.fields import RecordBuilder
+from board.formats.frameworks.annotations import Annotations, annotation_files
+from board.formats.io.locations import Location, Objects, pure_path
+from board.formats.messages import is_messages
+from board.formats.number_arrays import as_numbers, numbers_from_list
+from board.formats.parse import is_measure, object_at, objects_in
+from board.formats.sequences import TOKENS_JOINED_BY, Piece, take_pieces, tokens_key
+
+_Object = Mapping[str, Any]
+
+_STREAMS: Final[Mapping[str, str]] = {
+    "logprobs": "sampling_logprobs",
+    "trainer_logprobs": "logprobs",
+    "reference_logprobs": "ref_logprobs",
+    "entropies": "entropy",
+    "advantages": "advantages",
+    "is_masked": "is_masked",
+}
+_TRUNCATING: Final = frozenset(
+    {
+        *("max_turns", "max_input_tokens", "max_output_tokens", "max_total_tokens"),
+        *("context_length", "compaction_failed"),
+    }
+)
+
+
+class EpisodesReader(Reader):
+    """Reads episodes, and lines that are a trace alone."""
+
+    name = "episodes"
+    title = "verifiers episodes"
+    layout = re.compile(
+        r"(?:monitors/file/)?traces/stream(?:/[0-9]+)?\.jsonl(?:\.zst)?"
+        r"|(?:rollouts/)?step_(?P<step>[0-9]+)/(?P<split>train|eval)"
+        r"(?:/(?P<subset>all|effective)/traces|_rollouts(?:_[^/]+)?)\.jsonl"
+        r"|traces\.jsonl"
+    )
+    repeats = "unique_id"
+    join = Join("prime_rl", TOKENS_JOINED_BY, "traces")
+
+    def recognises(self, head: Head) -> bool:
+        """An episode's task and traces, or a trace's task, agent and nodes."""
+        return any(
+            isinstance(record.get("task"), dict)
+            and (
+                (isinstance(record.get("traces"), list) and "id" in record)
+                or (isinstance(record.get("nodes"), list) and "rewards" in record)
+            )
+            for record in head.records
+        )
+
+    def sidecar_files(self, log: Location, objects: Objects) -> Sequence[Location]:
+        """The annotations of a stream."""
+        return annotation_files(log, objects) if _is_stream(pure_path(log)) else ()
+
+    def join_keys(self, record: Record, part: int) -> Sequence[object]:
+        """All token ids of the branch; none of evaluations, which no trainer sees."""
+        return (tokens_key(record) if record.ids.get("split") == "train" else None,)
+
+    def rows(self, line: Mapping[str, Any], at: Place) -> Sequence[Mapping[str, Any]]:
+        """{episode, trace, branch, branches} of each branch of each trace; of no trace, one without."""
+        if "traces" not in line:
+            return list(_branches({}, line, ""))
+        episode = {key: value for key, value in line.items() if key != "traces"}
+        traces = objects_in(line["traces"])
+        names = {str(object_at(trace, "agent").get("name")) for trace in traces}
+        rows = [
+            row
+            for trace in traces
+            for row in _branches(episode, trace, _agent(trace) if len(names) > 1 else "")
+        ]
+        return rows or [{"episode": episode, "trace": None}]
+
+    def read(self, line: Mapping[str, Any], at: Place) -> Record:
+        builder = RecordBuilder(at.options)
+        episode, trace = line["episode"], line["trace"]
+        if trace is None:
+            _take_failure(builder, episode)
+            return _built(builder, episode, {}, at)
+        overlay = _Overlay(trace, builder)
+        info = overlay.fold(_updates(at, trace, builder), dict(object_at(trace, "info")))
+        path = overlay.branch(line["branch"])
+        _take_turns(builder, trace, [overlay.nodes[i] for i in path])
+        try:
+            take_pieces(builder, [overlay.piece(i) for i in path])
+        except RecordError as error:
+            reason = f"tokens are not shown: {error.reason}"
+            builder.remarks.append(Remark("token_ids", reason, f"expected: {error.hint}"))
+        _take_ids(builder, line)
+        if line["branch"] == line["branches"] - 1:
+            _take_scores(builder, trace, info)
+        else:
+            reason = "its trace has several branches"
+            hint = "the scores stand with the last one"
+            builder.remarks.append(Remark("branch", reason, hint, "note"))
+        _take_other_keys(builder, line, info)
+        return _built(builder, episode or trace, info, at)
+
+
+def _agent(trace: _Object) -> str:
+    return str(object_at(trace, "agent").get("name", ""))
+
+
+def _branches(episode: _Object, trace: _Object, agent: str) -> Iterator[_Object]:
+    """A row for each branch. agent: where the agents of an episode have different parts."""
+    count = max(len(_paths(objects_in(trace.get("nodes")))), 1)
+    for branch in range(count):
+        yield {
+            "episode": episode,
+            "trace": trace,
+            "branch": branch,
+            "branches": count,
+            "among": agent,
+        }
+
+
+def _paths(nodes: Sequence[_Object]) -> list[list[int]]:
+    """Numbers of the nodes from root to leaf, for each leaf in their order."""
+    parents = [node.get("parent") for node in nodes]
+    # A parent stands before its child; what does not is cut off there, and can't make a circle.
+    known = [p if isinstance(p, int) and 0 <= p < i else None for i, p in enumerate(parents)]
+    paths: list[list[int]] = []
+    for leaf in sorted(set(range(len(nodes))) - set(known)):
+        path: list[int] = []
+        at: int | None = leaf
+        while at is not None:
+            path.append(at)
+            at = known[at]
+        paths.append(path[::-1])
+    return paths
+
+
+class _Overlay:
+    """The nodes of a trace with what annotations say of their tokens."""
+
+    def __init__(self, trace: _Object, builder: RecordBuilder) -> None:
+        self._builder = builder
+        self.nodes = objects_in(trace.get("nodes"))
+        self.paths = _paths(self.nodes)
+        self._later: dict[int, dict[str, FloatArray]] = {}
+
+    def fold(self, updates: Iterator[_Object], info: dict[str, Any]) -> _Object:
+        """Applies updates in write order, the newest winning; the merged info."""
+        for update in updates:
+            info = _merged(info, object_at(update, "info"))
+            for branch in objects_in(update.get("branches")):
+                index = branch.get("index")
+                if isinstance(index, int) and 0 <= index < len(self.paths):
+                    for name in _STREAMS.keys() & branch.keys():
+                        self._project(self.paths[index], name, branch[name])
+        return info
+
+    def branch(self, number: int) -> Sequence[int]:
+        """Numbers of the nodes of a branch; of a trace without any node there are none."""
+        return self.paths[number] if self.paths else ()
+
+    def _project(self, path: Sequence[int], name: str, values: Any) -> None:
+        """Lays a stream over the whole branch upon its nodes; what it says nothing of stays."""
+        try:
+            stream = numbers_from_list(cast("list[Any]", values))
+        except RecordError as error:
+            reason = f"{name} of an annotation {error.reason}"
+            self._builder.remarks.append(Remark(_STREAMS[name], reason, f"expected: {error.hint}"))
+            return
+        if name == "is_masked":
+            stream = np.where(stream < 0, np.nan, stream)  # -1: the loss did not ask
+        begin = 0
+        for node in path:
+            length = len(self.nodes[node].get("token_ids") or ())
+            part = stream[begin : begin + length]
+            begin += length
+            if np.isnan(part).all():
+                continue
+            recorded = self._later.setdefault(node, {}).setdefault(name, np.full(length, np.nan))
+            recorded[: len(part)] = np.where(np.isnan(part), recorded[: len(part)], part)
+
+    def piece(self, number: int) -> Piece:
+        """The tokens of one node. Raises RecordError when they or their mask can't be used."""
+        node = self.nodes[number]
+        message = object_at(node, "message")
+        ids, sampled = _tokens(node)
+        compact = {
+            ours: array.values()
+            for name, ours in _STREAMS.items()
+            if (array := as_numbers(node.get(name) or None)) is not None
+        }
+        for name, values in self._later.get(number, {}).items():
+            known = compact.get(_STREAMS[name])
+            later = values[sampled]
+            if known is not None and len(known) == len(later):
+                later = np.where(np.isnan(later), known, later)
+            compact[_STREAMS[name]] = later
+        aligned = {
+            f"{name}_weights": array.values()
+            for name, values in object_at(node, "loss_weights").items()
+            if (array := as_numbers(values)) is not None
+        }
+        name = message.get("name")
+        tool = name if isinstance(name, str) else ""
+        return Piece(str(message.get("role", "?")), ids, sampled, compact, aligned, tool)
+
+
+def _tokens(node: _Object) -> tuple[FloatArray, Any]:
+    ids, mask = as_numbers(node.get("token_ids") or []), as_numbers(node.get("mask") or [])
+    values = ids.values() if ids is not None else np.array([])
+    sampled = mask.values() > 0 if mask is not None else np.array([], bool)
+    if len(values) != len(sampled):
+        hint = f"as many as token_ids; found {len(sampled)} for {len(values)}"
+        reason = "the mask of a message is not as long as its tokens"
+        raise RecordError(reason, field="mask", hint=hint)
+    return values, sampled
+
+
+def _is_stream(path: PurePath) -> bool:
+    return "stream" in (path.parent.name, path.stem)
+
+
+def _merged(old: _Object, new: _Object) -> dict[str, Any]:
+    merged = dict(old)
+    for key, value in new.items():
+        both = isinstance(value, dict) and isinstance(old.get(key), dict)
+        merged[key] = _merged(old[key], cast("dict[str, Any]", value)) if both else value
+    return merged
+
+
+def _updates(at: Place, trace: _Object, builder: RecordBuilder) -> Iterator[_Object]:
+    """The updates of a trace; those that can't be had are named, and cost the others nothing."""
+    try:
+        annotations = at.sidecar(Annotations)
+        if annotations is not None:
+            yield from annotations.of(str(trace.get("id")))
+    except OSError as error:
+        reason = "annotations can't be read"
+        builder.remarks.append(Remark("annotations", reason, str(error.strerror or error)))
+
+
+def _take_turns(builder: RecordBuilder, trace: _Object, nodes: Sequence[_Object]) -> None:
+    """The messages of a branch; what was given ends where the model spoke first."""
+    messages = [object_at(node, "message") for node in nodes]
+    first = next((i for i, node in enumerate(nodes) if node.get("sampled")), len(nodes))
+    builder.take_turns(messages[:first], messages[first:])
+    if not messages:
+        _take_task(builder, object_at(trace, "task"))
+    answer = object_at(object_at(trace, "task"), "data").get("answer")
+    builder.take("ground_truth", answer)
+
+
+def _take_task(builder: RecordBuilder, task: _Object) -> None:
+    """What was to be done, where nothing of it was said."""
+    prompt = object_at(task, "data").get("prompt")
+    if isinstance(prompt, str) or is_messages(prompt):
+        builder.take("prompt", prompt)
+
+
+def _take_ids(builder: RecordBuilder, line: _Object) -> None:
+    episode, trace = line["episode"], line["trace"]
+    last = line["branch"] == line["branches"] - 1
+    builder.take("rollout_id", f"{trace.get('id')}" + ("" if last else f"/{line['branch']}"))
+    if line["among"]:
+        group = _group(episode, trace)
+        builder.take("group_id", None if group is None else f"{group}/{line['among']}")
+    builder.take("timestamp", object_at(trace, "timing").get("start"))
+
+
+def _group(episode: _Object, trace: _Object) -> str | None:
+    """The group that was dispatched; where there are none, all attempts at a task."""
+    if (group := object_at(episode, "group").get("id")) is not None:
+        return str(group)
+    task = object_at(trace or episode, "task")
+    key = task.get("key") or task.get("hash")
+    return None if key is None else str(key)
+
+
+def _take_scores(builder: RecordBuilder, trace: _Object, info: _Object) -> None:
+    rewards = object_at(trace, "rewards")
+    scores = {name: object_at(rewards, name).get("score") for name in rewards}
+    weights = {name: object_at(rewards, name).get("weight", 1.0) for name in rewards}
+    values = [
+        score * weights[name]
+        for name, score in scores.items()
+        if is_measure(score) and is_measure(weights[name])
+    ]
+    builder.take_rewards(scores, sum(values) if values else None)
+    builder.take("advantage", info.get("advantage"))
+    for name, value in object_at(trace, "metrics").items():
+        builder.extras[name] = value
+    calls = [call for call in objects_in(trace.get("calls")) if not call.get("error")]
+    finish = calls[-1].get("finish_reason") if calls else None
+    stop = trace.get("stop_condition")
+    builder.take("finish_reason", finish or stop)
+    if stop is not None or finish is not None:
+        is_cut = isinstance(stop, str) and stop in _TRUNCATING
+        builder.take("is_truncated", is_cut or finish == "length")
+
+
+def _take_other_keys(builder: RecordBuilder, line: _Object, info: _Object) -> None:
+    trace = line["trace"]
+    for key, value in (
+        ("agent", _agent(trace) or None),
+        ("trainable", object_at(trace, "agent").get("trainable")),
+        ("stop_condition", trace.get("stop_condition")),
+        ("error", _error(trace) or _error(line["episode"])),
+        ("branch", line["branch"] if line["branches"] > 1 else None),
+        ("episode", line["episode"].get("id")),
+        ("info", info or None),
+    ):
+        if value is not None:
+            builder.extras[key] = value
+
+
+def _take_failure(builder: RecordBuilder, episode: _Object) -> None:
+    """An episode that failed before any trace: what was to be done, and what went wrong."""
+    _take_task(builder, object_at(episode, "task"))
+    builder.take("rollout_id", episode.get("id"))
+    builder.take("error", _error(episode) or "the episode has no trace")
+
+
+def _error(of: _Object) -> str | None:
+    errors = objects_in(of.get("errors"))
+    return f"{errors[-1].get('type')}: {errors[-1].get('message')}" if errors else None
+
+
+def _built(builder: RecordBuilder, episode: _Object, info: _Object, at: Place) -> Record:
+    """The Record, with what the episode, its folder and its annotations say of when and whose."""
+    run = object_at(episode, "run")
+    work, env = object_at(run, "work"), object_at(episode, "env")
+    builder.take("env", env.get("name") or env.get("id") or None)
+    if "group_id" not in builder.ids:
+        builder.take("group_id", _group(episode, {}))
+    split = at.split or info.get("kind") or work.get("type") or run.get("type") or "eval"
+    builder.take("split", split)
+    policy = object_at(work, "policy")
+    builder.take("policy_version", policy.get("start"))
+    subset = at.named("subset")
+    effective = info.get("effective") if subset is None else subset == "effective"
+    for key, value in (
+        ("effective", effective),
+        ("dispatch_step", work.get("step")),
+        ("policy_version_end", policy.get("end")),
+    ):
+        if value is not None:
+            builder.extras[key] = value
+    steps = (at.step, object_at(info, "ship").get("step"), work.get("step"))
+    step = next((step for step in steps if step is not None), None)
+    return builder.build_undated() if step is None else builder.build(step)

@@ -1,0 +1,306 @@
+"""slime's and miles' dumps.
+
+Of rollouts: rollout_data/{rollout_id}.pt, of evaluation eval_{rollout_id}.pt.
+
+Read from THUDM/slime@624b824 slime/observability/rollout_data_utils.py (`save_debug_rollout_data`) and
+slime/utils/types.py (`Sample`), radixark/miles@31f1ca9 miles/ray/rollout/debug_data.py, and
+redai-infra/Relax, whose files have decoded_tokens too. A file is one mapping {rollout_id, samples};
+rollout_id is the step, from 0. tokens are those of prompt and response, of which the last response_length
+are the response's; loss_mask, rollout_log_probs (the sampler's) and teacher_log_probs cover the response.
+What would fill memory and says nothing to a reader is left out: routed experts, top-p sets, pixels. Files
+are opened as plain data only (weights_only), numpy's arrays, images and tensors in files of their own (of
+slime after 624b824, its tensor_store.py) by what stands for them (torch_files.py).
+
+Of training data: train_data/{rollout_id}.pt, of miles {rollout_id}_{rank}.pt.
+
+Read from THUDM/slime@624b824 slime/observability/train_data_utils.py (format_version 2: samples, and
+raw_reward of the whole rollout by rollout_position), radixark/miles@31f1ca9
+miles/utils/train_dump_utils.py (rollout_data: a list per key, one file per rank, ranks of one shard
+alike) and Relax (samples, one file per rank). No texts; tokens, and arrays over the response.
+log_probs are the trainer's before the step's updates, those of which slime measures KL and mismatch: they
+stand as logprobs. `rewards` are those after normalisation (`processed_reward`), never shown as
+the reward. kl is the trainer's own estimate between log_probs and ref_log_probs (`trainer_kl_to_ref`).
+
+Of a sample, as slime and those that grew out of it (miles, Relax) call it, reward is a number, or what a
+reward function returned by name; without the run's `--reward-key` it is not known which of several is the
+one that was trained on. status is completed, truncated, aborted or failed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, cast
+
+from board.core.records import Parsed, Record, Remark
+from board.errors import RecordError
+from board.formats.base import Head, Join, Place, Reader
+from board.formats.fields import RecordBuilder
+from board.formats.io.torch_files import TORCH, spilled
+from board.formats.messages import is_messages
+from board.formats.number_arrays import as_numbers
+
+_LEFT_OUT: Final = frozenset(
+    {
+        *("rollout_routed_experts", "rollout_indexer_topk", "multimodal_train_inputs"),
+        *("rollout_top_p_token_ids", "rollout_top_p_token_offsets"),
+    }
+)
+"""Keys that would fill memory: an entry per layer, per token of the vocabulary, per pixel."""
+
+
+_TOPK: Final = ("rollout_topk_token_ids", "rollout_topk_log_probs")
+APART: Final = _LEFT_OUT | {*_TOPK}
+"""Keys that are not taken as they are."""
+JOINED_BY: Final = "step, split and sample index (or position)"
+
+
+def index_key(record: Record) -> object:
+    """What a sample is called in every dump of its step; None where it has no index."""
+    index = record.ids.get("rollout_id")
+    return None if index is None else [record.ids.get("split"), str(index)]
+
+
+def position_key(record: Record, position: object) -> object:
+    """Where a sample stands in the dump of its rollouts; None where that is not known."""
+    return [record.ids.get("split"), position] if isinstance(position, int) else None
+
+
+def samples_of(line: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The samples of a file. Raises RecordError where they are no list of mappings."""
+    samples = line.get("samples")
+    entries = cast("list[Any]", samples) if isinstance(samples, list) else [None]
+    if not all(isinstance(entry, dict) for entry in entries):
+        hint = "a list of samples"
+        raise RecordError("samples is not a list of mappings", field="samples", hint=hint)
+    return cast("list[Mapping[str, Any]]", entries)
+
+
+def take_tokens(builder: RecordBuilder, tokens: Any, response_length: Any) -> None:
+    """Takes the ids of prompt and response, of which the last response_length are the response's."""
+    try:
+        ids = as_numbers(tokens)
+    except RecordError as error:
+        hint = f"expected: {error.hint}"
+        builder.remarks.append(Remark("tokens", f"tokens {error.reason}", hint))
+        return
+    if ids is None or len(ids) == 0:
+        return
+    if not isinstance(response_length, int) or not 0 <= response_length <= len(ids):
+        reason = "response_length does not match the tokens"
+        hint = "all tokens are shown as response"
+        builder.remarks.append(Remark("response_length", reason, hint))
+        response_length = len(ids)
+    start = len(ids) - response_length
+    builder.prompt_ids = Parsed(ids.values()[:start])
+    builder.response_ids = Parsed(ids.values()[start:])
+
+
+def take_topk(builder: RecordBuilder, sample: Mapping[str, Any], at: Place) -> None:
+    """Takes the sampler's likeliest tokens [R, k] and their log-probabilities, without the padding (-1)
+    that fills a row of fewer; newer versions of slime record them (its train_data_utils.py@d92cb5d),
+    and may keep them in files of their own, beside the dump.
+    """
+    try:
+        topk = [_rows_in_file(sample.get(key), at) for key in _TOPK]
+    except OSError as error:
+        reason = f"the file of the sampler's likeliest tokens can't be used: {error.strerror}"
+        hint = "slime keeps it beside the dump, in the folder *_r3_spill"
+        builder.remarks.append(Remark("topk_logprobs", reason, hint))
+        return
+    if not all(_is_rows(rows) for rows in topk):
+        return
+    ids, logprobs = cast("list[list[list[Any]]]", topk)
+    counts = [sum(isinstance(token, int) and token >= 0 for token in row) for row in ids]
+    builder.take("topk_ids", [row[:k] for row, k in zip(ids, counts, strict=True)])
+    builder.take("topk_logprobs", [row[:k] for row, k in zip(logprobs, counts, strict=False)])
+
+
+def _rows_in_file(value: Any, at: Place) -> Any:
+    """The value, or what the file holds that it names. Raises OSError where that can't be had."""
+    if not isinstance(value, dict) or at.location is None:
+        return cast("Any", value)
+    path = str(cast("dict[str, Any]", value).get("tensor_file"))
+    return cast("list[Any]", spilled(at.location, path).tolist())
+
+
+def _is_rows(value: object) -> bool:
+    if not isinstance(value, list):
+        return False
+    return all(isinstance(row, list) for row in cast("list[object]", value))
+
+
+def take_versions(builder: RecordBuilder, versions: Any) -> None:
+    """Takes the versions of the weights that sampled a response; several are kept as they are."""
+    if not isinstance(versions, list) or not versions:
+        return
+    if len(set(cast("list[Any]", versions))) == 1:
+        builder.take("policy_version", versions[0])
+    else:
+        builder.extras["weight_versions"] = versions
+
+
+def take_status(builder: RecordBuilder, status: Any) -> None:
+    """Takes a status; truncated says that the limit ended the response, completed that it did not."""
+    builder.take("status", status)
+    if status in ("completed", "truncated"):
+        builder.scores["is_truncated"] = float(status == "truncated")
+
+
+_OURS: Final[Mapping[str, str]] = {
+    "index": "rollout_id",
+    "group_index": "group_id",
+    "label": "ground_truth",
+    "rollout_log_probs": "sampling_logprobs",
+}
+_READ_APART: Final = APART | {
+    *("prompt", "response", "reward", "status", "tokens", "response_length", "decoded_tokens"),
+    *("metadata", "weight_versions", "spec_info", "prefix_cache_info", "step"),
+}
+
+
+class SlimeReader(Reader):
+    """Reads the rollouts that slime, miles and Relax dump."""
+
+    name = "slime"
+    title = "slime rollouts"
+    sources = (TORCH,)
+    layout = re.compile(
+        r"(?:rollout_data/|rollout_dumps/)?(?:rollout_|data_)?(?P<split>eval_)?(?P<step>[0-9]+)\.pt"
+    )
+    join = Join("slime", JOINED_BY, "rollouts")
+
+    def recognises(self, head: Head) -> bool:
+        """rollout_id and samples, with the keys group_index and response_length of a sample."""
+        return head.has("rollout_id", "samples", "group_index", "response_length")
+
+    def rows(self, line: Mapping[str, Any], at: Place) -> Sequence[Mapping[str, Any]]:
+        """The samples, each with the file's rollout_id as its step."""
+        return [{"step": line.get("rollout_id"), **sample} for sample in samples_of(line)]
+
+    def join_keys(self, record: Record, part: int) -> Sequence[object]:
+        """The sample's index, and its position in the file, which training data names too."""
+        return (index_key(record), position_key(record, part))
+
+    def read(self, line: Mapping[str, Any], at: Place) -> Record:
+        builder = RecordBuilder(at.options)
+        builder.ids["split"] = at.split or "train"
+        builder.take_exchange(line.get("prompt"), line.get("response"))
+        take_tokens(builder, line.get("tokens"), line.get("response_length"))
+        builder.take("reward", line.get("reward"))
+        take_status(builder, line.get("status"))
+        for key, value in line.items():
+            if key == "rollout_id":  # the execution that samples of one rollout share
+                builder.take("execution_id", value)
+            elif key not in _READ_APART:
+                builder.take(_OURS.get(key, key), value)
+        take_topk(builder, line, at)
+        _take_pieces(builder, line.get("decoded_tokens"))
+        _take_metadata(builder, line)
+        return builder.build(line.get("step"))
+
+
+def _take_pieces(builder: RecordBuilder, pieces: Any) -> None:
+    """Takes Relax's decoded tokens, of which the last are the response's."""
+    ids = builder.response_ids
+    if isinstance(pieces, list) and pieces and ids is not None:
+        texts = cast("list[str]", pieces)
+        builder.take("response_tokens", texts[max(len(texts) - len(ids), 0) :])
+
+
+def _take_metadata(builder: RecordBuilder, line: Mapping[str, Any]) -> None:
+    metadata = line.get("metadata")
+    if isinstance(metadata, dict) and metadata:
+        fields = dict(cast("dict[str, Any]", metadata))
+        if is_messages(fields.get("messages")):
+            builder.take("messages", fields.pop("messages"))
+        if fields:
+            builder.take("metadata", fields)
+    take_versions(builder, line.get("weight_versions"))
+    for key in ("spec_info", "prefix_cache_info"):
+        counts = line.get(key)
+        if isinstance(counts, dict) and any(cast("dict[str, Any]", counts).values()):
+            builder.take(key, counts)
+
+
+_OUR_TRAIN_KEYS: Final[Mapping[str, str]] = {
+    "sample_index": "rollout_id",
+    "sample_indices": "rollout_id",
+    "log_probs": "logprobs",
+    "ref_log_probs": "ref_logprobs",
+    "rollout_log_probs": "sampling_logprobs",
+    "loss_masks": "loss_mask",
+    "rewards": "processed_reward",
+    "kl": "trainer_kl_to_ref",
+    "truncated": "is_truncated",
+    "rollout_ids": "execution_id",
+}
+_TRAIN_READ_APART: Final = APART | {
+    *("tokens", "response_lengths", "total_lengths", "raw_reward", "step", "decoded_tokens"),
+}
+_NO_COLUMNS: Final = frozenset({"raw_reward", "micro_batch_indices", "num_microbatches"})
+"""Lists that are no column of the samples, whatever their length."""
+
+
+class SlimeTrainReader(Reader):
+    """Reads the training data that slime, miles and Relax dump."""
+
+    name = "slime_train"
+    title = "slime training data"
+    sources = (TORCH,)
+    layout = re.compile(r"(?:train_data/)?(?:train_)?(?P<step>[0-9]+)(?:_(?P<rank>[0-9]+))?\.pt")
+    repeats = "same_id"
+    join = Join("slime", JOINED_BY, "trainer", order=3, is_trainer=True)
+
+    def recognises(self, head: Head) -> bool:
+        """rollout_id and rank, with a format_version, rollout_data or loss_masks."""
+        keys = {key for record in head.records for key in record}
+        return {"rollout_id", "rank"} <= keys and bool(
+            keys & {"format_version", "rollout_data", "loss_masks"}
+        )
+
+    def rows(self, line: Mapping[str, Any], at: Place) -> Sequence[Mapping[str, Any]]:
+        """The samples, each with the file's rollout_id as its step and its own raw reward."""
+        step = line.get("rollout_id")
+        if isinstance(columns := line.get("rollout_data"), dict):
+            return [{"step": step, **row} for row in _rows_of(cast("dict[str, Any]", columns))]
+        rewards = line.get("raw_reward")
+        return [
+            {"step": step, **sample, "raw_reward": _at(rewards, sample.get("rollout_position"))}
+            for sample in samples_of(line)
+        ]
+
+    def join_keys(self, record: Record, part: int) -> Sequence[object]:
+        """The sample's index, and its position in the dump of its rollouts (slime's `partition`)."""
+        return (index_key(record), position_key(record, record.extras.get("rollout_position")))
+
+    def read(self, line: Mapping[str, Any], at: Place) -> Record:
+        builder = RecordBuilder(at.options)
+        builder.ids["split"] = "train"
+        take_tokens(builder, line.get("tokens"), line.get("response_lengths"))
+        builder.take("reward", line.get("raw_reward"))
+        builder.take_keys(line, _OUR_TRAIN_KEYS, _TRAIN_READ_APART)
+        take_topk(builder, line, at)
+        return builder.build(line.get("step"))
+
+
+def _rows_of(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A mapping per sample of the lists that have an entry for each."""
+    lengths = columns.get("response_lengths")
+    if not isinstance(lengths, list):
+        hint = "rollout_data with a list of response_lengths"
+        raise RecordError("response_lengths is missing", field="response_lengths", hint=hint)
+    count = len(cast("list[Any]", lengths))
+    of_samples = {
+        key: cast("list[Any]", value)
+        for key, value in columns.items()
+        if isinstance(value, list)
+        and len(cast("list[Any]", value)) == count
+        and key not in _NO_COLUMNS
+    }
+    return [{key: column[i] for key, column in of_samples.items()} for i in range(count)]
+
+
+def _at(values: Any, position: Any) -> Any:
+    entries = cast("list[Any]", values) if isinstance(values, list) else []
+    return entries[position] if isinstance(position, int) and 0 <= position < len(entries) else None

@@ -1,1 +1,0 @@
-"""Dumps of slime and of the frameworks made from it."""

@@ -1,1 +1,0 @@
-"""Logs of Tinker's cookbook."""

@@ -1,0 +1,141 @@
+"""Which reader reads a file: its beginning, the reader that recognises it, or why there is none.
+
+What lies beside logs and is none is known by what is in it, so that it can be called by its name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, cast
+
+from board.errors import RecordError
+from board.formats import READERS, source_of
+from board.formats.base import Head, Reader
+from board.formats.io.lines import Line
+from board.formats.io.locations import Location, pure_path
+from board.formats.mapping import MappingReader
+from board.formats.parse import CUT_OFF, parse_whole
+from board.formats.sources import JSON_DOCUMENT, JSON_LINES, LFS_REASON, Row, lfs_pointer
+
+NO_FORMAT: Final = "its records (keys "
+"""How the reason begins why a file has no reader whose records nobody knows."""
+_HEAD_RECORDS: Final = 20
+_HEAD_LINES: Final = 1000
+"""Lines that are looked at for so many records: what a shell printed may stand before the first."""
+HEAD_BYTES: Final = 1 << 19
+_WHO: Final = frozenset({"producer", "split", "mode", "phase", "stage", "tag", "timestamp", "time"})
+"""Keys whose texts say of a row of metrics who or when."""
+_MEASURED: Final = re.compile(r"[\d.,:/%\s\-+dhms]{1,40}")
+"""Numbers with units, as ms-swift logs them: `12/400`, `3.00%`, `1h 20m 3s`."""
+
+
+def recognise(
+    path: Location, lines: Iterable[Line] | None = None, mapping: MappingReader | None = None
+) -> tuple[Reader | None, str]:
+    """The reader of a file, and why none was found. Raises OSError when the file can't be read.
+
+    lines: its first lines, where they are not in the file as they are. mapping: the user's own, which is
+    asked first.
+    """
+    source = source_of(path).like
+    head, first_error = head_of(path, lines)
+    if not head.records:
+        return None, first_error or "the file is empty"
+    for reader in READERS if mapping is None else (mapping, *READERS):
+        if source in reader.sources and reader.recognises(head):
+            return reader, ""
+    if source in (JSON_LINES, JSON_DOCUMENT) and (kind := _known_as(head)):
+        return None, f"its records {kind}"
+    keys = ", ".join(sorted({key for record in head.records for key in record})[:8])
+    own = "" if mapping is None else f"; of the mapping file: {mapping.why_not(head)}"
+    return None, f"{NO_FORMAT}{keys}) are of no format read here{own}"
+
+
+def head_of(path: Location, lines: Iterable[Line] | None = None) -> tuple[Head, str]:
+    """The beginning of a file, and what was wrong with its first unusable line; as `recognise`."""
+    source = source_of(path)
+    lines_of_head = source.head(path) if lines is None else source.together(lines)
+    records, first_error = _head(lines_of_head, is_document=source is JSON_DOCUMENT)
+    return Head(pure_path(path), records), first_error
+
+
+def _head(lines: Iterable[Line], *, is_document: bool) -> tuple[list[Mapping[str, Any]], str]:
+    """The first usable records of a file, and what was wrong with its first unusable line."""
+    records: list[Mapping[str, Any]] = []
+    first_error = ""
+    used = 0
+    seen = 0
+    for number, line in enumerate(lines, start=1):
+        used += line.size
+        if isinstance(line, Row):
+            records.append(line.record)
+            seen += 1
+        elif line.text is None:
+            what = "the document" if is_document else f"line {number}: the line"
+            first_error = first_error or f"{what} is too long to be read"
+        elif line.text.strip():
+            seen += 1
+            try:
+                records.append(parse_whole(line.text)[0])
+            except RecordError as error:
+                reason = _document_error(error) if is_document else _line_error(number, error)
+                first_error = first_error or (LFS_REASON if lfs_pointer(line.text) else reason)
+        if len(records) >= _HEAD_RECORDS or seen >= _HEAD_LINES or used >= HEAD_BYTES:
+            break
+    return records, first_error
+
+
+def _line_error(number: int, error: RecordError) -> str:
+    return f"line {number}: {error.reason} (expected: {error.hint})"
+
+
+def _document_error(error: RecordError) -> str:
+    """The parser speaks of a line, whatever it is given."""
+    if CUT_OFF in error.hint:
+        return "the document is cut off, or still being written"
+    reason = error.reason.replace("the line", "the document", 1)
+    reason += ", or half-written" if reason.endswith("not JSON") else ""
+    return f"{reason} (expected: {error.hint.replace(' per line', '', 1)})"
+
+
+def _known_as(head: Head) -> str:
+    """What the records of a file are that holds no rollouts; empty where that is not known."""
+    if all(_points_elsewhere(record) for record in head.records):
+        return "index another file and hold no rollouts"
+    if all(record.keys() >= {"trace_id", "info", "branches"} for record in head.records):
+        return "hold later annotations of traces: they are read together with the traces"
+    if all(record.keys() >= {"num_examples", "rollouts_per_example"} for record in head.records):
+        return "describe an evaluation: they are read together with the results.jsonl beside them"
+    if all(record.keys() & {"state_path", "sampler_path"} for record in head.records):
+        return "list saved checkpoints and hold no rollouts"
+    if all(_is_numbers(record) for record in head.records):
+        keys = ", ".join(sorted({key for record in head.records for key in record})[:8])
+        return f"hold only numbers ({keys}): metrics, not rollouts"
+    return ""
+
+
+def _points_elsewhere(record: Mapping[str, Any]) -> bool:
+    """Whether a record is a row of prime-rl's index of its stream, or of a producer's annotations."""
+    return "offset" in record and bool(record.keys() & {"trace_ids", "trace_id"})
+
+
+def _is_numbers(record: Mapping[str, Any]) -> bool:
+    """Whether a record has numbers and nothing else, but for who measured them; verl's are one deeper."""
+    numbers = [_number(key, value) for key, value in record.items()]
+    return any(numbers) and None not in numbers
+
+
+def _number(key: str, value: object, *, inner: bool = True) -> bool | None:
+    """Whether a value is a number; None where it is what no row of metrics has."""
+    if value is None or isinstance(value, bool):
+        return False
+    if isinstance(value, int | float):
+        return True
+    if isinstance(value, str):
+        return False if key in _WHO or _MEASURED.fullmatch(value) else None
+    if isinstance(value, dict) and inner:
+        within = cast("dict[str, object]", value)
+        numbers = [_number(name, one, inner=False) for name, one in within.items()]
+        return None if None in numbers else any(numbers)
+    return None

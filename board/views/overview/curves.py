@@ -1,0 +1,172 @@
+"""What all curves of the Overview share: menus of how they are drawn, marks on their axis, and clicks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import streamlit as st
+
+from board.charts.curve_data import CurveOptions
+from board.components.curve_grid import Card, Click, Mark, curve_grid
+from board.query import splits
+from board.query.open_run import Run
+from board.views.frame import sidebar
+from board.views.shared import known_findings, page_parts, state
+from board.views.shared.text import counted, one_line, plain
+
+KL: Final = {"k1": "k1_mean", "k2": "k2_mean", "k3": "k3_mean"}
+_BANDS: Final = {
+    "std": "± std of rollouts, within the data",
+    "quantiles": "5–95 % and 25–75 % of rollouts",
+    "minmax": "smallest to largest rollout",
+    "none": "no band",
+}
+_ACROSS: Final = 3
+
+
+def draw(
+    cards: Sequence[Card],
+    marks: Sequence[Mark],
+    key: str,
+    *,
+    across: int = _ACROSS,
+    one_legend: bool = False,
+) -> Click | None:
+    """Draws charts, and says what was clicked. A click on a mark opens the finding, or the step of a
+    resume or of an evaluation.
+    """
+    clicked = curve_grid(
+        cards,
+        step=state.get("step"),
+        key=page_parts.chart_key(key),
+        across=across,
+        marks=marks,
+        one_legend=one_legend,
+    )
+    if clicked and (mark := clicked.mark):
+        if mark.kind == "finding":
+            state.go("findings", findings_nth=int(mark.id), findings_severity=[])
+        split = mark.id if mark.kind == "evaluation" else str(state.get("split"))
+        state.go("step", step=mark.step, index=None, token=None, zoom=None, split=split)
+    return clicked
+
+
+def open_rollouts(step: int, **choices: Any) -> None:
+    """Opens the rollouts of a step."""
+    state.go("rollouts", step=step, index=None, token=None, rollouts_scope="step", **choices)
+
+
+def marks() -> list[Mark]:
+    """The marks of the current run; of findings those that are known already: nothing waits for them."""
+    diagnosis = known_findings.known(sidebar.current())
+    return [
+        *(
+            Mark(step, "resumed", f"The training was resumed from step {step}.")
+            for step in sidebar.whole().visible.run.resumed_at
+        ),
+        *(
+            Mark(
+                step,
+                "evaluation",
+                f"Evaluation at step {step}: {counted(count, 'rollout')} of split "
+                f"{one_line(run.split or '', 40)}",
+                splits.written(run.split or ""),
+            )
+            for run in sidebar.evaluations()
+            for step, count in run.counts.items()
+        ),
+        *(
+            Mark(one.step, "finding", f"Step {one.step}, {one.severity}: {one.title}", str(nth))
+            for nth, one in enumerate(diagnosis.findings if diagnosis else ())
+            if one.step is not None
+        ),
+    ]
+
+
+def choose_grouping(run: Run) -> bool:
+    """All rollouts in one curve, or a curve for each environment; true for the latter."""
+    names = {"": "All", "env": "By environment"}
+    is_disabled = "env" not in run.columns and not state.get("overview_by")
+    return page_parts.segments("Curves", "overview_by", names, disabled=is_disabled) == "env"
+
+
+def choose_options(run: Run) -> CurveOptions:
+    """Menus of how the curves of all rollouts are drawn, and what is chosen in them."""
+    _choose_band()
+    smoothing = page_parts.smoothing()
+    _choose_scale()
+    if "k3_mean" in run.columns:
+        _choose_estimator()
+    if others := sidebar.evaluations():
+        names = plain(", ".join(one.split or "" for one in others), 40)
+        st.toggle(
+            f"Show {names}",
+            key="overview_evals",
+            help="Means of the other splits' rollouts, dotted, next to training's. A click on one "
+            "opens its step in its own split.",
+            persist_state="session",
+        )
+    return CurveOptions(
+        band=state.get("overview_band"),
+        std_scale=float(state.get("overview_scale")),
+        smoothing=smoothing,
+        shift_to_zero=bool(state.get("overview_shift")),
+        log=bool(state.get("overview_log")),
+    )
+
+
+def _choose_band() -> None:
+    scale = float(state.get("overview_scale"))
+    short = {"std": f"± {scale:g} std", "quantiles": "5–95 %", "minmax": "min–max", "none": "off"}
+    with st.popover(f"Band: {short[state.get('overview_band')]}", key="menu_band"):
+        st.radio(
+            "Band",
+            list(_BANDS),
+            key="overview_band",
+            format_func=lambda name: _BANDS[name],
+            help="How much the rollouts of a step vary: not the error of their mean. ± std ends at "
+            "the smallest and the largest rollout.",
+            persist_state="session",
+        )
+        st.number_input(
+            "Standard deviations",
+            0.1,
+            3.0,
+            step=0.1,
+            key="overview_scale",
+            disabled=state.get("overview_band") != "std",
+            persist_state="session",
+        )
+
+
+def _choose_scale() -> None:
+    chosen = "Log scale" if state.get("overview_log") else "Linear"
+    with st.popover(
+        f"{chosen}, from zero" if state.get("overview_shift") else chosen, key="menu_scale"
+    ):
+        st.toggle(
+            "Log scale",
+            key="overview_log",
+            help="Values of 0 or less can't be drawn on it; the chart says how many there are.",
+            persist_state="session",
+        )
+        st.toggle(
+            "Start at zero",
+            key="overview_shift",
+            help="Subtracts the first recorded mean from every curve.",
+            persist_state="session",
+        )
+
+
+def _choose_estimator() -> None:
+    with st.popover(f"KL: {state.get('overview_kl')}", key="menu_kl"):
+        st.segmented_control(
+            "KL estimator",
+            list(KL),
+            key="overview_kl",
+            required=True,
+            help="KL(policy‖reference). k1 = d, k2 = d²/2, k3 = exp(-d) - 1 + d, with "
+            "d = logprobs - ref_logprobs (Schulman 2020).",
+            persist_state="session",
+        )

@@ -1,0 +1,138 @@
+"""The findings of a run that are known so far: their count, the link to them, news of severe ones."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, Literal
+
+import streamlit as st
+
+from board.analysis.findings import Diagnosis, OwnThresholds, own_thresholds
+from board.core.findings.finding import SEVERITIES
+from board.query.open_run import Run
+from board.views.shared import cache, state
+from board.views.shared.text import plain
+
+ICONS: Final = {
+    "severe": ":material/error:",
+    "warning": ":material/warning:",
+    "lead": ":material/search:",
+}
+COLOURS: Final[Mapping[str, Literal["red", "orange", "blue"]]] = {
+    "severe": "red",
+    "warning": "orange",
+    "lead": "blue",
+}
+_COUNT_AT_ONCE_ROLLOUTS: Final = 100_000
+"""Of more rollouts, which take some 0.1 s, the page is drawn first, and counted while it is read."""
+_POLL_SECONDS: Final = 2.0
+"""Counting begins at the first poll, when the page is drawn also where browser and server are new."""
+_NEWS_SECONDS: Final = 1.0
+_DRAWN: Final = "_badge_drawn"
+_LAST: Final = "_badge_last"
+_SEVERE: Final = "_severe_known"
+
+
+def limits_of(run: Run) -> OwnThresholds:
+    """The thresholds of a run: named on the command line, in its folder, or the board's own."""
+    named = os.environ.get("ROLLOUT_BOARD_THRESHOLDS")
+    return own_thresholds(run.info, Path(named) if named else None)
+
+
+def known(run: Run) -> Diagnosis | None:
+    """What the rules found so far; None before they have run. Nothing is computed for it."""
+    limits = limits_of(run)
+    return cache.findings(run, limits).result or cache.index_findings(run, limits).result
+
+
+def count_by_severity(diagnosis: Diagnosis) -> dict[str, int]:
+    """How many findings there are of each severity, the worst first."""
+    counts = Counter(finding.severity for finding in diagnosis.findings)
+    return {name: counts[name] for name in SEVERITIES}
+
+
+def counted(count: int, severity: str) -> str:
+    """A number of findings in words."""
+    return f"{count} {severity}" + ("s" if count != 1 and severity != "severe" else "")
+
+
+def badge(run: Run) -> str:
+    """How many findings are known by now, for a page's name: empty where there are none."""
+    diagnosis = known(run)
+    if diagnosis is None or not diagnosis.findings:
+        return ""
+    worst = next(name for name, count in count_by_severity(diagnosis).items() if count)
+    return f" :small[:{COLOURS[worst]}[{len(diagnosis.findings)}]]"
+
+
+def link(run: Run) -> None:
+    """A link to the findings with how many there are, of each severity."""
+    limits = limits_of(run)
+    every = cache.findings(run, limits).result
+    index = cache.index_findings(run, limits)
+    if every is not None:
+        _page_link(_summary(run, every))
+    elif index.result is not None or run.rollout_count <= _COUNT_AT_ONCE_ROLLOUTS:
+        _page_link(_summary(run, index.finish()) + " · open to check tokens and texts too")
+    else:
+        _link_while_counting(run, limits)
+
+
+def _summary(run: Run, diagnosis: Diagnosis) -> str:
+    counts = count_by_severity(diagnosis)
+    parts = [f"{ICONS[name]} {counted(count, name)}" for name, count in counts.items() if count]
+    words = f"Findings: {'  '.join(parts) or 'nothing stood out'}"
+    st.session_state[_LAST] = (run.info.name, words)
+    return words
+
+
+@st.fragment(run_every=_POLL_SECONDS)
+def _link_while_counting(run: Run, limits: OwnThresholds) -> None:
+    """Counting begins when the page is drawn, which it would delay."""
+    counting = cache.index_findings(run, limits)
+    if counting.result is not None:
+        st.rerun()
+    counted_run, words = st.session_state.get(_LAST, ("", ""))
+    if counting.error is not None:
+        words = "Findings (can't be counted: open them to see why)"
+    elif counted_run != run.info.name:
+        words = "Findings: counting …"
+    _page_link(words)
+    if st.session_state.get(_DRAWN) == run.version:
+        counting.start()
+    st.session_state[_DRAWN] = run.version
+
+
+def _page_link(label: str) -> None:
+    st.page_link(
+        state.page_file("findings"),
+        label=label,
+        icon=":material/flag:",
+        query_params=state.encoded(findings_health=False),
+    )
+
+
+@st.fragment(run_every=_NEWS_SECONDS)
+def announce_severe(run: Run, limits: OwnThresholds) -> None:
+    """A message for each rule that has a severe finding now and had none before, on whichever page.
+
+    Finding them runs behind the page. What is there at the first reading of a run, by the index or with
+    its tokens, is not news: the count of findings says it.
+    """
+    index, every = cache.index_findings(run, limits), cache.findings(run, limits)
+    index.start()
+    rules: dict[tuple[str, str], set[str]] = st.session_state.setdefault(_SEVERE, {})
+    for scope, diagnosis in (("index", index.result), ("tokens", every.result)):
+        if diagnosis is None:
+            continue
+        severe = {one.rule: one for one in diagnosis.findings if one.severity == "severe"}
+        is_first = (run.info.name, scope) not in rules
+        before = {rule for (name, _), own in rules.items() if name == run.info.name for rule in own}
+        rules.setdefault((run.info.name, scope), set()).update(severe)
+        for rule in severe.keys() - before if not is_first else ():
+            st.toast(
+                f"Severe: {plain(severe[rule].title)}", icon=":material/error:", duration="long"
+            )

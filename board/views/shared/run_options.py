@@ -1,0 +1,208 @@
+"""How a run is read, and which part of it pages show: settings, tokenizer, split and environments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import streamlit as st
+
+from board.analysis.tokenizers import named_tokenizer
+from board.core.options import ReadOptions
+from board.core.texts.conversation import THINK_TAGS
+from board.errors import BoardError
+from board.query import splits
+from board.query.open_run import OpenOptions, Run, reader_titles
+from board.views.shared import cache, known_findings, state, step_choice
+from board.views.shared.text import counted, one_line, plain, size
+
+_FIELDS: Final = ("pads", "sysend", "cap", "think")
+_MOST_SPLIT_BUTTONS: Final = 4
+
+
+def read_options() -> OpenOptions:
+    """How logs are read, as chosen in the panel or by a link. Called before the page is drawn."""
+    # The panel is another one on each page: without this its fields would start empty there.
+    state.put(**{name: state.get(name) for name in _FIELDS})
+    pads = tuple(part.strip() for part in str(state.get("pads")).split(",") if part.strip())
+    read = ReadOptions(pads, str(state.get("sysend")))
+    return OpenOptions(read, max(int(state.get("cap") or 0), 0) or None)
+
+
+def settings_panel(run: Run) -> None:
+    """A button that opens the settings of a run."""
+    panel = st.popover(
+        "Run settings",
+        icon=":material/tune:",
+        type="tertiary",
+        key="run_settings",
+        on_change="rerun",
+    )
+    with panel:
+        _reading_fields()
+        if panel.open:  # what takes time is drawn only then
+            _facts(run)
+            _configuration(run)
+
+
+def _reading_fields() -> None:
+    st.markdown("**Reading the log**")
+    st.text_input(
+        "Padding tokens",
+        key="pads",
+        help="Tokens, separated by commas, that are removed from both ends of a response together with "
+        "their values, so that they add neither length nor KL. Empty: nothing is removed.",
+        persist_state="session",
+    )
+    st.text_input(
+        "End of the system prompt",
+        key="sysend",
+        placeholder="the whole prompt is shown",
+        help="The prompt is shown from after the first occurrence of this text.",
+        persist_state="session",
+    )
+    st.text_input(
+        "Reasoning tags",
+        key="think",
+        placeholder=", ".join(f"<{name}>" for name in THINK_TAGS),
+        help="Names of tags, separated by commas: text between such a tag and its end folds in the "
+        "reader. Empty: the usual ones.",
+        persist_state="session",
+    )
+    st.number_input(
+        "Maximum rollouts per step",
+        min_value=0,
+        max_value=state.LARGEST_COUNT,
+        key="cap",
+        help="Tables and curves use only the first rollouts of each step. 0: all.",
+        persist_state="session",
+    )
+
+
+def _facts(run: Run) -> None:
+    st.markdown("**Run**")
+    limits = known_findings.limits_of(run)
+    facts = {
+        "Name": run.info.name,
+        "Format": reader_titles(run.info),
+        "Size": f"{size(run.info.bytes)} in {counted(len(run.info.files), 'file')}",
+        "Thresholds of findings": "built-in" if limits.path is None else str(limits.path),
+    }
+    st.markdown("  \n".join(f":gray[{name}:] {plain(fact, 300)}" for name, fact in facts.items()))
+    st.code(one_line(run.info.path, 1000), language=None, wrap_lines=True)
+
+
+def _configuration(run: Run) -> None:
+    st.markdown("**Configuration**")
+    if not run.settings:
+        st.caption("Not recorded. Pass `run={...}` to the exporter to record them.")
+    for name, content in run.settings.items():
+        st.caption(plain(name))
+        st.json(dict(content), expanded=1)
+
+
+def choose_tokenizer(run: Run) -> str:
+    """Asks in the sidebar which tokenizer decodes the ids; the name that works, or empty for none.
+
+    Looked for in a local folder and in the local cache. The hub is asked only on the button's click.
+    """
+    named = named_tokenizer(run)
+    with st.sidebar:
+        st.text_input(
+            "Tokenizer",
+            key="tokenizer",
+            placeholder=named or "a folder, or a name in the local cache",
+            help="Decodes token ids. Found on this machine only, and no code of its is run.",
+            persist_state="session",
+        )
+        chosen = str(state.get("tokenizer")).strip()
+        name = chosen or named or ""
+        if not name:
+            return ""
+        try:
+            cache.vocabulary(name)
+            return name
+        except BoardError as error:
+            if chosen or not named:
+                st.warning(plain(error, 300))
+            else:
+                st.caption(plain(f"The run names {named}, which is not on this machine."))
+        return name if _offer_download(name) else ""
+
+
+def _offer_download(name: str) -> bool:
+    if not st.button("Download it from the hub", icon=":material/download:"):
+        return False
+    try:
+        with st.spinner("Downloading the tokenizer …"):
+            cache.download_vocabulary(name)
+    except BoardError as error:
+        st.warning(plain(error, 300))
+        return False
+    return True
+
+
+def why_ids(run: Run) -> str:
+    """Why ids are shown instead of texts, and what to do."""
+    if error := run.sidecars.vocabulary_error:
+        return f"Tokens are shown as ids: vocab.json {error}. Log health says more."
+    return "Tokens are shown as ids: the run has no vocab.json. Name a tokenizer in the sidebar."
+
+
+def choose_split(run: Run) -> None:
+    """Which rollouts numbers are of, where the log has those of several splits."""
+    counts = cache.split_counts(run)
+    names = [*counts]
+    if state.get("split") in map(splits.written, names[:1]):
+        state.put(split="")
+    offered = ["", *map(splits.written, names[1:]), splits.ALL]
+    chosen = state.ensure("split", offered, "")
+    if len(names) < 2:
+        return
+    with_buttons = len(names) <= _MOST_SPLIT_BUTTONS
+    escaped = plain if with_buttons else one_line  # buttons render Markdown, menus do not
+
+    def label(written: str) -> str:
+        name = splits.meant(written) if written else names[0]
+        return "all splits" if name is None else escaped(name, 40)
+
+    widget: Any = st.segmented_control if with_buttons else st.selectbox
+    widget(
+        "Split",
+        offered,
+        key="split",
+        format_func=label,
+        help="Curves, tables, groups and findings are of these rollouts alone; those that name no split "
+        "are training's. Log health is of the whole log.",
+        on_change=step_choice.first_rollout,
+        persist_state="session",
+        **({"required": True} if with_buttons else {}),
+    )
+    st.caption(_other_splits(counts, splits.meant(chosen) if chosen else names[0]))
+
+
+def _other_splits(counts: Mapping[str, int], chosen: str | None) -> str:
+    """What of other splits the numbers leave out, or mix."""
+    if chosen is None:
+        return f":material/warning: numbers mix {plain(' and '.join(counts), 80)} rollouts"
+    others = {name: count for name, count in counts.items() if name != chosen}
+    words = ", ".join(f"{count:,} {name}" for name, count in others.items())
+    noun = "rollout" if sum(others.values()) == 1 else "rollouts"
+    return f":material/visibility_off: not shown: {plain(words, 80)} {noun}; choose them above"
+
+
+def choose_environments(run: Run) -> None:
+    """The environments that means are of; offered where the log names several."""
+    names = cache.environments_of(run)
+    state.keep("env", names)
+    if len(names) > 1:
+        st.multiselect(
+            "Environments",
+            names,
+            key="env",
+            placeholder="all",
+            format_func=one_line,
+            help="Curves, tables and tokens use these environments only; Findings, Log health and an "
+            "open rollout use all of them.",
+            persist_state="session",
+        )

@@ -1,0 +1,253 @@
+"""Tables and cards of numbers, drawn alike on all pages: headings, formats, the table of problems."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+from pandas.io.formats.style import Styler
+
+from board.core.metrics.definitions import REWARD_PART, ROLLOUT_METRICS, rollout_metric
+from board.core.metrics.shares import ROUNDING_NOISE, in_percent
+from board.core.problems import Problem
+from board.views.shared.text import counted, one_line, plain
+
+# Words that a table has room for. A mean over a rollout's tokens is what its number is; max is said.
+_SHORT: Final = {
+    "index": "rollout",
+    "group_id": "group",
+    "finish_reason": "finish",
+    "is_truncated": "truncated",
+    "reward_gap": "gap to ref",
+    "ref_reward": "ref reward",
+    "mismatch_kl_mean": "mismatch KL",
+    "mismatch_kl_max": "mismatch KL max",
+    "importance_ratio_mean": "policy/old ratio",
+    "mismatch_ratio_mean": "trainer/sampler ratio",
+    "logprobs_mean": "policy logprob",
+    "response_tokens": "length",
+    "response_chars": "length",
+    "prompt_tokens": "prompt length",
+    "loss_tokens": "in the loss",
+    "zero_std_group_fraction": "zero-std groups",
+}
+_NARROW: Final = {"index": "#", "response_tokens": "tokens", "response_chars": "chars"}
+PERCENT: Final = "%g %%"
+"""Format of a column of shares that `written` made."""
+_SMALLEST_FIXED: Final = 1e-3
+"""Below it a fixed number of digits is mostly zeros."""
+_ROW_PIXELS: Final = 36
+
+_EFFECTS: Final = {"lost": "not shown", "partial": "shown, value left out", "note": "shown"}
+_PROBLEM_WIDTHS: Final = {
+    "effect": 150,
+    "where (first)": 270,
+    "field": 90,
+    "what was found": 285,
+    "what was expected, or what to do": 240,
+    "lines": 60,
+}
+"""Pixels of the columns of problems; together a page of 1440."""
+_LINE_HEIGHT: Final = 21
+_WRAPPED_HEIGHT: Final = 66  # Streamlit wraps in rows of more than 64 pixels alone
+_CHARACTER_WIDTH: Final = 6.4
+_MOST_LINES: Final = 6
+
+
+def heading(name: str) -> str:
+    """The words above a column: of what the log alone knows, its own name."""
+    if name.startswith(REWARD_PART):
+        return one_line(f"reward: {name.removeprefix(REWARD_PART)}", 40)
+    metric = ROLLOUT_METRICS.get(name)
+    if metric is None:
+        return one_line(_SHORT.get(name, name), 40)
+    unit = "chars" if metric.unit == "characters" else metric.unit
+    return f"{_short(name)}, {unit}" if unit not in ("", "share") else _short(name)
+
+
+def short_heading(name: str) -> str:
+    """The words above a narrow column, without the unit."""
+    if name.startswith(REWARD_PART):
+        return one_line(name.removeprefix(REWARD_PART), 24)
+    return one_line(_NARROW.get(name) or _short(name), 40)
+
+
+def _short(name: str) -> str:
+    return _SHORT.get(name) or name.removesuffix("_mean").replace("_", " ")
+
+
+def definition(name: str) -> str:
+    """The metric, its formula, and its name in filters, where text is shown as it is."""
+    metric = rollout_metric(name)
+    unit = f", in {metric.unit}" if metric.unit not in ("", "share") else ""
+    formula = f" {metric.formula}" if metric.formula else ""
+    return one_line(f"{metric.label}{unit}.{formula} In filters: {name}.", 600)
+
+
+def explained(name: str) -> str:
+    """The metric, its formula, and its name in filters, where Markdown is rendered."""
+    metric = rollout_metric(name)
+    return plain(f"{metric.label}. {metric.formula} In filters: {name}.", 600)
+
+
+def width(name: str, least: int = 60) -> int:
+    """Pixels that the heading takes."""
+    return max(least, round(6 * len(heading(name))) + 17)
+
+
+def written(frame: pd.DataFrame, shares: Iterable[str] = ()) -> pd.DataFrame:
+    """The frame with its numbers as pages write them: these columns in percent, rounding noise as 0."""
+    result = frame.copy()
+    for name in result.select_dtypes("float"):
+        result[name] = result[name].mask(result[name].abs() < ROUNDING_NOISE, 0.0)
+    for name in result.columns.intersection([*shares]):
+        result[name] = result[name].astype(float).map(in_percent, na_action="ignore")
+    return result
+
+
+def number_format(values: pd.Series[Any]) -> str:
+    """Four significant digits; with an exponent where the largest value is tiny."""
+    sizes = np.abs(pd.to_numeric(values, errors="coerce").to_numpy(np.float64, na_value=np.nan))
+    finite = sizes[np.isfinite(sizes)]
+    return "%.2e" if len(finite) and 0 < finite.max() < _SMALLEST_FIXED else "%.4g"
+
+
+def number_column(name: str, values: pd.Series[Any]) -> Any:
+    """A column of means over rollouts, of a metric known or not; shares in percent."""
+    is_share = rollout_metric(name).unit == "share"
+    return st.column_config.NumberColumn(
+        heading(name),
+        help=explained(name),
+        format=PERCENT if is_share else number_format(values),
+        width=width(name),
+    )
+
+
+def without_empty(frame: pd.DataFrame) -> pd.DataFrame:
+    """The columns in which at least one row says something: missing values and empty texts do not."""
+    says = frame.notna() & frame.map(lambda value: not isinstance(value, str) or value != "")
+    return frame.loc[:, says.any()]
+
+
+def _options(
+    frame: pd.DataFrame | Styler,
+    columns: Mapping[str, Any] | None,
+    most_pixels: int | None,
+    placeholder: str,
+) -> dict[str, Any]:
+    height = _ROW_PIXELS * (len(frame.index) + 1) + 3
+    return {
+        "height": "auto" if most_pixels is None else min(height, most_pixels),
+        "hide_index": True,
+        "row_height": _ROW_PIXELS,
+        "placeholder": placeholder,
+        "column_config": dict(columns or {}),
+    }
+
+
+def draw(
+    frame: pd.DataFrame | Styler,
+    columns: Mapping[str, Any] | None = None,
+    *,
+    most_pixels: int | None = None,
+    placeholder: str = "–",
+) -> None:
+    """Draws a table as high as its rows. most_pixels: above that it scrolls."""
+    st.dataframe(frame, **_options(frame, columns, most_pixels, placeholder))
+
+
+def clicked_row(
+    frame: pd.DataFrame,
+    columns: Mapping[str, Any] | None = None,
+    *,
+    key: str,
+    most_pixels: int | None = None,
+    placeholder: str = "–",
+) -> int | None:
+    """Draws a table; the position of the row that was clicked, None where none was."""
+    event: Any = st.dataframe(
+        frame,
+        key=key,
+        on_select="rerun",
+        selection_mode="single-cell",
+        **_options(frame, columns, most_pixels, placeholder),
+    )
+    cells = event.selection.cells
+    return int(cells[0][0]) if cells else None
+
+
+def numbers(number_format: str, *names: str, **options: Any) -> dict[str, Any]:
+    """The configuration of columns of numbers that are headed by their names."""
+    return {
+        name: st.column_config.NumberColumn(name, format=number_format, **options) for name in names
+    }
+
+
+def cards(entries: Iterable[tuple[str, str, str, str]]) -> None:
+    """Cards in a row: of each its label, its value, a line of words below, and its help."""
+    entries = [*entries]
+    with st.grid(max(len(entries), 4), min_column_width=170, gap="small"):
+        for label, value, words, explained in entries:
+            with st.container(border=True, height="stretch"):
+                st.metric(label, value, help=plain(explained, 600))
+                st.caption(plain(words))
+
+
+def problem_table(problems: Iterable[Problem], *, of_whole_files: bool = False) -> None:
+    """Draws one row for each kind of problem, however many files have it, without empty columns.
+
+    of_whole_files: none of the files is used, so effect and number of lines say nothing.
+    """
+    rows = [
+        {
+            "effect": "not used" if problem.is_of_file else _EFFECTS[problem.severity],
+            "where (first)": problem.where
+            + (f" and {counted(files - 1, 'more file')}" if files > 1 else ""),
+            "field": problem.field,
+            "what was found": problem.reason,
+            "what was expected, or what to do": problem.hint or None,
+            "lines": problem.count,
+        }
+        for problem, files in _by_kind(problems)
+    ]
+    frame = pd.DataFrame(rows).dropna(axis="columns", how="all")
+    if of_whole_files:
+        frame = frame.drop(columns=["effect", "lines"])
+    lines = max(
+        1 + int(len(str(row[name])) * _CHARACTER_WIDTH // (width - 16))
+        for row in rows
+        for name, width in _PROBLEM_WIDTHS.items()
+    )
+    height = _LINE_HEIGHT * min(lines, _MOST_LINES) + 16
+    height = max(height, _WRAPPED_HEIGHT) if lines > 1 else height
+    text, number = st.column_config.TextColumn, st.column_config.NumberColumn
+    st.dataframe(
+        frame,
+        hide_index=True,
+        placeholder="–",
+        row_height=height,
+        height=min(height * len(rows) + 40, 640),
+        column_config={
+            name: number(width=width, format="localized") if name == "lines" else text(width=width)
+            for name, width in _PROBLEM_WIDTHS.items()
+            if name in frame
+        },
+    )
+
+
+def _by_kind(problems: Iterable[Problem]) -> list[tuple[Problem, int]]:
+    """The first problem of each kind with the lines of all files, and how many files have it."""
+    kinds: dict[tuple[object, ...], list[Problem]] = {}
+    for problem in problems:
+        # A whole file is one problem of its own: its name is what matters.
+        file = problem.path if problem.line is None else ""
+        kind = (problem.severity, problem.field, problem.reason, problem.hint, file)
+        kinds.setdefault(kind, []).append(problem)
+    return [
+        (replace(same[0], count=sum(one.count for one in same)), len({one.path for one in same}))
+        for same in kinds.values()
+    ]

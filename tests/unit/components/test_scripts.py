@@ -1,0 +1,36 @@
+"""Scripts of all components: none can turn text into markup, and each is loaded."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import board.components
+from board.components import curve_grid
+from board.components.reader import _SCRIPT_PARTS
+
+FOLDER = Path(board.components.__file__).parent
+SCRIPTS = sorted(FOLDER.rglob("*.js"))
+MARKUP_SINKS = ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "srcdoc")
+OWN_MARKUP = "element.innerHTML = MENU_HTML; // our own words: no text of a log is in it"
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: str(path.relative_to(FOLDER)))
+def test_a_script_has_no_way_to_turn_text_into_markup(script: Path) -> None:
+    source = script.read_text(encoding="utf-8").replace(OWN_MARKUP, "")
+    assert [sink for sink in MARKUP_SINKS if sink in source] == []
+
+
+@pytest.mark.parametrize(
+    ("component", "loaded"),
+    [
+        ("reader", {part for part in _SCRIPT_PARTS if "/" not in part}),
+        ("curve_grid", {Path(n).stem for n in (*curve_grid._SCRIPTS, *curve_grid._BAR_SCRIPTS)}),
+        *((name, None) for name in ("comparison", "filter_field", "rollout_list")),
+    ],
+)
+def test_every_script_part_is_loaded(component: str, loaded: set[str] | None) -> None:
+    names = loaded or {*import_module(f"board.components.{component}")._SCRIPTS}
+    assert {path.stem for path in (FOLDER / component / "js").glob("*.js")} <= names
