@@ -228,7 +228,7 @@ def assert_prompts(run: Run, rows: pd.DataFrame) -> None:
         by_step = own.groupby("step")
         rates = by_step["right"].mean().dropna()
         assert found.steps[place] == by_step.ngroups
-        assert found.judged[place] == len(rates)
+        assert found.graded[place] == len(rates)
         np.testing.assert_allclose(table["rewards"][place], by_step["reward"].mean())
         if len(rates):
             ends = table[["first_rate", "last_rate"]].iloc[place]

@@ -129,7 +129,7 @@ def test_narrowing_is_the_run_that_holds_these_rollouts_alone(tmp_path: Path) ->
         ours, theirs = run_groups(found), run_groups(alone)
         assert ours is not None
         assert theirs is not None
-        for name in ("steps", "size", "scored", "right", "judged", "outcomes", "mean"):
+        for name in ("steps", "size", "scored", "right", "graded", "outcomes", "mean"):
             mine, others = getattr(ours.groups, name), getattr(theirs.groups, name)
             np.testing.assert_array_equal(mine, others, err_msg=name)
         assert visits(found) == visits(alone)

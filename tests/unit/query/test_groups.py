@@ -57,7 +57,7 @@ def test_nothing_is_right_by_a_part_that_no_rollout_ever_earned(
     part, rewards = floats(never, never, never, NAN), floats(0.5, 0.5, 0.5, 1)
     groups = groups_by(tmp_path, ints(1, 1, 1, 1), ints(0, 0, 1, 1), rewards, part)
     assert groups.outcomes.tolist() == [Outcome.ALL_WRONG, Outcome.MIXED]
-    assert (groups.right.tolist(), groups.judged.tolist()) == ([0, 0], [2, 1])
+    assert (groups.right.tolist(), groups.graded.tolist()) == ([0, 0], [2, 1])
     assert by_step(groups).solve_rate.tolist() == [0]
 
 

@@ -18,7 +18,7 @@ from board.errors import ChoiceError
 from board.index.discovery.discovered_runs import discover, location_of
 from board.query import splits
 from board.query.groups import run_groups
-from board.query.narrowing import narrowed, of_split, shown_split, splits_of
+from board.query.narrowing import chosen_split, narrowed, of_split, splits_of
 from board.query.open_run import Follower, OpenOptions, Run, open_run
 from board.query.prompts import prompt_table, run_prompts
 
@@ -64,12 +64,12 @@ def assert_same_steps(one: Run, other: Run) -> None:
 def test_numbers_of_training_are_unmoved_by_evaluations(runs: tuple[Run, Run]) -> None:
     alone, both = runs
     assert splits_of(both).keys() == {"train", "eval"}
-    assert_same_steps(shown_split(both), alone)
+    assert_same_steps(chosen_split(both), alone)
     assert (both.steps["reward_q100"] > 40).any()
 
 
 def test_groups_and_prompts_of_training_are_unmoved_by_evaluations(runs: tuple[Run, Run]) -> None:
-    alone, train = runs[0], shown_split(runs[1])
+    alone, train = runs[0], chosen_split(runs[1])
     mine, others = run_groups(train), run_groups(alone)
     assert mine is not None
     assert others is not None
@@ -84,7 +84,7 @@ def test_groups_and_prompts_of_training_are_unmoved_by_evaluations(runs: tuple[R
 
 
 def test_a_step_of_evaluations_alone_is_no_step_of_training(runs: tuple[Run, Run]) -> None:
-    train, evaluated = shown_split(runs[1]), shown_split(runs[1], "eval")
+    train, evaluated = chosen_split(runs[1]), chosen_split(runs[1], "eval")
     assert train.steps["step"].tolist() == [1, 2, 3, 5, 6, 7, 8]
     assert evaluated.steps["step"].tolist() == [0, 3, 4, 6]
     assert evaluated.steps["reward_mean"].min() > 40
@@ -111,30 +111,30 @@ def test_a_rollout_of_a_split_keeps_its_index_within_the_step(runs: tuple[Run, R
 
 def test_a_run_of_one_split_is_that_split(tmp_path: Path) -> None:
     run = run_in(tmp_path, logged(*EVALUATED))
-    assert shown_split(run) is run
+    assert chosen_split(run) is run
     assert [*splits_of(run)] == ["eval"]
-    assert shown_split(run, "eval") is run
+    assert chosen_split(run, "eval") is run
     with pytest.raises(ChoiceError, match="no split 'train'; it has eval"):
-        shown_split(run, "train")
+        chosen_split(run, "train")
 
 
 def test_a_run_that_names_no_split_is_of_training(tmp_path: Path) -> None:
     run = run_in(tmp_path, logged(*samples((1, 2), None)))
     assert splits_of(run) == {"train": {1: 4, 2: 4}}
-    assert shown_split(run) is run
+    assert chosen_split(run) is run
 
 
 def test_a_split_called_all_is_not_all_of_them(tmp_path: Path) -> None:
     run = run_in(tmp_path, logged(*samples((1, 2), "train"), *samples((1, 2), "all", count=2)))
-    assert shown_split(run, "all") is run
-    assert shown_split(run, splits.written("all")).rollout_count == 4
+    assert chosen_split(run, "all") is run
+    assert chosen_split(run, splits.written("all")).rollout_count == 4
     for name in ("all", "=all", "==all", "train"):
         assert splits.meant(splits.written(name)) == name
 
 
 def test_without_training_the_largest_split_is_shown(tmp_path: Path) -> None:
     rows = logged(*samples((1, 2), "val_a", count=2), *samples((1, 2), "val_b", count=3))
-    assert shown_split(run_in(tmp_path, rows)).rollout_count == 6
+    assert chosen_split(run_in(tmp_path, rows)).rollout_count == 6
 
 
 def test_a_cap_holds_for_splits(tmp_path: Path) -> None:
@@ -165,7 +165,7 @@ def test_following_a_growing_log_gives_what_reading_it_anew_gives(
 
 
 def test_findings_of_training_are_unmoved_by_evaluations(runs: tuple[Run, Run]) -> None:
-    alone, train = diagnose(runs[0]), diagnose(shown_split(runs[1]))
+    alone, train = diagnose(runs[0]), diagnose(chosen_split(runs[1]))
     assert [f.rule for f in alone.findings] == [f.rule for f in train.findings]
     assert [f.value for f in alone.findings] == [f.value for f in train.findings]
 
