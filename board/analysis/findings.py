@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, lru_cache, partial
 from importlib import resources
 from pathlib import Path
@@ -17,7 +17,7 @@ from board.analysis.token_sample import Budget, Progress, TokenSample
 from board.core.findings import TOKEN_RULES, find
 from board.core.findings.digest import Digest
 from board.core.findings.facts import Facts
-from board.core.findings.finding import Finding, Thresholds, changed, parse
+from board.core.findings.finding import SEVERITIES, Finding, Thresholds, changed, parse
 from board.core.groups.statistics import Groups
 from board.core.metrics.definitions import REWARD_PART
 from board.core.records import FloatArray
@@ -44,6 +44,26 @@ class Diagnosis:
     steps_read: int
     steps: int
     rollouts_read: int
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many findings there are of each severity, the worst first."""
+        severities = [finding.severity for finding in self.findings]
+        return {name: severities.count(name) for name in SEVERITIES}
+
+    def document(self, run: Run) -> dict[str, Any]:
+        """The diagnosis of a run as one JSON object."""
+        return {
+            "run": run.info.name,
+            "split": run.split,
+            "env": [*run.envs],
+            "where": run.where,
+            "steps": self.steps,
+            "steps_read": self.steps_read,
+            "rollouts_read": self.rollouts_read,
+            **self.counts,
+            "findings": [asdict(finding) for finding in self.findings],
+        }
 
 
 def diagnose(

@@ -71,15 +71,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(args: argparse.Namespace) -> int:
     try:
         # Imported late: a training node has the exporter without what the dashboard needs.
-        command = importlib.import_module(f"board.cli.commands.{args.command}")
-        return command.main(args)
+        module = importlib.import_module(f"board.cli.commands.{COMMANDS[args.command].module}")
+        return getattr(module, args.command)(args)
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] in ("board", "app"):
             raise
-        raise _not_installed(error.name) from error
-
-
-def _not_installed(name: str) -> BoardError:
-    return BoardError(
-        f'the dashboard needs {name}, which is not installed: pip install "rollout-board[board]"'
-    )
+        raise BoardError(
+            f"the dashboard needs {error.name}, which is not installed: "
+            'pip install "rollout-board[board]"'
+        ) from error

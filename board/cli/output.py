@@ -31,76 +31,51 @@ _CONTROL: Final = dict.fromkeys((*range(32), *range(127, 160), 8232, 8233, *_BID
 
 def records_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """One dict per row in plain Python types; None where not recorded."""
-    columns = {name: _plain_column(frame[name]) for name in frame.columns}
-    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-
-
-def _plain_column(values: pd.Series[Any]) -> list[Any]:
-    recorded = values.notna()
-    return values.astype(object).where(recorded, None).tolist()
+    columns = [
+        frame[name].astype(object).where(frame[name].notna(), None).tolist() for name in frame
+    ]
+    return [dict(zip(frame.columns, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def print_json(document: object) -> None:
     """One JSON document; a list has one line per entry. NaN and infinities become null."""
     if isinstance(document, list) and document:
         lines = ",\n".join(_encoded(entry) for entry in cast("list[object]", document))
-        sys.stdout.write(f"[\n{lines}\n]\n")
-        return
-    sys.stdout.write(_encoded(document) + "\n")
+        print(f"[\n{lines}\n]")
+    else:
+        print(_encoded(document))
 
 
 def _encoded(document: object) -> str:
     try:
         return orjson.dumps(document, option=orjson.OPT_SERIALIZE_NUMPY).decode()
     except TypeError:  # integers beyond 64 bits, which JSON has and orjson does not
-        return json.dumps(_without_nan(document), ensure_ascii=False, allow_nan=False)
-
-
-def _without_nan(value: object) -> object:
-    if isinstance(value, np.ndarray):
-        return _without_nan(value.tolist())
-    if isinstance(value, float):
-        if abs(value) < ROUNDING_NOISE:
-            return "0"
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {
-            key: _without_nan(entry) for key, entry in cast("Mapping[str, object]", value).items()
-        }
-    if isinstance(value, list | tuple):
-        return [_without_nan(entry) for entry in cast("list[object]", value)]
-    return value
-
-
-def print_json_lines(batches: Iterable[Sequence[Mapping[str, Any]]], _: Sequence[str]) -> None:
-    """One JSON document a row; NaN and infinities become null."""
-    for rows in batches:
-        sys.stdout.write("".join(f"{_encoded(row)}\n" for row in rows))
+        text = json.dumps(document, default=np.ndarray.tolist)
+        finite = json.loads(text, parse_constant=lambda _: None)
+        return json.dumps(finite, ensure_ascii=False)
 
 
 def print_rows(
     args: argparse.Namespace,
-    rows: Sequence[Mapping[str, Any]],
+    batches: Iterable[Sequence[Mapping[str, Any]]],
     columns: Sequence[str],
     table_columns: Sequence[str] | None = None,
 ) -> None:
     """Rows as `--json`, `--jsonl` or `--csv` say, else as a table of `table_columns` (default: all)."""
-    if args.json:
-        print_json(rows)
+    if args.csv:
+        writer = csv.DictWriter(sys.stdout, columns, extrasaction="ignore", lineterminator="\n")
+        writer.writeheader()
+        for rows in batches:
+            writer.writerows(rows)
     elif getattr(args, "jsonl", False):
-        print_json_lines([rows], columns)
-    elif args.csv:
-        print_csv([rows], columns)
+        for rows in batches:
+            sys.stdout.writelines(f"{_encoded(row)}\n" for row in rows)
     else:
-        print_table(rows, columns if table_columns is None else table_columns)
-
-
-def print_csv(batches: Iterable[Sequence[Mapping[str, Any]]], columns: Sequence[str]) -> None:
-    """A head and one row for each; empty where not recorded."""
-    writer = csv.DictWriter(sys.stdout, columns, extrasaction="ignore", lineterminator="\n")
-    writer.writeheader()
-    for rows in batches:
-        writer.writerows(rows)
+        rows = [row for batch in batches for row in batch]
+        if args.json:
+            print_json(rows)
+        else:
+            print_table(rows, columns if table_columns is None else table_columns)
 
 
 def print_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> None:
@@ -138,6 +113,12 @@ def one_line(text: str) -> str:
 def printable(text: str) -> str:
     """The text with its line breaks and tabs, and nothing else that steers a terminal."""
     return "\n".join(one_line(line.replace("\t", "    ")) for line in text.split("\n"))
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Prints each on one line of its own."""
+    for line in lines:
+        print(one_line(line))
 
 
 def say(text: str) -> None:

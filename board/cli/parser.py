@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from board import __version__
 
@@ -14,6 +14,9 @@ a filter over columns, such as 'reward < 0.5 and response contains "I think"': =
 in (..), and, or, not, arithmetic and functions. A text of one word needs no quotes: env == math. prompt,
 response, ref_response, ground_truth and any_text are whole texts. Case matters to == and !=, not to
 contains. A rollout without a value does not match. See docs/expressions.md."""
+
+
+_TRAINING: Final = "train, or what is not said to be of any split, where there are several"
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -25,31 +28,9 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"rollout-board {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for name, (summary, add_arguments) in COMMANDS.items():
-        add_arguments(commands.add_parser(name, help=summary))
+    for name, command in COMMANDS.items():
+        command.add_arguments(commands.add_parser(name, help=command.summary))
     return parser
-
-
-def _add_index(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Reads what is new in a run's log into its index, so that later openings take no time. The index "
-        "is kept in the run's folder (.rollout-board), or in the user's cache where that can't be "
-        "written. It can be interrupted and goes on where it stopped; it can be deleted at any time."
-    )
-    _add_run(parser)
-    parser.add_argument(
-        "--engine",
-        choices=("local", "ray"),
-        default="local",
-        help="what reads the log: this machine (%(default)s), or the workers of a Ray cluster, which "
-        "need the run at the same path",
-    )
-    parser.add_argument(
-        "--address",
-        metavar="HOST:PORT",
-        help="of the Ray cluster; default: RAY_ADDRESS, else a Ray on this machine",
-    )
-    _add_json(parser)
 
 
 def _add_serve(parser: argparse.ArgumentParser) -> None:
@@ -70,25 +51,10 @@ def _add_runs(parser: argparse.ArgumentParser) -> None:
 
 def _add_steps(parser: argparse.ArgumentParser) -> None:
     _add_run(parser)
-    _add_split(parser, "train, or what is not said to be of any split, where there are several")
+    _add_split(parser, _TRAINING)
     _add_narrowing(parser)
     parser.add_argument("--last", type=_count, metavar="N", help="the last N steps only")
     _add_output(parser, "all columns")
-
-
-def _add_split(parser: argparse.ArgumentParser, default: str) -> None:
-    help_text = (
-        f"rollouts of this split alone, e.g. eval; all: of all of them (default: {default}). A split "
-        "that is itself called all is =all"
-    )
-    parser.add_argument("--split", metavar="NAME", help=help_text)
-
-
-def _add_narrowing(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--env", metavar="A,B", help="rollouts of these environments only, separated by commas"
-    )
-    parser.add_argument("--where", metavar="EXPR", help=_WHERE_HELP)
 
 
 def _add_rollouts(parser: argparse.ArgumentParser) -> None:
@@ -111,11 +77,8 @@ def _add_sql(parser: argparse.ArgumentParser) -> None:
         "and problems of a run (docs/sql.md has their columns). It reads nothing but the run."
     )
     _add_run(parser)
-    parser.add_argument(
-        "statement",
-        metavar="SELECT",
-        help="such as 'select step, avg(reward) from rollouts group by 1'",
-    )
+    example = "such as 'select step, avg(reward) from rollouts group by 1'"
+    parser.add_argument("statement", metavar="SELECT", help=example)
     parser.add_argument(
         "--timeout",
         type=_seconds,
@@ -127,13 +90,6 @@ def _add_sql(parser: argparse.ArgumentParser) -> None:
     kinds.add_argument("--json", action="store_true", help="one JSON document; null where missing")
     kinds.add_argument("--csv", action="store_true", help="comma-separated values")
     kinds.add_argument("--parquet", type=Path, metavar="FILE", help="write them to a Parquet file")
-
-
-def _seconds(text: str) -> float:
-    number = float(text)
-    if not 0 < number < float("inf"):
-        raise argparse.ArgumentTypeError("expected a number above 0")
-    return number
 
 
 def _add_show(parser: argparse.ArgumentParser) -> None:
@@ -172,7 +128,7 @@ def _add_findings(parser: argparse.ArgumentParser) -> None:
         "step, and of as many steps as 256 MB of the log hold."
     )
     _add_run(parser)
-    _add_split(parser, "train, or what is not said to be of any split, where there are several")
+    _add_split(parser, _TRAINING)
     _add_narrowing(parser)
     _add_thresholds(parser)
     parser.add_argument(
@@ -181,20 +137,26 @@ def _add_findings(parser: argparse.ArgumentParser) -> None:
     _add_json(parser)
 
 
-def _add_thresholds(parser: argparse.ArgumentParser) -> None:
-    help_text = (
-        "a TOML file with thresholds of your own for findings; what it leaves out keeps its default "
-        "(without it: thresholds.toml in the run's folder, where there is one)"
+def _add_index(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Reads what is new in a run's log into its index, so that later openings take no time. The index "
+        "is kept in the run's folder (.rollout-board), or in the user's cache where that can't be "
+        "written. It can be interrupted and goes on where it stopped; it can be deleted at any time."
     )
-    parser.add_argument("--thresholds", type=Path, metavar="F.toml", help=help_text)
-
-
-def _add_path(parser: argparse.ArgumentParser) -> None:
-    help_text = (
-        "a folder of runs, a run or a log file, or a URL such as s3://BUCKET/FOLDER (default: the "
-        "bundled rollout_samples)"
+    _add_run(parser)
+    parser.add_argument(
+        "--engine",
+        choices=("local", "ray"),
+        default="local",
+        help="what reads the log: this machine (%(default)s), or the workers of a Ray cluster, which "
+        "need the run at the same path",
     )
-    parser.add_argument("path", nargs="?", metavar="PATH", help=help_text)
+    parser.add_argument(
+        "--address",
+        metavar="HOST:PORT",
+        help="of the Ray cluster; default: RAY_ADDRESS, else a Ray on this machine",
+    )
+    _add_json(parser)
 
 
 def _add_run(parser: argparse.ArgumentParser) -> None:
@@ -210,22 +172,51 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--source", metavar="NAME", help=source)
 
 
+def _add_path(parser: argparse.ArgumentParser) -> None:
+    help_text = (
+        "a folder of runs, a run or a log file, or a URL such as s3://BUCKET/FOLDER (default: the "
+        "bundled rollout_samples)"
+    )
+    parser.add_argument("path", nargs="?", metavar="PATH", help=help_text)
+
+
+def _add_split(parser: argparse.ArgumentParser, default: str) -> None:
+    help_text = (
+        f"rollouts of this split alone, e.g. eval; all: of all of them (default: {default}). A split "
+        "that is itself called all is =all"
+    )
+    parser.add_argument("--split", metavar="NAME", help=help_text)
+
+
+def _add_narrowing(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--env", metavar="A,B", help="rollouts of these environments only, separated by commas"
+    )
+    parser.add_argument("--where", metavar="EXPR", help=_WHERE_HELP)
+
+
+def _add_thresholds(parser: argparse.ArgumentParser) -> None:
+    help_text = (
+        "a TOML file with thresholds of your own for findings; what it leaves out keeps its default "
+        "(without it: thresholds.toml in the run's folder, where there is one)"
+    )
+    parser.add_argument("--thresholds", type=Path, metavar="F.toml", help=help_text)
+
+
 def _add_output(parser: argparse.ArgumentParser, whole: str) -> None:
+    """whole: what the formats for other programs hold."""
     parser.add_argument(
         "--columns", metavar="A,B", help="these columns only, in this order, separated by commas"
     )
     kinds = parser.add_mutually_exclusive_group()
-    kinds.add_argument(
-        "--json", action="store_true", help="one JSON document; null where not recorded"
-    )
+    _add_json(kinds)
     kinds.add_argument("--jsonl", action="store_true", help=f"a JSON document a line: {whole}")
     kinds.add_argument("--csv", action="store_true", help=f"comma-separated values: {whole}")
 
 
-def _add_json(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--json", action="store_true", help="one JSON document; null where not recorded"
-    )
+def _add_json(parser: argparse._ActionsContainer) -> None:
+    help_text = "one JSON document; null where not recorded"
+    parser.add_argument("--json", action="store_true", help=help_text)
 
 
 def _count(text: str) -> int:
@@ -235,16 +226,30 @@ def _count(text: str) -> int:
     return number
 
 
-COMMANDS: Final[Mapping[str, tuple[str, Callable[[argparse.ArgumentParser], None]]]] = {
-    "serve": ("open the dashboard in a browser", _add_serve),
-    "runs": ("list the runs under a folder", _add_runs),
-    "steps": ("the metrics of each step of a run", _add_steps),
-    "rollouts": ("the rollouts of a run, sorted and filtered", _add_rollouts),
-    "sql": ("ask a run by SQL", _add_sql),
-    "show": ("one rollout whole, token by token", _add_show),
-    "check": ("every line and value that could not be used", _add_check),
-    "sniff": ("why a file is or is not recognised", _add_sniff),
-    "findings": ("what looks wrong in a run, worst first", _add_findings),
-    "index": ("build or extend the index of a run", _add_index),
+def _seconds(text: str) -> float:
+    number = float(text)
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError("expected a number above 0")
+    return number
+
+
+class Command(NamedTuple):
+    """module: of board.cli.commands, with a function of the command's name."""
+
+    module: str
+    summary: str
+    add_arguments: Callable[[argparse.ArgumentParser], None]
+
+
+COMMANDS: Final[Mapping[str, Command]] = {
+    "serve": Command("serve", "open the dashboard in a browser", _add_serve),
+    "runs": Command("discovery", "list the runs under a folder", _add_runs),
+    "steps": Command("rows", "the metrics of each step of a run", _add_steps),
+    "rollouts": Command("rows", "the rollouts of a run, sorted and filtered", _add_rollouts),
+    "sql": Command("rows", "ask a run by SQL", _add_sql),
+    "show": Command("show", "one rollout whole, token by token", _add_show),
+    "check": Command("index", "every line and value that could not be used", _add_check),
+    "sniff": Command("discovery", "why a file is or is not recognised", _add_sniff),
+    "findings": Command("findings", "what looks wrong in a run, worst first", _add_findings),
+    "index": Command("index", "build or extend the index of a run", _add_index),
 }
-"""By name: its line of help, and what adds its arguments."""

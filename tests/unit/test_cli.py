@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import argparse
 import csv
 import io
 import json
@@ -571,20 +572,18 @@ def test_text_of_a_model_cannot_steer_the_terminal(
 def test_serve_is_the_default_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     seen: list[tuple[Any, ...]] = []
 
-    def note(*arguments: Any, **named: Any) -> int:
-        seen.append((*arguments, named["open_browser"], named["thresholds"]))
+    def note(args: argparse.Namespace) -> int:
+        seen.append((args.path, args.host, args.port, args.allow_any_path, args.no_browser))
         return 0
 
     monkeypatch.setattr(serve, "serve", note)
     assert cli.main([]) == 0
     assert cli.main([str(tmp_path), "--port", "9000"]) == 0
     assert cli.main(["--host", "0.0.0.0", "--allow-any-path", "--no-browser"]) == 0
-    assert cli.main(["--thresholds", "mine.toml"]) == 0
     assert seen == [
-        (None, "127.0.0.1", None, False, True, None),
-        (str(tmp_path), "127.0.0.1", 9000, False, True, None),
-        (None, "0.0.0.0", None, True, False, None),
-        (None, "127.0.0.1", None, False, True, Path("mine.toml")),
+        (None, "127.0.0.1", None, False, False),
+        (str(tmp_path), "127.0.0.1", 9000, False, False),
+        (None, "0.0.0.0", None, True, True),
     ]
 
 

@@ -1,24 +1,30 @@
-"""`rollout-board index`: builds or extends the index of a run."""
+"""The commands that say how a run was read: `index`, which keeps its index, and `check`."""
 
 from __future__ import annotations
 
 import argparse
 import time
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, replace
+from pathlib import Path
 
 from board.cli import output
-from board.cli.opened_runs import opened
-from board.cli.runs import find_run
-from board.core.problems import count_of
-from board.errors import ChoiceError
+from board.cli.opened_runs import open_run, opened
+from board.cli.runs import no_runs, only_run
+from board.core.problems import Problem, count_of
+from board.errors import ChoiceError, NotFoundError
+from board.formats.io.locations import below, location_of
+from board.index.discovery.discovered_runs import discover
+from board.index.discovery.run_info import IgnoredFiles
 from board.index.reading.workers import ChooseEngine, local_engine
+from board.query.open_run import Run
 
 
-def main(args: argparse.Namespace) -> int:
-    """Builds the index and says what it covers."""
+def index(args: argparse.Namespace) -> int:
+    """Builds or extends the index of a run, and says what it covers."""
     begun = time.monotonic()
     with _engine(args) as engine:
-        run = opened(find_run(args.run, args.source), persist=True, engine=engine)
+        run = open_run(args, persist=True, engine=engine)
     document = {
         "run": run.info.name,
         "index": None if run.index_folder is None else str(run.index_folder),
@@ -32,18 +38,85 @@ def main(args: argparse.Namespace) -> int:
     if args.json:
         output.print_json(document)
     else:
-        output.print_fields([*document.items()])
+        output.print_fields(document.items())
     return 0
 
 
 def _engine(args: argparse.Namespace) -> AbstractContextManager[ChooseEngine]:
     """What `--engine` and `--address` ask for."""
     if args.engine == "ray":
-        from board.index.reading import (
-            ray_engine,  # late, as is what it imports: nothing else needs it
-        )
+        from board.index.reading import ray_engine  # late, as is what it imports
 
         return ray_engine.connected(args.address)
     if args.address is not None:
         raise ChoiceError("--address names a Ray cluster: it goes with --engine ray")
     return nullcontext(local_engine)
+
+
+def check(args: argparse.Namespace) -> int:
+    """Lists every line and value that could not be used; 1 when something of the log is not shown."""
+    path = location_of(args.run)
+    if isinstance(path, Path) and not path.exists():
+        run = open_run(args)
+        return _report(args, run.info.name, run.problems, run, ())
+    found = discover(path)
+    if found.runs:
+        run = opened(only_run(found, path, args.source))
+        problems = run.problems
+        if not run.info.only and run.info.path != found.root:
+            # Paths as seen from the folder that was named.
+            problems = (
+                replace(one, path=below(run.info.path / one.path, found.root)) for one in problems
+            )
+        return _report(args, run.info.name, (*problems, *found.left_out), run, found.ignored)
+    if found.left_out:
+        return _report(args, str(path), found.left_out, None, found.ignored)
+    raise NotFoundError(no_runs(found, path))
+
+
+def _report(
+    args: argparse.Namespace,
+    name: str,
+    problems: tuple[Problem, ...],
+    run: Run | None,
+    ignored: tuple[IgnoredFiles, ...],
+) -> int:
+    """Prints what `check` found; the exit code. ignored: files that belong to no run."""
+    joins, ignored = (run.joins, (*run.info.ignored, *ignored)) if run else ((), ignored)
+    counts = {
+        "files": len(run.info.files) if run else 0,
+        "steps": len(run.steps) if run else 0,
+        "rollouts": run.rollout_count if run else 0,
+        "superseded": run.superseded if run else 0,
+        "repeated": run.repeated if run else 0,
+    }
+    found = {
+        "lost": count_of(problems, "lost"),
+        "partial": count_of(problems, "partial"),
+        "notes": count_of(problems, "note"),
+    }
+    code = 1 if found["lost"] or found["partial"] else 0
+    if args.json:
+        document = {
+            "run": name,
+            **counts,
+            "joins": [asdict(join) for join in joins],
+            **found,
+            "problems": [asdict(problem) for problem in problems],
+            "beside": [asdict(one) for one in ignored],
+        }
+        output.print_json(document)
+        return code
+    lines = [f"{name}: {', '.join(f'{key} {count}' for key, count in counts.items())}"]
+    lines += [join.words for join in joins]
+    for one in problems:
+        count = "1 line" if one.count == 1 else f"{one.count} lines"
+        lines.append(f"{one.severity:8}{one.where}  {one.reason}  ({count})")
+        lines += [f"{'':8}{one.hint}"] if one.hint else []
+    lines += [f"skipped by name: {one.words}" for one in ignored]
+    total = (
+        f"{', '.join(f'{count} {name}' for name, count in found.items())} "
+        "(lost: not shown; partial: shown without a value; note: all is shown)"
+    )
+    output.print_lines([*lines, total if problems else "no problems"])
+    return code

@@ -30,48 +30,27 @@ _START_SECONDS: Final = 60.0
 _OWN_NAMES: Final = ("localhost", "127.0.0.1", "::1")
 
 
-def main(args: argparse.Namespace) -> int:
-    """Serves the dashboard as the arguments say."""
-    return serve(
-        args.path,
-        args.host,
-        args.port,
-        args.allow_any_path,
-        open_browser=not args.no_browser,
-        thresholds=args.thresholds,
-    )
-
-
-def serve(
-    path: str | None,
-    host: str,
-    port: int | None,
-    allow_any_path: bool,
-    *,
-    open_browser: bool,
-    thresholds: Path | None = None,
-) -> int:
-    """Serves the dashboard on `path` until it is stopped. Raises BoardError before it starts."""
-    root = _root(path)
-    if thresholds is not None:
-        read_thresholds(thresholds)
-        os.environ["ROLLOUT_BOARD_THRESHOLDS"] = str(thresholds.absolute())
+def serve(args: argparse.Namespace) -> int:
+    """Serves the dashboard until it is stopped. Raises BoardError before it starts."""
+    root = _root(args.path)
+    if args.thresholds is not None:
+        read_thresholds(args.thresholds)
+        os.environ["ROLLOUT_BOARD_THRESHOLDS"] = str(args.thresholds.absolute())
     script = PROJECT / "app.py"
     if not script.is_file():
         raise BoardError(f"{script} is missing; install rollout-board again")
-    chosen = _given_port(host, port) if port is not None else _free_port(host)
+    host = args.host
+    port = _free_port(host) if args.port is None else _given_port(host, args.port)
     app = runpy.run_path(str(script))["app"]
     os.environ["ROLLOUT_BOARD_ROOT"] = str(root)
-    os.environ["ROLLOUT_BOARD_ALLOW_ANY_PATH"] = "1" if allow_any_path else "0"
+    os.environ["ROLLOUT_BOARD_ALLOW_ANY_PATH"] = "1" if args.allow_any_path else "0"
     # Streamlit looks for .streamlit/config.toml beside the program; `streamlit run` sets the same.
     sys.argv = [str(script)]
-    url = url_of(host, chosen)
-    threading.Thread(
-        target=_announce, args=(host, chosen, url, root, open_browser), daemon=True
-    ).start()
+    announcement = (host, port, root, not args.no_browser)
+    threading.Thread(target=_announce, args=announcement, daemon=True).start()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with contextlib.suppress(KeyboardInterrupt):
-        app.run(config=theme_options(script) | server_options(host, chosen))
+        app.run(config=theme_options(script) | server_options(host, port))
     return 0
 
 
@@ -140,12 +119,12 @@ def _root(path: str | None) -> Location:
     try:
         root.stat()
     except FileNotFoundError:
-        if root.parent.is_dir():  # a training is still to make it: the page waits
-            return root
-        raise NotFoundError(
-            f"{path} does not exist, and neither does the folder above it; give a folder of runs, a "
-            "run or a log file (rollout-board --help lists the commands)"
-        ) from None
+        if not root.parent.is_dir():
+            raise NotFoundError(
+                f"{path} does not exist, and neither does the folder above it; give a folder of runs, "
+                "a run or a log file (rollout-board --help lists the commands)"
+            ) from None
+        # A training is still to make it: the page waits.
     except OSError as error:
         raise UnreadableError(f"{root} can't be read: {error.strerror}") from error
     return root
@@ -163,23 +142,22 @@ def _given_port(host: str, port: int) -> int:
 
 
 def _free_port(host: str) -> int:
-    reason = ""
-    for port in range(_FIRST_PORT, _FIRST_PORT + _PORTS_TRIED):
+    reason, ports = "", range(_FIRST_PORT, _FIRST_PORT + _PORTS_TRIED)
+    for port in ports:
         reason = _why_not(host, port)
         if not reason:
             return port
     raise ChoiceError(
-        f"no port from {_FIRST_PORT} to {_FIRST_PORT + _PORTS_TRIED - 1} on {host} can be used: "
-        f"{reason}; give --host or --port"
+        f"no port from {ports[0]} to {ports[-1]} on {host} can be used: {reason}; "
+        "give --host or --port"
     )
 
 
 def _why_not(host: str, port: int) -> str:
     """Why the server can't listen there; empty when it can."""
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM
-        )[0]
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        family, kind, protocol, _, address = found[0]
         with socket.socket(family, kind, protocol) as probe:
             if os.name != "nt":  # there it would let two servers share a port
                 probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -189,9 +167,9 @@ def _why_not(host: str, port: int) -> str:
     return ""
 
 
-def _announce(host: str, port: int, url: str, root: Location, open_browser: bool) -> None:
+def _announce(host: str, port: int, root: Location, open_browser: bool) -> None:
     """Prints the address once the server answers, and opens it where there is a screen."""
-    target = "127.0.0.1" if _is_wildcard(host) else host
+    url, target = url_of(host, port), "127.0.0.1" if _is_wildcard(host) else host
     deadline = time.monotonic() + _START_SECONDS
     while time.monotonic() < deadline:
         try:

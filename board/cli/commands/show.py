@@ -11,15 +11,14 @@ import pandas as pd
 
 from board.analysis.rollout import OpenRollout, open_rollout
 from board.cli import output
-from board.cli.opened_runs import opened
-from board.cli.runs import find_run
+from board.cli.opened_runs import open_run
 from board.core.tokens.pieces import PLACEHOLDER, PLACEHOLDER_SIGN
 from board.query.open_run import Run
 
 
-def main(args: argparse.Namespace) -> int:
-    """Prints the rollout."""
-    run = opened(find_run(args.run, args.source))
+def show(args: argparse.Namespace) -> int:
+    """Prints one rollout whole."""
+    run = open_run(args)
     row = run.row(args.step, args.index)
     whole = rollout_document(run, row, open_rollout(run, args.step, args.index))
     if args.json:
@@ -67,20 +66,14 @@ def _print_rollout(whole: Mapping[str, Any]) -> None:
     output.print_fields([*head, ("line", place), *whole["ids"].items(), *whole["scores"].items()])
     for name, text in whole["texts"].items():
         print(f"\n== {name}\n{output.printable(text)}")
-    _print_tokens(whole)
+    if tokens := whole["tokens"]:
+        # An array of another length has no place beside them.
+        aligned = {name: v for name, v in whole["metrics"].items() if len(v) == len(tokens)}
+        rows = [
+            {"#": i, "token": repr(token), **{name: v[i] for name, v in aligned.items()}}
+            for i, token in enumerate(tokens)
+        ]
+        print("\n== tokens")
+        output.print_table(rows, ("#", "token", *aligned))
     for remark in whole["remarks"]:
         print(f"\n{remark['severity']}: {remark['reason']}; {remark['hint']}")
-
-
-def _print_tokens(whole: Mapping[str, Any]) -> None:
-    """Tokens and their metrics; an array of another length has no place beside them."""
-    tokens = whole["tokens"]
-    if not tokens:
-        return
-    aligned = {name: v for name, v in whole["metrics"].items() if len(v) == len(tokens)}
-    rows = [
-        {"#": i, "token": repr(token), **{name: v[i] for name, v in aligned.items()}}
-        for i, token in enumerate(tokens)
-    ]
-    print("\n== tokens")
-    output.print_table(rows, ("#", "token", *aligned))

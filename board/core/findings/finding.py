@@ -75,6 +75,15 @@ class Finding:
     unit: str = ""
     evidence: tuple[Evidence, ...] = ()
 
+    @property
+    def steps_text(self) -> str:
+        """The steps that it holds for, in words; empty where it is not of a step."""
+        if self.first_step is None:
+            return ""
+        if self.first_step == self.last_step:
+            return f"step {self.first_step}"
+        return f"steps {self.first_step} to {self.last_step}"
+
 
 _SHARE: Final = "share of "
 _NAMED: Final = ("mean ", "correlation")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Final
 
 import orjson
@@ -25,11 +24,14 @@ from board.views.shared.text import counted, harmless_cell, plain, visible_token
 _FIRST_CARDS: Final = 20
 _ALL_CARDS: Final = "_all_findings"
 _MOST_EVIDENCE: Final = 4
+_JSON: Final = orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY
 
 
 def _bar(run: Run, diagnosis: Diagnosis) -> None:
     """How many of each severity there are, a click on which shows those alone; and downloads."""
-    counts = known_findings.count_by_severity(diagnosis)
+    counts = diagnosis.counts
+    # As `rollout-board findings --json` prints it; a number that is not finite is null.
+    document = orjson.dumps(diagnosis.document(run), option=_JSON)
     state.keep("findings_severity", SEVERITIES)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.pills(
@@ -45,7 +47,7 @@ def _bar(run: Run, diagnosis: Diagnosis) -> None:
         )
         st.space("stretch")
         for name, data, mime in (
-            ("JSON", _json(run, diagnosis), "application/json"),
+            ("JSON", document, "application/json"),
             ("CSV", _csv(diagnosis.findings), "text/csv"),
         ):
             st.download_button(
@@ -64,19 +66,6 @@ def _bar(run: Run, diagnosis: Diagnosis) -> None:
                 for one in diagnosis.findings
             ]
             st.code("\n\n".join(blocks), language=None, height=320)
-
-
-def _json(run: Run, diagnosis: Diagnosis) -> bytes:
-    """As `rollout-board findings --json` prints it; a number that is not finite is null."""
-    document = {
-        "run": run.info.name,
-        "steps": diagnosis.steps,
-        "steps_read": diagnosis.steps_read,
-        "rollouts_read": diagnosis.rollouts_read,
-        **known_findings.count_by_severity(diagnosis),
-        "findings": [asdict(finding) for finding in diagnosis.findings],
-    }
-    return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY)
 
 
 def _csv(findings: Sequence[Finding]) -> bytes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, Literal
@@ -11,7 +10,6 @@ from typing import Final, Literal
 import streamlit as st
 
 from board.analysis.findings import Diagnosis, OwnThresholds, own_thresholds
-from board.core.findings.finding import SEVERITIES
 from board.query.open_run import Run
 from board.views.shared import cache, state
 from board.views.shared.text import plain
@@ -48,12 +46,6 @@ def known(run: Run) -> Diagnosis | None:
     return cache.findings(run, limits).result or cache.index_findings(run, limits).result
 
 
-def count_by_severity(diagnosis: Diagnosis) -> dict[str, int]:
-    """How many findings there are of each severity, the worst first."""
-    counts = Counter(finding.severity for finding in diagnosis.findings)
-    return {name: counts[name] for name in SEVERITIES}
-
-
 def counted(count: int, severity: str) -> str:
     """A number of findings in words."""
     return f"{count} {severity}" + ("s" if count != 1 and severity != "severe" else "")
@@ -64,7 +56,7 @@ def badge(run: Run) -> str:
     diagnosis = known(run)
     if diagnosis is None or not diagnosis.findings:
         return ""
-    worst = next(name for name, count in count_by_severity(diagnosis).items() if count)
+    worst = next(name for name, count in diagnosis.counts.items() if count)
     return f" :small[:{COLOURS[worst]}[{len(diagnosis.findings)}]]"
 
 
@@ -82,8 +74,9 @@ def link(run: Run) -> None:
 
 
 def _summary(run: Run, diagnosis: Diagnosis) -> str:
-    counts = count_by_severity(diagnosis)
-    parts = [f"{ICONS[name]} {counted(count, name)}" for name, count in counts.items() if count]
+    parts = [
+        f"{ICONS[name]} {counted(count, name)}" for name, count in diagnosis.counts.items() if count
+    ]
     words = f"Findings: {'  '.join(parts) or 'nothing stood out'}"
     st.session_state[_LAST] = (run.info.name, words)
     return words

@@ -1,0 +1,179 @@
+"""The commands about a folder: `runs`, and `sniff`, which says why a file is or is not recognised."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Final
+
+from board import __version__
+from board.cli import output
+from board.cli.runs import default_root, mapping_hint, no_runs
+from board.core.problems import count_of
+from board.formats import reader_named
+from board.formats.io.locations import Location, cache_folder, location_of
+from board.formats.mapping import PREFIX
+from board.index.discovery.discovered_runs import RunInfo, discover
+from board.index.discovery.sniff import Sniffed, SniffedFolder
+from board.index.discovery.sniff import sniff as sniffed
+from board.index.manifest import VERSION
+
+_MAX_PROBLEMS: Final = 3
+_MAX_KEYS: Final = 12
+_CACHE: Final = "counts"
+"""Folder in the user's cache: runs that did not change are not opened."""
+
+
+def runs(args: argparse.Namespace) -> int:
+    """Lists every run under a folder with what it holds."""
+    root = location_of(args.path) if args.path else default_root()
+    discovery = discover(root)
+    rows = [
+        {
+            "run": info.name,
+            "path": str(info.path / info.only if info.only else info.path),
+            "format": ", ".join(info.formats),
+            "steps": counts["steps"],
+            "rollouts": counts["rollouts"],
+            "bytes": info.bytes,
+            "problems": counts["problems"],
+        }
+        for info, counts in ((info, _counts_of(info)) for info in discovery.runs)
+    ]
+    if not rows:
+        output.say(no_runs(discovery, root))
+    else:
+        for problem in discovery.left_out[:_MAX_PROBLEMS]:
+            output.say(f"left out: {problem.path}: {problem.reason}")
+        if len(discovery.left_out) > _MAX_PROBLEMS:
+            output.say(f"and {len(discovery.left_out) - _MAX_PROBLEMS} more files")
+    if args.json:
+        output.print_json(rows)
+    elif rows:
+        for row, info in zip(rows, discovery.runs, strict=True):
+            if row["format"].startswith(PREFIX):  # a hash of a mapping's text: useless to a reader
+                row["format"] = ", ".join(reader_named(name).title for name in info.formats)
+        output.print_table(rows, tuple(rows[0]))
+    return 0
+
+
+def _counts_of(info: RunInfo) -> dict[str, int]:
+    """Steps, rollouts and problems of a run; from the cache where its folder did not change."""
+    identity = (__version__, VERSION, str(info.path), info.part, info.files)
+    asked = repr((*identity, _folder_state(info.path)))
+    key = hashlib.blake2b(asked.encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
+    path = cache_folder() / _CACHE / f"{key}.json"
+    try:
+        known = json.loads(path.read_text(encoding="utf-8"))
+        return {name: int(known[name]) for name in ("steps", "rollouts", "problems")}
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    # Imported late: with what it needs, it takes longer than the whole list.
+    from board.cli.opened_runs import opened
+
+    run = opened(info)
+    problems = count_of(run.problems, "lost") + count_of(run.problems, "partial")
+    counts = {"steps": len(run.steps), "rollouts": run.rollout_count, "problems": problems}
+    _write(path, json.dumps(counts))
+    return counts
+
+
+def _folder_state(folder: Location) -> list[tuple[str, int, int]]:
+    """Name, size and time of the files of a run's folder: settings among them may hold problems."""
+    if not isinstance(folder, Path):
+        return []
+    try:
+        with os.scandir(folder) as entries:
+            files = [(one.name, one.stat()) for one in entries if one.is_file()]
+    except OSError:
+        return []
+    return sorted((name, state.st_size, state.st_mtime_ns) for name, state in files)
+
+
+def _write(path: Path, text: str) -> None:
+    """Writes a file whole or not at all; a cache that can't be written is none."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(
+            "w", encoding="utf-8", dir=path.parent, suffix=".tmp", delete=False
+        ) as file:
+            file.write(text)
+        os.replace(file.name, path)  # noqa: PTH105 - of one folder, on every system
+    except OSError:
+        return
+
+
+def sniff(args: argparse.Namespace) -> int:
+    """Explains each file; 0 when one at least is recognised, 1 when none is."""
+    path = location_of(args.path)
+    folder = sniffed(path)
+    if args.json:
+        document = {
+            "path": str(path),
+            "files": [
+                {
+                    **asdict(file),
+                    "path": str(file.path),
+                    "mapping": None if file.mapping is None else str(file.mapping),
+                    "recognised": file.reader is not None,
+                }
+                for file in folder.files
+            ],
+            "unexplained": folder.unexplained,
+            "beside": [asdict(one) for one in folder.ignored],
+            "problems": [asdict(problem) for problem in folder.problems],
+        }
+        output.print_json(document)
+    else:
+        _print_sniffed(path, folder)
+    if any(file.reader for file in folder.files):
+        return 0
+    if hint := mapping_hint(path):
+        output.say(f"nothing is recognised{hint}")
+    return 1
+
+
+def _print_sniffed(path: Location, folder: SniffedFolder) -> None:
+    for file in folder.files:
+        verdict = f"{file.title} ({file.reader})" if file.reader else "not recognised"
+        lines = [f"  {name}: {text}" for name, text in _facts_of(file) if text]
+        if file.suggested:
+            lines.append("  a mapping to try, as rollout-board.toml in the run's folder:")
+            lines += [f"    {line}" for line in output.printable(file.suggested).splitlines()]
+        output.print_lines([f"{file.path}: {verdict}", *lines])
+    if folder.unexplained:
+        output.say(f"and {folder.unexplained:,} more files; give one of the folders")
+    output.print_lines(f"{one.path}: {one.reason}; {one.hint}" for one in folder.problems)
+    output.print_lines(f"skipped by name: {one.words}" for one in folder.ignored)
+    if not folder.files:
+        output.say(f"{path} holds no file whose name says that it may be a log")
+
+
+def _facts_of(file: Sniffed) -> Iterator[tuple[str, str]]:
+    """What is known of a file by name; empty texts are not shown."""
+    more = "" if len(file.keys) <= _MAX_KEYS else f" and {len(file.keys) - _MAX_KEYS} more"
+    yield "reason", file.reason
+    yield "kind", file.kind
+    # A pickle that is not run does not tell its keys from its texts.
+    named = "keys and texts" if file.kind == "torch" else "keys"
+    yield named, ", ".join(file.keys[:_MAX_KEYS]) + more
+    for one in file.layouts:
+        values = {"step": one.step, "split": one.split}
+        parts = [f"{key} {value}" for key, value in values.items() if value is not None]
+        yield "layout", f"as of {one.reader}" + (f": {', '.join(parts)}" if parts else "")
+    yield "first error", file.first_error if file.first_error != file.reason else ""
+    yield "mapping", "" if file.mapping is None else str(file.mapping)
+    yield "not found", ", ".join(file.missing)
+    others: list[str] = []  # of other kinds of files
+    for reader, reason in file.readers.items():
+        if reason.startswith("reads "):
+            others.append(reader)
+        else:
+            yield f"  {reader}", reason
+    yield "  of other kinds of files", ", ".join(others)

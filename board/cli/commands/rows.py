@@ -1,0 +1,125 @@
+"""The commands that print a run's tables: `steps`, `rollouts`, and `sql`, which asks for any other."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any, Final, cast
+
+import pandas as pd
+import pyarrow.parquet as pq
+
+from board.cli import output
+from board.cli.opened_runs import narrowed_as_asked, of_environments, of_split, open_run
+from board.errors import ChoiceError
+from board.index import segments
+from board.query import splits
+from board.query.open_run import Run
+from board.query.predicate import WHOLE_TEXTS, parsed
+from board.query.rollouts import Sorting, batches, frame
+from board.query.selection import NO_STEPS, Selection
+from board.query.user_sql import select
+
+FIXED_STEP_KEYS: Final = (
+    *("step", "rollouts", "reward_mean", "reward_std", "ref_reward_mean", "response_tokens_mean"),
+    *("k1_mean", "k3_mean", "mismatch_kl_mean", "entropy_mean", "is_truncated_mean"),
+    "zero_std_group_fraction",
+)
+"""Keys that every row of `steps --json` has, null where the log does not record them."""
+_STEP_COUNTS: Final = ("rollouts", "ranks", "groups")
+_USUAL: Final = (
+    *("step", "index", "split", "group_id", "env", "reward", "ref_reward", "advantage", "k3_mean"),
+    *("mismatch_kl_mean", "entropy_mean", "response_tokens", "finish_reason"),
+)
+"""Columns of the table of rollouts; behind them come those that are asked for, and the response."""
+_BATCH_ROLLOUTS: Final = 2048
+
+
+def steps(args: argparse.Namespace) -> int:
+    """Prints one row per step."""
+    run = narrowed_as_asked(open_run(args), args)
+    rows = [{**dict.fromkeys(FIXED_STEP_KEYS), **row} for row in output.records_of(run.steps)]
+    rows = rows if args.last is None else rows[max(len(rows) - args.last, 0) :]
+    for row in rows:  # a column of counts with gaps is one of floats
+        row |= {name: int(row[name]) for name in _STEP_COUNTS if row.get(name) is not None}
+    names = list(dict.fromkeys((*FIXED_STEP_KEYS, *map(str, run.steps.columns))))
+    means = [name for name in names if name.endswith("_mean") and name not in FIXED_STEP_KEYS]
+    usual = [c for c in (*FIXED_STEP_KEYS, *means) if any(row[c] is not None for row in rows)]
+    if args.columns:
+        names = usual = output.named_columns(args.columns, names)
+        rows = [{name: row[name] for name in names} for row in rows]
+    output.print_rows(args, [rows], names, usual)
+    return 0
+
+
+def rollouts(args: argparse.Namespace) -> int:
+    """Prints rollouts: filtered, then sorted, then cut to the limit."""
+    run = of_environments(of_split(open_run(args), args.split or splits.ALL), args.env)
+    if args.step is not None:
+        run.row(args.step, 0)  # raises for an unknown step
+    hidden = ("offset", "size", segments.PART)
+    # As the run has them, whatever split it is narrowed to.
+    names = [name for name in (run.whole or run).columns if name not in hidden]
+    wanted = output.named_columns(args.columns, (*names, *WHOLE_TEXTS)) if args.columns else []
+    selection, columns = _selection(run, args), wanted or names
+    sorting = Sorting(output.known_column(args.sort, names) if args.sort else "", args.desc)
+    texts = [name for name in columns if name in WHOLE_TEXTS]
+    frames: Iterable[pd.DataFrame]
+    if args.csv or args.jsonl:
+        size = _BATCH_ROLLOUTS
+        frames = batches(selection, columns, texts, sorting, limit=args.limit, size=size)
+    elif {*texts} - {*names}:
+        raise ChoiceError("texts that the table does not hold go with --csv or --jsonl")
+    else:
+        frames = [frame(selection, columns, sorting, limit=args.limit)]
+    paths = [run.info.path_of(file) for file in run.info.files]
+    named = (
+        one.assign(file=[paths[number] for number in one["file"]]) if "file" in one else one
+        for one in frames
+    )
+    asked = parsed(run.columns, args.where).names if args.where else ()
+    usual = dict.fromkeys(name for name in (*_USUAL, *asked, args.sort) if name != "response")
+    table = [name for name in (*usual, "response") if name in names]
+    output.print_rows(args, map(output.records_of, named), columns, wanted or table)
+    return 0
+
+
+def _selection(run: Run, args: argparse.Namespace) -> Selection:
+    """The rollouts that the step, the last steps and the filter choose."""
+    selection = run.selection
+    if args.step is not None:
+        selection = replace(selection, steps=(args.step, args.step))
+    elif args.last is not None:
+        last = sorted(run.counts)[-args.last :] if args.last else []
+        selection = replace(selection, steps=(last[0], last[-1]) if last else NO_STEPS)
+    return selection.where(args.where) if args.where else selection
+
+
+def sql(args: argparse.Namespace) -> int:
+    """Prints what a SELECT gives, or writes it."""
+    table = select(open_run(args), args.statement, args.timeout)
+    if args.parquet is not None:
+        try:
+            pq.write_table(table, args.parquet)
+        except OSError as error:
+            raise ChoiceError(f"{args.parquet} can't be written: {error}") from error
+        output.say(f"{table.num_rows} rows in {args.parquet}")
+        return 0
+    rows = [{name: _plain(value) for name, value in row.items()} for row in table.to_pylist()]
+    output.print_rows(args, [rows], table.column_names)
+    return 0
+
+
+def _plain(value: object) -> Any:
+    """A value as JSON has it: dates, intervals and the like as text."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, Decimal):
+        return float(value)
+    if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
+        return [_plain(one) for one in cast("list[object]", value)]
+    if isinstance(value, Mapping):
+        return {str(k): _plain(one) for k, one in cast("Mapping[object, object]", value).items()}
+    return str(value)
