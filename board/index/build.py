@@ -112,6 +112,7 @@ class _Build:
         self.log = ProblemLog()  # what could not be read just now
         self._tails = UnendedRows(job.storage, manifest.tails)
         self._leftover_rows: list[pa.Table] = []
+        self._leftover_bytes = 0
         self._beginnings: dict[int, bytes] = {}
         self._words = {column.name for column in manifest.columns if column.words}
         self.manifest = manifest
@@ -249,10 +250,9 @@ class _Build:
         self.manifest = replace(self.manifest, segments=segments_now)
         if result.leftover_rows is not None:
             self._leftover_rows.append(result.leftover_rows)
-            rows, size = (
-                sum(sizes) for sizes in zip(*map(_size, self._leftover_rows), strict=True)
-            )
-            if rows >= PART_ROWS or size >= PART_BYTES:
+            self._leftover_bytes += result.leftover_rows.nbytes  # slow: asked once of each table
+            rows = sum(table.num_rows for table in self._leftover_rows)
+            if rows >= PART_ROWS or self._leftover_bytes >= PART_BYTES:
                 self._write_leftover_rows()
         due = self._timer.next_commit(self._done() + self._read_ahead)
         if due is not None:
@@ -338,7 +338,7 @@ class _Build:
         if self._leftover_rows:
             written = put_rows(self._storage, segments.joined(self._leftover_rows))
             self.manifest = replace(self.manifest, segments=(*self.manifest.segments, written))
-            self._leftover_rows = []
+            self._leftover_rows, self._leftover_bytes = [], 0
 
 
 def _left_of_objects(read: _InFlight, result: BatchResult) -> Iterator[UnreadRange]:
@@ -350,8 +350,3 @@ def _left_of_objects(read: _InFlight, result: BatchResult) -> Iterator[UnreadRan
             file.work = unread.work_to(unread.file.size, work.shard.first_line)
         elif work.shard.end != unread.file.size:
             yield unread.after(file.consumed)
-
-
-def _size(table: pa.Table) -> tuple[int, int]:
-    """Rows and bytes."""
-    return table.num_rows, table.nbytes

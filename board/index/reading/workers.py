@@ -6,6 +6,7 @@ one (ray_engine). Parsers hold the interpreter's lock, so threads would gain not
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -147,11 +148,13 @@ def local_engine(job: Job, size: int) -> Generator[Engine]:
     if workers < 1:
         yield InProcess(job)
         return
+    gc.freeze()  # a collection would write to all pages that the processes share
     pool = ProcessPool(job, workers)
     try:
         yield pool
     finally:
         pool.close()
+        gc.unfreeze()
 
 
 def _can_fork() -> bool:
