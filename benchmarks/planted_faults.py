@@ -45,7 +45,7 @@ from board.core.findings.finding import SEVERITIES, Finding  # noqa: E402
 from board.index.discovery.discovered_runs import discover  # noqa: E402
 from board.query.open_run import open_run  # noqa: E402
 
-DOCUMENTS: Final = sorted((PROJECT / "docs").glob("findings*.md"))
+DOCUMENTS: Final = (PROJECT / "docs" / "findings.md", PROJECT / "benchmarks" / "FINDINGS.md")
 RUNS: Final = ("grpo_arithmetic", "ppo_critic", "resumed", "grpo_reward_hack")
 HELD_OUT: Final = (
     LATER,
